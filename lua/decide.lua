@@ -1,0 +1,232 @@
+-- The driver: decides whole requests, each against all of its limits, in one call. The contract
+-- (KEYS, ARGV, reply, records) stands in README.md. All I/O of the script is here, in three steps:
+-- load (the clock, one MGET), decide (nothing but arithmetic), store (one SET for each subject charged).
+
+local floor, min = math.floor, math.min
+local MAX_INTEGER = 2 ^ 51 -- sums of three products up to here are exact in a double
+local ROW_WIDTH = 11
+
+local algorithms = {
+  ['fixed-window'] = fixed_window,
+  ['sliding-window'] = sliding_window,
+}
+local modes = { take = true, look = true, ['give-back'] = true }
+local aligns = { ['first-request'] = true, clock = true }
+
+local function fail(message)
+  return redis.error_reply('ERR sluice: ' .. message)
+end
+
+-- A whole number from `low` to 2^51, or nil. The comparisons also turn away NaN, which tonumber accepts.
+local function whole(text, low)
+  local number = tonumber(text)
+  if number and number >= low and number <= MAX_INTEGER and number == floor(number) then
+    return number
+  end
+end
+
+-- Load: the arguments.
+
+local seen = {}
+for index = 1, #KEYS do
+  if seen[KEYS[index]] then
+    return fail('KEYS: expected distinct keys') -- two copies of one record would lose a charge
+  end
+  seen[KEYS[index]] = true
+end
+if #KEYS == 0 or #KEYS > 128 then
+  return fail('KEYS: expected 1 to 128')
+elseif #ARGV == 1 or (#ARGV - 1) % ROW_WIDTH ~= 0 then
+  return fail('ARGV: expected now, then rows of ' .. ROW_WIDTH)
+end
+
+local rows, requests = {}, 0
+for start = 2, #ARGV, ROW_WIDTH do
+  local request, mode, key, tag, algorithm, limit, window, burst, cost, align, receipt =
+    unpack(ARGV, start, start + ROW_WIDTH - 1)
+  local row = {
+    request = whole(request, 1),
+    mode = mode,
+    key = whole(key, 1),
+    tag = tag,
+    algorithm = algorithms[algorithm],
+    limit = whole(limit, 1),
+    window = whole(window, 1),
+    burst = whole(burst, 1),
+    cost = whole(cost, 0),
+    align = align,
+    receipt = mode == 'give-back' and whole(receipt, 0) or nil,
+  }
+  local wrong = not row.request and 'request'
+    or not modes[mode] and 'mode'
+    or not (row.key and KEYS[row.key]) and 'key'
+    or not string.find(tag, '^[%w_-]+$') and 'tag'
+    or not row.algorithm and 'algorithm'
+    or not row.limit and 'limit'
+    or not (row.window and row.limit * row.window <= MAX_INTEGER) and 'window'
+    or not (row.burst and row.burst * row.window <= MAX_INTEGER) and 'burst'
+    or not row.cost and 'cost'
+    or not aligns[align] and 'align'
+    or receipt ~= '' and not row.receipt and 'receipt'
+
+  local before = #rows
+  if before == 0 or row.request ~= rows[before].request then
+    requests = requests + 1
+    wrong = wrong or before > 0 and row.request < rows[before].request and 'request (out of order)'
+  end
+  while before > 0 and rows[before].request == row.request do
+    if rows[before].key == row.key and rows[before].tag == tag then
+      wrong = wrong or 'tag (twice in one request)'
+    end
+    before = before - 1
+  end
+  if wrong then
+    return fail('row ' .. #rows + 1 .. ': unexpected ' .. wrong)
+  end
+  rows[#rows + 1] = row
+end
+if requests > 128 then
+  return fail('ARGV: expected at most 128 requests')
+end
+
+-- Load: the clock and the records.
+
+local now
+if ARGV[1] == '' then
+  local time = redis.call('TIME')
+  now = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+else
+  now = whole(ARGV[1], 0)
+  if not now then
+    return fail('ARGV: unexpected now')
+  end
+end
+
+-- A record is a list of states, each of which is also found by its tag.
+local function parse(text)
+  local states, by_tag = {}, {}
+  for state_text, tag, time, life, first, second in
+    string.gmatch(text, '(([%w_-]+):(%d+):(%d+):(%d+):?(%d*);)')
+  do
+    time = tonumber(time)
+    local state = {
+      tag = tag,
+      text = state_text,
+      time = time,
+      run_out = time + tonumber(life),
+      first = tonumber(first),
+      second = tonumber(second),
+    }
+    states[#states + 1] = state
+    by_tag[tag] = state
+  end
+  return { states = states, by_tag = by_tag, charged = false }
+end
+
+local records = redis.call('MGET', unpack(KEYS))
+for index = 1, #KEYS do
+  local text = records[index] or '1;'
+  if string.sub(text, 1, 2) ~= '1;' then
+    return fail('key ' .. index .. ' holds a record of an unknown format')
+  end
+  records[index] = parse(text)
+end
+
+-- Decide.
+
+local absent = { run_out = 0 }
+
+-- Asks a row's algorithm. The answer stays on the row, with the state to keep if the row is charged.
+local function ask(row, cost)
+  local state = records[row.key].by_tag[row.tag] or absent
+  if state.run_out <= now then
+    state = absent
+  end
+  local allowed, remaining, retry_after, reset_after, next_after, time, first, second = row.algorithm(
+    now, row.limit, row.window, row.burst, cost, row.align, row.receipt, state.time, state.first, state.second
+  )
+  if state ~= absent and not time then
+    -- At its run-out a state is gone, whatever the configuration says by now.
+    local runs_out_in = state.run_out - now
+    retry_after = min(retry_after, runs_out_in)
+    reset_after = min(reset_after, runs_out_in)
+    next_after = min(next_after, runs_out_in)
+  end
+  row.remaining, row.reset_after, row.next_after = remaining, reset_after, next_after
+  row.state = time
+    and { tag = row.tag, time = time, run_out = now + reset_after, first = first, second = second }
+  return allowed, retry_after
+end
+
+local function keep(row)
+  local record = records[row.key]
+  local place = #record.states + 1
+  for index, state in ipairs(record.states) do
+    if state.tag == row.tag then
+      place = index
+    end
+  end
+  record.states[place] = row.state
+  record.by_tag[row.tag] = row.state
+  record.charged = true
+end
+
+-- The rows of one request pass together or not at all.
+local function decide(first, last)
+  local admitted = true
+  for index = first, last do
+    local row = rows[index]
+    row.allowed, row.retry_after = ask(row, row.mode == 'give-back' and -row.cost or row.cost)
+    admitted = admitted and row.allowed
+  end
+  for index = first, last do
+    local row = rows[index]
+    if row.state and admitted and row.mode ~= 'look' then
+      keep(row)
+    elseif row.state then
+      ask(row, 0) -- not charged after all: tell how it stands
+    end
+  end
+end
+
+local first = 1
+for index = 1, #rows do
+  if index == #rows or rows[index + 1].request ~= rows[index].request then
+    decide(first, index)
+    first = index + 1
+  end
+end
+
+-- Store.
+
+for index, record in ipairs(records) do
+  if record.charged then
+    local texts, run_out = { '1;' }, 0
+    for _, state in ipairs(record.states) do
+      if state.run_out > now then
+        run_out = math.max(run_out, state.run_out)
+        texts[#texts + 1] = state.text
+          or string.format('%s:%.0f:%.0f:%.0f', state.tag, state.time, state.run_out - state.time, state.first)
+            .. (state.second and string.format(':%.0f;', state.second) or ';')
+      end
+    end
+    if run_out == 0 then
+      redis.call('DEL', KEYS[index])
+    else
+      -- Redis expires by its own clock; where the decision went by another, leave it a minute's room.
+      local room = ARGV[1] == '' and 0 or 60000
+      redis.call('SET', KEYS[index], table.concat(texts), 'PX', string.format('%.0f', run_out - now + room))
+    end
+  end
+end
+
+local reply = { now }
+for _, row in ipairs(rows) do
+  local size = #reply
+  reply[size + 1] = row.allowed and 1 or 0
+  reply[size + 2] = row.remaining
+  reply[size + 3] = row.retry_after
+  reply[size + 4] = row.reset_after
+  reply[size + 5] = row.next_after
+end
+return reply

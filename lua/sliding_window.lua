@@ -1,0 +1,55 @@
+-- Sliding window: two counters, the previous window's weighted by how much of it still overlaps the
+-- last `window` ms. In integers: previous * left + (current + cost) * window <= limit * window.
+--
+-- State   start  ms, a multiple of window      current, previous  units taken in this window and the one before
+-- Pro     smooth, constant memory
+-- Con     the weight is an estimate: in the worst case 2 * limit - 1 pass within one window's length
+
+-- ms until `units` fit if nothing else happens; -1 when they never can.
+local function sliding_window_wait(units, limit, window, left, current, previous)
+  if units > limit then
+    return -1
+  elseif previous * left + (current + units) * window <= limit * window then
+    return 0
+  elseif current + units <= limit then
+    return left - math.floor((limit - current - units) * window / previous)
+  end
+  -- Not before the next window, in which today's `current` is the `previous`.
+  return left + window - math.floor((limit - units) * window / current)
+end
+
+local function sliding_window(now, limit, window, _, cost, _, receipt, start, current, previous)
+  local at = start and math.max(now, start) or now
+  local opened = at - at % window
+  if not start or opened - start > window then
+    current, previous = 0, 0
+  elseif opened > start then
+    current, previous = 0, current
+  end
+
+  local left = opened + window - at
+  local late = at - now -- waits count from the real clock
+  local wait = cost > 0 and sliding_window_wait(cost, limit, window, left, current, previous) or 0
+  local allowed = wait == 0
+
+  local counted = current
+  if allowed and (not receipt or receipt >= opened) then
+    counted = math.max(0, current + cost)
+  end
+  local remaining = math.max(0, limit - counted - math.ceil(previous * left / window))
+  local reset_after = 0
+  if counted > 0 then
+    reset_after = late + left + window
+  elseif previous > 0 then
+    reset_after = late + left
+  end
+  local next_after = 0
+  if remaining < limit then
+    next_after = late + sliding_window_wait(remaining + 1, limit, window, left, counted, previous)
+  end
+  local retry_after = wait > 0 and late + wait or wait
+  if counted == current then
+    return allowed, remaining, retry_after, reset_after, next_after
+  end
+  return allowed, remaining, retry_after, reset_after, next_after, opened, counted, previous
+end

@@ -1,0 +1,36 @@
+-- Token bucket: starts full, every unit passed takes one token, tokens come back continuously.
+-- Exact in integers: a token is `window` parts, and `limit` parts come back every ms.
+--
+-- State   at  ms, when the level was right      level  parts, at most burst * window
+-- Pro     bursts up to `burst`, then a steady rate; nothing to reset
+-- Con     burst + limit may pass within one window
+local function token_bucket(now, limit, window, burst, cost, _, _, at, level)
+  local capacity = burst * window
+  -- A clock that ran backwards neither drains nor fills the bucket.
+  local moment = at and math.max(now, at) or now
+  local late = moment - now -- waits count from the real clock
+  level = at and math.min(capacity, level + (moment - at) * limit) or capacity
+
+  local function wait(parts) -- ms until the level is so high
+    return level < parts and late + math.ceil((parts - level) / limit) or 0
+  end
+  local allowed, retry_after = true, 0
+  if cost > burst then
+    allowed, retry_after = false, -1
+  elseif cost > 0 then
+    retry_after = wait(cost * window)
+    allowed = retry_after == 0
+  end
+
+  local before = level
+  if allowed then
+    level = cost < -burst and capacity or math.min(capacity, level - cost * window)
+  end
+  local remaining = math.floor(level / window)
+  local reset_after = wait(capacity)
+  local next_after = remaining < burst and wait((remaining + 1) * window) or 0
+  if level == before then
+    return allowed, remaining, retry_after, reset_after, next_after
+  end
+  return allowed, remaining, retry_after, reset_after, next_after, moment, level
+end

@@ -1,0 +1,46 @@
+/** What a decision says: types only, imported by anyone, importing nobody. */
+
+/**
+ * Why a request may pass or not.
+ * - `within-limit`: every enforced policy had room, and all of them were charged.
+ * - `limited`: at least one enforced policy had no room; nothing was charged.
+ * - `no-policy`: no policy met the request; the store was not asked.
+ * - `store-error`: the store could not answer; the policies' `onStoreError` decided.
+ */
+export type Reason = 'within-limit' | 'limited' | 'no-policy' | 'store-error'
+
+/** `enforce` refuses requests past the limit; `shadow` only tells what it would have done. */
+export type PolicyMode = 'enforce' | 'shadow'
+
+/** How one policy stands after a decision. Durations are milliseconds from the decision on. */
+export interface LimitState {
+  /** Name of the policy. */
+  policy: string
+  mode: PolicyMode
+  /** Whether this policy alone had room for the request. */
+  allowed: boolean
+  /** Size of the quota, in units. */
+  limit: number
+  /** The time window of the quota. */
+  windowMs: number
+  /** The price of this request, in units. */
+  cost: number
+  /** The largest cost that would be admitted right now. */
+  remaining: number
+  /** 0 when allowed; else the wait after which the same cost fits; `null` when it never can (cost above capacity). */
+  retryAfterMs: number | null
+  /** Until the whole quota is there again; 0 when it is. */
+  resetAfterMs: number
+  /** Until `remaining` next grows; 0 when the quota is full. */
+  nextAfterMs: number
+}
+
+/** The answer for one request. A refusal is a value, never an exception. */
+export interface Decision {
+  allowed: boolean
+  reason: Reason
+  /** 0 when allowed; else the wait after which the same request passes if nothing else happens; `null`: never, or not known. */
+  retryAfterMs: number | null
+  /** Every policy that met the request, in the order of the configuration. Empty on `no-policy` and `store-error`: no number is invented. */
+  limits: LimitState[]
+}

@@ -1,0 +1,17 @@
+const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+
+/** A span of time: whole milliseconds, or a number with a unit such as `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`, `'1w'`. */
+export type Duration = number | `${number}${keyof typeof units}` | `${number} ${keyof typeof units}`
+
+/** Milliseconds of a duration, or `undefined` where it is none (or not a whole number of at least 1 ms). */
+export function parseDuration(input: unknown): number | undefined {
+  let milliseconds: number | undefined
+  if (typeof input === 'number') milliseconds = input
+  if (typeof input === 'string') {
+    const [, number, unit] = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w)$/.exec(input) ?? []
+    if (unit) milliseconds = Number(number) * units[unit as keyof typeof units]
+  }
+  return milliseconds !== undefined && Number.isSafeInteger(milliseconds) && milliseconds >= 1
+    ? milliseconds
+    : undefined
+}

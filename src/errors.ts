@@ -1,0 +1,68 @@
+/** One thing wrong in a configuration. */
+export interface ConfigProblem {
+  /** Where, as one would write it in code: `policies[2].window`. */
+  path: string
+  /** What was expected there. */
+  expected: string
+  /** What stood there, shortened. */
+  got: string
+}
+
+/** The configuration is wrong. Tells all its problems at once, one a line: path, expected, got. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly problems: ConfigProblem[]
+
+  constructor(problems: ConfigProblem[]) {
+    const lines = problems.map(
+      ({ path, expected, got }) => `${path}: expected ${expected}, got ${got}`,
+    )
+    super(lines.length === 1 ? lines[0] : `${lines.length} problems\n  ${lines.join('\n  ')}`)
+    this.problems = problems
+  }
+}
+
+/**
+ * Why the store gave no answer.
+ * - `not-configured`: no URL or token, or a URL that is none.
+ * - `timeout`: no answer within the deadline. The call may have counted.
+ * - `unreachable`: the connection failed. The call may have counted.
+ * - `unauthorized`: the token was refused, or may not run scripts.
+ * - `over-quota`: the database refuses for its plan's limits or its budget.
+ * - `bad-reply`: something answered, but not the Upstash REST API, or not our script.
+ * - `redis-error`: Redis refused the command.
+ */
+export type StoreErrorCode =
+  | 'not-configured'
+  | 'timeout'
+  | 'unreachable'
+  | 'unauthorized'
+  | 'over-quota'
+  | 'bad-reply'
+  | 'redis-error'
+
+const meanings: Record<StoreErrorCode, string> = {
+  'not-configured':
+    'UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN must name a database and its token',
+  timeout: 'no answer within the deadline',
+  unreachable: 'the connection failed',
+  unauthorized: 'the token was refused',
+  'over-quota': 'the database refuses commands: over its quota or budget',
+  'bad-reply': 'the answer was not what the script replies',
+  'redis-error': 'Redis refused the command',
+}
+
+/** The store gave no answer. Its text never holds keys, tokens or scripts, whatever the cause said. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+  readonly code: StoreErrorCode
+
+  /** @param hint a word or two that are safe to log, such as the class of the error underneath */
+  constructor(code: StoreErrorCode, hint?: string) {
+    super(
+      `${code}: ${meanings[code]}${hint ? ` (${hint})` : ''}`,
+      hint ? { cause: hint } : undefined,
+    )
+    this.code = code
+  }
+}

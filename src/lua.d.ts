@@ -1,0 +1,5 @@
+/** Lua files are imported as text: the Text rule of wrangler.toml. */
+declare module '*.lua' {
+  const text: string
+  export default text
+}

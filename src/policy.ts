@@ -1,0 +1,139 @@
+import * as v from 'valibot'
+import type { PolicyMode } from './decision.ts'
+import type { Duration } from './duration.ts'
+import { ConfigError } from './errors.ts'
+import * as schema from './schema.ts'
+import { tagOf } from './tag.ts'
+
+/** One part of what a quota is counted by: the client's address, or a request header taken at its word. */
+export type Key = 'ip' | { ip: { v4?: number; v6?: number } } | `header:${string}`
+
+/** A named rule, as an operator writes it. */
+export interface PolicyOptions {
+  /** Up to 64 letters, digits, `_`, `.`, `-`; it stands in the `RateLimit` fields. */
+  name: string
+  /** Defaults to `'sliding-window'`. `'leaky-bucket'` is another name for `'gcra'`. */
+  algorithm?: 'fixed-window' | 'sliding-window' | 'token-bucket' | 'gcra' | 'leaky-bucket'
+  /** Size of the quota in units; a request costs one unless `cost` says otherwise. At least 1; times `window` in ms at most 2^51. */
+  limit: number
+  /** The time window of the quota: `'10s'`, `'1m'`, `'1h'`, `'1d'`, or milliseconds. */
+  window: Duration
+  /** Room for a burst, in units: token-bucket (defaults to `limit`) and gcra (defaults to 1, evenly spaced) only. */
+  burst?: number
+  /** When a fixed window opens: with its first request (default), or at multiples of `window` since the epoch. */
+  align?: 'first-request' | 'clock'
+  /** Whose quota: one part or several. Defaults to `'ip'`: IPv4 by address, IPv6 by /64; `{ ip: { v6: 56 } }` sets prefix lengths. */
+  key?: Key | Key[]
+  /** Which requests: all that is given has to hold; in a list any one. Defaults to every request. */
+  match?: { host?: string | string[]; path?: string | string[]; method?: string | string[] }
+  /** The price of a request in units. Defaults to 1; 0 only looks. */
+  cost?: number
+  /** Defaults to `'enforce'`; `'shadow'` counts and tells, and never refuses. */
+  mode?: PolicyMode
+  /** What a request is told when Redis cannot answer. Defaults to `'allow'`; where policies differ, `'deny'` wins. */
+  onStoreError?: 'allow' | 'deny'
+}
+
+/** A whole configuration, as an operator writes it. */
+export interface ConfigOptions {
+  /** Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on. */
+  origin?: string
+  policies: PolicyOptions[]
+  /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */
+  deadline?: Duration
+  /** How clients are named in Redis: `'hashed'` (default; keyed SHA-256, no personal data), or `'plain'`, readable. */
+  subjects?: 'hashed' | 'plain'
+}
+
+/** A parsed part of a key. `v4` and `v6` are prefix lengths; header names are in lower case. */
+export type KeyPart = { source: 'ip'; v4: number; v6: number } | { source: 'header'; name: string }
+
+/** A parsed rule: defaults filled in, durations in milliseconds. */
+export interface Policy {
+  name: string
+  /** Marks this policy's states in Redis; changes with name, algorithm, window and align. */
+  tag: string
+  algorithm: 'fixed-window' | 'sliding-window' | 'token-bucket' | 'gcra'
+  limit: number
+  windowMs: number
+  burst: number
+  align: 'first-request' | 'clock'
+  key: KeyPart[]
+  match: { host?: string[] | undefined; path?: string[] | undefined; method?: string[] | undefined }
+  cost: number
+  mode: PolicyMode
+  onStoreError: 'allow' | 'deny'
+}
+
+/** A parsed configuration. */
+export interface Config {
+  origin: string | undefined
+  policies: Policy[]
+  deadlineMs: number
+  subjects: 'hashed' | 'plain'
+}
+
+/**
+ * Checks a configuration and hands it back, typed.
+ * @throws {ConfigError} naming every problem: path, expected, got
+ * @example
+ * export default defineConfig({
+ *   origin: 'https://origin.example.com',
+ *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
+ * })
+ */
+export function defineConfig(options: ConfigOptions): ConfigOptions {
+  parseConfig(options)
+  return options
+}
+
+/**
+ * Parses what came from outside into a configuration.
+ * @throws {ConfigError} naming every problem: path, expected, got
+ */
+export function parseConfig(options: unknown): Config {
+  const result = v.safeParse(schema.config, options)
+  if (!result.success) {
+    throw new ConfigError(
+      result.issues.map((issue) => ({
+        path: pathOf(issue.path ?? []),
+        expected: issue.message,
+        got: show(issue.path?.length ? issue.path.at(-1)!.value : issue.input),
+      })),
+    )
+  }
+  const { origin, policies, deadline, subjects } = result.output
+  const parsed = policies.map(({ window, algorithm, burst, align = 'first-request', ...rest }) => {
+    const kind = algorithm === 'leaky-bucket' ? 'gcra' : algorithm
+    const tag = tagOf(rest.name, kind, window, align)
+    return {
+      ...rest,
+      tag,
+      algorithm: kind,
+      windowMs: window,
+      burst: burst ?? (kind === 'gcra' ? 1 : rest.limit),
+      align,
+    }
+  })
+  parsed.forEach(({ tag, name }, index) => {
+    const other = parsed.findIndex((policy) => policy.tag === tag)
+    if (other < index) {
+      // One pair in four thousand million; two states under one tag would be read as each other.
+      const expected = `a name whose hash differs from that of ${JSON.stringify(parsed[other]!.name)}`
+      throw new ConfigError([{ path: `policies[${index}].name`, expected, got: show(name) }])
+    }
+  })
+  return { origin, policies: parsed, deadlineMs: deadline, subjects }
+}
+
+const pathOf = (path: readonly { key?: unknown }[]) =>
+  path
+    .map(({ key }) => (/^\d+$/.test(String(key)) ? `[${key}]` : `.${String(key)}`))
+    .join('')
+    .replace(/^\./, '') || 'config'
+
+function show(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  const text = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? typeof value)
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+}

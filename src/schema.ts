@@ -1,0 +1,164 @@
+/** The shape of a configuration, told once. Every message is the text of what is expected at its place. */
+import * as v from 'valibot'
+import { parseDuration } from './duration.ts'
+
+/** 2^51: up to here the sums of three products are exact in a double, so the Lua never rounds. */
+const MAX_PRODUCT = 2 ** 51
+
+const pattern = (expected: string, regex: RegExp) =>
+  v.custom<string>((input) => typeof input === 'string' && regex.test(input), expected)
+const oneOf = <const T extends string>(...values: T[]) =>
+  v.picklist(values, `one of ${values.join(', ')}`)
+const whole = (low: number, high = MAX_PRODUCT) =>
+  v.custom<number>(
+    (input) => Number.isSafeInteger(input) && (input as number) >= low && (input as number) <= high,
+    high === MAX_PRODUCT
+      ? `a whole number of at least ${low}`
+      : `a whole number from ${low} to ${high}`,
+  )
+
+const duration = v.pipe(
+  v.custom(
+    (input) => parseDuration(input) !== undefined,
+    'a duration like "10s", or whole milliseconds',
+  ),
+  v.transform((input) => parseDuration(input)!),
+)
+
+/** One value or a list of them; always a list when parsed. */
+const list = <S extends v.GenericSchema>(schema: S) =>
+  v.pipe(
+    v.unknown(),
+    v.transform((input) => (Array.isArray(input) ? input : [input])),
+    v.array(schema),
+    v.minLength(1, 'at least one'),
+  )
+
+type Problem = (path: (string | number)[], expected: string) => void
+
+/**
+ * An object with these fields and no others: each unknown field is a problem of its own.
+ * `relations` checks what the fields owe each other; some of them may be wrong by themselves, which has been said by then.
+ */
+function object<E extends v.ObjectEntries>(
+  entries: E,
+  relations: (value: Record<string, unknown>, problem: Problem) => void = () => {},
+): v.GenericSchema<unknown, v.InferOutput<v.ObjectSchema<E, undefined>>> {
+  const names = Object.keys(entries)
+  const blank = Object.fromEntries(names.map((name) => [name, undefined]))
+  const isObject = (input: unknown) =>
+    typeof input === 'object' && input !== null && !Array.isArray(input)
+  return v.pipe(
+    v.custom<object>(isObject, 'an object'),
+    v.transform((input) => ({ ...blank, ...input })), // so that a missing field is told by its own text
+    v.looseObject(entries),
+    v.rawCheck<object>(({ dataset, addIssue }) => {
+      if (!isObject(dataset.value)) return
+      const value = dataset.value as Record<string, unknown>
+      const problem: Problem = (path, message) => {
+        let at: unknown = value
+        const items = path.map((key) => {
+          const input = at as Record<string, unknown>
+          at = input[key]
+          return {
+            type: 'object' as const,
+            origin: 'value' as const,
+            input,
+            key: String(key),
+            value: at,
+          }
+        })
+        addIssue({ message, path: items as [v.ObjectPathItem] })
+      }
+      for (const name of Object.keys(value)) {
+        if (!names.includes(name)) problem([name], `one of the fields ${names.join(', ')}`)
+      }
+      relations(value, problem)
+    }),
+  ) as unknown as v.GenericSchema<unknown, v.InferOutput<v.ObjectSchema<E, undefined>>>
+}
+
+const ipPrefixes = object({ v4: v.optional(whole(1, 32), 32), v6: v.optional(whole(1, 128), 64) })
+
+const keyPart = v.lazy((input) =>
+  typeof input === 'object' && input !== null
+    ? v.pipe(
+        object({ ip: ipPrefixes }),
+        v.transform(({ ip }) => ({ source: 'ip' as const, ...ip })),
+      )
+    : v.pipe(
+        pattern('"ip", { ip: { v4, v6 } } or "header:<name>"', /^(ip|header:[\w!#$%&'*+.^`|~-]+)$/),
+        v.transform((part) =>
+          part === 'ip'
+            ? { source: 'ip' as const, v4: 32, v6: 64 }
+            : { source: 'header' as const, name: part.slice('header:'.length).toLowerCase() },
+        ),
+      ),
+)
+
+const match = object({
+  host: v.optional(
+    list(pattern('a host like "api.example.com" or "*.example.com"', /^(\*\.)?[\w-]+(\.[\w-]+)*$/)),
+  ),
+  path: v.optional(
+    list(
+      pattern(
+        'a path like "/login", "/users/:id" or "/api/*"',
+        /^(\/(:\w+|[^\s:*?#/][^\s*?#/]*))*(\/\*?)?$/,
+      ),
+    ),
+  ),
+  method: v.optional(list(pattern('a method like "POST"', /^[A-Za-z]+$/))),
+})
+
+const windows = ['fixed-window', 'sliding-window'] as const
+const buckets = ['token-bucket', 'gcra', 'leaky-bucket'] as const
+
+const policy = object(
+  {
+    name: pattern('up to 64 letters, digits, "_", "." or "-"', /^[A-Za-z0-9][\w.-]{0,63}$/),
+    algorithm: v.optional(oneOf(...windows, ...buckets), 'sliding-window'),
+    limit: whole(1),
+    window: duration,
+    burst: v.optional(whole(1)),
+    align: v.optional(oneOf('first-request', 'clock')),
+    key: v.optional(list(keyPart), 'ip'),
+    match: v.optional(match, {}),
+    cost: v.optional(whole(0), 1),
+    mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
+    onStoreError: v.optional(oneOf('allow', 'deny'), 'allow'),
+  },
+  ({ algorithm, limit, window, burst, align }, problem) => {
+    if (burst !== undefined && windows.some((name) => name === algorithm)) {
+      problem(['burst'], `nothing (${algorithm} has no burst)`)
+    }
+    if (align !== undefined && algorithm !== 'fixed-window') {
+      problem(['align'], 'nothing (only fixed-window has an align)')
+    }
+    for (const [name, size] of Object.entries({ limit, burst })) {
+      if (typeof size === 'number' && typeof window === 'number' && size * window > MAX_PRODUCT) {
+        problem([name], `at most ${Math.floor(MAX_PRODUCT / window)} with this window`)
+      }
+    }
+  },
+)
+
+export const config = object(
+  {
+    origin: v.optional(
+      pattern('"zone" or a URL like "https://origin.example.com"', /^(zone|https?:\/\/[^\s?#@]+)$/),
+    ),
+    policies: v.array(policy, 'a list of policies'),
+    deadline: v.optional(duration, 300),
+    subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
+  },
+  ({ policies }, problem) => {
+    if (!Array.isArray(policies)) return
+    const names = policies.map((policy) => policy?.name)
+    names.forEach((name, index) => {
+      if (name !== undefined && names.indexOf(name) < index) {
+        problem(['policies', index, 'name'], 'a name that no other policy has')
+      }
+    })
+  },
+)

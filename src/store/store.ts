@@ -1,0 +1,48 @@
+import type { Policy } from '../policy.ts'
+
+/** One limit that a request has to meet. */
+export interface LimitRow {
+  /** Whose quota: the name of the record in the store. */
+  subject: string
+  /** The rule; its tag marks the state in the record. Once per subject and request. */
+  policy: Pick<Policy, 'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align'>
+  /** Units, ≥ 0. */
+  cost: number
+}
+
+/** Rows that pass together or not at all. */
+export interface StoreRequest {
+  /** `take` charges if all rows have room; `look` never writes; `give-back` returns units, never above a full quota. */
+  mode: 'take' | 'look' | 'give-back'
+  rows: LimitRow[]
+  /** For `give-back`: the time at which the units were taken, so that a later window is not credited. */
+  receipt?: number
+}
+
+/** How one row stands. Durations are milliseconds from the decision on. */
+export interface RowState {
+  /** Whether this row by itself had room. */
+  allowed: boolean
+  remaining: number
+  /** `null` when this cost can never be admitted. */
+  retryAfterMs: number | null
+  resetAfterMs: number
+  nextAfterMs: number
+}
+
+/** The answer to one call. */
+export interface StoreReply {
+  /** The store's time of the decision, ms since the epoch: the receipt for a later give-back. */
+  now: number
+  /** For each request, its rows, in the order given. */
+  requests: RowState[][]
+}
+
+/** Decides requests, in order, each seeing what the earlier ones took. */
+export interface Store {
+  /**
+   * @param now ms since the epoch; the store's own clock by default
+   * @throws {StoreError} when there is no answer
+   */
+  decide(requests: StoreRequest[], now?: number): Promise<StoreReply>
+}

@@ -1,0 +1,22 @@
+import { readFile } from 'node:fs/promises'
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  plugins: [
+    {
+      // What wrangler's Text rule does for the Worker.
+      name: 'lua-as-text',
+      async load(id) {
+        if (id.endsWith('.lua')) return `export default ${JSON.stringify(await readFile(id, 'utf8'))}`
+      },
+    },
+  ],
+  test: {
+    include: ['test/**/*.test.ts', 'examples/**/*.test.ts'],
+    globalSetup: 'test/global.ts',
+    // Every test file runs a Redis and often a Worker of its own; more than a few at once only slow each other down.
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+})
