@@ -9,6 +9,9 @@ local ROW_WIDTH = 11
 local algorithms = {
   ['fixed-window'] = fixed_window,
   ['sliding-window'] = sliding_window,
+  ['token-bucket'] = token_bucket,
+  gcra = gcra,
+  ['sliding-log'] = sliding_log,
 }
 local modes = { take = true, look = true, ['give-back'] = true }
 local aligns = { ['first-request'] = true, clock = true }
@@ -61,6 +64,7 @@ for start = 2, #ARGV, ROW_WIDTH do
     or not modes[mode] and 'mode'
     or not (row.key and KEYS[row.key]) and 'key'
     or not string.find(tag, '^[%w_-]+$') and 'tag'
+    or (algorithm == 'sliding-log') ~= (string.match(KEYS[row.key], '}:log:(.*)$') == tag) and 'key'
     or not row.algorithm and 'algorithm'
     or not row.limit and 'limit'
     or not (row.window and row.limit * row.window <= MAX_INTEGER) and 'window'
@@ -68,6 +72,7 @@ for start = 2, #ARGV, ROW_WIDTH do
     or not row.cost and 'cost'
     or not aligns[align] and 'align'
     or receipt ~= '' and not row.receipt and 'receipt'
+    or algorithm == 'sliding-log' and row.limit > 10000 and 'limit'
 
   local before = #rows
   if before == 0 or row.request ~= rows[before].request then
@@ -123,9 +128,17 @@ local function parse(text)
   return { states = states, by_tag = by_tag, charged = false }
 end
 
-local records = redis.call('MGET', unpack(KEYS))
-for index = 1, #KEYS do
-  local text = records[index] or '1;'
+-- By the index of their keys. A sliding log is no record: its row reads and writes a key of its own.
+local records, keys, indexes = {}, {}, {}
+for _, row in ipairs(rows) do
+  if row.algorithm ~= sliding_log and not indexes[row.key] then
+    keys[#keys + 1] = KEYS[row.key]
+    indexes[row.key] = #keys
+  end
+end
+local texts = #keys > 0 and redis.call('MGET', unpack(keys)) or {}
+for index, place in pairs(indexes) do
+  local text = texts[place] or '1;'
   if string.sub(text, 1, 2) ~= '1;' then
     return fail('key ' .. index .. ' holds a record of an unknown format')
   end
@@ -136,8 +149,18 @@ end
 
 local absent = { run_out = 0 }
 
+-- Redis expires by its own clock; where decisions go by another, what is stored stays a minute longer.
+local room = ARGV[1] == '' and 0 or 60000
+
 -- Asks a row's algorithm. The answer stays on the row, with the state to keep if the row is charged.
 local function ask(row, cost)
+  if row.algorithm == sliding_log then
+    local allowed, retry_after
+    row.log = row.log or sliding_log_read(KEYS[row.key], row.window, now)
+    allowed, row.remaining, retry_after, row.reset_after, row.next_after, row.state =
+      sliding_log(now, row.limit, row.window, cost, row.receipt, row.log)
+    return allowed, retry_after
+  end
   local state = records[row.key].by_tag[row.tag] or absent
   if state.run_out <= now then
     state = absent
@@ -159,6 +182,9 @@ local function ask(row, cost)
 end
 
 local function keep(row)
+  if row.algorithm == sliding_log then
+    return sliding_log_write(row.log, row.state, row.reset_after + room)
+  end
   local record = records[row.key]
   local place = #record.states + 1
   for index, state in ipairs(record.states) do
@@ -199,7 +225,7 @@ end
 
 -- Store.
 
-for index, record in ipairs(records) do
+for index, record in pairs(records) do
   if record.charged then
     local texts, run_out = { '1;' }, 0
     for _, state in ipairs(record.states) do
@@ -213,8 +239,6 @@ for index, record in ipairs(records) do
     if run_out == 0 then
       redis.call('DEL', KEYS[index])
     else
-      -- Redis expires by its own clock; where the decision went by another, leave it a minute's room.
-      local room = ARGV[1] == '' and 0 or 60000
       redis.call('SET', KEYS[index], table.concat(texts), 'PX', string.format('%.0f', run_out - now + room))
     end
   end

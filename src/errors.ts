@@ -31,6 +31,7 @@ export class ConfigError extends Error {
  * - `over-quota`: the database refuses for its plan's limits or its budget.
  * - `bad-reply`: something answered, but not the Upstash REST API, or not our script.
  * - `redis-error`: Redis refused the command.
+ * - `internal`: none of these; a fault of ours.
  */
 export type StoreErrorCode =
   | 'not-configured'
@@ -40,6 +41,7 @@ export type StoreErrorCode =
   | 'over-quota'
   | 'bad-reply'
   | 'redis-error'
+  | 'internal'
 
 const meanings: Record<StoreErrorCode, string> = {
   'not-configured':
@@ -50,6 +52,7 @@ const meanings: Record<StoreErrorCode, string> = {
   'over-quota': 'the database refuses commands: over its quota or budget',
   'bad-reply': 'the answer was not what the script replies',
   'redis-error': 'Redis refused the command',
+  internal: 'the limiter failed',
 }
 
 /** The store gave no answer. Its text never holds keys, tokens or scripts, whatever the cause said. */

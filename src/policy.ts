@@ -8,12 +8,15 @@ import { tagOf } from './tag.ts'
 /** One part of what a quota is counted by: the client's address, or a request header taken at its word. */
 export type Key = 'ip' | { ip: { v4?: number; v6?: number } } | `header:${string}`
 
+/** How a policy counts: lua/README.md, README.md "Choose an algorithm". */
+export type Algorithm = 'fixed-window' | 'sliding-window' | 'sliding-log' | 'token-bucket' | 'gcra'
+
 /** A named rule, as an operator writes it. */
 export interface PolicyOptions {
   /** Up to 64 letters, digits, `_`, `.`, `-`; it stands in the `RateLimit` fields. */
   name: string
   /** Defaults to `'sliding-window'`. `'leaky-bucket'` is another name for `'gcra'`. */
-  algorithm?: 'fixed-window' | 'sliding-window' | 'token-bucket' | 'gcra' | 'leaky-bucket'
+  algorithm?: Algorithm | 'leaky-bucket'
   /** Size of the quota in units; a request costs one unless `cost` says otherwise. At least 1; times `window` in ms at most 2^51. */
   limit: number
   /** The time window of the quota: `'10s'`, `'1m'`, `'1h'`, `'1d'`, or milliseconds. */
@@ -53,7 +56,7 @@ export interface Policy {
   name: string
   /** Marks this policy's states in Redis; changes with name, algorithm, window and align. */
   tag: string
-  algorithm: 'fixed-window' | 'sliding-window' | 'token-bucket' | 'gcra'
+  algorithm: Algorithm
   limit: number
   windowMs: number
   burst: number

@@ -111,7 +111,7 @@ const match = object({
   method: v.optional(list(pattern('a method like "POST"', /^[A-Za-z]+$/))),
 })
 
-const windows = ['fixed-window', 'sliding-window'] as const
+const windows = ['fixed-window', 'sliding-window', 'sliding-log'] as const
 const buckets = ['token-bucket', 'gcra', 'leaky-bucket'] as const
 
 const policy = object(
@@ -131,6 +131,10 @@ const policy = object(
   ({ algorithm, limit, window, burst, align }, problem) => {
     if (burst !== undefined && windows.some((name) => name === algorithm)) {
       problem(['burst'], `nothing (${algorithm} has no burst)`)
+    }
+    // A log keeps an entry of some 70 bytes for every unit.
+    if (algorithm === 'sliding-log' && typeof limit === 'number' && limit > 10_000) {
+      problem(['limit'], 'at most 10000 with sliding-log (sliding-window has no such bound)')
     }
     if (align !== undefined && algorithm !== 'fixed-window') {
       problem(['align'], 'nothing (only fixed-window has an align)')

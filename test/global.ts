@@ -1,7 +1,8 @@
 import { startRedis } from '../dev/redis.ts'
+import { buildStack } from '../dev/stack.ts'
 
-/** Fetches a Redis, where there is none, once for all test files. */
+/** Once for all test files: fetches a Redis where there is none, and builds the Workers. */
 export default async function setup() {
   const redis = await startRedis({ log: console.log })
-  await redis.stop()
+  await Promise.all([redis.stop(), buildStack()])
 }

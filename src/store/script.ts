@@ -2,6 +2,7 @@
 import decide from '../../lua/decide.lua'
 import fixedWindow from '../../lua/fixed_window.lua'
 import gcra from '../../lua/gcra.lua'
+import slidingLog from '../../lua/sliding_log.lua'
 import slidingWindow from '../../lua/sliding_window.lua'
 import tokenBucket from '../../lua/token_bucket.lua'
 import type { RowState, StoreReply, StoreRequest } from './store.ts'
@@ -13,6 +14,7 @@ const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
 export const script = `#!lua flags=allow-key-locking\n${[
   fixedWindow,
   slidingWindow,
+  slidingLog,
   tokenBucket,
   gcra,
   decide,
@@ -32,7 +34,8 @@ export function encode(requests: StoreRequest[], now?: number): { keys: string[]
   const args = [now === undefined ? '' : String(now)]
   requests.forEach(({ mode, rows, receipt }, request) => {
     for (const { subject, policy, cost } of rows) {
-      const key = `sluice:1:{${subject}}`
+      const record = `sluice:1:{${subject}}`
+      const key = policy.algorithm === 'sliding-log' ? `${record}:log:${policy.tag}` : record
       if (!keys.includes(key)) keys.push(key)
       args.push(
         String(request + 1),

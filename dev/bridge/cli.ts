@@ -1,0 +1,108 @@
+import { parseArgs } from 'node:util'
+import type { BridgeOptions, startBridge } from '../bridge.ts'
+import { startRedis } from '../redis.ts'
+
+const USAGE = `Upstash's REST API in front of any Redis.
+
+  npm run bridge -- [options]
+
+  --redis URL      redis://127.0.0.1:6379; without it the bridge brings its own Redis.
+                   Several: --redis URL=TOKEN, once for each, every one with a token of its own
+  --port N         default 8079; 0 takes a free one
+  --token TEXT     default dev
+  --rtt MS         milliseconds added to each request, as if the database were far away; default 0
+  --no-check-keys  run scripts bare: undeclared keys pass, commands inside scripts are not counted
+  --help           this text`
+
+/** A mistake on the command line. */
+class UsageError extends Error {}
+
+/** Understands the command line. @throws UsageError that says what is wrong. */
+export function parseCli(args: string[]): BridgeOptions | 'help' {
+  const values = read(args)
+  if (values.help) return 'help'
+  const port = wholeNumber('--port', values.port ?? '8079', 65_535)
+  const rtt = wholeNumber('--rtt', values.rtt ?? '0', 60_000)
+  const token = values.token ?? 'dev'
+  if (!/^\S+$/.test(token)) throw new UsageError('--token: expected text without blanks')
+  const checkKeys = !values['no-check-keys']
+  const targets = (values.redis ?? []).map((text) => target(text, token))
+  const tokens = new Set(targets.map((one) => one.token))
+  if (tokens.size < targets.length) {
+    throw new UsageError('--redis: several databases need a token each, as in URL=TOKEN')
+  }
+  return { redis: targets, port, token, rtt, checkKeys }
+}
+
+function read(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      options: {
+        redis: { type: 'string', multiple: true },
+        port: { type: 'string' },
+        token: { type: 'string' },
+        rtt: { type: 'string' },
+        'no-check-keys': { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    }).values
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function target(text: string, token: string): { url: string; token: string } {
+  const [, url = text, own = token] = /^([^=]*)=(.+)$/.exec(text) ?? []
+  if (!/^(rediss?:\/\/[^/]|unix:\/)/.test(url) || !URL.canParse(url)) {
+    throw new UsageError(`--redis: expected redis://host:port, got "${text}"`)
+  }
+  return { url, token: own }
+}
+
+function wholeNumber(flag: string, text: string, max: number): number {
+  if (/^\d{1,6}$/.test(text) && Number(text) <= max) return Number(text)
+  throw new UsageError(`${flag}: expected a whole number from 0 to ${max}, got "${text}"`)
+}
+
+/** `node dev/bridge.ts …`: runs until Ctrl-C or until its own Redis ends. */
+export async function main(args: string[], start: typeof startBridge): Promise<void> {
+  try {
+    const options = parseCli(args)
+    if (options === 'help') return console.log(USAGE)
+    await serve(options, start)
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error))
+    if (error instanceof UsageError) console.error(`\n${USAGE}`)
+    process.exitCode = 1
+  }
+}
+
+async function serve(options: BridgeOptions, start: typeof startBridge): Promise<void> {
+  const own = options.redis.length > 0 ? undefined : await startRedis({ log: console.error })
+  const redis = own ? own.url : options.redis
+  const bridge = await start({ ...options, redis }).catch(async (error) => {
+    await own?.stop()
+    throw error
+  })
+  console.error(own ? `Redis: ${own.source} at ${own.url}` : 'Redis: as told')
+  const tokens = Object.keys(bridge.stats())
+  for (const token of tokens) {
+    console.log(`UPSTASH_REDIS_REST_URL=${bridge.url}\nUPSTASH_REDIS_REST_TOKEN=${token}`)
+  }
+  let stopping = false
+  const stop = async () => {
+    if (stopping) process.exit(1) // a second Ctrl-C
+    stopping = true
+    await bridge.close()
+    await own?.stop()
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  own?.exited.then(async ({ lastLines }) => {
+    if (stopping) return
+    console.error(`Redis ended by itself:\n${lastLines}`)
+    process.exitCode = 1
+    await stop()
+  })
+}

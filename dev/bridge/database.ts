@@ -1,0 +1,156 @@
+import { ErrorReply } from 'redis'
+import { isSetInfo, nameOf, refusal, unavailable } from './commands.ts'
+import { type Command, Connection, type Format, type Reply } from './connection.ts'
+import { Functions } from './functions.ts'
+import { BadRequest } from './request.ts'
+import { Scripts } from './scripts.ts'
+import { readTable } from './table.ts'
+import type { Counted, Translated } from './translated.ts'
+
+/** What Upstash would bill. */
+export type Bill = {
+  /** HTTP requests. */
+  http: number
+  /** Commands: those sent, and those that ran inside scripts and functions. */
+  commands: number
+  /** How many of these ran inside. */
+  inner: number
+}
+
+export type DatabaseOptions = {
+  url: string
+  /** Whether undeclared keys are refused and inner commands counted. */
+  checkKeys: boolean
+  /** How long Redis may take for a request, in ms. */
+  timeout: number
+}
+
+/** How many commands of one pipeline are under way at once. */
+const BATCH = 5000
+
+/** One Redis as Upstash would show it: what it refuses, how it takes scripts, what its errors say. */
+export class Database {
+  readonly bill: Bill = { http: 0, commands: 0, inner: 0 }
+  readonly url: string
+  readonly #timeout: number
+  readonly #connection: Connection
+  readonly #scripts = new Scripts()
+  readonly #functions = new Functions()
+
+  private constructor(connection: Connection, options: DatabaseOptions) {
+    this.#connection = connection
+    this.#timeout = options.timeout
+    this.url = options.url
+  }
+
+  /** Rejects when Redis does not answer. */
+  static async open(options: DatabaseOptions): Promise<Database> {
+    const database = new Database(await Connection.open(options.url), options)
+    await database.#learn(options.checkKeys)
+    return database
+  }
+
+  /** Runs commands in order, each with its own outcome. Rejects with RedisDown only. */
+  async run(commands: Command[], format: Format): Promise<Reply[]> {
+    const replies: Reply[] = []
+    for (let start = 0; start < commands.length; start += BATCH) {
+      const batch = commands.slice(start, start + BATCH)
+      const work = () => Promise.all(batch.map((command) => this.#one(command, format)))
+      replies.push(...(await this.#inTime(work)))
+    }
+    return replies
+  }
+
+  /** Runs all commands in MULTI/EXEC, or none. @throws BadRequest when it is discarded. */
+  async transaction(commands: Command[]): Promise<Reply[]> {
+    for (const command of commands) {
+      const reason = refusal(command)
+      if (reason) throw new BadRequest(reason)
+    }
+    const translated = commands.map((command) => this.#translate(command))
+    const sent = commands.map((command, index) => translated[index]?.command ?? command)
+    const [outcome = null, ...queued] = await this.#inTime(() =>
+      Promise.all(this.#connection.transaction(sent)),
+    )
+    if (Array.isArray(outcome)) {
+      return outcome.map((reply, index) =>
+        this.#bill(translated[index]?.read(reply) ?? bare(reply)),
+      )
+    }
+    const cause = queued.find((place) => place instanceof ErrorReply)
+    const told = outcome instanceof ErrorReply ? outcome.message : 'EXECABORT'
+    throw new BadRequest(cause instanceof ErrorReply ? `${told} ${cause.message}` : told)
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+
+  async #one(command: Command, format: Format): Promise<Reply> {
+    const reason = refusal(command)
+    if (reason) return new ErrorReply(reason)
+    if (isSetInfo(command)) return format === 'json' ? Buffer.from('OK') : 'OK'
+    const translated = this.#translate(command)
+    let counted = await this.#send(command, translated, format)
+    if (translated?.unguarded && isCompileError(counted.reply)) {
+      // The author's own mistake, which Redis explains better without the guard, or code that bears none.
+      counted = await this.#send(command, translated.unguarded(), format)
+    }
+    if (this.#functions.changes(nameOf(command), command)) await this.#learnFunctions()
+    return this.#bill(counted)
+  }
+
+  #translate(command: Command): Translated | undefined {
+    const name = nameOf(command)
+    return this.#scripts.translate(name, command) ?? this.#functions.translate(name, command)
+  }
+
+  async #send(
+    asked: Command,
+    translated: Translated | undefined,
+    format: Format,
+  ): Promise<Counted> {
+    const reply = await this.#connection.send(translated?.command ?? asked, format)
+    return translated?.read(reply) ?? bare(reply)
+  }
+
+  /** Waits for Redis, but not for ever: a Redis that stands still costs a request its timeout. */
+  async #inTime<Result>(work: () => Promise<Result>): Promise<Result> {
+    await this.#connection.ready()
+    const timer = setTimeout(() => this.#connection.restart(), this.#timeout)
+    return work().finally(() => clearTimeout(timer))
+  }
+
+  /** Writes it on the bill and puts it into the words of Upstash. */
+  #bill({ reply, inner }: Counted): Reply {
+    this.bill.commands += 1 + inner
+    this.bill.inner += inner
+    if (!(reply instanceof ErrorReply)) return reply
+    const unknown = /^ERR unknown command '([^']*)'/.exec(reply.message)
+    return unknown ? new ErrorReply(unavailable(unknown[1] ?? '')) : reply
+  }
+
+  /** Asks Redis what it is. */
+  async #learn(checkKeys: boolean): Promise<void> {
+    const [info, commands] = await Promise.all([
+      this.#connection.send(['INFO', 'server']),
+      this.#connection.send(['COMMAND']),
+    ])
+    this.#scripts.shebangs = Number(/redis_version:(\d+)/.exec(String(info))?.[1] ?? 7) >= 7
+    if (!checkKeys || !this.#scripts.shebangs) return
+    this.#scripts.table = this.#functions.table = readTable(commands)
+    await this.#learnFunctions()
+  }
+
+  async #learnFunctions(): Promise<void> {
+    this.#functions.learn(await this.#connection.send(['FUNCTION', 'LIST', 'WITHCODE']))
+  }
+}
+
+function bare(reply: Reply): Counted {
+  return { reply, inner: 0 }
+}
+
+function isCompileError(reply: Reply): boolean {
+  return reply instanceof ErrorReply && /^ERR Error compiling (script|function)/.test(reply.message)
+}

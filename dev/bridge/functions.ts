@@ -1,0 +1,83 @@
+import type { Command, Reply } from './connection.ts'
+import { guardLibrary, isGuarded, SECRET, unguardLibrary } from './guard.ts'
+import type { CommandTable } from './table.ts'
+import { openReply, type Translated } from './translated.ts'
+
+/** What changes the functions there are: after it `Functions.learn` wants to be told. */
+const CHANGES = ['load', 'delete', 'flush', 'restore']
+
+/**
+ * Function libraries whose functions carry the flag `allow-key-locking`, which stock Redis refuses:
+ * they are loaded behind a guard (guard/library.lua), which takes the flag out as the library loads.
+ */
+export class Functions {
+  /** Without it (Redis 6, or told not to) libraries go as they are. */
+  table: CommandTable | undefined
+  /** The functions that can count: those of libraries loaded through a bridge. */
+  #counting = new Set<string>()
+
+  /** @returns `undefined` for a command that can go as it is */
+  translate(name: string, command: Command): Translated | undefined {
+    const [word = '', second = '', ...rest] = command
+    if (name === 'fcall' || name === 'fcall_ro') {
+      const known = String(second)
+      if (!this.#counting.has(known)) return
+      return { command: [...command, SECRET], read: (reply) => openReply(reply, known, '') }
+    }
+    const sub = name === 'function' ? String(second).toLowerCase() : ''
+    const code = rest.at(-1)
+    if (sub === 'load' && code !== undefined && this.table) {
+      const guarded = Buffer.from(guardLibrary(latin1(code), this.table), 'latin1')
+      return {
+        command: [word, second, ...rest.slice(0, -1), guarded],
+        read: asItIs,
+        unguarded: () => ({ command, read: asItIs }),
+      }
+    }
+    if (sub === 'list') return { command, read: (reply) => asItIs(withoutGuards(reply)) }
+  }
+
+  changes(name: string, command: Command): boolean {
+    return name === 'function' && CHANGES.includes(String(command[1]).toLowerCase())
+  }
+
+  /** Reads the reply of FUNCTION LIST WITHCODE. */
+  learn(libraries: Reply): void {
+    const names = items(libraries).flatMap((library) => {
+      const code = field(library, 'library_code')
+      if (code === null || !isGuarded(latin1(code as Buffer))) return []
+      return items(field(library, 'functions')).map((one) => String(field(one, 'name')))
+    })
+    this.#counting = new Set(names)
+  }
+}
+
+function withoutGuards(libraries: Reply): Reply {
+  if (!Array.isArray(libraries)) return libraries
+  return libraries.map((library) =>
+    items(library).map((value, index, all) => {
+      const isCode = value instanceof Buffer && String(all[index - 1]) === 'library_code'
+      return isCode ? Buffer.from(unguardLibrary(latin1(value)), 'latin1') : value
+    }),
+  )
+}
+
+/** A field of a RESP2 map: an array of names and values by turns. */
+function field(map: Reply, name: string): Reply {
+  const all = items(map)
+  const at = all.findIndex((item, index) => index % 2 === 0 && String(item) === name)
+  return at === -1 ? null : (all[at + 1] ?? null)
+}
+
+function items(reply: Reply): Reply[] {
+  return Array.isArray(reply) ? reply : []
+}
+
+/** One character per byte: code may hold any bytes. */
+function latin1(code: string | Buffer): string {
+  return Buffer.from(code as string).toString('latin1')
+}
+
+function asItIs(reply: Reply) {
+  return { reply, inner: 0 }
+}

@@ -1,0 +1,123 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ErrorReply } from 'redis'
+import { readBody } from './body.ts'
+import { type Format, RedisDown, type Reply } from './connection.ts'
+import type { Database } from './database.ts'
+import { errorJson, toJson, toResp2 } from './reply.ts'
+import { BadRequest, parseCommand, parseCommands, parsePath, tokenIn } from './request.ts'
+import { isStream, type Streams } from './streams.ts'
+
+export type HandlerOptions = {
+  /** By token. */
+  databases: Map<string, Database>
+  streams: Streams
+  /** Added to each request, in ms. */
+  rtt: number
+}
+
+type Answer = { status: number; body: string | Buffer; type?: string }
+
+const METHODS = ['HEAD', 'GET', 'POST', 'PUT']
+
+/** Answers every request, whatever comes: what it returns never rejects. */
+export function createHandler({ databases, streams, rtt }: HandlerOptions) {
+  const boot = Date.now().toString(36)
+  let answers = 0
+
+  return async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // Read-your-writes: a client gives back what it got last. Here every read is of the one Redis.
+    response.setHeader('upstash-sync-token', `${boot}=${++answers}`)
+    let answer: Answer | undefined
+    try {
+      answer = await answerTo(request, response)
+    } catch (error) {
+      answer = failure(error)
+    }
+    if (!answer || response.destroyed) return
+    if (response.headersSent) return void response.destroy() // a stream that broke
+    const body = Buffer.from(answer.body as string)
+    response.writeHead(answer.status, {
+      'content-type': answer.type ?? 'application/json',
+      'content-length': body.length,
+      ...(answer.status === 405 && { allow: METHODS.join(', ') }),
+    })
+    response.end(request.method === 'HEAD' ? undefined : body)
+  }
+
+  /** @returns `undefined` when the answer is a stream, which goes its own way */
+  async function answerTo(request: IncomingMessage, response: ServerResponse) {
+    const { method = '', url = '/' } = request
+    if (!METHODS.includes(method)) throw new BadRequest('ERR method not allowed', 405)
+    const [path, query] = splitUrl(url)
+    const database = databases.get(tokenOf(request, query) ?? '')
+    if (!database) throw new BadRequest('WRONGPASS invalid or missing auth token', 401)
+    if (path === '/__stats') return { status: 200, body: JSON.stringify(database.bill) }
+    database.bill.http++
+    const [format, base64] = formatOf(request)
+    const sent = await readBody(request)
+    const body = method === 'POST' || method === 'PUT' ? sent : Buffer.alloc(0)
+    if (rtt > 0) await sleep(rtt / 2)
+    if (isStream(path)) {
+      database.bill.commands++
+      await streams.open(parsePath(path, '', Buffer.alloc(0)), database.url, response)
+      return
+    }
+    const answer = await run(database, path, query, body, format, base64)
+    if (rtt > 0) await sleep(rtt / 2)
+    return answer
+  }
+}
+
+async function run(
+  database: Database,
+  path: string,
+  query: string,
+  body: Buffer,
+  format: Format,
+  base64: boolean,
+): Promise<Answer> {
+  const json = (replies: Reply[]) => `[${replies.map((reply) => toJson(reply, base64)).join(',')}]`
+  const resp2 = (replies: Reply[]) => Buffer.concat(replies.map(toResp2))
+  if (path === '/multi-exec') {
+    return { status: 200, body: json(await database.transaction(parseCommands(body))) }
+  }
+  const single = path !== '/pipeline'
+  const commands = single
+    ? [path === '/' ? parseCommand(body) : parsePath(path, query, body)]
+    : parseCommands(body)
+  const replies = await database.run(commands, format)
+  const status = single && replies[0] instanceof ErrorReply ? 400 : 200
+  if (format === 'resp2') return { status, body: resp2(replies), type: 'application/octet-stream' }
+  return { status, body: single ? toJson(replies[0] ?? null, base64) : json(replies) }
+}
+
+function failure(error: unknown): Answer {
+  if (error instanceof BadRequest) return { status: error.status, body: errorJson(error.message) }
+  if (error instanceof RedisDown) return { status: 503, body: errorJson(`ERR ${error.message}`) }
+  return { status: 500, body: errorJson(`ERR internal error: ${error}`) }
+}
+
+function formatOf(request: IncomingMessage): [Format, boolean] {
+  const base64 = String(request.headers['upstash-encoding']).toLowerCase() === 'base64'
+  const format = String(request.headers['upstash-response-format'] ?? 'json').toLowerCase()
+  if (format !== 'json' && format !== 'resp2') {
+    throw new BadRequest(`ERR invalid response format: ${format}`)
+  }
+  if (format === 'resp2' && base64) {
+    throw new BadRequest('ERR base64 encoding is not allowed with the resp2 response format')
+  }
+  return [format, base64]
+}
+
+function tokenOf(request: IncomingMessage, query: string): string | undefined {
+  const header = request.headers.authorization
+  return header === undefined ? tokenIn(query) : /^Bearer\s+(.+)$/i.exec(header)?.[1]
+}
+
+function splitUrl(url: string): [path: string, query: string] {
+  const target = url.replace(/^https?:\/\/[^/?]*/i, '') // a proxy's form of request
+  const at = target.indexOf('?')
+  const [path, query] = at === -1 ? [target, ''] : [target.slice(0, at), target.slice(at + 1)]
+  return [path || '/', query]
+}

@@ -1,0 +1,99 @@
+import type { Command } from './connection.ts'
+
+/** The request itself is wrong: the answer is an HTTP error with this text. */
+export class BadRequest extends Error {
+  readonly status: number
+
+  constructor(message: string, status = 400) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** The command in the body of `POST /`: a JSON array. */
+export function parseCommand(body: Buffer): Command {
+  const text = body.toString()
+  return toCommand(parseJson(text), text, [])
+}
+
+/** The commands in the body of `/pipeline` and `/multi-exec`: a JSON array of arrays. */
+export function parseCommands(body: Buffer): Command[] {
+  const text = body.toString()
+  const rows = parseJson(text)
+  if (!Array.isArray(rows)) throw new BadRequest('ERR failed to parse pipeline: expected an array')
+  if (rows.length === 0) throw new BadRequest('ERR empty pipeline')
+  return rows.map((row, index) => toCommand(row, text, [index]))
+}
+
+function toCommand(row: unknown, text: string, path: number[]): Command {
+  if (!Array.isArray(row)) throw new BadRequest('ERR failed to parse command: expected an array')
+  if (row.length === 0) throw new BadRequest('ERR empty command')
+  return row.map((argument: unknown, index) => {
+    switch (typeof argument) {
+      case 'string':
+        return argument
+      case 'number':
+        return Number.isSafeInteger(argument) ? `${argument}` : digits(text, [...path, index])
+      case 'boolean':
+        return `${argument}`
+      default:
+        if (argument === null) return 'null'
+        throw new BadRequest('ERR failed to parse command: arguments are strings and numbers')
+    }
+  })
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new BadRequest('ERR failed to parse request: the body is not JSON')
+  }
+}
+
+/** A number as it was written: 2^63 and 0.10 would not survive being a JavaScript number. */
+function digits(text: string, path: number[]): string {
+  // TypeScript does not know the reviver's third argument yet.
+  const keep = (_key: string, value: unknown, context?: { source?: string }) =>
+    typeof value === 'number' ? (context?.source ?? `${value}`) : value
+  let found: unknown = JSON.parse(text, keep as (key: string, value: unknown) => unknown)
+  for (const index of path) found = (found as unknown[])[index]
+  return String(found)
+}
+
+/** `/set/key/value` with URL-encoded segments, the body as last argument, then `?EX=100`. */
+export function parsePath(path: string, query: string, body: Buffer): Command {
+  const command: Command = path.slice(1).split('/').map(decode)
+  if (body.length > 0) command.push(body)
+  for (const [name, value] of queryOf(query)) {
+    if (name.toString() === '_token') continue
+    command.push(name)
+    if (value.length > 0) command.push(value)
+  }
+  return command
+}
+
+/** The `_token` parameter, which stands for the Authorization header. */
+export function tokenIn(query: string): string | undefined {
+  for (const [name, value] of queryOf(query)) {
+    if (name.toString() === '_token') return value.toString()
+  }
+}
+
+function queryOf(query: string): [Buffer, Buffer][] {
+  const parts = query.split('&').filter((part) => part !== '')
+  return parts.map((part) => {
+    const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(part.replaceAll('+', ' ')) ?? []
+    return [decode(name), decode(value)]
+  })
+}
+
+/** Percent-decodes to bytes: a segment may hold any of the 256. */
+function decode(text: string): Buffer {
+  if (!text.includes('%')) return Buffer.from(text)
+  if (/%(?![0-9a-f]{2})/i.test(text)) throw new BadRequest('ERR invalid URL escape')
+  const parts = text.split(/%([0-9a-f]{2})/i)
+  return Buffer.concat(
+    parts.map((part, index) => Buffer.from(part, index % 2 === 1 ? 'hex' : 'utf8')),
+  )
+}

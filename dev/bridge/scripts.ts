@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto'
+import { ErrorReply } from 'redis'
+import type { Command, Reply } from './connection.ts'
+import { guardScript } from './guard.ts'
+import { takeApart } from './source.ts'
+import type { CommandTable } from './table.ts'
+import { openReply, type Translated } from './translated.ts'
+
+type Script = {
+  /** SHA-1 of the client's text, and of ours. */
+  theirs: string
+  ours: string
+  guarded: boolean
+  onlyLine: string
+}
+
+/** How many scripts a bridge remembers; the one seen longest ago is forgotten first. */
+const CAPACITY = 10_000
+/** How many of their texts it keeps at hand, and up to how many bytes. */
+const TEXTS = 200
+const TEXT_SIZE = 65_536
+
+/**
+ * Upstash's `#!lua flags=allow-key-locking`, which stock Redis refuses, on any Redis. Scripts are sent
+ * without the flag and behind a guard (guard/script.lua), and the client never learns: the SHA-1 of
+ * its text stands for the SHA-1 of ours. Redis alone decides whether a script is loaded: after SCRIPT
+ * FLUSH or a restart EVALSHA is answered NOSCRIPT, and the next EVAL mends it.
+ */
+export class Scripts {
+  /** Where commands have their keys. Without it (Redis 6, or told not to) scripts go unguarded. */
+  table: CommandTable | undefined
+  /** Redis 7 brought the shebang line. */
+  shebangs = true
+
+  readonly #known = new Map<string, Script>()
+  readonly #texts = new Map<string, Buffer>()
+  readonly #unguardable = new Set<string>()
+
+  /** @returns `undefined` for a command that can go as it is */
+  translate(name: string, command: Command): Translated | undefined {
+    const [word = '', second = '', ...rest] = command
+    if (name === 'eval' || name === 'eval_ro') {
+      const { script, text } = this.#prepare(second)
+      const read = reader(script)
+      const unguarded = () => this.#giveUp(script, name, command)
+      return { command: [word, text, ...rest], read, ...(script.guarded && { unguarded }) }
+    }
+    if (name === 'evalsha' || name === 'evalsha_ro') {
+      const script = this.#known.get(String(second).toLowerCase())
+      if (!script) return
+      return { command: [word, script.ours, ...rest], read: reader(script) }
+    }
+    const sub = name === 'script' ? String(second).toLowerCase() : ''
+    if (sub === 'load' && rest[0] !== undefined) {
+      const [source, ...more] = rest
+      const { script, text } = this.#prepare(source)
+      const read = (reply: Reply) => ({
+        reply: reply instanceof ErrorReply ? reply : Buffer.from(script.theirs),
+        inner: 0,
+      })
+      const unguarded = () => this.#giveUp(script, name, command)
+      return { command: [word, second, text, ...more], read, ...(script.guarded && { unguarded }) }
+    }
+    if (sub === 'exists') {
+      const shas = rest.map((sha) => this.#known.get(String(sha).toLowerCase())?.ours ?? sha)
+      return { command: [word, second, ...shas], read: (reply) => ({ reply, inner: 0 }) }
+    }
+  }
+
+  /** Our form of a script, remembered under the SHA-1 that its client will use. */
+  #prepare(source: string | Buffer): { script: Script; text: Buffer } {
+    const theirs = sha1(source)
+    const kept = this.#texts.get(theirs)
+    const known = this.#known.get(theirs)
+    if (kept && known) return { script: known, text: kept }
+    // One character per byte: a script may hold any bytes.
+    const original = Buffer.from(source as string).toString('latin1')
+    const { first, code, locking, onlyLine } = takeApart(original, this.shebangs)
+    const guarded = this.table !== undefined && !this.#unguardable.has(theirs)
+    const ours = guarded ? guardScript(first, code, locking, this.table!) : first + code
+    const text = Buffer.from(ours, 'latin1')
+    const script = { theirs, ours: sha1(text), guarded, onlyLine }
+    remember(this.#known, theirs, script, CAPACITY)
+    if (text.length <= TEXT_SIZE) remember(this.#texts, theirs, text, TEXTS)
+    return { script, text }
+  }
+
+  /** Some scripts are too near Lua's limits to bear a guard: they run as they are from now on. */
+  #giveUp(script: Script, name: string, command: Command): Translated | undefined {
+    if (this.#unguardable.size < CAPACITY) this.#unguardable.add(script.theirs)
+    this.#texts.delete(script.theirs)
+    return this.translate(name, command)
+  }
+}
+
+function reader(script: Script) {
+  return (reply: Reply) =>
+    script.guarded ? openReply(reply, script.theirs, script.onlyLine) : { reply, inner: 0 }
+}
+
+function sha1(text: string | Buffer): string {
+  return createHash('sha1').update(text).digest('hex')
+}
+
+function remember<Value>(map: Map<string, Value>, key: string, value: Value, capacity: number) {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > capacity) map.delete(map.keys().next().value!)
+}

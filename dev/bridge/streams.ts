@@ -1,0 +1,82 @@
+import type { ServerResponse } from 'node:http'
+import { type Client, type Command, createRedis, RedisDown } from './connection.ts'
+import { BadRequest } from './request.ts'
+
+/** A reader that is this many bytes behind is let go, as Redis does. */
+const BEHIND = 8 * 1024 * 1024
+
+/** Whether a path is answered by server-sent events. */
+export function isStream(path: string): boolean {
+  return /^\/(subscribe|psubscribe|monitor)(\/|$)/i.test(path)
+}
+
+/** Pub/sub and MONITOR as server-sent events: one connection to Redis for each reader. */
+export class Streams {
+  readonly #open = new Map<ServerResponse, Client>()
+
+  /** Answers with a stream that ends when the reader goes or the bridge closes. */
+  async open(command: Command, url: string, response: ServerResponse): Promise<void> {
+    const [kind, ...names] = command.map((part) => part.toString())
+    const isMonitor = kind?.toLowerCase() === 'monitor'
+    if (!isMonitor && names.length === 0) {
+      throw new BadRequest(`ERR wrong number of arguments for '${kind}' command`)
+    }
+    const client = createRedis(url, () => (this.#open.has(response) ? 100 : false))
+    client.on('error', () => {}) // it connects again, and subscribes again, by itself
+    await client.connect().catch((cause: Error) => {
+      throw new RedisDown(`Redis is not reachable: ${cause.message}`, { cause })
+    })
+    this.#open.set(response, client)
+    response.once('close', () => this.#end(response))
+    if (response.destroyed) return this.#end(response)
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
+    const say = (text: string) => {
+      // A line break inside a message would end it: server-sent events write one line after another.
+      response.write(`${text.replace(/^/gm, 'data: ')}\n\n`)
+      if (response.writableLength > BEHIND) response.destroy()
+    }
+    if (isMonitor) {
+      say('"OK"')
+      await client.monitor((line) => say(String(line)))
+    } else if (kind?.toLowerCase() === 'subscribe') {
+      await announced(names, 'subscribe', say, (name, listener) =>
+        client.subscribe(name, (message, channel) => listener(`message,${channel},${message}`)),
+      )
+    } else {
+      await announced(names, 'psubscribe', say, (name, listener) =>
+        client.pSubscribe(name, (message, channel) =>
+          listener(`pmessage,${name},${channel},${message}`),
+        ),
+      )
+    }
+  }
+
+  /** Ends all streams. */
+  close(): void {
+    for (const response of [...this.#open.keys()]) {
+      this.#end(response)
+      response.end()
+    }
+  }
+
+  #end(response: ServerResponse): void {
+    this.#open.get(response)?.destroy()
+    this.#open.delete(response)
+  }
+}
+
+/** Subscribes to one name after another, each confirmed before its first message. */
+async function announced(
+  names: string[],
+  kind: string,
+  say: (text: string) => void,
+  subscribe: (name: string, listener: (text: string) => void) => Promise<void>,
+): Promise<void> {
+  for (const [index, name] of names.entries()) {
+    let early: string[] | undefined = []
+    await subscribe(name, (text) => (early ? early.push(text) : say(text)))
+    say(`${kind},${name},${index + 1}`)
+    for (const text of early) say(text)
+    early = undefined
+  }
+}

@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+/** wrangler's own entry, to be run by this Node. */
+export const wrangler = join(
+  dirname(createRequire(import.meta.url).resolve('wrangler/package.json')),
+  'bin/wrangler.js',
+)
+
+/**
+ * Builds a Worker as it would be deployed (`wrangler deploy --dry-run`).
+ * @param outdir where the modules go
+ * @param entry defaults to `main` of wrangler.toml
+ * @param project the folder of wrangler.toml; defaults to ours
+ * @throws with what wrangler said
+ */
+export async function build(outdir: string, entry?: string, project = root): Promise<void> {
+  const args = ['deploy', ...(entry ? [entry] : []), '--dry-run', '--outdir', outdir]
+  await promisify(execFile)(process.execPath, [wrangler, ...args], {
+    cwd: project,
+    env: { ...process.env, WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG: 'error' },
+  }).catch((error) => {
+    throw new Error(
+      `wrangler could not build ${entry ?? 'the Worker'}\n${error.stdout}${error.stderr}`,
+    )
+  })
+}
+
+/** The modules of a built Worker, as Miniflare takes them. */
+export async function readModules(outdir: string) {
+  const names = (await readdir(outdir, { recursive: true })).filter((name) =>
+    /\.(js|lua)$/.test(name),
+  )
+  const modules: Record<string, { type: 'esm' | 'text'; contents: string }> = {}
+  let mainModule = ''
+  for (const name of names) {
+    if (!(await stat(join(outdir, name))).isFile()) continue
+    const path = relative(outdir, join(outdir, name))
+    const type = name.endsWith('.js') ? 'esm' : 'text'
+    if (type === 'esm') mainModule = path
+    modules[path] = { type, contents: await readFile(join(outdir, name), 'utf8') }
+  }
+  return { mainModule, modules }
+}

@@ -1,0 +1,126 @@
+/**
+ * A demo origin to put a Worker in front of: answers with JSON of what it received, and has routes that misbehave.
+ *
+ *     node dev/origin.ts --port 9090
+ */
+import { createHash } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { parseArgs } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { WebSocketServer } from 'ws'
+
+export interface RunningOrigin {
+  url: string
+  close(): Promise<void>
+}
+
+/** What the origin says of a request it received. */
+export interface Echo {
+  method: string
+  /** Path and query as they came. */
+  url: string
+  /** Names in lower case; several values joined with ", ". */
+  headers: Record<string, string>
+  body: { bytes: number; sha256: string /** The first kilobyte. */; text: string }
+}
+
+type Route = (argument: string, request: IncomingMessage, response: ServerResponse) => void
+
+const routes: Record<string, Route> = {
+  /** `/stream/1000`: so many bytes, as fast as they are taken. */
+  stream(bytes, _, response) {
+    let left = Number(bytes)
+    response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': left })
+    const chunk = Buffer.alloc(65536, 'sluice')
+    const send = () => {
+      while (left > 0) {
+        const size = Math.min(left, chunk.length)
+        left -= size
+        if (!response.write(chunk.subarray(0, size))) return response.once('drain', send)
+      }
+      response.end()
+    }
+    send()
+  },
+  /** `/slow/1000`: an answer after so many milliseconds. */
+  slow(milliseconds, request, response) {
+    setTimeout(() => echo(request, response), Number(milliseconds))
+  },
+  /** `/status/503`: an answer with this status. */
+  status(status, _, response) {
+    response.writeHead(Number(status)).end(`status ${status}\n`)
+  },
+  /** `/redirect/302`: to `/elsewhere`, with two cookies. */
+  redirect(status, _, response) {
+    response
+      .writeHead(Number(status), { location: '/elsewhere', 'set-cookie': ['a=1', 'b=2'] })
+      .end()
+  },
+  /** `/gzip/any`: a compressed answer. */
+  gzip(_argument, _, response) {
+    const body = gzipSync('sluice '.repeat(1000))
+    response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': body.length }).end(body)
+  },
+  /** `/reset/any`: the connection breaks before an answer. */
+  reset(_argument, request) {
+    request.socket.resetAndDestroy()
+  },
+}
+
+function echo(request: IncomingMessage, response: ServerResponse) {
+  const hash = createHash('sha256')
+  let bytes = 0
+  let text = ''
+  request.on('data', (chunk: Buffer) => {
+    hash.update(chunk)
+    bytes += chunk.length
+    if (text.length < 1024) text += chunk.toString('utf8', 0, 1024)
+  })
+  request.on('end', () => {
+    const headers = Object.fromEntries(
+      Object.entries(request.headersDistinct).map(([name, values]) => [name, values!.join(', ')]),
+    )
+    const said: Echo = {
+      method: request.method!,
+      url: request.url!,
+      headers,
+      body: { bytes, sha256: hash.digest('hex'), text: text.slice(0, 1024) },
+    }
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(request.method === 'HEAD' ? '' : `${JSON.stringify(said, null, 2)}\n`)
+  })
+}
+
+/** Starts the origin on loopback. WebSocket upgrades are echoed on every path. `port` defaults to a free one. */
+export async function startOrigin({ port = 0 } = {}): Promise<RunningOrigin> {
+  const server = createServer((request, response) => {
+    const [, name = '', argument = ''] = request.url!.split(/[/?]/)
+    const route = Object.hasOwn(routes, name) && argument ? routes[name]! : undefined
+    if (route) route(argument, request, response)
+    else echo(request, response)
+  })
+  const sockets = new WebSocketServer({ server })
+  sockets.on('connection', (socket) =>
+    socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary })),
+  )
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    sockets.once('error', reject)
+    server.listen(port, '127.0.0.1', resolve)
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      for (const socket of sockets.clients) socket.terminate()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { port: { type: 'string', default: '9090' } } })
+  const { url } = await startOrigin({ port: Number(values.port) })
+  console.log(`origin on ${url}`)
+}

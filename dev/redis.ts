@@ -1,0 +1,175 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from 'redis'
+import type { ServerBinary } from './redis/binary.ts'
+import { findServer } from './redis/find.ts'
+
+export type RedisOptions = {
+  /** TCP port on 127.0.0.1. Default: a free one. Without meaning when `REDIS_URL` is set. */
+  port?: number
+  /** Receives a line of progress where something takes seconds. Default: silence. */
+  log?: (line: string) => void
+  /** More arguments for the server, such as `['--maxmemory', '3mb']`. Default: none. */
+  args?: string[]
+}
+
+export type RunningRedis = {
+  url: string
+  /** For people: `redis-server 7.0.15 from PATH`, `REDIS_URL`. */
+  source: string
+  /** Whether we started it. Nobody flushes or stops a Redis that is not ours. */
+  owned: boolean
+  /** Ends the server and removes its folder; resolves when it is gone. Does nothing if not `owned`. */
+  stop(): Promise<void>
+  /** Settles when the server ends, by `stop()` or by itself. Never, if not `owned`. */
+  exited: Promise<{ code: number | null; signal: NodeJS.Signals | null; lastLines: string }>
+}
+
+/**
+ * Brings a real Redis on loopback that keeps nothing: `REDIS_URL` if set, else a server of our own on
+ * a private port (where its binary comes from: `redis/find.ts`). Resolves when PING answers.
+ *
+ * @example
+ * const redis = await startRedis()
+ * // … redis.url …
+ * await redis.stop()
+ *
+ * @throws Error with the server's own last lines when it does not start, or with the commands that
+ * install one when there is none.
+ */
+export async function startRedis(options: RedisOptions = {}): Promise<RunningRedis> {
+  const given = process.env.REDIS_URL
+  if (given) {
+    await ping(given).catch((cause) => {
+      throw new Error(`REDIS_URL does not answer: ${describe(cause)}`, { cause })
+    })
+    return {
+      url: given,
+      source: 'REDIS_URL',
+      owned: false,
+      stop: async () => {},
+      exited: new Promise(() => {}),
+    }
+  }
+  // Between choosing a free port and the server's bind somebody else may take it.
+  for (let attempt = 1; ; attempt++) {
+    const server = await findServer(options.log)
+    try {
+      return await run(server, options.port ?? (await freePort()), options.args ?? [])
+    } catch (error) {
+      const lost = error instanceof Error && /address already in use/i.test(error.message)
+      if (!lost || options.port !== undefined || attempt === 5) throw error
+    }
+  }
+}
+
+async function run(server: ServerBinary, port: number, more: string[]): Promise<RunningRedis> {
+  const dir = await mkdtemp(join(tmpdir(), 'sluice-redis-'))
+  const options = ['--bind', '127.0.0.1', '--port', `${port}`, '--dir', dir, '--daemonize', 'no']
+  const child = spawn(server.file, [...options, '--save', '', '--appendonly', 'no', ...more], {
+    argv0: server.argv0,
+    env: { ...process.env, ...server.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own: Ctrl-C reaches us alone, and we stop the server when nobody needs it.
+    detached: true,
+  })
+  const log = keepLastLines(child)
+  const exited = new Promise<Awaited<RunningRedis['exited']>>((resolve) => {
+    child.once('error', (error) => {
+      resolve({ code: null, signal: null, lastLines: error.message })
+    })
+    child.once('close', (code, signal) => resolve({ code, signal, lastLines: log.last() }))
+  }).finally(async () => {
+    await rm(dir, { recursive: true, force: true })
+    if (server.disposable) await rm(server.disposable, { recursive: true, force: true })
+  })
+  const watchdog = endWithUs(child, dir)
+  exited.then(watchdog.dismiss)
+
+  const stop = async () => {
+    const late = setTimeout(() => child.kill('SIGKILL'), 3000)
+    child.kill('SIGTERM')
+    await exited
+    clearTimeout(late)
+  }
+  const url = `redis://127.0.0.1:${port}`
+  try {
+    // The server's own word first: a PING alone could be answered by a stranger on that port.
+    await Promise.race([log.ready, failed(exited), timeout(10_000)])
+    await ping(url)
+  } catch (cause) {
+    await stop()
+    const said = log.last() || describe(cause)
+    throw new Error(`${server.source} did not start on port ${port}. It said:\n${said}`, { cause })
+  }
+  return { url, source: server.source, owned: true, stop, exited }
+}
+
+/** Collects what the server prints: the last 15 lines, and the moment it takes connections. */
+function keepLastLines(child: ChildProcess) {
+  let text = ''
+  const { promise: ready, resolve } = Promise.withResolvers<void>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      text = (text + chunk).slice(-8192)
+      if (text.includes('Ready to accept connections')) resolve()
+    })
+  }
+  return { ready, last: () => text.trim().split('\n').slice(-15).join('\n') }
+}
+
+/**
+ * Ends the server when this process dies without a chance to (SIGKILL): a shell waits on a pipe whose
+ * other end only we hold, and the kernel closes that with us.
+ */
+function endWithUs(child: ChildProcess, dir: string) {
+  if (child.pid === undefined) return { dismiss: () => {} }
+  const script = 'read -r line; kill "$1" 2>/dev/null; rm -rf "$2"'
+  const shell = spawn('sh', ['-c', script, 'sh', `${child.pid}`, dir], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  shell.on('error', () => {})
+  shell.stdin.on('error', () => {})
+  shell.unref()
+  return { dismiss: () => void shell.kill('SIGKILL') }
+}
+
+async function failed(exited: RunningRedis['exited']): Promise<never> {
+  const { code, signal } = await exited
+  throw new Error(`it ended with ${signal ?? `code ${code}`}`)
+}
+
+function timeout(ms: number): Promise<never> {
+  return new Promise((_, reject) => {
+    setTimeout(() => reject(new Error(`not ready after ${ms} ms`)), ms).unref()
+  })
+}
+
+async function ping(url: string): Promise<void> {
+  const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout: 3000 } })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    await client.ping()
+  } finally {
+    client.destroy()
+  }
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer()
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', reject).listen(0, '127.0.0.1', resolve)
+  })
+  const address = probe.address()
+  await new Promise((resolve) => probe.close(resolve))
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+function describe(cause: unknown): string {
+  return cause instanceof Error ? cause.message || cause.name : String(cause)
+}

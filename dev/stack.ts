@@ -1,0 +1,67 @@
+import { fileURLToPath } from 'node:url'
+import type { ConfigOptions } from '../src/policy.ts'
+import { startBridge } from './bridge.ts'
+import { build } from './build.ts'
+import { startOrigin } from './origin.ts'
+import { startRedis } from './redis.ts'
+import { startWorker } from './worker.ts'
+
+const dist = (name: string) => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))
+
+/** Builds what `startStack` runs. The tests' global set-up does it once. */
+export async function buildStack(): Promise<void> {
+  await Promise.all([build(dist('worker')), build(dist('any-config'), 'dev/any-config.ts')])
+}
+
+export interface StackOptions {
+  /** Defaults to sluice.config.ts, in the Worker as it would be deployed. */
+  config?: ConfigOptions
+  /** The folder of another built Worker. */
+  worker?: string
+  /** Variables and secrets, over those of the stack. */
+  env?: Record<string, string>
+}
+
+/** Everything, on free ports of loopback: a real Redis, the bridge, the demo origin, and the Worker in workerd. */
+export async function startStack({ config, worker: built, env }: StackOptions = {}) {
+  const redis = await startRedis()
+  const bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
+  const origin = await startOrigin()
+  const worker = await startWorker(built ?? dist(config ? 'any-config' : 'worker'), {
+    env: {
+      UPSTASH_REDIS_REST_URL: bridge.url,
+      UPSTASH_REDIS_REST_TOKEN: bridge.token,
+      ORIGIN: origin.url,
+      // A busy machine must not turn a wait into a store error where none is being tested.
+      ...(config && { CONFIG: JSON.stringify({ deadline: '10s', ...config }) }),
+      ...env,
+    },
+  })
+  return {
+    redis,
+    bridge,
+    origin,
+    worker,
+    url: worker.url,
+    /** How many HTTP requests the bridge has answered. */
+    httpRequests: () => bridge.stats()[bridge.token]!.http,
+    /** Fetches a path through the Worker, redirects left alone, as the client at `ip`. */
+    fetch(
+      path: string,
+      { ip = '203.0.113.7', headers = {}, ...init }: RequestInit & { ip?: string } = {},
+    ) {
+      return fetch(worker.url + path, {
+        redirect: 'manual',
+        ...init,
+        headers: { 'CF-Connecting-IP': ip, ...(headers as Record<string, string>) },
+      })
+    },
+    async stop() {
+      await worker.stop()
+      await Promise.all([bridge.close(), origin.close()])
+      await redis.stop()
+    },
+  }
+}
+
+export type Stack = Awaited<ReturnType<typeof startStack>>

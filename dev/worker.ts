@@ -1,0 +1,54 @@
+import { Log, LogLevel, Miniflare } from 'miniflare'
+import { readModules } from './build.ts'
+
+export interface RunningWorker {
+  url: string
+  /** Everything the Worker logged so far. */
+  logs: string[]
+  stop(): Promise<void>
+}
+
+export interface WorkerOptions {
+  /** Variables and secrets. */
+  env?: Record<string, string>
+  /** Defaults to a free one. */
+  port?: number
+  /** Answers what the Worker fetches, instead of the network. */
+  outbound?: (request: Request) => Response | Promise<Response>
+}
+
+/** Runs a built Worker in workerd, its own fetches on the real network (redirects, resets and upgrades are as in production). */
+export async function startWorker(
+  outdir: string,
+  options: WorkerOptions = {},
+): Promise<RunningWorker> {
+  const logs: string[] = []
+  const { mainModule, modules } = await readModules(outdir)
+  const env = Object.fromEntries(
+    Object.entries(options.env ?? {}).map(([name, value]) => [
+      name,
+      { type: 'text' as const, value },
+    ]),
+  )
+  const miniflare = new Miniflare({
+    host: '127.0.0.1',
+    port: options.port ?? 0,
+    log: new Log(LogLevel.NONE),
+    handleStructuredLogs: ({ message }: { message: string }) => void logs.push(message),
+    workers: [
+      {
+        config: {
+          name: 'sluice',
+          compatibilityDate: '2026-10-01',
+          manifest: { mainModule, modules },
+          env,
+        },
+        ...(options.outbound && {
+          dev: { outboundService: { type: 'fetcher', handler: options.outbound } },
+        }),
+      },
+    ],
+  } as unknown as ConstructorParameters<typeof Miniflare>[0])
+  const url = (await miniflare.ready).origin
+  return { url, logs, stop: () => miniflare.dispose() }
+}

@@ -1,0 +1,77 @@
+-- Sliding log: remember when every unit passed, and count those of the last `window` ms.
+-- The one algorithm with a key and I/O of its own, a sorted set, as the published designs have it.
+--
+-- Key     sluice:1:{subject}:log:<tag>      score  ms      member  one for each unit, "<ms>:<number>"
+-- Pro     exact: never more than `limit` in any window, wherever it begins
+-- Con     memory and commands: an entry for every unit
+
+-- What one request sees of the log. Entries count while their score is above now - window.
+local function sliding_log_read(key, window, now)
+  local newest = tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
+  -- A clock that ran backwards is taken to stand at the newest entry.
+  local at = newest and math.max(now, newest) or now
+  local after = string.format('(%.0f', at - window)
+  local used = newest and redis.call('ZCOUNT', key, after, '+inf') or 0
+  return { key = key, at = at, after = after, used = used, scores = { [used] = newest } }
+end
+
+-- The score of the n-th oldest entry that counts; an entry still to be made has the present one.
+local function sliding_log_score(log, n)
+  if n > log.used then
+    return log.at
+  end
+  if not log.scores[n] then
+    -- By score, since a plain rank would count the dead ones.
+    local entry = redis.call('ZRANGEBYSCORE', log.key, log.after, '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
+    log.scores[n] = tonumber(entry[2])
+  end
+  return log.scores[n]
+end
+
+local function sliding_log(now, limit, window, cost, receipt, log)
+  local used = log.used
+  local allowed, retry_after = true, 0
+  if cost > limit then
+    allowed, retry_after = false, -1
+  elseif cost > 0 and used + cost > limit then
+    allowed, retry_after = false, sliding_log_score(log, used + cost - limit) + window - now
+  end
+
+  local counted = used
+  if allowed and (not receipt or receipt > log.at - window) then
+    counted = math.max(0, used + cost)
+  end
+  local remaining = math.max(0, limit - counted)
+  local reset_after = counted > 0 and sliding_log_score(log, counted) + window - now or 0
+  local next_after = 0
+  if remaining < limit then
+    next_after = sliding_log_score(log, counted + remaining + 1 - limit) + window - now
+  end
+  if counted == used then
+    return allowed, remaining, retry_after, reset_after, next_after
+  end
+  return allowed, remaining, retry_after, reset_after, next_after, counted
+end
+
+-- Makes the log hold so many entries: new ones at `at`, or without its newest.
+local function sliding_log_write(log, counted, lasts)
+  if counted < log.used then
+    redis.call('ZREMRANGEBYRANK', log.key, counted - log.used, -1)
+  else
+    redis.call('ZREMRANGEBYSCORE', log.key, '-inf', string.sub(log.after, 2))
+    local entries = {}
+    for number = log.used + 1, counted do
+      -- Numbered in five digits, so that within a millisecond the newest is also the last by name.
+      local size = #entries
+      entries[size + 1] = string.format('%.0f', log.at)
+      entries[size + 2] = string.format('%.0f:%05.0f', log.at, number)
+      if size >= 1000 or number == counted then -- unpack gives up near 8000
+        redis.call('ZADD', log.key, unpack(entries))
+        entries = {}
+      end
+    end
+  end
+  if counted > 0 then
+    redis.call('PEXPIRE', log.key, string.format('%.0f', lasts))
+  end
+end

@@ -1,0 +1,64 @@
+import { Hono } from 'hono'
+import { createLog } from './log.ts'
+import { type Bindings, rateLimiter } from './middleware.ts'
+import { normalizePath } from './path.ts'
+import { type ConfigOptions, parseConfig } from './policy.ts'
+import { forward, noZone } from './proxy.ts'
+import { problem } from './response.ts'
+
+/** What the gateway reads from the Worker's environment. */
+export interface GatewayBindings extends Bindings {
+  /** Overrides the configuration's `origin`. */
+  ORIGIN?: string
+}
+
+/**
+ * The whole Worker: every request is decided, then forwarded to the origin or answered 429. Paths under `/_sluice/` are its own.
+ * @throws {ConfigError} at once, where the configuration is wrong
+ * @example
+ * export default createGateway(defineConfig({
+ *   origin: 'https://origin.example.com',
+ *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
+ * }))
+ */
+export function createGateway(options: ConfigOptions): Hono<{ Bindings: GatewayBindings }> {
+  const { policies, origin: configured } = parseConfig(options)
+  const log = createLog()
+  const app = new Hono<{ Bindings: GatewayBindings }>({
+    // Routed by the path that policies see, so that no other spelling of a reserved path reaches the origin.
+    getPath: (request) => normalizePath(new URL(request.url).pathname),
+  })
+
+  app.get('/_sluice/health', (c) =>
+    c.json({ status: 'ok', policies: policies.map(({ name }) => name) }, 200, {
+      'Cache-Control': 'no-store',
+    }),
+  )
+  app.all('/_sluice/*', () =>
+    problem(404, { title: 'Not Found', detail: 'Paths under /_sluice/ are reserved.' }),
+  )
+
+  app.use(async function requireOrigin(c, next) {
+    const origin = c.env?.ORIGIN ?? configured
+    const wrong = whyNot(origin, c.req.raw)
+    if (!wrong) return next()
+    log('no-origin', '', wrong)
+    return problem(500, { title: 'No origin', detail: wrong })
+  })
+  app.use(rateLimiter(options))
+  app.all('*', (c) => forward(c.req.raw, (c.env?.ORIGIN ?? configured)!))
+
+  app.onError((error) => {
+    log('error', error.name, 'a request failed')
+    return problem(500, { title: 'Internal Server Error' })
+  })
+  return app
+}
+
+function whyNot(origin: string | undefined, request: Request): string | undefined {
+  if (origin === undefined) return 'set origin in sluice.config.ts, or the variable ORIGIN'
+  if (origin === 'zone') return noZone(request)
+  return /^https?:\/\/[^\s?#@]+$/.test(origin) && URL.canParse(origin)
+    ? undefined
+    : `the variable ORIGIN: expected a URL like "https://origin.example.com", or "zone"`
+}

@@ -1,0 +1,96 @@
+/** The only file that talks to Redis: Upstash's REST API through its own client, with that client's traps avoided. */
+import { Redis } from '@upstash/redis/cloudflare'
+import { StoreError } from '../errors.ts'
+import { decode, encode, script, scriptSha } from './script.ts'
+import type { Store } from './store.ts'
+
+export interface UpstashOptions {
+  /** `UPSTASH_REDIS_REST_URL` */
+  url: string | undefined
+  /** `UPSTASH_REDIS_REST_TOKEN` */
+  token: string | undefined
+  /** The longest a call may take, in milliseconds; then it is aborted. It may have counted all the same. */
+  deadlineMs: number
+}
+
+/** A store on one Upstash database. Never throws here; what is wrong with the options is told by `decide`. */
+export function createUpstashStore({ url, token, deadlineMs }: UpstashOptions): Store {
+  let signal: AbortSignal | undefined
+  const redis = url && token && URL.canParse(url) ? connect(url, token, () => signal!) : undefined
+  let sha: string | undefined
+  let loaded = false // whether this isolate has seen the database run the script
+
+  async function run(keys: string[], args: string[]): Promise<unknown> {
+    if (!redis) throw new StoreError('not-configured')
+    const client = redis
+    sha ??= await scriptSha()
+    const deadline = AbortSignal.timeout(deadlineMs) // one for both calls, if there are two
+    const call = (how: 'eval' | 'evalsha', text: string) => {
+      signal = deadline // which the client asks for before it first waits
+      return client[how](text, keys, args)
+    }
+    // The first call brings the script, so that a cold one costs no second round trip.
+    if (!loaded) return call('eval', script)
+    try {
+      return await call('evalsha', sha)
+    } catch (error) {
+      if (!textOf(error).startsWith('NOSCRIPT')) throw error
+      return call('eval', script) // NOSCRIPT: nothing ran, so nothing counts twice
+    }
+  }
+
+  return {
+    async decide(requests, now) {
+      const { keys, args } = encode(requests, now)
+      let answer: unknown
+      try {
+        answer = await run(keys, args)
+      } catch (error) {
+        throw toStoreError(error)
+      }
+      const reply = decode(answer, requests)
+      if (!reply) throw new StoreError('bad-reply')
+      loaded = true
+      return reply
+    },
+  }
+}
+
+/** @param signal a function, since the client turns the abort of a plain signal into a result */
+function connect(url: string, token: string, signal: () => AbortSignal): Redis {
+  return new Redis({
+    url,
+    token,
+    signal,
+    retry: { retries: 0 }, // a retried EVALSHA may count twice
+    readYourWrites: false, // the token would be shared by all requests of the isolate
+    enableAutoPipelining: false,
+    automaticDeserialization: false,
+    responseEncoding: false, // the reply is integers
+    enableTelemetry: false,
+  })
+}
+
+/** What Redis said, without the command that the client appends. */
+const textOf = (error: unknown): string =>
+  error instanceof Error ? error.message.split(', command was: ')[0]! : ''
+
+/** Names the failure. Of foreign texts only the first word goes on: the rest may hold keys, tokens or scripts. */
+function toStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error
+  const name = error instanceof Error ? error.name : ''
+  const text = textOf(error)
+  if (name === 'TimeoutError' || name === 'AbortError') return new StoreError('timeout')
+  if (name === 'UpstashJSONParseError') return new StoreError('bad-reply', 'no JSON')
+  if (name !== 'UpstashError') {
+    return text === 'Request did not return a result'
+      ? new StoreError('bad-reply', 'no result')
+      : new StoreError('unreachable')
+  }
+  if (/^(WRONGPASS|NOAUTH|NOPERM|Unauthorized)\b/i.test(text)) return new StoreError('unauthorized')
+  if (/max (daily )?requests? limit|suspended|quota|budget/i.test(text)) {
+    return new StoreError('over-quota')
+  }
+  const ours = /^ERR sluice: [\w :,()'-]+/.exec(text)?.[0]
+  return new StoreError('redis-error', ours ?? /^[A-Z]{2,20}\b/.exec(text)?.[0])
+}

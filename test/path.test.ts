@@ -1,0 +1,69 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { normalizePath, pathMatcher } from '../src/path.ts'
+
+test.each([
+  ['/login', '/login'],
+  ['/', '/'],
+  ['//login', '/login'],
+  ['/login/', '/login'],
+  ['/login//', '/login'],
+  ['/%6Cogin', '/login'],
+  ['/%6cogin%2f', '/login'],
+  ['/x/../login', '/login'],
+  ['/x/%2e%2e/login', '/login'],
+  ['/x/..%2Flogin', '/login'],
+  ['/./login', '/login'],
+  ['/../../login', '/login'],
+  ['/x\\..\\login', '/login'],
+  ['/%5Clogin', '/login'],
+  ['/LOGIN', '/LOGIN'],
+  ['/%256Cogin', '/%6Cogin'],
+  ['/caf%C3%A9', '/café'],
+  ['/bad%ff', '/bad%ff'],
+  ['/bad%', '/bad%'],
+  ['/.hidden', '/.hidden'],
+  ['/a..b/', '/a..b'],
+])('%s is seen as %s', (path, seen) => {
+  expect(normalizePath(path)).toBe(seen)
+})
+
+test('every spelling of a segment path is seen as the same path', () => {
+  const spelledCharacter = fc
+    .constantFrom(...'login')
+    .chain((character) =>
+      fc.constantFrom(
+        character,
+        `%${character.charCodeAt(0).toString(16)}`,
+        `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+      ),
+    )
+  const noise = fc.constantFrom('/', '//', '/./', '/x/../', '/%2e/', '/%2E%2e/')
+  fc.assert(
+    fc.property(
+      noise,
+      fc.array(spelledCharacter, { minLength: 1, maxLength: 8 }),
+      fc.constantFrom('', '/', '//', '/.'),
+      (before, word, after) => {
+        const plain = `/${decodeURIComponent(word.join(''))}`
+        expect(normalizePath(before + word.join('') + after)).toBe(plain)
+      },
+    ),
+  )
+})
+
+test.each([
+  ['/login', ['/login'], ['/', '/login2', '/a/login', '/LOGIN']],
+  ['/login/', ['/login'], ['/login/x']],
+  ['/', ['/'], ['/a']],
+  ['/*', ['/', '/a', '/a/b'], []],
+  ['/api/*', ['/api', '/api/a', '/api/a/b'], ['/apix', '/', '/x/api']],
+  ['/users/:id', ['/users/7', '/users/é'], ['/users', '/users/7/x']],
+  ['/users/:id/*', ['/users/7', '/users/7/x/y'], ['/users']],
+  ['/a.b', ['/a.b'], ['/axb']],
+  ['/a(b)+$', ['/a(b)+$'], ['/ab']],
+])('%s matches', (pattern, yes, no) => {
+  const matches = pathMatcher(pattern)
+  expect(yes.filter((path) => !matches(path))).toEqual([])
+  expect(no.filter(matches)).toEqual([])
+})

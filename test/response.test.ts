@@ -1,0 +1,157 @@
+import { parseList } from 'structured-headers'
+import { describe, expect, test } from 'vitest'
+import type { Decision, LimitState } from '../src/decision.ts'
+import { rateLimitFields, refusal, withRateLimitFields } from '../src/response.ts'
+
+const state = (change: Partial<LimitState> = {}): LimitState => ({
+  policy: 'a',
+  mode: 'enforce',
+  allowed: true,
+  limit: 10,
+  windowMs: 60_000,
+  cost: 1,
+  remaining: 9,
+  retryAfterMs: 0,
+  resetAfterMs: 60_000,
+  nextAfterMs: 6_000,
+  ...change,
+})
+const allowed = (...limits: LimitState[]): Decision => ({
+  allowed: true,
+  reason: 'within-limit',
+  retryAfterMs: 0,
+  limits,
+})
+const refused = (retryAfterMs: number | null, ...limits: LimitState[]): Decision => ({
+  allowed: false,
+  reason: 'limited',
+  retryAfterMs,
+  limits,
+})
+
+/** The fields as an independent parser of Structured Fields reads them. */
+function parsed(decision: Decision) {
+  return Object.fromEntries(
+    rateLimitFields(decision).map(([name, value]) => [
+      name,
+      parseList(value).map(([item, parameters]) => [item, Object.fromEntries(parameters)]),
+    ]),
+  )
+}
+
+describe('the RateLimit fields', () => {
+  test('name every enforced policy and the state of the nearest to exhaustion', () => {
+    const limits = [
+      state(),
+      state({ policy: 'b', limit: 1000, windowMs: 86_400_000, remaining: 500, nextAfterMs: 1 }),
+      state({ policy: 'ghost', mode: 'shadow', remaining: 0 }),
+    ]
+    expect(parsed(allowed(...limits))).toEqual({
+      'RateLimit-Policy': [
+        ['a', { q: 10, w: 60 }],
+        ['b', { q: 1000, w: 86_400 }],
+      ],
+      RateLimit: [['b', { r: 500, t: 1 }]],
+    })
+  })
+
+  test('round seconds up, and leave out a window that is no whole number of them', () => {
+    expect(parsed(allowed(state({ windowMs: 1500, nextAfterMs: 1001 })))).toEqual({
+      'RateLimit-Policy': [['a', { q: 10 }]],
+      RateLimit: [['a', { r: 9, t: 2 }]],
+    })
+  })
+
+  test('on a refusal report the policy that refuses longest, with t never beyond Retry-After', () => {
+    const a = state({
+      allowed: false,
+      remaining: 3,
+      cost: 5,
+      retryAfterMs: 2500,
+      nextAfterMs: 9000,
+    })
+    const b = state({
+      policy: 'b',
+      allowed: false,
+      remaining: 0,
+      retryAfterMs: 7500,
+      nextAfterMs: 7500,
+    })
+    const c = state({ policy: 'c', remaining: 0 })
+    expect(parsed(refused(7500, c, a, b)).RateLimit).toEqual([['b', { r: 0, t: 8 }]])
+    expect(parsed(refused(2500, c, a)).RateLimit).toEqual([['a', { r: 3, t: 3 }]])
+  })
+
+  test('hold no integer that a structured field cannot', () => {
+    expect(parsed(allowed(state({ limit: 2 ** 51, windowMs: 1000 })))['RateLimit-Policy']).toEqual([
+      ['a', { q: 999_999_999_999_999, w: 1 }],
+    ])
+  })
+
+  test('are absent where there is nothing to tell', () => {
+    expect(
+      rateLimitFields({ allowed: true, reason: 'store-error', retryAfterMs: 0, limits: [] }),
+    ).toEqual([])
+    expect(rateLimitFields(allowed(state({ mode: 'shadow' })))).toEqual([])
+  })
+
+  test('are added to what an origin says, never instead of it', () => {
+    const response = new Response('x', {
+      headers: { RateLimit: '"origin";r=1;t=1', 'X-Other': '1' },
+    })
+    const headers = withRateLimitFields(response, allowed(state())).headers
+    expect(parseList(headers.get('RateLimit')!).map(([name]) => name)).toEqual(['origin', 'a'])
+    expect(headers.get('X-Other')).toBe('1')
+  })
+})
+
+describe('a refusal', () => {
+  test('is a 429 problem with Retry-After rounded up and the milliseconds exact', async () => {
+    const response = refusal(
+      refused(
+        2001,
+        state({ allowed: false, remaining: 0, retryAfterMs: 2001, nextAfterMs: 2001 }),
+        state({ policy: 'b' }),
+      ),
+    )
+    expect(response.status).toBe(429)
+    expect(response.headers.get('Content-Type')).toBe('application/problem+json')
+    expect(response.headers.get('Retry-After')).toBe('3')
+    expect(response.headers.get('Cache-Control')).toBe('no-store')
+    expect(await response.json()).toEqual({
+      type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+      title: 'Quota exceeded',
+      status: 429,
+      detail: 'The same request passes in 2001 ms.',
+      retryAfterMs: 2001,
+      'violated-policies': ['a'],
+    })
+  })
+
+  test('of a cost that never fits says so and has no Retry-After', async () => {
+    const response = refusal(refused(null, state({ allowed: false, cost: 11, retryAfterMs: null })))
+    expect(response.status).toBe(429)
+    expect(response.headers.has('Retry-After')).toBe(false)
+    expect(await response.json()).toMatchObject({
+      retryAfterMs: null,
+      detail: expect.stringContaining('more than the quota can ever hold'),
+    })
+  })
+
+  test('without a store is a 503 with no invented number', async () => {
+    const response = refusal({
+      allowed: false,
+      reason: 'store-error',
+      retryAfterMs: null,
+      limits: [],
+    })
+    expect(response.status).toBe(503)
+    expect([...response.headers.keys()]).toEqual(['cache-control', 'content-type'])
+    expect(await response.json()).toEqual({
+      type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+      title: 'Temporarily reduced capacity',
+      status: 503,
+      detail: 'The rate limit could not be checked.',
+    })
+  })
+})

@@ -1,0 +1,36 @@
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, expect, test } from 'vitest'
+import { build } from '../../dev/build.ts'
+import { startStack } from '../../dev/stack.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const folder = await mkdtemp(join(tmpdir(), 'sluice-'))
+afterAll(() => rm(folder, { recursive: true }))
+
+test('a Worker of five lines in any other folder works', async () => {
+  await mkdir(join(folder, 'node_modules'))
+  await symlink(root, join(folder, 'node_modules/sluice'))
+  await writeFile(
+    join(folder, 'index.ts'),
+    `import { createGateway, defineConfig } from 'sluice'
+    export default createGateway(defineConfig({
+      policies: [{ name: 'mine', limit: 2, window: '1m' }],
+    }))`,
+  )
+  await writeFile(
+    join(folder, 'wrangler.toml'),
+    `name = "mine"
+    main = "index.ts"
+    compatibility_date = "2026-10-01"
+    rules = [{ type = "Text", globs = ["**/*.lua"], fallthrough = false }]`,
+  )
+  await build(join(folder, 'out'), undefined, folder)
+  const stack = await startStack({ worker: join(folder, 'out') })
+  const statuses = []
+  for (let i = 0; i < 3; i++) statuses.push((await stack.fetch('/')).status)
+  await stack.stop()
+  expect(statuses).toEqual([200, 200, 429])
+})
