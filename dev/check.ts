@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { parseConfig } from '../src/policy.ts'
 import { build, readModules } from './build.ts'
 import { checkImports } from './imports.ts'
 
@@ -19,7 +20,8 @@ function run(name: string, ...args: string[]): string | undefined {
 }
 
 async function checkConfig() {
-  await import('../sluice.config.ts') // defineConfig throws a ConfigError
+  const { default: config } = await import('../sluice.config.ts')
+  parseConfig(config) // also where defineConfig was left out
 }
 
 async function checkBundle() {

@@ -16,14 +16,15 @@ const layers = [
   ],
   ['schema.ts'],
   ['policy.ts'],
-  ['descriptor.ts', 'response.ts', 'proxy.ts', 'store/store.ts'],
-  ['store/script.ts'],
+  ['descriptor.ts', 'response.ts', 'proxy.ts', 'store/store.ts', 'algorithms/*'],
+  ['store/script.ts', 'store/local.ts', 'store/breaker.ts'],
   ['store/upstash.ts', 'limiter.ts'],
   ['middleware.ts'],
   ['gateway.ts'],
   ['index.ts', 'worker.ts'],
 ]
-const layerOf = (file: string) => layers.findIndex((layer) => layer.includes(file))
+const layerOf = (file: string) =>
+  layers.findIndex((layer) => layer.includes(file) || layer.includes(`${dirname(file)}/*`))
 
 /** Packages, and the only files that may import them. */
 const packages: Record<string, RegExp> = {

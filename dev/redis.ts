@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createClient } from 'redis'
 import type { ServerBinary } from './redis/binary.ts'
 import { findServer } from './redis/find.ts'
+import { afterDeath } from './watchdog.ts'
 
 export type RedisOptions = {
   /** TCP port on 127.0.0.1. Default: a free one. Without meaning when `REDIS_URL` is set. */
@@ -86,8 +87,7 @@ async function run(server: ServerBinary, port: number, more: string[]): Promise<
     await rm(dir, { recursive: true, force: true })
     if (server.disposable) await rm(server.disposable, { recursive: true, force: true })
   })
-  const watchdog = endWithUs(child, dir)
-  exited.then(watchdog.dismiss)
+  exited.then(afterDeath('kill "$1" 2>/dev/null; rm -rf "$2"', String(child.pid), dir))
 
   const stop = async () => {
     const late = setTimeout(() => child.kill('SIGKILL'), 3000)
@@ -119,23 +119,6 @@ function keepLastLines(child: ChildProcess) {
     })
   }
   return { ready, last: () => text.trim().split('\n').slice(-15).join('\n') }
-}
-
-/**
- * Ends the server when this process dies without a chance to (SIGKILL): a shell waits on a pipe whose
- * other end only we hold, and the kernel closes that with us.
- */
-function endWithUs(child: ChildProcess, dir: string) {
-  if (child.pid === undefined) return { dismiss: () => {} }
-  const script = 'read -r line; kill "$1" 2>/dev/null; rm -rf "$2"'
-  const shell = spawn('sh', ['-c', script, 'sh', `${child.pid}`, dir], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  })
-  shell.on('error', () => {})
-  shell.stdin.on('error', () => {})
-  shell.unref()
-  return { dismiss: () => void shell.kill('SIGKILL') }
 }
 
 async function failed(exited: RunningRedis['exited']): Promise<never> {

@@ -6,11 +6,11 @@ export class Tally implements Reporter {
     let passed = 0
     let failed = errors.length
     for (const module of modules) {
-      if (module.state() === 'failed' && [...module.children.allTests()].length === 0) failed += 1
-      for (const test of module.children.allTests()) {
-        if (test.result().state === 'passed') passed += 1
-        if (test.result().state === 'failed') failed += 1
-      }
+      const states = [...module.children.allTests()].map((test) => test.result().state)
+      passed += states.filter((state) => state === 'passed').length
+      const failures = states.filter((state) => state === 'failed').length
+      // A file or a hook may fail without any test of it.
+      failed += failures > 0 ? failures : Number(module.state() === 'failed')
     }
     // After the summary, which other reporters print on the same event.
     process.on('exit', () => console.log(`${passed} passed, ${failed} failed`))

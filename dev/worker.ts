@@ -1,5 +1,11 @@
+import { readFileSync } from 'node:fs'
 import { Log, LogLevel, Miniflare } from 'miniflare'
 import { readModules } from './build.ts'
+
+/** As deployed. */
+const compatibilityDate = /^compatibility_date = "(.*)"$/m.exec(
+  readFileSync(new URL('../wrangler.toml', import.meta.url), 'utf8'),
+)![1]!
 
 export interface RunningWorker {
   url: string
@@ -39,7 +45,7 @@ export async function startWorker(
       {
         config: {
           name: 'sluice',
-          compatibilityDate: '2026-10-01',
+          compatibilityDate,
           manifest: { mainModule, modules },
           env,
         },

@@ -168,8 +168,8 @@ local function ask(row, cost)
   local allowed, remaining, retry_after, reset_after, next_after, time, first, second = row.algorithm(
     now, row.limit, row.window, row.burst, cost, row.align, row.receipt, state.time, state.first, state.second
   )
-  if state ~= absent and not time then
-    -- At its run-out a state is gone, whatever the configuration says by now.
+  if state ~= absent and (cost < 0 or not time) then
+    -- At its run-out a state is gone, whatever the configuration says by now; giving back puts that off no more than a look.
     local runs_out_in = state.run_out - now
     retry_after = min(retry_after, runs_out_in)
     reset_after = min(reset_after, runs_out_in)

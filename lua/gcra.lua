@@ -26,7 +26,7 @@ local function gcra(now, limit, window, burst, cost, _, _, at, debt)
   local before = debt
   if allowed and cost ~= 0 then
     -- A burst that was lowered since clamps the debt when it is written.
-    debt = cost < -burst and 0 or math.min(capacity, math.max(0, debt + cost * window))
+    debt = math.min(capacity, math.max(0, debt + cost * window))
   end
   local remaining = math.max(0, math.floor((capacity - debt) / window))
   local reset_after = wait(0)

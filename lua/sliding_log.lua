@@ -7,12 +7,15 @@
 
 -- What one request sees of the log. Entries count while their score is above now - window.
 local function sliding_log_read(key, window, now)
-  local newest = tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
+  local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+  local newest = tonumber(last[2])
   -- A clock that ran backwards is taken to stand at the newest entry.
   local at = newest and math.max(now, newest) or now
   local after = string.format('(%.0f', at - window)
   local used = newest and redis.call('ZCOUNT', key, after, '+inf') or 0
-  return { key = key, at = at, after = after, used = used, scores = { [used] = newest } }
+  -- Within one millisecond entries are numbered on from the last.
+  local number = newest == at and tonumber(string.match(last[1], ':(%d+)$')) or 0
+  return { key = key, at = at, after = after, used = used, number = number, scores = { [used] = newest } }
 end
 
 -- The score of the n-th oldest entry that counts; an entry still to be made has the present one.
@@ -55,23 +58,25 @@ end
 
 -- Makes the log hold so many entries: new ones at `at`, or without its newest.
 local function sliding_log_write(log, counted, lasts)
-  if counted < log.used then
+  if counted == 0 then
+    redis.call('DEL', log.key)
+    return
+  elseif counted < log.used then
     redis.call('ZREMRANGEBYRANK', log.key, counted - log.used, -1)
   else
     redis.call('ZREMRANGEBYSCORE', log.key, '-inf', string.sub(log.after, 2))
     local entries = {}
-    for number = log.used + 1, counted do
-      -- Numbered in five digits, so that within a millisecond the newest is also the last by name.
+    local added = counted - log.used
+    for unit = 1, added do
+      -- In five digits, so that the newest of a millisecond is also the last by name.
       local size = #entries
       entries[size + 1] = string.format('%.0f', log.at)
-      entries[size + 2] = string.format('%.0f:%05.0f', log.at, number)
-      if size >= 1000 or number == counted then -- unpack gives up near 8000
+      entries[size + 2] = string.format('%.0f:%05.0f', log.at, log.number + unit)
+      if size >= 1000 or unit == added then -- unpack gives up near 8000
         redis.call('ZADD', log.key, unpack(entries))
         entries = {}
       end
     end
   end
-  if counted > 0 then
-    redis.call('PEXPIRE', log.key, string.format('%.0f', lasts))
-  end
+  redis.call('PEXPIRE', log.key, string.format('%.0f', lasts))
 end

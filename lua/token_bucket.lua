@@ -24,7 +24,7 @@ local function token_bucket(now, limit, window, burst, cost, _, _, at, level)
 
   local before = level
   if allowed then
-    level = cost < -burst and capacity or math.min(capacity, level - cost * window)
+    level = math.min(capacity, level - cost * window)
   end
   local remaining = math.floor(level / window)
   local reset_after = wait(capacity)

@@ -35,10 +35,15 @@ export interface LimitState {
   nextAfterMs: number
 }
 
+/** How a request was answered that the store could not decide: see `onStoreError` of a policy. */
+export type Degraded = 'allow' | 'deny' | 'local'
+
 /** The answer for one request. A refusal is a value, never an exception. */
 export interface Decision {
   allowed: boolean
   reason: Reason
+  /** With the reason `store-error` only: who answered instead. */
+  degraded?: Degraded
   /** 0 when allowed; else the wait after which the same request passes if nothing else happens; `null`: never, or not known. */
   retryAfterMs: number | null
   /** Every policy that met the request, in the order of the configuration. Empty on `no-policy` and `store-error`: no number is invented. */

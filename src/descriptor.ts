@@ -20,7 +20,11 @@ export function compile(policies: Policy[]): Describe {
   const compiled = policies.map((policy) => ({ policy, meets: compileMatch(policy.match) }))
   return (request) => {
     const { hostname, pathname } = new URL(request.url)
-    const seen = { host: hostname, path: normalizePath(pathname), method: request.method }
+    const seen = {
+      host: hostname.replace(/\.$/, ''),
+      path: normalizePath(pathname),
+      method: request.method,
+    }
     return compiled
       .filter(({ meets }) => meets(seen))
       .map(({ policy }) => ({
@@ -36,7 +40,10 @@ type Seen = { host: string; path: string; method: string }
 function compileMatch({ host, path, method }: Policy['match']): (seen: Seen) => boolean {
   const hosts = host?.map((name) => name.toLowerCase())
   const paths = path?.map(pathMatcher)
-  const methods = method?.map((name) => name.toUpperCase())
+  // Whoever answers GET answers HEAD by the same handler.
+  const methods = method?.flatMap((name) =>
+    /^get$/i.test(name) ? ['GET', 'HEAD'] : name.toUpperCase(),
+  )
   return (seen) =>
     (!methods || methods.includes(seen.method)) &&
     (!hosts || hosts.some((name) => hostMatches(name, seen.host))) &&

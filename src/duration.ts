@@ -9,9 +9,13 @@ export function parseDuration(input: unknown): number | undefined {
   if (typeof input === 'number') milliseconds = input
   if (typeof input === 'string') {
     const [, number, unit] = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w)$/.exec(input) ?? []
-    if (unit) milliseconds = Number(number) * units[unit as keyof typeof units]
+    if (unit) milliseconds = toWhole(Number(number) * units[unit as keyof typeof units])
   }
   return milliseconds !== undefined && Number.isSafeInteger(milliseconds) && milliseconds >= 1
     ? milliseconds
     : undefined
 }
+
+/** Without the error of binary fractions: 1.1 h is 3,960,000 ms, and not 3,960,000.0000000005. */
+const toWhole = (number: number) =>
+  Math.abs(number - Math.round(number)) < 1e-6 ? Math.round(number) : number

@@ -31,6 +31,7 @@ export class ConfigError extends Error {
  * - `over-quota`: the database refuses for its plan's limits or its budget.
  * - `bad-reply`: something answered, but not the Upstash REST API, or not our script.
  * - `redis-error`: Redis refused the command.
+ * - `circuit-open`: not asked, since it failed repeatedly a moment ago.
  * - `internal`: none of these; a fault of ours.
  */
 export type StoreErrorCode =
@@ -41,6 +42,7 @@ export type StoreErrorCode =
   | 'over-quota'
   | 'bad-reply'
   | 'redis-error'
+  | 'circuit-open'
   | 'internal'
 
 const meanings: Record<StoreErrorCode, string> = {
@@ -52,6 +54,7 @@ const meanings: Record<StoreErrorCode, string> = {
   'over-quota': 'the database refuses commands: over its quota or budget',
   'bad-reply': 'the answer was not what the script replies',
   'redis-error': 'Redis refused the command',
+  'circuit-open': 'not asked: it failed repeatedly a moment ago',
   internal: 'the limiter failed',
 }
 

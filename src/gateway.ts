@@ -5,6 +5,7 @@ import { normalizePath } from './path.ts'
 import { type ConfigOptions, parseConfig } from './policy.ts'
 import { forward, noZone } from './proxy.ts'
 import { problem } from './response.ts'
+import { isOrigin } from './schema.ts'
 
 /** What the gateway reads from the Worker's environment. */
 export interface GatewayBindings extends Bindings {
@@ -58,7 +59,7 @@ export function createGateway(options: ConfigOptions): Hono<{ Bindings: GatewayB
 function whyNot(origin: string | undefined, request: Request): string | undefined {
   if (origin === undefined) return 'set origin in sluice.config.ts, or the variable ORIGIN'
   if (origin === 'zone') return noZone(request)
-  return /^https?:\/\/[^\s?#@]+$/.test(origin) && URL.canParse(origin)
+  return isOrigin(origin)
     ? undefined
-    : `the variable ORIGIN: expected a URL like "https://origin.example.com", or "zone"`
+    : 'the variable ORIGIN: expected a URL like "https://origin.example.com", or "zone"'
 }

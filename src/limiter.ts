@@ -1,79 +1,91 @@
 import type { Decision, LimitState } from './decision.ts'
 import { compile, type Descriptor } from './descriptor.ts'
 import { StoreError } from './errors.ts'
-import type { Config, Policy } from './policy.ts'
+import type { Config } from './policy.ts'
 import type { RowState, Store, StoreRequest } from './store/store.ts'
 import type { NameSubject } from './subject.ts'
 
 /** What a limiter reaches the outside through. */
 export interface LimiterParts {
   store: Store
+  /** Answers for policies with `onStoreError: 'local'` when the store does not. */
+  local: Store
   nameSubject: NameSubject
   /** Told of every decision that the store could not make. */
   onStoreError: (error: StoreError) => void
 }
 
-/** Compiles policies into `decide`: which policies a request meets, whose quotas, one call to the store. */
+type Row = Descriptor & { subject: string }
+
+/** Compiles policies into `decide`: which policies a request meets, whose quotas, one call to the store. Never throws for what a store does. */
 export function createLimiter({
   policies,
 }: Pick<Config, 'policies'>): (request: Request, parts: LimiterParts) => Promise<Decision> {
   const describe = compile(policies)
-  return async (request, { store, nameSubject, onStoreError }) => {
+  return async (request, parts) => {
     const descriptors = describe(request)
     if (descriptors.length === 0) {
       return { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] }
     }
+    const rows = await Promise.all(
+      descriptors.map(async (descriptor) => ({
+        ...descriptor,
+        subject: await parts.nameSubject(descriptor.partitionKey),
+      })),
+    )
     try {
-      const rows = await Promise.all(
-        descriptors.map(async (descriptor) => ({
-          ...descriptor,
-          subject: await nameSubject(descriptor.partitionKey),
-        })),
-      )
-      // Two groups: a shadow policy never refuses for the others, nor they for it.
-      const groups = (['enforce', 'shadow'] as const)
-        .map((mode) => rows.filter(({ policy }) => policy.mode === mode))
-        .filter((group) => group.length > 0)
-      const reply = await store.decide(
-        groups.map((group): StoreRequest => ({ mode: 'take', rows: group })),
-      )
-      const states = new Map(
-        groups.flatMap((group, g) => group.map((row, r) => [row.policy, reply.requests[g]![r]!])),
-      )
-      return verdict(
-        descriptors.map((descriptor) => limitState(descriptor, states.get(descriptor.policy)!)),
-      )
+      return await decide(rows, parts.store)
     } catch (error) {
-      onStoreError(
-        error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name),
-      )
-      return withoutStore(descriptors.map(({ policy }) => policy))
+      const named =
+        error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)
+      parts.onStoreError(named)
+      return decideWithoutStore(rows, parts.local)
     }
   }
 }
 
-function limitState({ policy, cost }: Descriptor, row: RowState): LimitState {
+const enforced = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'enforce')
+const shadow = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'shadow')
+
+async function decide(rows: Row[], store: Store): Promise<Decision> {
+  // Two groups: a shadow policy never refuses for the others, nor they for it.
+  const groups = [enforced(rows), shadow(rows)].filter((group) => group.length > 0)
+  const reply = await store.decide(
+    groups.map((group): StoreRequest => ({ mode: 'take', rows: group })),
+    { deadlineMs: Math.min(...rows.map(({ policy }) => policy.deadlineMs)) },
+  )
+  const states = new Map(
+    groups.flatMap((group, g) => group.map((row, r) => [row, reply.requests[g]![r]!] as const)),
+  )
+  const limits = rows.map((row) => limitState(row, states.get(row)!))
+  const retryAfterMs = longestWait(limits.filter(({ mode }) => mode === 'enforce'))
+  return retryAfterMs === 0
+    ? { allowed: true, reason: 'within-limit', retryAfterMs, limits }
+    : { allowed: false, reason: 'limited', retryAfterMs, limits }
+}
+
+function limitState({ policy, cost }: Row, row: RowState): LimitState {
   const { name, mode, limit, windowMs } = policy
   return { policy: name, mode, limit, windowMs, cost, ...row }
 }
 
-function verdict(limits: LimitState[]): Decision {
-  const refusals = limits.filter(({ mode, allowed }) => mode === 'enforce' && !allowed)
-  if (refusals.length === 0)
-    return { allowed: true, reason: 'within-limit', retryAfterMs: 0, limits }
-  const waits = refusals.map(({ retryAfterMs }) => retryAfterMs)
-  const retryAfterMs = waits.includes(null) ? null : Math.max(...(waits as number[]))
-  return { allowed: false, reason: 'limited', retryAfterMs, limits }
+/** `null` (never) if any says so, else the longest; 0 when all have room. */
+function longestWait(rows: RowState[]): number | null {
+  const waits = rows.map(({ retryAfterMs }) => retryAfterMs)
+  return waits.includes(null) ? null : Math.max(0, ...(waits as number[]))
 }
 
-function withoutStore(policies: Policy[]): Decision {
-  const denied = policies.some(
-    ({ mode, onStoreError }) => mode === 'enforce' && onStoreError === 'deny',
-  )
-  return {
-    allowed: !denied,
-    reason: 'store-error',
-    retryAfterMs: denied ? null : 0,
-    limits: [],
+/** By each policy's `onStoreError`: `deny` wins, then what the local share says. No number of it is a limit's own. */
+async function decideWithoutStore(rows: Row[], local: Store): Promise<Decision> {
+  const choosing = (choice: string) =>
+    enforced(rows).filter(({ policy }) => policy.onStoreError === choice)
+  const nothing = { reason: 'store-error' as const, limits: [] }
+  if (choosing('deny').length > 0) {
+    return { ...nothing, allowed: false, degraded: 'deny', retryAfterMs: null }
   }
+  const counted = choosing('local')
+  if (counted.length === 0) return { ...nothing, allowed: true, degraded: 'allow', retryAfterMs: 0 }
+  const { requests } = await local.decide([{ mode: 'take', rows: counted }])
+  const retryAfterMs = longestWait(requests[0]!)
+  return { ...nothing, allowed: retryAfterMs === 0, degraded: 'local', retryAfterMs }
 }

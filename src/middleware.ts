@@ -3,7 +3,9 @@ import type { Decision } from './decision.ts'
 import { createLimiter, type LimiterParts } from './limiter.ts'
 import { createLog } from './log.ts'
 import { type Config, type ConfigOptions, parseConfig } from './policy.ts'
-import { refusal, withRateLimitFields } from './response.ts'
+import { refusal, withDecisionFields } from './response.ts'
+import { withBreaker } from './store/breaker.ts'
+import { createLocalStore } from './store/local.ts'
 import { createUpstashStore } from './store/upstash.ts'
 import { hashedSubjects, plainSubjects } from './subject.ts'
 
@@ -34,13 +36,15 @@ export function rateLimiter(options: Omit<ConfigOptions, 'origin'>): MiddlewareH
   const config = parseConfig(options)
   const decide = createLimiter(config)
   const partsOf = limiterParts(config)
+  const withFields = (response: Response, decision: Decision) =>
+    withDecisionFields(response, decision, config)
 
   return async function rateLimiter(c, next) {
     const decision = await decide(c.req.raw, partsOf(c.env ?? {}))
     c.set('rateLimit', decision)
-    if (!decision.allowed) return refusal(decision)
+    if (!decision.allowed) return withFields(refusal(decision), decision)
     await next()
-    const response = withRateLimitFields(c.res, decision)
+    const response = withFields(c.res, decision)
     if (response === c.res) return
     c.res = undefined // else Hono would put the old fields back over the new
     c.res = response
@@ -48,19 +52,30 @@ export function rateLimiter(options: Omit<ConfigOptions, 'origin'>): MiddlewareH
 }
 
 /** The limiter's way outside, made once for each set of credentials, which an isolate does not change. */
-function limiterParts(config: Config): (env: Bindings) => LimiterParts {
+function limiterParts({ subjects }: Config): (env: Bindings) => LimiterParts {
   const log = createLog()
-  const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) =>
-    log('store-error', code, message)
+  const local = createLocalStore()
+  const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
+    if (code !== 'circuit-open') log('store-error', code, message) // which has its own line
+  }
   let made: { by: string; parts: LimiterParts } | undefined
+
   return ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token, SLUICE_SECRET }) => {
     const secret = SLUICE_SECRET || token || 'sluice'
     const by = JSON.stringify([url, token, secret])
     if (made?.by !== by) {
-      const store = createUpstashStore({ url, token, deadlineMs: config.deadlineMs })
-      const nameSubject =
-        config.subjects === 'plain' ? plainSubjects(secret) : hashedSubjects(secret)
-      made = { by, parts: { store, nameSubject, onStoreError } }
+      const upstash = createUpstashStore({
+        url,
+        token,
+        onReload: () => log('script-reloaded', '', 'the database had lost the script'),
+      })
+      const store = withBreaker(upstash, {
+        onOpen: (code) => log('breaker-opened', code, 'the database is not asked for a while'),
+        onClose: (openMs) =>
+          log('breaker-closed', '', `the database answers again after ${openMs} ms`),
+      })
+      const nameSubject = subjects === 'plain' ? plainSubjects(secret) : hashedSubjects(secret)
+      made = { by, parts: { store, local, nameSubject, onStoreError } }
     }
     return made.parts
   }

@@ -1,36 +1,43 @@
 /**
  * A path as policies see it, so that no other spelling of the same path dodges one: percent-encodings undone once,
- * `\` as `/`, `.` and `..` resolved, empty segments and a trailing slash dropped. Letter case is kept. The origin still gets the path as sent.
+ * `\` as `/`, path parameters (`;x=1`) dropped, `.` and `..` resolved, empty segments and a trailing slash dropped.
+ * The origin still gets the path as sent.
  */
 export function normalizePath(path: string): string {
-  if (!/[%\\]|\/[./]|.\/$/.test(path)) return path
-  const decoded = path.replace(/(?:%[0-9a-f]{2})+/gi, (run) => {
+  if (!/[%\\;]|\/[./]|.\/$/.test(path)) return path
+  // ASCII by itself, so that a byte that is no UTF-8 does not keep what stands beside it encoded.
+  const decoded = path.replace(/%[0-7][0-9a-f]|(?:%[89a-f][0-9a-f])+/gi, (run) => {
     try {
       return decodeURIComponent(run)
     } catch {
-      return run
+      return run.toUpperCase()
     }
   })
   const segments: string[] = []
-  for (const segment of decoded.split(/[/\\]/)) {
+  for (const part of decoded.split(/[/\\]/)) {
+    const segment = part.replace(/;.*/s, '')
     if (segment === '..') segments.pop()
     else if (segment !== '' && segment !== '.') segments.push(segment)
   }
   return `/${segments.join('/')}`
 }
 
-/** Compiles `/login`, `/users/:id` (one segment) or `/api/*` (`/api` and all below it). Holds against normalized paths. */
+/**
+ * Compiles `/login`, `/users/:id` (one segment) or `/api/*` (`/api` and all below it), to be held against normalized paths.
+ * Letter case does not matter: to meet a request too many is better than to be dodged where the origin ignores case.
+ */
 export function pathMatcher(pattern: string): (path: string) => boolean {
   const below = pattern.endsWith('/*')
-  const source = normalizePath(below ? pattern.slice(0, -1) : pattern)
+  const segments = pattern
+    .replace(/\/\*?$/, '')
     .split('/')
-    .map((segment) =>
-      segment.startsWith(':') ? '[^/]+' : segment.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'),
-    )
-    .join('/')
+    .slice(1)
+    .map((segment) => (segment.startsWith(':') ? '/[^/]+' : literal(normalizePath(`/${segment}`))))
   const regex = new RegExp(
-    `^${source === '/' && below ? '' : source}${below ? '(?:/.*)?' : ''}$`,
-    's',
+    `^${segments.join('') || (below ? '' : '/')}${below ? '(?:/.*)?' : ''}$`,
+    'is',
   )
   return (path) => regex.test(path)
 }
+
+const literal = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import type { PolicyMode } from './decision.ts'
+import type { Degraded, PolicyMode } from './decision.ts'
 import type { Duration } from './duration.ts'
 import { ConfigError } from './errors.ts'
 import * as schema from './schema.ts'
@@ -33,8 +33,15 @@ export interface PolicyOptions {
   cost?: number
   /** Defaults to `'enforce'`; `'shadow'` counts and tells, and never refuses. */
   mode?: PolicyMode
-  /** What a request is told when Redis cannot answer. Defaults to `'allow'`; where policies differ, `'deny'` wins. */
-  onStoreError?: 'allow' | 'deny'
+  /** The longest to wait for Redis. Defaults to the configuration's; of the policies a request meets, the shortest counts. */
+  deadline?: Duration
+  /**
+   * What a request is told when Redis cannot answer: `'allow'` (default), `'deny'` (503), or `'local'`, what is left of a share of
+   * the limit that this isolate counts by itself. Where policies differ, `'deny'` wins, then `'local'`.
+   */
+  onStoreError?: Degraded
+  /** With `'local'`: how much of limit and burst one isolate may admit while Redis is away, above 0 and at most 1. Defaults to 0.25. */
+  localShare?: number
 }
 
 /** A whole configuration, as an operator writes it. */
@@ -46,6 +53,8 @@ export interface ConfigOptions {
   deadline?: Duration
   /** How clients are named in Redis: `'hashed'` (default; keyed SHA-256, no personal data), or `'plain'`, readable. */
   subjects?: 'hashed' | 'plain'
+  /** Whether responses that Redis did not decide say so in a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */
+  degradedField?: boolean
 }
 
 /** A parsed part of a key. `v4` and `v6` are prefix lengths; header names are in lower case. */
@@ -65,15 +74,17 @@ export interface Policy {
   match: { host?: string[] | undefined; path?: string[] | undefined; method?: string[] | undefined }
   cost: number
   mode: PolicyMode
-  onStoreError: 'allow' | 'deny'
+  deadlineMs: number
+  onStoreError: Degraded
+  localShare: number
 }
 
 /** A parsed configuration. */
 export interface Config {
   origin: string | undefined
   policies: Policy[]
-  deadlineMs: number
   subjects: 'hashed' | 'plain'
+  degradedField: boolean
 }
 
 /**
@@ -105,18 +116,13 @@ export function parseConfig(options: unknown): Config {
       })),
     )
   }
-  const { origin, policies, deadline, subjects } = result.output
-  const parsed = policies.map(({ window, algorithm, burst, align = 'first-request', ...rest }) => {
-    const kind = algorithm === 'leaky-bucket' ? 'gcra' : algorithm
-    const tag = tagOf(rest.name, kind, window, align)
-    return {
-      ...rest,
-      tag,
-      algorithm: kind,
-      windowMs: window,
-      burst: burst ?? (kind === 'gcra' ? 1 : rest.limit),
-      align,
-    }
+  const { policies, deadline: defaultDeadline, ...rest } = result.output
+  const parsed = policies.map(({ window, deadline = defaultDeadline, ...policy }): Policy => {
+    const { name, limit, align = 'first-request' } = policy
+    const algorithm = policy.algorithm === 'leaky-bucket' ? 'gcra' : policy.algorithm
+    const burst = policy.burst ?? (algorithm === 'gcra' ? 1 : limit)
+    const tag = tagOf(name, algorithm, window, align)
+    return { ...policy, tag, algorithm, windowMs: window, burst, align, deadlineMs: deadline }
   })
   parsed.forEach(({ tag, name }, index) => {
     const other = parsed.findIndex((policy) => policy.tag === tag)
@@ -126,7 +132,7 @@ export function parseConfig(options: unknown): Config {
       throw new ConfigError([{ path: `policies[${index}].name`, expected, got: show(name) }])
     }
   })
-  return { origin, policies: parsed, deadlineMs: deadline, subjects }
+  return { origin: undefined, ...rest, policies: parsed }
 }
 
 const pathOf = (path: readonly { key?: unknown }[]) =>

@@ -29,46 +29,49 @@ function withoutHopByHop(source: Headers): Headers {
  * @returns a 502 problem where the origin cannot be reached
  */
 export async function forward(request: Request, origin: string): Promise<Response> {
-  const outgoing = origin === 'zone' ? request : readdress(request, origin)
-  let response: Response
   try {
-    response = await fetch(outgoing, { redirect: 'manual' })
+    const outgoing = origin === 'zone' ? request : readdress(request, origin)
+    const response = await fetch(outgoing, { redirect: 'manual' })
+    if (origin === 'zone' || upgraded(response)) return response
+    const { body, status, statusText } = response
+    // Throws where the status is one that a response cannot have, such as 600.
+    return new Response(body, { status, statusText, headers: withoutHopByHop(response.headers) })
   } catch {
     return problem(502, { title: 'Bad Gateway', detail: 'The origin did not answer.' })
   }
-  if (origin === 'zone' || response.status === 101) return response
-  return new Response(response.body, {
-    ...responseInit(response),
-    headers: withoutHopByHop(response.headers),
-  })
 }
 
-const responseInit = ({ status, statusText }: Response) => ({ status, statusText })
+const upgraded = (response: Response) =>
+  response.status === 101 && (response as { webSocket?: unknown }).webSocket
+
+/** Fields in which a client could tell the origin another address or path than the one that was limited. */
+const CLIENT_CLAIMS = [
+  'forwarded',
+  'x-real-ip',
+  'x-original-url',
+  'x-rewrite-url',
+  'x-forwarded-for',
+]
 
 function readdress(request: Request, origin: string): Request {
   const url = new URL(request.url)
-  // By text, so that nothing in the path can name another host, and no byte of it changes.
-  const target = origin.replace(/\/$/, '') + request.url.slice(url.origin.length)
+  // By text, so that no byte of the path changes. What is left begins with "/", "?" or "#", so nothing in it can name another
+  // host. (`url.origin` is no measure of it: workerd hands on the Host as it came, `0x7f.1` or `example.com:80`.)
+  const target = origin.replace(/\/$/, '') + request.url.replace(/^\w+:\/\/[^/?#\\]*/, '')
   const headers = withoutHopByHop(request.headers)
   headers.delete('host') // the origin's own, from the URL
   if (request.headers.get('upgrade')?.toLowerCase() === 'websocket')
     headers.set('Upgrade', 'websocket')
   headers.set('X-Forwarded-Host', url.host)
   headers.set('X-Forwarded-Proto', url.protocol.slice(0, -1))
-  // What the client says of itself in these is not passed on: an origin would believe it.
-  headers.delete('forwarded')
+  for (const name of CLIENT_CLAIMS) headers.delete(name)
   const client = network(request.headers.get('cf-connecting-ip') ?? '', 32, 128)?.replace(
     '/128',
     '',
   )
   if (client) headers.set('X-Forwarded-For', client)
-  else headers.delete('x-forwarded-for')
-  return new Request(target, {
-    method: request.method,
-    headers,
-    body: request.body,
-    redirect: 'manual',
-  })
+  // By way of a copy, which may have a body on GET, as clients do send; `{ method, body }` may not.
+  return new Request(new Request(target, request), { headers, redirect: 'manual' })
 }
 
 /** Why `'zone'` cannot work for this request, or `undefined` where it can. */

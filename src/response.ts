@@ -74,12 +74,22 @@ export function rateLimitFields(decision: Decision): [name: string, value: strin
   })
 }
 
-/** A response with the fields of a decision added to those it has; an origin's own are neither changed nor removed. */
-export function withRateLimitFields(response: Response, decision: Decision): Response {
+/** A response with the fields of a decision added to those it has: an origin's own of the same draft stay. */
+export function withDecisionFields(
+  response: Response,
+  decision: Decision,
+  { degradedField = false } = {},
+): Response {
   const fields = rateLimitFields(decision)
+  if (degradedField && decision.degraded) fields.push(['Sluice-Degraded', decision.degraded])
   if (fields.length === 0) return response
   const copy = new Response(response.body, response) // what fetch returns cannot be changed
-  for (const [name, value] of fields) copy.headers.append(name, value)
+  for (const [name, value] of fields) {
+    // An older draft's field (`limit=10, …`) beside ours would be a list that nobody can parse: the nearer limiter's stays.
+    const theirs = copy.headers.get(name)
+    if (theirs?.trimStart().startsWith('"')) copy.headers.append(name, value)
+    else copy.headers.set(name, value)
+  }
   return copy
 }
 
@@ -104,9 +114,9 @@ export function problem(
 
 const PROBLEM_TYPES = 'https://iana.org/assignments/http-problem-types'
 
-/** The answer to a refused request: 429 past a limit, 503 where the store could not answer and the policy says `deny`. */
+/** The answer to a refused request: 429 past a limit (or this isolate's share of it), 503 where the store could not answer and a policy says `deny`. */
 export function refusal(decision: Decision): Response {
-  if (decision.reason === 'store-error') {
+  if (decision.degraded === 'deny') {
     return problem(503, {
       type: `${PROBLEM_TYPES}#temporary-reduced-capacity`,
       title: 'Temporarily reduced capacity',
@@ -125,11 +135,9 @@ export function refusal(decision: Decision): Response {
           ? 'This request costs more than the quota can ever hold.'
           : `The same request passes in ${retryAfterMs} ms.`,
       retryAfterMs,
-      'violated-policies': violated.map(({ policy }) => policy),
+      // Unknown where the isolate answered by itself.
+      ...(violated.length > 0 && { 'violated-policies': violated.map(({ policy }) => policy) }),
     },
-    {
-      ...Object.fromEntries(rateLimitFields(decision)),
-      ...(retryAfterMs === null ? {} : { 'Retry-After': String(seconds(retryAfterMs)) }),
-    },
+    retryAfterMs === null ? {} : { 'Retry-After': String(seconds(retryAfterMs)) },
   )
 }

@@ -25,6 +25,11 @@ const duration = v.pipe(
   v.transform((input) => parseDuration(input)!),
 )
 
+const share = v.custom<number>(
+  (input) => typeof input === 'number' && input > 0 && input <= 1,
+  'a number above 0 and at most 1',
+)
+
 /** One value or a list of them; always a list when parsed. */
 const list = <S extends v.GenericSchema>(schema: S) =>
   v.pipe(
@@ -104,7 +109,7 @@ const match = object({
     list(
       pattern(
         'a path like "/login", "/users/:id" or "/api/*"',
-        /^(\/(:\w+|[^\s:*?#/][^\s*?#/]*))*(\/\*?)?$/,
+        /^(?=\/)(\/(:\w+|[^\s:*?#/][^\s*?#/]*))*(\/\*?)?$/,
       ),
     ),
   ),
@@ -126,7 +131,9 @@ const policy = object(
     match: v.optional(match, {}),
     cost: v.optional(whole(0), 1),
     mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
-    onStoreError: v.optional(oneOf('allow', 'deny'), 'allow'),
+    deadline: v.optional(duration),
+    onStoreError: v.optional(oneOf('allow', 'deny', 'local'), 'allow'),
+    localShare: v.optional(share, 0.25),
   },
   ({ algorithm, limit, window, burst, align }, problem) => {
     if (burst !== undefined && windows.some((name) => name === algorithm)) {
@@ -147,14 +154,24 @@ const policy = object(
   },
 )
 
+const ORIGIN = 'a URL like "https://origin.example.com"'
+
+/** Whether a configuration, or the variable ORIGIN, may name this as its origin. */
+export const isOrigin = (input: unknown): input is string =>
+  input === 'zone' ||
+  (typeof input === 'string' && /^https?:\/\/[^\s?#@]+$/.test(input) && URL.canParse(input))
+
 export const config = object(
   {
-    origin: v.optional(
-      pattern('"zone" or a URL like "https://origin.example.com"', /^(zone|https?:\/\/[^\s?#@]+)$/),
+    origin: v.optional(v.custom<string>(isOrigin, `"zone" or ${ORIGIN}`)),
+    // One call of the script takes 128 keys, and each policy may need one.
+    policies: v.pipe(
+      v.array(policy, 'a list of policies'),
+      v.maxLength(128, 'at most 128 policies'),
     ),
-    policies: v.array(policy, 'a list of policies'),
     deadline: v.optional(duration, 300),
     subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
+    degradedField: v.optional(v.boolean('true or false'), false),
   },
   ({ policies }, problem) => {
     if (!Array.isArray(policies)) return

@@ -23,6 +23,7 @@ const names = (...args: Parameters<typeof met>) => Object.keys(met(...args))
 describe('a policy meets', () => {
   const policies: Omit<PolicyOptions, 'limit' | 'window'>[] = [
     { name: 'all' },
+    { name: 'get', match: { path: '/get', method: 'get' } },
     { name: 'login', match: { path: '/login', method: 'post' } },
     { name: 'api', match: { path: ['/api/*', '/v1/:thing'] } },
     { name: 'shop', match: { host: ['shop.example.com', '*.shop.example.com'] } },
@@ -32,10 +33,14 @@ describe('a policy meets', () => {
     ['/login', 'POST', ['all', 'login']],
     ['/login', 'GET', ['all']],
     ['//x/..//%6Cogin/?next=/', 'POST', ['all', 'login']],
+    ['/Login', 'POST', ['all', 'login']],
     ['/api', 'GET', ['all', 'api']],
     ['/api/a/b', 'GET', ['all', 'api']],
     ['/v1/things', 'GET', ['all', 'api']],
     ['/v1/things/7', 'GET', ['all']],
+    ['/get', 'HEAD', ['all', 'get']],
+    ['/get', 'POST', ['all']],
+    ['https://shop.example.com./', 'GET', ['all', 'shop']],
     ['https://shop.example.com/', 'GET', ['all', 'shop']],
     ['https://SHOP.example.com:8443/', 'GET', ['all', 'shop']],
     ['https://eu.shop.example.com/', 'GET', ['all', 'shop']],

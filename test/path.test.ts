@@ -20,7 +20,12 @@ test.each([
   ['/LOGIN', '/LOGIN'],
   ['/%256Cogin', '/%6Cogin'],
   ['/caf%C3%A9', '/café'],
-  ['/bad%ff', '/bad%ff'],
+  ['/bad%ff', '/bad%FF'],
+  ['/%ff%2f..%2flogin', '/login'],
+  ['/%6c%ff', '/l%FF'],
+  ['/login;x=1', '/login'],
+  ['/a;x=1/b;y', '/a/b'],
+  ['/%3Bx/login', '/login'],
   ['/bad%', '/bad%'],
   ['/.hidden', '/.hidden'],
   ['/a..b/', '/a..b'],
@@ -53,7 +58,9 @@ test('every spelling of a segment path is seen as the same path', () => {
 })
 
 test.each([
-  ['/login', ['/login'], ['/', '/login2', '/a/login', '/LOGIN']],
+  ['/login', ['/login', '/LOGIN'], ['/', '/login2', '/a/login']],
+  ['/caf%E9', ['/caf%E9'], ['/caf']],
+  ['/%3Aid', ['/:id'], ['/7']],
   ['/login/', ['/login'], ['/login/x']],
   ['/', ['/'], ['/a']],
   ['/*', ['/', '/a', '/a/b'], []],

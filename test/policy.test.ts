@@ -27,8 +27,8 @@ describe('a policy', () => {
   test('has every default filled in', () => {
     expect(parseConfig({ policies: [valid] })).toEqual({
       origin: undefined,
-      deadlineMs: 300,
       subjects: 'hashed',
+      degradedField: false,
       policies: [
         {
           name: 'a',
@@ -42,7 +42,9 @@ describe('a policy', () => {
           match: {},
           cost: 1,
           mode: 'enforce',
+          deadlineMs: 300,
           onStoreError: 'allow',
+          localShare: 0.25,
         },
       ],
     })
@@ -135,6 +137,7 @@ describe('a problem names path, expected and got', () => {
     [{ key: [] }, 'key: at least one | []'],
     [{ key: { ip: { v6: 129 } } }, 'key[0].ip.v6: a whole number from 1 to 128 | 129'],
     [{ match: 'x' }, 'match: an object | "x"'],
+    [{ match: { path: '' } }, 'match.path[0]: a path like "/login", "/users/:id" or "/api/*" | ""'],
     [
       { match: { path: 'login' } },
       'match.path[0]: a path like "/login", "/users/:id" or "/api/*" | "login"',
@@ -151,7 +154,10 @@ describe('a problem names path, expected and got', () => {
     [{ match: { methods: 'GET' } }, 'match.methods: one of the fields host, path, method | "GET"'],
     [{ cost: -1 }, 'cost: a whole number of at least 0 | -1'],
     [{ mode: 'dry-run' }, 'mode: one of enforce, shadow | "dry-run"'],
-    [{ onStoreError: 'open' }, 'onStoreError: one of allow, deny | "open"'],
+    [{ onStoreError: 'open' }, 'onStoreError: one of allow, deny, local | "open"'],
+    [{ localShare: 0 }, 'localShare: a number above 0 and at most 1 | 0'],
+    [{ localShare: 1.5 }, 'localShare: a number above 0 and at most 1 | 1.5'],
+    [{ deadline: 'soon' }, 'deadline: a duration like "10s", or whole milliseconds | "soon"'],
   ])('%j', (change, problem) => {
     expect(problemsOf(change)).toEqual([problem])
   })
@@ -165,7 +171,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, policies, deadline, subjects | "x"',
+      'orgin: one of the fields origin, policies, deadline, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },

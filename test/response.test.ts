@@ -1,7 +1,7 @@
 import { parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
 import type { Decision, LimitState } from '../src/decision.ts'
-import { rateLimitFields, refusal, withRateLimitFields } from '../src/response.ts'
+import { rateLimitFields, refusal, withDecisionFields } from '../src/response.ts'
 
 const state = (change: Partial<LimitState> = {}): LimitState => ({
   policy: 'a',
@@ -99,9 +99,33 @@ describe('the RateLimit fields', () => {
     const response = new Response('x', {
       headers: { RateLimit: '"origin";r=1;t=1', 'X-Other': '1' },
     })
-    const headers = withRateLimitFields(response, allowed(state())).headers
+    const headers = withDecisionFields(response, allowed(state())).headers
     expect(parseList(headers.get('RateLimit')!).map(([name]) => name)).toEqual(['origin', 'a'])
     expect(headers.get('X-Other')).toBe('1')
+  })
+})
+
+describe('a field of an older draft', () => {
+  test('gives way to ours, since the two would not parse together', () => {
+    const response = new Response('x', { headers: { RateLimit: 'limit=10, remaining=9, reset=5' } })
+    const value = withDecisionFields(response, allowed(state())).headers.get('RateLimit')!
+    expect(parseList(value).map(([name]) => name)).toEqual(['a'])
+  })
+})
+
+describe('Sluice-Degraded', () => {
+  const decision: Decision = {
+    allowed: true,
+    reason: 'store-error',
+    degraded: 'allow',
+    retryAfterMs: 0,
+    limits: [],
+  }
+  test('says who answered instead of the store, if that is switched on', () => {
+    const field = (options: object) =>
+      withDecisionFields(new Response('x'), decision, options).headers.get('Sluice-Degraded')
+    expect(field({ degradedField: true })).toBe('allow')
+    expect(field({})).toBeNull()
   })
 })
 
@@ -138,10 +162,23 @@ describe('a refusal', () => {
     })
   })
 
+  test("by this isolate's share alone names no policy's numbers", async () => {
+    const response = refusal({
+      allowed: false,
+      reason: 'store-error',
+      degraded: 'local',
+      retryAfterMs: 1500,
+      limits: [],
+    })
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '2'])
+    expect(await response.json()).not.toHaveProperty('violated-policies')
+  })
+
   test('without a store is a 503 with no invented number', async () => {
     const response = refusal({
       allowed: false,
       reason: 'store-error',
+      degraded: 'deny',
       retryAfterMs: null,
       limits: [],
     })

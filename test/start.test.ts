@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -43,21 +44,26 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** The processes of the group and session that `npm start` leads, by name. */
-const processes = (pid: number) => {
-  const rows = execFileSync('ps', ['-eo', 'pid=,ppid=,comm='], { encoding: 'utf8' })
+/** The processes that descend from one. */
+function processes(ancestor: number): { pid: number; command: string }[] {
+  const rows = execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
     .trim()
     .split('\n')
-    .map((row) => row.trim().split(/\s+/))
-  const family = new Set([String(pid)])
+    .map((row) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(row)!)
+    .map(([, pid, parent, command]) => ({
+      pid: Number(pid),
+      parent: Number(parent),
+      command: command!,
+    }))
+  const family = new Set([ancestor])
   for (let size = 0; size < family.size; ) {
     size = family.size
-    for (const [child, parent] of rows) if (family.has(parent!)) family.add(child!)
+    for (const { pid, parent } of rows) if (family.has(parent)) family.add(pid)
   }
-  return rows
-    .filter(([pid]) => family.has(pid!))
-    .map(([pid, , name]) => ({ pid: Number(pid), name: name! }))
+  return rows.filter(({ pid, command }) => family.has(pid) && !command.startsWith('ps '))
 }
+const gone = (family: { pid: number; command: string }[]) =>
+  expect.poll(() => family.filter(({ pid }) => alive(pid)), { timeout: 10_000 }).toEqual([])
 const alive = (pid: number) => {
   try {
     return process.kill(pid, 0)
@@ -76,10 +82,10 @@ test('npm start answers through the Worker, says what runs where, and Ctrl-C sto
     expect(run.output()).toContain(word)
   }
   const family = processes(run.pid)
-  expect(family.map(({ name }) => name).join()).toMatch(/workerd/)
+  expect(family.map(({ command }) => command).join()).toMatch(/workerd/)
   process.kill(-run.pid, 'SIGINT')
   await run.ended
-  await expect.poll(() => family.filter(({ pid }) => alive(pid)), { timeout: 10_000 }).toEqual([])
+  await gone(family)
 })
 
 test('a busy port is a clear message, and nothing is left running', async () => {
@@ -106,15 +112,53 @@ test.each([
   expect(run.output()).toContain(`Could not start: ${message}`)
 })
 
-test('a part that crashes is reported and stops the rest', async () => {
+test.each(['redis', 'wrangler'])('a crash of %s is reported and stops the rest', async (part) => {
   const run = await npmStart()
   const family = processes(run.pid)
-  const workerd = family.find(({ name }) => name.startsWith('workerd')) ?? family.at(-1)!
-  const redis = family.find(({ name }) => /redis|valkey/.test(name)) ?? workerd
-  process.kill(redis.pid, 'SIGKILL')
+  const victim = family.find(({ command }) =>
+    part === 'redis' ? /^\S*(redis|valkey)\S* /.test(command) : /wrangler\.js dev/.test(command),
+  )!
+  process.kill(victim.pid, 'SIGKILL')
   expect(await run.ended).toBe(1)
-  expect(run.output()).toMatch(/Stopped: (Redis|the Worker) ended/)
-  await expect.poll(() => family.filter(({ pid }) => alive(pid)), { timeout: 10_000 }).toEqual([])
+  expect(run.output()).toMatch(
+    part === 'redis' ? /Stopped: Redis ended/ : /Stopped: the Worker ended \(SIGKILL\)/,
+  )
+  await gone(family)
+})
+
+test.each(['SIGTERM', 'SIGKILL'] as const)(
+  '%s of npm start itself leaves nothing running',
+  async (signal) => {
+    const run = await npmStart()
+    const family = processes(run.pid)
+    const itself = family.find(({ command }) => /dev\/start\.ts/.test(command))!
+    process.kill(itself.pid, signal)
+    await run.ended
+    await gone(family)
+  },
+)
+
+test('a configuration that becomes wrong is told, and mended without a restart', async () => {
+  const file = `${root}sluice.config.ts`
+  const good = await readFile(file, 'utf8')
+  const run = await npmStart()
+  try {
+    await writeFile(file, good.replace('limit: 10,', 'limit: 0,'))
+    await expect
+      .poll(run.output, { timeout: 20_000 })
+      .toContain('policies[0].limit: expected a whole number of at least 1, got 0')
+    await expect
+      .poll(run.output, { timeout: 20_000 })
+      .toContain('The Worker starts again when you save it.')
+    await writeFile(file, good.replace('limit: 10,', 'limit: 11,'))
+    const remaining = async () =>
+      (await fetch(`${run.url}/`).catch(() => undefined))?.headers.get('ratelimit-policy')
+    await expect.poll(remaining, { timeout: 20_000 }).toContain('"per-ip";q=11')
+  } finally {
+    await writeFile(file, good)
+    process.kill(-run.pid, 'SIGINT')
+    await run.ended
+  }
 })
 
 test('a database and an origin of the environment are used instead', async () => {
@@ -130,7 +174,7 @@ test('a database and an origin of the environment are used instead', async () =>
   expect(stack.httpRequests() - before).toBe(1)
   expect(run.output()).toMatch(/from UPSTASH_REDIS_REST_URL/)
   expect(run.output()).not.toContain(stack.bridge.token)
-  expect(processes(run.pid).some(({ name }) => /redis-server|valkey/.test(name))).toBe(false)
+  expect(processes(run.pid).some(({ command }) => /redis-server|valkey/.test(command))).toBe(false)
   process.kill(-run.pid, 'SIGINT')
   await run.ended
   await stack.stop()

@@ -1,4 +1,5 @@
 /** The only file that knows Lua: the script's text, its arguments, its reply. The contract is lua/README.md. */
+/// <reference path="../lua.d.ts" />
 import decide from '../../lua/decide.lua'
 import fixedWindow from '../../lua/fixed_window.lua'
 import gcra from '../../lua/gcra.lua'

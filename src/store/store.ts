@@ -5,7 +5,10 @@ export interface LimitRow {
   /** Whose quota: the name of the record in the store. */
   subject: string
   /** The rule; its tag marks the state in the record. Once per subject and request. */
-  policy: Pick<Policy, 'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align'>
+  policy: Pick<
+    Policy,
+    'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align' | 'localShare'
+  >
   /** Units, ≥ 0. */
   cost: number
 }
@@ -38,11 +41,15 @@ export interface StoreReply {
   requests: RowState[][]
 }
 
+export interface StoreOptions {
+  /** ms since the epoch; the store's own clock by default. */
+  now?: number
+  /** The longest to wait, in ms; the store's own by default. */
+  deadlineMs?: number
+}
+
 /** Decides requests, in order, each seeing what the earlier ones took. */
 export interface Store {
-  /**
-   * @param now ms since the epoch; the store's own clock by default
-   * @throws {StoreError} when there is no answer
-   */
-  decide(requests: StoreRequest[], now?: number): Promise<StoreReply>
+  /** @throws {StoreError} when there is no answer */
+  decide(requests: StoreRequest[], options?: StoreOptions): Promise<StoreReply>
 }

@@ -9,22 +9,31 @@ export interface UpstashOptions {
   url: string | undefined
   /** `UPSTASH_REDIS_REST_TOKEN` */
   token: string | undefined
-  /** The longest a call may take, in milliseconds; then it is aborted. It may have counted all the same. */
-  deadlineMs: number
+  /** The longest a call may take, in milliseconds, unless it says otherwise; then it is aborted. It may have counted all the same. Defaults to 300. */
+  deadlineMs?: number
+  /** Told when the database had lost the script, and got it again. */
+  onReload?: () => void
 }
 
 /** A store on one Upstash database. Never throws here; what is wrong with the options is told by `decide`. */
-export function createUpstashStore({ url, token, deadlineMs }: UpstashOptions): Store {
+export function createUpstashStore({
+  url,
+  token,
+  deadlineMs = 300,
+  onReload,
+}: UpstashOptions): Store {
   let signal: AbortSignal | undefined
-  const redis = url && token && URL.canParse(url) ? connect(url, token, () => signal!) : undefined
+  // A Redis URL (rediss://…) is no REST URL, and the client would throw its password.
+  const usable = url && token && /^https?:\/\//.test(url) && URL.canParse(url)
+  const redis = usable ? connect(url, token, () => signal!) : undefined
   let sha: string | undefined
   let loaded = false // whether this isolate has seen the database run the script
 
-  async function run(keys: string[], args: string[]): Promise<unknown> {
+  async function run(keys: string[], args: string[], withinMs: number): Promise<unknown> {
     if (!redis) throw new StoreError('not-configured')
     const client = redis
     sha ??= await scriptSha()
-    const deadline = AbortSignal.timeout(deadlineMs) // one for both calls, if there are two
+    const deadline = AbortSignal.timeout(withinMs) // one for both calls, if there are two
     const call = (how: 'eval' | 'evalsha', text: string) => {
       signal = deadline // which the client asks for before it first waits
       return client[how](text, keys, args)
@@ -35,16 +44,17 @@ export function createUpstashStore({ url, token, deadlineMs }: UpstashOptions): 
       return await call('evalsha', sha)
     } catch (error) {
       if (!textOf(error).startsWith('NOSCRIPT')) throw error
+      onReload?.()
       return call('eval', script) // NOSCRIPT: nothing ran, so nothing counts twice
     }
   }
 
   return {
-    async decide(requests, now) {
+    async decide(requests, { now, deadlineMs: withinMs = deadlineMs } = {}) {
       const { keys, args } = encode(requests, now)
       let answer: unknown
       try {
-        answer = await run(keys, args)
+        answer = await run(keys, args, withinMs)
       } catch (error) {
         throw toStoreError(error)
       }

@@ -145,7 +145,7 @@ describe('one call', () => {
       mode: 'take',
       rows: [{ subject: newSubject(), policy: policy!, cost: 1 }],
     }
-    const at = async (now: number) => (await store.decide([request], now)).requests[0]![0]!
+    const at = async (now: number) => (await store.decide([request], { now })).requests[0]![0]!
     expect(await at(1_000)).toMatchObject({ allowed: true })
     expect(await at(3_600_999)).toMatchObject({ allowed: false, retryAfterMs: 1 })
     expect(await at(3_601_000)).toMatchObject({ allowed: true })
@@ -269,6 +269,7 @@ describe('a failure', () => {
     ['', 'token'],
     ['https://example.com', undefined],
     ['nonsense', 'token'],
+    ['rediss://default:planted@example.com:6379', 'token'],
   ])('to be configured (%j, %j) is told', async (url, token) => {
     expect((await failure({ url, token })).code).toBe('not-configured')
   })

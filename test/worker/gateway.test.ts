@@ -54,7 +54,7 @@ describe('without a database', () => {
     ],
     ['none configured', {}],
   ])(
-    '(%s) each policy says what happens, no number is invented, and one line is logged',
+    '(%s) each policy says what happens, no number is invented, and each event is one line',
     async (_, env) => {
       const origin = await startOrigin()
       const worker = await startWorker(anyConfig, {
@@ -67,8 +67,10 @@ describe('without a database', () => {
           const denied = await fetch(`${worker.url}/login`)
           expect([denied.status, denied.headers.has('ratelimit')]).toEqual([503, false])
         }
-        expect(worker.logs).toHaveLength(1)
-        expect(JSON.parse(worker.logs[0]!)).toMatchObject({ event: 'store-error' })
+        expect(worker.logs.map((line) => JSON.parse(line).event)).toEqual([
+          'store-error',
+          'breaker-opened',
+        ])
         expect(worker.logs.join()).not.toContain('secret-token')
       } finally {
         await worker.stop()

@@ -25,6 +25,17 @@ test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
   },
 )
 
+test('GET may have a body, as clients do send', async () => {
+  const text = await raw(
+    'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi',
+  )
+  expect(text).toMatch(/^HTTP\/1.1 200/)
+  expect(text).toContain('"text": "hi"')
+  expect(
+    await raw('GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'),
+  ).toMatch(/^HTTP\/1.1 200/)
+})
+
 test('HEAD has the fields and no body', async () => {
   const response = await stack.fetch('/', { method: 'HEAD' })
   expect(response.headers.get('ratelimit')).toMatch(/^"a";r=\d+;t=\d+$/)
@@ -44,15 +55,20 @@ test.each([
   expect((await rawEcho(path)).url).toBe(path.replace(/#$/, ''))
 })
 
-/** Sends a request target to the letter, which fetch would tidy. */
-async function rawEcho(target: string): Promise<Echo> {
+/** Sends bytes to the letter, which fetch would tidy. */
+async function raw(bytes: string): Promise<string> {
   const { hostname, port } = new URL(stack.url)
   const socket = connect(Number(port), hostname)
-  socket.end(
-    `GET ${target} HTTP/1.1\r\nHost: client.example\r\nCF-Connecting-IP: 203.0.113.7\r\nConnection: close\r\n\r\n`,
-  )
+  socket.end(bytes)
   let text = ''
   for await (const chunk of socket) text += chunk
+  return text
+}
+
+async function rawEcho(target: string): Promise<Echo> {
+  const text = await raw(
+    `GET ${target} HTTP/1.1\r\nHost: client.example\r\nCF-Connecting-IP: 203.0.113.7\r\nConnection: close\r\n\r\n`,
+  )
   return JSON.parse(text.slice(text.indexOf('{\n'), text.lastIndexOf('}') + 1))
 }
 
@@ -75,16 +91,19 @@ test('the origin is told its own host, and whom the client asked and who that is
 })
 
 test('fields between neighbours stay between them', async () => {
-  const { hostname, port } = new URL(stack.url)
-  const socket = connect(Number(port), hostname)
-  socket.end(
+  const text = await raw(
     'GET / HTTP/1.1\r\nHost: a\r\nConnection: close, X-Private\r\nX-Private: 1\r\nKeep-Alive: timeout=5\r\nTE: trailers\r\n' +
       'Proxy-Authorization: Basic eA==\r\nX-Public: 1\r\n\r\n',
   )
-  let text = ''
-  for await (const chunk of socket) text += chunk
   expect(text).toContain('"x-public": "1"')
   expect(text).not.toMatch(/"(x-private|keep-alive|te|proxy-authorization)"/)
+})
+
+test('no field of the client names another path or address than the one that was limited', async () => {
+  const said = await echo('/', {
+    headers: { 'X-Original-URL': '/login', 'X-Rewrite-URL': '/login', 'X-Real-IP': '6.6.6.6' },
+  })
+  expect(Object.keys(said.headers).join()).not.toMatch(/x-original-url|x-rewrite-url|x-real-ip/)
 })
 
 test.each([301, 302, 303, 307, 308])(
@@ -107,32 +126,35 @@ test('a compressed answer arrives compressed', async () => {
   expect(await response.text()).toBe('sluice '.repeat(1000))
 })
 
-test('50 MB go up and come down in constant memory', async () => {
-  const size = 50 * 1024 * 1024
-  const chunk = Buffer.alloc(1024 * 1024, 'sluice')
-  const hash = createHash('sha256')
-  async function* chunks() {
-    for (let sent = 0; sent < size; sent += chunk.length) {
-      hash.update(chunk)
-      yield chunk
+test.skipIf(process.platform !== 'linux')(
+  '50 MB go up and come down in constant memory',
+  async () => {
+    const size = 50 * 1024 * 1024
+    const chunk = Buffer.alloc(1024 * 1024, 'sluice')
+    const hash = createHash('sha256')
+    async function* chunks() {
+      for (let sent = 0; sent < size; sent += chunk.length) {
+        hash.update(chunk)
+        yield chunk
+      }
     }
-  }
-  const before = await residentBytes()
-  const upload = await stack.fetch('/upload', {
-    method: 'POST',
-    body: Readable.toWeb(Readable.from(chunks())) as never,
-    duplex: 'half',
-  } as never)
-  const said = (await upload.json()) as Echo
-  expect(said.body).toMatchObject({ bytes: size, sha256: hash.digest('hex') })
+    const before = await residentBytes()
+    const upload = await stack.fetch('/upload', {
+      method: 'POST',
+      body: Readable.toWeb(Readable.from(chunks())) as never,
+      duplex: 'half',
+    } as never)
+    const said = (await upload.json()) as Echo
+    expect(said.body).toMatchObject({ bytes: size, sha256: hash.digest('hex') })
 
-  const download = await stack.fetch(`/stream/${size}`)
-  expect(download.headers.get('content-length')).toBe(String(size))
-  let received = 0
-  for await (const part of download.body!) received += part.length
-  expect(received).toBe(size)
-  expect((await residentBytes()) - before).toBeLessThan(size / 2)
-})
+    const download = await stack.fetch(`/stream/${size}`)
+    expect(download.headers.get('content-length')).toBe(String(size))
+    let received = 0
+    for await (const part of download.body!) received += part.length
+    expect(received).toBe(size)
+    expect((await residentBytes()) - before).toBeLessThan(size / 2)
+  },
+)
 
 /** Resident memory of the workerd that runs our Worker. */
 async function residentBytes(): Promise<number> {
@@ -170,6 +192,10 @@ test('a WebSocket is upgraded and echoes', async () => {
   })
   socket.close()
   expect(answer).toBe('hello')
+})
+
+test('a status that no response can have is a 502', async () => {
+  expect((await stack.fetch('/status/600')).status).toBe(502)
 })
 
 test('an origin that breaks off is a 502 problem', async () => {

@@ -1,0 +1,32 @@
+/** What an algorithm goes by. Units, except for `window`: milliseconds. All whole, products at most 2^51. */
+export interface Terms {
+  limit: number
+  window: number
+  burst: number
+  align: 'first-request' | 'clock'
+}
+
+/** What is kept of one limit: when its numbers were right (ms since the epoch), and the algorithm's numbers. */
+export interface State {
+  time: number
+  numbers: number[]
+}
+
+/** How a limit answers a cost. Durations are milliseconds from `now` on. */
+export interface Outcome {
+  allowed: boolean
+  /** The largest cost that would be admitted now. */
+  remaining: number
+  /** `null` when this cost can never be admitted. */
+  retryAfterMs: number | null
+  resetAfterMs: number
+  nextAfterMs: number
+  /** What to keep if the cost is charged; absent when nothing changes. The numbers above then tell how it stands after the charge. */
+  state?: State
+}
+
+/**
+ * The semantics of ALGORITHMS.md for one limit, without I/O: how `cost` units (≥ 0) fare at `now` over a state.
+ * The caller drops a state at its run-out. A clock that ran back is taken to stand at the state's own time, while waits count from `now`.
+ */
+export type Algorithm = (now: number, terms: Terms, cost: number, state?: State) => Outcome

@@ -1,0 +1,65 @@
+import { StoreError, type StoreErrorCode } from '../errors.ts'
+import type { Store } from './store.ts'
+
+/** So many failures in a row open the circuit. */
+const THRESHOLD = 5
+/** How long it stays open before one request tries again. */
+const HOLD_MS = 1_000
+/** A plan's limit or a wrong token does not mend itself in a second. */
+const LONG_HOLD_MS: Partial<Record<StoreErrorCode, number>> = {
+  'over-quota': 60_000,
+  unauthorized: 10_000,
+}
+
+export interface BreakerOptions {
+  /** ms since the epoch */
+  clock?: () => number
+  onOpen?: (code: StoreErrorCode) => void
+  onClose?: (openMs: number) => void
+}
+
+/**
+ * A store that is not asked while it fails: after five failures in a row every decision fails at once (`circuit-open`),
+ * until one request at a time, a second later, finds it answering again. Kept for each isolate by itself.
+ */
+export function withBreaker(
+  store: Store,
+  { clock = Date.now, onOpen, onClose }: BreakerOptions = {},
+): Store {
+  let failures = 0
+  let opened: { since: number; until: number } | undefined
+
+  function failed(code: StoreErrorCode) {
+    failures += 1
+    if (!opened && failures < THRESHOLD && !LONG_HOLD_MS[code]) return
+    const now = clock()
+    const until = now + (LONG_HOLD_MS[code] ?? HOLD_MS)
+    if (!opened) onOpen?.(code)
+    opened = { since: opened?.since ?? now, until: Math.max(until, opened?.until ?? 0) }
+  }
+
+  function succeeded() {
+    failures = 0
+    if (opened) onClose?.(clock() - opened.since)
+    opened = undefined
+  }
+
+  return {
+    async decide(requests, options) {
+      if (opened) {
+        const now = clock()
+        if (now < opened.until) throw new StoreError('circuit-open')
+        // This one tries. If it never ends, another may a while later.
+        opened.until = now + HOLD_MS
+      }
+      try {
+        const reply = await store.decide(requests, options)
+        succeeded()
+        return reply
+      } catch (error) {
+        failed(error instanceof StoreError ? error.code : 'internal')
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,68 @@
+import { algorithms, type State, type Terms } from '../algorithms/index.ts'
+import type { LimitRow, RowState, Store, StoreRequest } from './store.ts'
+
+/** States kept at most; beyond it the least recently charged are forgotten. */
+const MAX_STATES = 10_000
+
+/**
+ * A limiter in this isolate's own memory, for while Redis is away: the same algorithms over a share of each limit.
+ * Its bound: every isolate by itself admits at most that share (and at least one unit) of the algorithm's own bound, and
+ * forgets what it counted when it ends, or when more than 10,000 clients are busy at once. Nothing is given back.
+ * @param clock ms since the epoch
+ */
+export function createLocalStore(clock: () => number = Date.now): Store {
+  const states = new Map<string, { state: State; runOut: number }>()
+
+  function ask({ subject, policy, ...row }: LimitRow, now: number) {
+    const key = `${policy.tag} ${subject}`
+    const kept = states.get(key)
+    const live = kept && kept.runOut > now ? kept : undefined
+    const { terms, cost } = shareOf(policy, row.cost)
+    const { state, ...outcome } = algorithms[policy.algorithm](now, terms, cost, live?.state)
+    const charged = state && { key, entry: { state, runOut: now + outcome.resetAfterMs } }
+    const clamp = (wait: number) => (live && !state ? Math.min(wait, live.runOut - now) : wait)
+    const clamped: RowState = {
+      ...outcome,
+      retryAfterMs: outcome.retryAfterMs === null ? null : clamp(outcome.retryAfterMs),
+      resetAfterMs: clamp(outcome.resetAfterMs),
+      nextAfterMs: clamp(outcome.nextAfterMs),
+    }
+    return { row: clamped, charged }
+  }
+
+  function decide({ mode, rows }: StoreRequest, now: number): RowState[] {
+    const asked = rows.map((row) => ask(row, now))
+    if (mode !== 'take' || !asked.every(({ row }) => row.allowed)) {
+      return asked.map(({ row, charged }, index) =>
+        charged ? { ...ask({ ...rows[index]!, cost: 0 }, now).row, allowed: row.allowed } : row,
+      )
+    }
+    for (const { charged } of asked) {
+      if (!charged) continue
+      states.delete(charged.key) // so that it goes to the end, away from the oldest
+      states.set(charged.key, charged.entry)
+      if (states.size > MAX_STATES) states.delete(states.keys().next().value!)
+    }
+    return asked.map(({ row }) => row)
+  }
+
+  return {
+    async decide(requests, { now = clock() } = {}) {
+      return { now, requests: requests.map((request) => decide(request, now)) }
+    },
+  }
+}
+
+/** The terms of a policy cut to its `localShare`, in whole units, at least one; and a cost that fits the policy, cut to fit them. */
+function shareOf(
+  { algorithm, limit, burst, windowMs, align, localShare }: LimitRow['policy'],
+  cost: number,
+) {
+  const cut = (units: number) => Math.max(1, Math.floor(units * localShare))
+  const terms: Terms = { limit: cut(limit), burst: cut(burst), window: windowMs, align }
+  const [whole, share] =
+    algorithm === 'token-bucket' || algorithm === 'gcra'
+      ? [burst, terms.burst]
+      : [limit, terms.limit]
+  return { terms, cost: cost > whole ? cost : Math.min(cost, share) }
+}

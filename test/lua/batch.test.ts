@@ -1,0 +1,48 @@
+import { expect } from 'vitest'
+import { keyOf, type ModelRequest } from '../model.ts'
+import { law } from './law.ts'
+import { play, tell } from './play.ts'
+import { useServer } from './server.ts'
+import { read } from './stored.ts'
+import { newSubject } from './subjects.ts'
+
+const server = useServer()
+const shapes = {
+  single: { requests: 12, steps: 4 },
+  mixed: { policies: 3, subjects: 3, requests: 12, steps: 4 },
+}
+
+law(
+  'requests in one call are decided as they are one by one',
+  async (plan) => {
+    const { calls, subjects } = play(plan)
+    const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
+    const toTwin = ({ rows, ...rest }: ModelRequest): ModelRequest => ({
+      ...rest,
+      rows: rows.map((row) => ({ ...row, subject: twins.get(row.subject)! })),
+    })
+    const [together, oneByOne] = await Promise.all([
+      Promise.all(calls.map(({ requests, now }) => server.decide(requests, now))),
+      Promise.all(
+        calls.flatMap(({ requests, now }) =>
+          requests.map((request) => server.decide([toTwin(request)], now)),
+        ),
+      ),
+    ])
+    expect(
+      together.flatMap(({ requests }) => requests),
+      tell(calls),
+    ).toEqual(oneByOne.flatMap(({ requests }) => requests))
+
+    const rows = calls.flatMap(({ requests }) => requests.flatMap(({ rows }) => rows))
+    const contents = await Promise.all(
+      rows.map(async (row) => {
+        const twin = { ...row, subject: twins.get(row.subject)! }
+        const pair = await Promise.all([read(server, keyOf(row)), read(server, keyOf(twin))])
+        return pair.map(({ states }) => states)
+      }),
+    )
+    for (const [record, twin] of contents) expect(record, tell(calls)).toEqual(twin)
+  },
+  shapes,
+)

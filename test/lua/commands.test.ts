@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest'
+import type { ModelPolicy, ModelRequest } from '../model.ts'
+import { algorithms } from './schedules.ts'
+import { useServer } from './server.ts'
+import { newSubject } from './subjects.ts'
+
+// Counted on a Redis that nobody else talks to.
+delete process.env.REDIS_URL
+const server = useServer()
+const recorded = algorithms.filter((name) => name !== 'sliding-log')
+
+/** Ten limits of every kind. */
+const policies: ModelPolicy[] = Array.from({ length: 10 }, (_, index) => ({
+  tag: `t${index}`,
+  algorithm: recorded[index % recorded.length]!,
+  limit: 40,
+  windowMs: 60_000,
+  burst: 40,
+  align: 'clock',
+}))
+
+const request = (subject: string, mode: ModelRequest['mode'] = 'take', cost = 1): ModelRequest => ({
+  mode,
+  rows: policies.map((policy) => ({ subject, policy, cost })),
+})
+
+/** What Redis executed for one call; Upstash bills each of them. */
+async function commands(requests: ModelRequest[], now?: number) {
+  await server.send('CONFIG', 'RESETSTAT')
+  await server.decide(requests, now)
+  const stats = String(await server.send('INFO', 'commandstats'))
+  const counted = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
+    .filter(([, name]) => name !== 'config|resetstat' && name !== 'info')
+    .map(([, name, calls]) => [name, Number(calls)])
+  return Object.fromEntries(counted)
+}
+
+const asked = { evalsha: 1, time: 1, mget: 1 }
+
+test('ten limits of one subject: four commands admitted, three refused', async () => {
+  const subject = newSubject()
+  expect(await commands([request(subject)])).toEqual({ ...asked, set: 1 })
+  expect(await commands([request(subject, 'take', 40)])).toEqual(asked)
+})
+
+test('a look costs three', async () => {
+  expect(await commands([request(newSubject(), 'look')])).toEqual(asked)
+})
+
+test('a cost of 0 costs three', async () => {
+  expect(await commands([request(newSubject(), 'take', 0)])).toEqual(asked)
+})
+
+test('thirty requests of one subject share one write', async () => {
+  const subject = newSubject()
+  const thirty = Array.from({ length: 30 }, () => request(subject))
+  expect(await commands(thirty)).toEqual({ ...asked, set: 1 })
+})
+
+test('every subject charged is one write more, and one that is not is none', async () => {
+  const [first, second, third] = [newSubject(), newSubject(), newSubject()]
+  const three = [request(first), request(second), request(third, 'look')]
+  expect(await commands(three)).toEqual({ ...asked, set: 2 })
+})
+
+test('a now that is passed in saves the clock', async () => {
+  expect(await commands([request(newSubject())], 1_789_000_000_000)).toEqual({
+    evalsha: 1,
+    mget: 1,
+    set: 1,
+  })
+})
+
+test('giving back is one write, or one deletion when nothing is left', async () => {
+  const subject = newSubject()
+  const now = 1_789_000_000_000
+  await server.decide([request(subject, 'take', 2)], now)
+  const back = { evalsha: 1, mget: 1 }
+  expect(await commands([request(subject, 'give-back')], now)).toEqual({ ...back, set: 1 })
+  expect(await commands([request(subject, 'give-back')], now)).toEqual({ ...back, del: 1 })
+  expect(await commands([request(subject, 'give-back')], now)).toEqual(back)
+})
+
+test('a sliding log adds its own, and no write of a record', async () => {
+  const policy: ModelPolicy = { ...policies[0]!, algorithm: 'sliding-log', limit: 1000 }
+  const subject = newSubject()
+  const of = (mode: ModelRequest['mode'], cost: number): ModelRequest => ({
+    mode,
+    rows: [{ subject, policy, cost }],
+  })
+  const now = 1_789_000_000_000
+  const first = { evalsha: 1, zrevrange: 1, zremrangebyscore: 1, zadd: 1, pexpire: 1 }
+  expect(await commands([of('take', 1)], now)).toEqual(first)
+  const read = { evalsha: 1, zrevrange: 1, zcount: 1 }
+  const write = { zremrangebyscore: 1, pexpire: 1 }
+  const second = await commands([of('take', 999)], now + 1)
+  expect(second).toEqual({ ...read, ...write, zadd: 2 })
+  expect(await commands([of('take', 1)], now + 2)).toEqual({ ...read, zrangebyscore: 1 })
+  expect(await commands([of('look', 500)], now + 2)).toEqual({ ...read, zrangebyscore: 2 })
+})

@@ -1,0 +1,61 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { keyOf, type ModelPolicy, type ModelRow } from '../model.ts'
+import { law, unchanging } from './law.ts'
+import { algorithms } from './schedules.ts'
+import { useServer } from './server.ts'
+import { look, settle } from './settle.ts'
+import { clock, read } from './stored.ts'
+import { newSubject } from './subjects.ts'
+
+const server = useServer()
+const room = 60_000
+
+law("a key's PTTL is the longest reset_after of what it holds, and a minute", async (plan) => {
+  const { rows, now, story } = await settle(server, unchanging(plan))
+  // A last charge of each, so that the expiry is as old as the looks.
+  const charges = rows.map((row) => ({ mode: 'take' as const, rows: [row] }))
+  const [from, { requests }, to] = await Promise.all([
+    clock(server),
+    server.decide(charges, now),
+    clock(server),
+  ])
+  const charged = new Set(rows.filter((_, index) => requests[index]![0]!.allowed).map(keyOf))
+  for (const key of charged) {
+    const held = rows.filter((row) => keyOf(row) === key)
+    const looks = await Promise.all(held.map((row) => look(server, row, now)))
+    const px = Math.max(...looks.map(({ resetAfterMs }) => resetAfterMs)) + room
+    const { expires } = await read(server, key)
+    expect(expires - px, story).toBeGreaterThanOrEqual(from - 2)
+    expect(expires - px, story).toBeLessThanOrEqual(to + 2)
+  }
+})
+
+const briefly = (algorithm: ModelPolicy['algorithm'], windowMs: number): ModelRow => {
+  const policy = { tag: 't', algorithm, limit: 1, windowMs, burst: 1, align: 'clock' } as const
+  return { subject: newSubject(), policy, cost: 1 }
+}
+
+test.each(algorithms)(
+  '%s: by its own clock a record lives exactly as long as its state',
+  async (name) => {
+    const row = briefly(name, 3_600_000)
+    const [reply, pttl] = await Promise.all([
+      server.decide([{ mode: 'take', rows: [row] }]),
+      server.send('PTTL', keyOf(row)),
+    ])
+    const { resetAfterMs } = reply.requests[0]![0]!
+    expect(Number(pttl)).toBeLessThanOrEqual(resetAfterMs)
+    expect(Number(pttl)).toBeGreaterThan(resetAfterMs - 100)
+  },
+)
+
+test.each(algorithms)('%s: Redis drops the record of a limit that is whole again', async (name) => {
+  const row = briefly(name, 40)
+  await server.decide([{ mode: 'take', rows: [row] }])
+  // The one wait in real time, since Redis' own expiry is the claim: at most two windows.
+  await wait(100)
+  expect(await server.send('EXISTS', keyOf(row))).toBe(0)
+  const again = await server.decide([{ mode: 'take', rows: [row] }])
+  expect(again.requests[0]![0]!.allowed).toBe(true)
+})

@@ -1,0 +1,105 @@
+import type { RowState, StoreReply } from '../../src/store/store.ts'
+import {
+  Model,
+  type ModelKey,
+  type ModelPolicy,
+  type ModelRequest,
+  type ModelRow,
+} from '../model.ts'
+import type { Ask, Cost, Schedule, Wait } from './schedules.ts'
+import { newSubject } from './subjects.ts'
+
+export interface Call {
+  now: number
+  requests: ModelRequest[]
+}
+
+export interface Played {
+  calls: Call[]
+  /** What the oracle answers to each. */
+  replies: StoreReply[]
+  /** What it holds after each. */
+  stored: Map<string, ModelKey>[]
+  /** As the last change left them. */
+  policies: ModelPolicy[]
+  subjects: string[]
+}
+
+/** Runs a schedule on the oracle, which makes numbers of its relative waits and costs. */
+export function play({ start, policies: first, steps }: Schedule, model = new Model()): Played {
+  const subjects: string[] = []
+  const policies = [...first]
+  const calls: Call[] = []
+  const replies: StoreReply[] = []
+  const stored: Played['stored'] = []
+  let now = start
+
+  for (const { wait, forward, change, requests } of steps) {
+    const before = replies.at(-1)?.requests.at(-1)?.at(-1)
+    const ms = waitMs(wait, policies[0]!, before)
+    now = clamp(now + (forward ? Math.max(0, ms) : ms))
+    if (change) {
+      const { policy, limit, burst } = change
+      policies[policy] = { ...policies[policy]!, limit, burst }
+    }
+    const call = { now, requests: requests.map(toRequest) }
+    calls.push(call)
+    replies.push(model.decide(call.requests, now))
+    stored.push(new Map(model.keys))
+  }
+  return { calls, replies, policies, subjects: Object.values(subjects), stored }
+
+  function toRequest({ mode, rows, receipt }: Ask): ModelRequest {
+    const distinct = new Map<string, ModelRow>()
+    for (const { policy: index, subject: number, cost } of rows) {
+      subjects[number] ??= newSubject()
+      const policy = policies[index]!
+      const row = { subject: subjects[number], policy, cost: 0 }
+      row.cost = costUnits(cost, row)
+      distinct.set(`${number} ${index}`, row)
+    }
+    const time = receipt === null ? undefined : replies.at(-1 - receipt)?.now
+    return {
+      mode,
+      rows: [...distinct.values()],
+      ...(mode === 'give-back' && time !== undefined && { receipt: time }),
+    }
+  }
+
+  function costUnits(cost: Cost, row: ModelRow): number {
+    if ('units' in cost) return cost.units
+    const { remaining } = model.decide([{ mode: 'look', rows: [row] }], now).requests[0]![0]!
+    const capacity = capacityOf(row.policy)
+    const base = { remaining, capacity, half: Math.floor(capacity / 2) }[cost.of]
+    return clamp(base + cost.plus)
+  }
+}
+
+/** The largest number that the contract lets through. */
+const clamp = (value: number) => Math.min(2 ** 51, Math.max(0, value))
+
+function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: RowState | undefined): number {
+  if ('ms' in wait) return wait.ms
+  if ('eighths' in wait) return Math.floor((windowMs * wait.eighths) / 8) + wait.plus
+  return (before?.[wait.until] ?? 0) + wait.plus
+}
+
+/** The largest cost that can ever be admitted. */
+export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
+  algorithm === 'token-bucket' || algorithm === 'gcra' ? burst : limit
+
+/** Calls as lines, for a counter-example that can be read. */
+export function tell(calls: Call[]): string {
+  return calls
+    .map(({ now, requests }) => {
+      const asked = requests.map(({ mode, rows, receipt }) => {
+        const what = rows.map(({ subject, policy, cost }) => {
+          const { tag, algorithm, limit, windowMs, burst, align } = policy
+          return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align})`
+        })
+        return `${mode}${receipt === undefined ? '' : ` against ${receipt}`} ${what.join(' and ')}`
+      })
+      return `\n  at ${now}: ${asked.join('; ')}`
+    })
+    .join('')
+}

@@ -1,0 +1,58 @@
+import { expect } from 'vitest'
+import { type ModelKey, spell } from '../model.ts'
+import type { Server } from './server.ts'
+
+export interface Stored {
+  /** As the record spells them, in any order; of a log, its tag and its scores. */
+  states: string[]
+  /** When Redis will drop the key, ms since the epoch by its clock. */
+  expires: number
+}
+
+const isLog = (key: string) => key.includes(':log:')
+
+export async function read(server: Server, key: string): Promise<Stored> {
+  const [content, expires] = await Promise.all([
+    isLog(key) ? server.send('ZRANGE', key, '0', '-1', 'WITHSCORES') : server.send('GET', key),
+    server.send('PEXPIRETIME', key),
+  ])
+  return {
+    // RESP3 answers pairs of member and score, RESP2 one list.
+    states: Array.isArray(content) ? statesOfLog(key, content.flat()) : statesOfRecord(content),
+    expires: Number(expires),
+  }
+}
+
+function statesOfRecord(content: unknown): string[] {
+  if (content === null) return []
+  const [version, ...states] = String(content).split(';')
+  expect(version).toBe('1')
+  expect(states.pop()).toBe('')
+  expect(states).not.toEqual([])
+  return states.sort()
+}
+
+function statesOfLog(key: string, membersAndScores: unknown[]): string[] {
+  if (membersAndScores.length === 0) return []
+  const tag = key.slice(key.indexOf(':log:') + ':log:'.length)
+  return [`${tag} ${membersAndScores.filter((_, index) => index % 2 === 1)}`]
+}
+
+/** What the oracle expects of `read`. */
+export function predictStates(key: string, predicted: ModelKey | undefined): string[] {
+  return [...(predicted?.states ?? [])]
+    .map(([tag, state]) => (isLog(key) ? `${tag} ${state.numbers}` : spell(tag, state)))
+    .sort()
+}
+
+/** Every byte and every expiry, to be compared with themselves. */
+export async function snapshot(server: Server, keys: string[]): Promise<unknown[]> {
+  const parts = keys.flatMap((key) => [server.send('DUMP', key), server.send('PEXPIRETIME', key)])
+  return Promise.all(parts)
+}
+
+/** Redis' own time, in ms. */
+export async function clock(server: Server): Promise<number> {
+  const [seconds, micros] = (await server.send('TIME')) as [string, string]
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+}

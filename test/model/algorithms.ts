@@ -1,0 +1,136 @@
+/** The five algorithms as ALGORITHMS.md states them: what is held, and whether a cost fits. No waits: see limit.ts. */
+import type { AlgorithmName } from '../model.ts'
+
+/** What is stored of one limit: its numbers, and when they were right. The log's numbers are scores. */
+export interface Held {
+  time: bigint
+  numbers: bigint[]
+}
+
+export interface Terms {
+  limit: bigint
+  window: bigint
+  burst: bigint
+  clock: boolean
+}
+
+export interface Algorithm {
+  capacity(terms: Terms): bigint
+  /** How it stands at `t`, never earlier than the stored time; without a state, untouched. */
+  at(held: Held | undefined, t: bigint, terms: Terms): Held
+  fits(held: Held, cost: bigint, t: bigint, terms: Terms): boolean
+  charge(held: Held, cost: bigint, t: bigint, terms: Terms): Held
+  /** The same object where nothing is credited. */
+  credit(held: Held, units: bigint, t: bigint, terms: Terms, receipt: bigint | undefined): Held
+}
+
+export const least = (a: bigint, b: bigint) => (a < b ? a : b)
+export const greatest = (a: bigint, b: bigint) => (a > b ? a : b)
+
+const fixedWindow: Algorithm = {
+  capacity: ({ limit }) => limit,
+  at: (held, t, { window, clock }) =>
+    held && t < held.time + window ? held : { time: clock ? t - (t % window) : t, numbers: [0n] },
+  fits: ({ numbers: [count] }, cost, _, { limit }) => count! + cost <= limit,
+  charge: ({ time, numbers: [count] }, cost) => ({ time, numbers: [count! + cost] }),
+  credit(held, units, _, __, receipt) {
+    const [count] = held.numbers
+    if (count === 0n || (receipt !== undefined && receipt < held.time)) return held
+    return { time: held.time, numbers: [greatest(0n, count! - units)] }
+  },
+}
+
+const slidingWindow: Algorithm = {
+  capacity: ({ limit }) => limit,
+  at(held, t, { window }) {
+    const start = t - (t % window)
+    if (held && held.time === start) return held
+    const previous = held && held.time + window === start ? held.numbers[0]! : 0n
+    return { time: start, numbers: [0n, previous] }
+  },
+  fits({ time, numbers: [current, previous] }, cost, t, { limit, window }) {
+    const left = time + window - t
+    return previous! * left + (current! + cost) * window <= limit * window
+  },
+  charge: ({ time, numbers: [current, previous] }, cost) => ({
+    time,
+    numbers: [current! + cost, previous!],
+  }),
+  credit(held, units, _, __, receipt) {
+    const [current, previous] = held.numbers
+    if (current === 0n || (receipt !== undefined && receipt < held.time)) return held
+    return { time: held.time, numbers: [greatest(0n, current! - units), previous!] }
+  },
+}
+
+const slidingLog: Algorithm = {
+  capacity: ({ limit }) => limit,
+  at: (held, t) => held ?? { time: t, numbers: [] },
+  fits: ({ numbers }, cost, t, { limit, window }) =>
+    BigInt(numbers.filter((score) => score > t - window).length) + cost <= limit,
+  // Trimmed only when something is added.
+  charge: ({ numbers }, cost, t, { window }) => ({
+    time: t,
+    numbers: [
+      ...numbers.filter((score) => score > t - window),
+      ...Array<bigint>(Number(cost)).fill(t),
+    ],
+  }),
+  credit(held, units, t, { window }, receipt) {
+    // Units taken at the receipt count until it leaves the window. Whose the newest are is not asked:
+    // two callers may each remove the other's.
+    if (receipt !== undefined && receipt <= t - window) return held
+    const gone = least(units, BigInt(held.numbers.filter((score) => score > t - window).length))
+    if (gone === 0n) return held
+    const numbers = held.numbers.slice(0, held.numbers.length - Number(gone))
+    return { time: numbers.at(-1) ?? t, numbers }
+  },
+}
+
+/** In parts: a unit is `window` parts, so that `limit` parts flow in a millisecond. */
+const tokenBucket: Algorithm = {
+  capacity: ({ burst }) => burst,
+  at(held, t, { burst, limit, window }) {
+    const full = burst * window
+    const level = held ? held.numbers[0]! + (t - held.time) * limit : full
+    return { time: t, numbers: [least(full, level)] }
+  },
+  fits: ({ numbers: [level] }, cost, _, { window }) => level! >= cost * window,
+  charge: ({ time, numbers: [level] }, cost, _, { window }) => ({
+    time,
+    numbers: [level! - cost * window],
+  }),
+  credit(held, units, _, { burst, window }) {
+    const [level] = held.numbers
+    if (level === burst * window) return held
+    return { time: held.time, numbers: [least(burst * window, level! + units * window)] }
+  },
+}
+
+const gcra: Algorithm = {
+  capacity: ({ burst }) => burst,
+  at(held, t, { limit }) {
+    const debt = held ? held.numbers[0]! - (t - held.time) * limit : 0n
+    return { time: t, numbers: [greatest(0n, debt)] }
+  },
+  fits: ({ numbers: [debt] }, cost, _, { burst, window }) =>
+    debt! + cost * window <= burst * window,
+  charge: ({ time, numbers: [debt] }, cost, _, { window }) => ({
+    time,
+    numbers: [debt! + cost * window],
+  }),
+  credit(held, units, _, { burst, window }) {
+    const [debt] = held.numbers
+    if (debt === 0n) return held
+    const rest = least(burst * window, greatest(0n, debt! - units * window))
+    return { time: held.time, numbers: [rest] }
+  },
+}
+
+export const algorithms: Record<AlgorithmName, Algorithm> = {
+  'fixed-window': fixedWindow,
+  'sliding-window': slidingWindow,
+  'sliding-log': slidingLog,
+  'token-bucket': tokenBucket,
+  gcra,
+}

@@ -1,0 +1,87 @@
+import type { ModelPolicy } from '../model.ts'
+import { type Algorithm, algorithms, greatest, type Held, least, type Terms } from './algorithms.ts'
+
+/** What is stored of one limit, and the instant from which on it is absent. */
+export type State = Held & { runOut: bigint }
+
+/** The least n ≥ 0 for which `holds`, once it holds for ever. */
+function search(holds: (n: bigint) => boolean): bigint {
+  if (holds(0n)) return 0n
+  let high = 1n
+  while (!holds(high)) high *= 2n
+  let low = high / 2n
+  while (high - low > 1n) {
+    const middle = (low + high) / 2n
+    if (holds(middle)) high = middle
+    else low = middle
+  }
+  return high
+}
+
+/** One limit over one state. Before its run-out a state counts, from then on it is absent. */
+export class Limit {
+  readonly algorithm: Algorithm
+  readonly terms: Terms
+  readonly capacity: bigint
+
+  constructor({ algorithm, limit, windowMs, burst, align }: ModelPolicy) {
+    this.algorithm = algorithms[algorithm]
+    this.terms = {
+      limit: BigInt(limit),
+      window: BigInt(windowMs),
+      burst: BigInt(burst),
+      clock: align === 'clock',
+    }
+    this.capacity = this.algorithm.capacity(this.terms)
+  }
+
+  /** Time that runs backwards: a state is read no earlier than it was written. */
+  stand(state: State | undefined, now: bigint): { held: Held; t: bigint } {
+    const live = state && now < state.runOut ? state : undefined
+    const t = live ? greatest(now, live.time) : now
+    return { held: this.algorithm.at(live, t, this.terms), t }
+  }
+
+  fits(state: State | undefined, cost: bigint, now: bigint): boolean {
+    if (cost === 0n) return true
+    if (cost > this.capacity) return false
+    const { held, t } = this.stand(state, now)
+    return this.algorithm.fits(held, cost, t, this.terms)
+  }
+
+  /** The least wait after which `cost` fits, if nothing else happens. */
+  wait(state: State | undefined, cost: bigint, now: bigint): bigint {
+    return search((wait) => this.fits(state, cost, now + wait))
+  }
+
+  /** `held` as it is to be stored: spent when it is full again, and then not stored at all. */
+  keep(held: Held, now: bigint): State | undefined {
+    const endless = { ...held, runOut: 1n << 62n }
+    const reset = this.wait(endless, this.capacity, now)
+    return reset === 0n ? undefined : { ...held, runOut: now + reset }
+  }
+
+  take(state: State | undefined, cost: bigint, now: bigint): State | undefined {
+    const { held, t } = this.stand(state, now)
+    return this.keep(this.algorithm.charge(held, cost, t, this.terms), now)
+  }
+
+  /** `state` itself where nothing is credited. Giving back never makes a state last longer. */
+  giveBack(state: State | undefined, units: bigint, now: bigint, receipt: bigint | undefined) {
+    const { held, t } = this.stand(state, now)
+    const credited = this.algorithm.credit(held, units, t, this.terms, receipt)
+    if (!state || credited === held) return state
+    const kept = this.keep(credited, now)
+    return kept && { ...kept, runOut: least(kept.runOut, state.runOut) }
+  }
+
+  report(state: State | undefined, now: bigint) {
+    const remaining = search((c) => c === this.capacity || !this.fits(state, c + 1n, now))
+    const full = remaining === this.capacity
+    return {
+      remaining: Number(remaining),
+      resetAfterMs: Number(this.wait(state, this.capacity, now)),
+      nextAfterMs: full ? 0 : Number(this.wait(state, remaining + 1n, now)),
+    }
+  }
+}

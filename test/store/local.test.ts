@@ -1,0 +1,117 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { algorithms } from '../../src/algorithms/index.ts'
+import { type PolicyOptions, parseConfig } from '../../src/policy.ts'
+import { createLocalStore } from '../../src/store/local.ts'
+import type { StoreRequest } from '../../src/store/store.ts'
+import { Model } from '../model.ts'
+
+const policyOf = (options: Partial<PolicyOptions>) =>
+  parseConfig({ policies: [{ name: 'a', limit: 10, window: '1s', ...options }] }).policies[0]!
+const take = (
+  policy: StoreRequest['rows'][number]['policy'],
+  cost = 1,
+  subject = 'x',
+): StoreRequest => ({
+  mode: 'take',
+  rows: [{ subject, policy, cost }],
+})
+
+describe('the algorithms in TypeScript', () => {
+  const names = Object.keys(algorithms) as (keyof typeof algorithms)[]
+  const schedule = fc.record({
+    limit: fc.integer({ min: 1, max: 20 }),
+    burst: fc.integer({ min: 1, max: 20 }),
+    window: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 100_000 })),
+    align: fc.constantFrom('first-request' as const, 'clock' as const),
+    steps: fc.array(
+      fc.record({
+        // Now and then the clock runs back.
+        wait: fc.oneof(
+          { weight: 9, arbitrary: fc.integer({ min: 0, max: 40_000 }) },
+          { weight: 1, arbitrary: fc.integer({ min: -2_000, max: 0 }) },
+        ),
+        cost: fc.integer({ min: 0, max: 22 }),
+        look: fc.boolean(),
+      }),
+      { minLength: 1, maxLength: 30 },
+    ),
+  })
+
+  test.each(names)('%s says what the oracle says, to the last number', async (algorithm) => {
+    await fc.assert(
+      fc.asyncProperty(schedule, async ({ limit, burst, window, align, steps }) => {
+        const policy = { tag: 't', algorithm, limit, burst, windowMs: window, align, localShare: 1 }
+        const local = createLocalStore()
+        const model = new Model()
+        let now = 1_800_000_000_000
+        for (const { wait, cost, look } of steps) {
+          now += Math.round((wait * window) / 20_000)
+          const request: StoreRequest = {
+            mode: look ? 'look' : 'take',
+            rows: [{ subject: 'x', policy, cost }],
+          }
+          expect(await local.decide([request], { now })).toEqual(model.decide([request], now))
+        }
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
+
+describe('the local store', () => {
+  test('admits a share of the limit, at least one unit', async () => {
+    const admitted = async (options: Partial<PolicyOptions>) => {
+      const local = createLocalStore(() => 1_000_000)
+      let count = 0
+      while ((await local.decide([take(policyOf(options))])).requests[0]![0]!.allowed) count += 1
+      return count
+    }
+    expect(await admitted({ limit: 10 })).toBe(2)
+    expect(await admitted({ limit: 10, localShare: 1 })).toBe(10)
+    expect(await admitted({ limit: 3 })).toBe(1)
+    expect(await admitted({ limit: 100, algorithm: 'token-bucket', burst: 8 })).toBe(2)
+  })
+
+  test('takes all of the share for a cost that the whole limit would hold, and never admits one that it would not', async () => {
+    const local = createLocalStore(() => 1_000_000)
+    const ask = async (cost: number, subject: string) =>
+      (await local.decide([take(policyOf({}), cost, subject)])).requests[0]![0]!
+    expect(await ask(5, 'x')).toMatchObject({ allowed: true, remaining: 0 })
+    expect(await ask(11, 'y')).toMatchObject({ allowed: false, retryAfterMs: null })
+  })
+
+  test('charges all rows of a request or none', async () => {
+    const local = createLocalStore(() => 1_000_000)
+    const [wide, narrow] = [
+      policyOf({ localShare: 1 }),
+      policyOf({ name: 'b', limit: 1, localShare: 1 }),
+    ]
+    const both: StoreRequest = {
+      mode: 'take',
+      rows: [
+        { subject: 'x', policy: wide, cost: 1 },
+        { subject: 'x', policy: narrow, cost: 1 },
+      ],
+    }
+    await local.decide([both])
+    const { requests } = await local.decide([both])
+    expect(requests[0]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+      [true, 9],
+      [false, 0],
+    ])
+  })
+
+  test('keeps at most 10,000 states, the most recently charged', async () => {
+    const local = createLocalStore(() => 1_000_000)
+    const policy = policyOf({ limit: 1, localShare: 1 })
+    for (let i = 0; i < 10_001; i++) await local.decide([take(policy, 1, `s${i}`)])
+    const allowed = async (subject: string) =>
+      (await local.decide([{ ...take(policy, 1, subject), mode: 'look' }])).requests[0]![0]!.allowed
+    expect([await allowed('s0'), await allowed('s1'), await allowed('s10000')]).toEqual([
+      true,
+      false,
+      false,
+    ])
+  })
+})
