@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { WebSocketServer } from 'ws'
@@ -25,7 +26,7 @@ export interface Echo {
   body: { bytes: number; sha256: string /** The first kilobyte. */; text: string }
 }
 
-type Route = (argument: string, request: IncomingMessage, response: ServerResponse) => void
+type Route = (argument: string, request: IncomingMessage, response: ServerResponse) => unknown
 
 const routes: Record<string, Route> = {
   /** `/stream/1000`: so many bytes, as fast as they are taken. */
@@ -46,6 +47,15 @@ const routes: Record<string, Route> = {
   /** `/slow/1000`: an answer after so many milliseconds. */
   slow(milliseconds, request, response) {
     setTimeout(() => echo(request, response), Number(milliseconds))
+  },
+  /** `/drip/1000`: a word every 100 ms for so many milliseconds. */
+  async drip(milliseconds, _, response) {
+    response.writeHead(200, { 'content-type': 'text/plain' })
+    for (let left = Number(milliseconds); left > 0; left -= 100) {
+      response.write('drip ')
+      await sleep(100)
+    }
+    response.end()
   },
   /** `/status/503`: an answer with this status. */
   status(status, _, response) {

@@ -9,6 +9,8 @@ const compatibilityDate = /^compatibility_date = "(.*)"$/m.exec(
 
 export interface RunningWorker {
   url: string
+  /** The same without Miniflare's entry, which tidies requests: what a client sends arrives to the letter. */
+  directUrl: string
   /** Everything the Worker logged so far. */
   logs: string[]
   stop(): Promise<void>
@@ -49,12 +51,16 @@ export async function startWorker(
           manifest: { mainModule, modules },
           env,
         },
-        ...(options.outbound && {
-          dev: { outboundService: { type: 'fetcher', handler: options.outbound } },
-        }),
+        dev: {
+          unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],
+          ...(options.outbound && {
+            outboundService: { type: 'fetcher', handler: options.outbound },
+          }),
+        },
       },
     ],
   } as unknown as ConstructorParameters<typeof Miniflare>[0])
   const url = (await miniflare.ready).origin
-  return { url, logs, stop: () => miniflare.dispose() }
+  const directUrl = (await miniflare.unsafeGetDirectURL()).origin
+  return { url, directUrl, logs, stop: () => miniflare.dispose() }
 }

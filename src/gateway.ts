@@ -23,7 +23,7 @@ export interface GatewayBindings extends Bindings {
  * }))
  */
 export function createGateway(options: ConfigOptions): Hono<{ Bindings: GatewayBindings }> {
-  const { policies, origin: configured } = parseConfig(options)
+  const { policies, origin: configured, originTimeoutMs } = parseConfig(options)
   const log = createLog()
   const app = new Hono<{ Bindings: GatewayBindings }>({
     // Routed by the path that policies see, so that no other spelling of a reserved path reaches the origin.
@@ -47,7 +47,7 @@ export function createGateway(options: ConfigOptions): Hono<{ Bindings: GatewayB
     return problem(500, { title: 'No origin', detail: wrong })
   })
   app.use(rateLimiter(options))
-  app.all('*', (c) => forward(c.req.raw, (c.env?.ORIGIN ?? configured)!))
+  app.all('*', (c) => forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, originTimeoutMs))
 
   app.onError((error) => {
     log('error', error.name, 'a request failed')

@@ -48,6 +48,8 @@ export interface PolicyOptions {
 export interface ConfigOptions {
   /** Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on. */
   origin?: string
+  /** The longest to wait for the origin's answer to begin; then 504. Defaults to `'60s'`. */
+  originTimeout?: Duration
   policies: PolicyOptions[]
   /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */
   deadline?: Duration
@@ -82,6 +84,7 @@ export interface Policy {
 /** A parsed configuration. */
 export interface Config {
   origin: string | undefined
+  originTimeoutMs: number
   policies: Policy[]
   subjects: 'hashed' | 'plain'
   degradedField: boolean
@@ -116,7 +119,7 @@ export function parseConfig(options: unknown): Config {
       })),
     )
   }
-  const { policies, deadline: defaultDeadline, ...rest } = result.output
+  const { policies, originTimeout, deadline: defaultDeadline, ...rest } = result.output
   const parsed = policies.map(({ window, deadline = defaultDeadline, ...policy }): Policy => {
     const { name, limit, align = 'first-request' } = policy
     const algorithm = policy.algorithm === 'leaky-bucket' ? 'gcra' : policy.algorithm
@@ -132,7 +135,7 @@ export function parseConfig(options: unknown): Config {
       throw new ConfigError([{ path: `policies[${index}].name`, expected, got: show(name) }])
     }
   })
-  return { origin: undefined, ...rest, policies: parsed }
+  return { origin: undefined, ...rest, originTimeoutMs: originTimeout, policies: parsed }
 }
 
 const pathOf = (path: readonly { key?: unknown }[]) =>

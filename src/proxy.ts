@@ -26,18 +26,29 @@ function withoutHopByHop(source: Headers): Headers {
 /**
  * Sends a request on to an origin and hands back its answer: same method, path, query and body, streamed both ways; redirects untouched.
  * @param origin an http(s) URL, whose path if any is put before the request's; or `'zone'`, the origin of the zone the Worker is on
- * @returns a 502 problem where the origin cannot be reached
+ * @param timeoutMs the longest to wait for the answer to begin; its body may take as long as it likes
+ * @returns a 502 problem where the origin cannot be reached, 504 where it does not answer in time
  */
-export async function forward(request: Request, origin: string): Promise<Response> {
+export async function forward(
+  request: Request,
+  origin: string,
+  timeoutMs: number,
+): Promise<Response> {
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(), timeoutMs)
   try {
     const outgoing = origin === 'zone' ? request : readdress(request, origin)
-    const response = await fetch(outgoing, { redirect: 'manual' })
+    const response = await fetch(outgoing, { redirect: 'manual', signal: late.signal })
     if (origin === 'zone' || upgraded(response)) return response
     const { body, status, statusText } = response
     // Throws where the status is one that a response cannot have, such as 600.
     return new Response(body, { status, statusText, headers: withoutHopByHop(response.headers) })
   } catch {
-    return problem(502, { title: 'Bad Gateway', detail: 'The origin did not answer.' })
+    return late.signal.aborted
+      ? problem(504, { title: 'Gateway Timeout', detail: 'The origin did not answer in time.' })
+      : problem(502, { title: 'Bad Gateway', detail: 'The origin did not answer.' })
+  } finally {
+    clearTimeout(timer)
   }
 }
 

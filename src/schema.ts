@@ -164,6 +164,7 @@ export const isOrigin = (input: unknown): input is string =>
 export const config = object(
   {
     origin: v.optional(v.custom<string>(isOrigin, `"zone" or ${ORIGIN}`)),
+    originTimeout: v.optional(duration, 60_000),
     // One call of the script takes 128 keys, and each policy may need one.
     policies: v.pipe(
       v.array(policy, 'a list of policies'),

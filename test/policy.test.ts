@@ -29,6 +29,7 @@ describe('a policy', () => {
       origin: undefined,
       subjects: 'hashed',
       degradedField: false,
+      originTimeoutMs: 60_000,
       policies: [
         {
           name: 'a',
@@ -171,7 +172,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, policies, deadline, subjects, degradedField | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, deadline, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },

@@ -129,6 +129,18 @@ describe('the origin', () => {
     })
   })
 
+  test('that is slow to answer is a 504 problem; one that is slow to finish is not', async () => {
+    const origin = await startOrigin()
+    const config = { origin: origin.url, originTimeout: '300ms' }
+    expect(await run(config, {}, (url) => fetch(`${url}/slow/5000`))).toMatchObject({
+      status: 504,
+      text: expect.stringContaining('Gateway Timeout'),
+    })
+    const dripped = await run(config, {}, (url) => fetch(`${url}/drip/900`))
+    expect(dripped).toEqual({ status: 200, text: 'drip '.repeat(9) })
+    await origin.close()
+  })
+
   test("'zone' sends the request on unchanged", async () => {
     const { connect } = await import('node:net')
     let seen: Request | undefined
