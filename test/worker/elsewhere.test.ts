@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
 import { startStack } from '../../dev/stack.ts'
@@ -26,6 +28,27 @@ test('a Worker of five lines in any other folder works', async () => {
     main = "index.ts"
     compatibility_date = "2026-10-01"
     rules = [{ type = "Text", globs = ["**/*.lua"], fallthrough = false }]`,
+  )
+  // The settings that the README asks for.
+  const compilerOptions = {
+    strict: true,
+    target: 'ES2024',
+    lib: ['ES2024', 'WebWorker'],
+    types: [],
+    skipLibCheck: true,
+  }
+  const asked = {
+    module: 'ESNext',
+    moduleResolution: 'bundler',
+    allowImportingTsExtensions: true,
+    noEmit: true,
+  }
+  await writeFile(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({ compilerOptions: { ...compilerOptions, ...asked }, include: ['index.ts'] }),
+  )
+  await promisify(execFile)(join(root, 'node_modules/.bin/tsc'), ['-p', folder]).catch(
+    ({ stdout }) => expect(stdout).toBe(''),
   )
   await build(join(folder, 'out'), undefined, folder)
   const stack = await startStack({ worker: join(folder, 'out') })
