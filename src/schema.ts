@@ -139,7 +139,7 @@ const policy = object(
     if (burst !== undefined && windows.some((name) => name === algorithm)) {
       problem(['burst'], `nothing (${algorithm} has no burst)`)
     }
-    // A log keeps an entry of some 70 bytes for every unit.
+    // A log keeps an entry of 40 to 120 bytes for every unit.
     if (algorithm === 'sliding-log' && typeof limit === 'number' && limit > 10_000) {
       problem(['limit'], 'at most 10000 with sliding-log (sliding-window has no such bound)')
     }

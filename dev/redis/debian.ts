@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { basename, delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type ServerBinary, versionIfAny, versionOf } from './binary.ts'
@@ -27,6 +27,7 @@ export async function cachedServer(log: (line: string) => void): Promise<ServerB
   if (!(await has('apt-get')) || !(await has('dpkg-deb'))) return
 
   log('Redis: none installed, fetching the distribution’s package into node_modules/.cache …')
+  await sweep()
   // Beside the cache, so that one rename puts it in place, whoever else is doing the same.
   const work = await mkdir(dirname(CACHE), { recursive: true })
     .then(() => mkdtemp(`${CACHE}-`))
@@ -48,6 +49,17 @@ export async function cachedServer(log: (line: string) => void): Promise<ServerB
   } catch (error) {
     await rm(work, { recursive: true, force: true })
     throw error
+  }
+}
+
+/** Removes what a fetch left behind that was cut short; no fetch takes ten minutes. */
+async function sweep(): Promise<void> {
+  const parent = dirname(CACHE)
+  for (const name of await readdir(parent).catch((): string[] => [])) {
+    if (!name.startsWith(`${basename(CACHE)}-`)) continue
+    const { mtimeMs } = await stat(join(parent, name)).catch(() => ({ mtimeMs: Date.now() }))
+    if (Date.now() - mtimeMs > 600_000)
+      await rm(join(parent, name), { recursive: true, force: true })
   }
 }
 

@@ -1,0 +1,43 @@
+import type { BenchServer } from '../server.ts'
+import type { Contender, Question } from './contender.ts'
+import { exhausted, regular } from './past.ts'
+
+/** What Upstash bills for one question: each EVALSHA and each command inside of it. */
+export interface Commands {
+  /** The first that a client ever asks. */
+  first: number
+  admitted: number
+  refused: number
+  look: number
+}
+
+export async function countCommands(server: BenchServer, contender: Contender): Promise<Commands> {
+  async function billed(client: string, past: Question[], question: Question, admitted = true) {
+    await contender.ask(server.call, { client: '198.51.100.99', look: true }) // loads the script
+    for (const earlier of past) await contender.ask(server.call, earlier)
+    const before = await total(server)
+    const answer = await contender.ask(server.call, question)
+    const after = await total(server)
+    if (!question.look && answer !== admitted) {
+      throw new Error(`${contender.by}, ${contender.algorithm}: ${client} was not as expected`)
+    }
+    return after - before
+  }
+  const [a, b, c, d] = [1, 2, 3, 4].map((host) => `198.51.100.${host}`) as Clients
+  return {
+    first: await billed(a, [], { client: a }),
+    admitted: await billed(b, regular(b), { client: b }),
+    refused: await billed(c, exhausted(c), { client: c }, false),
+    look: await billed(d, regular(d), { client: d, look: true }),
+  }
+}
+
+type Clients = [string, string, string, string]
+
+async function total(server: BenchServer): Promise<number> {
+  let sum = 0
+  for (const [name, { calls }] of await server.commandStats()) {
+    if (!/^(info|script\|)/.test(name)) sum += calls // ours, which nobody would send
+  }
+  return sum
+}

@@ -1,0 +1,154 @@
+import type { BenchServer } from '../server.ts'
+import { median, quartiles } from '../statistics.ts'
+import { type Contender, type Question, record } from './contender.ts'
+import { exhausted, regular } from './past.ts'
+
+/** One measure of one decision, over all rounds. */
+export interface Figure {
+  /** µs: the quietest round and the median. */
+  min: number
+  median: number
+  /** As many times a bare INCR of the same round: median and middle half. */
+  ratio: number
+  spread: [low: number, high: number]
+}
+
+/** What Redis spends on one decision. */
+export interface Cpu {
+  /** Running the command: `usec` of INFO commandstats. */
+  run: Figure
+  /** All that its thread does, reading and answering included; absent where the system does not tell. */
+  thread?: Figure
+}
+
+export const OUTCOMES = ['admitted', 'refused'] as const
+export type Outcome = (typeof OUTCOMES)[number]
+export type CpuOfContender = Record<Outcome, Cpu>
+
+/** µs for one decision, in one round. */
+interface Sample {
+  run: number
+  thread: number | undefined
+}
+
+/** Clients of a contender, each of whom asks once a round: few of their keys are in the processor's caches. */
+const CLIENTS = 3200
+
+/** What is sent once every round, and how many decisions that is. */
+interface Load {
+  name: 'incr' | 'evalsha'
+  commands: string[][]
+  decisions: number
+  samples: Sample[]
+}
+
+/** All contenders by turns, and between any two INCR, so that a busy machine slows them alike. */
+export async function measureCpu(
+  server: BenchServer,
+  contenders: Contender[],
+  rounds: number,
+  log: (line: string) => void,
+): Promise<{ bare: Cpu; contenders: CpuOfContender[] }> {
+  const loads: Record<Outcome, Load>[] = []
+  for (const contender of contenders) {
+    const network = loads.length * 2
+    loads.push({
+      admitted: await prepare(server, contender, 'admitted', network),
+      refused: await prepare(server, contender, 'refused', network + 1),
+    })
+    log(`prepared: ${contender.by}, ${contender.algorithm}`)
+  }
+  const bare: Sample[] = []
+  for (let round = 0; round <= rounds; round++) {
+    const increments: Sample[] = []
+    for (const [index, byOutcome] of loads.entries()) {
+      for (const outcome of OUTCOMES) {
+        increments.push(await measure(server, increment(index, outcome)))
+        const sample = await measure(server, byOutcome[outcome])
+        if (round > 0) byOutcome[outcome].samples.push(sample) // the one before them warms up
+      }
+    }
+    if (round > 0) bare.push(medianOf(increments))
+    log(`round ${round} of ${rounds}`)
+  }
+  return {
+    bare: summarize(bare, bare),
+    contenders: loads.map(({ admitted, refused }) => ({
+      admitted: summarize(admitted.samples, bare),
+      refused: summarize(refused.samples, bare),
+    })),
+  }
+}
+
+function increment(index: number, outcome: Outcome): Load {
+  const keys = Array.from({ length: CLIENTS }, (_, key) => `bare:${index}:${outcome}:${key}`)
+  return {
+    name: 'incr',
+    commands: keys.map((key) => ['INCR', key]),
+    decisions: CLIENTS,
+    samples: [],
+  }
+}
+
+/** Brings the clients of one load to where they stand when they are measured. */
+async function prepare(
+  server: BenchServer,
+  contender: Contender,
+  outcome: Outcome,
+  network: number,
+): Promise<Load> {
+  const commandsOf = async (question: Question) =>
+    Promise.all((await record(contender, question)).map(server.toCommand))
+
+  const past: string[][] = []
+  const commands: string[][] = []
+  const hosts = CLIENTS / contender.decisions
+  const clients = Array.from({ length: hosts }, (_, n) => `10.${network}.${n >> 8}.${n & 255}`)
+  for (const client of clients) {
+    for (const question of outcome === 'admitted' ? regular(client) : exhausted(client)) {
+      past.push(...(await commandsOf(question)))
+    }
+    commands.push(...(await commandsOf({ client })))
+  }
+  await server.pour(past)
+  for (const client of [clients[0]!, clients.at(-1)!]) {
+    if ((await contender.ask(server.call, { client })) !== (outcome === 'admitted')) {
+      throw new Error(`${contender.by}, ${contender.algorithm}: ${client} was not ${outcome}`)
+    }
+  }
+  return { name: 'evalsha', commands, decisions: CLIENTS, samples: [] }
+}
+
+async function measure(server: BenchServer, { name, commands, decisions }: Load): Promise<Sample> {
+  const usOf = async () => (await server.commandStats()).get(name)?.us ?? 0
+  const run = await usOf()
+  const thread = await server.cpu()
+  await server.pour(commands)
+  const threadAfter = await server.cpu()
+  const runAfter = await usOf()
+  return {
+    run: (runAfter - run) / decisions,
+    thread: thread === undefined ? undefined : (threadAfter! - thread) / decisions,
+  }
+}
+
+const medianOf = (samples: Sample[]): Sample => ({
+  run: median(samples.map(({ run }) => run)),
+  thread: samples[0]!.thread === undefined ? undefined : median(samples.map((s) => s.thread!)),
+})
+
+function summarize(samples: Sample[], bare: Sample[]): Cpu {
+  const figure = (read: (sample: Sample) => number): Figure => {
+    const values = samples.map(read)
+    const ratios = values.map((value, round) => value / read(bare[round]!))
+    return {
+      min: Math.min(...values),
+      median: median(values),
+      ratio: median(ratios),
+      spread: quartiles(ratios),
+    }
+  }
+  const run = figure((sample) => sample.run)
+  if (samples[0]!.thread === undefined) return { run }
+  return { run, thread: figure((sample) => sample.thread!) }
+}

@@ -1,0 +1,56 @@
+import type { Bytes } from './bytes.ts'
+import type { Commands } from './commands.ts'
+import type { Contender } from './contender.ts'
+import type { Cpu, CpuOfContender, Figure } from './cpu.ts'
+
+export interface Row {
+  by: Contender['by']
+  algorithm: string
+  /** Of one question, which may be several decisions. */
+  commands: Commands
+  bytes: Bytes
+  cpu: CpuOfContender
+}
+
+/** How the contenders are called in the tables. */
+const name = ({ by, algorithm }: Row) => `${by === 'Sluice' ? by : `\`${by}\``} | ${algorithm}`
+
+export function commandsTable(rows: Row[]): string {
+  const lines = rows.map((row) => {
+    const { first, admitted, refused, look } = row.commands
+    return [name(row), first, admitted, refused, look, row.bytes.ipv4, row.bytes.ipv6]
+  })
+  return table(
+    ['', 'algorithm', 'first', 'admitted', 'refused', 'look', 'bytes, IPv4', 'bytes, IPv6'],
+    lines,
+  )
+}
+
+export function cpuTable(rows: Row[], bare: Cpu): string {
+  const lines = rows.map((row) => [
+    name(row),
+    cell(row.cpu.admitted.thread),
+    cell(row.cpu.refused.thread),
+    cell(row.cpu.admitted.run),
+    cell(row.cpu.refused.run),
+  ])
+  return table(
+    ['', 'algorithm', 'admitted: thread', 'refused: thread', 'admitted: run', 'refused: run'],
+    [[' | bare `INCR`', us(bare.thread), '', us(bare.run), ''], ...lines],
+  )
+}
+
+const us = (figure: Figure | undefined) =>
+  figure ? `${figure.median.toFixed(2)} µs (${figure.min.toFixed(2)})` : '–'
+
+function cell(figure: Figure | undefined): string {
+  if (!figure) return '–'
+  const [low, high] = figure.spread
+  return `${us(figure)}, ${figure.ratio.toFixed(1)} × (${low.toFixed(1)}–${high.toFixed(1)})`
+}
+
+function table(head: string[], lines: (string | number)[][]): string {
+  return [head, head.map(() => '---'), ...lines]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n')
+}

@@ -1,0 +1,117 @@
+import type { Played } from './play.ts'
+import type { Phase } from './traffic.ts'
+
+export interface PictureRow {
+  title: string
+  /** One line on its setting. */
+  subtitle: string
+  played: Played
+  /** The most admitted in any window. */
+  most: number
+}
+
+export interface Picture {
+  rows: PictureRow[]
+  phases: Phase[]
+  lengthMs: number
+  /** Units of a full quota. */
+  full: number
+}
+
+const WIDTH = 960
+const LEFT = 178
+const RIGHT = 136
+const TOP = 52
+const ROW = 92
+const FOOT = 66
+/** Heights above and below a row's line: a full quota, a request. */
+const QUOTA = 52
+const ADMITTED = 26
+const REFUSED = 12
+
+const STYLE = `
+text { font: 13px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
+.title { font-size: 16px; font-weight: 600 } .muted { fill: #59636e }
+.most { font-size: 26px; font-weight: 600; text-anchor: end } .end { text-anchor: end }
+.middle { text-anchor: middle } .card { fill: #fff; stroke: #d1d9e0 }
+.band { fill: #f3f5f8 } .grid { stroke: #c4ccd4; stroke-dasharray: 2 4 }
+.base { stroke: #818b98 } .quota { fill: #c8dcf6 }
+.admitted { stroke: #067a53; stroke-width: 1.7 } .refused { stroke: #d1481f; stroke-width: 1.7 }
+@media (prefers-color-scheme: dark) {
+text { fill: #f0f6fc } .muted { fill: #9da7b1 } .card { fill: #0d1117; stroke: #3d444d }
+.band { fill: #161c24 } .grid { stroke: #3d444d } .base { stroke: #848d97 } .quota { fill: #1f3a5f }
+.admitted { stroke: #4cd39b } .refused { stroke: #ff8f6b }
+}`.trim()
+
+export function draw({ rows, phases, lengthMs, full }: Picture): string {
+  const bottom = TOP + rows.length * ROW
+  const height = bottom + FOOT
+  const x = (ms: number) => round(LEFT + (ms / lengthMs) * (WIDTH - LEFT - RIGHT))
+
+  const bands = phases.map(({ name, from, to }, index) => {
+    const [left, right] = [x(from * 1000), x(to * 1000)]
+    const band = `<rect class="band" x="${left}" y="16" width="${round(right - left)}" height="${bottom - 16}"/>`
+    const label = `<text class="middle" x="${round((left + right) / 2)}" y="36">${name}</text>`
+    return index % 2 === 0 ? band + label : label
+  })
+  const ticks = Array.from({ length: lengthMs / 10_000 + 1 }, (_, index) => {
+    const at = x(index * 10_000)
+    const line = `<path class="grid" d="M${at} ${TOP - 6}V${bottom}"/>`
+    return `${line}<text class="muted middle" x="${at}" y="${bottom + 18}">${index * 10} s</text>`
+  })
+  const lines = rows.map((row, index) => drawRow(row, TOP + index * ROW, x, lengthMs, full))
+
+  const most = rows.map((row) => `${row.title} ${row.most}`).join(', ')
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-labelledby="t d">
+<title id="t">The same traffic under the five algorithms</title>
+<desc id="d">Admitted and refused requests of one client over a minute. Most admitted in any ten seconds: ${most}.</desc>
+<style>
+${STYLE}
+</style>
+<rect class="card" x=".5" y=".5" width="${WIDTH - 1}" height="${height - 1}" rx="8"/>
+${bands.join('\n')}
+<text class="end" x="${WIDTH - 20}" y="36">most admitted</text>
+${ticks.join('\n')}
+${lines.join('\n')}
+${legend(height - 20)}
+</svg>
+`
+}
+
+function drawRow(
+  { title, subtitle, played, most }: PictureRow,
+  top: number,
+  x: (ms: number) => number,
+  end: number,
+  full: number,
+): string {
+  const line = top + QUOTA + 12
+  const total = played.admitted.length + played.refused.length
+  const marks = (times: number[], height: number) =>
+    times.map((at) => `M${x(at)} ${line}v${height}`).join('')
+  const steps = played.remaining
+    .map(({ at, units }) => `H${x(at)}V${round(line - (units / full) * QUOTA)}`)
+    .join('')
+  return `<g>
+<text class="title" x="20" y="${line - 22}">${title}</text>
+<text class="muted" x="20" y="${line - 3}">${subtitle}</text>
+<path class="quota" d="M${x(0)} ${line}${steps}H${x(end)}V${line}z"/>
+<path class="admitted" d="${marks(played.admitted, -ADMITTED)}"/>
+<path class="refused" d="${marks(played.refused, REFUSED)}"/>
+<path class="base" d="M${x(0)} ${line}H${x(end)}"/>
+<text class="most" x="${WIDTH - 20}" y="${line - 22}">${most}</text>
+<text class="muted end" x="${WIDTH - 20}" y="${line - 3}">in any 10 s</text>
+<text class="muted end" x="${WIDTH - 20}" y="${line + 14}">${played.admitted.length} of ${total} pass</text>
+</g>`
+}
+
+function legend(y: number): string {
+  return `<path class="admitted" d="M${LEFT} ${y}v-14M${LEFT + 4} ${y}v-14M${LEFT + 8} ${y}v-14"/>
+<text x="${LEFT + 18}" y="${y - 2}">admitted</text>
+<path class="refused" d="M${LEFT + 110} ${y - 2}v-10M${LEFT + 114} ${y - 2}v-10M${LEFT + 118} ${y - 2}v-10"/>
+<text x="${LEFT + 128}" y="${y - 2}">refused</text>
+<path class="quota" d="M${LEFT + 212} ${y}v-7h8v-7h10v14z"/>
+<text x="${LEFT + 240}" y="${y - 2}">what is left of the quota</text>`
+}
+
+const round = (value: number) => Math.round(value * 10) / 10

@@ -1,0 +1,16 @@
+/** `npm run test:laws -- --runs N`: the laws of the algorithms over N random schedules each, instead of the thousand of `npm test`. */
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+const { values } = parseArgs({ options: { runs: { type: 'string', default: '10000' } } })
+if (!/^[1-9]\d*$/.test(values.runs)) {
+  console.error(`--runs: expected a whole number of at least 1, got ${JSON.stringify(values.runs)}`)
+  process.exit(1)
+}
+const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url))
+const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/lua', '--testTimeout', '0'], {
+  stdio: 'inherit',
+  env: { ...process.env, LAW_RUNS: values.runs },
+})
+process.exit(status ?? 1)
