@@ -3,7 +3,8 @@
 -- load (the clock, one MGET), decide (nothing but arithmetic), store (one SET for each subject charged).
 
 local floor, min = math.floor, math.min
-local MAX_INTEGER = 2 ^ 51 -- sums of three products up to here are exact in a double
+local MAX_INTEGER = 2 ^ 51
+local MAX_PRODUCT = math.floor(2 ^ 53 / 3) -- sums of three such products are exact in a double
 local ROW_WIDTH = 11
 
 local algorithms = {
@@ -67,8 +68,8 @@ for start = 2, #ARGV, ROW_WIDTH do
     or (algorithm == 'sliding-log') ~= (string.match(KEYS[row.key], '}:log:(.*)$') == tag) and 'key'
     or not row.algorithm and 'algorithm'
     or not row.limit and 'limit'
-    or not (row.window and row.limit * row.window <= MAX_INTEGER) and 'window'
-    or not (row.burst and row.burst * row.window <= MAX_INTEGER) and 'burst'
+    or not (row.window and row.limit * row.window <= MAX_PRODUCT) and 'window'
+    or not (row.burst and row.burst * row.window <= MAX_PRODUCT) and 'burst'
     or not row.cost and 'cost'
     or not aligns[align] and 'align'
     or receipt ~= '' and not row.receipt and 'receipt'

@@ -17,7 +17,7 @@ export interface PolicyOptions {
   name: string
   /** Defaults to `'sliding-window'`. `'leaky-bucket'` is another name for `'gcra'`. */
   algorithm?: Algorithm | 'leaky-bucket'
-  /** Size of the quota in units; a request costs one unless `cost` says otherwise. At least 1; times `window` in ms at most 2^51. */
+  /** Size of the quota in units; a request costs one unless `cost` says otherwise. At least 1; times `window` in ms at most 2^53 / 3 (a million in 31 days fits). */
   limit: number
   /** The time window of the quota: `'10s'`, `'1m'`, `'1h'`, `'1d'`, or milliseconds. */
   window: Duration

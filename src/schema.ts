@@ -2,17 +2,18 @@
 import * as v from 'valibot'
 import { parseDuration } from './duration.ts'
 
-/** 2^51: up to here the sums of three products are exact in a double, so the Lua never rounds. */
-const MAX_PRODUCT = 2 ** 51
+const MAX_UNITS = 2 ** 51
+/** Of units and window: sums of three such products are exact in a double, so the Lua never rounds. A million a month fits. */
+const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
 
 const pattern = (expected: string, regex: RegExp) =>
   v.custom<string>((input) => typeof input === 'string' && regex.test(input), expected)
 const oneOf = <const T extends string>(...values: T[]) =>
   v.picklist(values, `one of ${values.join(', ')}`)
-const whole = (low: number, high = MAX_PRODUCT) =>
+const whole = (low: number, high = MAX_UNITS) =>
   v.custom<number>(
     (input) => Number.isSafeInteger(input) && (input as number) >= low && (input as number) <= high,
-    high === MAX_PRODUCT
+    high === MAX_UNITS
       ? `a whole number of at least ${low}`
       : `a whole number from ${low} to ${high}`,
   )

@@ -117,10 +117,10 @@ describe('a problem names path, expected and got', () => {
     [{ limit: undefined }, 'limit: a whole number of at least 1 | nothing'],
     [{ window: '10 minuts' }, 'window: a duration like "10s", or whole milliseconds | "10 minuts"'],
     [{ window: undefined }, 'window: a duration like "10s", or whole milliseconds | nothing'],
-    [{ limit: 2 ** 40, window: '7d' }, 'limit: at most 3723213 with this window | 1099511627776'],
+    [{ limit: 2 ** 40, window: '7d' }, 'limit: at most 4964285 with this window | 1099511627776'],
     [
       { algorithm: 'gcra', burst: 2 ** 40, window: '7d' },
-      'burst: at most 3723213 with this window | 1099511627776',
+      'burst: at most 4964285 with this window | 1099511627776',
     ],
     [
       { algorithm: 'sliding-log', limit: 10_001 },

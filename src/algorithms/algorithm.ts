@@ -1,4 +1,4 @@
-/** What an algorithm goes by. Units, except for `window`: milliseconds. All whole, products at most 2^51. */
+/** What an algorithm goes by. Units, except for `window`: milliseconds. All whole, products at most 2^53 / 3. */
 export interface Terms {
   limit: number
   window: number

@@ -47,6 +47,7 @@ export const algorithms: AlgorithmName[] = [
 ]
 
 const most = 2 ** 51
+const mostParts = Math.floor(2 ** 53 / 3)
 const day = 86_400_000
 const around = fc.constantFrom(-1, 0, 1)
 
@@ -57,12 +58,15 @@ const windowMs = fc.oneof(
 )
 
 /**
- * A quota that the window has room for: the product is at most 2^51. One unit more is still a legal
+ * A quota that the window has room for: the product is at most 2^53 / 3. One unit more is still a legal
  * cost. A log is as long as its limit.
  */
 const units = (window: number, algorithm: AlgorithmName, small: boolean) => {
   if (small) return fc.integer({ min: 1, max: 9 })
-  const max = Math.min(Math.floor(most / window), algorithm === 'sliding-log' ? 1000 : most - 1)
+  const max = Math.min(
+    Math.floor(mostParts / window),
+    algorithm === 'sliding-log' ? 1000 : most - 1,
+  )
   return fc.oneof(
     { weight: 6, arbitrary: fc.integer({ min: 1, max: Math.min(max, 12) }) },
     { weight: 2, arbitrary: fc.integer({ min: 1, max: Math.min(max, 1000) }) },

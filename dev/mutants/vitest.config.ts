@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-/** vitest for one mutant: the tests see `MUTANT`, a list of `[file, search, replace]`, in place of the Lua on disk. */
+/** vitest for one mutant: `MUTANT` is a list of `[file, search, replace]`, made in what the tests import. */
 const edits: [file: string, search: string, replace: string][] = JSON.parse(
   process.env.MUTANT ?? '[]',
 )
@@ -21,5 +21,12 @@ export default defineConfig({
       },
     },
   ],
-  test: { maxWorkers: 2, testTimeout: 60_000, hookTimeout: 60_000 },
+  test: {
+    include: ['test/lua/*.test.ts', 'test/seeds.test.ts'],
+    setupFiles: new URL('setup.ts', import.meta.url).pathname,
+    fsModuleCache: false, // a cached script would be another mutant's
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
 })

@@ -1,0 +1,174 @@
+export interface Mutant {
+  /** In `lua/`. */
+  file: string
+  /** What is wrong with it. */
+  fault: string
+  /** Stands in the file exactly once. */
+  search: string
+  replace: string
+  /** The file in `test/lua/` that must notice. */
+  killedBy: string
+}
+
+const of =
+  (file: string) =>
+  (fault: string, search: string, replace: string, killedBy: string): Mutant => ({
+    file,
+    fault,
+    search,
+    replace,
+    killedBy,
+  })
+
+const fixed = of('fixed_window.lua')
+const sliding = of('sliding_window.lua')
+const log = of('sliding_log.lua')
+const bucket = of('token_bucket.lua')
+const gcra = of('gcra.lua')
+const driver = of('decide.lua')
+
+export const mutants: Mutant[] = [
+  fixed('the last unit is refused', 'count + cost > limit', 'count + cost >= limit', 'quota'),
+  fixed(
+    'asks whether it is full, not whether it fits',
+    'count + cost > limit',
+    'count >= limit',
+    'bounds',
+  ),
+  fixed('waits from its own time', 'start + window - now', 'start + window - at', 'backwards'),
+  fixed('ignores the clock', 'at - at % window', 'at', 'oracle'),
+  fixed(
+    'a receipt of its first millisecond is not credited',
+    'receipt >= start',
+    'receipt > start',
+    'give_back',
+  ),
+
+  sliding(
+    'rounds the wait within a window down',
+    'left - math.floor((limit - current',
+    'left - math.ceil((limit - current',
+    'waits',
+  ),
+  sliding(
+    'rounds the wait into the next window down',
+    'window - math.floor((limit - units)',
+    'window - math.ceil((limit - units)',
+    'waits',
+  ),
+  sliding(
+    'rounds the estimate down',
+    'math.ceil(previous * left',
+    'math.floor(previous * left',
+    'quota',
+  ),
+  sliding(
+    'forgets the previous window',
+    'opened - start > window',
+    'opened - start >= window',
+    'bounds',
+  ),
+  sliding('is whole again too early', 'late + left + window', 'late + left', 'bounds'),
+  sliding('waits from its own time', 'wait > 0 and late + wait or wait', 'wait', 'backwards'),
+
+  log('a unit counts a millisecond longer', "'(%.0f'", "'%.0f'", 'waits'),
+  log(
+    'counts dead entries on the way to the one that decides',
+    "log.key, log.after, '+inf', 'W",
+    "log.key, '-inf', '+inf', 'W",
+    'oracle',
+  ),
+  log(
+    'one entry for all units of a millisecond',
+    "'%.0f:%05.0f', log.at, log.number + unit",
+    "'%.0f', log.at",
+    'bounds',
+  ),
+  log('an entry takes the place of another', 'log.number + unit', 'log.used + unit', 'log'),
+  log('leaves dead entries behind', 'if counted == 0 then', 'if false then', 'log'),
+  log('never trims', "redis.call('ZREMRANGEBYSCORE', log.key, ", 'tostring(', 'oracle'),
+  log('gives back the oldest', 'counted - log.used, -1)', '0, log.used - counted - 1)', 'oracle'),
+  log('no TTL', "redis.call('PEXPIRE', log.key, ", 'tostring(', 'expiry'),
+
+  bucket(
+    'rounds the wait down',
+    'math.ceil((parts - level)',
+    'math.floor((parts - level)',
+    'oracle',
+  ),
+  bucket(
+    'overflows',
+    'math.min(capacity, level + (moment - at) * limit)',
+    'level + (moment - at) * limit',
+    'oracle',
+  ),
+  bucket(
+    'refills a second time when the clock goes back',
+    ', moment, level',
+    ', now, level',
+    'bounds',
+  ),
+  bucket('waits from its own time', 'moment - now --', '0 --', 'backwards'),
+
+  gcra('drains a second time when the clock goes back', ', moment, debt', ', now, debt', 'bounds'),
+  gcra(
+    'drains below nothing',
+    'math.max(0, debt - (moment - at) * limit)',
+    '(debt - (moment - at) * limit)',
+    'oracle',
+  ),
+  gcra(
+    'keeps a debt above a lowered burst',
+    'math.min(capacity, math.max(0, debt + cost * window))',
+    'math.max(0, debt + cost * window)',
+    'oracle',
+  ),
+  gcra(
+    'rounds what remains up',
+    'math.floor((capacity - debt)',
+    'math.ceil((capacity - debt)',
+    'quota',
+  ),
+  gcra('takes the limit for the capacity', 'cost > burst', 'cost > limit', 'waits'),
+
+  driver(
+    'writes on the way to a refusal',
+    'row.state and admitted and',
+    'row.state and',
+    'unchanged',
+  ),
+  driver('a look charges', "admitted and row.mode ~= 'look'", 'admitted', 'unchanged'),
+  driver('tells a refused row as charged', 'ask(row, 0) --', 'row.state = nil --', 'unchanged'),
+  driver('no TTL', ", 'PX', string.format('%.0f', run_out - now + room)", '', 'expiry'),
+  driver(
+    'the TTL is that of the last state',
+    'math.max(run_out, state.run_out)',
+    'state.run_out',
+    'expiry',
+  ),
+  driver("no room for Redis' own clock", "ARGV[1] == '' and 0 or 60000", '0', 'expiry'),
+  driver(
+    'keeps what has just run out',
+    'state.run_out > now then',
+    'state.run_out >= now then',
+    'records',
+  ),
+  driver(
+    'counts what has just run out',
+    'state.run_out <= now then',
+    'state.run_out < now then',
+    'records',
+  ),
+  driver('waits beyond the run-out', 'retry_after = min(retry_after, runs_out_in)', '', 'waits'),
+  driver('giving back puts the run-out off', '(cost < 0 or not time)', '(not time)', 'give_back'),
+  driver('writes other states anew', 'text = state_text', 'text = nil', 'records'),
+  driver('loses digits', "'%s:%.0f:%.0f:%.0f'", "'%s:%.0f:%.0f:%.14g'", 'records'),
+  driver('takes a fraction for a whole number', ' and number == floor(number)', '', 'arguments'),
+  driver('takes one key twice', 'if seen[KEYS[index]] then', 'if false then', 'arguments'),
+  driver(
+    'one write for each request',
+    'record.charged = true',
+    "record.charged = true; redis.call('PING')",
+    'commands',
+  ),
+]
