@@ -19,8 +19,8 @@ export type BridgeOptions = {
   /** Milliseconds added to each HTTP request, for a database that is far away. Default 0. */
   rtt?: number
   /**
-   * Refuse keys that a script with `allow-key-locking` did not declare, and count the commands that
-   * run inside scripts. `false` runs scripts bare, for measuring Redis's own time. Default true.
+   * Refuse keys that were not declared to a script or function with `allow-key-locking`, and count the
+   * commands inside scripts. `false` runs scripts bare, to measure Redis's own time. Default true.
    */
   checkKeys?: boolean
   /** Milliseconds after which a Redis that does not answer counts as down. Default 10,000. */
@@ -55,7 +55,9 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
     typeof options.redis === 'string' ? [{ url: options.redis, token }] : options.redis
   const databases = new Map<string, Database>()
   const streams = new Streams()
-  const server = createServer(createHandler({ databases, streams, rtt }))
+  // A path may hold a whole command.
+  const limits = { maxHeaderSize: 128 * 1024 }
+  const server = createServer(limits, createHandler({ databases, streams, rtt }))
   // Longer than clients keep an idle connection, or they would now and then write into a closed one.
   server.keepAliveTimeout = 120_000
   const letGo = () => {
@@ -65,9 +67,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
     for (const target of targets) {
       databases.set(target.token, await Database.open({ url: target.url, checkKeys, timeout }))
     }
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen(port, host, resolve)
-    })
+    await listen(server, port, host)
   } catch (error) {
     letGo()
     throw error
@@ -86,7 +86,17 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   }
 }
 
-/** Lets requests that are under way finish, for up to 3 s; clients keep no connection alive. */
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const taken = cause.code === 'EADDRINUSE'
+      reject(taken ? new Error(`Port ${port} is taken: choose another`, { cause }) : cause)
+    })
+    server.listen(port, host, resolve)
+  })
+}
+
+/** Lets requests that are under way finish, for up to 3 s, and hangs up on clients that keep a connection. */
 async function closeServer(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve))
   const idle = setInterval(() => server.closeIdleConnections(), 20)

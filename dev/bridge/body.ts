@@ -26,6 +26,8 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
       reject(new BadRequest(`ERR max request size exceeded. ${told}`))
     })
     request.on('error', reject)
-    request.on('close', () => reject(new BadRequest('ERR the request ended early')))
+    request.on('close', () => {
+      if (!request.complete) reject(new BadRequest('ERR the request ended early'))
+    })
   })
 }

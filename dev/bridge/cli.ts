@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { BridgeOptions, startBridge } from '../bridge.ts'
 import { startRedis } from '../redis.ts'
+import { withoutPassword } from './connection.ts'
 
 const USAGE = `Upstash's REST API in front of any Redis.
 
@@ -14,11 +15,13 @@ const USAGE = `Upstash's REST API in front of any Redis.
   --no-check-keys  run scripts bare: undeclared keys pass, commands inside scripts are not counted
   --help           this text`
 
+type CliOptions = BridgeOptions & { redis: { url: string; token: string }[] }
+
 /** A mistake on the command line. */
 class UsageError extends Error {}
 
 /** Understands the command line. @throws UsageError that says what is wrong. */
-export function parseCli(args: string[]): BridgeOptions | 'help' {
+export function parseCli(args: string[]): CliOptions | 'help' {
   const values = read(args)
   if (values.help) return 'help'
   const port = wholeNumber('--port', values.port ?? '8079', 65_535)
@@ -78,16 +81,18 @@ export async function main(args: string[], start: typeof startBridge): Promise<v
   }
 }
 
-async function serve(options: BridgeOptions, start: typeof startBridge): Promise<void> {
+async function serve(options: CliOptions, start: typeof startBridge): Promise<void> {
   const own = options.redis.length > 0 ? undefined : await startRedis({ log: console.error })
   const redis = own ? own.url : options.redis
   const bridge = await start({ ...options, redis }).catch(async (error) => {
     await own?.stop()
     throw error
   })
-  console.error(own ? `Redis: ${own.source} at ${own.url}` : 'Redis: as told')
-  const tokens = Object.keys(bridge.stats())
-  for (const token of tokens) {
+  if (own) console.error(`Redis: ${own.source} at ${own.url}`)
+  for (const { url, token } of options.redis) {
+    console.error(`Redis: ${withoutPassword(url)}, token ${token}`)
+  }
+  for (const token of Object.keys(bridge.stats())) {
     console.log(`UPSTASH_REDIS_REST_URL=${bridge.url}\nUPSTASH_REDIS_REST_TOKEN=${token}`)
   }
   let stopping = false

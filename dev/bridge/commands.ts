@@ -20,6 +20,31 @@ export function nameOf(command: Command): string {
   return String(command[0]).toLowerCase()
 }
 
+/** Commands that may need more than being passed on: refused ones, blocking ones, scripts. */
+const SPECIAL = new Set(
+  [...REFUSED, 'xread', 'xreadgroup', 'script', 'function'].concat(
+    'eval',
+    'eval_ro',
+    'evalsha',
+    'evalsha_ro',
+    'fcall',
+    'fcall_ro',
+  ),
+)
+
+/** Names as clients spell them, so that the usual command costs one look-up. */
+const spelled = new Map<string, boolean>()
+
+/** Whether a command goes to Redis as it is, and its reply to the client. */
+export function isPlain(command: Command): boolean {
+  const name = String(command[0])
+  const known = spelled.get(name)
+  if (known !== undefined) return known
+  const plain = !SPECIAL.has(name.toLowerCase())
+  if (spelled.size < 1000 && name.length < 32) spelled.set(name, plain)
+  return plain
+}
+
 /** Why Upstash would not run this command over REST, or `undefined` when it would. */
 export function refusal(command: Command): string | undefined {
   const name = nameOf(command)
@@ -39,6 +64,11 @@ export function isSetInfo(command: Command): boolean {
 /** Upstash's own words for a command that it does not have. */
 export function unavailable(name: string): string {
   return `ERR Command is not available: '${name.toUpperCase()}'. See https://upstash.com/docs/redis/overall/rediscompatibility for details`
+}
+
+/** Redis's "unknown command" in the words of Upstash; any other error is Redis's own. */
+export function inTheirWords(message: string): string {
+  return message.replace(/\bERR unknown command '([^']*)'.*/s, (_, name) => unavailable(name))
 }
 
 function blocks(command: Command): boolean {

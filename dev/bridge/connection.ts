@@ -22,13 +22,15 @@ export class RedisDown extends Error {
 const PATIENCE = 700
 
 /** JSON wants integers' exact digits, RESP2 wants simple strings told from bulk strings. */
-const MAPPINGS = {
+const OPTIONS = {
   json: {
-    [RESP_TYPES.BLOB_STRING]: Buffer,
-    [RESP_TYPES.SIMPLE_STRING]: Buffer,
-    [RESP_TYPES.NUMBER]: String,
+    typeMapping: {
+      [RESP_TYPES.BLOB_STRING]: Buffer,
+      [RESP_TYPES.SIMPLE_STRING]: Buffer,
+      [RESP_TYPES.NUMBER]: String,
+    },
   },
-  resp2: { [RESP_TYPES.BLOB_STRING]: Buffer },
+  resp2: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
 }
 
 /**
@@ -49,8 +51,9 @@ export class Connection {
   static async open(url: string): Promise<Connection> {
     const connection = new Connection(url)
     await connection.#client.connect().catch((cause) => {
-      const where = url.replace(/\/\/[^@/]*@/, '//') // without the password
-      throw new Error(`Redis at ${where} does not answer: ${describe(cause)}`, { cause })
+      throw new Error(`Redis at ${withoutPassword(url)} does not answer: ${describe(cause)}`, {
+        cause,
+      })
     })
     connection.#opened = true
     return connection
@@ -66,9 +69,13 @@ export class Connection {
   }
 
   /** Sends at once. An error that Redis answers is a value. Rejects with RedisDown, and nothing else. */
-  send(command: Command, format: Format = 'json'): Promise<Reply> {
-    const typeMapping = MAPPINGS[format]
-    return this.#client.sendCommand<Reply>(command, { typeMapping }).catch(asValue)
+  async send(command: Command, format: Format = 'json'): Promise<Reply> {
+    return settled(await this.sendRaw(command, format).catch((error) => error))
+  }
+
+  /** The same for pipelines, where promises are half of the cost: what comes, or is thrown, wants `settled`. */
+  sendRaw(command: Command, format: Format): Promise<Reply> {
+    return this.#client.sendCommand<Reply>(command, OPTIONS[format])
   }
 
   /** Sends MULTI, the commands and EXEC. The replies: of EXEC first, then of those before it. */
@@ -116,9 +123,16 @@ export function createRedis(url: string, reconnectStrategy: () => number | false
   })
 }
 
-function asValue(error: unknown): ErrorReply {
-  if (error instanceof ErrorReply) return error
-  throw new RedisDown(`Redis went away: ${describe(error)}`, { cause: error })
+/** What a command came to: a reply or a Redis error as it is. @throws RedisDown for any other error */
+export function settled(outcome: unknown): Reply {
+  if (!(outcome instanceof Error) || outcome instanceof ErrorReply) return outcome as Reply
+  if (outcome instanceof RedisDown) throw outcome
+  throw new RedisDown(`Redis went away: ${describe(outcome)}`, { cause: outcome })
+}
+
+/** For people to see. */
+export function withoutPassword(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, '//')
 }
 
 function describe(cause: unknown): string {

@@ -1,6 +1,6 @@
 import { ErrorReply } from 'redis'
-import { isSetInfo, nameOf, refusal, unavailable } from './commands.ts'
-import { type Command, Connection, type Format, type Reply } from './connection.ts'
+import { inTheirWords, isPlain, isSetInfo, nameOf, refusal } from './commands.ts'
+import { type Command, Connection, type Format, type Reply, settled } from './connection.ts'
 import { Functions } from './functions.ts'
 import { BadRequest } from './request.ts'
 import { Scripts } from './scripts.ts'
@@ -19,7 +19,7 @@ export type Bill = {
 
 export type DatabaseOptions = {
   url: string
-  /** Whether undeclared keys are refused and inner commands counted. */
+  /** Whether undeclared keys are refused under the flag, and commands inside scripts counted. */
   checkKeys: boolean
   /** How long Redis may take for a request, in ms. */
   timeout: number
@@ -55,8 +55,8 @@ export class Database {
     const replies: Reply[] = []
     for (let start = 0; start < commands.length; start += BATCH) {
       const batch = commands.slice(start, start + BATCH)
-      const work = () => Promise.all(batch.map((command) => this.#one(command, format)))
-      replies.push(...(await this.#inTime(work)))
+      replies.push(...(await this.#inTime(() => this.#batch(batch, format))))
+      this.bill.commands += batch.length
     }
     return replies
   }
@@ -73,22 +73,49 @@ export class Database {
       Promise.all(this.#connection.transaction(sent)),
     )
     if (Array.isArray(outcome)) {
+      this.bill.commands += commands.length
       return outcome.map((reply, index) =>
-        this.#bill(translated[index]?.read(reply) ?? bare(reply)),
+        this.#inner(translated[index]?.read(reply) ?? bare(reply)),
       )
     }
     const cause = queued.find((place) => place instanceof ErrorReply)
     const told = outcome instanceof ErrorReply ? outcome.message : 'EXECABORT'
-    throw new BadRequest(cause instanceof ErrorReply ? `${told} ${cause.message}` : told)
+    throw new BadRequest(
+      cause instanceof ErrorReply ? inTheirWords(`${told} ${cause.message}`) : told,
+    )
   }
 
   close(): void {
     this.#connection.close()
   }
 
-  async #one(command: Command, format: Format): Promise<Reply> {
+  /** Sends all of them in this tick. */
+  #batch(commands: Command[], format: Format): Promise<Reply[]> {
+    return new Promise((resolve, reject) => {
+      const replies: Reply[] = []
+      let missing = commands.length
+      const settle = (index: number, outcome: unknown) => {
+        try {
+          replies[index] = settled(outcome)
+        } catch (error) {
+          reject(error)
+        }
+        if (--missing === 0) resolve(replies)
+      }
+      commands.forEach((command, index) => {
+        const take = (outcome: unknown) => settle(index, outcome)
+        if (isPlain(command)) this.#connection.sendRaw(command, format).then(take, take)
+        else this.#special(command, format).then(take, take)
+      })
+    })
+  }
+
+  async #special(command: Command, format: Format): Promise<Reply> {
     const reason = refusal(command)
-    if (reason) return new ErrorReply(reason)
+    if (reason) {
+      this.bill.commands-- // it never ran
+      return new ErrorReply(reason)
+    }
     if (isSetInfo(command)) return format === 'json' ? Buffer.from('OK') : 'OK'
     const translated = this.#translate(command)
     let counted = await this.#send(command, translated, format)
@@ -97,7 +124,7 @@ export class Database {
       counted = await this.#send(command, translated.unguarded(), format)
     }
     if (this.#functions.changes(nameOf(command), command)) await this.#learnFunctions()
-    return this.#bill(counted)
+    return this.#inner(counted)
   }
 
   #translate(command: Command): Translated | undefined {
@@ -121,13 +148,11 @@ export class Database {
     return work().finally(() => clearTimeout(timer))
   }
 
-  /** Writes it on the bill and puts it into the words of Upstash. */
-  #bill({ reply, inner }: Counted): Reply {
-    this.bill.commands += 1 + inner
+  /** Bills what ran inside. */
+  #inner({ reply, inner }: Counted): Reply {
+    this.bill.commands += inner
     this.bill.inner += inner
-    if (!(reply instanceof ErrorReply)) return reply
-    const unknown = /^ERR unknown command '([^']*)'/.exec(reply.message)
-    return unknown ? new ErrorReply(unavailable(unknown[1] ?? '')) : reply
+    return reply
   }
 
   /** Asks Redis what it is. */
@@ -137,8 +162,11 @@ export class Database {
       this.#connection.send(['COMMAND']),
     ])
     this.#scripts.shebangs = Number(/redis_version:(\d+)/.exec(String(info))?.[1] ?? 7) >= 7
-    if (!checkKeys || !this.#scripts.shebangs) return
-    this.#scripts.table = this.#functions.table = readTable(commands)
+    if (!this.#scripts.shebangs) return
+    const table = readTable(commands)
+    this.#scripts.table = checkKeys ? table : undefined
+    this.#functions.table = table
+    this.#functions.checkKeys = checkKeys
     await this.#learnFunctions()
   }
 

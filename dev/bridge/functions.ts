@@ -11,8 +11,10 @@ const CHANGES = ['load', 'delete', 'flush', 'restore']
  * they are loaded behind a guard (guard/library.lua), which takes the flag out as the library loads.
  */
 export class Functions {
-  /** Without it (Redis 6, or told not to) libraries go as they are. */
+  /** Without it (Redis 6) libraries go as they are. */
   table: CommandTable | undefined
+  /** Whether undeclared keys are refused under the flag. */
+  checkKeys = true
   /** The functions that can count: those of libraries loaded through a bridge. */
   #counting = new Set<string>()
 
@@ -27,7 +29,7 @@ export class Functions {
     const sub = name === 'function' ? String(second).toLowerCase() : ''
     const code = rest.at(-1)
     if (sub === 'load' && code !== undefined && this.table) {
-      const guarded = Buffer.from(guardLibrary(latin1(code), this.table), 'latin1')
+      const guarded = Buffer.from(guardLibrary(latin1(code), this.checkKeys, this.table), 'latin1')
       return {
         command: [word, second, ...rest.slice(0, -1), guarded],
         read: asItIs,

@@ -19,15 +19,25 @@ const LIBRARY_END = '--[[/sluice]]'
  * @param checked whether undeclared keys are refused
  */
 export function guardScript(first: string, code: string, checked: boolean, table: CommandTable) {
-  const guard = fill(SCRIPT, first !== '', code, checked, table)
+  const known = knownCommands(checked ? code : '', table)
+  const other = /\bredis\b(?!\s*\.\s*p?call\b)/.test(code) // redis.error_reply, or redis itself
+  const guard = fill(SCRIPT, first !== '', {
+    ...known,
+    fast: checked ? fastPath(known) : '',
+    checked: `${checked}`,
+    proxy: other ? 'setmetatable(proxy, { __index = api })' : 'proxy',
+  })
   return `${first}${guard} ${code}\nend return __sluice(__main)`
 }
 
-/** The function library with the guard before it: guard/library.lua. */
-export function guardLibrary(text: string, table: CommandTable): string {
+/** The function library with the guard before it: guard/library.lua. @param checked as above */
+export function guardLibrary(text: string, checked: boolean, table: CommandTable): string {
   const end = text.indexOf('\n') + 1 // of the shebang, which names the library
   const code = text.slice(end)
-  return `${text.slice(0, end)}${fill(LIBRARY, end > 0, code, true, table)} ${LIBRARY_END} ${code}`
+  const known = knownCommands(code, table)
+  const fast = `if checked then ${fastPath(known)} end`
+  const guard = fill(LIBRARY, end > 0, { ...known, fast, checked: `${checked}` })
+  return `${text.slice(0, end)}${guard} ${LIBRARY_END} ${code}`
 }
 
 export function isGuarded(library: string): boolean {
@@ -40,47 +50,41 @@ export function unguardLibrary(text: string): string {
   return code.length > 0 ? guard!.slice(0, guard!.indexOf('\n') + 1) + code.join('') : text
 }
 
-function fill(
-  outer: string,
-  shebang: boolean,
-  code: string,
-  checked: boolean,
-  table: CommandTable,
-) {
-  const values: Record<string, string> = {
-    known: checked ? known(code, table) : '',
-    line: shebang ? '2' : '1',
-    checked: `${checked}`,
-    secret: SECRET,
-  }
-  return outer
+function fill(template: string, shebang: boolean, values: Record<string, string>): string {
+  const all: Record<string, string> = { ...values, line: shebang ? '2' : '1', secret: SECRET }
+  return template
     .replace('$$common$$', () => COMMON)
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('-- '))
     .join(' ')
-    .replace(/\$\$(\w+)\$\$/g, (_, name: string) => values[name] ?? '')
+    .replace(/\$\$(\w+)\$\$/g, (_, name: string) => all[name] ?? '')
 }
 
-/** The commands that the code names in quotes, told apart by constants: a look-up costs nothing. */
-function known(code: string, table: CommandTable): string {
-  const by = { none: [] as string[], first: [] as string[], ranges: [] as string[] }
+/** Tells the commands that the code names in quotes apart by constants: a look-up that costs nothing. */
+function knownCommands(code: string, table: CommandTable) {
+  const none = ['false']
+  const one = ['false']
+  const ranges: string[] = []
   for (const word of new Set([...code.matchAll(/["']([A-Za-z][\w.-]*)["']/g)].map((m) => m[1]!))) {
     const keys = table.get(word.toLowerCase())
     const same = `name == '${word}'`
-    if (keys === 'none') by.none.push(same)
-    if (typeof keys !== 'object') continue
-    const { first, last, step } = keys
-    if (first === 1 && last === 1) by.first.push(same)
-    // The command's name is Lua's argument 1, so Redis's position 1 is Lua's 2.
-    else
-      by.ranges.push(
-        when([same], `range(${first + 1}, ${last < 0 ? last : last + 1}, ${step}, ...)`),
+    if (keys === 'none') none.push(same)
+    else if (typeof keys !== 'object') continue
+    else if (keys.first === 1 && keys.last === 1) one.push(same)
+    else {
+      // The command's name is Lua's argument 1, so Redis's position 1 is Lua's 2.
+      const last = keys.last < 0 ? keys.last : keys.last + 1
+      ranges.push(
+        `elseif ${same} then first, last, step = ${keys.first + 1}, ${last}, ${keys.step}`,
       )
+    }
   }
-  return [when(by.first, 'examine(key)'), when(by.none, ''), ...by.ranges].join(' ')
+  return { none: none.join(' or '), one: one.join(' or '), ranges: ranges.join(' ') }
 }
 
-function when(conditions: string[], action: string): string {
-  return conditions.length > 0 ? `if ${conditions.join(' or ')} then return ${action} end` : ''
+/** The usual command, with one key that was declared, costs a few comparisons. */
+function fastPath({ none, one }: { none: string; one: string }): string {
+  const declared = 'key == k1 or key == k2 or key == k3 or key == k4 or declared and declared[key]'
+  return `local name, key = ... if not ((${one}) and (${declared}) or ${none}) then check(...) end`
 }

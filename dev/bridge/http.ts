@@ -36,11 +36,11 @@ export function createHandler({ databases, streams, rtt }: HandlerOptions) {
     }
     if (!answer || response.destroyed) return
     if (response.headersSent) return void response.destroy() // a stream that broke
-    const body = Buffer.from(answer.body as string)
-    response.writeHead(answer.status, {
-      'content-type': answer.type ?? 'application/json',
-      'content-length': body.length,
-      ...(answer.status === 405 && { allow: METHODS.join(', ') }),
+    const { status, body, type = 'application/json' } = answer
+    response.writeHead(status, {
+      'content-type': type,
+      'content-length': Buffer.byteLength(body),
+      ...(status === 405 && { allow: METHODS.join(', ') }),
     })
     response.end(request.method === 'HEAD' ? undefined : body)
   }

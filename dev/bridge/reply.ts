@@ -1,11 +1,12 @@
 import { ErrorReply } from 'redis'
+import { inTheirWords } from './commands.ts'
 import type { Reply } from './connection.ts'
 
 /** `{"result": …}` or `{"error": …}`, as Upstash writes one command's answer. */
 export function toJson(reply: Reply, base64: boolean): string {
-  if (reply instanceof ErrorReply) return errorJson(reply.message)
+  if (reply instanceof ErrorReply) return errorJson(inTheirWords(reply.message))
   // The client reads a bare OK only here: inside an array it would take it for base64.
-  if (reply instanceof Buffer && reply.equals(OK)) return '{"result":"OK"}'
+  if (reply instanceof Buffer && reply.length === 2 && reply.equals(OK)) return '{"result":"OK"}'
   return `{"result":${value(reply, base64)}}`
 }
 
@@ -31,7 +32,7 @@ export function toResp2(reply: Reply): Buffer {
   if (reply === null) return Buffer.from('$-1\r\n')
   if (typeof reply === 'string') return Buffer.from(`+${reply}\r\n`)
   if (typeof reply === 'number') return Buffer.from(`:${reply}\r\n`)
-  if (reply instanceof ErrorReply) return Buffer.from(`-${reply.message}\r\n`)
+  if (reply instanceof ErrorReply) return Buffer.from(`-${inTheirWords(reply.message)}\r\n`)
   if (Array.isArray(reply)) {
     return Buffer.concat([Buffer.from(`*${reply.length}\r\n`), ...reply.map(toResp2)])
   }

@@ -28,6 +28,7 @@ export function parseCommands(body: Buffer): Command[] {
 function toCommand(row: unknown, text: string, path: number[]): Command {
   if (!Array.isArray(row)) throw new BadRequest('ERR failed to parse command: expected an array')
   if (row.length === 0) throw new BadRequest('ERR empty command')
+  if (row.every((argument) => typeof argument === 'string')) return row
   return row.map((argument: unknown, index) => {
     switch (typeof argument) {
       case 'string':

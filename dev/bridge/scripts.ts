@@ -34,7 +34,7 @@ export class Scripts {
 
   readonly #known = new Map<string, Script>()
   readonly #texts = new Map<string, Buffer>()
-  readonly #unguardable = new Set<string>()
+  readonly #unguardable = new Map<string, true>()
 
   /** @returns `undefined` for a command that can go as it is */
   translate(name: string, command: Command): Translated | undefined {
@@ -87,7 +87,7 @@ export class Scripts {
 
   /** Some scripts are too near Lua's limits to bear a guard: they run as they are from now on. */
   #giveUp(script: Script, name: string, command: Command): Translated | undefined {
-    if (this.#unguardable.size < CAPACITY) this.#unguardable.add(script.theirs)
+    remember(this.#unguardable, script.theirs, true, CAPACITY)
     this.#texts.delete(script.theirs)
     return this.translate(name, command)
   }

@@ -31,8 +31,9 @@ export class Streams {
     if (response.destroyed) return this.#end(response)
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
     const say = (text: string) => {
-      // A line break inside a message would end it: server-sent events write one line after another.
-      response.write(`${text.replace(/^/gm, 'data: ')}\n\n`)
+      // A line break would end an event's line: each line of a message becomes one of its own.
+      const lines = text.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)
+      response.write(`${lines.join('')}\n`)
       if (response.writableLength > BEHIND) response.destroy()
     }
     if (isMonitor) {

@@ -1,36 +1,56 @@
--- Goes before the code of a function library, on one line. `redis` is another table while the library loads
--- than while its functions run, hence the look-up at each use. Only the bridge gets { number of inner
--- commands, result }: it asks for it with one more argument. Anybody else gets the bare result.
+-- Goes before the code of a function library, on one line. While a library loads there is a `redis` with
+-- register_function and log and nothing else, not even pairs or type; its functions find another, whole one.
+-- Only the bridge gets { number of inner commands, result }: it asks for it with one more argument. Anybody
+-- else gets the bare result.
 local redis = (function(real)
-  local api = setmetatable({}, { __index = function(_, name) return real()[name] end })
+  local api = { pcall = function(...) return real().pcall(...) end }
+  local function call(...) return real().call(...) end
+  local count, keys, checked, declared, k1, k2, k3, k4 = 0
   $$common$$
 
-  local function guarded(callback, checked)
-    return function(keys, args)
+  local proxy = { call = counted, pcall = protected }
+  local whole = false
+  local function complete()
+    whole = true
+    setmetatable(proxy, { __index = function(_, name) return real()[name] end })
+  end
+
+  local function guarded(callback, locking)
+    return function(given, args)
+      if not whole then complete() end
       local told = args[#args] == '$$secret$$'
       if told then args[#args] = nil end
-      open(keys, checked)
-      local fine, result = xpcall(function() return callback(keys, args) end, locate)
-      if fine then return told and { count, result } or result end
+      keys, checked, count, declared = given, locking, 0, nil
+      k1, k2, k3, k4 = given[1], given[2], given[3], given[4]
+      local fine, result = xpcall(function() return callback(given, args) end, locate)
+      if fine and told then return { count, result } end
+      if fine then return result end
       if not told then result.err = result.err:gsub('\1.*', '') end
       error(result, 0)
     end
   end
 
-  proxy.register_function = function(name, callback)
-    local wanted, flags, checked = {}, {}, false
-    for field, value in pairs(type(name) == 'table' and name or { function_name = name, callback = callback }) do
-      wanted[field] = value
+  proxy.register_function = function(name, callback, ...)
+    if name == nil or callback ~= nil then
+      return real().register_function(name, callback and guarded(callback, false), ...)
     end
-    if type(wanted.flags) == 'table' then
-      for _, flag in ipairs(wanted.flags) do
-        if flag == 'allow-key-locking' then checked = $$checked$$ else flags[#flags + 1] = flag end
-      end
-      wanted.flags = flags
+    local flags, others, locking, index = name.flags, {}, false, 1
+    while flags and flags[index] do
+      if flags[index] == 'allow-key-locking' then locking = $$checked$$ else others[#others + 1] = flags[index] end
+      index = index + 1
     end
-    if type(wanted.callback) == 'function' then wanted.callback = guarded(wanted.callback, checked) end
-    return real().register_function(wanted)
+    if index > 1 then flags = others end
+    return real().register_function({
+      function_name = name.function_name,
+      callback = name.callback and guarded(name.callback, locking),
+      description = name.description,
+      flags = flags,
+    })
   end
 
-  return setmetatable(proxy, { __index = api })
+  proxy.log = function(...) return real().log(...) end
+  proxy.LOG_DEBUG, proxy.LOG_VERBOSE = real().LOG_DEBUG, real().LOG_VERBOSE
+  proxy.LOG_NOTICE, proxy.LOG_WARNING = real().LOG_NOTICE, real().LOG_WARNING
+  proxy.REDIS_VERSION, proxy.REDIS_VERSION_NUM = real().REDIS_VERSION, real().REDIS_VERSION_NUM
+  return proxy
 end)(function() return redis end)

@@ -1,0 +1,147 @@
+import { Redis } from '@upstash/redis'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type BridgeStack, startBridgeStack } from './stack.ts'
+
+/** @upstash/redis at its defaults: auto-pipelining, base64, read-your-writes, retries, parsing. */
+let stack: BridgeStack
+let client: Redis
+beforeAll(async () => {
+  stack = await startBridgeStack()
+})
+beforeEach(async () => {
+  await stack.direct('FLUSHALL')
+  client = new Redis({ url: stack.bridge.url, token: stack.bridge.token })
+})
+afterAll(() => stack?.stop())
+
+const requests = () => stack.bridge.stats().dev!.http
+
+describe('values', () => {
+  test.each([
+    ['text', 'hello'],
+    ['emoji', '🐙'],
+    ['a number', 42],
+    ['a fraction', 0.5],
+    ['a boolean', true],
+    ['an object', { a: [1, { b: null }], ü: '"' }],
+    ['an array', [1, 'two', false]],
+    ['null', null],
+    ['a number too long for JavaScript, as text', '12345678901234567890'],
+  ])('%s comes back as it went', async (_, value) => {
+    await client.set('k', value)
+    expect(await client.get('k')).toEqual(value)
+  })
+
+  test('hashes, sorted sets and streams come back parsed', async () => {
+    await client.hset('h', { n: 1, o: { x: 1 } })
+    expect(await client.hgetall('h')).toEqual({ n: 1, o: { x: 1 } })
+    await client.zadd<unknown>('z', { score: 1.5, member: 'a' }, { score: 2, member: { m: 1 } })
+    expect(await client.zrange('z', 0, -1, { withScores: true })).toEqual(['a', 1.5, { m: 1 }, 2])
+    const id = await client.xadd('x', '*', { field: 'value' })
+    expect(await client.xrange('x', '-', '+')).toEqual({ [id]: { field: 'value' } })
+  })
+
+  test('scan walks through all keys', async () => {
+    await client.mset(Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`key:${n}`, n])))
+    const found = new Set<string>()
+    let cursor = '0'
+    do {
+      const [next, keys] = await client.scan(cursor, { match: 'key:*', count: 30 })
+      for (const key of keys) found.add(key)
+      cursor = next
+    } while (cursor !== '0')
+    expect(found.size).toBe(100)
+  })
+})
+
+describe('auto-pipelining', () => {
+  test('sends the commands of one tick in one request', async () => {
+    const before = requests()
+    const answers = await Promise.all(Array.from({ length: 500 }, () => client.incr('n')))
+    expect(answers).toEqual(Array.from({ length: 500 }, (_, index) => index + 1))
+    expect(requests() - before).toBe(1)
+  })
+
+  test('keeps an error to its own command', async () => {
+    await client.set('text', 'x')
+    const answers = await Promise.allSettled([
+      client.incr('n'),
+      client.incr('text'),
+      client.incr('n'),
+    ])
+    expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  })
+})
+
+describe('pipelines and transactions', () => {
+  test('of 1,000 commands answer in order', async () => {
+    for (const batch of [client.pipeline(), client.multi()]) {
+      await client.del('n')
+      for (let index = 0; index < 1000; index++) batch.incr('n')
+      expect(await batch.exec()).toEqual(Array.from({ length: 1000 }, (_, index) => index + 1))
+    }
+  })
+
+  test('name the command that failed', async () => {
+    const batch = client.pipeline().set('text', 'x').incr('text')
+    await expect(batch.exec()).rejects.toThrow('Command 2 [ incr ] failed: ERR value is not')
+    await expect(client.multi().set('a', 1).exec()).resolves.toEqual(['OK'])
+  })
+
+  test('that are discarded fail as a whole', async () => {
+    const batch = client.multi().set('a', 1).sadd('s', 'x')
+    batch.mset({}) // no key, no value: Redis does not even queue it
+    await expect(batch.exec()).rejects.toThrow(/EXECABORT .*wrong number of arguments for 'mset'/)
+    expect(await client.exists('a', 's')).toBe(0)
+  })
+})
+
+describe('errors', () => {
+  test('of Redis arrive with their text', async () => {
+    await client.set('text', 'x')
+    await expect(client.lpush('text', 1)).rejects.toThrow(/WRONGTYPE Operation against a key/)
+  })
+
+  test('of a wrong token arrive with Upstash’s text', async () => {
+    const stranger = new Redis({ url: stack.bridge.url, token: 'wrong' })
+    await expect(stranger.get('k')).rejects.toThrow('WRONGPASS invalid or missing auth token')
+  })
+})
+
+describe('createScript', () => {
+  test('runs by EVALSHA, EVAL only once', async () => {
+    const script = client.createScript<number>(
+      `#!lua flags=allow-key-locking\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])`,
+    )
+    expect(await script.exec(['n'], ['2'])).toBe(2)
+    expect(await script.exec(['n'], ['3'])).toBe(5)
+    await client.scriptFlush()
+    expect(await script.exec(['n'], ['4'])).toBe(9)
+    const stats = String(await stack.direct('INFO', 'commandstats'))
+    expect(/cmdstat_eval:calls=(\d+)/.exec(stats)?.[1]).toBe('2')
+  })
+})
+
+test('200 clients at once each get their own answers', async () => {
+  const clients = Array.from(
+    { length: 200 },
+    () => new Redis({ url: stack.bridge.url, token: stack.bridge.token }),
+  )
+  const answers = await Promise.all(
+    clients.map(async (one, index) => {
+      await one.set(`client:${index}`, `value ${index}`)
+      await one.incr('all')
+      const [value, list] = await Promise.all([one.get(`client:${index}`), one.echo(`e${index}`)])
+      return [value, list]
+    }),
+  )
+  expect(answers).toEqual(clients.map((_, index) => [`value ${index}`, `e${index}`]))
+  expect(await client.get('all')).toBe(200)
+})
+
+test('reads what it has just written', async () => {
+  for (let index = 0; index < 100; index++) {
+    await client.set('k', index)
+    expect(await client.get('k')).toBe(index)
+  }
+})

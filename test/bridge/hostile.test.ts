@@ -1,0 +1,168 @@
+import { connect } from 'node:net'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type BridgeStack, startBridgeStack } from './stack.ts'
+
+let stack: BridgeStack
+beforeAll(async () => {
+  stack = await startBridgeStack()
+})
+afterEach(async () => {
+  // Whatever came, the bridge is alive and its answers are in step.
+  for (const text of ['one', 'two']) {
+    expect(await stack.command('echo', text)).toEqual({ result: text })
+  }
+})
+afterAll(() => stack?.stop())
+
+/** Writes bytes to the bridge and gives what it says until it hangs up, or for a moment. */
+function raw(bytes: string | Buffer, options: { end?: boolean; waitMs?: number } = {}) {
+  return new Promise<string>((resolve) => {
+    const socket = connect(stack.bridge.port, '127.0.0.1')
+    let said = ''
+    const done = () => {
+      socket.destroy()
+      resolve(said)
+    }
+    socket.setTimeout(options.waitMs ?? 150, done)
+    socket.on('data', (chunk) => {
+      said += chunk
+    })
+    socket.on('error', done)
+    socket.on('close', done)
+    socket.write(bytes)
+    if (options.end) socket.end()
+  })
+}
+
+const AUTH = 'Authorization: Bearer dev\r\n'
+const post = (body: string, headers = '') =>
+  `POST / HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: ${Buffer.byteLength(body)}\r\n${headers}\r\n${body}`
+
+describe('broken HTTP', () => {
+  test.each([
+    ['noise', Buffer.from(Array.from({ length: 4096 }, (_, index) => (index * 7919) % 256))],
+    ['a TLS hello', Buffer.from('16030100c8010000c40303', 'hex')],
+    ['Redis’s own protocol', '*1\r\n$4\r\nPING\r\n'],
+    ['inline Redis', 'PING\r\n\r\n'],
+    ['a header without end', `GET / HTTP/1.1\r\nX: ${'x'.repeat(100_000)}`],
+    ['a thousand headers', `GET / HTTP/1.1\r\n${'X: y\r\n'.repeat(5000)}\r\n`],
+    ['a URL of 100 KB', `GET /${'x'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
+    ['an unknown version', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n'],
+    [
+      'a length that is no number',
+      `POST / HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: x\r\n\r\n`,
+    ],
+    ['a negative length', `POST / HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: -5\r\n\r\n`],
+    ['two lengths', post('["ping"]', 'Content-Length: 3\r\n')],
+    ['a length and chunks', post('["ping"]', 'Transfer-Encoding: chunked\r\n')],
+    [
+      'broken chunks',
+      `POST / HTTP/1.1\r\nHost: x\r\n${AUTH}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
+    ],
+    ['a zero byte in the path', `GET /get/\0 HTTP/1.1\r\nHost: x\r\n${AUTH}\r\n`],
+    [
+      'a header of control characters',
+      `GET /ping HTTP/1.1\r\nHost: x\r\nX: \x01\x02\r\n${AUTH}\r\n`,
+    ],
+  ])('%s is turned away', async (_, bytes) => {
+    expect(await raw(bytes)).toMatch(/^(HTTP\/1\.1 4|$)/)
+  })
+
+  test('a request that ends early, or never goes on, is let go', async () => {
+    const begun = `POST / HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: 100\r\n\r\n["set"`
+    expect(await raw(begun, { end: true })).toMatch(/^(HTTP\/1\.1 4|$)/)
+    expect(await raw(begun)).toBe('')
+    expect(await raw('GET /ping HT', { end: true })).toMatch(/^(HTTP\/1\.1 4|$)/)
+  })
+
+  test('500 connections that come and go do nothing', async () => {
+    await Promise.all(
+      Array.from({ length: 500 }, (_, index) =>
+        raw(index % 2 === 0 ? '' : post('["ping"]').slice(0, index % 90), { waitMs: 50 }),
+      ),
+    )
+  })
+})
+
+describe('odd but lawful HTTP', () => {
+  test.each([
+    [
+      'chunks',
+      `POST / HTTP/1.1\r\nHost: x\r\n${AUTH}Transfer-Encoding: chunked\r\n\r\n4\r\n["ec\r\n9\r\nho","hi"]\r\n0\r\n\r\n`,
+    ],
+    ['100-continue', post('["echo","hi"]', 'Expect: 100-continue\r\n')],
+    ['an absolute URL', `GET http://x/echo/hi HTTP/1.1\r\nHost: x\r\n${AUTH}\r\n`],
+    ['HTTP/1.0', `GET /echo/hi HTTP/1.0\r\n${AUTH}\r\n`],
+    [
+      'a bearer in capitals',
+      'GET /echo/hi HTTP/1.1\r\nHost: x\r\nAUTHORIZATION: BEARER   dev\r\n\r\n',
+    ],
+    [
+      'a wish to upgrade',
+      `GET /echo/hi HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${AUTH}\r\n`,
+    ],
+  ])('%s is answered', async (_, bytes) => {
+    expect(await raw(bytes)).toContain('{"result":"hi"}')
+  })
+
+  test('requests sent without waiting are answered in order', async () => {
+    const said = await raw(Array.from({ length: 50 }, (_, n) => post(`["echo","n${n}"]`)).join(''))
+    expect([...said.matchAll(/"result":"(n\d+)"/g)].map(([, text]) => text)).toEqual(
+      Array.from({ length: 50 }, (_, n) => `n${n}`),
+    )
+  })
+
+  test.each(['//', '/./..', '/pipeline/', '/%2e%2e/%00', '/get//', '/?', '/??_token=dev', '/*'])(
+    'the path %s is a command like others',
+    async (path) => {
+      const said = await raw(`GET ${path} HTTP/1.1\r\nHost: x\r\n${AUTH}\r\n`)
+      expect(said).toMatch(/^HTTP\/1\.1 400 /)
+      expect(said).toContain('{"error":"ERR ')
+    },
+  )
+})
+
+describe('a body', () => {
+  test.each([
+    ['of 10 MB of open brackets', '['.repeat(10_000_000)],
+    ['nested 100,000 deep', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+    ['with __proto__', '{"__proto__":["ping"],"length":1,"0":"ping"}'],
+    ['of a number', '1e999'],
+    ['that is no UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0xfe])],
+    ['of 500,000 empty commands', `[${'[],'.repeat(499_999)}[]]`],
+  ])('%s is a 400', async (_, body) => {
+    for (const path of ['/', '/pipeline', '/multi-exec']) {
+      expect((await stack.http(path, { method: 'POST', body })).status).toBe(400)
+    }
+  })
+
+  test('of 100,000 commands is run', async () => {
+    const body = JSON.stringify(new Array(100_000).fill(['ping']))
+    const { json } = await stack.http('/pipeline', { method: 'POST', body })
+    expect((json as unknown[]).length).toBe(100_000)
+  })
+
+  test('above 10 MB, sent in chunks without a length, is refused', async () => {
+    const chunk = `${(1_000_000).toString(16)}\r\n${'x'.repeat(1_000_000)}\r\n`
+    const head = `POST /set/k HTTP/1.1\r\nHost: x\r\n${AUTH}Transfer-Encoding: chunked\r\n\r\n`
+    const said = await raw(`${head}${chunk.repeat(11)}0\r\n\r\n`, { waitMs: 2000 })
+    expect(said).toContain('ERR max request size exceeded')
+  })
+
+  test('whose sender hangs up in the middle is no command', async () => {
+    const begun = `POST /set/half HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: 100\r\n\r\nhalf`
+    await raw(begun, { end: true })
+    expect(await stack.command('exists', 'half')).toEqual({ result: 0 })
+  })
+})
+
+test('an answer of 100 MB nobody reads costs no more than itself', async () => {
+  await stack.command('eval', "redis.call('SET', KEYS[1], string.rep('x', 20e6))", 1, 'huge')
+  const before = process.memoryUsage().rss
+  await Promise.all(
+    Array.from({ length: 5 }, () =>
+      raw(`GET /get/huge HTTP/1.1\r\nHost: x\r\n${AUTH}\r\n`, { waitMs: 10 }),
+    ),
+  )
+  expect(process.memoryUsage().rss - before).toBeLessThan(800e6)
+})
