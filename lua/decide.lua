@@ -25,7 +25,7 @@ end
 local function whole(text, low)
   local number = tonumber(text)
   if number and number >= low and number <= MAX_INTEGER and number == floor(number) then
-    return number
+    return number + 0 -- makes 0 of -0, which would be stored with its sign
   end
 end
 
@@ -65,7 +65,7 @@ for start = 2, #ARGV, ROW_WIDTH do
     or not modes[mode] and 'mode'
     or not (row.key and KEYS[row.key]) and 'key'
     or not string.find(tag, '^[%w_-]+$') and 'tag'
-    or (algorithm == 'sliding-log') ~= (string.match(KEYS[row.key], '}:log:(.*)$') == tag) and 'key'
+    or (algorithm == 'sliding-log') ~= (string.sub(KEYS[row.key], -#tag - 6) == '}:log:' .. tag) and 'key'
     or not row.algorithm and 'algorithm'
     or not row.limit and 'limit'
     or not (row.window and row.limit * row.window <= MAX_PRODUCT) and 'window'
@@ -144,6 +144,16 @@ for index, place in pairs(indexes) do
     return fail('key ' .. index .. ' holds a record of an unknown format')
   end
   records[index] = parse(text)
+end
+
+-- A log is read here for the first row that needs it, so that a key of another type fails before anything is
+-- written. Later requests may find it written, and read it again.
+local logs = {}
+for _, row in ipairs(rows) do
+  if row.algorithm == sliding_log and not logs[row.key] then
+    row.log = sliding_log_read(KEYS[row.key], row.window, now)
+    logs[row.key] = row.log
+  end
 end
 
 -- Decide.

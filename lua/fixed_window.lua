@@ -4,10 +4,9 @@
 -- Pro     one counter, easy to explain
 -- Con     up to twice the limit may pass around the edge of two windows
 local function fixed_window(now, limit, window, _, cost, align, receipt, start, count)
-  -- A clock that ran backwards is taken to stand at the start of the window that is stored.
-  local at = start and math.max(now, start) or now
-  if not start or at >= start + window then
-    start = align == 'clock' and at - at % window or at
+  -- A clock that ran back to before its start is not past its end either: the window that is stored goes on.
+  if not start or now >= start + window then
+    start = align == 'clock' and now - now % window or now
     count = 0
   end
 

@@ -35,8 +35,13 @@ export const mutants: Mutant[] = [
     'count >= limit',
     'bounds',
   ),
-  fixed('waits from its own time', 'start + window - now', 'start + window - at', 'backwards'),
-  fixed('ignores the clock', 'at - at % window', 'at', 'oracle'),
+  fixed(
+    'waits from its own time',
+    'start + window - now',
+    'start + window - math.max(now, start)',
+    'backwards',
+  ),
+  fixed('ignores the clock', 'now - now % window', 'now', 'oracle'),
   fixed(
     'a receipt of its first millisecond is not credited',
     'receipt >= start',
@@ -85,6 +90,7 @@ export const mutants: Mutant[] = [
     'bounds',
   ),
   log('an entry takes the place of another', 'log.number + unit', 'log.used + unit', 'log'),
+  log('numbers on from one millisecond to the next', 'newest == at and', 'newest and', 'log'),
   log('leaves dead entries behind', 'if counted == 0 then', 'if false then', 'log'),
   log('never trims', "redis.call('ZREMRANGEBYSCORE', log.key, ", 'tostring(', 'oracle'),
   log('gives back the oldest', 'counted - log.used, -1)', '0, log.used - counted - 1)', 'oracle'),
@@ -139,6 +145,19 @@ export const mutants: Mutant[] = [
   ),
   driver('a look charges', "admitted and row.mode ~= 'look'", 'admitted', 'unchanged'),
   driver('tells a refused row as charged', 'ask(row, 0) --', 'row.state = nil --', 'unchanged'),
+  driver('decides by whole seconds', 'floor(tonumber(time[2]) / 1000)', '0', 'expiry'),
+  driver(
+    'finds a log of another type too late',
+    'row.log = sliding_log_read(KEYS[row.key], row.window, now)\n    logs',
+    'logs',
+    'arguments',
+  ),
+  driver(
+    'the TTL is a millisecond short',
+    'run_out - now + room',
+    'run_out - now + room - 1',
+    'oracle',
+  ),
   driver('no TTL', ", 'PX', string.format('%.0f', run_out - now + room)", '', 'expiry'),
   driver(
     'the TTL is that of the last state',

@@ -2,9 +2,8 @@ import type { Algorithm } from './algorithm.ts'
 
 /** State: start of the window; [units taken in it]. */
 export const fixedWindow: Algorithm = (now, { limit, window, align }, cost, state) => {
-  const at = Math.max(now, state?.time ?? now)
-  const open = state && at < state.time + window ? state : undefined
-  const start = open?.time ?? (align === 'clock' ? at - (at % window) : at)
+  const open = state && now < state.time + window ? state : undefined
+  const start = open?.time ?? (align === 'clock' ? now - (now % window) : now)
   const before = open?.numbers[0] ?? 0
   const endsIn = start + window - now
 

@@ -161,6 +161,19 @@ test.each(['2;t:1:1:1;', 'x', ''])('refuses a record of unknown format: %j', asy
   expect(await server.send('GET', key)).toBe(text)
 })
 
+test('a log key of another type fails before an earlier request is charged', async () => {
+  const [record, other] = [newKey(), `${newKey()}:log:t`]
+  await server.send('SET', other, 'text')
+  const rows = [
+    row({ key: '1' }),
+    row({ key: '2', algorithm: 'sliding-log' }),
+    row({ request: '2', key: '3', algorithm: 'sliding-log' }),
+  ]
+  const keys = [record, `${record}:log:t`, other]
+  await expect(server.evaluate(keys, [now, ...rows.flat()])).rejects.toThrow(/^WRONGTYPE/)
+  expect(await server.send('EXISTS', record, `${record}:log:t`)).toBe(0)
+})
+
 test.each(algorithms)(
   '%s: a row that is well writes nothing beside one that is not',
   async (name) => {

@@ -8,13 +8,13 @@ import { newSubject } from './subjects.ts'
 
 const server = useServer()
 
-/** The most that passes in any half-open interval of one window's length (ALGORITHMS.md). */
+/** The most that passes in any half-open interval of one window's length (ALGORITHMS.md); what flows, flows for a millisecond less. */
 const bounds: Record<AlgorithmName, (policy: ModelPolicy) => number> = {
   'fixed-window': ({ limit }) => 2 * limit,
   'sliding-window': ({ limit }) => 2 * limit - 1,
   'sliding-log': ({ limit }) => limit,
-  'token-bucket': ({ burst, limit }) => burst + limit,
-  gcra: ({ burst, limit }) => burst + limit,
+  'token-bucket': ({ burst, limit }) => burst + limit - 1,
+  gcra: ({ burst, limit }) => burst + limit - 1,
 }
 
 interface Event {

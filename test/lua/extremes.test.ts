@@ -93,26 +93,32 @@ test.each(
   ])
 })
 
-test.each([
+const names: [claim: string, name: string][] = [
   ['2 KB', 'x'.repeat(2048)],
   ['any bytes', '\u0000\r\n{}:;%$ "ü\u{1f600}'],
-])('a subject of %s has a quota of its own', async (_, name) => {
-  const policy: ModelPolicy = {
-    tag: 't',
-    algorithm: 'fixed-window',
-    limit: 1,
-    windowMs: 1000,
-    burst: 1,
-    align: 'clock',
-  }
-  const take = (subject: string): ModelRequest => ({
-    mode: 'take',
-    rows: [{ subject, policy, cost: 1 }],
-  })
-  const subject = `${newSubject()}${name}`
-  const { requests } = await server.decide(
-    [take(subject), take(`${subject} `), take(subject)],
-    start,
-  )
-  expect(requests.map(([state]) => state!.allowed)).toEqual([true, true, false])
-})
+  ['what looks like the key of a log', '}:log:t'],
+]
+
+test.each(algorithms.flatMap((algorithm) => names.map((name) => [algorithm, ...name] as const)))(
+  '%s: a subject of %s has a quota of its own',
+  async (algorithm, _, name) => {
+    const policy: ModelPolicy = {
+      tag: 't',
+      algorithm,
+      limit: 1,
+      windowMs: 1000,
+      burst: 1,
+      align: 'clock',
+    }
+    const take = (subject: string): ModelRequest => ({
+      mode: 'take',
+      rows: [{ subject, policy, cost: 1 }],
+    })
+    const subject = `${newSubject()}${name}`
+    const { requests } = await server.decide(
+      [take(subject), take(`${subject} `), take(subject)],
+      start,
+    )
+    expect(requests.map(([state]) => state!.allowed)).toEqual([true, true, false])
+  },
+)

@@ -31,6 +31,12 @@ test('a log holds ten thousand units taken in one millisecond, and refuses the n
   expect(await size()).toBe(0)
 })
 
+test('entries are numbered from one in every millisecond, so that five digits are enough', async () => {
+  const { ask, key } = log(5, 10)
+  for (const now of [95, 95, 96]) await ask('take', now)
+  expect(await server.send('ZRANGE', key, '0', '-1')).toEqual(['95:00001', '95:00002', '96:00001'])
+})
+
 test('no entry takes the place of another when the clock goes back after a give-back', async () => {
   const { ask, size } = log(5, 10)
   for (const now of [95, 96, 100, 106]) await ask('take', now)

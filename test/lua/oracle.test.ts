@@ -29,9 +29,8 @@ fullLaw('answers and stores what the oracle says, to the last number', async (pl
       const predicted = predictions[index]!.get(key)
       expect(states, story).toEqual(predictStates(key, predicted))
       if (!predicted || predicted === predictions[index - 1]?.get(key)) return
-      // Redis reads its clock once a command and in its own time: a millisecond or two of slack.
-      expect(expires - predicted.px, story).toBeGreaterThanOrEqual(from - 2)
-      expect(expires - predicted.px, story).toBeLessThanOrEqual(to + 2)
+      expect(expires - predicted.px, story).toBeGreaterThanOrEqual(from)
+      expect(expires - predicted.px, story).toBeLessThanOrEqual(to)
     })
   })
 })
