@@ -53,6 +53,8 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   const { checkKeys = true, timeout = 10_000 } = options
   const targets =
     typeof options.redis === 'string' ? [{ url: options.redis, token }] : options.redis
+  if (targets.some((target) => !target.token))
+    throw new Error('token: expected at least one character')
   const databases = new Map<string, Database>()
   const streams = new Streams()
   // A path may hold a whole command.

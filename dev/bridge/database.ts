@@ -56,7 +56,7 @@ export class Database {
     for (let start = 0; start < commands.length; start += BATCH) {
       const batch = commands.slice(start, start + BATCH)
       replies.push(...(await this.#inTime(() => this.#batch(batch, format))))
-      this.bill.commands += batch.length
+      for (const command of batch) if (isPlain(command) || !refusal(command)) this.bill.commands++
     }
     return replies
   }
@@ -68,10 +68,16 @@ export class Database {
       if (reason) throw new BadRequest(reason)
     }
     const translated = commands.map((command) => this.#translate(command))
-    const sent = commands.map((command, index) => translated[index]?.command ?? command)
-    const [outcome = null, ...queued] = await this.#inTime(() =>
-      Promise.all(this.#connection.transaction(sent)),
+    const sent = commands.map((command, index) =>
+      isSetInfo(command) ? ['ECHO', 'OK'] : (translated[index]?.command ?? command),
     )
+    const [outcome = null, ...queued] = await this.#inTime(async () => {
+      const replies = await Promise.all(this.#connection.transaction(sent))
+      if (commands.some((command) => this.#functions.changes(nameOf(command), command))) {
+        await this.#learnFunctions()
+      }
+      return replies
+    })
     if (Array.isArray(outcome)) {
       this.bill.commands += commands.length
       return outcome.map((reply, index) =>
@@ -112,33 +118,23 @@ export class Database {
 
   async #special(command: Command, format: Format): Promise<Reply> {
     const reason = refusal(command)
-    if (reason) {
-      this.bill.commands-- // it never ran
-      return new ErrorReply(reason)
-    }
+    if (reason) return new ErrorReply(reason)
     if (isSetInfo(command)) return format === 'json' ? Buffer.from('OK') : 'OK'
-    const translated = this.#translate(command)
-    let counted = await this.#send(command, translated, format)
-    if (translated?.unguarded && isCompileError(counted.reply)) {
+    let translated = this.#translate(command)
+    let reply = await this.#connection.send(translated?.command ?? command, format)
+    // Redis's own word, not what a script returned: that one ran, and must not run again.
+    if (translated?.unguarded && isCompileError(reply)) {
       // The author's own mistake, which Redis explains better without the guard, or code that bears none.
-      counted = await this.#send(command, translated.unguarded(), format)
+      translated = translated.unguarded()
+      reply = await this.#connection.send(translated?.command ?? command, format)
     }
     if (this.#functions.changes(nameOf(command), command)) await this.#learnFunctions()
-    return this.#inner(counted)
+    return this.#inner(translated?.read(reply) ?? bare(reply))
   }
 
   #translate(command: Command): Translated | undefined {
     const name = nameOf(command)
     return this.#scripts.translate(name, command) ?? this.#functions.translate(name, command)
-  }
-
-  async #send(
-    asked: Command,
-    translated: Translated | undefined,
-    format: Format,
-  ): Promise<Counted> {
-    const reply = await this.#connection.send(translated?.command ?? asked, format)
-    return translated?.read(reply) ?? bare(reply)
   }
 
   /** Waits for Redis, but not for ever: a Redis that stands still costs a request its timeout. */
@@ -180,5 +176,6 @@ function bare(reply: Reply): Counted {
 }
 
 function isCompileError(reply: Reply): boolean {
-  return reply instanceof ErrorReply && /^ERR Error compiling (script|function)/.test(reply.message)
+  if (!(reply instanceof ErrorReply) || reply.message.includes('\x01')) return false // \x01: a note of the guard
+  return /^ERR Error compiling (script|function)/.test(reply.message)
 }

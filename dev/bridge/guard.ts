@@ -25,6 +25,8 @@ export function guardScript(first: string, code: string, checked: boolean, table
     ...known,
     fast: checked ? fastPath(known) : '',
     checked: `${checked}`,
+    // Before the script runs: it may edit KEYS.
+    declare: checked ? 'declare(keys)' : '',
     proxy: other ? 'setmetatable(proxy, { __index = api })' : 'proxy',
   })
   return `${first}${guard} ${code}\nend return __sluice(__main)`
@@ -50,8 +52,16 @@ export function unguardLibrary(text: string): string {
   return code.length > 0 ? guard!.slice(0, guard!.indexOf('\n') + 1) + code.join('') : text
 }
 
+/** Whether a key was declared. */
+const KNOWN = 'key == k1 or key == k2 or key == k3 or key == k4 or declared and declared[key]'
+
 function fill(template: string, shebang: boolean, values: Record<string, string>): string {
-  const all: Record<string, string> = { ...values, line: shebang ? '2' : '1', secret: SECRET }
+  const all: Record<string, string> = {
+    ...values,
+    line: shebang ? '2' : '1',
+    secret: SECRET,
+    known: KNOWN,
+  }
   return template
     .replace('$$common$$', () => COMMON)
     .split('\n')
@@ -85,6 +95,5 @@ function knownCommands(code: string, table: CommandTable) {
 
 /** The usual command, with one key that was declared, costs a few comparisons. */
 function fastPath({ none, one }: { none: string; one: string }): string {
-  const declared = 'key == k1 or key == k2 or key == k3 or key == k4 or declared and declared[key]'
-  return `local name, key = ... if not ((${one}) and (${declared}) or ${none}) then check(...) end`
+  return `local name, key = ... if not ((${one}) and (${KNOWN}) or ${none}) then check(...) end`
 }

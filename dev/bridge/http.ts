@@ -49,6 +49,7 @@ export function createHandler({ databases, streams, rtt }: HandlerOptions) {
   async function answerTo(request: IncomingMessage, response: ServerResponse) {
     const { method = '', url = '/' } = request
     if (!METHODS.includes(method)) throw new BadRequest('ERR method not allowed', 405)
+    if (isFromAWebsite(request)) throw new BadRequest('ERR refused: a request of a website', 403)
     const [path, query] = splitUrl(url)
     const database = databases.get(tokenOf(request, query) ?? '')
     if (!database) throw new BadRequest('WRONGPASS invalid or missing auth token', 401)
@@ -113,6 +114,16 @@ function formatOf(request: IncomingMessage): [Format, boolean] {
 function tokenOf(request: IncomingMessage, query: string): string | undefined {
   const header = request.headers.authorization
   return header === undefined ? tokenIn(query) : /^Bearer\s+(.+)$/i.exec(header)?.[1]
+}
+
+/**
+ * Any page that a developer visits could send `GET /flushall?_token=dev` here, and needs no CORS for it. A
+ * browser says who sends: a page of another host is refused, one of this machine or the address bar is not.
+ */
+function isFromAWebsite(request: IncomingMessage): boolean {
+  const { origin } = request.headers
+  if (origin === undefined) return request.headers['sec-fetch-site'] === 'cross-site'
+  return !/^https?:\/\/(localhost|[^/:]+\.localhost|127\.[\d.]+|\[::1\])(:\d+)?$/i.test(origin)
 }
 
 function splitUrl(url: string): [path: string, query: string] {

@@ -13,7 +13,7 @@ export class BadRequest extends Error {
 /** The command in the body of `POST /`: a JSON array. */
 export function parseCommand(body: Buffer): Command {
   const text = body.toString()
-  return toCommand(parseJson(text), text, [])
+  return toCommand(parseJson(text), asWritten(text))
 }
 
 /** The commands in the body of `/pipeline` and `/multi-exec`: a JSON array of arrays. */
@@ -22,44 +22,45 @@ export function parseCommands(body: Buffer): Command[] {
   const rows = parseJson(text)
   if (!Array.isArray(rows)) throw new BadRequest('ERR failed to parse pipeline: expected an array')
   if (rows.length === 0) throw new BadRequest('ERR empty pipeline')
-  return rows.map((row, index) => toCommand(row, text, [index]))
+  const exact = asWritten(text)
+  return rows.map((row, index) => toCommand(row, () => (exact() as unknown[])[index]))
 }
 
-function toCommand(row: unknown, text: string, path: number[]): Command {
+/** @param exact the same row, its numbers as they were written */
+function toCommand(row: unknown, exact: () => unknown): Command {
   if (!Array.isArray(row)) throw new BadRequest('ERR failed to parse command: expected an array')
   if (row.length === 0) throw new BadRequest('ERR empty command')
   if (row.every((argument) => typeof argument === 'string')) return row
-  return row.map((argument: unknown, index) => {
-    switch (typeof argument) {
-      case 'string':
-        return argument
-      case 'number':
-        return Number.isSafeInteger(argument) ? `${argument}` : digits(text, [...path, index])
-      case 'boolean':
-        return `${argument}`
-      default:
-        if (argument === null) return 'null'
-        throw new BadRequest('ERR failed to parse command: arguments are strings and numbers')
-    }
+  if (row.some((argument) => typeof argument === 'object' && argument !== null)) {
+    throw new BadRequest('ERR failed to parse command: arguments are strings and numbers')
+  }
+  return row.map((argument, index) => {
+    const inexact = typeof argument === 'number' && !Number.isSafeInteger(argument)
+    return String(inexact ? (exact() as unknown[])[index] : argument)
   })
 }
 
-function parseJson(text: string): unknown {
+function parseJson(text: string, reviver?: (key: string, value: unknown) => unknown): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text, reviver)
   } catch {
     throw new BadRequest('ERR failed to parse request: the body is not JSON')
   }
 }
 
-/** A number as it was written: 2^63 and 0.10 would not survive being a JavaScript number. */
-function digits(text: string, path: number[]): string {
+/**
+ * The body with numbers as they were written: 2^63 and 0.10 would not survive being a JavaScript number.
+ * Parsed when the first of them turns up, and once: a pipeline may hold thousands.
+ */
+function asWritten(text: string): () => unknown {
   // TypeScript does not know the reviver's third argument yet.
   const keep = (_key: string, value: unknown, context?: { source?: string }) =>
     typeof value === 'number' ? (context?.source ?? `${value}`) : value
-  let found: unknown = JSON.parse(text, keep as (key: string, value: unknown) => unknown)
-  for (const index of path) found = (found as unknown[])[index]
-  return String(found)
+  let parsed: unknown
+  return () => {
+    parsed ??= parseJson(text, keep as (key: string, value: unknown) => unknown)
+    return parsed
+  }
 }
 
 /** `/set/key/value` with URL-encoded segments, the body as last argument, then `?EX=100`. */

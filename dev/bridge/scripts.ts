@@ -48,6 +48,7 @@ export class Scripts {
     if (name === 'evalsha' || name === 'evalsha_ro') {
       const script = this.#known.get(String(second).toLowerCase())
       if (!script) return
+      remember(this.#known, script.theirs, script, CAPACITY)
       return { command: [word, script.ours, ...rest], read: reader(script) }
     }
     const sub = name === 'script' ? String(second).toLowerCase() : ''
@@ -72,7 +73,11 @@ export class Scripts {
     const theirs = sha1(source)
     const kept = this.#texts.get(theirs)
     const known = this.#known.get(theirs)
-    if (kept && known) return { script: known, text: kept }
+    if (kept && known) {
+      remember(this.#known, theirs, known, CAPACITY)
+      remember(this.#texts, theirs, kept, TEXTS)
+      return { script: known, text: kept }
+    }
     // One character per byte: a script may hold any bytes.
     const original = Buffer.from(source as string).toString('latin1')
     const { first, code, locking, onlyLine } = takeApart(original, this.shebangs)

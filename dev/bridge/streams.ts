@@ -30,6 +30,7 @@ export class Streams {
     response.once('close', () => this.#end(response))
     if (response.destroyed) return this.#end(response)
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
+    if (response.req.method === 'HEAD') return void response.end()
     const say = (text: string) => {
       // A line break would end an event's line: each line of a message becomes one of its own.
       const lines = text.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)

@@ -74,6 +74,19 @@ describe('/multi-exec', () => {
     expect((await post('/', ['get', 'kept'])).json).toEqual({ result: 'before' })
   })
 
+  test('takes CLIENT SETINFO, and functions that are loaded in it count from then on', async () => {
+    const library = `#!lua name=tx
+redis.register_function('in_tx', function() return redis.call('PING') end)`
+    const { json } = await post('/multi-exec', [
+      ['client', 'setinfo', 'lib-name', 'x'],
+      ['function', 'load', library],
+    ])
+    expect(json).toEqual([{ result: 'OK' }, { result: 'tx' }])
+    const before = stack.bridge.stats().dev!.inner
+    expect((await post('/', ['fcall', 'in_tx', 0])).json).toEqual({ result: 'PONG' })
+    expect(stack.bridge.stats().dev!.inner - before).toBe(1)
+  })
+
   test('is not interleaved with others', async () => {
     await post('/', ['set', 'turn', 0])
     const bursts = Array.from({ length: 50 }, () =>

@@ -119,6 +119,9 @@ describe('Redis that', () => {
         expect([status, json]).toEqual([503, ERROR])
         expect(ms).toBeLessThan(1500)
       }
+      const before = bridge.stats().dev!.commands
+      await post('/pipeline', [['multi'], ['exec'], ['get', 'k']])
+      expect(bridge.stats().dev!.commands).toBe(before) // refused and lost ones are not billed
     } finally {
       process.kill(pid, 'SIGCONT')
     }

@@ -38,6 +38,9 @@ describe('an undeclared key under the flag', () => {
     ["local get = 'G' .. 'ET' return redis.call(get, 'other')", 'other'],
     ["local call = redis.call return call('GET', 'other')", 'other'],
     ["local r = redis return r['call']('GET', 'other')", 'other'],
+    ["local a = ... return redis.call('GET', 'other')", 'other'],
+    ["KEYS[1] = 'other' return redis.call('GET', KEYS[1])", 'other'],
+    ["KEYS[3] = 'other' return redis.call('GET', KEYS[3])", 'other'],
   ])('is refused: %s', async (code, key) => {
     const { error } = await evaluate(FLAG + code, ['k', 'list'], ['argument'])
     expect(error).toContain(refused(key))
@@ -93,6 +96,12 @@ describe('a declared key under the flag', () => {
     expect(await evaluate(code, ['one', 'two', 'three', 'four', 'five'])).toEqual({
       result: '2false',
     })
+  })
+
+  test('passes among six of which one is edited; the edited one does not', async () => {
+    const code = `${FLAG}local was = KEYS[6] KEYS[6] = 'other' redis.call('SET', was, 1)
+      return {redis.call('GET', was), tostring(pcall(redis.call, 'GET', KEYS[6]))}`
+    expect(await evaluate(code, ['1', '2', '3', '4', '5', '6'])).toEqual({ result: ['1', 'false'] })
   })
 
   test('passes among a thousand', async () => {

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { get } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
 
@@ -50,6 +52,14 @@ describe('a command in the body', () => {
     },
   )
 
+  test('takes many fractions without being slow', async () => {
+    const pairs = Array.from({ length: 20_000 }, (_, n) => ['echo', n + 0.5])
+    const start = performance.now()
+    const { json } = await post('/pipeline', pairs)
+    expect(performance.now() - start).toBeLessThan(5000) // parsing the body for each took minutes
+    expect((json as { result: string }[])[19_999]).toEqual({ result: '19999.5' })
+  })
+
   test('answers integers digit by digit', async () => {
     await post('/', ['set', 'big', '9223372036854775806'])
     expect((await post('/', ['incr', 'big'])).text).toBe('{"result":9223372036854775807}')
@@ -65,6 +75,7 @@ describe('a command in the body', () => {
     ['nothing', ''],
     ['an object as argument', '["set","a",{}]'],
     ['an array as argument', '["set","a",["b"]]'],
+    ['a deep array behind a fraction', `["a",0.5,${'['.repeat(100_000)}${']'.repeat(100_000)}]`],
     ['an array as name', '[["ping"]]'],
     ['10,000 open brackets', '['.repeat(10_000)],
   ])('refuses %s with 400', async (_, body) => {
@@ -179,6 +190,25 @@ describe('the token', () => {
       const { status } = await stack.http(path, { method: 'POST', body: 'x', token: 'no' })
       expect([path, status]).toEqual([path, 401])
     }
+  })
+})
+
+describe('a website', () => {
+  const evil = { origin: 'https://evil.example' }
+  test.each([
+    [evil, 403],
+    [{ origin: 'null' }, 403],
+    [{ origin: 'http://127.0.0.1.evil.example' }, 403],
+    [{ origin: 'http://localhost:3000' }, 200],
+    [{ origin: 'http://[::1]:3000', 'sec-fetch-site': 'cross-site' }, 200],
+    [{ 'sec-fetch-site': 'cross-site' }, 403],
+    [{ 'sec-fetch-site': 'none' }, 200],
+  ])('that says %j is answered %i', async (headers, status) => {
+    const { port } = stack.bridge
+    const asked = get({ port, host: '127.0.0.1', path: '/ping?_token=the-token', headers })
+    const [response] = await once(asked, 'response')
+    response.resume()
+    expect(response.statusCode).toBe(status)
   })
 })
 

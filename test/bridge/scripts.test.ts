@@ -139,6 +139,7 @@ describe('what a script returns and sees', () => {
     ['return {double = 3.5}', '3.5'],
     ['return redis.sha1hex("")', 'da39a3ee5e6b4b0d3255bfef95601890afd80709'],
     ["return {redis.status_reply('S'), redis.LOG_WARNING}", ['S', 3]],
+    ['return select("#", ...)', 0],
     ['return {#KEYS, #ARGV, KEYS[1], ARGV[2]}', [1, 2, 'k', 'b']],
     ['local redis = redis; return redis.call("GET", KEYS[1])', '5'],
     ['return cjson.encode({a = {1, 2}})', '{"a":[1,2]}'],
@@ -199,6 +200,15 @@ describe('an error in a script', () => {
       expect((await evaluate(FLAG + code)).error).toMatch(/^ERR Error compiling script/)
     },
   )
+
+  test.each([
+    "redis.call('INCR', KEYS[1]) return {err = 'ERR Error compiling script (x)'}",
+    "redis.call('INCR', KEYS[1]) error({err = 'ERR Error compiling script (x)'})",
+    "redis.call('INCR', KEYS[1]) return redis.error_reply('ERR Error compiling function')",
+  ])('in words like those of a grammar error does not run twice: %s', async (code) => {
+    expect((await evaluate(code, ['k'])).error).toContain('ERR Error compiling')
+    expect(await stack.direct('GET', 'k')).toBe('6')
+  })
 
   test('that is a table without a text does not end Redis, as it would in 7.0', async () => {
     expect((await evaluate('error({1, 2})')).error).toContain('ERR unknown error')

@@ -113,6 +113,11 @@ describe('pub/sub', () => {
     stop()
   })
 
+  test('answers HEAD at once, and subscribes to nothing', async () => {
+    expect((await stack.http('/subscribe/head', { method: 'HEAD' })).status).toBe(200)
+    await vi.waitFor(async () => expect(await subscribers('head')).toBe(0))
+  })
+
   test('needs a channel', async () => {
     const { status, json } = await stack.http('/subscribe', { method: 'POST' })
     expect([status, json]).toEqual([400, { error: expect.stringMatching(/wrong number of arg/) }])

@@ -1,6 +1,14 @@
--- What scripts and functions share. Around it: `api`, the real redis; `call`, its call; `keys`, those that the
--- caller declared, the first four of them k1 to k4; `declared`, all as a set, once somebody needs it; `checked`,
--- whether others are refused; `count`, the inner commands so far.
+-- What scripts and functions share. Around it: `api`, the real redis; `call`, its call; `k1` to `k4`, the first
+-- of the keys that the caller declared; `declared`, all as a set, if there are more; `checked`, whether others are
+-- refused; `count`, the inner commands so far.
+  local function declare(keys)
+    k1, k2, k3, k4, declared = keys[1], keys[2], keys[3], keys[4], nil
+    if keys[5] then
+      declared = {}
+      for index = 1, #keys do declared[keys[index]] = true end
+    end
+  end
+
   local function check(...)
     local name = ...
     local given, first, last, step = { ... }, 2, 2, 1
@@ -17,15 +25,11 @@
       given, first, last = api.pcall('COMMAND', 'GETKEYS', ...), 1, -1
       if given.err then return end
     end
-    if not declared then
-      declared = {}
-      for index = 1, #keys do declared[keys[index]] = true end
-    end
     if last < 0 then last = #given + 1 + last end
     for index = first, last, step do
       local key = given[index]
       if type(key) == 'number' then key = string.format('%.17g', key) end
-      if type(key) == 'string' and not declared[key] then
+      if type(key) == 'string' and not ($$known$$) then
         error({ err = "ERR Dynamic keys are not allowed in Lua scripts when 'allow-key-locking' flag is set. Key was: " .. key })
       end
     end

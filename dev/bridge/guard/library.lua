@@ -5,7 +5,7 @@
 local redis = (function(real)
   local api = { pcall = function(...) return real().pcall(...) end }
   local function call(...) return real().call(...) end
-  local count, keys, checked, declared, k1, k2, k3, k4 = 0
+  local count, checked, declared, k1, k2, k3, k4 = 0
   $$common$$
 
   local proxy = { call = counted, pcall = protected }
@@ -20,8 +20,8 @@ local redis = (function(real)
       if not whole then complete() end
       local told = args[#args] == '$$secret$$'
       if told then args[#args] = nil end
-      keys, checked, count, declared = given, locking, 0, nil
-      k1, k2, k3, k4 = given[1], given[2], given[3], given[4]
+      checked, count = locking, 0
+      declare(given)
       local fine, result = xpcall(function() return callback(given, args) end, locate)
       if fine and told then return { count, result } end
       if fine then return result end

@@ -5,9 +5,10 @@
 -- guard.ts closes and runs behind it. All of this runs again at every call of the script (about 1.5 µs), so it
 -- makes few objects and decides by constants. Reply: { number of inner commands, what the script returned }.
 local redis, __sluice = (function(api, keys)
-  local count, checked, declared, call = 0, $$checked$$, nil, api.call
-  local k1, k2, k3, k4 = keys[1], keys[2], keys[3], keys[4]
+  local count, checked, call = 0, $$checked$$, api.call
+  local k1, k2, k3, k4, declared
   $$common$$
+  $$declare$$
 
   local proxy = { call = counted, pcall = protected }
   return $$proxy$$, function(main)
@@ -16,4 +17,4 @@ local redis, __sluice = (function(api, keys)
     error(result, 0)
   end
 end)(redis, KEYS)
-local function __main()
+local function __main(...)
