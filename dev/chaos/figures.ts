@@ -1,0 +1,156 @@
+import type { Sample } from './load.ts'
+import { LIMIT, SHARE } from './policies.ts'
+import type { StallMeter } from './stall.ts'
+
+/** A phase as it went. Times are of `performance.now()`. */
+export interface Span {
+  name: string
+  start: number
+  /** When what was done to the stack had been undone; without it nothing was done. */
+  healed: number | undefined
+  end: number
+  /** When Redis lost its counters. */
+  lost: number | undefined
+}
+
+export interface Figures {
+  phase: string
+  requests: number
+  /** Answers that nobody declared: any 5xx with `allow` and `local`, any but its own 503 with `deny`, and no answer at all. */
+  errors: number
+  /** Requests that Redis did not decide. */
+  degraded: number
+  /** The slowest answer in ms, as it was, and less the time for which the machine stood still meanwhile. */
+  slowestMs: number
+  slowestLessStallMs: number
+  /** Hot keys that were held to their limit, and by how much all of them together went beyond. */
+  keys: number
+  overAdmitted: number
+  /** Hot keys that isolates counted by themselves, and by how much all of them went beyond the share. */
+  localKeys: number
+  localOverAdmitted: number
+  /** Seconds until Redis decided again, the longest of all rounds, as it was and less stall. `undefined`: nothing had been done. */
+  recoverySeconds: number | undefined
+  recoveryLessStallSeconds: number | undefined
+}
+
+/** So many requests in a row that Redis decided are a recovery, not a lucky one among failures. */
+const IN_A_ROW = 20
+
+/** When Redis decided again, for good, after `healed`; `undefined` where it never did. `samples` are in order. */
+export function recoveredAt(samples: Sample[], healed: number): number | undefined {
+  let since: number | undefined
+  let row = 0
+  for (const { sent, decided } of samples) {
+    if (sent < healed) continue
+    if (row === 0) since = sent
+    row = decided ? row + 1 : 0
+    if (row === IN_A_ROW) return since
+  }
+  return undefined
+}
+
+/** The figures of all rounds of one phase. */
+export async function figuresOf(
+  phase: string,
+  spans: Span[],
+  all: Sample[],
+  stall: StallMeter,
+): Promise<Figures> {
+  const within = (span: Span) => all.filter(({ sent }) => sent >= span.start && sent < span.end)
+  const samples = spans.flatMap(within)
+  const [hot, local] = [new Tally(LIMIT), new Tally(SHARE)]
+  for (const span of spans) {
+    const keys = byKey(within(span), all)
+    for (const calls of keys.values()) {
+      // A crash loses what was counted: a key that was in use before it has a second quota after it.
+      const comparable = !span.lost || !livedThrough(calls, span.lost)
+      const passed = calls.filter(({ status }) => status === 200)
+      if (comparable) hot.add(passed.filter(({ decided }) => decided).length)
+      const alone = calls.filter(({ degraded }) => degraded === 'local')
+      if (alone.length > 0) local.add(alone.filter(({ status }) => status === 200).length)
+    }
+  }
+  const recoveries = await Promise.all(
+    spans.filter(({ healed }) => healed !== undefined).map((span) => recovery(span, all, stall)),
+  )
+  return {
+    phase,
+    requests: samples.length,
+    errors: samples.filter(undeclared).length,
+    degraded: samples.filter(({ degraded }) => degraded !== undefined).length,
+    ...(await slowest(samples, stall)),
+    keys: hot.count,
+    overAdmitted: hot.beyond,
+    localKeys: local.count,
+    localOverAdmitted: local.beyond,
+    recoverySeconds: longest(recoveries.map(({ seconds }) => seconds)),
+    recoveryLessStallSeconds: longest(recoveries.map(({ lessStall }) => lessStall)),
+  }
+}
+
+const longest = (all: number[]) => (all.length > 0 ? Math.max(...all) : undefined)
+
+/** A machine that stands still makes calls miss their deadline, which opens the circuit anew: no doing of the fault. */
+async function recovery({ healed, end }: Span, all: Sample[], stall: StallMeter) {
+  const start = healed!
+  const at = recoveredAt(
+    all.filter(({ sent }) => sent < end),
+    start,
+  )
+  if (at === undefined)
+    return { seconds: Number.POSITIVE_INFINITY, lessStall: Number.POSITIVE_INFINITY }
+  const stoodStill = await stall.between(start, at)
+  return { seconds: (at - start) / 1000, lessStall: Math.max(0, at - start - stoodStill) / 1000 }
+}
+
+/** How many keys were counted, and what they admitted beyond their bound. */
+class Tally {
+  count = 0
+  beyond = 0
+  readonly #bound: number
+
+  constructor(bound: number) {
+    this.#bound = bound
+  }
+
+  add(admitted: number): void {
+    this.count += 1
+    this.beyond += Math.max(0, admitted - this.#bound)
+  }
+}
+
+const undeclared = ({ mode, status, degraded }: Sample) =>
+  status === 0 || (status >= 500 && !(mode === 'deny' && status === 503 && degraded === 'deny'))
+
+/** All calls of the hot keys whose first call is one of `samples`: a key's life may reach into the next phase. */
+function byKey(samples: Sample[], all: Sample[]): Map<string, Sample[]> {
+  const keys = new Map<string, Sample[]>()
+  const begins = samples[0]?.sent ?? 0
+  for (const sample of all) {
+    if (!sample.hotKey) continue
+    const calls = keys.get(sample.hotKey)
+    if (calls) calls.push(sample)
+    else keys.set(sample.hotKey, [sample])
+  }
+  const ends = samples.at(-1)?.sent ?? 0
+  for (const [key, [first]] of keys) {
+    if (first!.sent < begins || first!.sent > ends) keys.delete(key)
+  }
+  return keys
+}
+
+const livedThrough = (calls: Sample[], moment: number) =>
+  calls[0]!.sent <= moment && calls.some(({ done }) => done >= moment)
+
+async function slowest(samples: Sample[], stall: StallMeter) {
+  let slowestMs = 0
+  let slowestLessStallMs = 0
+  for (const { sent, done } of samples) {
+    const ms = done - sent
+    slowestMs = Math.max(slowestMs, ms)
+    if (ms <= slowestLessStallMs) continue
+    slowestLessStallMs = Math.max(slowestLessStallMs, ms - (await stall.between(sent, done)))
+  }
+  return { slowestMs, slowestLessStallMs }
+}

@@ -1,0 +1,88 @@
+import { Agent, request } from 'node:http'
+import { type Call, callAt, type Mode } from './policies.ts'
+
+/** What came of one request. Times are of `performance.now()`. */
+export interface Sample {
+  mode: Mode
+  /** Path and key of a hot key. */
+  hotKey: string | undefined
+  sent: number
+  done: number
+  /** 0: no answer. */
+  status: number
+  /** Whether Redis decided it. */
+  decided: boolean
+  /** Who did instead. */
+  degraded: string | undefined
+}
+
+const TICK_MS = 5
+/** Beyond this the load is not what was asked for: what is due then counts as unanswered. */
+const MAX_IN_FLIGHT = 1000
+const GIVE_UP_MS = 10_000
+
+/**
+ * An open-loop load: so many requests a second go out, however long the answers take, over connections that are kept.
+ * @returns the samples so far, in the order in which they were sent, and how to end it
+ */
+export function startLoad(url: string, rate: number) {
+  const agent = new Agent({ keepAlive: true, maxSockets: MAX_IN_FLIGHT })
+  const samples: Sample[] = []
+  const underWay = new Set<Promise<void>>()
+  const start = performance.now()
+  let sent = 0
+
+  const timer = setInterval(() => {
+    const now = performance.now()
+    for (const due = Math.floor(((now - start) * rate) / 1000); sent < due; sent++) {
+      const call = callAt(sent, now)
+      const sample: Sample = {
+        mode: call.mode,
+        hotKey: call.hot ? `${call.path} ${call.key}` : undefined,
+        sent: now,
+        done: now,
+        status: 0,
+        decided: false,
+        degraded: undefined,
+      }
+      samples.push(sample)
+      if (underWay.size >= MAX_IN_FLIGHT) continue
+      const answered = send(url, call, agent, sample).finally(() => underWay.delete(answered))
+      underWay.add(answered)
+    }
+  }, TICK_MS)
+
+  return {
+    samples,
+    /** Sends no more, and waits for what is under way. */
+    async stop() {
+      clearInterval(timer)
+      await Promise.all(underWay)
+      agent.destroy()
+    },
+  }
+}
+
+function send(url: string, { path, key }: Call, agent: Agent, sample: Sample): Promise<void> {
+  sample.sent = performance.now()
+  return new Promise((resolve) => {
+    const done = () => {
+      sample.done = performance.now()
+      resolve()
+    }
+    const outgoing = request(url + path, { agent, headers: { 'x-key': key }, timeout: GIVE_UP_MS })
+    outgoing.on('timeout', () => outgoing.destroy())
+    outgoing.on('error', done)
+    outgoing.on('response', (response) => {
+      response.on('error', done)
+      response.on('end', () => {
+        sample.status = response.statusCode!
+        sample.decided = 'ratelimit' in response.headers
+        sample.degraded = response.headers['sluice-degraded'] as string | undefined
+        done()
+      })
+      response.resume()
+    })
+    outgoing.end()
+  })
+}

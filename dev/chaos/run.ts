@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Figures, figuresOf, recoveredAt, type Span } from './figures.ts'
+import { startLoad } from './load.ts'
+import { type Phase, phases } from './phases.ts'
+import { type ChaosStack, startChaosStack } from './stack.ts'
+import { watchStall } from './stall.ts'
+
+export interface ChaosOptions {
+  /** All rounds together, at least 20; a slow recovery makes it longer. */
+  seconds: number
+  /** Requests a second. Default 250. */
+  rate?: number
+  /** Told what happens, a line each. */
+  log?: (line: string) => void
+  /** Ends it early, everything stopped. */
+  signal?: AbortSignal
+}
+
+export interface ChaosReport {
+  phases: Figures[]
+  /** Requests sent a second. */
+  rate: number
+  /** The Worker's log. */
+  logs: string[]
+}
+
+/** About so long a round of all phases takes, in seconds, where there is time for several. */
+const ROUND = 36
+/** The least that is given to a recovery, in ms, and the most that one is waited for. */
+const CALM_MS = 2400
+const PATIENCE_MS = 10_000
+
+/** Runs a steady load through the whole stack while everything is done to Redis. Needs the built Worker (`buildStack`). */
+export async function runChaos({
+  seconds,
+  rate = 250,
+  log = () => {},
+  signal = new AbortController().signal,
+}: ChaosOptions): Promise<ChaosReport> {
+  const rounds = Math.max(1, Math.round(seconds / ROUND))
+  const phaseMs = (seconds * 1000) / (rounds * phases.length)
+  const stack = await startChaosStack()
+  try {
+    await warm(stack.worker.url)
+    const stall = watchStall(`${stack.worker.url}/free`)
+    const load = startLoad(stack.worker.url, rate)
+    try {
+      const spans: Span[] = []
+      const start = performance.now()
+      for (let round = 1; round <= rounds; round++) {
+        for (const phase of phases) {
+          log(`${Math.round((performance.now() - start) / 1000)} s: ${phase.name}`)
+          spans.push(await run(phase, stack, phaseMs, load.samples, signal))
+        }
+      }
+      const took = performance.now() - start
+      await load.stop()
+      const figures: Figures[] = []
+      for (const { name } of phases) {
+        const own = spans.filter((span) => span.name === name)
+        figures.push(await figuresOf(name, own, load.samples, stall))
+      }
+      const { logs } = stack.worker
+      return { phases: figures, rate: (load.samples.length / took) * 1000, logs }
+    } finally {
+      await load.stop()
+      await stall.stop()
+    }
+  } finally {
+    await stack.stop()
+  }
+}
+
+/** The first requests of an isolate are its start, which is not what is measured. */
+async function warm(url: string): Promise<void> {
+  for (let i = 0; i < 50; i++) await (await fetch(`${url}/allow/many`)).arrayBuffer()
+}
+
+async function run(
+  { name, hurt }: Phase,
+  stack: ChaosStack,
+  ms: number,
+  samples: Parameters<typeof recoveredAt>[0],
+  signal: AbortSignal,
+): Promise<Span> {
+  const start = performance.now()
+  let lost: number | undefined
+  let healed: number | undefined
+  if (hurt) {
+    const told = () => {
+      lost = performance.now()
+    }
+    await hurt(stack, Math.max(ms - CALM_MS, ms * 0.3), signal, told)
+    healed = performance.now()
+  }
+  const calm = Math.max(start + ms - performance.now(), hurt ? CALM_MS : 0)
+  await sleep(calm, undefined, { signal })
+  if (healed !== undefined) {
+    while (performance.now() < healed + PATIENCE_MS && !recoveredAt(samples, healed)) {
+      await sleep(100, undefined, { signal })
+    }
+  }
+  return { name, start, healed, end: performance.now(), lost }
+}

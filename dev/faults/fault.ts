@@ -1,0 +1,30 @@
+import { type Kind, kinds } from './kinds.ts'
+
+/** A fault as one writes it: its name, and for some `=` and an argument, such as `delay=1000`. */
+export type FaultText = keyof typeof kinds | `${keyof typeof kinds}=${string | number}`
+
+/** Something is wrong in the text of a fault. */
+export class FaultError extends Error {
+  override name = 'FaultError'
+}
+
+export interface Fault {
+  name: keyof typeof kinds
+  run: Kind['run']
+  argument: string
+}
+
+/** @throws FaultError that says what was expected */
+export function parseFault(text: string): Fault {
+  const [, name = '', given] = /^([^=]*)=?(.*)$/s.exec(text)!
+  if (!Object.hasOwn(kinds, name)) {
+    throw new FaultError(`"${name}" is no fault: expected one of ${Object.keys(kinds).join(', ')}`)
+  }
+  const kind: Kind = kinds[name as Fault['name']]
+  const argument = given || kind.argument?.default || ''
+  if (given && !kind.argument) throw new FaultError(`${name}: expected no argument, got "${given}"`)
+  if (kind.argument && !kind.argument.pattern.test(argument)) {
+    throw new FaultError(`${name}: expected ${kind.argument.expected}, got "${argument}"`)
+  }
+  return { name: name as Fault['name'], run: kind.run, argument }
+}

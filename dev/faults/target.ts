@@ -1,0 +1,69 @@
+import { Agent as HttpAgent, type IncomingMessage, request as overHttp } from 'node:http'
+import { Agent as HttpsAgent, request as overHttps } from 'node:https'
+import { buffer } from 'node:stream/consumers'
+import { endToEnd } from './exchange.ts'
+
+/** The database behind: an Upstash, or what speaks its REST API. */
+export class Target {
+  /** How often each command was sent on, by its name in lower case. */
+  readonly delivered: Record<string, number> = {}
+  readonly #url: URL
+  readonly #agent: HttpAgent
+
+  constructor(url: string) {
+    this.#url = new URL(url)
+    this.#agent = this.#secure
+      ? new HttpsAgent({ keepAlive: true })
+      : new HttpAgent({ keepAlive: true })
+  }
+
+  get #secure(): boolean {
+    return this.#url.protocol === 'https:'
+  }
+
+  /** Sends a request on, also where its client has hung up meanwhile: so do networks. */
+  deliver(request: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
+    count(this.delivered, body)
+    return this.#send(request, request.url!, body)
+  }
+
+  /** Sends a command of our own, with the credentials of a request. */
+  async command(request: IncomingMessage, command: string[]): Promise<void> {
+    await buffer(await this.#send(request, '/', Buffer.from(JSON.stringify(command))))
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  #send({ method, headers }: IncomingMessage, path: string, body: Buffer) {
+    const send = this.#secure ? overHttps : overHttp
+    const base = this.#url.pathname.replace(/\/$/, '')
+    return new Promise<IncomingMessage>((resolve, reject) => {
+      send(new URL(base + path, this.#url), {
+        method,
+        headers: { ...endToEnd(headers), host: this.#url.host, 'content-length': body.length },
+        agent: this.#agent,
+      })
+        .on('response', resolve)
+        .on('error', reject)
+        .end(body)
+    })
+  }
+}
+
+/** Counts a request by the name of its command; `other` where it is no single command in a body. */
+export function count(counts: Record<string, number>, body: Buffer): void {
+  const name = String(commandIn(body)?.[0] ?? 'other').toLowerCase()
+  counts[name] = (counts[name] ?? 0) + 1
+}
+
+/** The command in a body, its parts as they came, if there is one. */
+export function commandIn(body: Buffer): unknown[] | undefined {
+  try {
+    const command = JSON.parse(body.toString())
+    return Array.isArray(command) && typeof command[0] === 'string' ? command : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type StallMeter, watchStall } from '../../dev/chaos/stall.ts'
+import { startFaults } from '../../dev/faults.ts'
+import { leaksNothing } from './leaks.ts'
+import { type FaultStack, type Seen, startFaultStack } from './stack.ts'
+
+const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
+let stack: FaultStack
+beforeAll(async () => {
+  stack = await startFaultStack()
+})
+afterAll(() => stack.stop())
+
+/** How long it took, less the time for which the machine stood still meanwhile. */
+async function timed(stall: StallMeter, path: string): Promise<Seen> {
+  const start = performance.now()
+  const seen = await stack.get(path)
+  return { ...seen, ms: seen.ms - (await stall.between(start, performance.now())) }
+}
+const remaining = ({ headers }: Seen) => Number(/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')![1])
+
+test('each policy has its own deadline, and of several that a request meets the shortest counts, also on an isolate that has just begun', async () => {
+  const worker = await stack.renew({
+    deadline: '150ms',
+    policies: [
+      { ...policy, name: 'usual', match: { path: '/usual' } },
+      { ...policy, name: 'patient', deadline: '700ms', match: { path: ['/patient', '/both'] } },
+      { ...policy, name: 'hasty', deadline: '400ms', match: { path: '/both' } },
+    ],
+  })
+  const stall = watchStall(`${worker.url}/free`)
+  await stack.get('/free') // the Worker's own start is not timed
+  await stack.faults.set('hang')
+  for (const [path, deadline] of [
+    ['/usual', 150],
+    ['/patient', 700],
+    ['/both', 400],
+  ] as const) {
+    const { status, ms } = await timed(stall, path)
+    expect(status).toBe(503)
+    expect(ms).toBeLessThan(deadline + 40) // the origin's part is not in it, a client's is
+    expect(ms).toBeGreaterThan(deadline - 20 - (await stall.between(0, performance.now())))
+  }
+  await stack.faults.set(null)
+  await stall.stop()
+})
+
+test('an answer that comes late is nobody else’s, and what it counted stays counted', async () => {
+  const worker = await stack.renew({ deadline: '500ms', policies: [{ ...policy, name: 'late' }] })
+  await decided('/x')
+  const first = remaining(await stack.get('/x'))
+  await stack.faults.set('late=1100')
+  const late = await Promise.all([stack.get('/x'), stack.get('/x'), stack.get('/x')])
+  expect(late.map(({ status }) => status)).toEqual([503, 503, 503])
+  await stack.faults.set(null)
+  // These are under way while the late answers arrive.
+  const left: number[] = []
+  const until = performance.now() + 800
+  while (performance.now() < until) left.push(remaining(await stack.get('/x')))
+  // The three counted once each, and everybody got an answer of their own: each a step below the one before.
+  expect(left).toEqual(left.map((_, index) => first - 4 - index))
+  expect(worker.logs.map((line) => JSON.parse(line).event)).toEqual(['store-error'])
+})
+
+test('a script that is lost is sent again once, inside the same deadline', async () => {
+  await stack.renew({ deadline: '5s', policies: [{ ...policy, name: 'lost' }] })
+  await decided('/x')
+  const before = stack.faults.counts().arrived
+  await stack.faults.set('noscript', { next: 1 })
+  const answer = await stack.get('/x')
+  expect([answer.status, remaining(answer)]).toEqual([200, 998])
+  const after = stack.faults.counts().arrived
+  expect([after.evalsha! - (before.evalsha ?? 0), after.eval! - before.eval!]).toEqual([1, 1])
+  expect(await stack.logged('script-reloaded')).toHaveLength(1)
+
+  // The same where each of the two calls takes most of the deadline: the second is cut short.
+  const slow = await startFaults({ target: stack.bridge.url })
+  const lost = await startFaults({ target: slow.url })
+  try {
+    const worker = await stack.renew(
+      { deadline: '1s', policies: [{ ...policy, name: 'lost' }] },
+      lost.url,
+    )
+    const stall = watchStall(`${worker.url}/_sluice/health`)
+    await decided('/x')
+    await slow.set('late=350')
+    await lost.set('noscript')
+    const { status, ms } = await timed(stall, '/x') // 350 to flush, 350 to miss, 350 to flush, …
+    expect(status).toBe(503)
+    expect(ms).toBeLessThan(1000 + 40)
+    expect(lost.counts().arrived).toMatchObject({ evalsha: 1, eval: 2 })
+    await stall.stop()
+  } finally {
+    await lost.close()
+    await slow.close()
+  }
+})
+
+/** Asks until Redis decides, which a busy machine may need a moment for. */
+const decided = (path: string) =>
+  vi.waitFor(async () => expect((await stack.get(path)).headers.has('ratelimit')).toBe(true), {
+    timeout: 10_000,
+  })
+
+leaksNothing(() => stack)

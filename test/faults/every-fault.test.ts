@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { watchStall } from '../../dev/chaos/stall.ts'
+import type { FaultText } from '../../dev/faults.ts'
+import type { StoreErrorCode } from '../../src/errors.ts'
+import type { PolicyOptions } from '../../src/policy.ts'
+import { leaksNothing } from './leaks.ts'
+import { type FaultStack, type Seen, startFaultStack } from './stack.ts'
+
+/** What every fault is called in the log. */
+const faults: [FaultText, StoreErrorCode][] = [
+  ['delay=60000', 'timeout'],
+  ['hang', 'timeout'],
+  ['late=60000', 'timeout'],
+  ['lose', 'timeout'],
+  ['stall-body', 'timeout'],
+  ['drip=200', 'timeout'],
+  ['refuse', 'unreachable'],
+  ['reset', 'unreachable'],
+  ['reset-after', 'unreachable'],
+  ['reset-body', 'unreachable'],
+  ['truncated', 'bad-reply'],
+  ['wrong-types=text', 'bad-reply'],
+  ['wrong-types=fraction', 'bad-reply'],
+  ['wrong-types=null', 'bad-reply'],
+  ['wrong-shape', 'bad-reply'],
+  ['html=502', 'bad-reply'],
+  ['html=200', 'bad-reply'],
+  ['garbage', 'bad-reply'],
+  ['empty', 'bad-reply'],
+  ['json={}', 'bad-reply'],
+  ['json=null', 'bad-reply'],
+  ['json={"result":null}', 'bad-reply'],
+  ['status=429', 'redis-error'],
+  ['status=500', 'redis-error'],
+  ['status=502', 'redis-error'],
+  ['status=503', 'redis-error'],
+  ['redis-error', 'redis-error'],
+  ['parrot', 'redis-error'],
+  ['unauthorized', 'unauthorized'],
+  ['no-permission', 'unauthorized'],
+  ['over-quota', 'over-quota'],
+  ['daily-quota', 'over-quota'],
+  ['suspended', 'over-quota'],
+]
+
+const policies = (['allow', 'deny', 'local'] as const).map(
+  (onStoreError): PolicyOptions => ({
+    name: onStoreError,
+    limit: 1000,
+    window: '1d',
+    localShare: 0.002, // two
+    onStoreError,
+    match: { path: `/${onStoreError}` },
+  }),
+)
+const paths = ['/allow', '/deny', '/local', '/local', '/local']
+const total = (counts: Record<string, number>) =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0)
+
+let stack: FaultStack
+beforeAll(async () => {
+  stack = await startFaultStack()
+})
+afterAll(() => stack.stop())
+
+describe('every request is answered as its policy says, in time, and asked for once, when the store', () => {
+  test.each(faults)('does %s, a %s', async (fault, code) => {
+    // Where the fault is no wait, a busy machine must not make it one.
+    const deadline = code === 'timeout' ? 300 : 5000
+    const worker = await stack.renew({ policies, deadline, degradedField: true })
+    const stall = watchStall(`${worker.url}/free`)
+    const all = () => Promise.all(paths.map((path) => stack.get(path)))
+    const usual = await vi.waitFor(decidedByRedis(all), { timeout: 10_000, interval: 100 })
+
+    const before = stack.faults.counts()
+    await stack.faults.set(fault)
+    const start = performance.now()
+    const answers = await all()
+    const end = performance.now()
+    await stack.faults.set(null)
+    const after = stack.faults.counts()
+
+    const [allow, deny, ...local] = answers as [Seen, Seen, ...Seen[]]
+    expect([allow.status, allow.passed, told(allow)]).toEqual([200, true, ['allow']])
+    expect([deny.status, told(deny)]).toEqual([503, ['deny']])
+    expect(JSON.parse(deny.body).type).toMatch(/#temporary-reduced-capacity$/)
+    expect(local.map(({ status }) => status).toSorted()).toEqual([200, 200, 429])
+    expect(local.map(told)).toEqual([['local'], ['local'], ['local']])
+
+    const slowest = Math.max(...answers.map(({ ms }) => ms))
+    const stoodStill = await stall.between(start, end)
+    await stall.stop()
+    expect(slowest - usual - stoodStill).toBeLessThan(deadline + 20)
+
+    expect((await stack.logged('store-error')).map((line) => line.code)).toEqual([code])
+    const asked = total(after.arrived) - total(before.arrived)
+    expect(asked).toBe(fault === 'refuse' ? 0 : paths.length)
+    expect(total(after.delivered) - total(before.delivered)).toBeLessThanOrEqual(asked)
+  })
+})
+
+/** Every field that says something of limits. A `deny` or a missing store has no number to tell. */
+const told = ({ headers }: Seen) =>
+  [...headers]
+    .filter(([name]) => /^(x-)?ratelimit|^sluice-/.test(name))
+    .map(([name, value]) => (name === 'sluice-degraded' ? value : `${name}: ${value}`))
+
+/** The slowest of these requests, when all of them were decided by Redis, as they are once the script is there. */
+function decidedByRedis(all: () => Promise<Seen[]>): () => Promise<number> {
+  return async () => {
+    const answers = await all()
+    expect(answers.every(({ headers }) => headers.has('ratelimit'))).toBe(true)
+    return Math.max(...answers.map(({ ms }) => ms))
+  }
+}
+
+leaksNothing(() => stack)

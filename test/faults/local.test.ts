@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Algorithm, PolicyOptions } from '../../src/policy.ts'
+import { leaksNothing } from './leaks.ts'
+import { secrets } from './secrets.ts'
+import { type FaultStack, startFaultStack } from './stack.ts'
+
+const LIMIT = 20
+const SHARE = 5 // a quarter, by default
+const algorithms: Algorithm[] = [
+  'fixed-window',
+  'sliding-window',
+  'sliding-log',
+  'token-bucket',
+  'gcra',
+]
+const policies = algorithms.map(
+  (algorithm): PolicyOptions => ({
+    name: algorithm,
+    algorithm,
+    limit: LIMIT,
+    window: '1d',
+    ...(algorithm === 'gcra' && { burst: LIMIT }),
+    onStoreError: 'local',
+    match: { path: [`/${algorithm}`, '/all'] },
+  }),
+)
+
+let stack: FaultStack
+beforeAll(async () => {
+  stack = await startFaultStack()
+  await stack.renew({ policies, deadline: '5s', degradedField: true })
+})
+afterAll(() => stack.stop())
+
+const ask = (path: string, ip: string, count: number) =>
+  Promise.all(Array.from({ length: count }, () => stack.get(path, { 'cf-connecting-ip': ip })))
+const statuses = (answers: { status: number }[]) => ({
+  passed: answers.filter(({ status }) => status === 200).length,
+  refused: answers.filter(({ status }) => status === 429).length,
+})
+
+describe.each(algorithms)('while Redis is away, %s', (algorithm) => {
+  test('admits its share to each client, then refuses with an honest wait and no number of a quota', async () => {
+    await stack.faults.set('reset')
+    const first = await ask(`/${algorithm}`, secrets.ipv4, 30)
+    const second = await ask(`/${algorithm}`, '198.51.100.1', 30)
+    await stack.faults.set(null)
+    expect(statuses(first)).toEqual({ passed: SHARE, refused: 30 - SHARE })
+    expect(statuses(second)).toEqual({ passed: SHARE, refused: 30 - SHARE })
+    const refused = first.find(({ status }) => status === 429)!
+    expect(JSON.parse(refused.body).retryAfterMs).toBeGreaterThan(0)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(refused.headers.get('sluice-degraded')).toBe('local')
+    for (const { headers } of [...first, ...second]) expect(headers.has('ratelimit')).toBe(false)
+  })
+})
+
+test('a request that meets several policies passes all of their shares or none', async () => {
+  const client = '198.51.100.2'
+  await stack.faults.set('reset')
+  expect(statuses(await ask('/gcra', client, SHARE - 2)).passed).toBe(SHARE - 2)
+  expect(statuses(await ask('/all', client, 30)).passed).toBe(2)
+  // The others lost two each, and no more to what GCRA refused.
+  expect(statuses(await ask('/sliding-log', client, 30)).passed).toBe(SHARE - 2)
+  await stack.faults.set(null)
+})
+
+test('when Redis is back, its own counters decide again, which know nothing of the shares', async () => {
+  await vi.waitFor(
+    async () =>
+      expect((await stack.get('/fixed-window')).headers.has('sluice-degraded')).toBe(false),
+    { timeout: 10_000, interval: 50 },
+  )
+  const client = '198.51.100.3'
+  expect(statuses(await ask('/fixed-window', client, 30))).toEqual({ passed: LIMIT, refused: 10 })
+})
+
+leaksNothing(() => stack)

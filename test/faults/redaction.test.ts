@@ -1,0 +1,95 @@
+import { inspect } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { kinds } from '../../dev/faults/kinds.ts'
+import type { FaultText } from '../../dev/faults.ts'
+import { StoreError } from '../../src/errors.ts'
+import { type PolicyOptions, parseConfig } from '../../src/policy.ts'
+import { createUpstashStore } from '../../src/store/upstash.ts'
+import { leaksNothing } from './leaks.ts'
+import { everySecret, secrets, secretsIn } from './secrets.ts'
+import { type FaultStack, startFaultStack } from './stack.ts'
+
+/** All of them, and the ways of repeating what was sent that differ by how the client reads them. */
+const faults: FaultText[] = [
+  ...(Object.keys(kinds) as (keyof typeof kinds)[]),
+  'parrot=200',
+  'parrot=401',
+  'parrot=500',
+]
+const policies = (['allow', 'deny', 'local'] as const).map(
+  (onStoreError): PolicyOptions => ({
+    name: onStoreError,
+    limit: 3,
+    window: '1h',
+    key: ['ip', 'header:x-api-key', 'header:x-email', 'header:cookie'],
+    onStoreError,
+    match: { path: `/${onStoreError}/*` },
+  }),
+)
+
+let stack: FaultStack
+beforeAll(async () => {
+  stack = await startFaultStack()
+})
+afterAll(() => stack.stop())
+
+describe('the search for secrets', () => {
+  test.each([
+    ['plain', (text: string) => text],
+    ['plain', (text: string) => text.toUpperCase()],
+    ['base64', (text: string) => Buffer.from(`a${text}`).toString('base64')],
+    ['base64', (text: string) => Buffer.from(`"ab${text}"`).toString('base64url')],
+    ['hex', (text: string) => Buffer.from(text).toString('hex').toUpperCase()],
+    ['URL', (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&')],
+  ])('finds every one in %s (%#)', async (encoding, encode) => {
+    for (const [name, secret] of Object.entries(await everySecret())) {
+      expect(secretsIn(`a line with ${encode(secret)}.`, { [name]: secret })).toContain(
+        `${name} (${encoding})`,
+      )
+    }
+  })
+})
+
+describe.each(['hashed', 'plain'] as const)('with %s subjects', (subjects) => {
+  test('refusals, failures of every kind and their logs are written', async () => {
+    await stack.renew({ policies, subjects, deadline: '150ms', degradedField: true })
+    for (const fault of [null, ...faults]) {
+      await stack.faults.set(fault)
+      await Promise.all(
+        ['/allow', '/deny', '/local'].flatMap((path) =>
+          [secrets.ipv4, secrets.ipv6].map((ip) =>
+            stack.get(`${path}/${secrets.path}?token=${secrets.apiKey}`, {
+              'cf-connecting-ip': ip,
+            }),
+          ),
+        ),
+      )
+    }
+    await stack.faults.set(null)
+    expect(await stack.logged('breaker-opened')).not.toEqual([])
+  })
+})
+
+test('the error of every fault, however it is printed, holds nothing of the call', async () => {
+  const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '1h' }] }).policies
+  const rows = [{ subject: `ip=${secrets.ipv6}`, policy: policy!, cost: 1 }]
+  const printed: string[] = []
+  for (const fault of faults) {
+    await stack.faults.set(fault)
+    const store = createUpstashStore({
+      url: stack.faults.url,
+      token: secrets.token,
+      deadlineMs: 100,
+    })
+    await store.decide([{ mode: 'take', rows }]).catch((error) => {
+      expect(error).toBeInstanceOf(StoreError)
+      printed.push(error.stack, String(error), JSON.stringify(error), inspect(error, { depth: 9 }))
+    })
+  }
+  await stack.faults.set(null)
+  expect(printed.length).toBeGreaterThan(4 * 20)
+  // The stack names our own files, and they their lines.
+  expect(secretsIn(printed.join('\n'), await everySecret())).toEqual([])
+})
+
+leaksNothing(() => stack)
