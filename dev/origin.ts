@@ -72,6 +72,15 @@ const routes: Record<string, Route> = {
     const body = gzipSync('sluice '.repeat(1000))
     response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': body.length }).end(body)
   },
+  /** `/headers/100000`: so many bytes of header fields. */
+  headers(bytes, _, response) {
+    response.writeHead(200, { 'x-long': 'x'.repeat(Number(bytes)) }).end('long headers\n')
+  },
+  /** `/cut/any`: the connection breaks within the body. */
+  cut(_argument, request, response) {
+    response.writeHead(200, { 'content-length': 1000 }).write('half')
+    setTimeout(() => request.socket.resetAndDestroy(), 50)
+  },
   /** `/reset/any`: the connection breaks before an answer. */
   reset(_argument, request) {
     request.socket.resetAndDestroy()

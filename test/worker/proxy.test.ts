@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import WebSocket from 'ws'
 import type { Echo } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
+import { raw, request } from '../raw.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -27,12 +27,16 @@ test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
 
 test('GET may have a body, as clients do send', async () => {
   const text = await raw(
+    stack.url,
     'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi',
   )
   expect(text).toMatch(/^HTTP\/1.1 200/)
   expect(text).toContain('"text": "hi"')
   expect(
-    await raw('GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'),
+    await raw(
+      stack.url,
+      'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n',
+    ),
   ).toMatch(/^HTTP\/1.1 200/)
 })
 
@@ -55,18 +59,9 @@ test.each([
   expect((await rawEcho(path)).url).toBe(path.replace(/#$/, ''))
 })
 
-/** Sends bytes to the letter, which fetch would tidy. */
-async function raw(bytes: string): Promise<string> {
-  const { hostname, port } = new URL(stack.url)
-  const socket = connect(Number(port), hostname)
-  socket.end(bytes)
-  let text = ''
-  for await (const chunk of socket) text += chunk
-  return text
-}
-
 async function rawEcho(target: string): Promise<Echo> {
   const text = await raw(
+    stack.url,
     `GET ${target} HTTP/1.1\r\nHost: client.example\r\nCF-Connecting-IP: 203.0.113.7\r\nConnection: close\r\n\r\n`,
   )
   return JSON.parse(text.slice(text.indexOf('{\n'), text.lastIndexOf('}') + 1))
@@ -92,6 +87,7 @@ test('the origin is told its own host, and whom the client asked and who that is
 
 test('fields between neighbours stay between them', async () => {
   const text = await raw(
+    stack.url,
     'GET / HTTP/1.1\r\nHost: a\r\nConnection: close, X-Private\r\nX-Private: 1\r\nKeep-Alive: timeout=5\r\nTE: trailers\r\n' +
       'Proxy-Authorization: Basic eA==\r\nX-Public: 1\r\n\r\n',
   )
@@ -196,6 +192,36 @@ test('a WebSocket is upgraded and echoes', async () => {
 
 test('a status that no response can have is a 502', async () => {
   expect((await stack.fetch('/status/600')).status).toBe(502)
+})
+
+test('an origin that breaks off within the body breaks the body, and is not taken for whole', async () => {
+  const response = await stack.fetch('/cut/any')
+  expect(response.status).toBe(200)
+  await expect(response.text()).rejects.toThrow()
+})
+
+test.each([8_000, 1_000_000])(
+  '%d bytes of header fields are the answer, or a 502',
+  async (bytes) => {
+    // As raw bytes: a client of its own limits would refuse them.
+    const text = await raw(stack.url, request(`/headers/${bytes}`, 'Host: a'))
+    expect(text).toMatch(
+      bytes < 10_000 ? /^HTTP\/1.1 200 [\s\S]*long headers/ : /^HTTP\/1.1 (200|502) /,
+    )
+    expect((await stack.fetch('/')).status).toBe(200)
+  },
+)
+
+test('what was charged stays charged when the origin fails', async () => {
+  const remaining = async (path: string) =>
+    Number(
+      /;r=(\d+)/.exec(
+        (await stack.fetch(path, { ip: '203.0.113.99' })).headers.get('ratelimit')!,
+      )![1],
+    )
+  const before = await remaining('/')
+  expect(await remaining('/reset/any')).toBe(before - 1)
+  expect(await remaining('/')).toBe(before - 2)
 })
 
 test('an origin that breaks off is a 502 problem', async () => {
