@@ -56,5 +56,5 @@ function within(flag: string, text: string, low: number, high: number): number {
 
 await main().catch((error) => {
   console.error(error.name === 'AbortError' ? 'stopped' : error)
-  process.exitCode = 1
+  process.exit(1) // what a failed start left open would keep us; the watchdogs end its children
 })

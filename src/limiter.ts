@@ -52,7 +52,8 @@ async function decide(rows: Row[], store: Store): Promise<Decision> {
   const groups = [enforced(rows), shadow(rows)].filter((group) => group.length > 0)
   const reply = await store.decide(
     groups.map((group): StoreRequest => ({ mode: 'take', rows: group })),
-    { deadlineMs: Math.min(...rows.map(({ policy }) => policy.deadlineMs)) },
+    // Nobody waits less for a shadow's sake.
+    { deadlineMs: Math.min(...groups[0]!.map(({ policy }) => policy.deadlineMs)) },
   )
   const states = new Map(
     groups.flatMap((group, g) => group.map((row, r) => [row, reply.requests[g]![r]!] as const)),

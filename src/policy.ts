@@ -48,7 +48,7 @@ export interface PolicyOptions {
 export interface ConfigOptions {
   /** Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on. */
   origin?: string
-  /** The longest to wait for the origin's answer to begin; then 504. Defaults to `'60s'`. */
+  /** The longest to wait for the origin's answer to begin, the time to upload the request's body included; then 504. Defaults to `'60s'`. */
   originTimeout?: Duration
   policies: PolicyOptions[]
   /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */

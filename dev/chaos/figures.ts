@@ -66,7 +66,9 @@ export async function figuresOf(
       // A crash loses what was counted: a key that was in use before it has a second quota after it.
       const comparable = !span.lost || !livedThrough(calls, span.lost)
       const passed = calls.filter(({ status }) => status === 200)
-      if (comparable) hot.add(passed.filter(({ decided }) => decided).length)
+      // One that Redis never decided was held to nothing.
+      if (comparable && calls.some(({ decided }) => decided))
+        hot.add(passed.filter(({ decided }) => decided).length)
       const alone = calls.filter(({ degraded }) => degraded === 'local')
       if (alone.length > 0) local.add(alone.filter(({ status }) => status === 200).length)
     }

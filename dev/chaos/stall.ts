@@ -39,9 +39,16 @@ export function watchStall(url: string): StallMeter {
   return {
     async between(start, end) {
       while (seenUntil < end && !stopped) await sleep(PAUSE_MS)
-      return stalls
-        .filter((stall) => stall.start < end && stall.end > start)
-        .reduce((sum, { ms }) => sum + ms, 0)
+      return (
+        stalls
+          .filter((stall) => stall.start < end && stall.end > start)
+          // No more of one than the part that lies between the two moments.
+          .reduce(
+            (sum, stall) =>
+              sum + Math.min(stall.ms, Math.min(stall.end, end) - Math.max(stall.start, start)),
+            0,
+          )
+      )
     },
     async stop() {
       stopped = true

@@ -3,15 +3,24 @@ import type { LimitRow, RowState, Store, StoreRequest } from './store.ts'
 
 /** States kept at most; beyond it the least recently charged are forgotten. */
 const MAX_STATES = 10_000
+/** Numbers kept at most in all of them (8 bytes each): a sliding log has one for every unit, and an isolate only 128 MB. */
+const MAX_NUMBERS = 1_000_000
 
 /**
  * A limiter in this isolate's own memory, for while Redis is away: the same algorithms over a share of each limit.
  * Its bound: every isolate by itself admits at most that share (and at least one unit) of the algorithm's own bound, and
- * forgets what it counted when it ends, or when more than 10,000 clients are busy at once. Nothing is given back.
+ * forgets what it counted when it ends, or when more than 10,000 clients (or a million units of sliding logs) are busy at
+ * once. Nothing is given back.
  * @param clock ms since the epoch
  */
 export function createLocalStore(clock: () => number = Date.now): Store {
   const states = new Map<string, { state: State; runOut: number }>()
+  let numbers = 0
+
+  function forget(key: string) {
+    numbers -= states.get(key)?.state.numbers.length ?? 0
+    states.delete(key)
+  }
 
   function ask({ subject, policy, ...row }: LimitRow, now: number) {
     const key = `${policy.tag} ${subject}`
@@ -39,9 +48,10 @@ export function createLocalStore(clock: () => number = Date.now): Store {
     }
     for (const { charged } of asked) {
       if (!charged) continue
-      states.delete(charged.key) // so that it goes to the end, away from the oldest
+      forget(charged.key) // so that it goes to the end, away from the oldest
       states.set(charged.key, charged.entry)
-      if (states.size > MAX_STATES) states.delete(states.keys().next().value!)
+      numbers += charged.entry.state.numbers.length
+      while (states.size > MAX_STATES || numbers > MAX_NUMBERS) forget(states.keys().next().value!)
     }
     return asked.map(({ row }) => row)
   }

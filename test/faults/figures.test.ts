@@ -61,6 +61,7 @@ describe('the figures of chaos', () => {
       'isolates admitted 1 beyond their share',
     ],
     ['nothing to hold', many(5, { hotKey: undefined }), {}, 'no hot key'],
+    ['nothing decided', many(5, { decided: false, degraded: 'allow' }), {}, 'no hot key'],
     [
       'a late recovery',
       many(200, { sent: 4000 }),

@@ -81,6 +81,18 @@ describe('the local store', () => {
     expect(await ask(11, 'y')).toMatchObject({ allowed: false, retryAfterMs: null })
   })
 
+  test('forgets the oldest beyond a million units of sliding logs, however many clients hold them', async () => {
+    const local = createLocalStore(() => 1_000_000)
+    const policy = policyOf({ algorithm: 'sliding-log', limit: 10_000, localShare: 1 })
+    const left = async (subject: string) =>
+      (await local.decide([{ ...take(policy, 0, subject), mode: 'look' }])).requests[0]![0]!
+        .remaining
+    for (let i = 0; i < 100; i++) await local.decide([take(policy, 10_000, `c${i}`)])
+    expect([await left('c0'), await left('c99')]).toEqual([0, 0])
+    await local.decide([take(policy, 1, 'more')])
+    expect([await left('c0'), await left('c1'), await left('more')]).toEqual([10_000, 0, 9_999])
+  })
+
   test('charges all rows of a request or none', async () => {
     const local = createLocalStore(() => 1_000_000)
     const [wide, narrow] = [
