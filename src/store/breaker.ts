@@ -5,6 +5,8 @@ import type { Store } from './store.ts'
 const THRESHOLD = 5
 /** How long it stays open before one request tries again. */
 const HOLD_MS = 1_000
+/** A request that tries has its deadline, but one that its client left may never tell how it ended. */
+const MAX_TRY_MS = 10_000
 /** A plan's limit or a wrong token does not mend itself in a second. */
 const LONG_HOLD_MS: Partial<Record<StoreErrorCode, number>> = {
   'over-quota': 60_000,
@@ -28,6 +30,8 @@ export function withBreaker(
 ): Store {
   let failures = 0
   let opened: { since: number; until: number } | undefined
+  /** While a request tries again, when another may, should the first never come back. */
+  let tryingUntil = 0
 
   function failed(code: StoreErrorCode) {
     failures += 1
@@ -46,11 +50,12 @@ export function withBreaker(
 
   return {
     async decide(requests, options) {
+      let tries = false
       if (opened) {
         const now = clock()
-        if (now < opened.until) throw new StoreError('circuit-open')
-        // This one tries. If it never ends, another may a while later.
-        opened.until = now + HOLD_MS
+        if (now < opened.until || now < tryingUntil) throw new StoreError('circuit-open')
+        tries = true
+        tryingUntil = now + Math.min(MAX_TRY_MS, Math.max(HOLD_MS, options?.deadlineMs ?? 0))
       }
       try {
         const reply = await store.decide(requests, options)
@@ -59,6 +64,8 @@ export function withBreaker(
       } catch (error) {
         failed(error instanceof StoreError ? error.code : 'internal')
         throw error
+      } finally {
+        if (tries) tryingUntil = 0
       }
     },
   }

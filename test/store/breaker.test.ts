@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { StoreError, type StoreErrorCode } from '../../src/errors.ts'
 import { withBreaker } from '../../src/store/breaker.ts'
-import type { StoreReply } from '../../src/store/store.ts'
+import type { Store, StoreReply } from '../../src/store/store.ts'
 
 const reply: StoreReply = { now: 0, requests: [] }
 let now: number
@@ -9,6 +9,7 @@ let asked: number
 let events: string[]
 /** What the store underneath does next. */
 let behaviour: () => Promise<StoreReply>
+let store: Store
 let decide: () => Promise<StoreReply>
 
 beforeEach(() => {
@@ -16,7 +17,7 @@ beforeEach(() => {
   asked = 0
   events = []
   behaviour = async () => reply
-  const store = withBreaker(
+  store = withBreaker(
     {
       decide() {
         asked += 1
@@ -90,6 +91,19 @@ describe('the breaker', () => {
     behaviour = async () => reply
     expect(await code()).toBe('ok')
     expect(events).toEqual(['opened timeout', 'closed after 2000'])
+  })
+
+  test('lets nobody else try while one does, however long its deadline', async () => {
+    await open()
+    now += 1000
+    behaviour = () => new Promise(() => {})
+    void store.decide([], { deadlineMs: 5000 })
+    now += 4999
+    expect(await code()).toBe('circuit-open')
+    expect(asked).toBe(1)
+    now += 1
+    behaviour = async () => reply
+    expect(await code()).toBe('ok')
   })
 
   test('lets another try when the one that tried never came back', async () => {
