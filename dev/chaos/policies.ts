@@ -1,3 +1,4 @@
+import { algorithms } from '../../src/algorithms/index.ts'
 import type { Algorithm, ConfigOptions, PolicyOptions } from '../../src/policy.ts'
 
 /** The longest a decision may take, in ms: the default, which is what is promised. */
@@ -12,19 +13,13 @@ export const SLICE_MS = 2000
 export const modes = ['allow', 'local', 'deny'] as const
 export type Mode = (typeof modes)[number]
 
-const algorithms: Algorithm[] = [
-  'fixed-window',
-  'sliding-window',
-  'sliding-log',
-  'token-bucket',
-  'gcra',
-]
+const names = Object.keys(algorithms) as Algorithm[]
 
 /** One path for each way to fail and algorithm, whose hot keys are counted exactly, and one for each way with many keys. */
 export const config: ConfigOptions = {
   degradedField: true,
   policies: modes.flatMap((onStoreError): PolicyOptions[] => [
-    ...algorithms.map(
+    ...names.map(
       (algorithm): PolicyOptions => ({
         name: `hot-${onStoreError}-${algorithm}`,
         algorithm,
@@ -64,7 +59,7 @@ export function callAt(index: number, now: number): Call {
     const key = `many-${Math.floor(Math.random() * 5000)}`
     return { mode, path: `/${mode}/many`, key, hot: false }
   }
-  const algorithm = algorithms[(Math.floor(turn / 5) * 3 + (turn % 5)) % algorithms.length]!
+  const algorithm = names[(Math.floor(turn / 5) * 3 + (turn % 5)) % names.length]!
   return {
     mode,
     path: `/${mode}/${algorithm}`,

@@ -1,19 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FaultText } from '../../dev/faults.ts'
+import { algorithms } from '../../src/algorithms/index.ts'
 import type { Algorithm, PolicyOptions } from '../../src/policy.ts'
 import { leaksNothing } from './leaks.ts'
 import { type FaultStack, startFaultStack } from './stack.ts'
 
-const algorithms: Algorithm[] = [
-  'fixed-window',
-  'sliding-window',
-  'sliding-log',
-  'token-bucket',
-  'gcra',
-]
+const names = Object.keys(algorithms) as Algorithm[]
 const LIMIT = 20
 /** Exact limits: in a day nothing of note grows back while a test runs. */
-const policies = algorithms.map(
+const policies = names.map(
   (algorithm): PolicyOptions => ({
     name: algorithm,
     algorithm,
@@ -42,7 +37,7 @@ async function admitted(path: string, headers: Record<string, string>, count: nu
   return answers.filter(({ status }) => status === 200).length
 }
 
-describe.each(algorithms)('%s', (algorithm) => {
+describe.each(names)('%s', (algorithm) => {
   const path = `/${algorithm}`
 
   test('counts a request that a network delivers twice twice, and admits no more for it', async () => {

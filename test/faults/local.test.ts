@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { algorithms } from '../../src/algorithms/index.ts'
 import type { Algorithm, PolicyOptions } from '../../src/policy.ts'
 import { leaksNothing } from './leaks.ts'
 import { secrets } from './secrets.ts'
@@ -6,14 +7,8 @@ import { type FaultStack, startFaultStack } from './stack.ts'
 
 const LIMIT = 20
 const SHARE = 5 // a quarter, by default
-const algorithms: Algorithm[] = [
-  'fixed-window',
-  'sliding-window',
-  'sliding-log',
-  'token-bucket',
-  'gcra',
-]
-const policies = algorithms.map(
+const names = Object.keys(algorithms) as Algorithm[]
+const policies = names.map(
   (algorithm): PolicyOptions => ({
     name: algorithm,
     algorithm,
@@ -39,7 +34,7 @@ const statuses = (answers: { status: number }[]) => ({
   refused: answers.filter(({ status }) => status === 429).length,
 })
 
-describe.each(algorithms)('while Redis is away, %s', (algorithm) => {
+describe.each(names)('while Redis is away, %s', (algorithm) => {
   test('admits its share to each client, then refuses with an honest wait and no number of a quota', async () => {
     await stack.faults.set('reset')
     const first = await ask(`/${algorithm}`, secrets.ipv4, 30)

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startOrigin } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
+import { raw } from '../raw.ts'
 
 const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
 const policies = [
@@ -142,18 +143,15 @@ describe('the origin', () => {
   })
 
   test("'zone' sends the request on unchanged", async () => {
-    const { connect } = await import('node:net')
     let seen: Request | undefined
     await run(
       { origin: 'zone' },
       {},
       async (url) => {
-        const socket = connect(Number(new URL(url).port), '127.0.0.1')
-        socket.end(
+        const text = await raw(
+          url,
           'POST //a/%2e?b= HTTP/1.1\r\nHost: www.example.com\r\nX-Forwarded-For: 192.0.2.1\r\nX-A: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi',
         )
-        let text = ''
-        for await (const chunk of socket) text += chunk
         return new Response(text, { status: Number(text.split(' ')[1]) })
       },
       (request) => {
