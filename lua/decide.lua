@@ -14,7 +14,7 @@ local algorithms = {
   gcra = gcra,
   ['sliding-log'] = sliding_log,
 }
-local modes = { take = true, look = true, ['give-back'] = true }
+local modes = { take = true, look = true, ['give-back'] = true, shadow = true }
 local aligns = { ['first-request'] = true, clock = true }
 
 local function fail(message)
@@ -79,6 +79,8 @@ for start = 2, #ARGV, ROW_WIDTH do
   if before == 0 or row.request ~= rows[before].request then
     requests = requests + 1
     wrong = wrong or before > 0 and row.request < rows[before].request and 'request (out of order)'
+  else
+    wrong = wrong or mode ~= rows[before].mode and 'mode (another in one request)'
   end
   while before > 0 and rows[before].request == row.request do
     if rows[before].key == row.key and rows[before].tag == tag then
@@ -208,21 +210,29 @@ local function keep(row)
   record.charged = true
 end
 
+-- Whether the last request that is no shadow was a take and admitted: only then do the shadows after it charge,
+-- since for real a refusal charges nobody. Where none came before them, nobody has been refused.
+local passed = true
+
 -- The rows of one request pass together or not at all.
 local function decide(first, last)
-  local admitted = true
+  local mode, admitted = rows[first].mode, true
   for index = first, last do
     local row = rows[index]
-    row.allowed, row.retry_after = ask(row, row.mode == 'give-back' and -row.cost or row.cost)
+    row.allowed, row.retry_after = ask(row, mode == 'give-back' and -row.cost or row.cost)
     admitted = admitted and row.allowed
   end
+  local charges = admitted and mode ~= 'look' and (mode ~= 'shadow' or passed)
   for index = first, last do
     local row = rows[index]
-    if row.state and admitted and row.mode ~= 'look' then
+    if row.state and charges then
       keep(row)
     elseif row.state then
       ask(row, 0) -- not charged after all: tell how it stands
     end
+  end
+  if mode ~= 'shadow' then
+    passed = admitted and mode == 'take'
   end
 end
 

@@ -30,7 +30,16 @@ export class Model {
   readonly keys = new Map<string, ModelKey>()
 
   decide(requests: ModelRequest[], now: number): StoreReply {
-    return { now, requests: requests.map((request) => this.#request(request, BigInt(now))) }
+    const told: RowState[][] = []
+    requests.forEach((request, index) => {
+      const before = requests.slice(0, index).findLastIndex(({ mode }) => mode !== 'shadow')
+      const took =
+        requests[before]?.mode === 'take' && told[before]!.every(({ allowed }) => allowed)
+      const shadow = before === -1 || took ? 'take' : 'look'
+      const mode = request.mode === 'shadow' ? shadow : request.mode
+      told.push(this.#request({ ...request, mode }, BigInt(now)))
+    })
+    return { now, requests: told }
   }
 
   #request({ mode, rows, receipt }: ModelRequest, now: bigint): RowState[] {

@@ -139,11 +139,42 @@ export const mutants: Mutant[] = [
 
   driver(
     'writes on the way to a refusal',
-    'row.state and admitted and',
-    'row.state and',
+    "admitted and mode ~= 'look'",
+    "mode ~= 'look'",
     'unchanged',
   ),
-  driver('a look charges', "admitted and row.mode ~= 'look'", 'admitted', 'unchanged'),
+  driver('a look charges', "admitted and mode ~= 'look'", 'admitted', 'unchanged'),
+  driver('a shadow charges after a refusal', "(mode ~= 'shadow' or passed)", 'true', 'shadow'),
+  driver(
+    'a shadow charges after a look, and after giving back',
+    "admitted and mode == 'take'",
+    'admitted',
+    'shadow',
+  ),
+  driver(
+    'a shadow without a request before it charges nothing',
+    'local passed = true',
+    'local passed = false',
+    'shadow',
+  ),
+  driver(
+    'a refusal in shadow keeps the next from charging',
+    "if mode ~= 'shadow' then",
+    "if mode ~= 'shadow' or not admitted then",
+    'shadow',
+  ),
+  driver(
+    'a refusal in shadow refuses what follows',
+    'admitted = rows[first].mode, true',
+    "admitted = rows[first].mode, first == 1 or rows[first - 1].mode ~= 'shadow' or rows[first - 1].allowed",
+    'shadow',
+  ),
+  driver(
+    'a refusal lasts beyond the next request',
+    "passed = admitted and mode == 'take'",
+    "passed = passed and admitted and mode == 'take'",
+    'shadow',
+  ),
   driver('tells a refused row as charged', 'ask(row, 0) --', 'row.state = nil --', 'unchanged'),
   driver('decides by whole seconds', 'floor(tonumber(time[2]) / 1000)', '0', 'expiry'),
   driver(

@@ -58,7 +58,16 @@ export function createLocalStore(clock: () => number = Date.now): Store {
 
   return {
     async decide(requests, { now = clock() } = {}) {
-      return { now, requests: requests.map((request) => decide(request, now)) }
+      let passed = true // whether the last request that is not a shadow did: else its shadows only look
+      const told = requests.map((request) => {
+        if (request.mode === 'shadow') {
+          return decide({ ...request, mode: passed ? 'take' : 'look' }, now)
+        }
+        const rows = decide(request, now)
+        passed = request.mode === 'take' && rows.every(({ allowed }) => allowed)
+        return rows
+      })
+      return { now, requests: told }
     },
   }
 }

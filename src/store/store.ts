@@ -15,8 +15,12 @@ export interface LimitRow {
 
 /** Rows that pass together or not at all. */
 export interface StoreRequest {
-  /** `take` charges if all rows have room; `look` never writes; `give-back` returns units, never above a full quota. */
-  mode: 'take' | 'look' | 'give-back'
+  /**
+   * `take` charges if all rows have room; `look` never writes; `give-back` returns units, never above a full quota.
+   * `shadow` is a `take` if the nearest request before it in the call that is not itself `shadow` is an admitted `take`,
+   * or if there is none; else a `look`.
+   */
+  mode: 'take' | 'look' | 'give-back' | 'shadow'
   rows: LimitRow[]
   /** For `give-back`: the time at which the units were taken, so that a later window is not credited. */
   receipt?: number

@@ -51,11 +51,12 @@ export function unexplained(history: Call[]): Call[] | undefined {
   return explain([], calls, new Model()) ? undefined : longest
 }
 
-/** By its own answer: looks, refusals, and takes of nothing. */
+/** By its own answer: looks, refusals, and takes of nothing, in shadow or not. */
 const changesNothing = ({ requests, reply }: Call) =>
   requests.every(({ mode, rows }, index) => {
     const refused = reply.requests[index]!.some(({ allowed }) => !allowed)
-    return mode === 'look' || (mode === 'take' && (refused || rows.every(({ cost }) => cost === 0)))
+    const idle = refused || rows.every(({ cost }) => cost === 0)
+    return mode === 'look' || (mode !== 'give-back' && idle)
   })
 
 /** The model after a call, if it says of the call what the store said. */

@@ -5,7 +5,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { type Policy, type PolicyOptions, parseConfig } from '../../src/policy.ts'
+import type { PolicyOptions } from '../../src/options.ts'
+import { type Policy, parseConfig } from '../../src/policy.ts'
 import type { StoreReply } from '../../src/store/store.ts'
 import type { ModelRequest } from '../model.ts'
 import { type Call, unexplained } from './checker.ts'
@@ -74,6 +75,7 @@ const plans = (choice: Policy[]) => {
   const request: fc.Arbitrary<ModelRequest> = fc.record({
     mode: fc.oneof(
       { weight: 8, arbitrary: fc.constant('take' as const) },
+      { weight: 2, arbitrary: fc.constant('shadow' as const) },
       { weight: 1, arbitrary: fc.constantFrom('look' as const, 'give-back' as const) },
     ),
     rows: fc.uniqueArray(row, {

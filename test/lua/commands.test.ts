@@ -57,6 +57,20 @@ test('thirty requests of one subject share one write', async () => {
   expect(await commands(thirty)).toEqual({ ...asked, set: 1 })
 })
 
+test('policies in shadow cost nothing on a subject that is asked for anyway', async () => {
+  const subject = newSubject()
+  const { rows } = request(subject)
+  const shadows = (cost = 1) =>
+    rows.slice(5).map((row): ModelRequest => ({ mode: 'shadow', rows: [{ ...row, cost }] }))
+  const enforced = (cost = 1): ModelRequest => ({
+    mode: 'take',
+    rows: rows.slice(0, 5).map((row) => ({ ...row, cost })),
+  })
+  expect(await commands([enforced(), ...shadows()])).toEqual({ ...asked, set: 1 })
+  expect(await commands([enforced(), ...shadows(40)])).toEqual({ ...asked, set: 1 })
+  expect(await commands([enforced(40), ...shadows()])).toEqual(asked)
+})
+
 test('every subject charged is one write more, and one that is not is none', async () => {
   const [first, second, third] = [newSubject(), newSubject(), newSubject()]
   const three = [request(first), request(second), request(third, 'look')]

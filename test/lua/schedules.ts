@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { AlgorithmName, ModelPolicy } from '../model.ts'
+import type { AlgorithmName, ModelPolicy, ModelRequest } from '../model.ts'
 
 /**
  * Random schedules. Waits and costs are partly relative (one millisecond before the retry, one unit
@@ -22,7 +22,7 @@ export interface Step {
 }
 
 export interface Ask {
-  mode: 'take' | 'look' | 'give-back'
+  mode: ModelRequest['mode']
   rows: { policy: number; subject: number; cost: Cost }[]
   /** How many steps ago the units given back were taken; null: no receipt. */
   receipt: number | null
@@ -119,7 +119,7 @@ const cost: fc.Arbitrary<Cost> = fc.oneof(
 /** `subjects` and `policies`: how many there are. One row per subject and policy: `play.ts` sees to it. */
 const ask = (subjects: number, policies: number): fc.Arbitrary<Ask> =>
   fc.record({
-    mode: fc.constantFrom('take', 'take', 'take', 'take', 'look', 'give-back'),
+    mode: fc.constantFrom('take', 'take', 'take', 'take', 'look', 'give-back', 'shadow', 'shadow'),
     rows: fc.array(
       fc.record({ policy: fc.nat(policies - 1), subject: fc.nat(subjects - 1), cost }),
       { minLength: 1, maxLength: subjects * policies > 1 ? 4 : 1 },

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { algorithms } from '../../src/algorithms/index.ts'
-import { type PolicyOptions, parseConfig } from '../../src/policy.ts'
+import type { PolicyOptions } from '../../src/options.ts'
+import { parseConfig } from '../../src/policy.ts'
 import { createLocalStore } from '../../src/store/local.ts'
 import type { StoreRequest } from '../../src/store/store.ts'
 import { Model } from '../model.ts'
@@ -31,8 +32,14 @@ describe('the algorithms in TypeScript', () => {
           { weight: 9, arbitrary: fc.integer({ min: 0, max: 40_000 }) },
           { weight: 1, arbitrary: fc.integer({ min: -2_000, max: 0 }) },
         ),
-        cost: fc.integer({ min: 0, max: 22 }),
-        look: fc.boolean(),
+        requests: fc.array(
+          fc.record({
+            mode: fc.constantFrom('take', 'look', 'shadow'),
+            subject: fc.constantFrom('x', 'y'),
+            cost: fc.integer({ min: 0, max: 22 }),
+          }),
+          { minLength: 1, maxLength: 4 },
+        ),
       }),
       { minLength: 1, maxLength: 30 },
     ),
@@ -45,13 +52,12 @@ describe('the algorithms in TypeScript', () => {
         const local = createLocalStore()
         const model = new Model()
         let now = 1_800_000_000_000
-        for (const { wait, cost, look } of steps) {
+        for (const { wait, requests } of steps) {
           now += Math.round((wait * window) / 20_000)
-          const request: StoreRequest = {
-            mode: look ? 'look' : 'take',
-            rows: [{ subject: 'x', policy, cost }],
-          }
-          expect(await local.decide([request], { now })).toEqual(model.decide([request], now))
+          const asked = requests.map(
+            ({ mode, ...row }): StoreRequest => ({ mode, rows: [{ ...row, policy }] }),
+          )
+          expect(await local.decide(asked, { now })).toEqual(model.decide(asked, now))
         }
       }),
       { numRuns: 1000 },
@@ -112,6 +118,23 @@ describe('the local store', () => {
       [true, 9],
       [false, 0],
     ])
+  })
+
+  test('charges a policy in shadow after an admitted take, or by itself, and after nothing else', async () => {
+    const local = createLocalStore(() => 1_000_000)
+    const one = take(policyOf({ limit: 1, localShare: 1 }))
+    const shadow: StoreRequest = {
+      ...take(policyOf({ name: 'b', localShare: 1 })),
+      mode: 'shadow',
+    }
+    const left = async (...requests: StoreRequest[]) =>
+      (await local.decide([...requests, shadow])).requests.at(-1)![0]!.remaining
+    expect(await left(one)).toBe(9)
+    expect(await left(one)).toBe(9)
+    expect(await left({ ...one, mode: 'look' })).toBe(9)
+    expect(await left({ ...one, mode: 'give-back' })).toBe(9)
+    expect(await left()).toBe(8)
+    expect(await left(shadow, shadow)).toBe(5)
   })
 
   test('keeps at most 10,000 states, the most recently charged', async () => {
