@@ -13,14 +13,22 @@ const layers = [
     'log.ts',
     'lua.d.ts',
     'subject.ts',
+    'finding.ts',
+    'bindings.ts',
   ],
-  ['schema.ts'],
-  ['policy.ts'],
-  ['descriptor.ts', 'response.ts', 'proxy.ts', 'store/store.ts', 'algorithms/*'],
+  ['options.ts'],
+  ['schema/*'],
+  ['policy.ts', 'seen.ts'],
+  ['source.ts', 'condition.ts', 'fields.ts', 'fields/*', 'store/store.ts', 'algorithms/*'],
+  ['credentials/*', 'response.ts'],
+  ['key.ts', 'cost.ts', 'cors.ts', 'proxy.ts'],
+  ['descriptor.ts'],
   ['store/script.ts', 'store/local.ts', 'store/breaker.ts'],
   ['store/upstash.ts', 'limiter.ts'],
+  ['parts.ts'],
   ['middleware.ts'],
   ['gateway.ts'],
+  ['lint.ts', 'lint/*'],
   ['index.ts', 'worker.ts'],
 ]
 const layerOf = (file: string) =>
@@ -30,7 +38,9 @@ const layerOf = (file: string) =>
 const packages: Record<string, RegExp> = {
   hono: /^(gateway|middleware)(\.ts|\/)/,
   '@upstash/redis': /^store\/upstash\.ts$/,
-  valibot: /^(schema|policy)\.ts$/,
+  valibot: /^(schema\/|policy\.ts$)/,
+  jose: /^credentials\/jwt\.ts$/,
+  cookie: /^source\.ts$/,
   'ipaddr.js': /^ip\.ts$/,
 }
 

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import type { ConfigOptions } from '../src/policy.ts'
+import type { ConfigOptions } from '../src/options.ts'
 import { startBridge } from './bridge.ts'
 import { build } from './build.ts'
 import { startOrigin } from './origin.ts'
@@ -21,6 +21,8 @@ export interface StackOptions {
   /** Variables and secrets, over those of the stack. */
   env?: Record<string, string>
 }
+
+export type FetchOptions = RequestInit & { ip?: string; cf?: Record<string, unknown> }
 
 /** Everything, on free ports of loopback: a real Redis, the bridge, the demo origin, and the Worker in workerd. */
 export async function startStack({ config, worker: built, env }: StackOptions = {}) {
@@ -45,15 +47,16 @@ export async function startStack({ config, worker: built, env }: StackOptions = 
     url: worker.url,
     /** How many HTTP requests the bridge has answered. */
     httpRequests: () => bridge.stats()[bridge.token]!.http,
-    /** Fetches a path through the Worker, redirects left alone, as the client at `ip`. */
-    fetch(
-      path: string,
-      { ip = '203.0.113.7', headers = {}, ...init }: RequestInit & { ip?: string } = {},
-    ) {
+    /** Fetches a path through the Worker, redirects left alone, as the client at `ip` of whom Cloudflare knows `cf`. */
+    fetch(path: string, { ip = '203.0.113.7', cf, headers = {}, ...init }: FetchOptions = {}) {
       return fetch(worker.url + path, {
         redirect: 'manual',
         ...init,
-        headers: { 'CF-Connecting-IP': ip, ...(headers as Record<string, string>) },
+        headers: {
+          'CF-Connecting-IP': ip,
+          ...(cf && { 'MF-CF-Blob': JSON.stringify(cf) }),
+          ...(headers as Record<string, string>),
+        },
       })
     },
     async stop() {

@@ -1,6 +1,7 @@
 /** `npm start`: a real Redis, the bridge, a demo origin, and the Worker in front of it, until Ctrl-C. */
 import { createServer } from 'node:net'
-import { type ConfigOptions, type PolicyOptions, parseConfig } from '../src/policy.ts'
+import type { ConfigOptions, PolicyOptions } from '../src/options.ts'
+import { parseConfig } from '../src/policy.ts'
 import { startBridge } from './bridge.ts'
 import { startOrigin } from './origin.ts'
 import { startRedis } from './redis.ts'

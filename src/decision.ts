@@ -4,10 +4,11 @@
  * Why a request may pass or not.
  * - `within-limit`: every enforced policy had room, and all of them were charged.
  * - `limited`: at least one enforced policy had no room; nothing was charged.
- * - `no-policy`: no policy met the request; the store was not asked.
+ * - `no-policy`: no policy met the request, or a list let it pass; the store was not asked.
+ * - `denied`: a deny list names it, or it lacks what a policy counts by and refuses to miss; the store was not asked.
  * - `store-error`: the store could not answer; the policies' `onStoreError` decided.
  */
-export type Reason = 'within-limit' | 'limited' | 'no-policy' | 'store-error'
+export type Reason = 'within-limit' | 'limited' | 'no-policy' | 'denied' | 'store-error'
 
 /** `enforce` refuses requests past the limit; `shadow` only tells what it would have done. */
 export type PolicyMode = 'enforce' | 'shadow'
@@ -44,6 +45,8 @@ export interface Decision {
   reason: Reason
   /** With the reason `store-error` only: who answered instead. */
   degraded?: Degraded
+  /** With the reason `denied` only: the entry of the list, or the policy and the part of its key that the request lacks. */
+  denied?: { by: string; missing?: string }
   /** 0 when allowed; else the wait after which the same request passes if nothing else happens; `null`: never, or not known. */
   retryAfterMs: number | null
   /** Every policy that met the request, in the order of the configuration. Empty on `no-policy` and `store-error`: no number is invented. */

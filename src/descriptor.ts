@@ -1,9 +1,12 @@
-import { network } from './ip.ts'
-import { normalizePath, pathMatcher } from './path.ts'
-import type { KeyPart, Policy } from './policy.ts'
+import { compileCondition, type Mismatch } from './condition.ts'
+import { compileCost } from './cost.ts'
+import { compileKey, type KeyReaders, keyReaders } from './key.ts'
+import type { Log } from './log.ts'
+import type { Config, Policy } from './policy.ts'
+import type { Seen } from './seen.ts'
 import type { Part } from './subject.ts'
 
-/** What a policy makes of one request. */
+/** What a policy makes of a request that it meets. */
 export interface Descriptor {
   policy: Policy
   /** Whose quota, before it is named for the store. */
@@ -12,53 +15,87 @@ export interface Descriptor {
   cost: number
 }
 
-/** Tells which policies a request meets, in their order. */
-export type Describe = (request: Request) => Descriptor[]
+/** Why a policy does not meet a request: a field of its match, an entry of the list `allow`, or a part of its key that is missing. */
+export type Unmet =
+  | { policy: Policy; unmet: 'match'; field: NonNullable<Mismatch> }
+  | { policy: Policy; unmet: 'allow'; entry: string }
+  | { policy: Policy; unmet: 'key'; missing: string }
 
-/** Compiles policies once, so that a request only runs matchers. */
-export function compile(policies: Policy[]): Describe {
-  const compiled = policies.map((policy) => ({ policy, meets: compileMatch(policy.match) }))
-  return (request) => {
-    const { hostname, pathname } = new URL(request.url)
-    const seen = {
-      host: hostname.replace(/\.$/, ''),
-      path: normalizePath(pathname),
-      method: request.method,
+/** What a configuration makes of a request. */
+export interface Description {
+  /** The entry of the list `deny`, or the policy that refuses requests without its key, and what is missing of it. */
+  denied?: { by: string; missing?: string }
+  /** For each policy, in their order. Of a request on the list `deny`: none. */
+  policies: (Descriptor | Unmet)[]
+}
+
+/** Whether a policy meets the request after all. */
+export const isMet = (one: Descriptor | Unmet): one is Descriptor => !('unmet' in one)
+
+export type Describe = (seen: Seen) => Promise<Description>
+
+type Rules = Omit<
+  Config,
+  'origin' | 'originTimeoutMs' | 'headers' | 'cors' | 'subjects' | 'degradedField'
+>
+
+/** Compiles a configuration once, so that a request only runs comparisons. */
+export function compile(config: Rules, log: Log): Describe {
+  const readers = keyReaders(config, log)
+  const deny = config.deny.map((entry) => ({
+    ...entry,
+    mismatch: compileCondition(entry.condition, config),
+  }))
+  const allow = config.allow.map((entry) => ({
+    ...entry,
+    mismatch: compileCondition(entry.condition, config),
+  }))
+  const policies = config.policies.map((policy) => compilePolicy(policy, config, readers))
+
+  return async (seen) => {
+    const denied = deny.find(({ mismatch }) => !mismatch(seen))
+    if (denied) return { denied: { by: denied.name }, policies: [] }
+    const allowed = allow.filter(({ mismatch }) => !mismatch(seen))
+    const described = await Promise.all(
+      policies.map(({ policy, describe }): Unmet | Promise<Descriptor | Unmet> => {
+        const entry = allowed.find(({ policies: names = [policy.name] }) =>
+          names.includes(policy.name),
+        )
+        return entry ? { policy, unmet: 'allow', entry: entry.name } : describe(seen)
+      }),
+    )
+    const refusing = described.find(
+      (one) =>
+        'unmet' in one &&
+        one.unmet === 'key' &&
+        one.policy.onMissingKey === 'refuse' &&
+        one.policy.mode === 'enforce',
+    ) as { policy: Policy; missing: string } | undefined
+    return {
+      ...(refusing && { denied: { by: refusing.policy.name, missing: refusing.missing } }),
+      policies: described,
     }
-    return compiled
-      .filter(({ meets }) => meets(seen))
-      .map(({ policy }) => ({
-        policy,
-        partitionKey: policy.key.map((part): Part => [label(part), read(part, request)]),
-        cost: policy.cost,
-      }))
   }
 }
 
-type Seen = { host: string; path: string; method: string }
+function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
+  const mismatch = compileCondition(policy.match, config)
+  const cost = compileCost(policy.cost, config)
+  const compiled = (key: Policy['key']) => compileKey(key, policy.match.path ?? [], config, readers)
+  const key = compiled(policy.key)
+  const { onMissingKey } = policy
+  const otherKey = typeof onMissingKey === 'object' ? compiled(onMissingKey.key) : undefined
 
-function compileMatch({ host, path, method }: Policy['match']): (seen: Seen) => boolean {
-  const hosts = host?.map((name) => name.toLowerCase())
-  const paths = path?.map(pathMatcher)
-  // Whoever answers GET answers HEAD by the same handler.
-  const methods = method?.flatMap((name) =>
-    /^get$/i.test(name) ? ['GET', 'HEAD'] : name.toUpperCase(),
-  )
-  return (seen) =>
-    (!methods || methods.includes(seen.method)) &&
-    (!hosts || hosts.some((name) => hostMatches(name, seen.host))) &&
-    (!paths || paths.some((matches) => matches(seen.path)))
-}
-
-/** `*.example.com` is every host below example.com, not example.com itself. */
-const hostMatches = (name: string, host: string) =>
-  name.startsWith('*.') ? host.endsWith(name.slice(1)) : host === name
-
-const label = (part: KeyPart) => (part.source === 'ip' ? 'ip' : `header:${part.name}`)
-
-function read(part: KeyPart, request: Request): string | undefined {
-  if (part.source === 'header') return request.headers.get(part.name) ?? undefined
-  // The one header that Cloudflare sets itself and a client cannot. All others are a client's word.
-  const address = request.headers.get('cf-connecting-ip')
-  return address === null ? undefined : network(address, part.v4, part.v6)
+  const describe = async (seen: Seen): Promise<Descriptor | Unmet> => {
+    const field = mismatch(seen)
+    if (field) return { policy, unmet: 'match', field }
+    let partitionKey = await key(seen)
+    const missing = partitionKey.find(([, value]) => value === undefined)?.[0]
+    if (missing !== undefined) {
+      if (otherKey) partitionKey = await otherKey(seen)
+      else if (onMissingKey !== 'share') return { policy, unmet: 'key', missing }
+    }
+    return { policy, partitionKey, cost: await cost(seen) }
+  }
+  return { policy, describe }
 }

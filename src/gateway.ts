@@ -1,11 +1,15 @@
-import { Hono } from 'hono'
+import type { Context } from 'hono'
+import { Hono } from 'hono/tiny'
+import type { Bindings } from './bindings.ts'
+import { withCors } from './cors.ts'
 import { createLog } from './log.ts'
-import { type Bindings, rateLimiter } from './middleware.ts'
+import { enforce, wouldRefuse } from './middleware.ts'
+import type { ConfigOptions } from './options.ts'
 import { normalizePath } from './path.ts'
-import { type ConfigOptions, parseConfig } from './policy.ts'
+import { parseConfig } from './policy.ts'
 import { forward, noZone } from './proxy.ts'
 import { problem } from './response.ts'
-import { isOrigin } from './schema.ts'
+import { isOrigin } from './schema/config.ts'
 
 /** What the gateway reads from the Worker's environment. */
 export interface GatewayBindings extends Bindings {
@@ -22,9 +26,15 @@ export interface GatewayBindings extends Bindings {
  *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
  * }))
  */
-export function createGateway(options: ConfigOptions): Hono<{ Bindings: GatewayBindings }> {
-  const { policies, origin: configured, originTimeoutMs } = parseConfig(options)
+export function createGateway(
+  options: ConfigOptions<Context>,
+): Hono<{ Bindings: GatewayBindings }> {
+  const config = parseConfig(options)
+  const { policies, origin: configured, originTimeoutMs } = config
   const log = createLog()
+  /** An answer of the gateway's own, which the pages of `cors` may read. */
+  const ours = (c: Context, answer: Response) =>
+    withCors(answer, c.req.header('origin'), config, { own: true })
   const app = new Hono<{ Bindings: GatewayBindings }>({
     // Routed by the path that policies see, so that no other spelling of a reserved path reaches the origin.
     getPath: (request) => normalizePath(new URL(request.url).pathname),
@@ -44,14 +54,20 @@ export function createGateway(options: ConfigOptions): Hono<{ Bindings: GatewayB
     const wrong = whyNot(origin, c.req.raw)
     if (!wrong) return next()
     log('no-origin', '', wrong)
-    return problem(500, { title: 'No origin', detail: wrong })
+    return ours(c, problem(500, { title: 'No origin', detail: wrong }))
   })
-  app.use(rateLimiter(options))
-  app.all('*', (c) => forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, originTimeoutMs))
+  app.use(enforce(config))
+  app.all('*', (c) =>
+    forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
+      timeoutMs: originTimeoutMs,
+      shadow: wouldRefuse(c.var.rateLimit),
+      asOurs: (answer) => ours(c, answer),
+    }),
+  )
 
-  app.onError((error) => {
+  app.onError((error, c) => {
     log('error', error.name, 'a request failed')
-    return problem(500, { title: 'Internal Server Error' })
+    return ours(c, problem(500, { title: 'Internal Server Error' }))
   })
   return app
 }

@@ -1,18 +1,82 @@
 import ipaddr from 'ipaddr.js'
 
+/** An address in bytes: 4 of IPv4, 16 of IPv6. */
+export type Address = readonly number[]
+
+/** Reads an address, v4-mapped ones (RFC 4291, 2.5.5.2) as IPv4; `undefined` where the text is none. */
+export function parseAddress(text: string): Address | undefined {
+  try {
+    return ipaddr.process(text).toByteArray()
+  } catch {
+    return undefined
+  }
+}
+
+export const formatAddress = (address: Address): string =>
+  ipaddr.fromByteArray([...address]).toString()
+
 /**
- * The network that an address counts as: IPv4 by its first `v4` bits, IPv6 by its first `v6`, v4-mapped addresses
- * (RFC 4291, 2.5.5.2) as IPv4. Whole IPv4 addresses are written without the `/32`.
- * @returns `undefined` where the text is no address
+ * The network that an address counts as: IPv4 by its first `v4` bits, IPv6 by its first `v6`.
+ * Whole IPv4 addresses are written without the `/32`.
  */
-export function network(text: string, v4: number, v6: number): string | undefined {
-  if (!ipaddr.isValid(text)) return undefined
-  const address = ipaddr.process(text)
-  const bits = address.kind() === 'ipv4' ? v4 : v6
-  if (bits === 32 && address.kind() === 'ipv4') return address.toString()
-  const bytes = address.toByteArray().map((byte, index) => {
-    const kept = Math.min(8, Math.max(0, bits - index * 8))
-    return byte & (0xff << (8 - kept))
-  })
-  return `${ipaddr.fromByteArray(bytes).toString()}/${bits}`
+export function network(address: Address, v4: number, v6: number): string {
+  const bits = address.length === 4 ? v4 : v6
+  const first = formatAddress(address.map((byte, index) => byte & mask(bits, index)))
+  return address.length === 4 && bits === 32 ? first : `${first}/${bits}`
+}
+
+/** Of byte `index`, what a prefix of `bits` keeps. */
+const mask = (bits: number, index: number) =>
+  0xff & (0xff << (8 - Math.min(8, Math.max(0, bits - index * 8))))
+
+/** The first and the last address of a network. */
+export type Range = [first: Address, last: Address]
+
+/** The range of an address, or of a network in CIDR notation (RFC 4632; RFC 4291, 2.3); `undefined` where the text is none, or has bits beyond its prefix. */
+export function networkRange(text: string): Range | undefined {
+  const [, address = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  // The parser takes "10" for 0.0.0.10 and "010.0.0.1" for 8.0.0.1, which nobody means who writes a list.
+  const usual = address.includes(':') || ipaddr.IPv4.isValidFourPartDecimal(address)
+  const first = usual && !address.includes('%') ? parseAddress(address) : undefined
+  if (!first || length === undefined) return first && [first, first]
+  const mapped = first.length === 4 && address.includes(':') ? 96 : 0
+  const bits = Number(length) - mapped
+  if (bits < 0 || bits > first.length * 8) return undefined
+  if (first.some((byte, index) => byte & ~mask(bits, index))) return undefined
+  return [first, first.map((byte, index) => byte | (0xff & ~mask(bits, index)))]
+}
+
+/** Compiles networks into a test whether an address is in one of them, by binary search: ten thousand cost about as much as ten. */
+export function inNetworks(networks: string[]): (address: Address) => boolean {
+  const ranges = networks.map((text) => networkRange(text)!)
+  const v4 = merge(ranges.filter(([first]) => first.length === 4))
+  const v6 = merge(ranges.filter(([first]) => first.length === 16))
+  return (address) => {
+    const among = address.length === 4 ? v4 : v6
+    let [low, high] = [0, among.length] // how many ranges begin at or before the address
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (compare(among[middle]![0], address) <= 0) low = middle + 1
+      else high = middle
+    }
+    return low > 0 && compare(address, among[low - 1]![1]) <= 0
+  }
+}
+
+function compare(a: Address, b: Address): number {
+  for (let index = 0; index < a.length; index += 1) {
+    if (a[index] !== b[index]) return a[index]! - b[index]!
+  }
+  return 0
+}
+
+/** In order, none overlapping another. */
+function merge(ranges: Range[]): Range[] {
+  const merged: Range[] = []
+  for (const [first, last] of ranges.toSorted(([a], [b]) => compare(a, b))) {
+    const before = merged.at(-1)
+    if (!before || compare(before[1], first) < 0) merged.push([first, last])
+    else if (compare(before[1], last) < 0) before[1] = last
+  }
+  return merged
 }

@@ -1,7 +1,7 @@
 import type { Decision, LimitState } from './decision.ts'
-import { compile, type Descriptor } from './descriptor.ts'
+import { type Describe, type Descriptor, isMet } from './descriptor.ts'
 import { StoreError } from './errors.ts'
-import type { Config } from './policy.ts'
+import type { Seen } from './seen.ts'
 import type { RowState, Store, StoreRequest } from './store/store.ts'
 import type { NameSubject } from './subject.ts'
 
@@ -17,13 +17,15 @@ export interface LimiterParts {
 
 type Row = Descriptor & { subject: string }
 
-/** Compiles policies into `decide`: which policies a request meets, whose quotas, one call to the store. Never throws for what a store does. */
-export function createLimiter({
-  policies,
-}: Pick<Config, 'policies'>): (request: Request, parts: LimiterParts) => Promise<Decision> {
-  const describe = compile(policies)
-  return async (request, parts) => {
-    const descriptors = describe(request)
+/** Makes `decide`: which policies a request meets, whose quotas, one call to the store. Never throws for what a store does. */
+export function createLimiter(
+  describe: Describe,
+): (seen: Seen, parts: LimiterParts) => Promise<Decision> {
+  return async (seen, parts) => {
+    const start = Date.now()
+    const { denied, policies } = await describe(seen)
+    if (denied) return { allowed: false, reason: 'denied', denied, retryAfterMs: null, limits: [] }
+    const descriptors = policies.filter(isMet)
     if (descriptors.length === 0) {
       return { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] }
     }
@@ -34,7 +36,7 @@ export function createLimiter({
       })),
     )
     try {
-      return await decide(rows, parts.store)
+      return await decide(rows, parts.store, Math.max(0, Date.now() - start))
     } catch (error) {
       const named =
         error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)
@@ -47,16 +49,19 @@ export function createLimiter({
 const enforced = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'enforce')
 const shadow = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'shadow')
 
-async function decide(rows: Row[], store: Store): Promise<Decision> {
-  // Two groups: a shadow policy never refuses for the others, nor they for it.
-  const groups = [enforced(rows), shadow(rows)].filter((group) => group.length > 0)
-  const reply = await store.decide(
-    groups.map((group): StoreRequest => ({ mode: 'take', rows: group })),
-    // Nobody waits less for a shadow's sake.
-    { deadlineMs: Math.min(...groups[0]!.map(({ policy }) => policy.deadlineMs)) },
-  )
+async function decide(rows: Row[], store: Store, spentMs: number): Promise<Decision> {
+  const enforcing = enforced(rows)
+  // Each shadow policy by itself: it refuses for no other, and is charged only where the enforced ones let the request pass.
+  const requests: StoreRequest[] = shadow(rows).map((row) => ({
+    mode: enforcing.length > 0 ? 'shadow' : 'take',
+    rows: [row],
+  }))
+  if (enforcing.length > 0) requests.unshift({ mode: 'take', rows: enforcing })
+  const waiting = enforcing.length > 0 ? enforcing : rows // nobody waits less for a shadow's sake
+  const deadlineMs = Math.min(...waiting.map(({ policy }) => policy.deadlineMs))
+  const reply = await store.decide(requests, { deadlineMs: Math.max(1, deadlineMs - spentMs) })
   const states = new Map(
-    groups.flatMap((group, g) => group.map((row, r) => [row, reply.requests[g]![r]!] as const)),
+    requests.flatMap(({ rows }, g) => rows.map((row, r) => [row, reply.requests[g]![r]!] as const)),
   )
   const limits = rows.map((row) => limitState(row, states.get(row)!))
   const retryAfterMs = longestWait(limits.filter(({ mode }) => mode === 'enforce'))

@@ -1,10 +1,12 @@
 const INTERVAL_MS = 10_000
 
+export type Log = (event: string, code: string, message: string) => void
+
 /**
  * Writes one structured line for an event, and then none for the same event and code for ten seconds, with the number
  * left out in the next: an outage must not flood the log. Fields never hold keys, tokens or scripts.
  */
-export function createLog(): (event: string, code: string, message: string) => void {
+export function createLog(): Log {
   const last = new Map<string, { at: number; suppressed: number }>()
   return (event, code, message) => {
     const id = `${event} ${code}`

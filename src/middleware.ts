@@ -1,22 +1,15 @@
-import type { MiddlewareHandler } from 'hono'
+import type { Context, Env, MiddlewareHandler } from 'hono'
+import type { Bindings } from './bindings.ts'
+import { withCors } from './cors.ts'
 import type { Decision } from './decision.ts'
-import { createLimiter, type LimiterParts } from './limiter.ts'
+import { compile } from './descriptor.ts'
+import { createLimiter } from './limiter.ts'
 import { createLog } from './log.ts'
-import { type Config, type ConfigOptions, parseConfig } from './policy.ts'
+import type { ConfigOptions } from './options.ts'
+import { limiterParts } from './parts.ts'
+import { type Config, parseConfig } from './policy.ts'
 import { refusal, withDecisionFields } from './response.ts'
-import { withBreaker } from './store/breaker.ts'
-import { createLocalStore } from './store/local.ts'
-import { createUpstashStore } from './store/upstash.ts'
-import { hashedSubjects, plainSubjects } from './subject.ts'
-
-/** What the limiter reads from the Worker's environment. */
-export interface Bindings {
-  /** The database's REST URL and token. Without them every decision is a store error. */
-  UPSTASH_REDIS_REST_URL?: string
-  UPSTASH_REDIS_REST_TOKEN?: string
-  /** The secret under which subjects are hashed. Defaults to the token; Workers that share quotas have to share it. */
-  SLUICE_SECRET?: string
-}
+import { see } from './seen.ts'
 
 declare module 'hono' {
   interface ContextVariableMap {
@@ -30,53 +23,54 @@ declare module 'hono' {
  * The decision is in `c.var.rateLimit`. Credentials come from `c.env` (see {@link Bindings}).
  * @throws {ConfigError} at once, where the policies are wrong
  * @example
- * app.use(rateLimiter({ policies: [{ name: 'per-ip', limit: 100, window: '1m' }] }))
+ * app.use(rateLimiter({ policies: [{ name: 'per-user', limit: 100, window: '1m', key: (c) => c.get('user').id }] }))
  */
-export function rateLimiter(options: Omit<ConfigOptions, 'origin'>): MiddlewareHandler {
-  const config = parseConfig(options)
-  const decide = createLimiter(config)
-  const partsOf = limiterParts(config)
-  const withFields = (response: Response, decision: Decision) =>
-    withDecisionFields(response, decision, config)
+// biome-ignore lint/suspicious/noExplicitAny: as Hono's own handlers, it fits an app of any environment
+export function rateLimiter<E extends Env = any>(
+  options: Omit<ConfigOptions<Context<E>>, 'origin'>,
+): MiddlewareHandler<E> {
+  return enforce(parseConfig(options))
+}
+
+/** {@link rateLimiter} for what has been parsed already. */
+export function enforce(config: Config): MiddlewareHandler {
+  const log = createLog()
+  const decide = createLimiter(compile(config, log))
+  const partsOf = limiterParts(config, log)
 
   return async function rateLimiter(c, next) {
-    const decision = await decide(c.req.raw, partsOf(c.env ?? {}))
+    const env = (c.env ?? {}) as Bindings & Record<string, unknown>
+    const seen = see(
+      c.req.raw,
+      { env, context: c, waitUntil: (promise) => keep(c, promise) },
+      config,
+    )
+    const decision = await decide(seen, partsOf(env))
+    const now = Date.now()
     c.set('rateLimit', decision)
-    if (!decision.allowed) return withFields(refusal(decision), decision)
-    await next()
-    const response = withFields(c.res, decision)
+    for (const policy of wouldRefuse(decision)) {
+      log('shadow-refused', policy, 'a policy in shadow would have refused a request')
+    }
+    const own = !decision.allowed
+    if (own) c.res = refusal(decision)
+    else await next()
+    const told = withDecisionFields(c.res, decision, config, now)
+    const response = withCors(told, c.req.header('origin'), config, { own })
     if (response === c.res) return
     c.res = undefined // else Hono would put the old fields back over the new
     c.res = response
   }
 }
 
-/** The limiter's way outside, made once for each set of credentials, which an isolate does not change. */
-function limiterParts({ subjects }: Config): (env: Bindings) => LimiterParts {
-  const log = createLog()
-  const local = createLocalStore()
-  const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
-    if (code !== 'circuit-open') log('store-error', code, message) // which has its own line
-  }
-  let made: { by: string; parts: LimiterParts } | undefined
+/** The policies in shadow that would have refused a request. */
+export const wouldRefuse = ({ limits }: Decision): string[] =>
+  limits.filter(({ mode, allowed }) => mode === 'shadow' && !allowed).map(({ policy }) => policy)
 
-  return ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token, SLUICE_SECRET }) => {
-    const secret = SLUICE_SECRET || token || 'sluice'
-    const by = JSON.stringify([url, token, secret])
-    if (made?.by !== by) {
-      const upstash = createUpstashStore({
-        url,
-        token,
-        onReload: () => log('script-reloaded', '', 'the database had lost the script'),
-      })
-      const store = withBreaker(upstash, {
-        onOpen: (code) => log('breaker-opened', code, 'the database is not asked for a while'),
-        onClose: (openMs) =>
-          log('breaker-closed', '', `the database answers again after ${openMs} ms`),
-      })
-      const nameSubject = subjects === 'plain' ? plainSubjects(secret) : hashedSubjects(secret)
-      made = { by, parts: { store, local, nameSubject, onStoreError } }
-    }
-    return made.parts
+/** Outside Workers there is nothing to tell: a process goes on by itself. */
+function keep(c: Context, promise: Promise<unknown>) {
+  try {
+    c.executionCtx.waitUntil(promise)
+  } catch {
+    promise.catch(() => {})
   }
 }

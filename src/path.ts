@@ -23,21 +23,36 @@ export function normalizePath(path: string): string {
 }
 
 /**
- * Compiles `/login`, `/users/:id` (one segment) or `/api/*` (`/api` and all below it), to be held against normalized paths.
- * Letter case does not matter: to meet a request too many is better than to be dodged where the origin ignores case.
+ * Compiles `/login`, `/users/:id` (one segment) or `/api/*` (`/api` and all below it), to be held against normalized paths: the
+ * parameters of a path that matches, else `undefined`. Letter case does not matter unless told so.
  */
-export function pathMatcher(pattern: string): (path: string) => boolean {
+export function pathMatcher(
+  pattern: string,
+  caseSensitive = false,
+): (path: string) => Record<string, string> | undefined {
   const below = pattern.endsWith('/*')
+  const names: string[] = []
   const segments = pattern
     .replace(/\/\*?$/, '')
     .split('/')
     .slice(1)
-    .map((segment) => (segment.startsWith(':') ? '/[^/]+' : literal(normalizePath(`/${segment}`))))
+    .map((segment) => {
+      if (!segment.startsWith(':')) {
+        const text = normalizePath(`/${segment}`)
+        // As the paths it is held against: a regular expression does not find that "i̇" is "İ" in lower case.
+        return literal(caseSensitive ? text : text.toLowerCase())
+      }
+      names.push(segment.slice(1))
+      return '/([^/]+)'
+    })
   const regex = new RegExp(
     `^${segments.join('') || (below ? '' : '/')}${below ? '(?:/.*)?' : ''}$`,
-    'is',
+    caseSensitive ? 's' : 'is',
   )
-  return (path) => regex.test(path)
+  return (path) => {
+    const values = regex.exec(path)?.slice(1)
+    return values && Object.fromEntries(names.map((name, index) => [name, values[index]!]))
+  }
 }
 
 const literal = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')

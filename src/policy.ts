@@ -1,66 +1,15 @@
 import * as v from 'valibot'
 import type { Degraded, PolicyMode } from './decision.ts'
-import type { Duration } from './duration.ts'
 import { ConfigError } from './errors.ts'
-import * as schema from './schema.ts'
+import type { FindingCode } from './finding.ts'
+import type { Algorithm, ConfigOptions } from './options.ts'
+import type { Condition } from './schema/condition.ts'
+import * as schema from './schema/config.ts'
+import type { Cost } from './schema/cost.ts'
+import type { ApiKeys, Jwt } from './schema/credentials.ts'
+import type { Cors, HeaderSet } from './schema/headers.ts'
+import type { KeyPart, OnMissingKey } from './schema/key.ts'
 import { tagOf } from './tag.ts'
-
-/** One part of what a quota is counted by: the client's address, or a request header taken at its word. */
-export type Key = 'ip' | { ip: { v4?: number; v6?: number } } | `header:${string}`
-
-/** How a policy counts: lua/README.md, README.md "Choose an algorithm". */
-export type Algorithm = 'fixed-window' | 'sliding-window' | 'sliding-log' | 'token-bucket' | 'gcra'
-
-/** A named rule, as an operator writes it. */
-export interface PolicyOptions {
-  /** Up to 64 letters, digits, `_`, `.`, `-`; it stands in the `RateLimit` fields. */
-  name: string
-  /** Defaults to `'sliding-window'`. `'leaky-bucket'` is another name for `'gcra'`. */
-  algorithm?: Algorithm | 'leaky-bucket'
-  /** Size of the quota in units; a request costs one unless `cost` says otherwise. At least 1; times `window` in ms at most 2^53 / 3 (a million in 31 days fits). */
-  limit: number
-  /** The time window of the quota: `'10s'`, `'1m'`, `'1h'`, `'1d'`, or milliseconds. */
-  window: Duration
-  /** Room for a burst, in units: token-bucket (defaults to `limit`) and gcra (defaults to 1, evenly spaced) only. */
-  burst?: number
-  /** When a fixed window opens: with its first request (default), or at multiples of `window` since the epoch. */
-  align?: 'first-request' | 'clock'
-  /** Whose quota: one part or several. Defaults to `'ip'`: IPv4 by address, IPv6 by /64; `{ ip: { v6: 56 } }` sets prefix lengths. */
-  key?: Key | Key[]
-  /** Which requests: all that is given has to hold; in a list any one. Defaults to every request. */
-  match?: { host?: string | string[]; path?: string | string[]; method?: string | string[] }
-  /** The price of a request in units. Defaults to 1; 0 only looks. */
-  cost?: number
-  /** Defaults to `'enforce'`; `'shadow'` counts and tells, and never refuses. */
-  mode?: PolicyMode
-  /** The longest to wait for Redis. Defaults to the configuration's; of the policies a request meets, the shortest counts. */
-  deadline?: Duration
-  /**
-   * What a request is told when Redis cannot answer: `'allow'` (default), `'deny'` (503), or `'local'`, what is left of a share of
-   * the limit that this isolate counts by itself. Where policies differ, `'deny'` wins, then `'local'`.
-   */
-  onStoreError?: Degraded
-  /** With `'local'`: how much of limit and burst one isolate may admit while Redis is away, above 0 and at most 1. Defaults to 0.25. */
-  localShare?: number
-}
-
-/** A whole configuration, as an operator writes it. */
-export interface ConfigOptions {
-  /** Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on. */
-  origin?: string
-  /** The longest to wait for the origin's answer to begin, the time to upload the request's body included; then 504. Defaults to `'60s'`. */
-  originTimeout?: Duration
-  policies: PolicyOptions[]
-  /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */
-  deadline?: Duration
-  /** How clients are named in Redis: `'hashed'` (default; keyed SHA-256, no personal data), or `'plain'`, readable. */
-  subjects?: 'hashed' | 'plain'
-  /** Whether responses that Redis did not decide say so in a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */
-  degradedField?: boolean
-}
-
-/** A parsed part of a key. `v4` and `v6` are prefix lengths; header names are in lower case. */
-export type KeyPart = { source: 'ip'; v4: number; v6: number } | { source: 'header'; name: string }
 
 /** A parsed rule: defaults filled in, durations in milliseconds. */
 export interface Policy {
@@ -73,12 +22,21 @@ export interface Policy {
   burst: number
   align: 'first-request' | 'clock'
   key: KeyPart[]
-  match: { host?: string[] | undefined; path?: string[] | undefined; method?: string[] | undefined }
-  cost: number
+  onMissingKey: OnMissingKey
+  match: Condition
+  cost: Cost
   mode: PolicyMode
   deadlineMs: number
   onStoreError: Degraded
   localShare: number
+  accept: FindingCode[]
+}
+
+/** Requests that a list names. */
+export interface ListEntry {
+  name: string
+  condition: Condition
+  accept: FindingCode[]
 }
 
 /** A parsed configuration. */
@@ -86,6 +44,16 @@ export interface Config {
   origin: string | undefined
   originTimeoutMs: number
   policies: Policy[]
+  /** `policies`: whose limits are skipped; `undefined`: all. */
+  allow: (ListEntry & { policies: string[] | undefined })[]
+  deny: ListEntry[]
+  caseSensitivePaths: boolean
+  jwt: Jwt | undefined
+  apiKeys: ApiKeys
+  headers: HeaderSet[]
+  cors: Cors | undefined
+  /** The longest a decision may take, where no policy says otherwise. */
+  deadlineMs: number
   subjects: 'hashed' | 'plain'
   degradedField: boolean
 }
@@ -99,7 +67,9 @@ export interface Config {
  *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
  * })
  */
-export function defineConfig(options: ConfigOptions): ConfigOptions {
+export function defineConfig<Context = unknown>(
+  options: ConfigOptions<Context>,
+): ConfigOptions<Context> {
   parseConfig(options)
   return options
 }
@@ -119,7 +89,7 @@ export function parseConfig(options: unknown): Config {
       })),
     )
   }
-  const { policies, originTimeout, deadline: defaultDeadline, ...rest } = result.output
+  const { policies, originTimeout, deadline: defaultDeadline, allow, deny, ...rest } = result.output
   const parsed = policies.map(({ window, deadline = defaultDeadline, ...policy }): Policy => {
     const { name, limit, align = 'first-request' } = policy
     const algorithm = policy.algorithm === 'leaky-bucket' ? 'gcra' : policy.algorithm
@@ -135,8 +105,21 @@ export function parseConfig(options: unknown): Config {
       throw new ConfigError([{ path: `policies[${index}].name`, expected, got: show(name) }])
     }
   })
-  return { origin: undefined, ...rest, originTimeoutMs: originTimeout, policies: parsed }
+  return {
+    origin: undefined,
+    jwt: undefined,
+    cors: undefined,
+    ...rest,
+    originTimeoutMs: originTimeout,
+    deadlineMs: defaultDeadline,
+    policies: parsed,
+    allow: named('allow', allow),
+    deny: named('deny', deny),
+  }
 }
+
+const named = <E extends { name?: string | undefined }>(list: string, entries: E[]) =>
+  entries.map((entry, index) => ({ ...entry, name: entry.name ?? `${list}[${index}]` }))
 
 const pathOf = (path: readonly { key?: unknown }[]) =>
   path

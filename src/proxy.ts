@@ -1,4 +1,4 @@
-import { network } from './ip.ts'
+import { formatAddress, parseAddress } from './ip.ts'
 import { problem } from './response.ts'
 
 /** Fields that are between two neighbours only (RFC 9110, 7.6.1), and the obsolete ones of the same kind. */
@@ -23,30 +23,42 @@ function withoutHopByHop(source: Headers): Headers {
   return headers
 }
 
+interface ForwardOptions {
+  /** The longest to wait for the answer to begin; its body may take as long as it likes. */
+  timeoutMs: number
+  /** Names of the policies in shadow that would have refused the request. */
+  shadow?: string[]
+  /** Puts what is ours to say on an answer that is not the origin's: 502, 504. */
+  asOurs?: (answer: Response) => Response
+}
+
 /**
  * Sends a request on to an origin and hands back its answer: same method, path, query and body, streamed both ways; redirects untouched.
  * @param origin an http(s) URL, whose path if any is put before the request's; or `'zone'`, the origin of the zone the Worker is on
- * @param timeoutMs the longest to wait for the answer to begin; its body may take as long as it likes
+ * Fields of ours (`Sluice-…`) stay here, but for `Sluice-Shadow`: the policies in shadow that would have refused the request.
  * @returns a 502 problem where the origin cannot be reached, 504 where it does not answer in time
  */
 export async function forward(
   request: Request,
   origin: string,
-  timeoutMs: number,
+  { timeoutMs, shadow = [], asOurs = (answer) => answer }: ForwardOptions,
 ): Promise<Response> {
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {
-    const outgoing = origin === 'zone' ? request : readdress(request, origin)
+    const own = ownFields(request.headers, shadow)
+    const outgoing = origin === 'zone' ? new Request(request, own) : readdress(request, origin, own)
     const response = await fetch(outgoing, { redirect: 'manual', signal: late.signal })
     if (origin === 'zone' || upgraded(response)) return response
     const { body, status, statusText } = response
     // Throws where the status is one that a response cannot have, such as 600.
     return new Response(body, { status, statusText, headers: withoutHopByHop(response.headers) })
   } catch {
-    return late.signal.aborted
-      ? problem(504, { title: 'Gateway Timeout', detail: 'The origin did not answer in time.' })
-      : problem(502, { title: 'Bad Gateway', detail: 'The origin did not answer.' })
+    return asOurs(
+      late.signal.aborted
+        ? problem(504, { title: 'Gateway Timeout', detail: 'The origin did not answer in time.' })
+        : problem(502, { title: 'Bad Gateway', detail: 'The origin did not answer.' }),
+    )
   } finally {
     clearTimeout(timer)
   }
@@ -64,23 +76,35 @@ const CLIENT_CLAIMS = [
   'x-forwarded-for',
 ]
 
-function readdress(request: Request, origin: string): Request {
+const OURS = /^sluice-/
+
+/** A request's fields without those of ours: they speak to us, and from a client they would speak in our name. */
+function ownFields(source: Headers, shadow: string[]): { headers: Headers } {
+  const headers = new Headers(source)
+  for (const name of [...headers.keys()].filter((name) => OURS.test(name))) headers.delete(name)
+  // A List of Strings (RFC 9651); names of policies need no escaping.
+  if (shadow.length > 0) headers.set('Sluice-Shadow', shadow.map((name) => `"${name}"`).join(', '))
+  return { headers }
+}
+
+function readdress(
+  request: Request,
+  origin: string,
+  { headers: own }: { headers: Headers },
+): Request {
   const url = new URL(request.url)
   // By text, so that no byte of the path changes. What is left begins with "/", "?" or "#", so nothing in it can name another
   // host. (`url.origin` is no measure of it: workerd hands on the Host as it came, `0x7f.1` or `example.com:80`.)
   const target = origin.replace(/\/$/, '') + request.url.replace(/^\w+:\/\/[^/?#\\]*/, '')
-  const headers = withoutHopByHop(request.headers)
+  const headers = withoutHopByHop(own)
   headers.delete('host') // the origin's own, from the URL
   if (request.headers.get('upgrade')?.toLowerCase() === 'websocket')
     headers.set('Upgrade', 'websocket')
   headers.set('X-Forwarded-Host', url.host)
   headers.set('X-Forwarded-Proto', url.protocol.slice(0, -1))
   for (const name of CLIENT_CLAIMS) headers.delete(name)
-  const client = network(request.headers.get('cf-connecting-ip') ?? '', 32, 128)?.replace(
-    '/128',
-    '',
-  )
-  if (client) headers.set('X-Forwarded-For', client)
+  const client = parseAddress(request.headers.get('cf-connecting-ip') ?? '')
+  if (client) headers.set('X-Forwarded-For', formatAddress(client))
   // By way of a copy, which may have a body on GET, as clients do send; `{ method, body }` may not.
   return new Request(new Request(target, request), { headers, redirect: 'manual' })
 }

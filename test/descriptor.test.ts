@@ -1,27 +1,32 @@
 import { describe, expect, test } from 'vitest'
-import { compile } from '../src/descriptor.ts'
-import { type PolicyOptions, parseConfig } from '../src/policy.ts'
+import { isMet } from '../src/descriptor.ts'
+import type { ConfigOptions, PolicyOptions } from '../src/options.ts'
+import { type Circumstances, describer } from './describe.ts'
 
 const base = { limit: 5, window: '10s' } as const
+type Terms = Omit<PolicyOptions, 'limit' | 'window'>
 
 /** What the policies make of a request: name → partition key. */
-function met(
-  policies: Omit<PolicyOptions, 'limit' | 'window'>[],
+async function met(
+  policies: Terms[],
   url: string,
   init: RequestInit = {},
+  circumstances: Circumstances = {},
+  config: Partial<ConfigOptions> = {},
 ) {
-  const describeRequest = compile(
-    parseConfig({ policies: policies.map((policy) => ({ ...base, ...policy })) }).policies,
-  )
-  const descriptors = describeRequest(new Request(new URL(url, 'https://www.example.com'), init))
+  const describeRequest = describer({
+    ...config,
+    policies: policies.map((policy) => ({ ...base, ...policy })),
+  })
+  const { policies: described } = await describeRequest(url, init, circumstances)
   return Object.fromEntries(
-    descriptors.map(({ policy, partitionKey }) => [policy.name, partitionKey]),
+    described.filter(isMet).map(({ policy, partitionKey }) => [policy.name, partitionKey]),
   )
 }
-const names = (...args: Parameters<typeof met>) => Object.keys(met(...args))
+const names = async (...args: Parameters<typeof met>) => Object.keys(await met(...args))
 
 describe('a policy meets', () => {
-  const policies: Omit<PolicyOptions, 'limit' | 'window'>[] = [
+  const policies: Terms[] = [
     { name: 'all' },
     { name: 'get', match: { path: '/get', method: 'get' } },
     { name: 'login', match: { path: '/login', method: 'post' } },
@@ -45,41 +50,267 @@ describe('a policy meets', () => {
     ['https://SHOP.example.com:8443/', 'GET', ['all', 'shop']],
     ['https://eu.shop.example.com/', 'GET', ['all', 'shop']],
     ['https://notshop.example.com/', 'GET', ['all']],
-  ])('%s %s', (url, method, expected) => {
-    expect(names(policies, url, { method })).toEqual(expected)
+  ])('%s %s', async (url, method, expected) => {
+    expect(await names(policies, url, { method })).toEqual(expected)
+  })
+})
+
+describe('a policy meets by', () => {
+  const headers = {
+    'cf-connecting-ip': '203.0.113.7',
+    'x-plan': 'Free',
+    'user-agent': 'curl/8.5',
+  }
+  const circumstances = { cf: { country: 'DE', asn: 64_500, colo: 'FRA' } }
+  test.each<[Terms['match'], boolean]>([
+    [{ header: { 'X-Plan': true } }, true],
+    [{ header: { 'X-Other': true } }, false],
+    [{ header: { 'x-plan': 'free' } }, true],
+    [{ header: { 'x-plan': ['pro', 'fr*'] } }, true],
+    [{ header: { 'x-plan': 'ree' } }, false],
+    [{ header: { 'user-agent': '*url/*' } }, true],
+    [{ header: { 'user-agent': '*/8.5' } }, true],
+    [{ header: { 'user-agent': 'curl/*', 'x-plan': 'pro' } }, false],
+    [{ country: ['fr', 'de'] }, true],
+    [{ country: 'FR' }, false],
+    [{ ip: '203.0.113.0/24' }, true],
+    [{ ip: ['10.0.0.0/8', '203.0.113.7'] }, true],
+    [{ ip: '203.0.113.8/29' }, false],
+    [{ not: { country: 'DE' } }, false],
+    [{ not: { country: 'DE', method: 'POST' } }, true],
+    [{ not: [{ country: 'FR' }, { header: { 'x-plan': true } }] }, false],
+    [{ country: 'DE', not: { path: '/health', not: { method: 'POST' } } }, true],
+  ])('%j: %s', async (match, expected) => {
+    const found = await names([{ name: 'a', match: match! }], '/', { headers }, circumstances)
+    expect(found).toEqual(expected ? ['a'] : [])
+  })
+
+  test('what Cloudflare does not tell, country unknown and no address, matches nothing but XX', async () => {
+    expect(await names([{ name: 'a', match: { country: 'DE' } }], '/')).toEqual([])
+    expect(await names([{ name: 'a', match: { country: 'XX' } }], '/')).toEqual(['a'])
+    expect(await names([{ name: 'a', match: { ip: '0.0.0.0/0' } }], '/')).toEqual([])
+    const spoofed = { headers: { 'cf-ipcountry': 'DE' } }
+    expect(await names([{ name: 'a', match: { country: 'DE' } }], '/', spoofed)).toEqual([])
+  })
+
+  test('paths by letter case, where the configuration says so', async () => {
+    const policies = [{ name: 'a', match: { path: '/Users/:id' }, key: 'path:id' as const }]
+    expect(await met(policies, '/uSERS/Ann')).toEqual({ a: [['path:id', 'ann']] })
+    const exact = { caseSensitivePaths: true }
+    expect(await met(policies, '/uSERS/Ann', {}, {}, exact)).toEqual({})
+    expect(await met(policies, '/Users/Ann', {}, {}, exact)).toEqual({ a: [['path:id', 'Ann']] })
   })
 })
 
 describe('a partition key', () => {
-  const key = (key: PolicyOptions['key'], headers: Record<string, string>) =>
-    met([{ name: 'a', key: key! }], '/', { headers }).a
+  const key = async (
+    key: PolicyOptions['key'],
+    headers: Record<string, string> = {},
+    { url = '/', ...circumstances }: Circumstances & { url?: string } = {},
+  ) =>
+    (
+      await met(
+        [{ name: 'a', key: key!, match: { path: ['/*', '/users/:id'] } }],
+        url,
+        { headers },
+        circumstances,
+      )
+    ).a
 
-  test('takes the address from cf-connecting-ip only', () => {
+  test('takes the address from cf-connecting-ip only', async () => {
     const spoofed = {
       'x-forwarded-for': '6.6.6.6',
       'x-real-ip': '6.6.6.6',
       forwarded: 'for=6.6.6.6',
       'true-client-ip': '6.6.6.6',
     }
-    expect(key('ip', { ...spoofed, 'cf-connecting-ip': '203.0.113.7' })).toEqual([
+    expect(await key('ip', { ...spoofed, 'cf-connecting-ip': '203.0.113.7' })).toEqual([
       ['ip', '203.0.113.7'],
     ])
-    expect(key('ip', spoofed)).toEqual([['ip', undefined]])
+    expect(await key('ip', spoofed)).toEqual([['ip', undefined]])
   })
 
-  test('takes IPv6 by /64, or by the prefix it is told', () => {
+  test('takes IPv6 by /64, or by the prefix it is told', async () => {
     const headers = { 'cf-connecting-ip': '2001:db8:1:2:3::4' }
-    expect(key('ip', headers)).toEqual([['ip', '2001:db8:1:2::/64']])
-    expect(key({ ip: { v6: 48 } }, headers)).toEqual([['ip', '2001:db8:1::/48']])
+    expect(await key('ip', headers)).toEqual([['ip', '2001:db8:1:2::/64']])
+    expect(await key({ ip: { v6: 48 } }, headers)).toEqual([['ip', '2001:db8:1::/48']])
   })
 
-  test('has a part for each source, and tells a missing one from an empty one', () => {
-    expect(
-      key(['ip', 'header:X-A', 'header:x-b'], { 'x-a': '', 'cf-connecting-ip': 'nonsense' }),
-    ).toEqual([
+  const cf = { country: 'de', asn: 64_500, colo: 'FRA' }
+  test.each<[PolicyOptions['key'], string, Record<string, string>, string | undefined]>([
+    ['header:X-A', '/', { 'x-a': ' b ' }, 'b'],
+    ['header:X-A', '/', { 'x-a': '' }, undefined],
+    ['header:X-A', '/', {}, undefined],
+    ['cookie:sid', '/', { cookie: 'a=1; sid=%61bc; b=2' }, 'abc'],
+    ['cookie:sid', '/', { cookie: 'sid=a; sid=b' }, undefined],
+    ['cookie:sid', '/', { cookie: 'sid=a; sid=a' }, 'a'],
+    ['cookie:__proto__', '/', { cookie: 'a=b' }, undefined],
+    ['query:q', '/?q=a%20b', {}, 'a b'],
+    ['query:q', '/?q=a&q=b', {}, undefined],
+    ['query:q', '/?q=', {}, undefined],
+    ['path', '/A//b/', {}, '/a/b'],
+    ['path:id', '/users/7', {}, '7'],
+    ['path:id', '/users/%37', {}, '7'],
+    ['path:id', '/other', {}, undefined],
+    ['method', '/', {}, 'GET'],
+    ['host', 'https://API.example.com.:8443/', {}, 'api.example.com'],
+    ['country', '/', {}, 'DE'],
+    ['asn', '/', {}, '64500'],
+    ['colo', '/', {}, 'FRA'],
+    ['global', '/', {}, 'global'],
+    [() => 7, '/', {}, '7'],
+    [async () => 'later', '/', {}, 'later'],
+    [() => null, '/', {}, undefined],
+  ])('%s of %s %j is %s', async (source, url, headers, value) => {
+    const [, found] = (await key(source, headers, { url, cf }))![0]!
+    expect(found).toBe(value)
+  })
+
+  test('has a part for each source', async () => {
+    const headers = { 'x-a': 'b', 'cf-connecting-ip': 'nonsense' }
+    expect(await key(['ip', 'header:X-A', 'method'], headers)).toEqual([
       ['ip', undefined],
-      ['header:x-a', ''],
-      ['header:x-b', undefined],
+      ['header:x-a', 'b'],
+      ['method', 'GET'],
     ])
+  })
+
+  test('a key function is given the context; one that throws counts as missing, and is told of', async () => {
+    const lines: string[] = []
+    const describeRequest = describer(
+      {
+        policies: [
+          { name: 'a', ...base, key: (context) => (context as { user: string }).user },
+          {
+            name: 'b',
+            ...base,
+            key: () => {
+              throw new TypeError('no user')
+            },
+            onMissingKey: 'skip',
+          },
+        ],
+      },
+      lines,
+    )
+    const { policies } = await describeRequest('/', {}, { context: { user: 'ann' } })
+    expect(policies).toMatchObject([
+      { partitionKey: [['function', 'ann']] },
+      { unmet: 'key', missing: 'function' },
+    ])
+    expect(lines).toEqual(['key-error TypeError'])
+  })
+})
+
+describe('a missing part', () => {
+  const described = async (policy: Partial<PolicyOptions>, headers = {}) =>
+    describer({ policies: [{ name: 'a', ...base, key: 'header:x-a', ...policy }] })('/', {
+      headers,
+    })
+
+  test('shares, skips, refuses, or falls back, as declared', async () => {
+    const shared = { policies: [{ partitionKey: [['header:x-a', undefined]] }] }
+    expect(await described({})).toMatchObject(shared)
+    expect(await described({ onMissingKey: 'share' })).toMatchObject(shared)
+    const skipped = { policies: [{ unmet: 'key', missing: 'header:x-a' }] }
+    expect(await described({ onMissingKey: 'skip' })).toMatchObject(skipped)
+    expect(await described({ onMissingKey: 'refuse' })).toMatchObject({
+      ...skipped,
+      denied: { by: 'a', missing: 'header:x-a' },
+    })
+    expect(
+      await described({ onMissingKey: { key: 'ip' } }, { 'cf-connecting-ip': '203.0.113.7' }),
+    ).toMatchObject({ policies: [{ partitionKey: [['ip', '203.0.113.7']] }] })
+  })
+
+  test('of a policy in shadow refuses nobody', async () => {
+    const { denied } = await described({ onMissingKey: 'refuse', mode: 'shadow' })
+    expect(denied).toBeUndefined()
+  })
+
+  test('where it is there, nothing of that applies', async () => {
+    for (const onMissingKey of ['skip', 'refuse', { key: 'ip' }] as const) {
+      expect(await described({ onMissingKey }, { 'x-a': 'b' })).toMatchObject({
+        policies: [{ partitionKey: [['header:x-a', 'b']] }],
+      })
+    }
+  })
+})
+
+describe('lists', () => {
+  const describeRequest = describer({
+    policies: [
+      { name: 'a', ...base },
+      { name: 'b', ...base },
+    ],
+    allow: [
+      { ip: '10.0.0.0/8' },
+      { name: 'partners', header: { 'x-partner': 'a-long-secret-of-a-partner' }, policies: 'b' },
+    ],
+    deny: { ip: '10.6.6.0/24', not: { path: '/appeal' } },
+  })
+  const of = (ip: string, path = '/', headers = {}) =>
+    describeRequest(path, { headers: { 'cf-connecting-ip': ip, ...headers } })
+
+  test('allow skips every policy, or those it names', async () => {
+    expect(await of('10.1.2.3')).toMatchObject({
+      policies: [
+        { unmet: 'allow', entry: 'allow[0]' },
+        { unmet: 'allow', entry: 'allow[0]' },
+      ],
+    })
+    const partner = { 'x-partner': 'a-long-secret-of-a-partner' }
+    expect(await of('203.0.113.7', '/', partner)).toMatchObject({
+      policies: [{ cost: 1 }, { unmet: 'allow', entry: 'partners' }],
+    })
+  })
+
+  test('deny refuses whoever it names, allowed or not', async () => {
+    expect(await of('10.6.6.6')).toEqual({ denied: { by: 'deny[0]' }, policies: [] })
+    expect(await of('10.6.6.6', '/appeal')).not.toHaveProperty('denied')
+  })
+})
+
+describe('a cost', () => {
+  const cost = async (
+    cost: PolicyOptions['cost'],
+    url: string,
+    init: RequestInit = {},
+    env = {},
+  ) => {
+    const { policies } = await describer({ policies: [{ name: 'a', ...base, cost: cost! }] })(
+      url,
+      init,
+      { env },
+    )
+    return policies.filter(isMet)[0]!.cost
+  }
+
+  test('is a number, or that of the first rule that matches', async () => {
+    const rules = [
+      { path: '/export', cost: 4 },
+      { method: 'POST', cost: 2 },
+    ]
+    expect(await cost(3, '/')).toBe(3)
+    expect(await cost(rules, '/export', { method: 'POST' })).toBe(4)
+    expect(await cost(rules, '/', { method: 'POST' })).toBe(2)
+    expect(await cost(rules, '/')).toBe(1)
+    expect(await cost({ rules, otherwise: 0 }, '/')).toBe(0)
+  })
+
+  test('of a header is the word of the gate alone, and of no nonsense', async () => {
+    const terms = { header: 'Sluice-Cost', otherwise: 2 }
+    const env = { SLUICE_GATE_TOKEN: 'a-token-of-the-gate' }
+    const said = (value: string, token?: string) => ({
+      headers: { 'sluice-cost': value, ...(token && { 'sluice-token': token }) },
+    })
+    expect(await cost(terms, '/', said('5', 'a-token-of-the-gate'), env)).toBe(5)
+    expect(await cost(terms, '/', said('0', 'a-token-of-the-gate'), env)).toBe(0)
+    expect(await cost(terms, '/', said('5'), env)).toBe(2)
+    expect(await cost(terms, '/', said('5', 'another'), env)).toBe(2)
+    expect(await cost(terms, '/', said('5', ''), {})).toBe(2)
+    for (const nonsense of ['-1', '1.5', '1e3', 'x', '', '9'.repeat(16)]) {
+      expect(await cost(terms, '/', said(nonsense, 'a-token-of-the-gate'), env)).toBe(2)
+    }
   })
 })

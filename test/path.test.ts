@@ -67,6 +67,7 @@ test.each([
   ['/api/*', ['/api', '/api/a', '/api/a/b'], ['/apix', '/', '/x/api']],
   ['/users/:id', ['/users/7', '/users/é'], ['/users', '/users/7/x']],
   ['/users/:id/*', ['/users/7', '/users/7/x/y'], ['/users']],
+  ['/GİRİŞ', ['/GİRİŞ'.toLowerCase()], []],
   ['/a.b', ['/a.b'], ['/axb']],
   ['/a(b)+$', ['/a(b)+$'], ['/ab']],
 ])('%s matches', (pattern, yes, no) => {

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../src/errors.ts'
+import { findingCodes } from '../src/finding.ts'
 import { defineConfig, parseConfig } from '../src/policy.ts'
+
+const KEY =
+  '"ip", { ip: { v4, v6 } }, "path", "method", "host", "country", "asn", "colo", "api-key", "global", "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", or a function'
 
 const valid = { name: 'a', limit: 5, window: '10s' } as const
 
@@ -30,6 +34,19 @@ describe('a policy', () => {
       subjects: 'hashed',
       degradedField: false,
       originTimeoutMs: 60_000,
+      deadlineMs: 300,
+      allow: [],
+      deny: [],
+      caseSensitivePaths: false,
+      jwt: undefined,
+      apiKeys: {
+        from: [
+          { source: 'header', name: 'x-api-key' },
+          { source: 'bearer', name: '' },
+        ],
+      },
+      headers: ['draft-11'],
+      cors: undefined,
       policies: [
         {
           name: 'a',
@@ -40,12 +57,14 @@ describe('a policy', () => {
           burst: 5,
           align: 'first-request',
           key: [{ source: 'ip', v4: 32, v6: 64 }],
+          onMissingKey: 'share',
           match: {},
-          cost: 1,
+          cost: { header: undefined, rules: [], otherwise: 1 },
           mode: 'enforce',
           deadlineMs: 300,
           onStoreError: 'allow',
           localShare: 0.25,
+          accept: [],
         },
       ],
     })
@@ -67,7 +86,7 @@ describe('a policy', () => {
         { source: 'header', name: 'x-api-key' },
         { source: 'ip', v4: 32, v6: 56 },
       ],
-      match: { path: ['/a'], method: ['GET', 'POST'] },
+      match: { path: ['/a'], method: ['GET', 'HEAD', 'POST'] },
     })
   })
 
@@ -130,11 +149,48 @@ describe('a problem names path, expected and got', () => {
     [{ algorithm: 'gcra', burst: 0 }, 'burst: a whole number of at least 1 | 0'],
     [{ align: 'clock' }, 'align: nothing (only fixed-window has an align) | "clock"'],
     [{ algorithm: 'fixed-window', align: 'noon' }, 'align: one of first-request, clock | "noon"'],
-    [{ key: 'cookie' }, 'key[0]: "ip", { ip: { v4, v6 } } or "header:<name>" | "cookie"'],
+    [{ key: 'cookie' }, `key[0]: ${KEY} | "cookie"`],
+    [{ key: 7 }, `key[0]: ${KEY} | 7`],
+    [{ key: { ip: 7 } }, 'key[0].ip: an object | 7'],
     [
-      { key: ['ip', 'header:a b'] },
-      'key[1]: "ip", { ip: { v4, v6 } } or "header:<name>" | "header:a b"',
+      { key: 'path:id' },
+      'key[0]: a match.path with the parameter :id | {"source":"path-parameter","name":"id"}',
     ],
+    [
+      { key: 'jwt:sub' },
+      'key: a jwt in the configuration, to verify its claims by | [{"source":"jwt","name":"sub"}]',
+    ],
+    [{ onMissingKey: 'ignore' }, 'onMissingKey: one of share, skip, refuse, { key } | "ignore"'],
+    [{ onMissingKey: { key: 'x' } }, `onMissingKey.key[0]: ${KEY} | "x"`],
+    [{ accept: 'all' }, `accept[0]: one of ${findingCodes.join(', ')} | "all"`],
+    [{ match: { country: 'Germany' } }, 'match.country[0]: a country code like "DE" | "Germany"'],
+    [
+      { match: { ip: '10.0.0.1/8' } },
+      'match.ip[0]: an address, or a network without bits beyond its prefix like "203.0.113.0/24" | "10.0.0.1/8"',
+    ],
+    [
+      { match: { header: 'x-a' } },
+      'match.header: an object of field names like { "x-plan": "free" } | "x-a"',
+    ],
+    [
+      { match: { header: { 'x a': true } } },
+      'match.header: an object of field names like { "x-plan": "free" } | {"x a":true}',
+    ],
+    [
+      { match: { header: { 'x-a': 'a*b' } } },
+      'match.header.x-a[0]: true, or a text, with "*" at either end only, like "curl/*" | "a*b"',
+    ],
+    [
+      { match: { not: { hots: 'a' } } },
+      'match.not[0].hots: one of the fields host, path, method, header, country, ip, not | "a"',
+    ],
+    [
+      { match: { path: '/:id/x/:id' } },
+      'match.path[0]: a path like "/login", "/users/:id" or "/api/*" | "/:id/x/:id"',
+    ],
+    [{ cost: [{ method: 'POST' }] }, 'cost[0].cost: a whole number of at least 0 | nothing'],
+    [{ cost: { header: 'a b' } }, 'cost.header: a field name like "Sluice-Cost" | "a b"'],
+    [{ key: ['ip', 'header:a b'] }, `key[1]: ${KEY} | "header:a b"`],
     [{ key: [] }, 'key: at least one | []'],
     [{ key: { ip: { v6: 129 } } }, 'key[0].ip.v6: a whole number from 1 to 128 | 129'],
     [{ match: 'x' }, 'match: an object | "x"'],
@@ -152,7 +208,10 @@ describe('a problem names path, expected and got', () => {
       'match.host[0]: a host like "api.example.com" or "*.example.com" | "https://a.b"',
     ],
     [{ match: { method: 'GET POST' } }, 'match.method[0]: a method like "POST" | "GET POST"'],
-    [{ match: { methods: 'GET' } }, 'match.methods: one of the fields host, path, method | "GET"'],
+    [
+      { match: { methods: 'GET' } },
+      'match.methods: one of the fields host, path, method, header, country, ip, not | "GET"',
+    ],
     [{ cost: -1 }, 'cost: a whole number of at least 0 | -1'],
     [{ mode: 'dry-run' }, 'mode: one of enforce, shadow | "dry-run"'],
     [{ onStoreError: 'open' }, 'onStoreError: one of allow, deny, local | "open"'],
@@ -172,7 +231,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, deadline, subjects, degradedField | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },
@@ -185,6 +244,39 @@ describe('a problem names path, expected and got', () => {
     [
       { policies: [], deadline: '0s' },
       'deadline: a duration like "10s", or whole milliseconds | "0s"',
+    ],
+    [
+      { policies: [], allow: { policies: 'a' } },
+      'allow[0].policies[0]: the name of a policy | "a"',
+    ],
+    [
+      { policies: [], deny: { ip: 'x' } },
+      'deny[0].ip[0]: an address, or a network without bits beyond its prefix like "203.0.113.0/24" | "x"',
+    ],
+    [{ policies: [], jwt: {} }, 'jwt.secret: one of secret and jwks | nothing'],
+    [
+      { policies: [], jwt: { secret: 'S', algorithms: 'RS256' } },
+      'jwt.algorithms[0]: one of HS256, HS384, HS512 | "RS256"',
+    ],
+    [
+      { policies: [], jwt: { jwks: 'http://example.com/' } },
+      'jwt.jwks: a URL like "https://issuer.example.com/.well-known/jwks.json" | "http://example.com/"',
+    ],
+    [
+      { policies: [], apiKeys: { from: 'form:key' } },
+      'apiKeys.from[0]: "bearer", "header:<name>", "cookie:<name>" or "query:<name>" | "form:key"',
+    ],
+    [
+      { policies: [], headers: 'draft-12' },
+      'headers[0]: one of draft-11, draft-7, draft-6, github, an object of prefix and reset, or "off" alone | "draft-12"',
+    ],
+    [
+      { policies: [], headers: ['draft-11', 'draft-7'] },
+      'headers: sets that have no field in common | ["draft-11","draft-7"]',
+    ],
+    [
+      { policies: [], cors: { origins: '*', credentials: true } },
+      'cors.origins: no "*" where credentials may be sent (browsers refuse it) | ["*"]',
     ],
     [{ policies: [], subjects: 'clear' }, 'subjects: one of hashed, plain | "clear"'],
   ])('%j', (config, problem) => {

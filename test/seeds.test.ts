@@ -4,8 +4,9 @@
  */
 import { expect, test } from 'vitest'
 import { createLimiter, type LimiterParts } from '../src/limiter.ts'
-import { parseConfig } from '../src/policy.ts'
+import type { Seen } from '../src/seen.ts'
 import type { RowState } from '../src/store/store.ts'
+import { describer } from './describe.ts'
 import { callOf, useServer } from './lua/server.ts'
 import { newSubject } from './lua/subjects.ts'
 import { toThrottleReply } from './lua/throttle.ts'
@@ -113,13 +114,11 @@ test('7: a fresh bucket of ten lets ten pass at once, then one every 100 ms', as
 })
 
 test('7: a request without a policy is an answer of its own, without Redis', async () => {
-  const decide = createLimiter(
-    parseConfig({
-      policies: [{ name: 'api', limit: 10, window: '1s', match: { path: '/api/*' } }],
-    }),
-  )
-  const nothing = {} as LimiterParts
-  const decision = await decide(new Request('https://example.com/other'), nothing)
+  const describe = describer({
+    policies: [{ name: 'api', limit: 10, window: '1s', match: { path: '/api/*' } }],
+  })
+  const decide = createLimiter(() => describe('https://example.com/other'))
+  const decision = await decide({} as Seen, {} as LimiterParts)
   expect(decision).toMatchObject({ allowed: true, reason: 'no-policy', limits: [] })
 })
 

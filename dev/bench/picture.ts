@@ -1,6 +1,7 @@
 /** Draws docs/algorithms.svg: the same traffic under all five algorithms, decided by the real script. */
 import { writeFile } from 'node:fs/promises'
-import { type PolicyOptions, parseConfig } from '../../src/policy.ts'
+import type { PolicyOptions } from '../../src/options.ts'
+import { parseConfig } from '../../src/policy.ts'
 import { mostWithin, play } from './picture/play.ts'
 import { draw, type PictureRow } from './picture/svg.ts'
 import { LENGTH_MS, PHASES, TRAFFIC } from './picture/traffic.ts'

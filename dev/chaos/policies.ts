@@ -1,5 +1,5 @@
 import { algorithms } from '../../src/algorithms/index.ts'
-import type { Algorithm, ConfigOptions, PolicyOptions } from '../../src/policy.ts'
+import type { Algorithm, ConfigOptions, PolicyOptions } from '../../src/options.ts'
 
 /** The longest a decision may take, in ms: the default, which is what is promised. */
 export const DEADLINE_MS = 300

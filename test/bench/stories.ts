@@ -1,4 +1,4 @@
-import type { PolicyOptions } from '../../src/policy.ts'
+import type { PolicyOptions } from '../../src/options.ts'
 
 /** One line of a story: what comes at a time of day, and what the reader should see in the answer. */
 export interface Line {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FaultText } from '../../dev/faults.ts'
 import { algorithms } from '../../src/algorithms/index.ts'
-import type { Algorithm, PolicyOptions } from '../../src/policy.ts'
+import type { Algorithm, PolicyOptions } from '../../src/options.ts'
 import { leaksNothing } from './leaks.ts'
 import { type FaultStack, startFaultStack } from './stack.ts'
 

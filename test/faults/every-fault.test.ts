@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { watchStall } from '../../dev/chaos/stall.ts'
 import type { FaultText } from '../../dev/faults.ts'
 import type { StoreErrorCode } from '../../src/errors.ts'
-import type { PolicyOptions } from '../../src/policy.ts'
+import type { PolicyOptions } from '../../src/options.ts'
 import { leaksNothing } from './leaks.ts'
 import { type FaultStack, type Seen, startFaultStack } from './stack.ts'
 

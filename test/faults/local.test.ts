@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { algorithms } from '../../src/algorithms/index.ts'
-import type { Algorithm, PolicyOptions } from '../../src/policy.ts'
+import type { Algorithm, PolicyOptions } from '../../src/options.ts'
 import { leaksNothing } from './leaks.ts'
 import { secrets } from './secrets.ts'
 import { type FaultStack, startFaultStack } from './stack.ts'

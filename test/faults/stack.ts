@@ -5,7 +5,7 @@ import { type Faults, startFaults } from '../../dev/faults.ts'
 import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type RunningRedis, startRedis } from '../../dev/redis.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/policy.ts'
+import type { ConfigOptions } from '../../src/options.ts'
 import { planted, secrets } from './secrets.ts'
 
 // These tests flush and stop their Redis: never somebody else's.

@@ -1,5 +1,6 @@
-import { network } from '../../../src/ip.ts'
-import { type PolicyOptions, parseConfig } from '../../../src/policy.ts'
+import { network, parseAddress } from '../../../src/ip.ts'
+import type { PolicyOptions } from '../../../src/options.ts'
+import { parseConfig } from '../../../src/policy.ts'
 import { decode, encode, script } from '../../../src/store/script.ts'
 import type { StoreRequest } from '../../../src/store/store.ts'
 import { hashedSubjects } from '../../../src/subject.ts'
@@ -10,7 +11,9 @@ const subjects = new Map<string, Promise<string>>()
 
 /** As src/descriptor.ts and src/limiter.ts name it, once for each client. */
 function subjectOf(client: string): Promise<string> {
-  if (!subjects.has(client)) subjects.set(client, nameSubject([['ip', network(client, 32, 64)]]))
+  if (!subjects.has(client)) {
+    subjects.set(client, nameSubject([['ip', network(parseAddress(client)!, 32, 64)]]))
+  }
   return subjects.get(client)!
 }
 

@@ -1,0 +1,105 @@
+import { createApiKey } from './credentials/api-key.ts'
+import { type Claims, createClaims } from './credentials/jwt.ts'
+import { network } from './ip.ts'
+import type { Log } from './log.ts'
+import { pathMatcher } from './path.ts'
+import type { Config } from './policy.ts'
+import type { KeyPart } from './schema/key.ts'
+import type { Seen } from './seen.ts'
+import { readSource } from './source.ts'
+import type { Part } from './subject.ts'
+
+/** What the parts of keys are read with, besides the request. */
+export interface KeyReaders {
+  claims: Claims
+  apiKey: (seen: Seen) => Promise<string | undefined>
+  /** Told that a key function threw: the part counts as missing. */
+  onKeyError: (error: unknown) => void
+}
+
+export function keyReaders(
+  { jwt, apiKeys, deadlineMs }: Pick<Config, 'jwt' | 'apiKeys' | 'deadlineMs'>,
+  log: Log,
+): KeyReaders {
+  return {
+    // Half, so that keys which do not come leave the store its time.
+    claims: jwt ? createClaims(jwt, { deadlineMs: deadlineMs / 2, log }) : async () => undefined,
+    apiKey: createApiKey(apiKeys, log),
+    onKeyError: (error) =>
+      log(
+        'key-error',
+        (error as Error)?.name ?? '',
+        'a key function threw: its part counts as missing',
+      ),
+  }
+}
+
+/** What a part is called in a partition key, in messages, and in plain subjects. */
+export function labelOf(part: KeyPart): string {
+  if (part.source === 'path-parameter') return `path:${part.name}`
+  return 'name' in part ? `${part.source}:${part.name}` : part.source
+}
+
+type Read = (seen: Seen) => unknown
+
+/** Compiles a key into the partition key of a request; a part that is missing or empty has no value. */
+export function compileKey(
+  key: KeyPart[],
+  paths: string[],
+  options: { caseSensitivePaths: boolean },
+  readers: KeyReaders,
+): (seen: Seen) => Promise<Part[]> {
+  const patterns = paths.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
+  const reads = key.map((part): [string, Read] => [labelOf(part), reader(part, patterns, readers)])
+  return (seen) =>
+    Promise.all(reads.map(async ([label, read]): Promise<Part> => [label, text(await read(seen))]))
+}
+
+function reader(
+  part: KeyPart,
+  patterns: ReturnType<typeof pathMatcher>[],
+  { claims, apiKey, onKeyError }: KeyReaders,
+): Read {
+  switch (part.source) {
+    case 'ip':
+      return ({ address }) => address && network(address, part.v4, part.v6)
+    case 'header':
+    case 'cookie':
+    case 'query': {
+      const source = { source: part.source, name: part.name }
+      return (seen) => readSource(source, seen)
+    }
+    case 'jwt':
+      return async (seen) => claim((await claims(seen))?.[part.name])
+    case 'path-parameter':
+      return ({ path }) => patterns.map((match) => match(path)?.[part.name]).find((value) => value)
+    case 'function':
+      return async ({ context }) => {
+        try {
+          return await part.read(context)
+        } catch (error) {
+          onKeyError(error) // a key that cannot be told must not be an outage
+          return undefined
+        }
+      }
+    case 'api-key':
+      return apiKey
+    case 'global':
+      return () => 'global'
+    default: {
+      const { source } = part
+      return (seen) => seen[source]
+    }
+  }
+}
+
+/** The number 7 and the text "7" are two claims. */
+const claim = (value: unknown) =>
+  value === undefined || value === null || value === ''
+    ? undefined
+    : typeof value === 'string'
+      ? value
+      : JSON.stringify(value)
+
+const text = (value: unknown) =>
+  value === undefined || value === null || value === '' ? undefined : String(value)

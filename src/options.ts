@@ -1,0 +1,197 @@
+/** What an operator writes in sluice.config.ts: types only. docs/configuration.md has an example of each. */
+import type { Degraded, PolicyMode } from './decision.ts'
+import type { Duration } from './duration.ts'
+import type { FindingCode } from './finding.ts'
+
+/**
+ * One part of what a quota is counted by. `ip` is the address that Cloudflare saw, IPv4 by address and IPv6 by /64 unless told
+ * otherwise; `country`, `asn`, `colo` are what Cloudflare knows of it. `jwt:<claim>` is a claim of a verified token, `api-key` a key
+ * (see {@link ConfigOptions}). `path:<name>` is a parameter of the policy's path pattern. Header, cookie and query are taken at
+ * the client's word. A function is given Hono's context.
+ */
+export type KeySource<Context = unknown> =
+  | 'ip'
+  | { ip: { v4?: number; v6?: number } }
+  | 'path'
+  | 'method'
+  | 'host'
+  | 'country'
+  | 'asn'
+  | 'colo'
+  | 'api-key'
+  | 'global'
+  | `path:${string}`
+  | `header:${string}`
+  | `cookie:${string}`
+  | `query:${string}`
+  | `jwt:${string}`
+  | ((context: Context) => KeyValue | Promise<KeyValue>)
+
+/** What a key function finds; nothing, null or an empty text where the request lacks it. */
+export type KeyValue = string | number | undefined | null
+
+/** Whose quota: one part, or several that count together. */
+export type Key<Context = unknown> = KeySource<Context> | KeySource<Context>[]
+
+/** Which requests: all that is given has to hold; of a list, any one. */
+export interface Match {
+  /** `www.example.com`, or `*.example.com` for every host below. */
+  host?: string | string[]
+  /** `/login`, `/users/:id` (one segment), `/api/*` (`/api` and all below). Other spellings of a path are seen as the same. */
+  path?: string | string[]
+  /** `POST`. `GET` covers `HEAD`. */
+  method?: string | string[]
+  /** By name: `true` where the field is there at all, or what it may be, with `*` at either end for anything. Letter case does not matter. */
+  header?: Record<string, true | string | string[]>
+  /** ISO 3166-1 alpha-2, as Cloudflare tells it; `T1` is Tor, `XX` unknown. */
+  country?: string | string[]
+  /** Networks and addresses of clients: `203.0.113.0/24`, `2001:db8::/32`, `203.0.113.7`. */
+  ip?: string | string[]
+  /** Which of them not: requests that one of these matches. */
+  not?: Match | Match[]
+}
+
+/** A cost for some requests. */
+export type CostRule = Match & { cost: number }
+
+/** The price of a request by what it is, or as the gate says. */
+export interface CostOptions {
+  /** A request header with the price, believed of the gate only: of requests with its token in `Sluice-Token`. */
+  header?: string
+  /** The first that matches. */
+  rules?: CostRule[]
+  /** Where none does. Defaults to 1. */
+  otherwise?: number
+}
+
+/** How a policy counts: lua/README.md, README.md "Choose an algorithm". */
+export type Algorithm = 'fixed-window' | 'sliding-window' | 'sliding-log' | 'token-bucket' | 'gcra'
+
+/** A named rule. */
+export interface PolicyOptions<Context = unknown> {
+  /** Up to 64 letters, digits, `_`, `.`, `-`; it stands in the `RateLimit` fields. */
+  name: string
+  /** Defaults to `'sliding-window'`. `'leaky-bucket'` is another name for `'gcra'`. */
+  algorithm?: Algorithm | 'leaky-bucket'
+  /** Size of the quota in units; a request costs one unless `cost` says otherwise. At least 1; times `window` in ms at most 2^53 / 3 (a million in 31 days fits). */
+  limit: number
+  /** The time window of the quota: `'10s'`, `'1m'`, `'1h'`, `'1d'`, or milliseconds. */
+  window: Duration
+  /** Room for a burst, in units: token-bucket (defaults to `limit`) and gcra (defaults to 1, evenly spaced) only. */
+  burst?: number
+  /** When a fixed window opens: with its first request (default), or at multiples of `window` since the epoch. */
+  align?: 'first-request' | 'clock'
+  /** Whose quota: one part or several. Defaults to `'ip'`. */
+  key?: Key<Context>
+  /**
+   * What becomes of a request that lacks a part of the key: `'share'` (default), one quota for all that lack it; `'skip'`, the policy
+   * does not meet it; `'refuse'`, 403; or another key to count it by, `{ key: 'ip' }`.
+   */
+  onMissingKey?: 'share' | 'skip' | 'refuse' | { key: Key<Context> }
+  /** Which requests. Defaults to every request. */
+  match?: Match
+  /** The price of a request in units: a number, by rules of which the first that matches holds, or from a header that only the gate may set. Defaults to 1; 0 only looks. */
+  cost?: number | CostRule[] | CostOptions
+  /** Defaults to `'enforce'`; `'shadow'` counts and tells, and never refuses. */
+  mode?: PolicyMode
+  /** The longest to wait for Redis. Defaults to the configuration's; of the policies a request meets, the shortest counts. */
+  deadline?: Duration
+  /**
+   * What a request is told when Redis cannot answer: `'allow'` (default), `'deny'` (503), or `'local'`, what is left of a share of
+   * the limit that this isolate counts by itself. Where policies differ, `'deny'` wins, then `'local'`.
+   */
+  onStoreError?: Degraded
+  /** With `'local'`: how much of limit and burst one isolate may admit while Redis is away, above 0 and at most 1. Defaults to 0.25. */
+  localShare?: number
+  /** Findings of `npm run check` that are meant (docs/linter.md). */
+  accept?: FindingCode | FindingCode[]
+}
+
+/** Requests that a list names, by the words of {@link Match}. */
+export type ListOptions = Match & {
+  /** Says which list it was. Defaults to its place, such as `deny[0]`. */
+  name?: string
+  /** Findings of `npm run check` that are meant (docs/linter.md). */
+  accept?: FindingCode | FindingCode[]
+}
+
+/** Where a credential is read from, the first that is there: `bearer` is `Authorization: Bearer …`. */
+export type CredentialSource =
+  | 'bearer'
+  | `header:${string}`
+  | `cookie:${string}`
+  | `query:${string}`
+
+/** How tokens are verified whose claims are keys: JSON Web Tokens (RFC 7519). One of `secret` and `jwks`. */
+export interface JwtOptions {
+  /** The name of the variable (a secret of the Worker) that holds the secret of HS256, HS384 or HS512, at least 32 bytes. */
+  secret?: string
+  /** Where the issuer's public keys are (RFC 7517): fetched once an isolate, renewed in the background, kept where that fails. */
+  jwks?: string
+  /** Defaults to HS256 with `secret`; to RS256, PS256, ES256 and EdDSA with `jwks`. */
+  algorithms?: string | string[]
+  /** What `iss` has to be; any one. Defaults to whatever it is. */
+  issuer?: string | string[]
+  /** What `aud` has to name; any one. Defaults to whatever it is. */
+  audience?: string | string[]
+  /** Defaults to `'bearer'`. */
+  from?: CredentialSource | CredentialSource[]
+}
+
+/** Where API keys are read from, and which are known. */
+export interface ApiKeyOptions {
+  /** Defaults to `['header:x-api-key', 'bearer']`. */
+  from?: CredentialSource | CredentialSource[]
+  /** The name of the variable that lists the SHA-256 (hex) of each key there is, between spaces or commas; any other counts as missing. Defaults to none: any key is taken at its word. */
+  known?: string
+}
+
+/**
+ * Field sets of a response: `draft-11`, `draft-7`, `draft-6` of the IETF's RateLimit fields; GitHub's `x-ratelimit-*`; or
+ * `<prefix>Limit`, `-Remaining`, `-Reset` with the reset as seconds since the epoch, seconds from now, or ISO 8601.
+ */
+export type HeaderSet =
+  | 'draft-11'
+  | 'draft-7'
+  | 'draft-6'
+  | 'github'
+  | { prefix: string; reset: 'epoch' | 'delta' | 'iso' }
+
+/** Who may read refusals from a page of another origin (the Fetch standard's CORS protocol). */
+export interface CorsOptions {
+  /** Origins of pages, such as `https://app.example.com`, or `*`. */
+  origins: string | string[]
+  /** Whether pages that send cookies may. Defaults to false. */
+  credentials?: boolean
+}
+
+/** A whole configuration. */
+export interface ConfigOptions<Context = unknown> {
+  /** Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on. */
+  origin?: string
+  /** The longest to wait for the origin's answer to begin, the time to upload the request's body included; then 504. Defaults to `'60s'`. */
+  originTimeout?: Duration
+  policies: PolicyOptions<Context>[]
+  /** Requests that no policy meets, or not those in `policies`. */
+  allow?:
+    | (ListOptions & { policies?: string | string[] })[]
+    | (ListOptions & { policies?: string | string[] })
+  /** Requests that are answered 403, whatever `allow` says. */
+  deny?: ListOptions | ListOptions[]
+  /** Whether `/Login` is another path than `/login`. Defaults to false: to meet a request too many is better than to be dodged. */
+  caseSensitivePaths?: boolean
+  /** How the tokens of `jwt:<claim>` are verified. */
+  jwt?: JwtOptions
+  /** Where `api-key` is found. */
+  apiKeys?: ApiKeyOptions
+  /** Which fields responses carry; several sets where no two use one name. Defaults to `'draft-11'`. */
+  headers?: 'off' | HeaderSet | HeaderSet[]
+  /** Lets pages of other origins read the limiter's own answers. What an origin allows is its own matter; our fields are exposed in it. */
+  cors?: CorsOptions
+  /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */
+  deadline?: Duration
+  /** How clients are named in Redis: `'hashed'` (default; keyed SHA-256, no personal data), or `'plain'`, readable. */
+  subjects?: 'hashed' | 'plain'
+  /** Whether responses that Redis did not decide say so in a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */
+  degradedField?: boolean
+}

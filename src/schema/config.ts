@@ -1,0 +1,92 @@
+/** The shape of a whole configuration, told once. */
+import * as v from 'valibot'
+import { findingCodes } from '../finding.ts'
+import { conditionFields, conditionOf } from './condition.ts'
+import { apiKeys, jwt } from './credentials.ts'
+import { cors, headers } from './headers.ts'
+import { policy } from './policy.ts'
+import { duration, list, object, oneOf, type Problem, pattern } from './shapes.ts'
+
+const ORIGIN = 'a URL like "https://origin.example.com"'
+
+/** Whether a configuration, or the variable ORIGIN, may name this as its origin. */
+export const isOrigin = (input: unknown): input is string =>
+  input === 'zone' ||
+  (typeof input === 'string' && /^https?:\/\/[^\s?#@]+$/.test(input) && URL.canParse(input))
+
+const name = pattern('up to 64 letters, digits, "_", "." or "-"', /^[A-Za-z0-9][\w.-]{0,63}$/)
+const listFields = {
+  ...conditionFields,
+  name: v.optional(name),
+  accept: v.optional(list(oneOf(...findingCodes), 0), []),
+}
+
+const deny = v.pipe(
+  object(listFields),
+  v.transform((entry) => ({
+    name: entry.name,
+    condition: conditionOf(entry),
+    accept: entry.accept,
+  })),
+)
+const allow = v.pipe(
+  object({ ...listFields, policies: v.optional(list(v.string('a name of a policy'))) }),
+  v.transform((entry) => ({
+    name: entry.name,
+    condition: conditionOf(entry),
+    accept: entry.accept,
+    policies: entry.policies,
+  })),
+)
+
+export const config = object(
+  {
+    origin: v.optional(v.custom<string>(isOrigin, `"zone" or ${ORIGIN}`)),
+    originTimeout: v.optional(duration, 60_000),
+    // One call of the script takes 128 keys, and each policy may need one.
+    policies: v.pipe(
+      v.array(policy, 'a list of policies'),
+      v.maxLength(128, 'at most 128 policies'),
+    ),
+    allow: v.optional(list(allow, 0), []),
+    deny: v.optional(list(deny, 0), []),
+    caseSensitivePaths: v.optional(v.boolean('true or false'), false),
+    jwt: v.optional(jwt),
+    apiKeys: v.optional(apiKeys, {}),
+    headers: v.optional(headers, 'draft-11'),
+    cors: v.optional(cors),
+    deadline: v.optional(duration, 300),
+    subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
+    degradedField: v.optional(v.boolean('true or false'), false),
+  },
+  (input, problem) => {
+    if (!Array.isArray(input.policies)) return
+    const names = input.policies.map((policy) => policy?.name)
+    names.forEach((name, index) => {
+      if (name !== undefined && names.indexOf(name) < index) {
+        problem(['policies', index, 'name'], 'a name that no other policy has')
+      }
+    })
+    checkReferences(input, names, problem)
+  },
+)
+
+/** What one part of a configuration says of another. */
+function checkReferences(input: Record<string, unknown>, names: string[], problem: Problem) {
+  const policies = input.policies as { key?: unknown; onMissingKey?: { key?: unknown } }[]
+  const parts = (key: unknown) => (Array.isArray(key) ? key : [])
+  policies.forEach((policy, index) => {
+    const keys = [...parts(policy?.key), ...parts(policy?.onMissingKey?.key)]
+    if (input.jwt === undefined && keys.some((part) => part?.source === 'jwt')) {
+      problem(['policies', index, 'key'], 'a jwt in the configuration, to verify its claims by')
+    }
+  })
+  if (!Array.isArray(input.allow)) return
+  input.allow.forEach((entry, index) => {
+    parts(entry?.policies).forEach((name, place) => {
+      if (!names.includes(name)) {
+        problem(['allow', index, 'policies', place], 'the name of a policy')
+      }
+    })
+  })
+}

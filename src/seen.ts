@@ -1,0 +1,57 @@
+import { type Address, parseAddress } from './ip.ts'
+import { normalizePath } from './path.ts'
+
+/** What the runtime gives along with a request. */
+export interface Surroundings {
+  /** Variables and secrets. */
+  env: Record<string, unknown>
+  /** Keeps the isolate at work on something after the answer has gone. */
+  waitUntil: (promise: Promise<unknown>) => void
+  /** Hono's context, for key functions. */
+  context: unknown
+}
+
+/** What policies look at of one request. */
+export interface Seen extends Surroundings {
+  request: Request
+  /** Lower case, without port and final dot. */
+  host: string
+  /** Normalized; in lower case unless paths are case-sensitive. */
+  path: string
+  method: string
+  query: URLSearchParams
+  /** The client's, as Cloudflare saw it. */
+  address: Address | undefined
+  /** ISO 3166-1 alpha-2, `T1` for Tor, `XX` for unknown. */
+  country: string | undefined
+  /** Number of the autonomous system the client is in. */
+  asn: string | undefined
+  /** IATA code of the data centre that answers. */
+  colo: string | undefined
+}
+
+export function see(
+  request: Request,
+  surroundings: Surroundings,
+  { caseSensitivePaths }: { caseSensitivePaths: boolean },
+): Seen {
+  const { hostname, pathname, searchParams } = new URL(request.url)
+  const path = normalizePath(pathname)
+  // The one header that Cloudflare sets itself and a client cannot. All others are a client's word, `CF-IPCountry` too where the
+  // zone does not add it: country, asn and colo come beside the request.
+  const address = request.headers.get('cf-connecting-ip') ?? ''
+  const cf = (request as { cf?: Record<string, unknown> }).cf
+  const known = (name: string) => (cf?.[name] ? String(cf[name]) : undefined)
+  return {
+    ...surroundings,
+    request,
+    host: hostname.replace(/\.$/, '').toLowerCase(),
+    path: caseSensitivePaths ? path : path.toLowerCase(),
+    method: request.method,
+    query: searchParams,
+    address: parseAddress(address),
+    country: known('country')?.toUpperCase(),
+    asn: known('asn'),
+    colo: known('colo'),
+  }
+}

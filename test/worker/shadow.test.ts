@@ -1,0 +1,152 @@
+/** Policies in shadow through the front door: workerd, the bridge, a real Redis, and an origin that tells what reached it. */
+import { parseList, serializeList } from 'structured-headers'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Echo } from '../../dev/origin.ts'
+import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
+import { startWorker } from '../../dev/worker.ts'
+import type { PolicyOptions } from '../../src/options.ts'
+
+const shadow = (name: string, limit: number, rest: Partial<PolicyOptions> = {}) =>
+  ({ name, limit, window: '1h', mode: 'shadow', ...rest }) satisfies PolicyOptions
+const enforced = (name: string, limit: number, path: string) =>
+  ({ name, limit, window: '1h', match: { path } }) satisfies PolicyOptions
+
+const policies: PolicyOptions[] = [
+  shadow('trial', 2, { match: { path: ['/told', '/once/*', '/mix'] } }),
+  shadow('never', 1, { cost: 2, match: { path: ['/told', '/mix'] } }),
+  shadow('wide', 1000, { match: { path: ['/told', '/mix'] } }),
+  shadow('key', 1, {
+    key: 'header:x-tenant',
+    onMissingKey: 'refuse',
+    onStoreError: 'deny',
+    match: { path: '/alone' },
+  }),
+  enforced('few', 1, '/once/few'),
+  enforced('many', 100, '/*'),
+  enforced('mixed', 10, '/mix'),
+]
+// `many` meets everything but what is to meet shadows alone.
+const config = { policies, allow: { path: '/alone', policies: 'many' } }
+
+let stack: Stack
+beforeAll(async () => {
+  stack = await startStack({ config, env: { SLUICE_GATE_TOKEN: 'a-token-of-the-gate' } })
+})
+afterAll(() => stack.stop())
+
+/** The answer, and what the origin saw: the policies in shadow that would have refused. */
+async function ask(path: string, options: FetchOptions) {
+  const response = await stack.fetch(path, options)
+  const said = response.status === 200 ? ((await response.json()) as Echo).headers : {}
+  const field = said['sluice-shadow']
+  const names = field === undefined ? [] : parseList(field).map(([name]) => name)
+  return { response, status: response.status, field, names, said }
+}
+
+test('refuse nobody: the origin and the log are told who would have been, the client is not', async () => {
+  const told = []
+  for (let i = 0; i < 4; i++) told.push(await ask('/told', { ip: '192.0.2.1' }))
+  expect(told.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  expect(told.map(({ names }) => names)).toEqual([
+    ['never'],
+    ['never'],
+    ['trial', 'never'],
+    ['trial', 'never'],
+  ])
+  const { field, response } = told[3]!
+  expect(serializeList(parseList(field!))).toBe(field)
+  expect(response.headers.get('ratelimit-policy')).toBe('"many";q=100;w=3600')
+  expect(response.headers.get('ratelimit')).toMatch(/^"many";r=96;t=\d+$/)
+  expect(JSON.stringify([...response.headers])).not.toMatch(/shadow|trial|never|wide/i)
+
+  const lines = () => stack.worker.logs.map((line) => JSON.parse(line))
+  const refused = () => lines().filter(({ event }) => event === 'shadow-refused')
+  await expect.poll(() => refused().length).toBe(2)
+  expect(refused().map(({ code }) => code)).toEqual(['never', 'trial'])
+  expect(stack.worker.logs.join()).not.toContain('192.0.2.1')
+})
+
+test('no field of ours from a client, or from the gate, reaches the origin', async () => {
+  const headers = {
+    'Sluice-Shadow': '"invented"',
+    'Sluice-Cost': '7',
+    'Sluice-Token': 'a-token-of-the-gate',
+    'sluice-anything': 'x',
+    'x-sluice': 'y',
+  }
+  const { said, response } = await ask('/', { ip: '192.0.2.2', headers })
+  expect(Object.keys(said).filter((name) => name.includes('sluice'))).toEqual(['x-sluice'])
+  expect(response.headers.get('ratelimit')).toMatch(/^"many";r=99;/) // no policy asks for that cost
+  const replaced = await ask('/told', { ip: '192.0.2.2', headers })
+  expect(replaced.field).toBe('"never"')
+})
+
+test('a request that an enforced policy refuses charges no shadow', async () => {
+  const ip = '192.0.2.3'
+  expect(await ask('/once/few', { ip })).toMatchObject({ status: 200, names: [] })
+  for (let i = 0; i < 5; i++) {
+    const { response, status } = await ask('/once/few', { ip })
+    expect(status).toBe(429)
+    expect(await response.json()).toMatchObject({ 'violated-policies': ['few'] })
+  }
+  // One of the two that `trial` holds is left, as though those five had never been.
+  expect((await ask('/once/other', { ip })).names).toEqual([])
+  expect((await ask('/once/other', { ip })).names).toEqual(['trial'])
+  // Where both refuse, the client is told of the enforced one only.
+  const both = await ask('/once/few', { ip })
+  expect(await both.response.json()).toMatchObject({ 'violated-policies': ['few'] })
+  // What a shadow refuses it does not charge either; and it has not kept `many` from counting.
+  const { response } = await ask('/once/other', { ip })
+  expect(response.headers.get('ratelimit')).toMatch(/^"many";r=96;/)
+})
+
+test('three shadows and two enforced policies are one HTTP request and one script, and touch nobody else', async () => {
+  const ip = '192.0.2.4'
+  const before = stack.httpRequests()
+  const remaining = []
+  for (let i = 0; i < 4; i++) {
+    const { response, names } = await ask('/mix', { ip })
+    expect(names).toEqual(i < 2 ? ['never'] : ['trial', 'never'])
+    expect(response.headers.get('ratelimit-policy')).toBe(
+      '"many";q=100;w=3600, "mixed";q=10;w=3600',
+    )
+    remaining.push(/^"mixed";r=(\d+)/.exec(response.headers.get('ratelimit')!)?.[1])
+  }
+  expect(remaining).toEqual(['9', '8', '7', '6'])
+  expect(stack.httpRequests() - before).toBe(4)
+})
+
+test('concurrent requests: each shadow counts exactly what passed', async () => {
+  const ip = '192.0.2.5'
+  const answers = await Promise.all(Array.from({ length: 8 }, () => ask('/once/other', { ip })))
+  expect(answers.filter(({ names }) => names.length === 0)).toHaveLength(2)
+  expect(answers.every(({ status }) => status === 200)).toBe(true)
+})
+
+test('alone, without its key, or without Redis, a shadow refuses nobody', async () => {
+  const headers = { 'x-tenant': 'acme' }
+  const alone = []
+  for (let i = 0; i < 2; i++) alone.push(await ask('/alone', { ip: '192.0.2.6', headers }))
+  expect(alone.map(({ status, names }) => [status, names])).toEqual([
+    [200, []],
+    [200, ['key']],
+  ])
+  expect(alone[1]!.response.headers.has('ratelimit')).toBe(false)
+  expect((await ask('/alone', { ip: '192.0.2.6' })).status).toBe(200)
+
+  const worker = await startWorker(new URL('../../dist/any-config', import.meta.url).pathname, {
+    env: {
+      CONFIG: JSON.stringify(config),
+      ORIGIN: stack.origin.url,
+      UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1',
+      UPSTASH_REDIS_REST_TOKEN: 'a-token',
+    },
+  })
+  try {
+    const response = await fetch(`${worker.url}/alone`, { headers })
+    expect(response.status).toBe(200)
+    expect(((await response.json()) as Echo).headers).not.toHaveProperty('sluice-shadow')
+  } finally {
+    await worker.stop()
+  }
+})
