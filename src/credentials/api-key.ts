@@ -1,0 +1,53 @@
+import type { Log } from '../log.ts'
+import type { ApiKeys } from '../schema/credentials.ts'
+import type { Seen } from '../seen.ts'
+import { readFirst } from '../source.ts'
+import { sha256 } from './digest.ts'
+import { oncePerRequest } from './once.ts'
+
+/**
+ * Reads a request's API key: hands back its SHA-256 in hex, so that the key itself reaches neither the store nor a log; `undefined`
+ * where there is none, or none of the known ones. Never throws.
+ * @param log told, as `api-keys`, of a variable that is missing, or whose entries are no digests; of no mistake of a client's
+ */
+export function createApiKey(
+  { from, known }: ApiKeys,
+  log: Log = () => {},
+): (seen: Seen) => Promise<string | undefined> {
+  let list: { text: string; digests: Set<string> } | undefined
+
+  function listed(text: unknown): Set<string> {
+    if (typeof text !== 'string' || text.trim() === '') {
+      log(
+        'api-keys',
+        'missing',
+        'the variable that apiKeys.known names is not set: no key is known',
+      )
+      return new Set()
+    }
+    if (list?.text !== text) list = { text, digests: parse(text) }
+    return list.digests
+  }
+
+  function parse(text: string): Set<string> {
+    const entries = text
+      .toLowerCase()
+      .split(/[\s,]+/)
+      .filter((entry) => entry !== '')
+    const digests = entries.filter((entry) => /^[\da-f]{64}$/.test(entry))
+    const others = entries.length - digests.length
+    if (others > 0) {
+      const message = `entries of the variable that apiKeys.known names are no SHA-256 in hex: ${others}`
+      log('api-keys', 'not-a-digest', message)
+    }
+    return new Set(digests)
+  }
+
+  return oncePerRequest(async (seen) => {
+    const key = readFirst(from, seen)
+    // A field that is sent twice reaches us as one with a comma, and some origins as two, of which they take one.
+    if (key === undefined || /[\s,]/.test(key)) return undefined
+    const digest = await sha256(key)
+    return known === undefined || listed(seen.env[known]).has(digest) ? digest : undefined
+  })
+}

@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { createApiKey } from '../../src/credentials/api-key.ts'
+import { parseConfig } from '../../src/policy.ts'
+import { seenWith } from './issuer.ts'
+
+const digest = (key: string) => createHash('sha256').update(key).digest('hex')
+
+let lines: string[]
+const log = (event: string, code: string, message: string) =>
+  void lines.push(`${event} ${code}: ${message}`)
+beforeEach(() => {
+  lines = []
+})
+
+const reader = (apiKeys: object = {}) =>
+  createApiKey(parseConfig({ policies: [], apiKeys }).apiKeys, log)
+const x = (key: string) => ({ 'X-Api-Key': key })
+
+describe('any key', () => {
+  test.each([
+    [{}, undefined],
+    [x('abc'), 'abc'],
+    [{ Authorization: 'Bearer abc' }, 'abc'],
+    [{ ...x('abc'), Authorization: 'Bearer def' }, 'abc'],
+    [x('abc, def'), undefined], // two fields
+    [x('abc,def'), undefined],
+    [{ ...x('abc, abd'), Authorization: 'Bearer def' }, undefined],
+    [{ Authorization: 'Bearer abc, Bearer def' }, undefined],
+    [{ Authorization: 'Basic YTpi' }, undefined],
+    [x('k'.repeat(100_000)), 'k'.repeat(100_000)],
+  ])('of %j', async (headers: Record<string, string>, key) => {
+    expect(await reader()(seenWith(headers))).toBe(key && digest(key))
+    expect(lines).toEqual([])
+  })
+
+  test('is read from where the configuration says', async () => {
+    const read = reader({ from: ['query:key', 'cookie:key'] })
+    expect(await read(seenWith({ ...x('a'), Cookie: 'key=c' }, { query: '?key=q' }))).toBe(
+      digest('q'),
+    )
+    expect(await read(seenWith({ ...x('a'), Cookie: 'key=c' }))).toBe(digest('c'))
+    expect(await read(seenWith(x('a')))).toBe(undefined)
+  })
+})
+
+describe('known keys', () => {
+  const read = (key: string, KEYS: unknown, readKey = reader({ known: 'KEYS' })) =>
+    readKey(seenWith(x(key), { env: { KEYS } }))
+
+  test.each([
+    ['one', digest('one')],
+    ['one', `${digest('two')} ${digest('one')}`],
+    ['one', `${digest('two')},${digest('one')}\n`],
+    ['one', digest('one').toUpperCase()],
+  ])('%j is one of %j', async (key, listed) => {
+    expect(await read(key, listed)).toBe(digest(key))
+    expect(lines).toEqual([])
+  })
+
+  test.each([
+    ['three', `${digest('one')} ${digest('two')}`],
+    ['One', digest('one')],
+    [digest('one'), digest('one')],
+    ['', digest('')],
+  ])('%j is none of %j', async (key, listed) => {
+    expect(await read(key, listed)).toBe(undefined)
+    expect(lines).toEqual([])
+  })
+
+  test.each([
+    ['nothing', undefined],
+    ['an empty text', ' '],
+    ['no text', 7],
+  ])('where the variable holds %s no key is known, and a line says so', async (_, listed) => {
+    expect(await read('one', listed)).toBe(undefined)
+    expect(lines).toEqual([
+      'api-keys missing: the variable that apiKeys.known names is not set: no key is known',
+    ])
+  })
+
+  test('an entry that is no digest lets nobody in, is told of without its text, and spoils no other', async () => {
+    const listed = `my-secret-key ${digest('one')} ${digest('two').slice(1)}`
+    const readKey = reader({ known: 'KEYS' })
+    expect(await read('my-secret-key', listed, readKey)).toBe(undefined)
+    expect(await read('one', listed, readKey)).toBe(digest('one'))
+    expect(lines).toEqual([
+      'api-keys not-a-digest: entries of the variable that apiKeys.known names are no SHA-256 in hex: 2',
+    ])
+  })
+
+  test('the variable is read anew where its value changes', async () => {
+    const readKey = reader({ known: 'KEYS' })
+    expect(await read('one', digest('one'), readKey)).toBe(digest('one'))
+    expect(await read('one', digest('two'), readKey)).toBe(undefined)
+    expect(await read('two', digest('two'), readKey)).toBe(digest('two'))
+  })
+
+  test.each(['__proto__', 'constructor', 'toString'])(
+    'a variable called %s lists none',
+    async (known) => {
+      expect(await reader({ known })(seenWith(x('one')))).toBe(undefined)
+    },
+  )
+
+  test('none but the listed are known', async () => {
+    const key = fc.stringMatching(/^[!-+.-~]{1,20}$/)
+    await fc.assert(
+      fc.asyncProperty(fc.array(key, { maxLength: 5 }), key, async (keys, other) => {
+        const listed = keys.map(digest).join(' ') || digest('none of them')
+        const readKey = reader({ known: 'KEYS' })
+        for (const known of keys) expect(await read(known, listed, readKey)).toBe(digest(known))
+        if (!keys.includes(other)) expect(await read(other, listed, readKey)).toBe(undefined)
+      }),
+    )
+  })
+})

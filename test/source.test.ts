@@ -1,0 +1,142 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Source } from '../src/schema/credentials.ts'
+import { see } from '../src/seen.ts'
+import { readFirst, readSource } from '../src/source.ts'
+
+const source = (text: string): Source => {
+  const [, kind, name] = /^(\w+):?(.*)$/s.exec(text)!
+  return { source: kind as Source['source'], name: name! }
+}
+
+function seen(headers: Record<string, string> | [string, string][] = {}, query = '') {
+  const request = new Request(`https://www.example.com/${query}`, { headers })
+  const surroundings = { env: {}, waitUntil() {}, context: undefined }
+  return see(request, surroundings, { caseSensitivePaths: false })
+}
+
+test.each([
+  // where, what is sent, what is read
+  ['header:x-a', { 'X-A': 'one' }, '', 'one'],
+  ['header:x-a', { 'X-A': '  one ' }, '', 'one'],
+  ['header:x-a', { 'X-A': '' }, '', undefined],
+  ['header:x-a', { 'X-B': 'one' }, '', undefined],
+  ['header:x-a', { 'X-A': 'one, two' }, '', 'one, two'],
+  ['bearer', { Authorization: 'Bearer a.b.c' }, '', 'a.b.c'],
+  ['bearer', { Authorization: 'bEARER   a.b.c' }, '', 'a.b.c'],
+  ['bearer', { Authorization: 'Bearer a b' }, '', undefined],
+  ['bearer', { Authorization: 'Bearer' }, '', undefined],
+  ['bearer', { Authorization: 'Bearer ' }, '', undefined],
+  ['bearer', { Authorization: 'Bearera' }, '', undefined],
+  ['bearer', { Authorization: 'Basic YTpi' }, '', undefined],
+  ['bearer', { Authorization: 'XBearer a' }, '', undefined],
+  ['bearer', { Authorization: 'Bearer a, Bearer a' }, '', 'a'],
+  ['bearer', { Authorization: 'Bearer a, Bearer b' }, '', undefined],
+  ['bearer', { Authorization: 'Basic YTpi, Bearer b' }, '', undefined],
+  ['bearer', { Authorization: 'Bearer a, Digest b="c"' }, '', undefined],
+  ['bearer', { Authorization: 'Digest a="b", c="d"' }, '', undefined],
+  ['query:key', {}, '?key=one', 'one'],
+  ['query:key', {}, '?key=one&key=one', 'one'],
+  ['query:key', {}, '?key=one&key=two', undefined],
+  ['query:key', {}, '?key=&key=two', 'two'],
+  ['query:key', {}, '?key', undefined],
+  ['query:key', {}, '?KEY=one', undefined],
+  ['query:key', {}, '?k%65y=%6fne', 'one'],
+  ['query:key', {}, '?key=%ff', '\ufffd'],
+  ['cookie:id', { Cookie: 'id=one' }, '', 'one'],
+  ['cookie:id', { Cookie: 'a=b;id=one ;c=d' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id=one; id=one' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id=one; id=two' }, '', undefined],
+  ['cookie:id', { Cookie: 'id=%6fne; id=one' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id=; id=one' }, '', 'one'],
+  ['cookie:id', { Cookie: 'ID=one' }, '', undefined],
+  ['cookie:id', { Cookie: 'xid=one' }, '', undefined],
+  ['cookie:id', { Cookie: 'id' }, '', undefined],
+  ['cookie:id', { Cookie: 'a="; id=one; b="' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id=%ff%' }, '', '%ff%'],
+  ['cookie:id', { Cookie: 'id=a=b' }, '', 'a=b'],
+  ['cookie:__proto__', { Cookie: 'a=b' }, '', undefined],
+  ['cookie:__proto__', { Cookie: '__proto__=one' }, '', 'one'],
+  ['cookie:constructor', { Cookie: 'a=constructor' }, '', undefined],
+] as const)('%s of %j and "%s" is %j', (where, headers, query, expected) => {
+  expect(readSource(source(where), seen(headers, query))).toBe(expected)
+})
+
+describe('of several sources', () => {
+  const sources = ['header:x-a', 'bearer', 'query:key', 'cookie:id'].map(source)
+  test.each([
+    [{ 'X-A': 'a', Authorization: 'Bearer b' }, '?key=c', 'a'],
+    [{ Authorization: 'Bearer b' }, '?key=c', 'b'],
+    [{ Authorization: 'Basic YTpi' }, '?key=c', 'c'],
+    [{ Cookie: 'id=d' }, '', 'd'],
+    [{}, '', undefined],
+    // What the client says twice it has not said at all, and cannot say elsewhere.
+    [{ Authorization: 'Bearer a, Bearer b' }, '?key=c', undefined],
+    [{ Cookie: 'id=d' }, '?key=a&key=b', undefined],
+  ] as const)('%j and "%s": the first that is there is %j', (headers, query, expected) => {
+    expect(readFirst(sources, seen(headers, query))).toBe(expected)
+  })
+})
+
+describe('whatever a client sends', () => {
+  /** What a field may hold: a runtime hands out no control characters and no more than a byte for each. */
+  const field = fc.string({
+    unit: fc.oneof(
+      fc.constantFrom(...'=;, "%&?\\\t', 'Bearer ', 'id', 'key', '__proto__', '%ff', 'a'),
+      fc.integer({ min: 0xa1, max: 0xff }).map((code) => String.fromCharCode(code)),
+    ),
+    maxLength: 40,
+  })
+  const where = fc
+    .constantFrom(
+      'header:x-a',
+      'bearer',
+      'query:key',
+      'query:__proto__',
+      'cookie:id',
+      'cookie:__proto__',
+    )
+    .map(source)
+
+  test('reading never throws, and finds a text that is not empty, or nothing', () => {
+    fc.assert(
+      fc.property(
+        field,
+        field,
+        field,
+        fc.string({ unit: 'binary' }),
+        where,
+        (a, b, c, query, from) => {
+          const request = seen({ 'X-A': a, Authorization: b, Cookie: c })
+          request.query = new URLSearchParams(query)
+          for (const value of [readSource(from, request), readFirst([from], request)]) {
+            expect(value === undefined || (typeof value === 'string' && value !== '')).toBe(true)
+          }
+        },
+      ),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('a cookie is read as it was written, whatever stands before and behind it', () => {
+    const plain = fc.stringMatching(/^[\w.-]{1,20}$/)
+    const others = fc.array(fc.stringMatching(/^[a-h]{1,5}=[\w ",%=]{0,10}$/), { maxLength: 5 })
+    fc.assert(
+      fc.property(plain, others, others, (value, before, after) => {
+        const Cookie = [...before, `id=${value}`, ...after].join('; ')
+        expect(readSource(source('cookie:id'), seen({ Cookie }))).toBe(value)
+      }),
+    )
+  })
+
+  test('a field of 100 KB takes no longer than it should', () => {
+    const many = seen({
+      Cookie: 'id;'.repeat(33_000),
+      Authorization: `Bearer ${' '.repeat(99_000)},${','.repeat(900)}`,
+    })
+    const before = performance.now()
+    expect(readSource(source('cookie:id'), many)).toBe(undefined)
+    expect(readSource(source('bearer'), many)).toBe(undefined)
+    expect(performance.now() - before).toBeLessThan(1000)
+  })
+})
