@@ -1,40 +1,27 @@
 import { parseList } from 'structured-headers'
 import { describe, expect, test } from 'vitest'
-import type { Decision, LimitState } from '../src/decision.ts'
-import { rateLimitFields, refusal, withDecisionFields } from '../src/response.ts'
+import type { Decision } from '../src/decision.ts'
+import { refusal, withDecisionFields } from '../src/response.ts'
+import type { HeaderSet } from '../src/schema/headers.ts'
+import { allowed, refused, state } from './decisions.ts'
 
-const state = (change: Partial<LimitState> = {}): LimitState => ({
-  policy: 'a',
-  mode: 'enforce',
-  allowed: true,
-  limit: 10,
-  windowMs: 60_000,
-  cost: 1,
-  remaining: 9,
-  retryAfterMs: 0,
-  resetAfterMs: 60_000,
-  nextAfterMs: 6_000,
-  ...change,
-})
-const allowed = (...limits: LimitState[]): Decision => ({
-  allowed: true,
-  reason: 'within-limit',
-  retryAfterMs: 0,
-  limits,
-})
-const refused = (retryAfterMs: number | null, ...limits: LimitState[]): Decision => ({
-  allowed: false,
-  reason: 'limited',
-  retryAfterMs,
-  limits,
-})
+const now = 1_795_176_000_400
+const draft11: { headers: HeaderSet[]; degradedField: boolean } = {
+  headers: ['draft-11'],
+  degradedField: false,
+}
 
 /** The fields as an independent parser of Structured Fields reads them. */
 function parsed(decision: Decision) {
+  const { headers } = withDecisionFields(new Response('x'), decision, draft11, now)
+  const fields = ['RateLimit-Policy', 'RateLimit'].filter((name) => headers.has(name))
   return Object.fromEntries(
-    rateLimitFields(decision).map(([name, value]) => [
+    fields.map((name) => [
       name,
-      parseList(value).map(([item, parameters]) => [item, Object.fromEntries(parameters)]),
+      parseList(headers.get(name)!).map(([item, parameters]) => [
+        item,
+        Object.fromEntries(parameters),
+      ]),
     ]),
   )
 }
@@ -89,27 +76,17 @@ describe('the RateLimit fields', () => {
   })
 
   test('are absent where there is nothing to tell', () => {
-    expect(
-      rateLimitFields({ allowed: true, reason: 'store-error', retryAfterMs: 0, limits: [] }),
-    ).toEqual([])
-    expect(rateLimitFields(allowed(state({ mode: 'shadow' })))).toEqual([])
+    expect(parsed({ ...allowed(), reason: 'store-error' })).toEqual({})
+    expect(parsed(allowed(state({ mode: 'shadow' })))).toEqual({})
   })
 
   test('are added to what an origin says, never instead of it', () => {
     const response = new Response('x', {
       headers: { RateLimit: '"origin";r=1;t=1', 'X-Other': '1' },
     })
-    const headers = withDecisionFields(response, allowed(state())).headers
+    const headers = withDecisionFields(response, allowed(state()), draft11, now).headers
     expect(parseList(headers.get('RateLimit')!).map(([name]) => name)).toEqual(['origin', 'a'])
     expect(headers.get('X-Other')).toBe('1')
-  })
-})
-
-describe('a field of an older draft', () => {
-  test('gives way to ours, since the two would not parse together', () => {
-    const response = new Response('x', { headers: { RateLimit: 'limit=10, remaining=9, reset=5' } })
-    const value = withDecisionFields(response, allowed(state())).headers.get('RateLimit')!
-    expect(parseList(value).map(([name]) => name)).toEqual(['a'])
   })
 })
 
@@ -122,10 +99,15 @@ describe('Sluice-Degraded', () => {
     limits: [],
   }
   test('says who answered instead of the store, if that is switched on', () => {
-    const field = (options: object) =>
-      withDecisionFields(new Response('x'), decision, options).headers.get('Sluice-Degraded')
-    expect(field({ degradedField: true })).toBe('allow')
-    expect(field({})).toBeNull()
+    const field = (degradedField: boolean) =>
+      withDecisionFields(
+        new Response('x'),
+        decision,
+        { ...draft11, degradedField },
+        now,
+      ).headers.get('Sluice-Degraded')
+    expect(field(true)).toBe('allow')
+    expect(field(false)).toBeNull()
   })
 })
 
@@ -191,4 +173,31 @@ describe('a refusal', () => {
       detail: 'The rate limit could not be checked.',
     })
   })
+
+  test.each([
+    [{ by: 'deny[0]' }, 'The request is on a deny list.'],
+    [{ by: 'per-key', missing: 'header:x-api-key' }, 'The request lacks header:x-api-key.'],
+  ])(
+    'of whom a list or a policy denies (%j) is a 403 that names neither',
+    async (denied, detail) => {
+      const response = refusal({
+        allowed: false,
+        reason: 'denied',
+        denied,
+        retryAfterMs: null,
+        limits: [],
+      })
+      expect(response.status).toBe(403)
+      expect(Object.fromEntries(response.headers)).toEqual({
+        'cache-control': 'no-store',
+        'content-type': 'application/problem+json',
+      })
+      expect(await response.json()).toEqual({
+        type: 'about:blank',
+        title: 'Forbidden',
+        status: 403,
+        detail,
+      })
+    },
+  )
 })

@@ -1,0 +1,220 @@
+/** The limiter's fields on what a Worker answers, in front of an origin that has fields of its own. */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { parseRateLimit } from 'ratelimit-header-parser'
+import { parseDictionary, parseList } from 'structured-headers'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type Stack, startStack } from '../../dev/stack.ts'
+import type { ConfigOptions } from '../../src/options.ts'
+
+/** Answers with the fields that `says` holds; each list of values as lines of their own. */
+let origin: Server
+let says: Record<string, string | string[]> = {}
+beforeAll(async () => {
+  origin = createServer((_, response) => response.writeHead(200, says).end('of the origin'))
+  await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve))
+})
+afterEach(() => {
+  says = {}
+})
+afterAll(() => origin.close())
+
+const policies: ConfigOptions['policies'] = [
+  { name: 'minute', algorithm: 'fixed-window', limit: 10, window: '1m' },
+  { name: 'day', algorithm: 'fixed-window', limit: 1000, window: '1d' },
+]
+const page = 'https://app.example.com'
+
+/** A stack with a configuration, for the tests of one `describe`. */
+function useStack(config: Partial<ConfigOptions>): { fetch: Stack['fetch'] } {
+  let stack: Stack
+  beforeAll(async () => {
+    const { port } = origin.address() as AddressInfo
+    stack = await startStack({
+      config: { policies, ...config },
+      env: { ORIGIN: `http://127.0.0.1:${port}` },
+    })
+  })
+  afterAll(() => stack.stop())
+  return { fetch: (...args) => stack.fetch(...args) }
+}
+
+let clients = 0
+const newIp = () => `198.51.100.${++clients}`
+const limitFields = (response: Response) =>
+  Object.fromEntries([...response.headers].filter(([name]) => /ratelimit|retry/.test(name)))
+
+describe('draft-11', () => {
+  const stack = useStack({ cors: { origins: page } })
+
+  test('stands beside the origin’s own list', async () => {
+    says = { 'RateLimit-Policy': '"origin";q=5;w=1', RateLimit: ['"origin";r=1;t=1', '"b";r=2'] }
+    const { headers } = await stack.fetch('/', { ip: newIp() })
+    const names = (field: string) => parseList(headers.get(field)!).map(([item]) => item)
+    expect(names('ratelimit-policy')).toEqual(['origin', 'minute', 'day'])
+    expect(names('ratelimit')).toEqual(['origin', 'b', 'minute'])
+  })
+
+  test('takes the place of an older draft with more, and leaves its place to one with less', async () => {
+    const ip = newIp()
+    says = { RateLimit: 'limit=100, remaining=50, reset=5' }
+    expect((await stack.fetch('/', { ip })).headers.get('ratelimit')).toMatch(/^"minute";r=9;t=/)
+    says = { RateLimit: 'limit=100, remaining=3, reset=5', 'Retry-After': '120' }
+    expect(limitFields(await stack.fetch('/', { ip }))).toEqual({
+      ratelimit: 'limit=100, remaining=3, reset=5',
+      'retry-after': '120',
+    })
+  })
+
+  test.each(['', ',', 'x'.repeat(4000), '\xfc\xff', '"minute";r=99999999999999999999'])(
+    'takes the place of what nobody can read (%s)',
+    async (value) => {
+      says = { RateLimit: value, 'X-Other': 'x' }
+      const { status, headers } = await stack.fetch('/', { ip: newIp() })
+      expect([status, headers.get('x-other')]).toEqual([200, 'x'])
+      expect(headers.get('ratelimit')).toMatch(/^"minute";r=9;t=\d+$/)
+    },
+  )
+
+  test('is exposed to pages that the origin lets read', async () => {
+    says = {
+      'Access-Control-Allow-Origin': 'https://other.example',
+      'Access-Control-Expose-Headers': 'ETag',
+    }
+    const { headers } = await stack.fetch('/', { ip: newIp(), headers: { Origin: page } })
+    expect(headers.get('access-control-allow-origin')).toBe('https://other.example')
+    expect(headers.get('access-control-expose-headers')).toBe(
+      'ETag, RateLimit-Policy, RateLimit, Retry-After',
+    )
+    expect(headers.has('vary')).toBe(false)
+    says = {}
+    const closed = await stack.fetch('/', { ip: newIp(), headers: { Origin: page } })
+    expect([...closed.headers.keys()].join()).not.toContain('access-control')
+  })
+
+  test('a refusal may be read by the pages of the configuration', async () => {
+    const ip = newIp()
+    for (let i = 0; i < 10; i++) await (await stack.fetch('/', { ip })).arrayBuffer()
+    const { status, headers } = await stack.fetch('/', { ip, headers: { Origin: page } })
+    expect([status, headers.get('access-control-allow-origin')]).toEqual([429, page])
+    expect(headers.get('vary')).toBe('Origin')
+    expect(headers.get('access-control-expose-headers')).toContain('Retry-After')
+    const other = await stack.fetch('/', { ip, headers: { Origin: 'https://evil.example' } })
+    expect([other.status, other.headers.has('access-control-allow-origin')]).toEqual([429, false])
+  })
+})
+
+describe('an origin that fails', () => {
+  let stack: Stack
+  beforeAll(async () => {
+    stack = await startStack({ config: { policies, cors: { origins: page }, originTimeout: '1s' } })
+  })
+  afterAll(() => stack.stop())
+
+  test.each([
+    [502, '/reset/any'],
+    [504, '/slow/5000'],
+  ])('makes a %d that the pages of the configuration may read', async (status, path) => {
+    const response = await stack.fetch(path, { ip: newIp(), headers: { Origin: page } })
+    expect(response.status).toBe(status)
+    expect(response.headers.get('access-control-allow-origin')).toBe(page)
+    expect(response.headers.get('access-control-expose-headers')).toBe(
+      'RateLimit-Policy, RateLimit, Retry-After',
+    )
+    expect(response.headers.get('ratelimit')).toMatch(/^"minute";r=9;/)
+  })
+})
+
+describe('draft-7 and X-RateLimit- with ISO 8601', () => {
+  const stack = useStack({ headers: ['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }] })
+
+  test('tell one state in two forms', async () => {
+    const { headers } = await stack.fetch('/', { ip: newIp() })
+    expect(headers.get('ratelimit-policy')).toBe('10;w=60, 1000;w=86400')
+    const state = parseDictionary(headers.get('ratelimit')!)
+    expect(state.get('remaining')![0]).toBe(9)
+    const reset = Date.now() + (state.get('reset')![0] as number) * 1000
+    const { ratelimit: _, ...xFields } = Object.fromEntries(headers)
+    const x = parseRateLimit(xFields, { reset: 'date' })!
+    expect(x).toMatchObject({ limit: 10, remaining: 9 })
+    expect(Math.abs(x.reset!.getTime() - reset)).toBeLessThan(3000)
+  })
+
+  test('a refusal’s reset is its Retry-After', async () => {
+    const ip = newIp()
+    for (let i = 0; i < 10; i++) await (await stack.fetch('/', { ip })).arrayBuffer()
+    const { status, headers } = await stack.fetch('/', { ip })
+    expect(status).toBe(429)
+    const retryAfter = headers.get('retry-after')
+    expect(headers.get('ratelimit')).toBe(`limit=10, remaining=0, reset=${retryAfter}`)
+    const reset = Date.parse(headers.get('x-ratelimit-reset')!)
+    expect(reset - Date.now()).toBeGreaterThan(Number(retryAfter) * 1000 - 3000)
+  })
+})
+
+describe('draft-6 and GitHub’s', () => {
+  const stack = useStack({ headers: ['draft-6', 'github'] })
+
+  test('tell one state in two forms', async () => {
+    const response = await stack.fetch('/', { ip: newIp() })
+    expect(limitFields(response)).toEqual({
+      'ratelimit-policy': '10;w=60, 1000;w=86400',
+      'ratelimit-limit': '10',
+      'ratelimit-remaining': '9',
+      'ratelimit-reset': expect.stringMatching(/^(59|60)$/),
+      'x-ratelimit-limit': '10',
+      'x-ratelimit-remaining': '9',
+      'x-ratelimit-used': '1',
+      'x-ratelimit-reset': expect.stringMatching(/^\d{10}$/),
+      'x-ratelimit-resource': 'minute',
+    })
+    const github = Object.fromEntries(
+      Object.entries(limitFields(response)).filter(([name]) => name.startsWith('x-')),
+    )
+    const { reset } = parseRateLimit(github, { reset: 'unix' })!
+    expect(Math.abs(reset!.getTime() - Date.now() - 60_000)).toBeLessThan(3000)
+  })
+
+  test('a set of the origin’s with less stays as it is, with more goes', async () => {
+    says = {
+      'X-RateLimit-Limit': '5000',
+      'X-RateLimit-Remaining': '2',
+      'X-RateLimit-Reset': '1700000000',
+      'RateLimit-Limit': '50',
+      'RateLimit-Remaining': '40',
+    }
+    expect(limitFields(await stack.fetch('/', { ip: newIp() }))).toEqual({
+      'ratelimit-policy': '10;w=60, 1000;w=86400',
+      'ratelimit-limit': '10',
+      'ratelimit-remaining': '9',
+      'ratelimit-reset': expect.any(String),
+      'x-ratelimit-limit': '5000',
+      'x-ratelimit-remaining': '2',
+      'x-ratelimit-reset': '1700000000',
+    })
+  })
+})
+
+describe('off', () => {
+  const stack = useStack({ headers: 'off', cors: { origins: '*' } })
+
+  test('leaves no field but Retry-After', async () => {
+    const ip = newIp()
+    for (let i = 0; i < 10; i++) {
+      expect(limitFields(await stack.fetch('/', { ip }))).toEqual({})
+    }
+    const refused = await stack.fetch('/', { ip, headers: { Origin: page } })
+    expect(refused.status).toBe(429)
+    expect(limitFields(refused)).toEqual({ 'retry-after': expect.stringMatching(/^\d+$/) })
+    expect(refused.headers.get('access-control-allow-origin')).toBe('*')
+    expect(refused.headers.get('access-control-expose-headers')).toBe('Retry-After')
+    expect(refused.headers.has('vary')).toBe(false)
+  })
+
+  test('leaves the origin’s alone', async () => {
+    says = { RateLimit: 'limit=1, remaining=1000, reset=1' }
+    expect(limitFields(await stack.fetch('/', { ip: newIp() }))).toEqual({
+      ratelimit: 'limit=1, remaining=1000, reset=1',
+    })
+  })
+})
