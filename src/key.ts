@@ -93,7 +93,7 @@ function reader(
   }
 }
 
-/** The number 7 and the text "7" are two claims. */
+/** What is no text as JSON: the number 7 and the text "7" are one user to most issuers. */
 const claim = (value: unknown) =>
   value === undefined || value === null || value === ''
     ? undefined

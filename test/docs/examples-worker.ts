@@ -1,0 +1,26 @@
+/** Every example of docs/configuration.md in one Worker: `x-example` picks one, and goes no further. */
+import keyFunction from '../../examples/key-function.ts'
+import { type ConfigOptions, createGateway } from '../../src/index.ts'
+
+interface App {
+  fetch(request: Request, env: object, context: never): Response | Promise<Response>
+}
+
+/** Those that are code are imported; the others come as JSON in the variable EXAMPLES. */
+const apps = new Map<string, App>([['key-function', keyFunction as unknown as App]])
+
+export default {
+  fetch(request: Request, env: { EXAMPLES: string }, context: never) {
+    const headers = new Headers(request.headers)
+    const name = headers.get('x-example')!
+    headers.delete('x-example')
+    let app = apps.get(name)
+    if (!app) {
+      const examples = JSON.parse(env.EXAMPLES) as Record<string, ConfigOptions>
+      app = createGateway({ deadline: '10s', ...examples[name]! }) as unknown as App
+      apps.set(name, app)
+    }
+    // Under a secret of its own each example has quotas of its own, whoever asks.
+    return app.fetch(new Request(request, { headers }), { ...env, SLUICE_SECRET: name }, context)
+  },
+}
