@@ -1,16 +1,26 @@
-/** `npm run check`: types, lint and format, configuration, import rule, and the deployable bundle. Exits 1 if anything is wrong. */
+/** `npm run check`: types, lint and format, policies, import rule, and the deployable bundle. Exits 1 if anything is wrong. */
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { parseConfig } from '../src/policy.ts'
+import { ConfigError } from '../src/errors.ts'
+import { lint, problemsOf } from '../src/lint.ts'
 import { build, readModules } from './build.ts'
 import { checkImports } from './imports.ts'
+import { loadConfig } from './load-config.ts'
+
+const USAGE = `npm run check -- [--policies] [--config FILE]
+  --policies     only what is wrong with the policies
+  --config FILE  default sluice.config.ts
+  --help         this text`
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const MAX_BUNDLE = 60 * 1024
+
+type Check = [name: string, run: () => unknown]
 
 /** Runs a tool of node_modules; says what it printed if it fails. */
 function run(name: string, ...args: string[]): string | undefined {
@@ -19,9 +29,17 @@ function run(name: string, ...args: string[]): string | undefined {
   return status === 0 ? undefined : `${stdout}${stderr}`
 }
 
-async function checkConfig() {
-  const { default: config } = await import('../sluice.config.ts')
-  parseConfig(config) // also where defineConfig was left out
+/** The linter's findings, and the problems of a configuration that does not even parse. */
+async function checkPolicies(file: string): Promise<string | undefined> {
+  const findings = await loadConfig(file).then(lint, (error) => {
+    if (error instanceof ConfigError) return problemsOf(error)
+    throw new Error(`${file}: ${error.message}`)
+  })
+  const lines = findings.map(
+    ({ code, path, message, hint }) =>
+      `${code}  ${path}: ${message}\n  ${hint} docs/linter.md#${code}`,
+  )
+  return lines.join('\n') || undefined
 }
 
 async function checkBundle() {
@@ -41,17 +59,40 @@ async function checkBundle() {
   }
 }
 
+function read(): { policies?: boolean; config?: string } | undefined {
+  try {
+    const { values } = parseArgs({
+      options: {
+        policies: { type: 'boolean' },
+        config: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+    if (!values.help) return values
+    console.log(USAGE)
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`)
+    process.exitCode = 1
+  }
+  return undefined
+}
+
 let bundle = ''
-const checks: [name: string, run: () => unknown][] = [
+const options = read()
+const policies: Check = [
+  'policies',
+  () => checkPolicies(options?.config ?? join(root, 'sluice.config.ts')),
+]
+const all: Check[] = [
   ['types', () => run('tsc', '-p', '.') ?? run('tsc', '-p', 'src')],
   ['lint and format', () => run('biome', 'check')],
-  ['configuration', checkConfig],
+  policies,
   ['imports', async () => (await checkImports(root)).join('\n') || undefined],
   ['bundle', checkBundle],
 ]
 
 let failed = 0
-for (const [name, check] of checks) {
+for (const [name, check] of options ? (options.policies ? [policies] : all) : []) {
   const problem = await Promise.resolve()
     .then(check)
     .catch((error) => `${error.name}: ${error.message}`)
@@ -60,4 +101,4 @@ for (const [name, check] of checks) {
     problem ? `✗ ${name}\n${problem}` : `✓ ${name}${name === 'bundle' ? ` (${bundle})` : ''}`,
   )
 }
-process.exitCode = failed > 0 ? 1 : 0
+if (failed > 0) process.exitCode = 1

@@ -1,6 +1,10 @@
 /** The public names of the library. */
+export type { Bindings } from './bindings.ts'
 export type { Decision, LimitState, Reason } from './decision.ts'
 export { ConfigError, StoreError, type StoreErrorCode } from './errors.ts'
+export type { Finding, FindingCode } from './finding.ts'
 export { createGateway, type GatewayBindings } from './gateway.ts'
-export { type Bindings, rateLimiter } from './middleware.ts'
-export { type ConfigOptions, defineConfig, type PolicyOptions } from './policy.ts'
+export { lint } from './lint.ts'
+export { rateLimiter } from './middleware.ts'
+export type { ConfigOptions, Key, Match, PolicyOptions } from './options.ts'
+export { defineConfig } from './policy.ts'

@@ -1,0 +1,127 @@
+import { compile, type Descriptor, isMet } from '../../src/descriptor.ts'
+import { formatAddress } from '../../src/ip.ts'
+import { labelOf } from '../../src/key.ts'
+import { normalizePath } from '../../src/path.ts'
+import type { Config, Policy } from '../../src/policy.ts'
+import type { KeyPart } from '../../src/schema/key.ts'
+import { see } from '../../src/seen.ts'
+import { type RequestTerms, toRequest } from './request.ts'
+import { whyNot } from './why.ts'
+
+/** What a configuration makes of one request. */
+export interface Explanation {
+  request: {
+    method: string
+    url: string
+    path: string
+    /** The path as policies see it. */
+    seenAs: string
+    ip: string | null
+    country: string | null
+    asn: string | null
+    colo: string | null
+  }
+  /** The entry of the list `deny`, or the policy that refuses requests without its key, and what is missing of it. */
+  denied: { by: string; missing?: string } | null
+  /** In their order; none where an entry of `deny` names the request. */
+  policies: Explained[]
+  /** What the Worker would have logged, and what it does about a path of its own. */
+  notes: string[]
+}
+
+export type Explained = Met | NotMet
+
+export interface Met {
+  policy: string
+  met: true
+  mode: Policy['mode']
+  algorithm: Policy['algorithm']
+  limit: number
+  windowMs: number
+  burst: number
+  align: Policy['align']
+  /** Whose quota; `null` where the request lacks the part. */
+  key: { part: string; value: string | null }[]
+  /** The policy's own key, where the request lacks a part of it and is counted by another. */
+  insteadOf: string[] | null
+  /** What is made of a part that is missing. */
+  onMissingKey: string
+  cost: number
+}
+
+export interface NotMet {
+  policy: string
+  met: false
+  /** A field of the match, the list `allow`, or the key. */
+  unmet: string
+  /** The entry of the list. */
+  entry?: string
+  why: string
+}
+
+/** Describes a request as the Worker would, by the same code. */
+export async function explain(parsed: Config, terms: RequestTerms): Promise<Explanation> {
+  const config = withoutFunctions(parsed)
+  const notes: string[] = []
+  const describe = compile(config, (_event, _code, message) => void notes.push(message))
+  const surroundings = { env: process.env, context: undefined, waitUntil: () => {} }
+  const seen = see(toRequest(terms), surroundings, config)
+  const { denied, policies } = await describe(seen)
+  if (/^\/_sluice(\/|$)/.test(normalizePath(new URL(seen.request.url).pathname))) {
+    notes.push('the Worker answers paths under /_sluice/ itself, before any policy')
+  }
+  return {
+    request: {
+      method: seen.method,
+      url: seen.request.url,
+      path: terms.path,
+      seenAs: seen.path,
+      ip: seen.address ? formatAddress(seen.address) : null,
+      country: seen.country ?? null,
+      asn: seen.asn ?? null,
+      colo: seen.colo ?? null,
+    },
+    denied: denied ?? null,
+    policies: policies.map((one) => (isMet(one) ? met(one) : whyNot(one, seen, config))),
+    notes,
+  }
+}
+
+function met({ policy, partitionKey, cost }: Descriptor): Met {
+  const { name, mode, algorithm, limit, windowMs, burst, align, onMissingKey } = policy
+  const own = policy.key.map(labelOf)
+  const isOwn = own.join() === partitionKey.map(([part]) => part).join()
+  return {
+    policy: name,
+    met: true,
+    mode,
+    algorithm,
+    limit,
+    windowMs,
+    burst,
+    align,
+    key: partitionKey.map(([part, value]) => ({ part, value: value ?? null })),
+    insteadOf: isOwn ? null : own,
+    onMissingKey: typeof onMissingKey === 'object' ? 'share' : onMissingKey,
+    cost,
+  }
+}
+
+/** What a key function would find, only the app knows that it is part of: none is called. */
+export const BY_FUNCTION = '(what the function returns)'
+
+function withoutFunctions(config: Config): Config {
+  const told = (part: KeyPart): KeyPart =>
+    part.source === 'function' ? { ...part, read: () => BY_FUNCTION } : part
+  return {
+    ...config,
+    policies: config.policies.map((policy) => ({
+      ...policy,
+      key: policy.key.map(told),
+      onMissingKey:
+        typeof policy.onMissingKey === 'object'
+          ? { key: policy.onMissingKey.key.map(told) }
+          : policy.onMissingKey,
+    })),
+  }
+}

@@ -1,0 +1,69 @@
+import { BY_FUNCTION, type Explained, type Explanation, type Met } from './explain.ts'
+import { harmless, quote, spanText } from './text.ts'
+import { entryText } from './why.ts'
+
+export const toJson = (explanation: Explanation): string =>
+  harmless(JSON.stringify(explanation, null, 2))
+
+export function toText({ request, denied, policies, notes }: Explanation): string {
+  const { method, url, path, seenAs, ip, country, asn, colo } = request
+  const from = [ip ?? 'an unknown address', country, asn && `AS${asn}`, colo].filter(Boolean)
+  const lines = [
+    `${method} ${url} from ${from.join(', ')}`,
+    ...(seenAs === path ? [] : [`The path ${quote(path)} is seen as ${quote(seenAs)}.`]),
+    '',
+    listsText(denied, policies),
+    ...(policies.length > 0 ? ['', ...table(policies)] : []),
+    ...notes.map((note) => `\nNote: ${note}.`),
+  ]
+  return harmless(lines.join('\n'))
+}
+
+function listsText(denied: Explanation['denied'], policies: Explained[]): string {
+  if (denied?.missing !== undefined) {
+    return `403: "${denied.by}" refuses it, since ${denied.missing} is missing. Nothing is counted.`
+  }
+  if (denied) return `403: ${entryText(denied.by, 'deny')} refuses it. Nothing is counted.`
+  const skipped = policies.flatMap((one) => (!one.met && one.entry ? [one.entry] : []))
+  const entries = [...new Set(skipped)].map((entry) => entryText(entry))
+  const lists =
+    entries.length > 0
+      ? `${entries.join(' and ')} lets it skip ${skipped.length} of ${policies.length} policies.`
+      : 'No list names it.'
+  return policies.some(({ met }) => met) ? lists : `${lists} It meets no policy: it passes.`
+}
+
+/** A row for each policy, the rest of what is said of it below. */
+function table(policies: Explained[]): string[] {
+  const width = Math.max(...policies.map(({ policy }) => policy.length))
+  return policies.flatMap((one) => {
+    const [first, ...more] = one.met ? metText(one) : [one.why]
+    const head = `${one.met ? 'met' : 'not met'}`.padEnd(7)
+    return [
+      `${head}  ${one.policy.padEnd(width)}  ${first}`,
+      ...more.map((line) => `${' '.repeat(width + 11)}${line}`),
+    ]
+  })
+}
+
+function metText(met: Met): string[] {
+  const { limit, windowMs, algorithm, burst, align, mode, cost, key, insteadOf } = met
+  const quota = [
+    `${limit} in ${spanText(windowMs)}`,
+    algorithm,
+    ...(algorithm === 'token-bucket' || algorithm === 'gcra' ? [`burst ${burst}`] : []),
+    ...(align === 'clock' ? ['by the clock'] : []),
+    ...(mode === 'shadow' ? ['in shadow'] : []),
+  ]
+  const parts = key.map((one) => partText(one, met)).join(', ')
+  const instead = insteadOf
+    ? ` (instead of ${insteadOf.join(' + ')}, ${insteadOf.length > 1 ? 'of which a part' : 'which'} is missing)`
+    : ''
+  return [quota.join(', '), `key   ${parts}${instead}`, `cost  ${cost}`]
+}
+
+function partText({ part, value }: Met['key'][number], { onMissingKey }: Met): string {
+  if (value === null) return `${part} is missing → ${onMissingKey}`
+  if (value === BY_FUNCTION) return 'by a function'
+  return part === 'global' ? part : `${part} = ${quote(value)}`
+}

@@ -1,0 +1,24 @@
+/** As it is where it is plain, else in quotes: what a request holds may have blanks, or steer a terminal. */
+export const quote = (text: string): string =>
+  /^[\w.:;/@*%~+=!$&'(),[\]-]+$/.test(text) ? text : JSON.stringify(text)
+
+/** Nothing in a text that a terminal would obey or turn around. */
+export const harmless = (text: string): string =>
+  text.replace(/(?!\n)[\p{C}\u2028\u2029]/gu, (character) =>
+    [...Array(character.length).keys()]
+      .map((index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/** `90s`, `1h`. */
+export function spanText(ms: number): string {
+  const [unit, size] = units.find(([, size]) => ms % size === 0) ?? ['ms', 1]
+  return `${ms / size}${unit}`
+}

@@ -1,0 +1,98 @@
+import { ConfigError } from './errors.ts'
+import type { Finding, FindingCode } from './finding.ts'
+import { type Facts, type Found, listed, type PolicyRule } from './lint/facts.ts'
+import {
+  configDurations,
+  costNeverFits,
+  globalKey,
+  largeLog,
+  manyPolicies,
+  policyDurations,
+} from './lint/quota.ts'
+import { listedAway, redundant, takingAll, unreachable } from './lint/reach.ts'
+import {
+  dodgeable,
+  ipv6ByAddress,
+  ipv6Denied,
+  loginFailsOpen,
+  spoofableKey,
+  spoofableList,
+} from './lint/trust.ts'
+import { unused, unusedCredentials, unusedInList, unusedInPolicy } from './lint/unused.ts'
+import type { ConfigOptions } from './options.ts'
+import { parseConfig } from './policy.ts'
+
+/** About the requests that a policy meets; of one that meets none they have nothing to say. */
+const requestRules = [listedAway, redundant, dodgeable, loginFailsOpen, globalKey, unusedInPolicy]
+const otherRules = [
+  costNeverFits,
+  policyDurations,
+  ipv6ByAddress,
+  spoofableKey,
+  largeLog,
+  manyPolicies,
+]
+const listRules = [takingAll, ipv6Denied, spoofableList, unusedInList]
+const configRules = [configDurations, unusedCredentials]
+
+/**
+ * What in a configuration is surely or probably not meant, in its order: docs/linter.md has every code. Works on options as they are
+ * written, of the Worker or of the middleware; those that do not parse have the parser's problems as findings.
+ * @example
+ * expect(lint({ policies })).toEqual([]) // in the tests of your own app
+ */
+export function lint(options: unknown): Finding[] {
+  try {
+    const config = parseConfig(options)
+    return findingsIn({ config, written: options as ConfigOptions })
+  } catch (error) {
+    return problemsOf(error)
+  }
+}
+
+/** The problems that the parser throws, as findings. */
+export function problemsOf(error: unknown): Finding[] {
+  if (!(error instanceof ConfigError)) throw error
+  return error.problems.map(({ path, expected, got }) => {
+    const twice = expected === 'a name that no other policy has'
+    return {
+      code: twice ? 'duplicate-name' : 'invalid',
+      path,
+      message: `expected ${expected}, got ${got}`,
+      hint: twice
+        ? 'Give it a name of its own: it stands in the RateLimit fields, and marks its counters.'
+        : 'Nothing runs until this is mended.',
+    }
+  })
+}
+
+function findingsIn(facts: Facts): Finding[] {
+  const { policies } = facts.config
+  return [
+    ...policies.flatMap((policy, index) => {
+      const at = `policies[${index}]`
+      const run = (rules: PolicyRule[]) => rules.flatMap((rule) => rule(policy, at, facts))
+      const never = unreachable(policy, at, facts)
+      const found = [...never, ...(never.length > 0 ? [] : run(requestRules)), ...run(otherRules)]
+      return withoutAccepted(found, policy.accept, `${at}.accept`, `"${policy.name}"`)
+    }),
+    ...listed(facts).flatMap((entry) => {
+      const found = listRules.flatMap((rule) => rule(entry, facts))
+      return withoutAccepted(found, entry.accept, `${entry.at}.accept`, entry.at)
+    }),
+    ...configRules.flatMap((rule) => rule(facts)),
+  ]
+}
+
+/** Leaves out what is accepted; what is accepted and not there is found in its stead. */
+function withoutAccepted(found: Found[], accept: FindingCode[], at: string, who: string) {
+  const codes = found.map(({ code }) => code)
+  return [
+    ...found.filter(({ code }) => !accept.includes(code)),
+    ...accept.flatMap((code, index) =>
+      codes.includes(code)
+        ? []
+        : [unused(`${at}[${index}]`, `${who} accepts ${code}, and has no such finding.`)],
+    ),
+  ]
+}
