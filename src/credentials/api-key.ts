@@ -18,11 +18,7 @@ export function createApiKey(
 
   function listed(text: unknown): Set<string> {
     if (typeof text !== 'string' || text.trim() === '') {
-      log(
-        'api-keys',
-        'missing',
-        'the variable that apiKeys.known names is not set: no key is known',
-      )
+      log('api-keys', 'missing', 'apiKeys.known names a variable that is not set: no key is known')
       return new Set()
     }
     if (list?.text !== text) list = { text, digests: parse(text) }

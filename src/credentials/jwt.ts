@@ -88,11 +88,7 @@ function secretSource(variable: string | undefined, log: Log): KeySource {
       // The lines do not say the variable's name: where a secret was written in its place, it would be the secret.
       const value = variable === undefined ? undefined : env[variable]
       if (typeof value !== 'string' || value === '') {
-        log(
-          'jwt',
-          'no-secret',
-          'the variable that jwt.secret names is not set: no token is verified',
-        )
+        log('jwt', 'no-secret', 'jwt.secret names a variable that is not set: no token is verified')
         return []
       }
       const bytes = new TextEncoder().encode(value)

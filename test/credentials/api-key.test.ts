@@ -35,6 +35,12 @@ describe('any key', () => {
     expect(lines).toEqual([])
   })
 
+  test('is digested once for all policies of a request', async () => {
+    const read = reader()
+    const seen = seenWith(x('abc'))
+    expect(read({ ...seen })).toBe(read(seen))
+  })
+
   test('is read from where the configuration says', async () => {
     const read = reader({ from: ['query:key', 'cookie:key'] })
     expect(await read(seenWith({ ...x('a'), Cookie: 'key=c' }, { query: '?key=q' }))).toBe(
@@ -76,7 +82,7 @@ describe('known keys', () => {
   ])('where the variable holds %s no key is known, and a line says so', async (_, listed) => {
     expect(await read('one', listed)).toBe(undefined)
     expect(lines).toEqual([
-      'api-keys missing: the variable that apiKeys.known names is not set: no key is known',
+      'api-keys missing: apiKeys.known names a variable that is not set: no key is known',
     ])
   })
 
