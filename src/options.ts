@@ -128,7 +128,7 @@ export interface JwtOptions {
   secret?: string
   /** Where the issuer's public keys are (RFC 7517): fetched once an isolate, renewed in the background, kept where that fails. */
   jwks?: string
-  /** Defaults to HS256 with `secret`; to RS256, PS256, ES256 and EdDSA with `jwks`. */
+  /** Defaults to HS256 with `secret`; to RS256, PS256, ES256, Ed25519 and EdDSA with `jwks`. */
   algorithms?: string | string[]
   /** What `iss` has to be; any one. Defaults to whatever it is. */
   issuer?: string | string[]

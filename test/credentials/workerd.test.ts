@@ -126,9 +126,9 @@ describe('200 first requests at once', () => {
 })
 
 test('requests of 64 clients, while the keys are renewed again and again, are all verified', async () => {
-  // A clock that runs 300 times as fast: the keys are ten minutes old every two seconds.
-  await withWorker({ SPEED: '300' }, async (worker) => {
-    const until = performance.now() + 8000
+  // A clock that runs 600 times as fast: the keys are ten minutes old every second.
+  await withWorker({ SPEED: '600' }, async (worker) => {
+    const until = performance.now() + 4000
     const strange = await (await signer('RS256', 'strange')).sign({ sub: 'eve' })
     const answers: string[] = []
     const fast = await Promise.all(
@@ -145,14 +145,14 @@ test('requests of 64 clients, while the keys are renewed again and again, are al
           (response: Parameters<Issuer['answer']>[0]) => response.writeHead(500).end(),
           (response: Parameters<Issuer['answer']>[0]) =>
             setTimeout(() => json({ keys: signers.map(({ jwk }) => jwk) })(response, null!), 100),
-        ][Math.floor(performance.now() / 1000) % 3]!
+        ][Math.floor(performance.now() / 500) % 3]!
       }
     }
     expect(await ask(worker, fast[0]!)).toBe('ann')
     await Promise.all(Array.from({ length: 64 }, (_, index) => client(index)))
     expect(Object.keys(tally(answers)).sort()).toEqual(['ann', 'strange: nobody'])
-    expect(answers.length).toBeGreaterThan(500)
-    expect(issuer.fetches).toBeGreaterThan(3)
+    expect(answers.length).toBeGreaterThan(100)
+    expect(issuer.fetches).toBeGreaterThan(2)
   })
 })
 
@@ -161,10 +161,11 @@ test('requests of 64 clients, who wait for first keys again and again, are all a
   issuer.answer = (response, request) => setTimeout(() => answer(response, request), 5)
   // What is wrong to share shows itself when the code is warm and the load is high, not in a first request: so the Worker
   // forgets its keys again and again, most tokens are of a key that is not there, which is quickly told, and the client is a bare one.
+  // The longer the surer: with SOAK_MS=60000 before a release.
   const strange = await signers[0]!.sign({ sub: 'eve' }, { kid: 'of-nobody' })
   await withWorker({ FORGET_MS: '8' }, async (worker) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 64 })
-    const until = performance.now() + 15_000
+    const until = performance.now() + Number(process.env.SOAK_MS ?? 4000)
     const answers: string[] = []
     const client = async (index: number) => {
       for (let turn = index; performance.now() < until; turn++) {
@@ -177,7 +178,7 @@ test('requests of 64 clients, who wait for first keys again and again, are all a
     await Promise.all(Array.from({ length: 64 }, (_, index) => client(index)))
     agent.destroy()
     expect(Object.keys(tally(answers)).sort()).toEqual(['own: 200 ann', 'strange: 200 null'])
-    expect(issuer.fetches).toBeGreaterThan(100)
+    expect(issuer.fetches).toBeGreaterThan(20)
   })
 })
 
