@@ -1,8 +1,9 @@
 import { compileCondition, type Mismatch } from './condition.ts'
 import { compileCost } from './cost.ts'
-import { compileKey, type KeyReaders, keyReaders } from './key.ts'
+import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import type { Log } from './log.ts'
 import type { Config, Policy } from './policy.ts'
+import type { KeyPart } from './schema/key.ts'
 import type { Seen } from './seen.ts'
 import type { Part } from './subject.ts'
 
@@ -53,15 +54,17 @@ export function compile(config: Rules, log: Log): Describe {
   const policies = config.policies.map((policy) => compilePolicy(policy, config, readers))
 
   return async (seen) => {
-    const denied = deny.find(({ mismatch }) => !mismatch(seen))
+    // Where origins differ on what a path says, the strictest reading counts: no spelling is a way round, or in.
+    const readings = seen.paths.map((path) => ({ ...seen, path }))
+    const denied = deny.find(({ mismatch }) => readings.some((one) => !mismatch(one)))
     if (denied) return { denied: { by: denied.name }, policies: [] }
-    const allowed = allow.filter(({ mismatch }) => !mismatch(seen))
+    const allowed = allow.filter(({ mismatch }) => readings.every((one) => !mismatch(one)))
     const described = await Promise.all(
       policies.map(({ policy, describe }): Unmet | Promise<Descriptor | Unmet> => {
         const entry = allowed.find(({ policies: names = [policy.name] }) =>
           names.includes(policy.name),
         )
-        return entry ? { policy, unmet: 'allow', entry: entry.name } : describe(seen)
+        return entry ? { policy, unmet: 'allow', entry: entry.name } : describe(readings)
       }),
     )
     const refusing = described.find(
@@ -78,24 +81,30 @@ export function compile(config: Rules, log: Log): Describe {
   }
 }
 
+/** Who is 7 to one function is another than who is 7 to the next. */
+const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : labelOf(part))
+
 function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
   const mismatch = compileCondition(policy.match, config)
   const cost = compileCost(policy.cost, config)
-  const compiled = (key: Policy['key']) => compileKey(key, policy.match.path ?? [], config, readers)
+  const compiled = (key: Policy['key'], label = labelOf) =>
+    compileKey(key, policy.match.path ?? [], config, readers, label)
   const key = compiled(policy.key)
   const { onMissingKey } = policy
-  const otherKey = typeof onMissingKey === 'object' ? compiled(onMissingKey.key) : undefined
+  const otherKey =
+    typeof onMissingKey === 'object' ? compiled(onMissingKey.key, otherLabelOf) : undefined
 
-  const describe = async (seen: Seen): Promise<Descriptor | Unmet> => {
-    const field = mismatch(seen)
-    if (field) return { policy, unmet: 'match', field }
+  const describe = async (readings: Seen[]): Promise<Descriptor | Unmet> => {
+    const met = readings.filter((one) => !mismatch(one))
+    const [seen] = met
+    if (!seen) return { policy, unmet: 'match', field: mismatch(readings[0]!)! }
     let partitionKey = await key(seen)
     const missing = partitionKey.find(([, value]) => value === undefined)?.[0]
     if (missing !== undefined) {
       if (otherKey) partitionKey = await otherKey(seen)
       else if (onMissingKey !== 'share') return { policy, unmet: 'key', missing }
     }
-    return { policy, partitionKey, cost: await cost(seen) }
+    return { policy, partitionKey, cost: Math.max(...(await Promise.all(met.map(cost)))) }
   }
   return { policy, describe }
 }

@@ -13,23 +13,24 @@ import type { Part } from './subject.ts'
 export interface KeyReaders {
   claims: Claims
   apiKey: (seen: Seen) => Promise<string | undefined>
-  /** Told that a key function threw: the part counts as missing. */
+  /** Told that a key function threw, or found what is no key: the part counts as missing. */
   onKeyError: (error: unknown) => void
 }
 
 export function keyReaders(
-  { jwt, apiKeys, deadlineMs }: Pick<Config, 'jwt' | 'apiKeys' | 'deadlineMs'>,
+  { jwt, apiKeys, policies }: Pick<Config, 'jwt' | 'apiKeys' | 'policies'>,
   log: Log,
 ): KeyReaders {
+  // Half of the shortest, so that keys which do not come leave the store its time.
+  const deadlineMs = Math.min(...policies.map((policy) => policy.deadlineMs)) / 2
   return {
-    // Half, so that keys which do not come leave the store its time.
-    claims: jwt ? createClaims(jwt, { deadlineMs: deadlineMs / 2, log }) : async () => undefined,
+    claims: jwt ? createClaims(jwt, { deadlineMs, log }) : async () => undefined,
     apiKey: createApiKey(apiKeys, log),
     onKeyError: (error) =>
       log(
         'key-error',
         (error as Error)?.name ?? '',
-        'a key function threw: its part counts as missing',
+        'a key function threw, or found no text or number: its part counts as missing',
       ),
   }
 }
@@ -48,9 +49,10 @@ export function compileKey(
   paths: string[],
   options: { caseSensitivePaths: boolean },
   readers: KeyReaders,
+  label: (part: KeyPart) => string = labelOf,
 ): (seen: Seen) => Promise<Part[]> {
   const patterns = paths.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
-  const reads = key.map((part): [string, Read] => [labelOf(part), reader(part, patterns, readers)])
+  const reads = key.map((part): [string, Read] => [label(part), reader(part, patterns, readers)])
   return (seen) =>
     Promise.all(reads.map(async ([label, read]): Promise<Part> => [label, text(await read(seen))]))
 }
@@ -76,7 +78,10 @@ function reader(
     case 'function':
       return async ({ context }) => {
         try {
-          return await part.read(context)
+          const value = await part.read(context)
+          // An object's text is that of all objects: one quota for everybody.
+          if (Object(value) === value) throw new TypeError()
+          return value
         } catch (error) {
           onKeyError(error) // a key that cannot be told must not be an outage
           return undefined

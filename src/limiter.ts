@@ -59,7 +59,9 @@ async function decide(rows: Row[], store: Store, spentMs: number): Promise<Decis
   if (enforcing.length > 0) requests.unshift({ mode: 'take', rows: enforcing })
   const waiting = enforcing.length > 0 ? enforcing : rows // nobody waits less for a shadow's sake
   const deadlineMs = Math.min(...waiting.map(({ policy }) => policy.deadlineMs))
-  const reply = await store.decide(requests, { deadlineMs: Math.max(1, deadlineMs - spentMs) })
+  // Half is the store's in any case: a key function may wait for the client, and whoever is slow must not go uncounted for it.
+  const withinMs = Math.ceil(Math.max(deadlineMs / 2, deadlineMs - spentMs))
+  const reply = await store.decide(requests, { deadlineMs: withinMs })
   const states = new Map(
     requests.flatMap(({ rows }, g) => rows.map((row, r) => [row, reply.requests[g]![r]!] as const)),
   )

@@ -3,21 +3,44 @@
  * `\` as `/`, path parameters (`;x=1`) dropped, `.` and `..` resolved, empty segments and a trailing slash dropped.
  * The origin still gets the path as sent.
  */
-export function normalizePath(path: string): string {
-  if (!/[%\\;]|\/[./]|.\/$/.test(path)) return path
+export const normalizePath = (path: string): string => readings(path)[0]!
+
+/**
+ * The paths that origins may take a path for; of nearly all there is one. They differ on whether `%2F` and `%5C` separate, and
+ * whether `..;x` is `..`: what is `/` to one is below `/api` to another, as `/api/x%2F..%2F..` and `/api/..;` are.
+ * @returns the normalized path first
+ */
+export function readings(path: string): string[] {
+  if (!/[%\\;]|\/[./]|.\/$/.test(path)) return [path]
+  const separators = /%(2f|5c)/i.test(path) ? ['/\\', '/', ''] : ['']
+  const parameters = /;|%3b/i.test(path) ? [true, false] : [true]
+  const all = separators
+    .map((some) => decode(path, some).split(/[/\\]/))
+    .flatMap((parts) => parameters.map((dots) => resolve(parts, dots)))
+  return [...new Set(all)]
+}
+
+/** @param separators which of `/` and `\` are decoded */
+function decode(path: string, separators: string): string {
   // ASCII by itself, so that a byte that is no UTF-8 does not keep what stands beside it encoded.
-  const decoded = path.replace(/%[0-7][0-9a-f]|(?:%[89a-f][0-9a-f])+/gi, (run) => {
+  return path.replace(/%[0-7][0-9a-f]|(?:%[89a-f][0-9a-f])+/gi, (run) => {
     try {
-      return decodeURIComponent(run)
+      const text = decodeURIComponent(run)
+      return /[/\\]/.test(text) && !separators.includes(text) ? run.toUpperCase() : text
     } catch {
       return run.toUpperCase()
     }
   })
+}
+
+/** @param parameters whether `..;x` is `..` */
+function resolve(parts: string[], parameters: boolean): string {
   const segments: string[] = []
-  for (const part of decoded.split(/[/\\]/)) {
+  for (const part of parts) {
     const segment = part.replace(/;.*/s, '')
-    if (segment === '..') segments.pop()
-    else if (segment !== '' && segment !== '.') segments.push(segment)
+    const dots = parameters ? segment : part
+    if (dots === '..') segments.pop()
+    else if (segment !== '' && dots !== '.') segments.push(segment)
   }
   return `/${segments.join('/')}`
 }

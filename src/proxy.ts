@@ -34,8 +34,8 @@ interface ForwardOptions {
 
 /**
  * Sends a request on to an origin and hands back its answer: same method, path, query and body, streamed both ways; redirects untouched.
- * @param origin an http(s) URL, whose path if any is put before the request's; or `'zone'`, the origin of the zone the Worker is on
  * Fields of ours (`Sluice-…`) stay here, but for `Sluice-Shadow`: the policies in shadow that would have refused the request.
+ * @param origin an http(s) URL, whose path if any is put before the request's; or `'zone'`, the origin of the zone the Worker is on
  * @returns a 502 problem where the origin cannot be reached, 504 where it does not answer in time
  */
 export async function forward(
@@ -46,8 +46,8 @@ export async function forward(
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {
-    const own = ownFields(request.headers, shadow)
-    const outgoing = origin === 'zone' ? new Request(request, own) : readdress(request, origin, own)
+    const outgoing = origin === 'zone' ? new Request(request) : readdress(request, origin)
+    replaceOurs(outgoing.headers, shadow)
     const response = await fetch(outgoing, { redirect: 'manual', signal: late.signal })
     if (origin === 'zone' || upgraded(response)) return response
     const { body, status, statusText } = response
@@ -76,27 +76,22 @@ const CLIENT_CLAIMS = [
   'x-forwarded-for',
 ]
 
-const OURS = /^sluice-/
+/** With `_` too, which CGI's names do not tell from `-` (RFC 3875, 4.1.18). */
+const OURS = /^sluice[-_]/
 
-/** A request's fields without those of ours: they speak to us, and from a client they would speak in our name. */
-function ownFields(source: Headers, shadow: string[]): { headers: Headers } {
-  const headers = new Headers(source)
+/** Of a client's, fields of ours speak to us, and to the origin they would speak in our name. */
+function replaceOurs(headers: Headers, shadow: string[]) {
   for (const name of [...headers.keys()].filter((name) => OURS.test(name))) headers.delete(name)
   // A List of Strings (RFC 9651); names of policies need no escaping.
   if (shadow.length > 0) headers.set('Sluice-Shadow', shadow.map((name) => `"${name}"`).join(', '))
-  return { headers }
 }
 
-function readdress(
-  request: Request,
-  origin: string,
-  { headers: own }: { headers: Headers },
-): Request {
+function readdress(request: Request, origin: string): Request {
   const url = new URL(request.url)
   // By text, so that no byte of the path changes. What is left begins with "/", "?" or "#", so nothing in it can name another
   // host. (`url.origin` is no measure of it: workerd hands on the Host as it came, `0x7f.1` or `example.com:80`.)
   const target = origin.replace(/\/$/, '') + request.url.replace(/^\w+:\/\/[^/?#\\]*/, '')
-  const headers = withoutHopByHop(own)
+  const headers = withoutHopByHop(request.headers)
   headers.delete('host') // the origin's own, from the URL
   if (request.headers.get('upgrade')?.toLowerCase() === 'websocket')
     headers.set('Upgrade', 'websocket')

@@ -1,5 +1,5 @@
 import { type Address, parseAddress } from './ip.ts'
-import { normalizePath } from './path.ts'
+import { readings } from './path.ts'
 
 /** What the runtime gives along with a request. */
 export interface Surroundings {
@@ -18,6 +18,8 @@ export interface Seen extends Surroundings {
   host: string
   /** Normalized; in lower case unless paths are case-sensitive. */
   path: string
+  /** All that origins may take the path for, `path` first. */
+  paths: string[]
   method: string
   query: URLSearchParams
   /** The client's, as Cloudflare saw it. */
@@ -36,7 +38,7 @@ export function see(
   { caseSensitivePaths }: { caseSensitivePaths: boolean },
 ): Seen {
   const { hostname, pathname, searchParams } = new URL(request.url)
-  const path = normalizePath(pathname)
+  const paths = readings(pathname).map((path) => (caseSensitivePaths ? path : path.toLowerCase()))
   // The one header that Cloudflare sets itself and a client cannot. All others are a client's word, `CF-IPCountry` too where the
   // zone does not add it: country, asn and colo come beside the request.
   const address = request.headers.get('cf-connecting-ip') ?? ''
@@ -46,7 +48,8 @@ export function see(
     ...surroundings,
     request,
     host: hostname.replace(/\.$/, '').toLowerCase(),
-    path: caseSensitivePaths ? path : path.toLowerCase(),
+    path: paths[0]!,
+    paths,
     method: request.method,
     query: searchParams,
     address: parseAddress(address),

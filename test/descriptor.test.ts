@@ -55,6 +55,39 @@ describe('a policy meets', () => {
   })
 })
 
+describe('a path that origins take for different ones', () => {
+  const api = [{ name: 'api', match: { path: '/api/*' } }]
+  const dodges = ['/api/x%2F..%2F..', '/api/x%5C..%5C..', '/api/..;/', '/x/..;/api/y%2f..%2f..']
+  test.each(dodges)('%s meets the policy of any of them', async (path) => {
+    expect(await names(api, path)).toEqual(['api'])
+  })
+
+  test('costs what the dearest of them does', async () => {
+    const cost = [{ path: '/api/*', cost: 7 }]
+    const describeRequest = describer({ policies: [{ name: 'a', ...base, cost }] })
+    expect((await describeRequest('/api/..;/')).policies).toMatchObject([{ cost: 7 }])
+  })
+
+  test('is denied as any of them, and allowed as all', async () => {
+    const deny = { path: '/api/*', header: { 'x-a': 'deny' } }
+    const allow = [{ path: '/health' }, { path: '/static/*' }]
+    const describeRequest = describer({ policies: [{ name: 'a', ...base }], allow, deny })
+    const denied = await describeRequest('/api/..;/', { headers: { 'x-a': 'deny' } })
+    expect(denied).toMatchObject({ denied: { by: 'deny[0]' } })
+    for (const path of ['/api/..;/health', '/api%2F..%2Fhealth', '/static/..%2fapi']) {
+      expect((await describeRequest(path)).policies).toMatchObject([{ cost: 1 }])
+    }
+    for (const path of ['/health//', '/%68ealth', '/static/a%2fb', '/static/;x/a']) {
+      expect((await describeRequest(path)).policies).toMatchObject([{ unmet: 'allow' }])
+    }
+  })
+
+  test('is a parameter whole to one that does not part it', async () => {
+    const policy = { name: 'a', key: 'path:id', match: { path: '/files/:id' } } as const
+    expect(await met([policy], '/files/a%2Fb')).toEqual({ a: [['path:id', 'a%2fb']] })
+  })
+})
+
 describe('a policy meets by', () => {
   const headers = {
     'cf-connecting-ip': '203.0.113.7',
@@ -200,6 +233,18 @@ describe('a partition key', () => {
     ])
     expect(lines).toEqual(['key-error TypeError'])
   })
+
+  test.each([[{ id: 7 }], [Object.create(null)], [[7]], [() => 7]])(
+    'of %j is none: everybody would have the same',
+    async (value) => {
+      const lines: string[] = []
+      const key = (() => value) as () => string
+      const describeRequest = describer({ policies: [{ name: 'a', ...base, key }] }, lines)
+      const { policies } = await describeRequest('/')
+      expect(policies).toMatchObject([{ partitionKey: [['function', undefined]] }])
+      expect(lines).toEqual(['key-error TypeError'])
+    },
+  )
 })
 
 describe('a missing part', () => {
@@ -221,6 +266,19 @@ describe('a missing part', () => {
     expect(
       await described({ onMissingKey: { key: 'ip' } }, { 'cf-connecting-ip': '203.0.113.7' }),
     ).toMatchObject({ policies: [{ partitionKey: [['ip', '203.0.113.7']] }] })
+  })
+
+  test('falls back to a function whose 7 is not the 7 of the first', async () => {
+    const key = (context: unknown) => (context as { user?: number }).user
+    const other = (context: unknown) => (context as { tenant: number }).tenant
+    const describeRequest = describer({
+      policies: [{ name: 'a', ...base, key, onMissingKey: { key: other } }],
+    })
+    const subject = async (context: unknown) => {
+      const { policies } = await describeRequest('/', {}, { context })
+      return policies.filter(isMet)[0]!.partitionKey
+    }
+    expect(await subject({ tenant: 7 })).not.toEqual(await subject({ user: 7 }))
   })
 
   test('of a policy in shadow refuses nobody', async () => {

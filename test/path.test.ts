@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { normalizePath, pathMatcher } from '../src/path.ts'
+import { normalizePath, pathMatcher, readings } from '../src/path.ts'
 
 test.each([
   ['/login', '/login'],
@@ -31,6 +31,19 @@ test.each([
   ['/a..b/', '/a..b'],
 ])('%s is seen as %s', (path, seen) => {
   expect(normalizePath(path)).toBe(seen)
+})
+
+test.each([
+  ['/login', ['/login']],
+  ['/x/../%6Cogin/', ['/login']],
+  ['/a%2Fb', ['/a/b', '/a%2Fb']],
+  ['/a%5cb', ['/a/b', '/a%5Cb']],
+  ['/api/x%2F..%2F..', ['/', '/api/x%2F..%2F..']],
+  ['/api/x%5C..%5C..', ['/', '/api/x%5C..%5C..']],
+  ['/api/..;/', ['/', '/api/..']],
+  ['/x%2F..%2Fapi/y%5C..%5C..', ['/', '/api/y%5C..%5C..', '/x%2F..%2Fapi/y%5C..%5C..']],
+])('%s may be taken for %j', (path, paths) => {
+  expect(readings(path)).toEqual(paths)
 })
 
 test('every spelling of a segment path is seen as the same path', () => {

@@ -162,6 +162,10 @@ describe('a problem names path, expected and got', () => {
     ],
     [{ onMissingKey: 'ignore' }, 'onMissingKey: one of share, skip, refuse, { key } | "ignore"'],
     [{ onMissingKey: { key: 'x' } }, `onMissingKey.key[0]: ${KEY} | "x"`],
+    [
+      { onMissingKey: { key: ['ip', 'path:id'] } },
+      'onMissingKey.key[1]: a match.path with the parameter :id | {"source":"path-parameter","name":"id"}',
+    ],
     [{ accept: 'all' }, `accept[0]: one of ${findingCodes.join(', ')} | "all"`],
     [{ match: { country: 'Germany' } }, 'match.country[0]: a country code like "DE" | "Germany"'],
     [
@@ -175,6 +179,10 @@ describe('a problem names path, expected and got', () => {
     [
       { match: { header: { 'x a': true } } },
       'match.header: an object of field names like { "x-plan": "free" } | {"x a":true}',
+    ],
+    [
+      { match: { header: { constructor: 'x' } } },
+      'match.header: an object of field names like { "x-plan": "free" } | {"constructor":"x"}',
     ],
     [
       { match: { header: { 'x-a': 'a*b' } } },

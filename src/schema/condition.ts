@@ -22,7 +22,8 @@ const value = pattern(
   'true, or a text, with "*" at either end only, like "curl/*"',
   /^(?!\**$)\*?[^*]*\*?$/,
 )
-const FIELD_NAME = /^[\w!#$%&'*+.^`|~-]+$/
+/** But those that valibot leaves out of a record: a condition without its field would be met by everybody. */
+const FIELD_NAME = /^(?!(__proto__|prototype|constructor)$)[\w!#$%&'*+.^`|~-]+$/
 
 const headers = v.pipe(
   v.custom<Record<string, unknown>>(

@@ -59,14 +59,18 @@ function checkQuota(input: Record<string, unknown>, problem: Problem) {
 }
 
 /** `path:id` is a parameter of the policy's own pattern. */
-function checkParameters({ key, match }: Record<string, unknown>, problem: Problem) {
+function checkParameters({ key, onMissingKey, match }: Record<string, unknown>, problem: Problem) {
   const paths = (match as { path?: unknown } | undefined)?.path
   const has = (name: string) =>
     Array.isArray(paths) && paths.some((path) => String(path).split('/').includes(`:${name}`))
-  if (!Array.isArray(key)) return
-  key.forEach((part, index) => {
-    if (part?.source === 'path-parameter' && !has(part.name)) {
-      problem(['key', index], `a match.path with the parameter :${part.name}`)
-    }
-  })
+  const check = (parts: unknown, at: string[]) => {
+    if (!Array.isArray(parts)) return
+    parts.forEach((part, index) => {
+      if (part?.source === 'path-parameter' && !has(part.name)) {
+        problem([...at, index], `a match.path with the parameter :${part.name}`)
+      }
+    })
+  }
+  check(key, ['key'])
+  check((onMissingKey as { key?: unknown } | undefined)?.key, ['onMissingKey', 'key'])
 }

@@ -5,6 +5,7 @@ import type { Echo } from '../../dev/origin.ts'
 import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import type { PolicyOptions } from '../../src/options.ts'
+import { raw, request } from '../raw.ts'
 
 const shadow = (name: string, limit: number, rest: Partial<PolicyOptions> = {}) =>
   ({ name, limit, window: '1h', mode: 'shadow', ...rest }) satisfies PolicyOptions
@@ -72,6 +73,7 @@ test('no field of ours from a client, or from the gate, reaches the origin', asy
     'Sluice-Cost': '7',
     'Sluice-Token': 'a-token-of-the-gate',
     'sluice-anything': 'x',
+    Sluice_Shadow: '"invented"',
     'x-sluice': 'y',
   }
   const { said, response } = await ask('/', { ip: '192.0.2.2', headers })
@@ -79,6 +81,12 @@ test('no field of ours from a client, or from the gate, reaches the origin', asy
   expect(response.headers.get('ratelimit')).toMatch(/^"many";r=99;/) // no policy asks for that cost
   const replaced = await ask('/told', { ip: '192.0.2.2', headers })
   expect(replaced.field).toBe('"never"')
+})
+
+test('no client takes the mark off by calling it a field between neighbours', async () => {
+  const lines = ['Host: a', 'CF-Connecting-IP: 192.0.2.7', 'Connection: Sluice-Shadow']
+  const answer = await raw(stack.worker.directUrl, request('/told', ...lines))
+  expect(answer).toContain('"sluice-shadow": "\\"never\\""')
 })
 
 test('a request that an enforced policy refuses charges no shadow', async () => {
