@@ -263,6 +263,14 @@ Note: the Worker answers paths under /_sluice/ itself, before any policy.
 `)
   })
 
+  test('a path that origins read in several ways', async () => {
+    const { stdout } = await explain(['--path', '/Login/x%2F..', '--method', 'POST'])
+    expect(stdout).toContain(
+      'The path /Login/x%2F.. is seen as /login, and by some origins as /login/x%2f..: the strictest counts.\n',
+    )
+    expect(stdout).toMatch(/^met {6}login /m)
+  })
+
   test('--json is the same for programs', async () => {
     const args = ['--config', config, '--json', '--method', 'POST', '--path', '/V1/%C2%9b7']
     const { stdout } = await explain([...args, '--header', 'x-tenant: t1'])
@@ -273,7 +281,7 @@ Note: the Worker answers paths under /_sluice/ itself, before any policy.
         method: 'POST',
         url: 'https://www.example.com/V1/%C2%9b7',
         path: '/V1/%C2%9b7',
-        seenAs: '/v1/\u009b7',
+        seenAs: ['/v1/\u009b7'],
         ip: null,
         country: null,
         asn: null,

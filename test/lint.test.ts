@@ -170,6 +170,36 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
     several({ algorithm: 'token-bucket', burst: 40 }, { algorithm: 'token-bucket', limit: 50 }),
   ],
   [
+    'of a log that forgets sooner',
+    'redundant-policy policies[0]',
+    several({ algorithm: 'sliding-log' }, { algorithm: 'sliding-log', limit: 50, window: '61s' }),
+    several({ algorithm: 'sliding-log' }, { algorithm: 'sliding-log', limit: 50, window: '59s' }),
+  ],
+  [
+    'of windows that open otherwise',
+    'redundant-policy policies[0]',
+    several(
+      { algorithm: 'fixed-window', align: 'clock' },
+      { algorithm: 'fixed-window', align: 'clock', limit: 50 },
+    ),
+    several(
+      { algorithm: 'fixed-window', align: 'clock' },
+      { algorithm: 'fixed-window', limit: 50 },
+    ),
+  ],
+  [
+    'of another say while Redis is away',
+    'redundant-policy policies[0]',
+    several({ deadline: '200ms' }, { limit: 50, deadline: '200ms' }),
+    several({ deadline: '200ms' }, { limit: 50 }),
+  ],
+  [
+    'and of another answer then',
+    'redundant-policy policies[0]',
+    several({ onStoreError: 'deny' }, { limit: 50, onStoreError: 'deny' }),
+    several({ onStoreError: 'deny' }, { limit: 50 }),
+  ],
+  [
     'of another cost',
     'redundant-policy policies[0]',
     several({ cost: 2 }, { cost: 2, limit: 50 }),
@@ -204,6 +234,15 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
       { key: 'path:id', match: { path: '/x/:id' } },
       { key: 'path:id', match: { path: '/:id/*' }, limit: 50 },
     ),
+  ],
+  [
+    'a path of several readings that is another subject',
+    'redundant-policy policies[0]',
+    several(
+      { key: 'path', match: { path: '/a/*' } },
+      { key: 'path', match: { path: '/a/*' }, limit: 50 },
+    ),
+    several({ key: 'path', match: { path: '/a/*' } }, { key: 'path', limit: 50 }),
   ],
 
   // list-takes-all
@@ -341,6 +380,12 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
     'spoofable-list allow[0].header',
     allowing({ header: { authorization: true }, path: '/api/v1/*' }),
     allowing({ header: { 'x-monitor': '6bCV2rf4jKtQ9dXw' }, path: '/api/v1/*' }),
+  ],
+  [
+    'and not for a preflight only',
+    'spoofable-list allow[0].header',
+    allowing({ header: { 'access-control-request-method': true }, method: ['OPTIONS', 'POST'] }),
+    allowing({ header: { 'access-control-request-method': true }, method: 'OPTIONS' }),
   ],
   [
     'one of the words is short',
@@ -531,7 +576,7 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
           { method: 'GET', cost: 2 },
           { method: 'POST', cost: 3 },
         ],
-        otherwise: 4,
+        otherwise: 400,
       },
       { match: { method: ['GET', 'POST'] } },
     ),
@@ -566,6 +611,12 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
     'unused-setting deny[0]',
     denying({ ip: '198.51.100.7', path: '/a' }, { ip: '198.51.100.0/24' }),
     denying({ ip: '198.51.100.7' }, { ip: '198.51.100.0/24', path: '/a' }),
+  ],
+  [
+    'an entry that is there twice',
+    'unused-setting deny[1]',
+    denying({ ip: '198.51.100.7' }, { ip: '198.51.100.7/32' }),
+    denying({ ip: '198.51.100.7' }, { ip: '198.51.100.8' }),
   ],
   [
     'an entry that another takes for the same policies',

@@ -14,8 +14,8 @@ export interface Explanation {
     method: string
     url: string
     path: string
-    /** The path as policies see it. */
-    seenAs: string
+    /** The path as policies see it; several where origins differ on what it says. */
+    seenAs: string[]
     ip: string | null
     country: string | null
     asn: string | null
@@ -75,7 +75,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       method: seen.method,
       url: seen.request.url,
       path: terms.path,
-      seenAs: seen.path,
+      seenAs: seen.paths,
       ip: seen.address ? formatAddress(seen.address) : null,
       country: seen.country ?? null,
       asn: seen.asn ?? null,

@@ -10,13 +10,19 @@ export function toText({ request, denied, policies, notes }: Explanation): strin
   const from = [ip ?? 'an unknown address', country, asn && `AS${asn}`, colo].filter(Boolean)
   const lines = [
     `${method} ${url} from ${from.join(', ')}`,
-    ...(seenAs === path ? [] : [`The path ${quote(path)} is seen as ${quote(seenAs)}.`]),
+    ...(seenAs.join() === path ? [] : [seenText(path, seenAs)]),
     '',
     listsText(denied, policies),
     ...(policies.length > 0 ? ['', ...table(policies)] : []),
     ...notes.map((note) => `\nNote: ${note}.`),
   ]
   return harmless(lines.join('\n'))
+}
+
+function seenText(path: string, [first, ...more]: string[]): string {
+  const others = more.map(quote).join(' or ')
+  const readings = others && `, and by some origins as ${others}: the strictest counts`
+  return `The path ${quote(path)} is seen as ${quote(first!)}${readings}.`
 }
 
 function listsText(denied: Explanation['denied'], policies: Explained[]): string {

@@ -71,9 +71,9 @@ export const keyIsThere = ({ key, match }: Policy): boolean =>
 /** Whether a request is the same subject to two policies, also where it lacks their key. */
 export const sameKey = (one: Policy, other: Policy): boolean =>
   identity([one.key, one.onMissingKey]) === identity([other.key, other.onMissingKey]) &&
-  (!partsOf(one, '').some(([{ source }]) => source === 'path-parameter') ||
-    // Which segment a parameter is, a policy's own patterns say.
-    identity(one.match.path) === identity(other.match.path))
+  // Of a path that has several readings, and of a pattern's parameters, a policy takes those that it matches.
+  (!partsOf(one, '').some(([{ source }]) => source.startsWith('path')) ||
+    identity(one.match) === identity(other.match))
 
 const functions = new WeakMap<object, number>()
 let functionCount = 0

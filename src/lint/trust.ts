@@ -83,7 +83,9 @@ export const spoofableKey: PolicyRule = (policy, at, facts) => {
 
 export const spoofableList: ListRule = (entry) => {
   const { list, condition, at } = entry
-  if (list === 'deny') return []
+  // A preflight does nothing (the Fetch standard's CORS protocol).
+  const preflights = condition.method?.every((method) => method === 'OPTIONS')
+  if (list === 'deny' || preflights) return []
   const hint = 'Add ip, or a header whose value is a secret of at least 16 characters.'
   const found = (path: string, what: string): Found => ({
     code: 'spoofable-list',

@@ -65,6 +65,84 @@ function hold(
   return claimed
 }
 
+/** Pairs of which the first covers the second, and not the other way round. */
+const wider: [Match, Match][] = [
+  [{}, { method: 'POST' }],
+  [{ method: ['GET', 'POST'] }, { method: 'HEAD' }],
+  [{ country: ['DE', 'XX'] }, { country: 'xx' }],
+  [{ host: '*.a.test' }, { host: ['x.a.test', '*.y.a.test'] }],
+  [{ path: '/*' }, {}],
+  [{ path: '/a/*' }, { path: ['/a', '/A/b', '/a/:x/*'] }],
+  [{ path: '/:x/b' }, { path: '/a/b' }],
+  [{ path: '/' }, { path: '/a/../b' }],
+  [{ header: { 'x-a': true } }, { header: { 'X-A': 'free', 'x-b': true } }],
+  [{ header: { 'x-a': 'free*' } }, { header: { 'x-a': ['FREE', 'freedom*'] } }],
+  [{ header: { 'x-a': '*dom' } }, { header: { 'x-a': ['dom', '*freedom'] } }],
+  [{ header: { 'x-a': '*ee*' } }, { header: { 'x-a': ['*free*', 'free*', '*seed', 'ee'] } }],
+  [
+    { ip: ['10.0.0.0/8', '2001:db8::/32'] },
+    { ip: ['10.1.2.3', '::ffff:10.1.0.0/112', '2001:db8::7'] },
+  ],
+  [{ not: { path: '/a' } }, { path: '/b' }],
+  [{ not: { method: 'GET', path: '/a' } }, { not: { path: '/a/*' } }],
+  [{ path: '/*', not: { not: { path: '/a/*' } } }, { path: '/a/b' }],
+]
+/** Of which neither does. */
+const beside: [Match, Match][] = [
+  [{ method: 'GET' }, { path: '/a' }],
+  [{ host: '*.a.test' }, { host: 'a.test' }],
+  [{ path: '/a' }, { path: '/b/*' }],
+  [{ header: { 'x-a': 'free*' } }, { header: { 'x-a': '*freedom' } }],
+  [{ header: { 'x-a': '*dom' } }, { header: { 'x-a': 'dom*' } }],
+  [{ header: { 'x-a': 'a' } }, { header: { 'x-b': 'a' } }],
+  [{ ip: '::/0' }, { ip: '10.0.0.1' }],
+  [{ not: { path: '/a' } }, { path: '/:x' }],
+]
+
+test.each(wider)('%j covers %j', (one, other) => {
+  const [a, b] = parsed([one, other])
+  expect(covers(a!, b!, { caseSensitivePaths: false })).toBe(true)
+  if (one.path !== '/*') expect(covers(b!, a!, { caseSensitivePaths: false })).toBe(false)
+})
+
+test.each(beside)('neither of %j and %j covers the other', (one, other) => {
+  const [a, b] = parsed([one, other])
+  expect(covers(a!, b!, { caseSensitivePaths: false })).toBe(false)
+  expect(covers(b!, a!, { caseSensitivePaths: false })).toBe(false)
+})
+
+test.each<[Match, Match]>([
+  [{ method: 'GET' }, { method: 'POST' }],
+  [{ host: 'a.test' }, { host: '*.a.test' }],
+  [{ path: '/a/b' }, { path: ['/:x', '/b/*', '/a/c/*'] }],
+  [{ ip: '10.0.0.0/25' }, { ip: ['10.0.0.128/25', '::/0'] }],
+  [{ not: { path: '/a/*' } }, { path: '/a/b' }],
+])('%j and %j are apart', (one, other) => {
+  const [a, b] = parsed([one, other])
+  expect(apart(a!, b!, { caseSensitivePaths: false })).toBe(true)
+  expect(apart(b!, a!, { caseSensitivePaths: false })).toBe(true)
+})
+
+test.each<[Match, Match]>([
+  [{ host: '*.test' }, { host: 'x.test' }],
+  [{ path: '/a/*' }, { path: '/a' }],
+  [{ path: '/:x/b' }, { path: '/a/:y' }],
+  [{ ip: '10.0.0.0/24' }, { ip: '10.0.0.128/25' }],
+  [{ header: { 'x-a': 'a' } }, { header: { 'x-b': 'b' } }],
+])('%j and %j are not', (one, other) => {
+  const [a, b] = parsed([one, other])
+  expect(apart(a!, b!, { caseSensitivePaths: false })).toBe(false)
+  expect(apart(b!, a!, { caseSensitivePaths: false })).toBe(false)
+})
+
+test('paths of another letter case are others where the configuration says so', () => {
+  const [a, b] = parsed([{ path: '/a' }, { path: '/A' }])
+  for (const caseSensitivePaths of [false, true]) {
+    expect(covers(a!, b!, { caseSensitivePaths })).toBe(!caseSensitivePaths)
+    expect(apart(a!, b!, { caseSensitivePaths })).toBe(caseSensitivePaths)
+  }
+})
+
 test('what is covered is met by no request that the other does not meet', () => {
   const count = hold(
     pair,

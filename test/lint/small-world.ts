@@ -78,6 +78,11 @@ export const request = fc
       '/%C3%89',
       '/é',
       '/c;x/b',
+      '/a/x%2F..%2F..',
+      '/a/..;',
+      '/b/..%2Fa',
+      '/a%2Fb',
+      '/A/b',
     ),
     headers: fc.dictionary(
       fc.constantFrom('x-a', 'x-b'),
