@@ -32,7 +32,7 @@ async function run(files: string[], mutant?: Mutant): Promise<Report> {
   const options = {
     cwd: path('..'),
     env: { ...process.env, LAW_RUNS: lawRuns, MUTANT: JSON.stringify(edits) },
-    timeout: 120_000,
+    timeout: 300_000,
     maxBuffer: 2 ** 28,
   }
   try {

@@ -58,6 +58,11 @@ export type CostRule = Match & { cost: number }
 export interface CostOptions {
   /** A request header with the price, believed of the gate only: of requests with its token in `Sluice-Token`. */
   header?: string
+  /**
+   * A field of the origin's answer with the price: what was taken beforehand, by `rules` or `otherwise`, is the most it can be, and the
+   * rest is given back. Without the field all of it is kept.
+   */
+  response?: string
   /** The first that matches. */
   rules?: CostRule[]
   /** Where none does. Defaults to 1. */
@@ -65,7 +70,24 @@ export interface CostOptions {
 }
 
 /** How a policy counts: lua/README.md, README.md "Choose an algorithm". */
-export type Algorithm = 'fixed-window' | 'sliding-window' | 'sliding-log' | 'token-bucket' | 'gcra'
+export type Algorithm =
+  | 'fixed-window'
+  | 'sliding-window'
+  | 'sliding-log'
+  | 'token-bucket'
+  | 'gcra'
+  | 'concurrency'
+
+/** A status, `'4xx'`, or `'400-403'`. */
+export type StatusRange = number | `${number}xx` | `${number}-${number}`
+
+/** After `after` refusals by the policy within `within`: banned for `ban`, twice as long each further time, up to `max` (defaults to a day, or `ban` where that is longer). */
+export interface PenaltyOptions {
+  after: number
+  within: Duration
+  ban: Duration
+  max?: Duration
+}
 
 /** A named rule. */
 export interface PolicyOptions<Context = unknown> {
@@ -75,8 +97,17 @@ export interface PolicyOptions<Context = unknown> {
   algorithm?: Algorithm | 'leaky-bucket'
   /** Size of the quota in units; a request costs one unless `cost` says otherwise. At least 1; times `window` in ms at most 2^53 / 3 (a million in 31 days fits). */
   limit: number
-  /** The time window of the quota: `'10s'`, `'1m'`, `'1h'`, `'1d'`, or milliseconds. */
-  window: Duration
+  /**
+   * The time window of the quota: `'10s'`, `'1m'`, `'1h'`, `'1d'`, or milliseconds; for a fixed window also a `'day'`, a `'week'` (from
+   * Monday on) or a `'month'` of the calendar; for concurrency the life of a slot that nobody releases.
+   */
+  window: Duration | 'day' | 'week' | 'month'
+  /** Whose calendar: an IANA name such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
+  timeZone?: string
+  /** Sizes of the quota by plan; `limit` is that of requests without one of these. */
+  limits?: Record<string, number>
+  /** What tells the plan: a part as of a key, its value looked up in a table of the configuration if one is named. */
+  plan?: KeySource<Context> | { key: KeySource<Context>; table: string }
   /** Room for a burst, in units: token-bucket (defaults to `limit`) and gcra (defaults to 1, evenly spaced) only. */
   burst?: number
   /** When a fixed window opens: with its first request (default), or at multiples of `window` since the epoch. */
@@ -92,6 +123,13 @@ export interface PolicyOptions<Context = unknown> {
   match?: Match
   /** The price of a request in units: a number, by rules of which the first that matches holds, or from a header that only the gate may set. Defaults to 1; 0 only looks. */
   cost?: number | CostRule[] | CostOptions
+  /**
+   * Which answers of the origin count: a status (`401`), a range (`'4xx'`, `'200-299'`), or several. A request takes its place first and
+   * gets it back when its answer does not count. Defaults to all.
+   */
+  countOnly?: StatusRange | StatusRange[]
+  /** What refusals lead to. Defaults to nothing. */
+  penalty?: PenaltyOptions
   /** Defaults to `'enforce'`; `'shadow'` counts and tells, and never refuses. */
   mode?: PolicyMode
   /** The longest to wait for Redis. Defaults to the configuration's; of the policies a request meets, the shortest counts. */
@@ -165,6 +203,16 @@ export interface CorsOptions {
   credentials?: boolean
 }
 
+/** Where policies are read from while the Worker runs. */
+export interface LiveOptions {
+  /** The database, or a KV namespace by the name of its binding. */
+  from: 'redis' | `kv:${string}`
+  /** Defaults to `'sluice:live'`. */
+  key?: string
+  /** How often an isolate looks at most. Defaults to `'30s'`. */
+  every?: Duration
+}
+
 /** A whole configuration. */
 export interface ConfigOptions<Context = unknown> {
   /** Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on. */
@@ -178,6 +226,13 @@ export interface ConfigOptions<Context = unknown> {
     | (ListOptions & { policies?: string | string[] })
   /** Requests that are answered 403, whatever `allow` says. */
   deny?: ListOptions | ListOptions[]
+  /** Values to look up, such as the plans of customers: `{ customers: { acme: 'pro' } }`. */
+  tables?: Record<string, Record<string, string>>
+  /**
+   * Reads a JSON document `{ policies, allow, deny, tables }`, each optional, in the background: it stands for those of this configuration
+   * until it is gone. One that is wrong is reported, and the last good one stays.
+   */
+  live?: LiveOptions
   /** Whether `/Login` is another path than `/login`. Defaults to false: to meet a request too many is better than to be dodged. */
   caseSensitivePaths?: boolean
   /** How the tokens of `jwt:<claim>` are verified. */

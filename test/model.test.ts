@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { dress } from './lua/dress.ts'
 import { capacityOf, play } from './lua/play.ts'
 import { schedule } from './lua/schedules.ts'
 import { Limit } from './model/limit.ts'
@@ -264,7 +265,14 @@ test('a log has a key of its own', () => {
   expect([...model.keys.keys()]).toEqual(['sluice:1:{s}:log:a', 'sluice:1:{s}'])
 })
 
-const names = ['fixed-window', 'sliding-window', 'sliding-log', 'token-bucket', 'gcra'] as const
+const names = [
+  'fixed-window',
+  'sliding-window',
+  'sliding-log',
+  'token-bucket',
+  'gcra',
+  'calendar',
+] as const
 
 // The oracle finds its numbers by bisection, which is right only where one more unit never fits
 // earlier and one more millisecond never fits less: here every unit and every millisecond is tried.
@@ -274,7 +282,7 @@ test.each(names)('%s: what is found by search is what is found by trying all', (
       const model = new Model()
       const { calls, policies } = play(plan, model)
       const now = BigInt(calls.at(-1)!.now)
-      const limit = new Limit(policies[0]!)
+      const limit = new Limit(dress(row(policies[0]!, 1), Number(now)))
       const state = [...model.keys.values()][0]?.states.get('t0')
       const costs = Array.from({ length: capacityOf(policies[0]!) }, (_, index) => index + 1)
       const fits = (cost: number, wait: number) =>

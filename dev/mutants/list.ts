@@ -25,6 +25,8 @@ const sliding = of('sliding_window.lua')
 const log = of('sliding_log.lua')
 const bucket = of('token_bucket.lua')
 const gcra = of('gcra.lua')
+const penalty = of('penalty.lua')
+const slots = of('concurrency.lua')
 const driver = of('decide.lua')
 
 export const mutants: Mutant[] = [
@@ -35,18 +37,38 @@ export const mutants: Mutant[] = [
     'count >= limit',
     'bounds',
   ),
-  fixed(
-    'waits from its own time',
-    'start + window - now',
-    'start + window - math.max(now, start)',
-    'backwards',
-  ),
+  fixed('waits from its own time', 'run_out - now', 'run_out - math.max(now, start)', 'backwards'),
   fixed('ignores the clock', 'now - now % window', 'now', 'oracle'),
   fixed(
     'a receipt of its first millisecond is not credited',
     'receipt >= start',
     'receipt > start',
     'give_back',
+  ),
+  fixed('the next period begins late', 'now < align[2]', 'now <= align[2]', 'calendar'),
+  fixed(
+    'the next period is as long as this one',
+    'align[3] - align[2]',
+    'align[2] - align[1]',
+    'calendar',
+  ),
+  fixed(
+    'a period is as long as the window',
+    'run_out = align[1], align[2]',
+    'run_out = align[1], align[1] + window',
+    'calendar',
+  ),
+  fixed(
+    'a clock ahead resets the period that is open',
+    'if not start then',
+    "if not start or type(align) == 'table' and start < align[1] then",
+    'calendar',
+  ),
+  fixed(
+    'a clock behind goes back a period',
+    'if not start then',
+    "if not start or type(align) == 'table' and start >= align[2] then",
+    'calendar',
   ),
 
   sliding(
@@ -137,13 +159,107 @@ export const mutants: Mutant[] = [
   ),
   gcra('takes the limit for the capacity', 'cost > burst', 'cost > limit', 'waits'),
 
+  penalty('the ban starts a refusal late', 'count < after', 'count <= after', 'penalty'),
+  penalty('knocking prolongs a ban', 'rest > 0 or not refused', 'not refused', 'penalty'),
+  penalty('every ban is as long as the first', 'math.max(ban, 2 * length)', 'ban', 'penalty'),
+  penalty('a ban without a maximum', 'math.min(most, again', 'math.max(1, again', 'penalty'),
+  penalty(
+    'forgets a ban as soon as it ends',
+    'run_out = now + 2 * length',
+    'run_out = now + length',
+    'penalty',
+  ),
+  penalty(
+    'remembers a ban for longer than a maximum that was lowered',
+    'last and now < last.time + 2 * length',
+    'last',
+    'penalty',
+  ),
+  penalty(
+    'a maximum that was lowered does not end a ban',
+    'math.min(last.first, most)',
+    'last.first',
+    'penalty',
+  ),
+  penalty(
+    'every refusal puts off the end of counting',
+    'local since = counting or',
+    'local since =',
+    'penalty',
+  ),
+  penalty('what was counted outlasts the ban', '{ run_out = 0 }', 'nil', 'penalty'),
+  penalty(
+    'waits from its own time',
+    'length - now)',
+    'length - math.max(now, last.time))',
+    'penalty',
+  ),
+  penalty('a ban ends a millisecond early', 'rest > 0 or', 'rest > 1 or', 'penalty'),
+
+  slots('a slot ends a millisecond late', 'if score > now then', 'if score >= now then', 'waits'),
+  slots(
+    'counts dead ones among many',
+    "'ZCOUNT', key, after",
+    "'ZCOUNT', key, '-inf'",
+    'concurrency',
+  ),
+  slots('what is taken again is taken twice', 'not holds(id)', 'true', 'concurrency'),
+  slots('a dead slot is still held', 'score and score > now', 'score', 'concurrency'),
+  slots('gives back as many as it is told', ') < size', ') < size or true', 'concurrency'),
+  slots(
+    'gives back those of others whose id begins alike',
+    'if id ~= gone then',
+    'if not gone or string.find(id, gone, 1, true) ~= 1 then',
+    'concurrency',
+  ),
+  slots('dead slots stay', 'if dead then', 'if false then', 'concurrency'),
+  slots('no TTL', "redis.call('PEXPIRE', key, ", 'tostring(', 'expiry'),
+  slots(
+    'ends before one that was taken earlier',
+    'math.max(now + window, last)',
+    'now + window',
+    'concurrency',
+  ),
+  slots(
+    'tells the first end though more must pass',
+    'counted + remaining + 1 - limit',
+    '1',
+    'concurrency',
+  ),
+  slots('one slot whatever the cost', 'counted = live + cost', 'counted = live + 1', 'concurrency'),
+  slots('asks whether one fits', 'live + cost > limit', 'live >= limit', 'concurrency'),
+
+  driver(
+    'a refusal by others counts for a penalty',
+    'if row.own and not row.own.allowed then',
+    'if row.own then',
+    'penalty',
+  ),
+  driver(
+    'a look counts for a penalty',
+    'if penalties and takes and',
+    'if penalties and',
+    'penalty',
+  ),
+  driver(
+    'refusals count beyond their time',
+    'counting.run_out > now and counting',
+    'counting',
+    'penalty',
+  ),
+  driver(
+    'a penalty writes though nobody was refused',
+    'return rest == 0, rest',
+    'record.charged = true\n  return rest == 0, rest',
+    'commands',
+  ),
   driver(
     'writes on the way to a refusal',
-    "admitted and mode ~= 'look'",
-    "mode ~= 'look'",
+    'charges = admitted and takes',
+    'charges = takes',
     'unchanged',
   ),
-  driver('a look charges', "admitted and mode ~= 'look'", 'admitted', 'unchanged'),
+  driver('a look charges', "mode ~= 'look' and (", '(', 'unchanged'),
   driver('a shadow charges after a refusal', "(mode ~= 'shadow' or passed)", 'true', 'shadow'),
   driver(
     'a shadow charges after a look, and after giving back',
@@ -179,8 +295,8 @@ export const mutants: Mutant[] = [
   driver('decides by whole seconds', 'floor(tonumber(time[2]) / 1000)', '0', 'expiry'),
   driver(
     'finds a log of another type too late',
-    'row.log = sliding_log_read(KEYS[row.key], row.window, now)\n    logs',
-    'logs',
+    'row.view = read(row)\n    views[row.key] = row.view',
+    'views[row.key] = true',
     'arguments',
   ),
   driver(
@@ -192,7 +308,7 @@ export const mutants: Mutant[] = [
   driver('no TTL', ", 'PX', string.format('%.0f', run_out - now + room)", '', 'expiry'),
   driver(
     'the TTL is that of the last state',
-    'math.max(run_out, state.run_out)',
+    'max(run_out, state.run_out)',
     'state.run_out',
     'expiry',
   ),

@@ -4,12 +4,16 @@ export interface Terms {
   window: number
   burst: number
   align: 'first-request' | 'clock'
+  /** For a fixed window by the calendar: this period's start and end, and the end of the next. */
+  period?: [start: number, end: number, nextEnd: number] | undefined
 }
 
 /** What is kept of one limit: when its numbers were right (ms since the epoch), and the algorithm's numbers. */
 export interface State {
   time: number
   numbers: number[]
+  /** When a period of the calendar ends. */
+  end?: number
 }
 
 /** How a limit answers a cost. Durations are milliseconds from `now` on. */

@@ -10,7 +10,7 @@ const MAX_NUMBERS = 1_000_000
  * A limiter in this isolate's own memory, for while Redis is away: the same algorithms over a share of each limit.
  * Its bound: every isolate by itself admits at most that share (and at least one unit) of the algorithm's own bound, and
  * forgets what it counted when it ends, or when more than 10,000 clients (or a million units of sliding logs) are busy at
- * once. Nothing is given back.
+ * once. Nothing is given back, so slots are not counted at all, and nobody is banned.
  * @param clock ms since the epoch
  */
 export function createLocalStore(clock: () => number = Date.now): Store {
@@ -22,12 +22,18 @@ export function createLocalStore(clock: () => number = Date.now): Store {
     states.delete(key)
   }
 
-  function ask({ subject, policy, ...row }: LimitRow, now: number) {
+  function ask({ subject, policy, period, ...row }: LimitRow, now: number) {
+    if (policy.algorithm === 'concurrency') return { row: untouched(policy.limit, row.cost) }
     const key = `${policy.tag} ${subject}`
     const kept = states.get(key)
     const live = kept && kept.runOut > now ? kept : undefined
     const { terms, cost } = shareOf(policy, row.cost)
-    const { state, ...outcome } = algorithms[policy.algorithm](now, terms, cost, live?.state)
+    const { state, ...outcome } = algorithms[policy.algorithm](
+      now,
+      { ...terms, period },
+      cost,
+      live?.state,
+    )
     const charged = state && { key, entry: { state, runOut: now + outcome.resetAfterMs } }
     const clamp = (wait: number) => (live && !state ? Math.min(wait, live.runOut - now) : wait)
     const clamped: RowState = {
@@ -71,6 +77,15 @@ export function createLocalStore(clock: () => number = Date.now): Store {
     },
   }
 }
+
+/** How a limit stands of which nothing is counted. */
+const untouched = (limit: number, cost: number): RowState => ({
+  allowed: cost <= limit,
+  remaining: limit,
+  retryAfterMs: cost <= limit ? 0 : null,
+  resetAfterMs: 0,
+  nextAfterMs: 0,
+})
 
 /** The terms of a policy cut to its `localShare`, in whole units, at least one; and a cost that fits the policy, cut to fit them. */
 function shareOf(

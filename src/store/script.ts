@@ -1,12 +1,14 @@
 /** The only file that knows Lua: the script's text, its arguments, its reply. The contract is lua/README.md. */
 /// <reference path="../lua.d.ts" />
+import concurrency from '../../lua/concurrency.lua'
 import decide from '../../lua/decide.lua'
 import fixedWindow from '../../lua/fixed_window.lua'
 import gcra from '../../lua/gcra.lua'
+import penalty from '../../lua/penalty.lua'
 import slidingLog from '../../lua/sliding_log.lua'
 import slidingWindow from '../../lua/sliding_window.lua'
 import tokenBucket from '../../lua/token_bucket.lua'
-import type { RowState, StoreReply, StoreRequest } from './store.ts'
+import type { LimitRow, RowState, StoreReply, StoreRequest } from './store.ts'
 
 /** Lines of comment and indentation stay at home: every isolate's first call sends the whole text. */
 const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
@@ -18,6 +20,8 @@ export const script = `#!lua flags=allow-key-locking\n${[
   slidingLog,
   tokenBucket,
   gcra,
+  concurrency,
+  penalty,
   decide,
 ]
   .map(trim)
@@ -29,53 +33,84 @@ export async function scriptSha(): Promise<string> {
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
+/** Those with a key of their own, and what it is called after the subject. */
+const apart: Partial<Record<LimitRow['policy']['algorithm'], string>> = {
+  'sliding-log': 'log',
+  concurrency: 'slots',
+}
+
 /** KEYS and ARGV of one call. */
 export function encode(requests: StoreRequest[], now?: number): { keys: string[]; args: string[] } {
   const keys: string[] = []
   const args = [now === undefined ? '' : String(now)]
-  requests.forEach(({ mode, rows, receipt }, request) => {
-    for (const { subject, policy, cost } of rows) {
+  const place = (key: string) => {
+    if (!keys.includes(key)) keys.push(key)
+    return String(keys.indexOf(key) + 1)
+  }
+  requests.forEach((request, index) => {
+    for (const row of request.rows) {
+      const { subject, policy, cost } = row
       const record = `sluice:1:{${subject}}`
-      const key = policy.algorithm === 'sliding-log' ? `${record}:log:${policy.tag}` : record
-      if (!keys.includes(key)) keys.push(key)
+      const own = apart[policy.algorithm]
+      const asked = [String(index + 1), request.mode]
       args.push(
-        String(request + 1),
-        mode,
-        String(keys.indexOf(key) + 1),
+        ...asked,
+        place(own ? `${record}:${own}:${policy.tag}` : record),
         policy.tag,
         policy.algorithm,
         String(policy.limit),
         String(policy.windowMs),
         String(policy.burst),
         String(cost),
-        policy.align,
-        receipt === undefined ? '' : String(receipt),
+        alignOf(row),
+        request.receipt === undefined ? '' : String(request.receipt),
       )
+      const penalty = penaltyOf(request, row)
+      if (!penalty) continue
+      const { tag, after, withinMs, banMs, maxMs } = penalty
+      const terms = [after, withinMs, banMs, maxMs].map(String)
+      args.push(...asked, place(record), tag, 'penalty', ...terms, 'first-request', '')
     }
   })
   return { keys, args }
 }
 
+function alignOf({ policy, period, slot = '' }: LimitRow): string {
+  if (policy.algorithm === 'concurrency') return slot
+  return policy.algorithm === 'fixed-window' && period ? period.join(',') : policy.align
+}
+
+/** Giving back neither counts nor bans. */
+const penaltyOf = ({ mode }: StoreRequest, { penalty }: LimitRow) =>
+  mode === 'give-back' ? undefined : penalty
+
 /** The reply of the script, or `undefined` where something else answered. */
 export function decode(reply: unknown, requests: StoreRequest[]): StoreReply | undefined {
-  const size = 1 + 5 * requests.reduce((sum, { rows }) => sum + rows.length, 0)
+  const size = requests
+    .flatMap((request) => request.rows.map((row) => (penaltyOf(request, row) ? 10 : 5)))
+    .reduce((sum, numbers) => sum + numbers, 1)
   if (!Array.isArray(reply) || reply.length !== size || !reply.every(Number.isSafeInteger)) {
     return undefined
   }
   let index = 1
-  const row = (): RowState => {
-    const [allowed, remaining, retryAfter, resetAfterMs, nextAfterMs] = reply.slice(
-      index,
-      index + 5,
-    )
+  const next = (): [number, number, number, number, number] => {
     index += 5
+    return reply.slice(index - 5, index) as ReturnType<typeof next>
+  }
+  const rowOf = (request: StoreRequest, row: LimitRow): RowState => {
+    const [allowed, remaining, retryAfter, resetAfterMs, nextAfterMs] = next()
+    const bannedForMs = penaltyOf(request, row) ? next()[2] : 0
     return {
-      allowed: allowed === 1,
+      allowed: allowed === 1 && bannedForMs === 0,
       remaining,
-      retryAfterMs: retryAfter < 0 ? null : retryAfter,
+      retryAfterMs: retryAfter < 0 ? null : Math.max(retryAfter, bannedForMs),
       resetAfterMs,
       nextAfterMs,
+      ...(bannedForMs > 0 && { bannedForMs }),
     }
   }
-  return { now: reply[0], requests: requests.map(({ rows }) => rows.map(row)) }
+  return {
+    now: reply[0],
+    requests: requests.map((request) => request.rows.map((row) => rowOf(request, row))),
+  }
 }

@@ -5,12 +5,30 @@ export interface LimitRow {
   /** Whose quota: the name of the record in the store. */
   subject: string
   /** The rule; its tag marks the state in the record. Once per subject and request. */
-  policy: Pick<
-    Policy,
-    'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align' | 'localShare'
-  >
+  policy: Pick<Policy, 'tag' | 'limit' | 'windowMs' | 'burst' | 'align' | 'localShare'> & {
+    algorithm: Policy['algorithm'] | 'concurrency'
+  }
   /** Units, ≥ 0. */
   cost: number
+  /**
+   * For a fixed window by the calendar: start and end of this period, and the end of the next, ms since the epoch. The store's clock
+   * says which of them it is.
+   */
+  period?: [start: number, end: number, nextEnd: number]
+  /** For `concurrency`: whose slots are taken or given back, `[A-Za-z0-9_-]{1,64}`. Only a `look` may lack it. */
+  slot?: string
+  /** What refusals of this row lead to. */
+  penalty?: Penalty
+}
+
+/** Refused `after` times within `withinMs`: banned for `banMs`, twice as long each further time, at most `maxMs`. All ≥ 1. */
+export interface Penalty {
+  /** Marks its states in the record, as the policy's does; the script adds one that ends in `-ban`. */
+  tag: string
+  after: number
+  withinMs: number
+  banMs: number
+  maxMs: number
 }
 
 /** Rows that pass together or not at all. */
@@ -28,13 +46,15 @@ export interface StoreRequest {
 
 /** How one row stands. Durations are milliseconds from the decision on. */
 export interface RowState {
-  /** Whether this row by itself had room. */
+  /** Whether this row by itself had room, and nobody is banned. */
   allowed: boolean
   remaining: number
   /** `null` when this cost can never be admitted. */
   retryAfterMs: number | null
   resetAfterMs: number
   nextAfterMs: number
+  /** The rest of a ban, > 0; absent without one. */
+  bannedForMs?: number
 }
 
 /** The answer to one call. */

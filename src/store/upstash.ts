@@ -23,9 +23,7 @@ export function createUpstashStore({
   onReload,
 }: UpstashOptions): Store {
   let signal: AbortSignal | undefined
-  // A Redis URL (rediss://…) is no REST URL, and the client would throw its password.
-  const usable = url && token && /^https?:\/\//.test(url) && URL.canParse(url)
-  const redis = usable ? connect(url, token, () => signal!) : undefined
+  const redis = isUsable(url) && token ? connect(url, token, () => signal!) : undefined
   let sha: string | undefined
   let loaded = false // whether this isolate has seen the database run the script
 
@@ -66,34 +64,69 @@ export function createUpstashStore({
   }
 }
 
+/** Reads a text from a database; null where there is none. For what is not on a request's path. */
+export function createUpstashReader({
+  url,
+  token,
+  deadlineMs = 5000,
+}: Pick<UpstashOptions, 'url' | 'token' | 'deadlineMs'>): (key: string) => Promise<string | null> {
+  return async (key) => {
+    if (!isUsable(url) || !token) throw new StoreError('not-configured')
+    let answer: Awaited<ReturnType<ReturnType<typeof transport>>>
+    try {
+      answer = await transport(url, token, () => AbortSignal.timeout(deadlineMs))(['GET', key])
+    } catch (error) {
+      throw toStoreError(error)
+    }
+    if ('error' in answer) throw new StoreError('redis-error')
+    const { result } = answer
+    if (result !== null && typeof result !== 'string') throw new StoreError('bad-reply')
+    return result
+  }
+}
+
+// A Redis URL (rediss://…) is no REST URL, and the client would throw its password.
+const isUsable = (url: string | undefined): url is string =>
+  url !== undefined && /^https?:\/\//.test(url) && URL.canParse(url)
+
+/** The client with a transport of ours, which it allows for. */
+function connect(url: string, token: string, signal: () => AbortSignal): Redis {
+  const send = transport(url, token, signal)
+  return new Redis({
+    async request<T>({ body }: { body?: unknown }) {
+      const answer = await send(body)
+      if ('error' in answer) return answer
+      // The script replies integers. The client would make numbers of what only looks like them.
+      if (!Array.isArray(answer.result) || !answer.result.every(Number.isSafeInteger)) {
+        throw new StoreError('bad-reply')
+      }
+      return { result: answer.result as T }
+    },
+  })
+}
+
 /**
- * The client with a transport of ours, which it allows for. Its own follows redirects (the same call again, up to twenty
+ * Sends one command. The client's own transport follows redirects (the same call again, up to twenty
  * times, or elsewhere), repeats calls that failed (and may have counted), turns the abort of a plain signal into a result, shares a
  * sync token between the requests of an isolate, and forgets the status.
  * @param signal asked for at the start of each call
  */
-function connect(url: string, token: string, signal: () => AbortSignal): Redis {
-  return new Redis({
-    async request<T>({ body }: { body?: unknown }) {
-      const response = await fetch(url, {
-        method: 'POST',
-        redirect: 'manual',
-        signal: signal(),
-        headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-        body: JSON.stringify(body),
-      })
-      const answer = parse(await response.text())
-      if (!answer) throw new StoreError('bad-reply', `no JSON, status ${response.status}`)
-      const { result, error } = answer
-      if (!response.ok || typeof error === 'string')
-        return { error: String(error || 'no reason given') }
-      // The script replies integers. The client would make numbers of what only looks like them.
-      if (!Array.isArray(result) || !result.every(Number.isSafeInteger)) {
-        throw new StoreError('bad-reply')
-      }
-      return { result: result as T }
-    },
-  })
+function transport(url: string, token: string, signal: () => AbortSignal) {
+  return async (command: unknown): Promise<{ result: unknown } | { error: string }> => {
+    const response = await fetch(url, {
+      method: 'POST',
+      redirect: 'manual',
+      signal: signal(),
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify(command),
+    })
+    const answer = parse(await response.text())
+    if (!answer) throw new StoreError('bad-reply', `no JSON, status ${response.status}`)
+    const { result, error } = answer
+    return !response.ok || typeof error === 'string'
+      ? { error: String(error || 'no reason given') }
+      : { result }
+  }
 }
 
 /** An object, or `undefined` where the text is none. */

@@ -113,6 +113,114 @@ test('accepts products up to 2^53 / 3', async () => {
   }
 })
 
+const calendar = (align: string, changed: Columns = {}) => row({ align, ...changed })
+
+test.each([
+  ['two times', '1,2'],
+  ['four times', '1,2,3,4'],
+  ['no times', ',,'],
+  ['a fraction', '1,2,3.5'],
+  ['a time below 0', '-1,2,3'],
+  ['a space', '1, 2,3'],
+  ['a period of nothing', '1,1,3'],
+  ['periods out of order', '1,3,2'],
+  ['a time beyond 2^51', `1,2,${2 ** 51 + 1}`],
+])('refuses the periods of a calendar with %s', async (_, align) => {
+  const answer = await refusal([newKey()], [now, ...calendar(align)])
+  expect(answer).toBe('ERR sluice: row 1: unexpected align')
+})
+
+test('refuses periods but for a fixed window, and a limit too large for the longer of them', async () => {
+  const sliding = calendar('1,2,3', { algorithm: 'sliding-window' })
+  expect(await refusal([newKey()], [now, ...sliding])).toMatch(/row 1: unexpected align/)
+  const most = Math.floor(2 ** 53 / 3)
+  for (const periods of ['0,3,4', '0,1,4']) {
+    const [limit, more] = [Math.floor(most / 3), Math.floor(most / 3) + 1].map(String)
+    const large = { limit: limit!, window: '1', burst: '1' }
+    expect(await server.evaluate([newKey()], ['0', ...calendar(periods, large)])).toHaveLength(6)
+    const larger = calendar(periods, { ...large, limit: more! })
+    expect(await refusal([newKey()], ['0', ...larger])).toMatch(/row 1: unexpected align/)
+  }
+})
+
+const slot = (changed: Columns = {}) => row({ algorithm: 'concurrency', align: 'id', ...changed })
+const newSlots = () => `${newKey()}:slots:t`
+
+test('refuses the id of a slot that is none, or a wrong key, or too many', async () => {
+  for (const align of ['', 'a:1', 'a b', 'x'.repeat(65), '1,2,3']) {
+    const answer = await refusal([newSlots()], [now, ...slot({ align })])
+    expect(answer, align).toBe('ERR sluice: row 1: unexpected align')
+  }
+  const back = slot({ mode: 'give-back', align: '' })
+  expect(await refusal([newSlots()], [now, ...back])).toMatch(/unexpected align/)
+  for (const key of [newKey(), `${newKey()}:slots:u`, `${newKey()}:log:t`]) {
+    expect(await refusal([key], [now, ...slot()])).toMatch(/unexpected key/)
+  }
+  expect(await refusal([newSlots()], [now, ...slot({ limit: '10001' })])).toMatch(
+    /unexpected limit/,
+  )
+})
+
+test('accepts ids of 64 characters, words, and a look without one', async () => {
+  for (const align of ['x'.repeat(64), 'clock', '-', '_9']) {
+    expect(await server.evaluate([newSlots()], [now, ...slot({ align })])).toHaveLength(6)
+  }
+  const look = slot({ mode: 'look', align: '' })
+  expect(await server.evaluate([newSlots()], [now, ...look])).toHaveLength(6)
+})
+
+const ban = (changed: Columns = {}) => row({ algorithm: 'penalty', tag: 'p', ...changed })
+
+const wrongPenalties: [claim: string, rows: string[][], unexpected: string][] = [
+  ['without a row before it', [ban()], 'row 1: unexpected algorithm'],
+  ['of another request', [row(), ban({ request: '2' })], 'row 2: unexpected algorithm'],
+  ['of a penalty', [row(), ban(), ban({ tag: 'q' })], 'row 3: unexpected algorithm'],
+  ['of another key', [row(), ban({ key: '2' })], 'row 2: unexpected key'],
+  [
+    'that is given back',
+    [row({ mode: 'give-back' }), ban({ mode: 'give-back' })],
+    'row 2: unexpected mode',
+  ],
+  ['with a maximum of nothing', [row(), ban({ cost: '0' })], 'row 2: unexpected cost'],
+  ['with the tag of its row', [row(), ban({ tag: 't' })], 'row 2: unexpected tag'],
+]
+
+test.each(wrongPenalties)('refuses a penalty %s', async (_, rows, unexpected) => {
+  const answer = await refusal([newKey(), newKey()], [now, ...rows.flat()])
+  expect(answer).toContain(`ERR sluice: ${unexpected}`)
+})
+
+test('a penalty may last as long as any number', async () => {
+  const most = `${2 ** 51}`
+  const long = ban({ limit: '1', window: most, burst: most, cost: most })
+  const rows = [row({ cost: '11' }), long].flat()
+  const reply = (await server.evaluate([newKey()], [now, ...rows])) as number[]
+  expect(reply.slice(6)).toEqual([0, 0, 2 ** 51, 0, 0])
+  const many = ban({ limit: most, window: most, burst: '1', cost: '1' })
+  expect(await server.evaluate([newKey()], [now, ...row(), ...many])).toHaveLength(11)
+})
+
+test('the penalty of a log, or of slots, stands in the record of the same subject', async () => {
+  const key = newKey()
+  for (const [algorithm, own] of [
+    ['sliding-log', `${key}:log:t`],
+    ['concurrency', `${key}:slots:t`],
+  ] as const) {
+    const rows = [row({ algorithm }), ban({ key: '2' })].flat()
+    expect(await server.evaluate([own, key], [now, ...rows])).toHaveLength(11)
+    const stranger = await server.evaluate([own, newKey()], [now, ...rows]).then(String, String)
+    expect(stranger).toContain('ERR sluice: row 2: unexpected key')
+  }
+})
+
+test('slots of another type fail before an earlier request is charged', async () => {
+  const [record, other] = [newKey(), newSlots()]
+  await server.send('SET', other, 'text')
+  const rows = [row(), slot({ request: '2', key: '2' })].flat()
+  await expect(server.evaluate([record, other], [now, ...rows])).rejects.toThrow(/^WRONGTYPE/)
+  expect(await server.send('EXISTS', record)).toBe(0)
+})
+
 const key = newKey()
 
 const lists: [claim: string, keys: string[], args: string[]][] = [

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { AlgorithmName, ModelPolicy } from '../model.ts'
+import type { ModelPolicy } from '../model.ts'
 import { property } from './law.ts'
-import { algorithms } from './schedules.ts'
+import { algorithms, type Counting } from './schedules.ts'
 import { useServer } from './server.ts'
 import { newSubject } from './subjects.ts'
 
 const server = useServer()
 
 /** The most that passes in any half-open interval of one window's length (ALGORITHMS.md); what flows, flows for a millisecond less. */
-const bounds: Record<AlgorithmName, (policy: ModelPolicy) => number> = {
+const bounds: Record<Counting, (policy: ModelPolicy) => number> = {
   'fixed-window': ({ limit }) => 2 * limit,
   'sliding-window': ({ limit }) => 2 * limit - 1,
   'sliding-log': ({ limit }) => limit,
@@ -25,7 +25,7 @@ interface Event {
 }
 
 /** Small quotas under pressure, so that the bound is in reach. */
-const pressure = (algorithm: AlgorithmName, least: { wait: number; cost: number }) =>
+const pressure = (algorithm: Counting, least: { wait: number; cost: number }) =>
   fc
     .record({
       limit: fc.integer({ min: 1, max: 8 }),
@@ -76,7 +76,7 @@ async function history(policy: ModelPolicy, events: Event[]) {
 }
 
 async function keepsBound({ policy, events }: { policy: ModelPolicy; events: Event[] }) {
-  const bound = bounds[policy.algorithm](policy)
+  const bound = bounds[policy.algorithm as Counting](policy)
   const charges = await history(policy, events)
   for (const { time: start } of charges) {
     const within = charges.filter(({ time }) => start <= time && time < start + policy.windowMs)
@@ -101,7 +101,7 @@ for (const name of algorithms) {
 const steadily = Array.from({ length: 10 }, (_, index) => index * 100)
 
 /** Limit 10 per 1000 ms, burst 5. */
-const worst: [AlgorithmName, at: number[], passed: number][] = [
+const worst: [Counting, at: number[], passed: number][] = [
   ['fixed-window', [999, 1000, 1998], 20],
   ['sliding-window', [999, 1998], 19],
   ['sliding-log', [0, 500, 999], 10],

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import type { ModelPolicy, ModelRequest } from '../model.ts'
-import { algorithms } from './schedules.ts'
+import { property } from './law.ts'
+import { play, tell } from './play.ts'
+import { algorithms, schedule } from './schedules.ts'
 import { useServer } from './server.ts'
 import { newSubject } from './subjects.ts'
 
@@ -112,3 +114,100 @@ test('a sliding log adds its own, and no write of a record', async () => {
   expect(await commands([of('take', 1)], now + 2)).toEqual({ ...read, zrangebyscore: 1 })
   expect(await commands([of('look', 500)], now + 2)).toEqual({ ...read, zrangebyscore: 2 })
 })
+
+test('slots add their own, and no write of a record', async () => {
+  const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 2 }
+  const subject = newSubject()
+  const of = (mode: ModelRequest['mode'], slot: string): ModelRequest[] => [
+    { mode, rows: [{ subject, policy, cost: 1, slot }] },
+  ]
+  const now = 1_789_000_000_000
+  const read = { evalsha: 1, zrange: 1 }
+  const write = { zadd: 1, pexpire: 1 }
+  expect(await commands(of('take', 'a'), now)).toEqual({ ...read, ...write })
+  expect(await commands(of('take', 'b'), now + 1)).toEqual({ ...read, ...write })
+  expect(await commands(of('take', 'c'), now + 1)).toEqual(read)
+  expect(await commands(of('take', 'b'), now + 1)).toEqual(read)
+  expect(await commands(of('look', 'c'), now + 1)).toEqual(read)
+  expect(await commands(of('give-back', 'b'), now + 1)).toEqual({ ...read, zrem: 1 })
+  expect(await commands(of('give-back', 'b'), now + 1)).toEqual(read)
+  // A dead one is cleared away.
+  const later = now + 60_000
+  expect(await commands(of('take', 'c'), later)).toEqual({ ...read, ...write, zremrangebyscore: 1 })
+})
+
+test('from 32 slots on they add a few more', async () => {
+  const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 40 }
+  const subject = newSubject()
+  const of = (mode: ModelRequest['mode'], slot: string, cost = 1): ModelRequest[] => [
+    { mode, rows: [{ subject, policy, cost, slot }] },
+  ]
+  const now = 1_789_000_000_000
+  const read = { evalsha: 1, zrange: 1, zcount: 1, zrevrange: 1 }
+  for (let index = 0; index < 39; index++) await server.decide(of('take', `s${index}`), now + index)
+  expect(await commands(of('take', 'last'), now + 39)).toEqual({
+    ...read,
+    zscore: 1,
+    zadd: 1,
+    pexpire: 1,
+  })
+  expect(await commands(of('take', 'none'), now + 40)).toEqual({ ...read, zscore: 1 })
+  expect(await commands(of('take', 'many', 35), now + 40)).toEqual({
+    ...read,
+    zscore: 1,
+    zrangebyscore: 1,
+  })
+  expect(await commands(of('give-back', 'last'), now + 40)).toEqual({ ...read, zrange: 2, zrem: 1 })
+})
+
+const penalty = { after: 2, withinMs: 60_000, banMs: 60_000, maxMs: 60_000 }
+
+test('a penalty costs nothing until it counts a refusal: then one SET', async () => {
+  const subject = newSubject()
+  const of = (cost: number): ModelRequest[] => [
+    {
+      mode: 'take',
+      rows: policies.map((policy) => ({ subject, policy: { ...policy, penalty }, cost })),
+    },
+  ]
+  expect(await commands(of(1))).toEqual({ ...asked, set: 1 })
+  expect(await commands([{ ...of(1)[0]!, mode: 'look' }])).toEqual(asked)
+  expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
+  expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
+  // Banned: nothing is counted any more.
+  expect(await commands(of(40))).toEqual(asked)
+  expect(await commands(of(1))).toEqual(asked)
+})
+
+test.each([
+  ['sliding-log', { zrevrange: 1, zremrangebyscore: 1, zadd: 1, pexpire: 1 }],
+  ['concurrency', { zrange: 1, zadd: 1, pexpire: 1 }],
+] as const)(
+  'the penalty of a %s reads the record, which it else does not need',
+  async (algorithm, own) => {
+    const policy: ModelPolicy = { ...policies[0]!, algorithm, penalty }
+    const rows = [{ subject: newSubject(), policy, cost: 1 }]
+    expect(await commands([{ mode: 'take', rows }])).toEqual({ ...asked, ...own })
+  },
+)
+
+property(
+  'a call that neither refuses nor finds a ban has the commands that it has without penalties',
+  schedule(recorded, { policies: 3, subjects: 2, requests: 3, steps: 6, penalties: true }),
+  async (plan) => {
+    const { calls, replies } = play(plan)
+    for (const [index, { requests, now }] of calls.entries()) {
+      if (replies[index]!.requests.flat().some(({ allowed }) => !allowed)) return
+      const without = requests.map((request) => ({
+        ...request,
+        rows: request.rows.map(({ penalty: _, ...row }) => {
+          const { penalty: __, ...policy } = row.policy
+          return { ...row, policy, subject: `${row.subject}-free` }
+        }),
+      }))
+      const story = tell(calls.slice(0, index + 1))
+      expect(await commands(requests, now), story).toEqual(await commands(without, now))
+    }
+  },
+  100,
+)

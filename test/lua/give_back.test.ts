@@ -1,13 +1,16 @@
 import { expect, test } from 'vitest'
-import type { ModelPolicy, ModelRequest, ModelRow } from '../model.ts'
-import { forward, law, unchanging } from './law.ts'
+import type { ModelRequest, ModelRow } from '../model.ts'
+import { forward, inLine, law, unchanging } from './law.ts'
 import { capacityOf } from './play.ts'
-import { algorithms } from './schedules.ts'
+import { algorithms, type Counting, kinds } from './schedules.ts'
 import { useServer } from './server.ts'
 import { each, look, settle } from './settle.ts'
 import { newSubject } from './subjects.ts'
 
 const server = useServer()
+
+/** Slots are given back by their id: see concurrency.test.ts. */
+const of = kinds.filter((kind) => kind !== 'concurrency')
 
 /** The state before, what the request answers, the state after. */
 async function around(request: ModelRequest, now: number) {
@@ -41,31 +44,37 @@ law(
       expect(await look(server, row, now), story).toEqual(untouched)
     })
   },
+  { of },
 )
 
-law('what is taken and given back at once leaves the limit as it was', async (plan) => {
-  const { rows, now, story } = await settle(server, forward(unchanging(plan)))
-  await each(rows, async (row) => {
-    const { remaining } = await look(server, row, now)
-    const some = [{ ...row, cost: Math.ceil(remaining / 2) }]
-    const looking: ModelRequest = { mode: 'look', rows: [row] }
-    const { requests } = await server.decide(
-      [
-        looking,
-        { mode: 'take', rows: some },
-        { mode: 'give-back', rows: some, receipt: now },
-        looking,
-      ],
-      now,
-    )
-    expect(requests[3], story).toEqual(requests[0])
-  })
-})
+law(
+  'what is taken and given back at once leaves the limit as it was',
+  async (plan) => {
+    // By a clock ahead a period may be open before its start, and a receipt from then credits nothing.
+    const { rows, now, story } = await settle(server, inLine(forward(unchanging(plan))))
+    await each(rows, async (row) => {
+      const { remaining } = await look(server, row, now)
+      const some = [{ ...row, cost: Math.ceil(remaining / 2) }]
+      const looking: ModelRequest = { mode: 'look', rows: [row] }
+      const { requests } = await server.decide(
+        [
+          looking,
+          { mode: 'take', rows: some },
+          { mode: 'give-back', rows: some, receipt: now },
+          looking,
+        ],
+        now,
+      )
+      expect(requests[3], story).toEqual(requests[0])
+    })
+  },
+  { of },
+)
 
 const terms = { tag: 't', limit: 10, windowMs: 1000, burst: 10, align: 'first-request' } as const
 
 /** Ten taken at 5500, two given back against a receipt: what remains then. */
-const receipts: [ModelPolicy['algorithm'], at: number, receipt: number | undefined, number][] = [
+const receipts: [Counting, at: number, receipt: number | undefined, number][] = [
   ['fixed-window', 5600, undefined, 2],
   ['fixed-window', 5600, 5500, 2],
   ['fixed-window', 5600, 5499, 0],

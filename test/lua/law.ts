@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { test } from 'vitest'
-import type { AlgorithmName } from '../model.ts'
-import { algorithms, type Schedule, type Shape, schedule } from './schedules.ts'
+import { type Kind, kinds, type Schedule, type Shape, schedule } from './schedules.ts'
 
 /** Schedules in each algorithm: `LAW_RUNS`. The oracle takes them all, every other law a quarter. */
 const runs = Number(process.env.LAW_RUNS ?? 1000)
@@ -23,22 +22,24 @@ export function property<T>(
 export interface Shapes {
   single?: Shape
   mixed?: Shape
+  /** Of what it holds; of everything if it does not say. */
+  of?: readonly Kind[]
 }
 
 /** States a law of every algorithm, and of any mix of limits, subjects and requests. */
 export function law(
   claim: string,
   check: (schedule: Schedule) => Promise<void>,
-  { single, mixed }: Shapes = {},
+  { single, mixed, of = kinds }: Shapes = {},
   numRuns = quarter,
 ) {
-  const draw = (names: AlgorithmName[], usual: Shape, shape: Shape = {}) =>
+  const draw = (names: readonly Kind[], usual: Shape, shape: Shape = {}) =>
     schedule(names, { ...usual, ...shape })
-  for (const name of algorithms) {
+  for (const name of of) {
     property(`${name}: ${claim}`, draw([name], { steps: 20, requests: 2 }, single), check, numRuns)
   }
   const mix = { policies: 4, subjects: 3, requests: 4 }
-  property(`any mix: ${claim}`, draw(algorithms, mix, mixed), check, numRuns)
+  property(`any mix: ${claim}`, draw(of, mix, mixed), check, numRuns)
 }
 
 /** The law whose every run counts: the others are seen from its schedules, too. */
@@ -49,6 +50,12 @@ export const fullLaw = (claim: string, check: (schedule: Schedule) => Promise<vo
 export const unchanging = (plan: Schedule): Schedule => ({
   ...plan,
   steps: plan.steps.map((step) => ({ ...step, change: null })),
+})
+
+/** The same with one clock for the calendar and the count. */
+export const inLine = (plan: Schedule): Schedule => ({
+  ...plan,
+  steps: plan.steps.map((step) => ({ ...step, skew: 0 })),
 })
 
 /** The same with a clock that never goes back. */

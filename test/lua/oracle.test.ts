@@ -1,17 +1,20 @@
 import { expect } from 'vitest'
-import { keyOf } from '../model.ts'
-import { fullLaw } from './law.ts'
+import { keyOf, recordOf } from '../model.ts'
+import { fullLaw, law } from './law.ts'
 import { play, tell } from './play.ts'
+import type { Schedule } from './schedules.ts'
 import { useServer } from './server.ts'
 import { clock, predictStates, read } from './stored.ts'
 
 const server = useServer()
 
-fullLaw('answers and stores what the oracle says, to the last number', async (plan) => {
+const tellsAndKeeps = async (plan: Schedule) => {
   const { calls, replies, stored: predictions } = play(plan)
   const answers = await Promise.all(
     calls.map(async ({ now, requests }) => {
-      const keys = [...new Set(requests.flatMap(({ rows }) => rows.map(keyOf)))]
+      const rows = requests.flatMap(({ rows }) => rows)
+      // A penalty stands in the record beside a log.
+      const keys = [...new Set(rows.flatMap((row) => [keyOf(row), recordOf(row.subject)]))]
       const [from, reply, stored, to] = await Promise.all([
         clock(server),
         server.decide(requests, now),
@@ -28,9 +31,16 @@ fullLaw('answers and stores what the oracle says, to the last number', async (pl
       const { states, expires } = stored[k]!
       const predicted = predictions[index]!.get(key)
       expect(states, story).toEqual(predictStates(key, predicted))
-      if (!predicted || predicted === predictions[index - 1]?.get(key)) return
+      if (predicted?.px === undefined || predicted === predictions[index - 1]?.get(key)) return
       expect(expires - predicted.px, story).toBeGreaterThanOrEqual(from)
       expect(expires - predicted.px, story).toBeLessThanOrEqual(to)
     })
   })
+}
+
+const claim = 'answers and stores what the oracle says, to the last number'
+fullLaw(claim, tellsAndKeeps)
+law(`with penalties: ${claim}`, tellsAndKeeps, {
+  single: { penalties: true },
+  mixed: { penalties: true },
 })

@@ -6,6 +6,7 @@ import {
   type ModelRequest,
   type ModelRow,
 } from '../model.ts'
+import { dress } from './dress.ts'
 import type { Ask, Cost, Schedule, Wait } from './schedules.ts'
 import { newSubject } from './subjects.ts'
 
@@ -34,27 +35,29 @@ export function play({ start, policies: first, steps }: Schedule, model = new Mo
   const stored: Played['stored'] = []
   let now = start
 
-  for (const { wait, forward, change, requests } of steps) {
+  for (const { wait, forward, skew, change, requests } of steps) {
     const before = replies.at(-1)?.requests.at(-1)?.at(-1)
     const ms = waitMs(wait, policies[0]!, before)
     now = clamp(now + (forward ? Math.max(0, ms) : ms))
     if (change) {
-      const { policy, limit, burst } = change
-      policies[policy] = { ...policies[policy]!, limit, burst }
+      const { policy, ...terms } = change
+      policies[policy] = { ...policies[policy]!, ...terms }
     }
-    const call = { now, requests: requests.map(toRequest) }
+    const edge = clamp(now + skew)
+    const call = { now, requests: requests.map((ask) => toRequest(ask, edge)) }
     calls.push(call)
     replies.push(model.decide(call.requests, now))
     stored.push(new Map(model.keys))
   }
   return { calls, replies, policies, subjects: Object.values(subjects), stored }
 
-  function toRequest({ mode, rows, receipt }: Ask): ModelRequest {
+  function toRequest({ mode, rows, receipt }: Ask, edge: number): ModelRequest {
     const distinct = new Map<string, ModelRow>()
-    for (const { policy: index, subject: number, cost } of rows) {
+    for (const { policy: index, subject: number, cost, slot } of rows) {
       subjects[number] ??= newSubject()
       const policy = policies[index]!
-      const row = { subject: subjects[number], policy, cost: 0 }
+      const slots = policy.algorithm === 'concurrency' && { slot: `slot${slot}` }
+      const row = dress({ subject: subjects[number], policy, cost: 0, ...slots }, edge)
       row.cost = costUnits(cost, row)
       distinct.set(`${number} ${index}`, row)
     }
@@ -93,9 +96,9 @@ export function tell(calls: Call[]): string {
   return calls
     .map(({ now, requests }) => {
       const asked = requests.map(({ mode, rows, receipt }) => {
-        const what = rows.map(({ subject, policy, cost }) => {
+        const what = rows.map(({ subject, policy, cost, ...rest }) => {
           const { tag, algorithm, limit, windowMs, burst, align } = policy
-          return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align})`
+          return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
         })
         return `${mode}${receipt === undefined ? '' : ` against ${receipt}`} ${what.join(' and ')}`
       })

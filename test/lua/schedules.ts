@@ -15,15 +15,18 @@ export interface Step {
   wait: Wait
   /** Whether a wait below 0 is none. */
   forward?: boolean
-  /** A new limit and burst for a policy, from this step on. */
-  change: { policy: number; limit: number; burst: number } | null
+  /** How far the clock that chooses the calendar's periods is ahead of Redis', in ms. */
+  skew: number
+  /** A new limit and burst for a policy, and a new penalty if it has one, from this step on. */
+  change: ({ policy: number } & Pick<ModelPolicy, 'limit' | 'burst' | 'penalty'>) | null
   /** One call. */
   requests: Ask[]
 }
 
 export interface Ask {
   mode: ModelRequest['mode']
-  rows: { policy: number; subject: number; cost: Cost }[]
+  /** `slot`: whose, where slots are taken or given back. */
+  rows: { policy: number; subject: number; cost: Cost; slot: number }[]
   /** How many steps ago the units given back were taken; null: no receipt. */
   receipt: number | null
 }
@@ -37,8 +40,9 @@ export type Wait =
 
 export type Cost = { units: number } | { of: 'capacity' | 'half' | 'remaining'; plus: number }
 
-/** The algorithms that the script has. */
-export const algorithms: AlgorithmName[] = [
+/** The algorithms that count units. */
+export type Counting = Exclude<AlgorithmName, 'concurrency'>
+export const algorithms: Counting[] = [
   'fixed-window',
   'sliding-window',
   'sliding-log',
@@ -46,9 +50,14 @@ export const algorithms: AlgorithmName[] = [
   'gcra',
 ]
 
+/** What laws are stated of: the algorithms, fixed windows by the calendar, and slots. */
+export const kinds = [...algorithms, 'calendar', 'concurrency'] as const
+export type Kind = (typeof kinds)[number]
+
 const most = 2 ** 51
 const mostParts = Math.floor(2 ** 53 / 3)
-const day = 86_400_000
+const hour = 3_600_000
+const day = 24 * hour
 const around = fc.constantFrom(-1, 0, 1)
 
 const windowMs = fc.oneof(
@@ -61,11 +70,11 @@ const windowMs = fc.oneof(
  * A quota that the window has room for: the product is at most 2^53 / 3. One unit more is still a legal
  * cost. A log is as long as its limit.
  */
-const units = (window: number, algorithm: AlgorithmName, small: boolean) => {
+const units = (window: number, algorithm: AlgorithmName, small = false) => {
   if (small) return fc.integer({ min: 1, max: 9 })
   const max = Math.min(
     Math.floor(mostParts / window),
-    algorithm === 'sliding-log' ? 1000 : most - 1,
+    algorithm === 'sliding-log' ? 1000 : algorithm === 'concurrency' ? 100 : most - 1,
   )
   return fc.oneof(
     { weight: 6, arbitrary: fc.integer({ min: 1, max: Math.min(max, 12) }) },
@@ -75,18 +84,54 @@ const units = (window: number, algorithm: AlgorithmName, small: boolean) => {
   )
 }
 
-const policy = (names: AlgorithmName[], small: boolean): fc.Arbitrary<Omit<ModelPolicy, 'tag'>> =>
-  fc
-    .tuple(small ? fc.integer({ min: 1, max: 30 }) : windowMs, fc.constantFrom(...names))
-    .chain(([window, algorithm]) =>
+const policy = (
+  names: readonly Kind[],
+  { small = false, penalties = false }: Shape,
+): fc.Arbitrary<Omit<ModelPolicy, 'tag'>> =>
+  fc.constantFrom(...names).chain((kind) => {
+    const algorithm = kind === 'calendar' ? 'fixed-window' : kind
+    const window = kind === 'calendar' ? calendarMs : windowMs
+    return (small ? fc.integer({ min: 1, max: 30 }) : window).chain((window) =>
       fc.record({
-        algorithm: fc.constant(algorithm),
+        algorithm: fc.constant<AlgorithmName>(algorithm),
         windowMs: fc.constant(window),
-        limit: units(window, algorithm, small),
-        burst: units(window, algorithm, small),
-        align: fc.constantFrom('first-request', 'clock'),
+        limit: units(longest(kind, window), algorithm, small),
+        burst: units(longest(kind, window), algorithm, small),
+        align: fc.constantFrom<ModelPolicy['align']>('first-request', 'clock'),
+        ...(kind === 'calendar' && { lengths: calendar(window) }),
+        ...(penalties && { penalty }),
       }),
     )
+  })
+
+/** A day, a week or a month, or so short that every millisecond can be tried. */
+const calendarMs = fc.oneof(
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 60 }) },
+  { weight: 1, arbitrary: fc.constantFrom(day, 7 * day, 31 * day) },
+)
+
+/** Periods that differ as those of a calendar do, or in any way. */
+const calendar = (window: number) => {
+  const month = [28, 29, 30, 31].map((days) => days * day)
+  const others = [window - hour, window, window + hour]
+  const length =
+    window < hour
+      ? fc.integer({ min: 1, max: window })
+      : fc.constantFrom(...(window === 31 * day ? month : others))
+  return fc.array(length, { minLength: 1, maxLength: 4 })
+}
+
+/** The longest time that a quota may be for. */
+const longest = (kind: Kind, window: number) =>
+  kind === 'calendar' && window >= hour ? window + hour : window
+
+/** In reach of the waits: the first policy's windows, and what its rows say. */
+const penalty: fc.Arbitrary<NonNullable<ModelPolicy['penalty']>> = fc.record({
+  after: fc.integer({ min: 1, max: 4 }),
+  withinMs: windowMs,
+  banMs: windowMs,
+  maxMs: windowMs,
+})
 
 const wait: fc.Arbitrary<Wait> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ ms: fc.constant(0) }) },
@@ -121,7 +166,12 @@ const ask = (subjects: number, policies: number): fc.Arbitrary<Ask> =>
   fc.record({
     mode: fc.constantFrom('take', 'take', 'take', 'take', 'look', 'give-back', 'shadow', 'shadow'),
     rows: fc.array(
-      fc.record({ policy: fc.nat(policies - 1), subject: fc.nat(subjects - 1), cost }),
+      fc.record({
+        policy: fc.nat(policies - 1),
+        subject: fc.nat(subjects - 1),
+        cost,
+        slot: fc.nat(4),
+      }),
       { minLength: 1, maxLength: subjects * policies > 1 ? 4 : 1 },
     ),
     receipt: fc.option(fc.nat(4)),
@@ -135,16 +185,18 @@ export interface Shape {
   steps?: number
   /** Windows and quotas so small that every millisecond and every unit can be tried. */
   small?: boolean
+  /** Whether refusals may lead to bans. */
+  penalties?: boolean
 }
 
-export function schedule(names: AlgorithmName[], shape: Shape = {}): fc.Arbitrary<Schedule> {
-  const { policies: count = 1, subjects = 1, requests = 1, steps = 12, small = false } = shape
+export function schedule(names: readonly Kind[], shape: Shape = {}): fc.Arbitrary<Schedule> {
+  const { policies: count = 1, subjects = 1, requests = 1, steps = 12 } = shape
   const start = fc.oneof(
     { weight: 6, arbitrary: fc.integer({ min: 1_789_000_000_000, max: 1_789_000_100_000 }) },
     { weight: 1, arbitrary: fc.constantFrom(0, 2 ** 50) },
   )
   const policies = fc
-    .array(policy(names, small), { minLength: count, maxLength: count })
+    .array(policy(names, shape), { minLength: count, maxLength: count })
     .map((some) => some.map((one, index) => ({ ...one, tag: `t${index}` })))
   return fc.tuple(start, policies).chain(([start, policies]) =>
     fc.record({
@@ -153,7 +205,11 @@ export function schedule(names: AlgorithmName[], shape: Shape = {}): fc.Arbitrar
       steps: fc.array(
         fc.record({
           wait,
-          change: fc.option(change(policies, small), { freq: 6 }),
+          skew: fc.oneof(
+            { weight: 3, arbitrary: fc.constant(0) },
+            { weight: 1, arbitrary: fc.integer({ min: -5, max: 5 }) },
+          ),
+          change: fc.option(change(policies, shape), { freq: 6 }),
           requests: fc.array(ask(subjects, count), { minLength: 1, maxLength: requests }),
         }),
         { minLength: 1, maxLength: steps, size: '+1' },
@@ -162,9 +218,10 @@ export function schedule(names: AlgorithmName[], shape: Shape = {}): fc.Arbitrar
   )
 }
 
-const change = (policies: ModelPolicy[], small: boolean) =>
+const change = (policies: ModelPolicy[], { small, penalties }: Shape) =>
   fc.nat(policies.length - 1).chain((policy) => {
-    const { windowMs, algorithm } = policies[policy]!
-    const size = units(windowMs, algorithm, small)
-    return fc.record({ policy: fc.constant(policy), limit: size, burst: size })
+    const { windowMs, algorithm, lengths } = policies[policy]!
+    const size = units(longest(lengths ? 'calendar' : algorithm, windowMs), algorithm, small)
+    const terms = { limit: size, burst: size, ...(penalties && { penalty }) }
+    return fc.record({ policy: fc.constant(policy), ...terms })
   })

@@ -4,6 +4,7 @@ import { startRedis } from '../../dev/redis.ts'
 import { decode, encode, script } from '../../src/store/script.ts'
 import type { StoreReply, StoreRequest } from '../../src/store/store.ts'
 import type { ModelRequest } from '../model.ts'
+import { dressed } from './dress.ts'
 
 /** Stock Redis refuses Upstash's flag. */
 export const stockScript = script.replace(/^#!lua[^\n]*\n/, '')
@@ -48,7 +49,7 @@ export function useServer(): Server {
     send: (...command) => clients[0]!.sendCommand(command),
     evaluate: (keys, args) => server.send('EVALSHA', sha, `${keys.length}`, ...keys, ...args),
     async decide(requests, now) {
-      const known = requests as StoreRequest[]
+      const known = dressed(requests, now ?? Date.now()) as StoreRequest[]
       const { keys, args } = encode(known, now)
       const reply = decode(await server.evaluate(keys, args), known)
       if (!reply) throw new Error('the script answered something else than its contract says')

@@ -1,5 +1,5 @@
 import type { RowState } from '../../src/store/store.ts'
-import { keyOf, type ModelPolicy, type ModelRow } from '../model.ts'
+import { keyOf, type ModelPolicy, type ModelRow, recordOf } from '../model.ts'
 import { capacityOf, play, tell } from './play.ts'
 import type { Schedule } from './schedules.ts'
 import type { Server } from './server.ts'
@@ -28,7 +28,8 @@ export async function settle(server: Server, plan: Schedule): Promise<Settled> {
     policies,
     subjects,
     rows,
-    keys: [...new Set(rows.map(keyOf))],
+    // A penalty stands in the record beside a log, or slots.
+    keys: [...new Set(rows.flatMap((row) => [keyOf(row), recordOf(row.subject)]))],
     story: tell(calls),
   }
 }
@@ -50,6 +51,7 @@ export async function wouldAdmit(server: Server, rows: ModelRow[], now: number):
     copies.set(row.subject, copy)
     const there = { ...row, subject: copy }
     sent.push(server.send('COPY', keyOf(row), keyOf(there)))
+    sent.push(server.send('COPY', recordOf(row.subject), recordOf(copy)))
     return there
   })
   const reply = server.decide([{ mode: 'take', rows: moved }], now)

@@ -3,22 +3,25 @@ import { type ModelKey, spell } from '../model.ts'
 import type { Server } from './server.ts'
 
 export interface Stored {
-  /** As the record spells them, in any order; of a log, its tag and its scores. */
+  /** As the record spells them, in any order; of a log, its tag and its scores; of slots, each with its end. */
   states: string[]
   /** When Redis will drop the key, ms since the epoch by its clock. */
   expires: number
 }
 
-const isLog = (key: string) => key.includes(':log:')
+const isLog = (key: string) => key.includes('}:log:')
+const isSlots = (key: string) => key.includes('}:slots:')
 
 export async function read(server: Server, key: string): Promise<Stored> {
   const [content, expires] = await Promise.all([
-    isLog(key) ? server.send('ZRANGE', key, '0', '-1', 'WITHSCORES') : server.send('GET', key),
+    isLog(key) || isSlots(key)
+      ? server.send('ZRANGE', key, '0', '-1', 'WITHSCORES')
+      : server.send('GET', key),
     server.send('PEXPIRETIME', key),
   ])
   return {
     // RESP3 answers pairs of member and score, RESP2 one list.
-    states: Array.isArray(content) ? statesOfLog(key, content.flat()) : statesOfRecord(content),
+    states: Array.isArray(content) ? statesOfSet(key, content.flat()) : statesOfRecord(content),
     expires: Number(expires),
   }
 }
@@ -32,7 +35,11 @@ function statesOfRecord(content: unknown): string[] {
   return states.sort()
 }
 
-function statesOfLog(key: string, membersAndScores: unknown[]): string[] {
+function statesOfSet(key: string, membersAndScores: unknown[]): string[] {
+  if (isSlots(key)) {
+    const slots = membersAndScores.map(String)
+    return slots.flatMap((one, i) => (i % 2 ? [] : `${one} until ${slots[i + 1]}`)).sort()
+  }
   if (membersAndScores.length === 0) return []
   const tag = key.slice(key.indexOf(':log:') + ':log:'.length)
   return [`${tag} ${membersAndScores.filter((_, index) => index % 2 === 1)}`]
@@ -41,7 +48,11 @@ function statesOfLog(key: string, membersAndScores: unknown[]): string[] {
 /** What the oracle expects of `read`. */
 export function predictStates(key: string, predicted: ModelKey | undefined): string[] {
   return [...(predicted?.states ?? [])]
-    .map(([tag, state]) => (isLog(key) ? `${tag} ${state.numbers}` : spell(tag, state)))
+    .flatMap(([tag, state]) => {
+      if (isLog(key)) return [`${tag} ${state.numbers}`]
+      if (!isSlots(key)) return [spell(tag, state)]
+      return state.members!.map((member, index) => `${member} until ${state.numbers[index]}`)
+    })
     .sort()
 }
 

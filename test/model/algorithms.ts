@@ -1,10 +1,15 @@
 /** The five algorithms as ALGORITHMS.md states them: what is held, and whether a cost fits. No waits: see limit.ts. */
 import type { AlgorithmName } from '../model.ts'
 
+/** This period's start, its end, the next one's end. */
+export type Period = [start: bigint, end: bigint, nextEnd: bigint]
+
 /** What is stored of one limit: its numbers, and when they were right. The log's numbers are scores. */
 export interface Held {
   time: bigint
   numbers: bigint[]
+  /** When a period of the calendar ends. */
+  end?: bigint
 }
 
 export interface Terms {
@@ -12,6 +17,7 @@ export interface Terms {
   window: bigint
   burst: bigint
   clock: boolean
+  period: Period | undefined
 }
 
 export interface Algorithm {
@@ -27,16 +33,27 @@ export interface Algorithm {
 export const least = (a: bigint, b: bigint) => (a < b ? a : b)
 export const greatest = (a: bigint, b: bigint) => (a > b ? a : b)
 
+/** The period that a new count belongs to: before `start` this one, beyond the next others as long as that. */
+function periodAt(t: bigint, [start, end, nextEnd]: Period) {
+  if (t < end) return { time: start, end }
+  const length = nextEnd - end
+  const passed = (t - end) / length
+  return { time: end + passed * length, end: end + (passed + 1n) * length }
+}
+
 const fixedWindow: Algorithm = {
   capacity: ({ limit }) => limit,
-  at: (held, t, { window, clock }) =>
-    held && t < held.time + window ? held : { time: clock ? t - (t % window) : t, numbers: [0n] },
+  at(held, t, { window, clock, period }) {
+    if (held && t < (held.end ?? held.time + window)) return held
+    if (period) return { ...periodAt(t, period), numbers: [0n] }
+    return { time: clock ? t - (t % window) : t, numbers: [0n] }
+  },
   fits: ({ numbers: [count] }, cost, _, { limit }) => count! + cost <= limit,
-  charge: ({ time, numbers: [count] }, cost) => ({ time, numbers: [count! + cost] }),
+  charge: ({ numbers: [count], ...rest }, cost) => ({ ...rest, numbers: [count! + cost] }),
   credit(held, units, _, __, receipt) {
     const [count] = held.numbers
     if (count === 0n || (receipt !== undefined && receipt < held.time)) return held
-    return { time: held.time, numbers: [greatest(0n, count! - units)] }
+    return { ...held, numbers: [greatest(0n, count! - units)] }
   },
 }
 
@@ -127,7 +144,7 @@ const gcra: Algorithm = {
   },
 }
 
-export const algorithms: Record<AlgorithmName, Algorithm> = {
+export const algorithms: Record<Exclude<AlgorithmName, 'concurrency'>, Algorithm> = {
   'fixed-window': fixedWindow,
   'sliding-window': slidingWindow,
   'sliding-log': slidingLog,

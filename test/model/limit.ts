@@ -1,11 +1,19 @@
-import type { ModelPolicy } from '../model.ts'
-import { type Algorithm, algorithms, greatest, type Held, least, type Terms } from './algorithms.ts'
+import type { ModelRow } from '../model.ts'
+import {
+  type Algorithm,
+  algorithms,
+  greatest,
+  type Held,
+  least,
+  type Period,
+  type Terms,
+} from './algorithms.ts'
 
 /** What is stored of one limit, and the instant from which on it is absent. */
-export type State = Held & { runOut: bigint }
+export type State = Held & { runOut: bigint; members?: string[] }
 
 /** The least n ≥ 0 for which `holds`, once it holds for ever. */
-function search(holds: (n: bigint) => boolean): bigint {
+export function search(holds: (n: bigint) => boolean): bigint {
   if (holds(0n)) return 0n
   let high = 1n
   while (!holds(high)) high *= 2n
@@ -24,13 +32,17 @@ export class Limit {
   readonly terms: Terms
   readonly capacity: bigint
 
-  constructor({ algorithm, limit, windowMs, burst, align }: ModelPolicy) {
+  constructor({ policy, period }: Pick<ModelRow, 'policy' | 'period'>) {
+    const { algorithm, limit, windowMs, burst, align } = policy
+    if (algorithm === 'concurrency') throw new Error('slots.ts has its rules')
+    const calendar = period && algorithm === 'fixed-window'
     this.algorithm = algorithms[algorithm]
     this.terms = {
       limit: BigInt(limit),
       window: BigInt(windowMs),
       burst: BigInt(burst),
       clock: align === 'clock',
+      period: calendar ? (period.map(BigInt) as Period) : undefined,
     }
     this.capacity = this.algorithm.capacity(this.terms)
   }

@@ -5,6 +5,7 @@ import type { PolicyOptions } from '../../src/options.ts'
 import { parseConfig } from '../../src/policy.ts'
 import { createLocalStore } from '../../src/store/local.ts'
 import type { StoreRequest } from '../../src/store/store.ts'
+import { dress } from '../lua/dress.ts'
 import { Model } from '../model.ts'
 
 const policyOf = (options: Partial<PolicyOptions>) =>
@@ -25,6 +26,12 @@ describe('the algorithms in TypeScript', () => {
     burst: fc.integer({ min: 1, max: 20 }),
     window: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 100_000 })),
     align: fc.constantFrom('first-request' as const, 'clock' as const),
+    calendar: fc.option(
+      fc.array(fc.integer({ min: 1, max: 30_000 }), { minLength: 1, maxLength: 3 }),
+      {
+        nil: undefined,
+      },
+    ),
     steps: fc.array(
       fc.record({
         // Now and then the clock runs back.
@@ -47,16 +54,20 @@ describe('the algorithms in TypeScript', () => {
 
   test.each(names)('%s says what the oracle says, to the last number', async (algorithm) => {
     await fc.assert(
-      fc.asyncProperty(schedule, async ({ limit, burst, window, align, steps }) => {
+      fc.asyncProperty(schedule, async ({ limit, burst, window, align, calendar, steps }) => {
         const policy = { tag: 't', algorithm, limit, burst, windowMs: window, align, localShare: 1 }
         const local = createLocalStore()
         const model = new Model()
         let now = 1_800_000_000_000
         for (const { wait, requests } of steps) {
           now += Math.round((wait * window) / 20_000)
-          const asked = requests.map(
-            ({ mode, ...row }): StoreRequest => ({ mode, rows: [{ ...row, policy }] }),
-          )
+          const asked = requests.map(({ mode, ...row }): StoreRequest => {
+            const { period } = dress(
+              { ...row, policy: { ...policy, ...(calendar && { calendar }) } },
+              now,
+            )
+            return { mode, rows: [{ ...row, policy, ...(period && { period }) }] }
+          })
           expect(await local.decide(asked, { now })).toEqual(model.decide(asked, now))
         }
       }),
@@ -135,6 +146,31 @@ describe('the local store', () => {
     expect(await left({ ...one, mode: 'give-back' })).toBe(9)
     expect(await left()).toBe(8)
     expect(await left(shadow, shadow)).toBe(5)
+  })
+
+  test('counts no slots, and bans nobody: neither would ever end early', async () => {
+    const local = createLocalStore(() => 1_000_000)
+    const slots = { ...policyOf({ limit: 2, localShare: 1 }), algorithm: 'concurrency' as const }
+    for (const slot of ['a', 'b', 'c']) {
+      const rows = [{ subject: 'x', policy: slots, cost: 1, slot }]
+      expect((await local.decide([{ mode: 'take', rows }])).requests[0]![0]).toEqual({
+        allowed: true,
+        remaining: 2,
+        retryAfterMs: 0,
+        resetAfterMs: 0,
+        nextAfterMs: 0,
+      })
+    }
+    const many = [{ subject: 'x', policy: slots, cost: 3, slot: 'd' }]
+    const { requests } = await local.decide([{ mode: 'take', rows: many }])
+    expect(requests[0]![0]).toMatchObject({ allowed: false, retryAfterMs: null })
+
+    const penalty = { tag: 'p', after: 1, withinMs: 1000, banMs: 9000, maxMs: 9000 }
+    const one = take(policyOf({ algorithm: 'fixed-window', limit: 1, localShare: 1 }))
+    const banned: StoreRequest = { ...one, rows: [{ ...one.rows[0]!, penalty }] }
+    await local.decide([banned, banned])
+    const { requests: after } = await local.decide([banned], { now: 1_001_000 })
+    expect(after[0]![0]).toMatchObject({ allowed: true })
   })
 
   test('keeps at most 10,000 states, the most recently charged', async () => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../src/policy.ts'
 import { decode, encode, script, scriptSha } from '../../src/store/script.ts'
-import type { StoreRequest } from '../../src/store/store.ts'
+import type { LimitRow, StoreRequest } from '../../src/store/store.ts'
 
 const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '10s' }] }).policies
 const take = (...subjects: string[]): StoreRequest => ({
@@ -58,6 +58,59 @@ test.each([
   ['a fraction', [1, 1, 4, 0, 10, 0.5]],
 ])('a reply that is %s is none of the script', (_, reply) => {
   expect(decode(reply, [take('x')])).toBeUndefined()
+})
+
+const penalty = { tag: 'p', after: 3, withinMs: 1000, banMs: 60_000, maxMs: 600_000 }
+const rowOf = (changed: Partial<LimitRow>): LimitRow => ({
+  subject: 'x',
+  policy: policy!,
+  cost: 1,
+  ...changed,
+})
+const algorithm = (name: LimitRow['policy']['algorithm']) => ({ ...policy!, algorithm: name })
+
+test('a penalty is one more row, in the record of the subject', () => {
+  const penal = ['p', 'penalty', '3', '1000', '60000', '600000', 'first-request', '']
+  const { keys, args } = encode([{ mode: 'take', rows: [rowOf({ penalty })] }], 7)
+  expect(keys).toEqual(['sluice:1:{x}'])
+  expect(args.slice(12)).toEqual(['1', 'take', '1', ...penal])
+
+  const log = encode([
+    { mode: 'shadow', rows: [rowOf({ penalty, policy: algorithm('sliding-log') })] },
+  ])
+  expect(log.keys).toEqual([`sluice:1:{x}:log:${policy!.tag}`, 'sluice:1:{x}'])
+  expect(log.args.slice(12)).toEqual(['1', 'shadow', '2', ...penal])
+})
+
+test('giving back carries no penalty', () => {
+  const request: StoreRequest = { mode: 'give-back', rows: [rowOf({ penalty })] }
+  expect(encode([request], 7).args).toHaveLength(12)
+  expect(decode([7, 1, 4, 0, 10, 10], [request])?.requests[0]).toHaveLength(1)
+})
+
+test('the periods of a calendar, and the id of slots, stand in the column of the alignment', () => {
+  const alignOf = (row: LimitRow, mode: StoreRequest['mode'] = 'take') =>
+    encode([{ mode, rows: [row] }], 7).args[10]
+  expect(alignOf(rowOf({ policy: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
+  expect(alignOf(rowOf({ policy: algorithm('gcra'), period: [1, 2, 4] }))).toBe('first-request')
+  const slots = { policy: algorithm('concurrency') }
+  expect(alignOf(rowOf({ ...slots, slot: 'id' }), 'give-back')).toBe('id')
+  expect(alignOf(rowOf(slots), 'look')).toBe('')
+  const { keys } = encode([{ mode: 'take', rows: [rowOf({ ...slots, slot: 'id' })] }])
+  expect(keys).toEqual([`sluice:1:{x}:slots:${policy!.tag}`])
+})
+
+test('a ban refuses its row, and its wait is the longer one, unless that is never', () => {
+  const read = (...numbers: number[]) =>
+    decode([99, ...numbers], [{ mode: 'take', rows: [rowOf({ penalty })] }])!.requests[0]![0]
+  const rest = { remaining: 4, resetAfterMs: 10, nextAfterMs: 5 }
+  const free = read(1, 4, 0, 10, 5, 1, 0, 0, 0, 0)
+  expect(free).toEqual({ ...rest, allowed: true, retryAfterMs: 0 })
+  expect(free).not.toHaveProperty('bannedForMs')
+  const banned = { ...rest, allowed: false, bannedForMs: 7 }
+  expect(read(1, 4, 0, 10, 5, 0, 0, 7, 0, 0)).toEqual({ ...banned, retryAfterMs: 7 })
+  expect(read(0, 4, 9, 10, 5, 0, 0, 7, 0, 0)).toEqual({ ...banned, retryAfterMs: 9 })
+  expect(read(0, 4, -1, 10, 5, 0, 0, 7, 0, 0)).toEqual({ ...banned, retryAfterMs: null })
 })
 
 test('a reply is read row by row', () => {

@@ -1,0 +1,50 @@
+/** Refused too often, banned: ALGORITHMS.md and lua/README.md in the plainest words. */
+import type { ModelRow } from '../model.ts'
+import { greatest, least } from './algorithms.ts'
+import type { State } from './limit.ts'
+
+export interface Standing {
+  /** The refusals counted, until when they count. */
+  counted: State | undefined
+  /** The last ban, until it is forgotten: from when on, and how long. */
+  ban: State | undefined
+}
+
+type Terms = Record<'after' | 'within' | 'first' | 'most', bigint>
+
+export function termsOf({
+  after,
+  withinMs,
+  banMs,
+  maxMs,
+}: NonNullable<ModelRow['penalty']>): Terms {
+  const [first, most] = [BigInt(banMs), BigInt(maxMs)]
+  return { after: BigInt(after), within: BigInt(withinMs), first, most }
+}
+
+/** How long the last ban is by a maximum that may have been lowered since. */
+const lengthOf = (ban: State, { most }: Terms) => least(ban.numbers[0]!, most)
+
+/** The rest of the ban. */
+export function restOf({ ban }: Standing, terms: Terms, now: bigint): bigint {
+  if (!ban || ban.runOut <= now) return 0n
+  return greatest(0n, ban.time + lengthOf(ban, terms) - now)
+}
+
+/** After a refusal of somebody who is not banned. */
+export function refused({ counted, ban }: Standing, terms: Terms, now: bigint): Standing {
+  const open = counted && now < counted.runOut ? counted : undefined
+  const count = (open?.numbers[0] ?? 0n) + 1n
+  if (count < terms.after) {
+    const since = open ?? { time: now, runOut: now + terms.within }
+    return { ban, counted: { time: since.time, runOut: since.runOut, numbers: [count] } }
+  }
+  // Remembered for as long as it lasted.
+  const remembered = ban && now < least(ban.runOut, ban.time + 2n * lengthOf(ban, terms))
+  const wanted = remembered ? greatest(terms.first, 2n * lengthOf(ban, terms)) : terms.first
+  const length = least(wanted, terms.most)
+  return {
+    counted: undefined,
+    ban: { time: now, runOut: now + 2n * length, numbers: [length] },
+  }
+}

@@ -1,0 +1,75 @@
+/** At most `limit` in flight: ALGORITHMS.md and lua/README.md in the plainest words. */
+import type { ModelRow } from '../model.ts'
+import { greatest } from './algorithms.ts'
+import { type State, search } from './limit.ts'
+
+/** The slots of one key: `members` and, in the same order, when each of them ends. */
+export class Slots {
+  readonly capacity: bigint
+  readonly life: bigint
+  readonly id: string | undefined
+
+  constructor({ policy: { limit, windowMs }, slot }: ModelRow) {
+    this.capacity = BigInt(limit)
+    this.life = BigInt(windowMs)
+    this.id = slot
+  }
+
+  isMine = (member: string) => member.slice(0, member.lastIndexOf(':')) === this.id
+
+  live(state: State | undefined, now: bigint) {
+    return (state?.numbers ?? [])
+      .map((end, index) => ({ end, member: state!.members![index]! }))
+      .filter(({ end }) => now < end)
+  }
+
+  /** Whoever holds slots has what he asks for. */
+  holds = (state: State | undefined, now: bigint) =>
+    this.live(state, now).some(({ member }) => this.isMine(member))
+
+  hasRoom = (state: State | undefined, cost: bigint, now: bigint) =>
+    BigInt(this.live(state, now).length) + cost <= this.capacity
+
+  fits = (state: State | undefined, cost: bigint, now: bigint) =>
+    cost === 0n || this.holds(state, now) || this.hasRoom(state, cost, now)
+
+  /** If nobody gives back any. */
+  wait = (state: State | undefined, cost: bigint, now: bigint) =>
+    search((wait) => this.hasRoom(state, cost, now + wait))
+
+  take(state: State | undefined, cost: bigint, now: bigint): State | undefined {
+    if (this.holds(state, now)) return state
+    const live = this.live(state, now)
+    // No slot ends before one that was taken earlier, though the clock ran back.
+    const end = live.map((slot) => slot.end).reduce(greatest, now + this.life)
+    const taken = Array.from({ length: Number(cost) }, (_, n) => ({
+      member: `${this.id}:${n + 1}`,
+      end,
+    }))
+    return stateOf([...live, ...taken])
+  }
+
+  giveBack(state: State | undefined): State | undefined {
+    const slots = this.live(state, -1n)
+    const others = slots.filter(({ member }) => !this.isMine(member))
+    return others.length === slots.length ? state : stateOf(others)
+  }
+
+  report(state: State | undefined, now: bigint) {
+    const live = BigInt(this.live(state, now).length)
+    const remaining = greatest(0n, this.capacity - live)
+    const all = (cost: bigint) => Number(this.wait(state, cost, now))
+    return {
+      remaining: Number(remaining),
+      resetAfterMs: live === 0n ? 0 : all(this.capacity),
+      nextAfterMs: live === 0n ? 0 : all(remaining + 1n),
+    }
+  }
+}
+
+function stateOf(slots: { member: string; end: bigint }[]): State | undefined {
+  if (slots.length === 0) return undefined
+  const numbers = slots.map(({ end }) => end)
+  const members = slots.map(({ member }) => member)
+  return { time: 0n, runOut: numbers.reduce(greatest), numbers, members }
+}
