@@ -87,7 +87,10 @@ const routes: Record<string, Route> = {
   },
 }
 
+/** On any path: `?answer-status=401&answer-header=x-price:7&answer-after=1000` (ms) says how it is echoed. */
 function echo(request: IncomingMessage, response: ServerResponse) {
+  const say = new URLSearchParams(request.url!.split('?')[1])
+  const [name, value = ''] = say.get('answer-header')?.split(':') ?? []
   const hash = createHash('sha256')
   let bytes = 0
   let text = ''
@@ -106,8 +109,17 @@ function echo(request: IncomingMessage, response: ServerResponse) {
       headers,
       body: { bytes, sha256: hash.digest('hex'), text: text.slice(0, 1024) },
     }
-    response.writeHead(200, { 'content-type': 'application/json' })
-    response.end(request.method === 'HEAD' ? '' : `${JSON.stringify(said, null, 2)}\n`)
+    const body = request.method === 'HEAD' ? '' : `${JSON.stringify(said, null, 2)}\n`
+    const answer = () =>
+      response
+        .writeHead(Number(say.get('answer-status') ?? 200), {
+          'content-type': 'application/json',
+          ...(name && { [name]: value }),
+        })
+        .end(body)
+    const after = Number(say.get('answer-after'))
+    if (after > 0) setTimeout(answer, after)
+    else answer()
   })
 }
 

@@ -7,18 +7,27 @@ const compatibilityDate = /^compatibility_date = "(.*)"$/m.exec(
   readFileSync(new URL('../wrangler.toml', import.meta.url), 'utf8'),
 )![1]!
 
+type Namespace = Promise<{
+  put(key: string, value: string): Promise<void>
+  delete(key: string): Promise<void>
+}>
+
 export interface RunningWorker {
   url: string
   /** The same without Miniflare's entry, which tidies requests: what a client sends arrives to the letter. */
   directUrl: string
   /** Everything the Worker logged so far. */
   logs: string[]
+  /** A KV namespace of `kv`. */
+  kv(binding: string): Namespace
   stop(): Promise<void>
 }
 
 export interface WorkerOptions {
   /** Variables and secrets. */
   env?: Record<string, string>
+  /** Bindings of KV namespaces, each empty. */
+  kv?: string[]
   /** Defaults to a free one. */
   port?: number
   /** Answers what the Worker fetches, instead of the network. */
@@ -38,6 +47,9 @@ export async function startWorker(
       { type: 'text' as const, value },
     ]),
   )
+  const namespaces = Object.fromEntries(
+    (options.kv ?? []).map((name) => [name, { type: 'kv', id: name }]),
+  )
   const miniflare = new Miniflare({
     host: '127.0.0.1',
     port: options.port ?? 0,
@@ -49,7 +61,7 @@ export async function startWorker(
           name: 'sluice',
           compatibilityDate,
           manifest: { mainModule, modules },
-          env,
+          env: { ...env, ...namespaces },
         },
         dev: {
           unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],
@@ -62,5 +74,6 @@ export async function startWorker(
   } as unknown as ConstructorParameters<typeof Miniflare>[0])
   const url = (await miniflare.ready).origin
   const directUrl = (await miniflare.unsafeGetDirectURL()).origin
-  return { url, directUrl, logs, stop: () => miniflare.dispose() }
+  const kv = (binding: string) => miniflare.getKVNamespace(binding) as unknown as Namespace
+  return { url, directUrl, logs, kv, stop: () => miniflare.dispose() }
 }

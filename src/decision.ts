@@ -6,9 +6,10 @@
  * - `limited`: at least one enforced policy had no room; nothing was charged.
  * - `no-policy`: no policy met the request, or a list let it pass; the store was not asked.
  * - `denied`: a deny list names it, or it lacks what a policy counts by and refuses to miss; the store was not asked.
+ * - `banned`: refusals have led to a ban (`penalty` of a policy) that is not over; nothing was charged.
  * - `store-error`: the store could not answer; the policies' `onStoreError` decided.
  */
-export type Reason = 'within-limit' | 'limited' | 'no-policy' | 'denied' | 'store-error'
+export type Reason = 'within-limit' | 'limited' | 'no-policy' | 'denied' | 'banned' | 'store-error'
 
 /** `enforce` refuses requests past the limit; `shadow` only tells what it would have done. */
 export type PolicyMode = 'enforce' | 'shadow'
@@ -22,7 +23,9 @@ export interface LimitState {
   allowed: boolean
   /** Size of the quota, in units. */
   limit: number
-  /** The time window of the quota. */
+  /** What a quota is of. Absent for requests in a window of time. */
+  unit?: 'concurrent-requests'
+  /** The time window of the quota; of concurrency the life of a slot. */
   windowMs: number
   /** The price of this request, in units. */
   cost: number
@@ -34,6 +37,8 @@ export interface LimitState {
   resetAfterMs: number
   /** Until `remaining` next grows; 0 when the quota is full. */
   nextAfterMs: number
+  /** The rest of a ban, above 0; absent without one. */
+  bannedForMs?: number
 }
 
 /** How a request was answered that the store could not decide: see `onStoreError` of a policy. */

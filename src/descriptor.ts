@@ -1,7 +1,9 @@
+import { calendar, type Period } from './calendar.ts'
 import { compileCondition, type Mismatch } from './condition.ts'
 import { compileCost } from './cost.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import type { Log } from './log.ts'
+import { compilePlan } from './plan.ts'
 import type { Config, Policy } from './policy.ts'
 import type { KeyPart } from './schema/key.ts'
 import type { Seen } from './seen.ts'
@@ -14,6 +16,8 @@ export interface Descriptor {
   partitionKey: Part[]
   /** Units. */
   cost: number
+  /** The calendar's, where the window is one: this period and the next. */
+  period?: Period
 }
 
 /** Why a policy does not meet a request: a field of its match, an entry of the list `allow`, or a part of its key that is missing. */
@@ -93,6 +97,8 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
   const { onMissingKey } = policy
   const otherKey =
     typeof onMissingKey === 'object' ? compiled(onMissingKey.key, otherLabelOf) : undefined
+  const planned = compilePlan(policy, config, readers)
+  const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
   const describe = async (readings: Seen[]): Promise<Descriptor | Unmet> => {
     const met = readings.filter((one) => !mismatch(one))
@@ -104,7 +110,13 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
       if (otherKey) partitionKey = await otherKey(seen)
       else if (onMissingKey !== 'share') return { policy, unmet: 'key', missing }
     }
-    return { policy, partitionKey, cost: Math.max(...(await Promise.all(met.map(cost)))) }
+    const period = periodOf?.(Date.now())
+    return {
+      policy: await planned(seen),
+      partitionKey,
+      cost: Math.max(...(await Promise.all(met.map(cost)))),
+      ...(period && { period }),
+    }
   }
   return { policy, describe }
 }

@@ -56,7 +56,7 @@ export function createGateway(
     log('no-origin', '', wrong)
     return ours(c, problem(500, { title: 'No origin', detail: wrong }))
   })
-  app.use(enforce(config))
+  app.use(enforce(config, options))
   app.all('*', (c) =>
     forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
       timeoutMs: originTimeoutMs,

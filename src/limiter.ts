@@ -2,7 +2,8 @@ import type { Decision, LimitState } from './decision.ts'
 import { type Describe, type Descriptor, isMet } from './descriptor.ts'
 import { StoreError } from './errors.ts'
 import type { Seen } from './seen.ts'
-import type { RowState, Store, StoreRequest } from './store/store.ts'
+import { type Charge, isOpen } from './settle.ts'
+import type { LimitRow, RowState, Store, StoreRequest } from './store/store.ts'
 import type { NameSubject } from './subject.ts'
 
 /** What a limiter reaches the outside through. */
@@ -15,44 +16,60 @@ export interface LimiterParts {
   onStoreError: (error: StoreError) => void
 }
 
-type Row = Descriptor & { subject: string }
+/** A limit that a request has to meet. */
+export type Row = Descriptor & LimitRow
+
+/** A decision, and what of its charge waits for the answer. */
+export interface Outcome {
+  decision: Decision
+  charge?: Charge
+}
 
 /** Makes `decide`: which policies a request meets, whose quotas, one call to the store. Never throws for what a store does. */
 export function createLimiter(
   describe: Describe,
-): (seen: Seen, parts: LimiterParts) => Promise<Decision> {
+): (seen: Seen, parts: LimiterParts) => Promise<Outcome> {
   return async (seen, parts) => {
     const start = Date.now()
     const { denied, policies } = await describe(seen)
-    if (denied) return { allowed: false, reason: 'denied', denied, retryAfterMs: null, limits: [] }
+    if (denied) {
+      return {
+        decision: { allowed: false, reason: 'denied', denied, retryAfterMs: null, limits: [] },
+      }
+    }
     const descriptors = policies.filter(isMet)
     if (descriptors.length === 0) {
-      return { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] }
+      return { decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] } }
     }
-    const rows = await Promise.all(
-      descriptors.map(async (descriptor) => ({
-        ...descriptor,
-        subject: await parts.nameSubject(descriptor.partitionKey),
-      })),
-    )
+    const rows = await Promise.all(descriptors.map((one) => rowOf(one, parts)))
     try {
       return await decide(rows, parts.store, Math.max(0, Date.now() - start))
     } catch (error) {
       const named =
         error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)
       parts.onStoreError(named)
-      return decideWithoutStore(rows, parts.local)
+      return { decision: await decideWithoutStore(rows, parts.local) }
     }
+  }
+}
+
+async function rowOf(descriptor: Descriptor, { nameSubject }: LimiterParts): Promise<Row> {
+  const { algorithm, penalty } = descriptor.policy
+  return {
+    ...descriptor,
+    subject: await nameSubject(descriptor.partitionKey),
+    ...(penalty && { penalty }),
+    ...(algorithm === 'concurrency' && { slot: crypto.randomUUID() }),
   }
 }
 
 const enforced = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'enforce')
 const shadow = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'shadow')
 
-async function decide(rows: Row[], store: Store, spentMs: number): Promise<Decision> {
+async function decide(rows: Row[], store: Store, spentMs: number): Promise<Outcome> {
   const enforcing = enforced(rows)
   // Each shadow policy by itself: it refuses for no other, and is charged only where the enforced ones let the request pass.
-  const requests: StoreRequest[] = shadow(rows).map((row) => ({
+  const requests: (StoreRequest & { rows: Row[] })[] = shadow(rows).map((row) => ({
     mode: enforcing.length > 0 ? 'shadow' : 'take',
     rows: [row],
   }))
@@ -66,15 +83,26 @@ async function decide(rows: Row[], store: Store, spentMs: number): Promise<Decis
     requests.flatMap(({ rows }, g) => rows.map((row, r) => [row, reply.requests[g]![r]!] as const)),
   )
   const limits = rows.map((row) => limitState(row, states.get(row)!))
-  const retryAfterMs = longestWait(limits.filter(({ mode }) => mode === 'enforce'))
-  return retryAfterMs === 0
-    ? { allowed: true, reason: 'within-limit', retryAfterMs, limits }
-    : { allowed: false, reason: 'limited', retryAfterMs, limits }
+  const deciding = limits.filter(({ mode }) => mode === 'enforce')
+  const retryAfterMs = longestWait(deciding)
+  if (retryAfterMs !== 0) {
+    const banned = deciding.some(({ bannedForMs }) => bannedForMs)
+    return {
+      decision: { allowed: false, reason: banned ? 'banned' : 'limited', retryAfterMs, limits },
+    }
+  }
+  const open = rows.filter((row) => isOpen(row) && row.cost > 0 && states.get(row)!.allowed)
+  return {
+    decision: { allowed: true, reason: 'within-limit', retryAfterMs, limits },
+    ...(open.length > 0 && { charge: { rows: open, receipt: reply.now } }),
+  }
 }
 
-function limitState({ policy, cost }: Row, row: RowState): LimitState {
-  const { name, mode, limit, windowMs } = policy
-  return { policy: name, mode, limit, windowMs, cost, ...row }
+function limitState({ policy, cost, period }: Row, row: RowState): LimitState {
+  const { name, mode, limit, algorithm } = policy
+  const windowMs = period ? period[1] - period[0] : policy.windowMs
+  const unit = algorithm === 'concurrency' && ({ unit: 'concurrent-requests' } as const)
+  return { policy: name, mode, limit, ...unit, windowMs, cost, ...row }
 }
 
 /** `null` (never) if any says so, else the longest; 0 when all have room. */

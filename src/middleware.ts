@@ -1,15 +1,17 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { Bindings } from './bindings.ts'
+import { whenEnded } from './body.ts'
 import { withCors } from './cors.ts'
 import type { Decision } from './decision.ts'
-import { compile } from './descriptor.ts'
-import { createLimiter } from './limiter.ts'
+import { createLimiter, type LimiterParts } from './limiter.ts'
 import { createLog } from './log.ts'
 import type { ConfigOptions } from './options.ts'
 import { limiterParts } from './parts.ts'
 import { type Config, parseConfig } from './policy.ts'
 import { refusal, withDecisionFields } from './response.ts'
-import { see } from './seen.ts'
+import { createRules } from './rules.ts'
+import { type Seen, see } from './seen.ts'
+import { type Charge, holdsSlots, settle } from './settle.ts'
 
 declare module 'hono' {
   interface ContextVariableMap {
@@ -29,13 +31,13 @@ declare module 'hono' {
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
 ): MiddlewareHandler<E> {
-  return enforce(parseConfig(options))
+  return enforce(parseConfig(options), options)
 }
 
 /** {@link rateLimiter} for what has been parsed already. */
-export function enforce(config: Config): MiddlewareHandler {
+export function enforce(config: Config, options: object): MiddlewareHandler {
   const log = createLog()
-  const decide = createLimiter(compile(config, log))
+  const decide = createLimiter(createRules(config, options, log))
   const partsOf = limiterParts(config, log)
 
   return async function rateLimiter(c, next) {
@@ -45,20 +47,44 @@ export function enforce(config: Config): MiddlewareHandler {
       { env, context: c, waitUntil: (promise) => keep(c, promise) },
       config,
     )
-    const decision = await decide(seen, partsOf(env))
+    const parts = partsOf(env)
+    const { decision, charge } = await decide(seen, parts)
     const now = Date.now()
+    const settled = charge && open(seen, charge, parts)
     c.set('rateLimit', decision)
     for (const policy of wouldRefuse(decision)) {
       log('shadow-refused', policy, 'a policy in shadow would have refused a request')
     }
     const own = !decision.allowed
     if (own) c.res = refusal(decision)
-    else await next()
-    const told = withDecisionFields(c.res, decision, config, now)
+    else {
+      try {
+        await next()
+      } catch (error) {
+        settled?.(new Response(null, { status: 500 })) // what was thrown is no Error, or Hono had answered it
+        throw error
+      }
+    }
+    const answer = settled ? settled(c.res) : c.res
+    const told = withDecisionFields(answer, decision, config, now)
     const response = withCors(told, c.req.header('origin'), config, { own })
     if (response === c.res) return
     c.res = undefined // else Hono would put the old fields back over the new
     c.res = response
+  }
+}
+
+/** What is to be done of a charge once there is an answer. Begun before, so that it is done also where the client is gone by then. */
+function open(seen: Seen, charge: Charge, { store, onStoreError }: LimiterParts) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  seen.waitUntil(promise)
+  return (answer: Response): Response => {
+    const { status, headers } = answer
+    const finish = () =>
+      settle(charge, { status, headers }, store).catch(onStoreError).then(resolve, resolve)
+    if (holdsSlots(charge)) return whenEnded(answer, finish)
+    finish()
+    return answer
   }
 }
 

@@ -1,14 +1,18 @@
 import * as v from 'valibot'
+import type { CalendarUnit } from './calendar.ts'
 import type { Degraded, PolicyMode } from './decision.ts'
 import { ConfigError } from './errors.ts'
 import type { FindingCode } from './finding.ts'
 import type { Algorithm, ConfigOptions } from './options.ts'
+import type { Penalty, PlanSource, Statuses } from './schema/act.ts'
 import type { Condition } from './schema/condition.ts'
 import * as schema from './schema/config.ts'
 import type { Cost } from './schema/cost.ts'
 import type { ApiKeys, Jwt } from './schema/credentials.ts'
 import type { Cors, HeaderSet } from './schema/headers.ts'
 import type { KeyPart, OnMissingKey } from './schema/key.ts'
+import { document, type Live } from './schema/live.ts'
+import { LONGEST_MS } from './schema/policy.ts'
 import { tagOf } from './tag.ts'
 
 /** A parsed rule: defaults filled in, durations in milliseconds. */
@@ -18,9 +22,22 @@ export interface Policy {
   tag: string
   algorithm: Algorithm
   limit: number
+  /** Of a calendar window the longest there is. */
   windowMs: number
+  /** Whose periods the window is, instead. */
+  calendar: { unit: CalendarUnit; timeZone: string } | undefined
   burst: number
   align: 'first-request' | 'clock'
+  /** Sizes of the quota by plan, and what tells the plan. */
+  plan:
+    | (PlanSource & {
+        limits: Record<string, number>
+        /** Whether the burst was left out, and goes with the limit. */
+        burstIsLimit: boolean
+      })
+    | undefined
+  countOnly: Statuses[] | undefined
+  penalty: (Penalty & { tag: string }) | undefined
   key: KeyPart[]
   onMissingKey: OnMissingKey
   match: Condition
@@ -47,6 +64,8 @@ export interface Config {
   /** `policies`: whose limits are skipped; `undefined`: all. */
   allow: (ListEntry & { policies: string[] | undefined })[]
   deny: ListEntry[]
+  tables: Record<string, Record<string, string>>
+  live: Live | undefined
   caseSensitivePaths: boolean
   jwt: Jwt | undefined
   apiKeys: ApiKeys
@@ -79,27 +98,52 @@ export function defineConfig<Context = unknown>(
  * @throws {ConfigError} naming every problem: path, expected, got
  */
 export function parseConfig(options: unknown): Config {
-  const result = v.safeParse(schema.config, options)
-  if (!result.success) {
-    throw new ConfigError(
-      result.issues.map((issue) => ({
-        path: pathOf(issue.path ?? []),
-        expected: issue.message,
-        got: show(issue.path?.length ? issue.path.at(-1)!.value : issue.input),
-      })),
-    )
-  }
-  const { policies, originTimeout, deadline: defaultDeadline, allow, deny, ...rest } = result.output
-  const parsed = policies.map(({ window, deadline = defaultDeadline, ...policy }): Policy => {
-    const { name, limit, align = 'first-request' } = policy
+  const {
+    policies,
+    originTimeout,
+    deadline: defaultDeadline,
+    allow,
+    deny,
+    ...rest
+  } = checked(schema.config, options)
+  const parsed = policies.map((options): Policy => {
+    const {
+      window,
+      deadline = defaultDeadline,
+      timeZone = 'UTC',
+      plan,
+      limits,
+      ...policy
+    } = options
+    const { name, limit, align = 'first-request', penalty } = policy
+    const calendar = typeof window === 'string' ? { unit: window, timeZone } : undefined
     const algorithm = policy.algorithm === 'leaky-bucket' ? 'gcra' : policy.algorithm
     const burst = policy.burst ?? (algorithm === 'gcra' ? 1 : limit)
-    const tag = tagOf(name, algorithm, window, align)
-    return { ...policy, tag, algorithm, windowMs: window, burst, align, deadlineMs: deadline }
+    const tag = tagOf(name, algorithm, window, calendar ? timeZone : align)
+    return {
+      ...policy,
+      tag,
+      algorithm,
+      windowMs: typeof window === 'string' ? LONGEST_MS[window] : window,
+      calendar,
+      burst,
+      align,
+      plan: plan && {
+        ...plan,
+        limits,
+        burstIsLimit: policy.burst === undefined && algorithm !== 'gcra',
+      },
+      countOnly: policy.countOnly,
+      penalty: penalty && { ...penalty, tag: tagOf(name, 'penalty') },
+      deadlineMs: deadline,
+    }
   })
-  parsed.forEach(({ tag, name }, index) => {
-    const other = parsed.findIndex((policy) => policy.tag === tag)
-    if (other < index) {
+  const tags = parsed.map(({ tag, penalty }) => [tag, penalty?.tag])
+  parsed.forEach(({ tag, name, penalty }, index) => {
+    const other = tags.findIndex(
+      (others) => others.includes(tag) || (penalty && others.includes(penalty.tag)),
+    )
+    if (other < index || tag === penalty?.tag) {
       // One pair in four thousand million; two states under one tag would be read as each other.
       const expected = `a name whose hash differs from that of ${JSON.stringify(parsed[other]!.name)}`
       throw new ConfigError([{ path: `policies[${index}].name`, expected, got: show(name) }])
@@ -109,6 +153,7 @@ export function parseConfig(options: unknown): Config {
     origin: undefined,
     jwt: undefined,
     cors: undefined,
+    live: undefined,
     ...rest,
     originTimeoutMs: originTimeout,
     deadlineMs: defaultDeadline,
@@ -116,6 +161,30 @@ export function parseConfig(options: unknown): Config {
     allow: named('allow', allow),
     deny: named('deny', deny),
   }
+}
+
+/**
+ * Parses a live document together with the configuration it goes into.
+ * @throws {ConfigError} naming every problem: path, expected, got
+ */
+export function parseLive(input: unknown, options: object): Config {
+  const fields = Object.entries(checked(document, input))
+  return parseConfig({
+    ...options,
+    ...Object.fromEntries(fields.filter(([, value]) => value !== undefined)),
+  })
+}
+
+function checked<T>(shape: v.GenericSchema<unknown, T>, input: unknown): T {
+  const result = v.safeParse(shape, input)
+  if (result.success) return result.output
+  throw new ConfigError(
+    result.issues.map((issue) => ({
+      path: pathOf(issue.path ?? []),
+      expected: issue.message,
+      got: show(issue.path?.length ? issue.path.at(-1)!.value : issue.input),
+    })),
+  )
 }
 
 const named = <E extends { name?: string | undefined }>(list: string, entries: E[]) =>

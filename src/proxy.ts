@@ -1,3 +1,4 @@
+import { asVerbatim } from './body.ts'
 import { formatAddress, parseAddress } from './ip.ts'
 import { problem } from './response.ts'
 
@@ -48,11 +49,13 @@ export async function forward(
   try {
     const outgoing = origin === 'zone' ? new Request(request) : readdress(request, origin)
     replaceOurs(outgoing.headers, shadow)
-    const response = await fetch(outgoing, { redirect: 'manual', signal: late.signal })
-    if (origin === 'zone' || upgraded(response)) return response
+    const response = await fetch(outgoing, { redirect: 'manual', signal: late.signal, ...verbatim })
+    if (upgraded(response)) return response
+    if (origin === 'zone') return asVerbatim(response)
     const { body, status, statusText } = response
+    const headers = withoutHopByHop(response.headers)
     // Throws where the status is one that a response cannot have, such as 600.
-    return new Response(body, { status, statusText, headers: withoutHopByHop(response.headers) })
+    return asVerbatim(new Response(body, { status, statusText, headers, ...verbatim }))
   } catch {
     return asOurs(
       late.signal.aborted
@@ -63,6 +66,9 @@ export async function forward(
     clearTimeout(timer)
   }
 }
+
+/** Words of Workers' own, for request and response: bodies pass as they came, also where something of ours reads along. */
+const verbatim = { encodeResponseBody: 'manual', encodeBody: 'manual' } as object
 
 const upgraded = (response: Response) =>
   response.status === 101 && (response as { webSocket?: unknown }).webSocket

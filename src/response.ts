@@ -1,5 +1,5 @@
 /** A decision on the wire: header fields and problem documents. */
-import type { Decision } from './decision.ts'
+import type { Decision, LimitState } from './decision.ts'
 import { merge } from './fields/merge.ts'
 import { seconds } from './fields/quantities.ts'
 import { tell } from './fields/sets.ts'
@@ -46,6 +46,9 @@ export function problem(
 
 const PROBLEM_TYPES = 'https://iana.org/assignments/http-problem-types'
 
+const isBanned = ({ mode, bannedForMs }: LimitState) =>
+  mode === 'enforce' && bannedForMs !== undefined
+
 /**
  * The answer to a refused request: 429 past a limit (or this isolate's share of it), 503 where the store could not answer and a
  * policy says `deny`, 403 to whom a list denies or who lacks what a policy counts by. Nothing that a client sent is in it.
@@ -66,6 +69,21 @@ export function refusal(decision: Decision): Response {
     })
   }
   const { retryAfterMs, limits } = decision
+  if (decision.reason === 'banned') {
+    const bans = limits.filter(isBanned)
+    const rest = Math.max(...bans.map(({ bannedForMs }) => bannedForMs!))
+    return problem(
+      429,
+      {
+        type: `${PROBLEM_TYPES}#abnormal-usage-detected`,
+        title: 'Abnormal usage detected',
+        detail: `Too many requests were refused: none passes for ${rest} ms.`,
+        retryAfterMs,
+        'violated-policies': bans.map(({ policy }) => policy),
+      },
+      retryAfterMs === null ? {} : { 'Retry-After': String(seconds(retryAfterMs)) },
+    )
+  }
   const violated = limits.filter(({ mode, allowed }) => mode === 'enforce' && !allowed)
   return problem(
     429,

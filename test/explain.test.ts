@@ -297,7 +297,9 @@ Note: the Worker answers paths under /_sluice/ itself, before any policy.
         mode: 'shadow',
         algorithm: 'token-bucket',
         limit: 10,
+        ofPlan: null,
         windowMs: 90_000,
+        calendar: null,
         burst: 30,
         align: 'first-request',
         key: [
@@ -345,6 +347,32 @@ Note: the Worker answers paths under /_sluice/ itself, before any policy.
       expect(stdout).toContain(`  --${flag} `)
     }
   })
+})
+
+test('plans, calendars and concurrency: what the limit is', async () => {
+  const file = await write(
+    'acting',
+    `export default {
+      tables: { customers: { acme: 'pro' } },
+      policies: [
+        { name: 'plan', limit: 10, limits: { pro: 500 }, plan: { key: 'header:x-customer', table: 'customers' }, window: '1m' },
+        { name: 'app', limit: 10, limits: { pro: 500 }, plan: (c) => c.get('plan'), window: '1m' },
+        { name: 'month', algorithm: 'fixed-window', limit: 9, window: 'month', timeZone: 'Europe/Berlin' },
+        { name: 'at-once', algorithm: 'concurrency', limit: 3, window: '1h' },
+      ],
+    }`,
+  )
+  const args = ['--config', file, '--path', '/', '--ip', '203.0.113.7']
+  const first = (text: string) => text.split('\n').filter((line) => line.startsWith('met'))
+  const acme = await explain([...args, '--header', 'x-customer: acme'])
+  expect(first(acme.stdout)).toEqual([
+    'met      plan     500 (its plan) in 1m, sliding-window',
+    'met      app      10 (no plan) in 1m, sliding-window',
+    'met      month    9 in a month (Europe/Berlin), fixed-window',
+    'met      at-once  3 at once, each for 1h at most, concurrency',
+  ])
+  const { stdout } = await explain([...args, '--header', 'x-customer: globex'])
+  expect(first(stdout)[0]).toBe('met      plan     10 (no plan) in 1m, sliding-window')
 })
 
 describe('a mistake is told in a line', () => {

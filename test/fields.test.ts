@@ -567,6 +567,8 @@ const limits = fc.array(
     retryAfterMs: fc.option(natural),
     resetAfterMs: natural,
     nextAfterMs: natural,
+    unit: fc.constantFrom(undefined, undefined, 'concurrent-requests'),
+    bannedForMs: fc.option(natural, { nil: undefined }),
   } satisfies Record<keyof LimitState, unknown>) as fc.Arbitrary<LimitState>,
   { maxLength: 4 },
 )

@@ -497,6 +497,13 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
     one({ algorithm: 'sliding-log', limit: 1000 }),
   ],
 
+  [
+    'a large log of one plan',
+    'large-log policies[0].limits',
+    one({ algorithm: 'sliding-log', limit: 5, limits: { pro: 1001 }, plan: 'country' }),
+    one({ algorithm: 'sliding-log', limit: 5, limits: { pro: 1000 }, plan: 'country' }),
+  ],
+
   // many-policies
   ['33 policies by one key', 'many-policies policies[32]', alike(34), alike(33, { key: 'asn' })],
 
@@ -725,6 +732,10 @@ describe('a message names what and where', () => {
       '"wide" never is the one to refuse: "narrow" counts all of its requests by the same key, 50 in 1m.',
     ],
     [
+      priced(20, { limit: 50, limits: { free: 10, pro: 100 }, plan: 'country' }),
+      '"a" never admits a request that costs 20: its smallest limit is 10.',
+    ],
+    [
       priced(2, { algorithm: 'gcra' }),
       '"a" never admits a request that costs 2: its burst is 1, unless it says more.',
     ],
@@ -798,4 +809,26 @@ test('the Worker does not carry it', async () => {
   await walk(new URL('../src/worker.ts', import.meta.url))
   expect(reached.size).toBeGreaterThan(20)
   expect([...reached].filter((file) => /\/src\/lint[./]/.test(file))).toEqual([])
+})
+
+test('a policy that bans, or has plans, outcomes or a calendar of its own, is not redundant', () => {
+  const found = (change: object, other: object = {}) =>
+    lint(several({ name: 'wide', ...change }, { name: 'narrow', limit: 50, ...other })).map(
+      ({ code }) => code,
+    )
+  const plans = { limits: { pro: 10 }, plan: 'country' }
+  const day = { algorithm: 'fixed-window', window: 'day' }
+  expect(found({})).toEqual(['redundant-policy'])
+  expect(found({ penalty: { after: 3, within: '1m', ban: '1h' } })).toEqual([])
+  expect(found(plans)).toEqual([])
+  expect(found({}, { ...plans, limits: { pro: 5000 } })).toEqual([])
+  expect(found({}, { countOnly: 401 })).toEqual([])
+  expect(found({ countOnly: 401 }, { countOnly: 401 })).toEqual(['redundant-policy'])
+  expect(found(day, { ...day, timeZone: 'Europe/Berlin' })).toEqual([])
+  expect(found(day, day)).toEqual(['redundant-policy'])
+})
+
+test('tokens that tell a plan are verified for something', () => {
+  const options = one({ limits: { pro: 10 }, plan: 'jwt:plan' }, { jwt })
+  expect(lint(options).map(({ code }) => code)).not.toContain('unused-setting')
 })

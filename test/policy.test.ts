@@ -39,6 +39,8 @@ describe('a policy', () => {
       deny: [],
       caseSensitivePaths: false,
       jwt: undefined,
+      tables: {},
+      live: undefined,
       apiKeys: {
         from: [
           { source: 'header', name: 'x-api-key' },
@@ -59,7 +61,11 @@ describe('a policy', () => {
           key: [{ source: 'ip', v4: 32, v6: 64 }],
           onMissingKey: 'share',
           match: {},
-          cost: { header: undefined, rules: [], otherwise: 1 },
+          cost: { header: undefined, response: undefined, rules: [], otherwise: 1 },
+          calendar: undefined,
+          plan: undefined,
+          countOnly: undefined,
+          penalty: undefined,
           mode: 'enforce',
           deadlineMs: 300,
           onStoreError: 'allow',
@@ -116,7 +122,167 @@ describe('a policy', () => {
   })
 })
 
+describe('a policy that acts', () => {
+  const parsed = (change: object, rest: object = {}) =>
+    parseConfig({ ...rest, policies: [{ ...valid, ...change }] }).policies[0]!
+
+  test('counts statuses, classes and ranges', () => {
+    const counted = (countOnly: unknown) => parsed({ countOnly }).countOnly
+    expect(counted(401)).toEqual([[401, 401]])
+    expect(counted(['4xx', '5XX', '300-304', '200'])).toEqual([
+      [400, 499],
+      [500, 599],
+      [300, 304],
+      [200, 200],
+    ])
+  })
+
+  test('bans for a day at most, or as long as it says', () => {
+    const ban = (change: object) =>
+      parsed({ penalty: { after: 3, within: '1m', ban: '10s', ...change } }).penalty
+    const tag = expect.stringMatching(/^[0-9a-z]{1,7}$/)
+    expect(ban({})).toEqual({ tag, after: 3, withinMs: 60_000, banMs: 10_000, maxMs: 86_400_000 })
+    expect(ban({ ban: '2d' })?.maxMs).toBe(2 * 86_400_000)
+    expect(ban({ max: '20s' })?.maxMs).toBe(20_000)
+    expect(ban({})?.tag).not.toBe(parsed({}).tag)
+  })
+
+  test('has plans, told by a part as of a key, or by a table', () => {
+    const plans = { limits: { free: 1, pro: 50 } }
+    const key = { source: 'header', name: 'x-plan' }
+    const common = { key, limits: plans.limits, burstIsLimit: true }
+    expect(parsed({ ...plans, plan: 'header:X-Plan' }).plan).toEqual({
+      ...common,
+      table: undefined,
+    })
+    const tables = { customers: { acme: 'pro' } }
+    const plan = { key: 'header:x-plan', table: 'customers' }
+    expect(parsed({ ...plans, plan }, { tables }).plan).toEqual({ ...common, table: 'customers' })
+    const bucket = { ...plans, plan: 'header:x-plan', algorithm: 'token-bucket' }
+    expect(parsed({ ...bucket, burst: 5 }).plan?.burstIsLimit).toBe(false)
+    expect(parsed({ ...bucket, algorithm: 'gcra' }).plan?.burstIsLimit).toBe(false)
+  })
+
+  test('has the window of a calendar, in UTC unless it says where', () => {
+    const month = { algorithm: 'fixed-window', window: 'month' }
+    expect(parsed(month)).toMatchObject({
+      calendar: { unit: 'month', timeZone: 'UTC' },
+      windowMs: 745 * 3_600_000,
+    })
+    const berlin = parsed({ ...month, timeZone: 'Europe/Berlin' })
+    const tags = [parsed(month), berlin, parsed({ ...month, window: 'day' })].map(({ tag }) => tag)
+    expect(new Set(tags).size).toBe(3)
+  })
+
+  test('is read live from Redis or KV', () => {
+    const live = (live: object) => parseConfig({ policies: [valid], live }).live
+    expect(live({ from: 'redis' })).toEqual({ from: 'redis', key: 'sluice:live', everyMs: 30_000 })
+    expect(live({ from: 'kv:RULES', key: 'a', every: '1s' })).toEqual({
+      ...{ from: 'kv:RULES', key: 'a', everyMs: 1000 },
+    })
+  })
+})
+
+const STATUS = 'a status like 401, "4xx" or "400-403"'
+const penalty = { after: 3, within: '1m', ban: '10s' }
+const plans = { limits: { pro: 50 }, plan: 'header:x-plan' }
+const concurrency = { algorithm: 'concurrency' }
+
 describe('a problem names path, expected and got', () => {
+  test.each([
+    [{ countOnly: 'failures' }, `countOnly[0]: ${STATUS} | "failures"`],
+    [{ countOnly: [401, 600] }, `countOnly[1]: ${STATUS} | 600`],
+    [{ countOnly: '403-401' }, `countOnly[0]: ${STATUS} | "403-401"`],
+    [{ countOnly: [] }, 'countOnly: at least one | []'],
+    [{ penalty: 3 }, 'penalty: an object | 3'],
+    [{ penalty: { ...penalty, after: 0 } }, 'penalty.after: a whole number of at least 1 | 0'],
+    [
+      { penalty: { ...penalty, ban: undefined } },
+      'penalty.ban: a duration like "10s", or whole milliseconds | nothing',
+    ],
+    [{ penalty: { ...penalty, max: '1s' } }, 'penalty.max: at least as long as ban | 1000'],
+    [
+      { limits: { pro: 50 } },
+      'plan: what tells the plan of a request, like "header:x-plan" | nothing',
+    ],
+    [{ plan: 'header:x-plan' }, 'limits: a limit for each plan | {}'],
+    [{ ...plans, limits: 7 }, 'limits: an object like { free: 100, pro: 5000 } | 7'],
+    [{ ...plans, limits: { pro: 0 } }, 'limits.pro: a whole number of at least 1 | 0'],
+    [
+      { ...plans, limits: JSON.parse('{"__proto__":5}') },
+      'limits: names other than __proto__, prototype and constructor | {"__proto__":5}',
+    ],
+    [
+      { ...plans, limits: { big: 10_001 }, algorithm: 'sliding-log' },
+      'limits.big: at most 10000 with sliding-log (sliding-window has no such bound) | 10001',
+    ],
+    [
+      { ...plans, limits: { big: 2 ** 40 }, window: '7d' },
+      'limits.big: at most 4964285 with this window | 1099511627776',
+    ],
+    [{ ...plans, plan: 'x-plan' }, `plan[0]: ${KEY} | "x-plan"`],
+    [
+      { ...plans, plan: 'path:tier' },
+      'plan: a match.path with the parameter :tier | {"key":{"source":"path-parameter","name":"tier"}}',
+    ],
+    [
+      { ...plans, plan: { key: 'header:a', table: 'customers' } },
+      'plan.table: the name of a table in tables | "customers"',
+    ],
+    [
+      { ...plans, plan: 'jwt:plan' },
+      'plan: a jwt in the configuration, to verify its claims by | {"key":{"source":"jwt","name":"plan"}}',
+    ],
+    [{ window: 'month' }, 'window: a duration (only fixed-window has calendar windows) | "month"'],
+    [
+      { timeZone: 'UTC' },
+      'timeZone: nothing (only a window of a day, week or month has one) | "UTC"',
+    ],
+    [
+      { algorithm: 'fixed-window', window: 'day', timeZone: 'Berlin' },
+      'timeZone: a time zone like "Europe/Berlin" | "Berlin"',
+    ],
+    [
+      { algorithm: 'fixed-window', window: 'day', align: 'clock' },
+      'align: nothing (the calendar says when a window opens) | "clock"',
+    ],
+    [{ ...concurrency, burst: 5 }, 'burst: nothing (concurrency has no burst) | 5'],
+    [{ ...concurrency, limit: 10_001 }, 'limit: at most 10000 with concurrency | 10001'],
+    [
+      { ...concurrency, countOnly: 401 },
+      'countOnly: nothing (a slot ends with its request) | [[401,401]]',
+    ],
+    [
+      { ...concurrency, cost: { response: 'x-price' } },
+      'cost.response: nothing (a slot ends with its request) | "x-price"',
+    ],
+    [
+      { ...concurrency, onStoreError: 'local' },
+      'onStoreError: allow or deny (an isolate cannot count what is in flight elsewhere) | "local"',
+    ],
+    [{ cost: { response: 'a b' } }, 'cost.response: a field name like "Sluice-Cost" | "a b"'],
+  ])('%j', (change, problem) => {
+    expect(problemsOf(change)).toEqual([problem])
+  })
+
+  test.each([
+    [{ live: 'redis' }, 'live: an object | "redis"'],
+    [{ live: { from: 'd1' } }, 'live.from: "redis" or "kv:<binding>" | "d1"'],
+    [{ live: { from: 'redis', key: '' } }, 'live.key: a name of 1 to 512 characters | ""'],
+    [
+      { live: { from: 'redis', every: 0 } },
+      'live.every: a duration like "10s", or whole milliseconds | 0',
+    ],
+    [{ tables: [] }, 'tables: an object of tables | []'],
+    [{ tables: { a: { b: 7 } } }, 'tables.a.b: a text | 7'],
+    [
+      { tables: { a: { constructor: 'pro' } } },
+      'tables.a: names other than __proto__, prototype and constructor | {"constructor":"pro"}',
+    ],
+  ])('%j', (change, problem) => {
+    expect(problems({ policies: [], ...change })).toEqual([problem])
+  })
+
   test.each([
     [{ name: '' }, 'name: up to 64 letters, digits, "_", "." or "-" | ""'],
     [{ name: 'a b' }, 'name: up to 64 letters, digits, "_", "." or "-" | "a b"'],
@@ -127,7 +293,7 @@ describe('a problem names path, expected and got', () => {
     [{ name: 7 }, 'name: up to 64 letters, digits, "_", "." or "-" | 7'],
     [
       { algorithm: 'fixed' },
-      'algorithm: one of fixed-window, sliding-window, sliding-log, token-bucket, gcra, leaky-bucket | "fixed"',
+      'algorithm: one of fixed-window, sliding-window, sliding-log, concurrency, token-bucket, gcra, leaky-bucket | "fixed"',
     ],
     [{ limit: 0 }, 'limit: a whole number of at least 1 | 0'],
     [{ limit: 1.5 }, 'limit: a whole number of at least 1 | 1.5'],
@@ -239,7 +405,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, subjects, degradedField | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },

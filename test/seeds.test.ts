@@ -118,7 +118,7 @@ test('7: a request without a policy is an answer of its own, without Redis', asy
     policies: [{ name: 'api', limit: 10, window: '1s', match: { path: '/api/*' } }],
   })
   const decide = createLimiter(() => describe('https://example.com/other'))
-  const decision = await decide({} as Seen, {} as LimiterParts)
+  const { decision } = await decide({} as Seen, {} as LimiterParts)
   expect(decision).toMatchObject({ allowed: true, reason: 'no-policy', limits: [] })
 })
 

@@ -37,7 +37,11 @@ export interface Met {
   mode: Policy['mode']
   algorithm: Policy['algorithm']
   limit: number
+  /** Whether the limit is that of the request's plan; null where the policy has none. */
+  ofPlan: boolean | null
+  /** Of a calendar's period the present one's length. */
   windowMs: number
+  calendar: Policy['calendar'] | null
   burst: number
   align: Policy['align']
   /** Whose quota; `null` where the request lacks the part. */
@@ -82,12 +86,12 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       colo: seen.colo ?? null,
     },
     denied: denied ?? null,
-    policies: policies.map((one) => (isMet(one) ? met(one) : whyNot(one, seen, config))),
+    policies: policies.map((one) => (isMet(one) ? met(one, config) : whyNot(one, seen, config))),
     notes,
   }
 }
 
-function met({ policy, partitionKey, cost }: Descriptor): Met {
+function met({ policy, partitionKey, cost, period }: Descriptor, { policies }: Config): Met {
   const { name, mode, algorithm, limit, windowMs, burst, align, onMissingKey } = policy
   const own = policy.key.map(labelOf)
   const isOwn = own.join() === partitionKey.map(([part]) => part).join()
@@ -97,7 +101,9 @@ function met({ policy, partitionKey, cost }: Descriptor): Met {
     mode,
     algorithm,
     limit,
-    windowMs,
+    ofPlan: policy.plan ? !policies.includes(policy) : null,
+    windowMs: period ? period[1] - period[0] : windowMs,
+    calendar: policy.calendar ?? null,
     burst,
     align,
     key: partitionKey.map(([part, value]) => ({ part, value: value ?? null })),
@@ -117,6 +123,7 @@ function withoutFunctions(config: Config): Config {
     ...config,
     policies: config.policies.map((policy) => ({
       ...policy,
+      plan: policy.plan && { ...policy.plan, key: told(policy.plan.key) },
       key: policy.key.map(told),
       onMissingKey:
         typeof policy.onMissingKey === 'object'

@@ -53,9 +53,9 @@ function table(policies: Explained[]): string[] {
 }
 
 function metText(met: Met): string[] {
-  const { limit, windowMs, algorithm, burst, align, mode, cost, key, insteadOf } = met
+  const { algorithm, burst, align, mode, cost, key, insteadOf } = met
   const quota = [
-    `${limit} in ${spanText(windowMs)}`,
+    sizeText(met),
     algorithm,
     ...(algorithm === 'token-bucket' || algorithm === 'gcra' ? [`burst ${burst}`] : []),
     ...(align === 'clock' ? ['by the clock'] : []),
@@ -66,6 +66,14 @@ function metText(met: Met): string[] {
     ? ` (instead of ${insteadOf.join(' + ')}, ${insteadOf.length > 1 ? 'of which a part' : 'which'} is missing)`
     : ''
   return [quota.join(', '), `key   ${parts}${instead}`, `cost  ${cost}`]
+}
+
+function sizeText({ limit, ofPlan, windowMs, calendar, algorithm }: Met): string {
+  const units = `${limit}${ofPlan ? ' (its plan)' : ofPlan === false ? ' (no plan)' : ''}`
+  if (algorithm === 'concurrency') return `${units} at once, each for ${spanText(windowMs)} at most`
+  return calendar
+    ? `${units} in a ${calendar.unit} (${calendar.timeZone})`
+    : `${units} in ${spanText(windowMs)}`
 }
 
 function partText({ part, value }: Met['key'][number], { onMissingKey }: Met): string {

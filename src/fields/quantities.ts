@@ -21,8 +21,13 @@ export const remaining = (state: LimitState) => Math.min(state.remaining, MAX_SF
 export const used = (state: LimitState) => Math.max(0, limit(state) - remaining(state))
 
 /** Seconds; no draft has a window below one or between two. */
-export const window = ({ windowMs }: LimitState) =>
-  windowMs % 1000 === 0 ? Math.min(windowMs / 1000, MAX_SF_INTEGER) : undefined
+export const window = ({ windowMs, unit }: LimitState) =>
+  unit === undefined && windowMs % 1000 === 0
+    ? Math.min(windowMs / 1000, MAX_SF_INTEGER)
+    : undefined
+
+/** A registered unit of the quota (draft-11, "RateLimit Quota Units"), as an sf-string; requests go without saying. */
+export const unit = ({ unit }: LimitState) => unit && `"${unit}"`
 
 /** Seconds until `remaining` next grows; on a refusal not beyond Retry-After, as draft-11 wants ("Server Behavior"). */
 export const untilMore = ({ nextAfterMs }: LimitState, { retryAfterMs }: Decision) =>

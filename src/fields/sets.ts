@@ -7,6 +7,7 @@ import {
   policy,
   type Quantity,
   remaining,
+  unit,
   untilFull,
   untilMore,
   untilReset,
@@ -99,7 +100,11 @@ const sets: Record<HeaderSet & string, FieldSet> = {
   'draft-11': {
     reports: leastShare,
     fields: [
-      { name: 'RateLimit-Policy', lists: enforced, item: item(name, { q: limit, w: window }) },
+      {
+        name: 'RateLimit-Policy',
+        lists: enforced,
+        item: item(name, { q: limit, qu: unit, w: window }),
+      },
       { name: 'RateLimit', item: item(name, { r: remaining, t: untilMore }) },
     ],
   },

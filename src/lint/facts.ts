@@ -1,7 +1,6 @@
-import type { Duration } from '../duration.ts'
 import type { Finding, FindingCode } from '../finding.ts'
 import { labelOf } from '../key.ts'
-import type { ConfigOptions } from '../options.ts'
+import type { ConfigOptions, PolicyOptions } from '../options.ts'
 import type { Config, ListEntry, Policy } from '../policy.ts'
 import type { Condition } from '../schema/condition.ts'
 import type { KeyPart } from '../schema/key.ts'
@@ -40,9 +39,11 @@ export const listed = ({ config }: Pick<Facts, 'config'>): Listed[] =>
 /** `allow[0]`, or `allow[0] "office"`. */
 export const titleOf = ({ at, name }: Listed) => (name === at ? at : `${at} "${name}"`)
 
-/** A duration as it was written; a bare number is milliseconds. */
-export const spanText = (duration: Duration) =>
-  typeof duration === 'number' ? `${duration} ms` : duration
+/** A window or another duration as it was written; a bare number is milliseconds. */
+export function spanText(duration: PolicyOptions['window']): string {
+  if (duration === 'day' || duration === 'week' || duration === 'month') return `a ${duration}`
+  return typeof duration === 'number' ? `${duration} ms` : duration
+}
 
 export const writtenOf = (policy: Policy, { config, written }: Facts) =>
   written.policies[config.policies.indexOf(policy)]!

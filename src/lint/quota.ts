@@ -30,12 +30,18 @@ export const costNeverFits: PolicyRule = (policy, at, facts) => {
   const { name, algorithm, limit, burst, cost } = policy
   const written = writtenOf(policy, facts)
   const field = algorithm === 'token-bucket' || algorithm === 'gcra' ? 'burst' : 'limit'
-  const capacity = field === 'burst' ? burst : limit
+  // Of the plans that have a size of their own the smallest: its clients can never pay.
+  const sizes =
+    policy.plan && (field === 'limit' || policy.plan.burstIsLimit)
+      ? Object.values(policy.plan.limits)
+      : []
+  const capacity = Math.min(field === 'burst' ? burst : limit, ...sizes)
+  const smallest = sizes.includes(capacity) ? 'smallest ' : ''
   const unless = field === 'burst' && written.burst === undefined ? ', unless it says more' : ''
   const found = (units: number, path: string): Found => ({
     code: 'cost-never-fits',
     path,
-    message: `"${name}" never admits a request that costs ${units}: its ${field} is ${capacity}${unless}.`,
+    message: `"${name}" never admits a request that costs ${units}: its ${smallest}${field} is ${capacity}${unless}.`,
     hint: `Raise ${field} to ${units} at least, or lower the cost.`,
   })
   const otherwiseAt = typeof written.cost === 'object' ? `${at}.cost.otherwise` : `${at}.cost`
@@ -53,17 +59,19 @@ export const costNeverFits: PolicyRule = (policy, at, facts) => {
 
 const LARGE_LOG = 1_000
 
-export const largeLog: PolicyRule = ({ name, algorithm, limit }, at) =>
-  algorithm === 'sliding-log' && limit > LARGE_LOG
+export const largeLog: PolicyRule = ({ name, algorithm, plan, ...policy }, at) => {
+  const limit = Math.max(policy.limit, ...Object.values(plan?.limits ?? {}))
+  return algorithm === 'sliding-log' && limit > LARGE_LOG
     ? [
         {
           code: 'large-log',
-          path: `${at}.limit`,
+          path: limit === policy.limit ? `${at}.limit` : `${at}.limits`,
           message: `"${name}" remembers each of up to ${limit} units for every client.`,
           hint: "Take 'sliding-window', which keeps two numbers, or a limit of at most 1000.",
         },
       ]
     : []
+}
 
 const MANY_POLICIES = 32
 

@@ -93,6 +93,12 @@ function isRedundant(policy: Policy, other: Policy, facts: Facts): boolean {
   return (
     policy.algorithm === other.algorithm &&
     policy.align === other.align &&
+    // What bans, or has sizes of its own, may refuse for itself.
+    !policy.penalty &&
+    !policy.plan &&
+    !other.plan &&
+    identity(policy.calendar) === identity(other.calendar) &&
+    identity(policy.countOnly) === identity(other.countOnly) &&
     identity(policy.cost) === identity(other.cost) &&
     sameKey(policy, other) &&
     isAlwaysMet(other, policy.match, policy, facts) &&

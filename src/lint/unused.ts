@@ -174,14 +174,27 @@ const doesAllOf = (wide: Listed, narrow: Listed, config: Facts['config']) =>
 
 export const unusedCredentials: ConfigRule = ({ config, written }) => {
   const sources = config.policies
-    .flatMap((policy) => partsOf(policy, ''))
-    .map(([part]) => part.source)
+    .flatMap((policy) => [
+      ...partsOf(policy, '').map(([part]) => part),
+      ...(policy.plan ? [policy.plan.key] : []),
+    ])
+    .map((part) => part.source)
   return [
     ...(written.jwt !== undefined && !sources.includes('jwt')
-      ? [unused('jwt', 'Tokens are to be verified, and no policy counts by a claim of theirs.')]
+      ? [
+          unused(
+            'jwt',
+            'Tokens are to be verified, and no policy counts by a claim of theirs, or has plans by one.',
+          ),
+        ]
       : []),
     ...(written.apiKeys !== undefined && !sources.includes('api-key')
-      ? [unused('apiKeys', 'API keys are configured, and no policy counts by api-key.')]
+      ? [
+          unused(
+            'apiKeys',
+            'API keys are configured, and no policy counts by api-key, or has plans by it.',
+          ),
+        ]
       : []),
   ]
 }

@@ -1,9 +1,11 @@
 /** The shape of a whole configuration, told once. */
 import * as v from 'valibot'
 import { findingCodes } from '../finding.ts'
+import { tables } from './act.ts'
 import { conditionFields, conditionOf } from './condition.ts'
 import { apiKeys, jwt } from './credentials.ts'
 import { cors, headers } from './headers.ts'
+import { live } from './live.ts'
 import { policy } from './policy.ts'
 import { duration, list, object, oneOf, type Problem, pattern } from './shapes.ts'
 
@@ -50,6 +52,8 @@ export const config = object(
     ),
     allow: v.optional(list(allow, 0), []),
     deny: v.optional(list(deny, 0), []),
+    tables: v.optional(tables, {}),
+    live: v.optional(live),
     caseSensitivePaths: v.optional(v.boolean('true or false'), false),
     jwt: v.optional(jwt),
     apiKeys: v.optional(apiKeys, {}),
@@ -73,12 +77,27 @@ export const config = object(
 
 /** What one part of a configuration says of another. */
 function checkReferences(input: Record<string, unknown>, names: string[], problem: Problem) {
-  const policies = input.policies as { key?: unknown; onMissingKey?: { key?: unknown } }[]
+  const policies = input.policies as {
+    key?: unknown
+    onMissingKey?: { key?: unknown }
+    plan?: { key: unknown; table?: string }
+  }[]
   const parts = (key: unknown) => (Array.isArray(key) ? key : [])
   policies.forEach((policy, index) => {
-    const keys = [...parts(policy?.key), ...parts(policy?.onMissingKey?.key)]
-    if (input.jwt === undefined && keys.some((part) => part?.source === 'jwt')) {
-      problem(['policies', index, 'key'], 'a jwt in the configuration, to verify its claims by')
+    const keys = {
+      key: [...parts(policy?.key), ...parts(policy?.onMissingKey?.key)],
+      plan: [policy?.plan?.key],
+    }
+    for (const [field, sources] of Object.entries(keys) as [string, { source?: string }[]][]) {
+      if (input.jwt === undefined && sources.some((part) => part?.source === 'jwt')) {
+        problem(['policies', index, field], 'a jwt in the configuration, to verify its claims by')
+      }
+    }
+  })
+  policies.forEach((policy, index) => {
+    const table = policy?.plan?.table
+    if (table !== undefined && !Object.hasOwn((input.tables as object) ?? {}, table)) {
+      problem(['policies', index, 'plan', 'table'], 'the name of a table in tables')
     }
   })
   if (!Array.isArray(input.allow)) return

@@ -1,5 +1,7 @@
 import * as v from 'valibot'
+import { isTimeZone } from '../calendar.ts'
 import { findingCodes } from '../finding.ts'
+import { countOnly, limits, penalty, plan } from './act.ts'
 import { condition } from './condition.ts'
 import { cost } from './cost.ts'
 import { key, onMissingKey } from './key.ts'
@@ -8,8 +10,13 @@ import { duration, list, object, oneOf, type Problem, pattern, whole } from './s
 /** Of units and window: sums of three such products are exact in a double, so the Lua never rounds. A million a month fits. */
 const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
 
-const windows = ['fixed-window', 'sliding-window', 'sliding-log'] as const
+const windows = ['fixed-window', 'sliding-window', 'sliding-log', 'concurrency'] as const
 const buckets = ['token-bucket', 'gcra', 'leaky-bucket'] as const
+
+const units = ['day', 'week', 'month'] as const
+const isUnit = (input: unknown) => units.some((unit) => unit === input)
+/** Of a calendar's periods, with an hour to spare for a change of the clock. */
+export const LONGEST_MS = { day: 25 * 3_600_000, week: 169 * 3_600_000, month: 745 * 3_600_000 }
 
 const share = v.custom<number>(
   (input) => typeof input === 'number' && input > 0 && input <= 1,
@@ -20,7 +27,12 @@ const fields = {
   name: pattern('up to 64 letters, digits, "_", "." or "-"', /^[A-Za-z0-9][\w.-]{0,63}$/),
   algorithm: v.optional(oneOf(...windows, ...buckets), 'sliding-window'),
   limit: whole(1),
-  window: duration,
+  window: v.lazy((input) => (isUnit(input) ? oneOf(...units) : duration)),
+  timeZone: v.optional(v.custom<string>(isTimeZone, 'a time zone like "Europe/Berlin"')),
+  limits: v.optional(limits, {}),
+  plan: v.optional(plan),
+  countOnly: v.optional(countOnly),
+  penalty: v.optional(penalty),
   burst: v.optional(whole(1)),
   align: v.optional(oneOf('first-request', 'clock')),
   key: v.optional(key, 'ip'),
@@ -36,41 +48,94 @@ const fields = {
 
 export const policy = object(fields, (input, problem) => {
   checkQuota(input, problem)
+  checkCalendar(input, problem)
+  checkPlan(input, problem)
+  checkConcurrency(input, problem)
   checkParameters(input, problem)
 })
 
 function checkQuota(input: Record<string, unknown>, problem: Problem) {
-  const { algorithm, limit, window, burst, align } = input
+  const { algorithm, limit, burst, align, limits } = input
+  const window = LONGEST_MS[input.window as 'day'] ?? input.window
   if (burst !== undefined && windows.some((name) => name === algorithm)) {
     problem(['burst'], `nothing (${algorithm} has no burst)`)
-  }
-  // A log keeps an entry of 40 to 120 bytes for every unit.
-  if (algorithm === 'sliding-log' && typeof limit === 'number' && limit > 10_000) {
-    problem(['limit'], 'at most 10000 with sliding-log (sliding-window has no such bound)')
   }
   if (align !== undefined && algorithm !== 'fixed-window') {
     problem(['align'], 'nothing (only fixed-window has an align)')
   }
-  for (const [name, size] of Object.entries({ limit, burst })) {
-    if (typeof size === 'number' && typeof window === 'number' && size * window > MAX_PRODUCT) {
-      problem([name], `at most ${Math.floor(MAX_PRODUCT / window)} with this window`)
+  const sizes: [(string | number)[], unknown][] = [
+    [['limit'], limit],
+    [['burst'], burst],
+    ...Object.entries(limits ?? {}).map(([name, size]): [string[], unknown] => [
+      ['limits', name],
+      size,
+    ]),
+  ]
+  for (const [path, size] of sizes) {
+    if (typeof size !== 'number') continue
+    // A log keeps an entry of 40 to 120 bytes for every unit, and so do slots.
+    if (algorithm === 'sliding-log' && size > 10_000) {
+      problem(path, 'at most 10000 with sliding-log (sliding-window has no such bound)')
+    }
+    if (algorithm === 'concurrency' && size > 10_000)
+      problem(path, 'at most 10000 with concurrency')
+    if (typeof window === 'number' && size * window > MAX_PRODUCT) {
+      problem(path, `at most ${Math.floor(MAX_PRODUCT / window)} with this window`)
     }
   }
 }
 
+function checkCalendar(
+  { algorithm, window, timeZone, align }: Record<string, unknown>,
+  problem: Problem,
+) {
+  if (!isUnit(window)) {
+    if (timeZone !== undefined)
+      problem(['timeZone'], 'nothing (only a window of a day, week or month has one)')
+    return
+  }
+  if (algorithm !== 'fixed-window')
+    problem(['window'], 'a duration (only fixed-window has calendar windows)')
+  if (align !== undefined) problem(['align'], 'nothing (the calendar says when a window opens)')
+}
+
+function checkPlan({ limits, plan }: Record<string, unknown>, problem: Problem) {
+  if (typeof limits !== 'object' || limits === null) return
+  const some = Object.keys(limits).length > 0
+  if (plan !== undefined && !some) problem(['limits'], 'a limit for each plan')
+  if (plan === undefined && some) {
+    problem(['plan'], 'what tells the plan of a request, like "header:x-plan"')
+  }
+}
+
+function checkConcurrency(input: Record<string, unknown>, problem: Problem) {
+  if (input.algorithm !== 'concurrency') return
+  if (input.countOnly !== undefined)
+    problem(['countOnly'], 'nothing (a slot ends with its request)')
+  if ((input.cost as { response?: string } | undefined)?.response !== undefined) {
+    problem(['cost', 'response'], 'nothing (a slot ends with its request)')
+  }
+  if (input.onStoreError === 'local') {
+    problem(['onStoreError'], 'allow or deny (an isolate cannot count what is in flight elsewhere)')
+  }
+}
+
 /** `path:id` is a parameter of the policy's own pattern. */
-function checkParameters({ key, onMissingKey, match }: Record<string, unknown>, problem: Problem) {
+function checkParameters(input: Record<string, unknown>, problem: Problem) {
+  const { key, onMissingKey, plan, match } = input as Record<string, { key?: unknown } | undefined>
   const paths = (match as { path?: unknown } | undefined)?.path
   const has = (name: string) =>
     Array.isArray(paths) && paths.some((path) => String(path).split('/').includes(`:${name}`))
-  const check = (parts: unknown, at: string[]) => {
-    if (!Array.isArray(parts)) return
-    parts.forEach((part, index) => {
-      if (part?.source === 'path-parameter' && !has(part.name)) {
-        problem([...at, index], `a match.path with the parameter :${part.name}`)
-      }
-    })
+  const check = (part: unknown, ...at: (string | number)[]) => {
+    const { source, name } = (part ?? {}) as { source?: string; name?: string }
+    if (source === 'path-parameter' && !has(name!)) {
+      problem(at, `a match.path with the parameter :${name}`)
+    }
   }
-  check(key, ['key'])
-  check((onMissingKey as { key?: unknown } | undefined)?.key, ['onMissingKey', 'key'])
+  const checkAll = (parts: unknown, ...at: string[]) => {
+    if (Array.isArray(parts)) parts.forEach((part, index) => void check(part, ...at, index))
+  }
+  checkAll(key, 'key')
+  checkAll(onMissingKey?.key, 'onMissingKey', 'key')
+  check(plan?.key, 'plan')
 }

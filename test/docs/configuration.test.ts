@@ -10,9 +10,11 @@ import { type IncomingMessage, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { generateSignedCookie } from 'hono/cookie'
+import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
 import type { Echo } from '../../dev/origin.ts'
@@ -410,6 +412,94 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     expect(await statuses(17, '/api/things', key)).toEqual(ok(17))
     expect(await statuses(2, '/api/quota', key)).toEqual(ok(2))
     expect((await ask('/api/quota')).body.detail).toBe('The request lacks api-key.')
+  },
+
+  async outcomes({ ask, left, statuses }) {
+    const failing = 'POST /login?answer-status=401'
+    expect(await statuses(3, 'POST /login')).toEqual(ok(3))
+    await expect.poll(async () => (await ask('POST /login')).left, { timeout: 10_000 }).toBe(4)
+    await sleep(500)
+    const all = await Promise.all(Array.from({ length: 20 }, () => ask(failing)))
+    expect(all.filter(({ status }) => status === 401)).toHaveLength(5)
+    expect(await statuses(1, 'POST /login')).toEqual([429])
+
+    const completion = '/v1/completions?answer-header=x-tokens:20'
+    const dear = (await ask(completion)).left!
+    expect(dear).toBe(9500)
+    // Tokens also come back by time, three a second.
+    await expect
+      .poll(async () => (await left([completion]))[0], { timeout: 10_000, interval: 500 })
+      .toBeGreaterThan(9300)
+  },
+
+  async penalties({ ask }) {
+    const problems = new Set<unknown>()
+    for (let burst = 0; burst < 5 && problems.size < 2; burst++) {
+      const all = await Promise.all(Array.from({ length: 40 }, () => ask('/')))
+      for (const { status, body } of all) if (status === 429) problems.add(body.title)
+    }
+    expect([...problems].sort()).toEqual(['Abnormal usage detected', 'Quota exceeded'])
+    await sleep(1100)
+    const { status, field, body } = await ask('/')
+    expect([status, body['violated-policies']]).toEqual([429, ['per-ip']])
+    expect(Number(field('retry-after'))).toBeGreaterThan(200)
+    expect((await ask('/', { ip: '192.0.2.1' })).status).toBe(200)
+  },
+
+  async plans({ ask, left }) {
+    const by = async (claims: object): Promise<Asked> => {
+      const token = await sign(claims, { alg: 'HS256' }, Buffer.from(env.JWT_SECRET))
+      return { headers: { authorization: `Bearer ${token}` } }
+    }
+    expect(
+      await left(
+        ['/api/a', await by({ sub: 'ann', plan: 'pro' })],
+        ['/api/a', await by({ sub: 'ann', plan: 'free' })], // who has changed to a smaller one
+        ['/api/a', await by({ sub: 'bob', plan: 'free' })],
+        ['/api/a', await by({ sub: 'cat', plan: 'gold' })],
+        ['/api/a'],
+      ),
+    ).toEqual([4999, 98, 99, 9, 9])
+    const tenants = ['acme', 'globex', 'initech']
+    const told = await Promise.all(
+      tenants.map(async (tenant) => (await ask('/tenants/a', await by({ tenant }))).left),
+    )
+    expect(told).toEqual([19_999, 199, 49])
+  },
+
+  async live({ ask }) {
+    const redis = await createClient({ url: stack.redis.url }).connect()
+    const document = { policies: [{ name: 'per-ip', limit: 20, window: '1m' }] }
+    await redis.set('sluice:live', JSON.stringify(document))
+    redis.destroy()
+    const quota = async () => (await ask('/')).field('ratelimit-policy')
+    expect(await quota()).toBe('"per-ip";q=100;w=60')
+    await expect.poll(quota, { timeout: 10_000 }).toBe('"per-ip";q=20;w=60')
+  },
+
+  async calendar({ ask }) {
+    const key: Asked = { headers: { 'x-api-key': 'alpha' } }
+    const { field } = await ask('/', key)
+    expect(field('ratelimit-policy')).toMatch(
+      /^"monthly";q=10000;w=2[4-7]\d{5}, "daily";q=500;w=86400$/,
+    )
+    const keyed = await Promise.all(Array.from({ length: 5 }, () => ask('/', key)))
+    expect(keyed.every(({ status }) => status === 200)).toBe(true)
+    const wait = Number(/;t=(\d+)/.exec((await ask('/')).field('ratelimit')!)![1])
+    const midnight = new Date(Date.now() + wait * 1000 - 500).toISOString()
+    expect(midnight).toMatch(/T(00:00:0|23:59:59)/)
+  },
+
+  async concurrency({ ask, statuses }) {
+    const slow = Array.from({ length: 5 }, () => ask('/reports/7?answer-after=1500'))
+    const answers = await Promise.all(slow)
+    const refused = answers.filter(({ status }) => status === 429)
+    expect(refused).toHaveLength(3)
+    expect(refused[0]!.field('ratelimit-policy')).toBe('"reports";q=2;qu="concurrent-requests"')
+    expect(Number(refused[0]!.field('retry-after'))).toBeGreaterThan(500)
+    await expect.poll(async () => (await ask('/reports/8')).left, { timeout: 10_000 }).toBe(1)
+    await sleep(300)
+    expect(await statuses(1, '/reports/8')).toEqual([200])
   },
 
   async github({ ask }) {

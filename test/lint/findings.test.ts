@@ -229,8 +229,9 @@ test('what is found redundant never is the one to refuse', async () => {
 function fare({ policy, partitionKey, cost }: Descriptor, now: number, states: Map<string, State>) {
   const subject = JSON.stringify([policy.tag, partitionKey])
   const { windowMs: window, ...terms } = policy
+  const algorithm = policy.algorithm as keyof typeof algorithms // no concurrency is drawn
   return {
     subject,
-    outcome: algorithms[policy.algorithm](now, { ...terms, window }, cost, states.get(subject)),
+    outcome: algorithms[algorithm](now, { ...terms, window }, cost, states.get(subject)),
   }
 }

@@ -1,0 +1,74 @@
+/** Calendar periods in a time zone: days, weeks from Monday on (ISO 8601), months. Exact over changes of the clock and months of any length. */
+
+export type CalendarUnit = 'day' | 'week' | 'month'
+
+/** A period and the one after it, in ms since the epoch: [start, end) and [end, nextEnd). */
+export type Period = [start: number, end: number, nextEnd: number]
+
+const DAY_MS = 86_400_000
+
+/** Whether the runtime knows a time zone by this name (IANA, such as `Europe/Berlin`). */
+export function isTimeZone(name: unknown): name is string {
+  if (typeof name !== 'string' || name === '') return false
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** Compiles `periodOf`: the period that an instant is in. Kept until another one is asked for, since finding it takes some hundred formattings. */
+export function calendar(unit: CalendarUnit, timeZone: string): (now: number) => Period {
+  const dateOf = localDate(timeZone)
+  let period: Period = [0, 0, 0]
+  return (now) => {
+    if (now < period[0] || now >= period[1]) {
+      const first = firstDate(unit, dateOf(now))
+      const [start, end, ...later] = [0, 1, 2, 3].map((ahead) =>
+        firstInstant(dateOf, addUnits(unit, first, ahead)),
+      ) as [number, number, number, number]
+      // A zone that moved over the date line has skipped a day: that period is nobody's.
+      period = [start, end, later.find((instant) => instant > end)!]
+    }
+    return period
+  }
+}
+
+/** The date that clocks in a zone show, as ms of that date's midnight in UTC: a number to compare and to reckon with. */
+function localDate(timeZone: string): (instant: number) => number {
+  const format = new Intl.DateTimeFormat('en-u-ca-iso8601', {
+    timeZone,
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+  })
+  return (instant) => {
+    const parts = Object.fromEntries(
+      format.formatToParts(instant).map(({ type, value }) => [type, Number(value)]),
+    )
+    return Date.UTC(parts.year!, parts.month! - 1, parts.day!)
+  }
+}
+
+/** The first instant at which clocks show a date or a later one, by bisection: no rule of any zone has to be known. */
+function firstInstant(dateOf: (instant: number) => number, date: number): number {
+  let [before, after] = [date - DAY_MS, date + DAY_MS] // no zone is a day off UTC
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2)
+    if (dateOf(middle) >= date) after = middle
+    else before = middle
+  }
+  return after
+}
+
+function firstDate(unit: CalendarUnit, date: number): number {
+  const day = new Date(date)
+  if (unit === 'month') return Date.UTC(day.getUTCFullYear(), day.getUTCMonth(), 1)
+  return unit === 'week' ? date - ((day.getUTCDay() + 6) % 7) * DAY_MS : date
+}
+
+function addUnits(unit: CalendarUnit, date: number, count: number): number {
+  if (unit !== 'month') return date + count * DAY_MS * (unit === 'week' ? 7 : 1)
+  const day = new Date(date)
+  return Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + count, 1)
+}

@@ -1,0 +1,31 @@
+import type { Bindings } from './bindings.ts'
+import { compile, type Describe } from './descriptor.ts'
+import { createLive } from './live.ts'
+import type { Log } from './log.ts'
+import { type Config, parseLive } from './policy.ts'
+import type { Surroundings } from './seen.ts'
+import { createUpstashReader } from './store/upstash.ts'
+
+/** What a configuration makes of requests, and where it is told so, what a live document makes of them. */
+export function createRules(config: Config, options: object, log: Log): Describe {
+  const fallback = compile(config, log)
+  const { live } = config
+  if (!live) return fallback
+  const current = createLive<Describe>({
+    live,
+    fallback,
+    compile: (document) => compile(parseLive(document, options), log),
+    read: (surroundings) => readLive(live.from, live.key, surroundings),
+    log,
+  })
+  return (seen) => current(seen)(seen)
+}
+
+async function readLive(from: string, key: string, { env }: Surroundings): Promise<string | null> {
+  if (from === 'redis') {
+    const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = env as Bindings
+    return createUpstashReader({ url, token })(key)
+  }
+  const namespace = env[from.slice('kv:'.length)] as { get(key: string): Promise<string | null> }
+  return namespace.get(key)
+}

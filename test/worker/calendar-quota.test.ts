@@ -1,0 +1,72 @@
+/** Quotas of a day, week or month in a time zone, through the front door. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Stack, startStack } from '../../dev/stack.ts'
+import type { PolicyOptions } from '../../src/options.ts'
+
+const cases: [window: 'day' | 'week' | 'month', timeZone: string | undefined][] = [
+  ['day', undefined],
+  ['day', 'Europe/Berlin'],
+  ['day', 'Pacific/Kiritimati'],
+  ['week', 'America/New_York'],
+  ['month', 'Asia/Kathmandu'],
+  ['month', 'Etc/GMT+12'],
+]
+const pathOf = (window: string, timeZone = 'UTC') => `/${window}/${timeZone.replace(/\W/g, '-')}`
+
+let stack: Stack
+beforeAll(async () => {
+  const policies = cases.map(
+    ([window, timeZone], index): PolicyOptions => ({
+      name: `quota-${index}`,
+      algorithm: 'fixed-window',
+      limit: 2,
+      window,
+      ...(timeZone && { timeZone }),
+      match: { path: pathOf(window, timeZone) },
+      onStoreError: 'local',
+    }),
+  )
+  stack = await startStack({ config: { policies } })
+})
+afterAll(() => stack?.stop())
+
+/** The instant at which a clock on a wall shows another day, week or month: found by halves, with nothing of ours. */
+function endOf(window: string, timeZone: string, now: number): number {
+  const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short' })
+  const shown = (instant: number) => {
+    const date = format.format(instant)
+    if (window !== 'week') return window === 'day' ? date : date.slice(0, 7)
+    return String(Math.floor((Date.parse(date) / 86_400_000 + 3) / 7)) // from Monday on
+  }
+  let [before, after] = [now, now + 32 * 86_400_000]
+  while (after - before > 1) {
+    const middle = Math.floor((before + after) / 2)
+    if (shown(middle) === shown(now)) before = middle
+    else after = middle
+  }
+  return after
+}
+
+test.each(cases)('a %s in %s ends when the calendar says', async (window, timeZone = 'UTC') => {
+  const path = pathOf(window, timeZone)
+  const near = endOf(window, timeZone, Date.now()) - Date.now()
+  if (near < 20_000) await sleep(near)
+
+  const begun = Date.now()
+  const end = endOf(window, timeZone, begun)
+  const answers = [await stack.fetch(path), await stack.fetch(path), await stack.fetch(path)]
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+  const seconds = (from: number) => Math.ceil((end - from) / 1000)
+  const told = answers.map(({ headers }) => Number(/;t=(\d+)/.exec(headers.get('ratelimit')!)![1]))
+  told.push(Number(answers[2]!.headers.get('retry-after')))
+  for (const wait of told) {
+    expect(wait).toBeLessThanOrEqual(seconds(begun))
+    expect(wait).toBeGreaterThanOrEqual(seconds(Date.now()))
+  }
+  // Of its true length, also where the clock is changed within it.
+  let start = endOf(window, timeZone, begun - 64 * 86_400_000)
+  for (let next = start; next <= begun; next = endOf(window, timeZone, next)) start = next
+  const length = /;w=(\d+)/.exec(answers[0]!.headers.get('ratelimit-policy')!)![1]
+  expect(Number(length) * 1000).toBe(end - start)
+})

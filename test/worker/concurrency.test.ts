@@ -1,0 +1,252 @@
+/** Concurrency through the front door: when slots are taken, and when they are free again. */
+import { once } from 'node:events'
+import { request as http, type IncomingMessage, type ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { Hono } from 'hono'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import WebSocket, { WebSocketServer } from 'ws'
+import { type Stack, startStack } from '../../dev/stack.ts'
+import { startWorker } from '../../dev/worker.ts'
+import { rateLimiter } from '../../src/middleware.ts'
+import { type Script, startScripted } from './scripted.ts'
+
+const LIFE_MS = 5000
+/** Each test has slots of its own, 3 for an hour: /<test>/…; `left` looks and takes none. */
+const policy = (name: string, limit = 3, window: string | number = '1h') => ({
+  name,
+  algorithm: 'concurrency',
+  limit,
+  window,
+  match: { path: `/${name}/*` },
+  cost: [{ path: `/${name}/left`, cost: 0 }],
+})
+const names = ['held', 'body', 'gone', 'early', 'ends', 'fields', 'socket', 'throws']
+const config = {
+  deadline: '10s',
+  policies: [...names.map((name) => policy(name)), policy('killed', 10, LIFE_MS)],
+} as never
+
+const gzipped = gzipSync('sluice '.repeat(1000))
+/** What the origin holds back, by path. */
+const held = new Map<string, ServerResponse[]>()
+const letGo = (path: string) => {
+  for (const response of held.get(path)?.splice(0) ?? []) response.end('ok')
+}
+
+const script: Script = ({ pathname }, response, { socket }) => {
+  const what = pathname.split('/')[2]!
+  const scripts: Record<string, () => unknown> = {
+    hold: () => held.set(pathname, [...(held.get(pathname) ?? []), response]),
+    begin: () => {
+      response.writeHead(200).write('begun')
+      scripts.hold!()
+    },
+    drip: async () => {
+      response.writeHead(200)
+      while (!response.destroyed && response.write('drip ')) await sleep(50)
+    },
+    reset: () => socket.resetAndDestroy(),
+    cut: () => {
+      response.writeHead(200, { 'content-length': 1000 }).write('half')
+      setTimeout(() => socket.resetAndDestroy(), 50)
+    },
+    204: () => response.writeHead(204).end(),
+    304: () => response.writeHead(304, { etag: '"a"' }).end(),
+    empty: () => response.writeHead(200, { 'content-length': 0 }).end(),
+    length: () =>
+      response
+        .writeHead(200, { 'content-length': 5, etag: '"a"', 'set-cookie': ['a=1', 'b=2'] })
+        .end('hello'),
+    gzip: () =>
+      response
+        .writeHead(200, {
+          'content-encoding': 'gzip',
+          'content-length': gzipped.length,
+          etag: '"z"',
+        })
+        .end(gzipped),
+    part: () =>
+      response
+        .writeHead(206, {
+          'content-encoding': 'gzip',
+          'content-range': `bytes 20-39/${gzipped.length}`,
+          'content-length': 20,
+          etag: '"z"',
+        })
+        .end(gzipped.subarray(20, 40)),
+  }
+  const run = scripts[what] ?? (() => response.end('ok'))
+  run()
+}
+
+const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
+let stack: Stack
+let origin: Awaited<ReturnType<typeof startScripted>>
+let env: Record<string, string>
+beforeAll(async () => {
+  origin = await startScripted(script)
+  const sockets = new WebSocketServer({ server: origin.server })
+  sockets.on('connection', (socket) => socket.on('message', (data) => socket.send(String(data))))
+  stack = await startStack({ config, env: { ORIGIN: origin.url } })
+  env = {
+    UPSTASH_REDIS_REST_URL: stack.bridge.url,
+    UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
+    ORIGIN: origin.url,
+    CONFIG: JSON.stringify(config),
+  }
+})
+afterAll(async () => {
+  await stack?.stop()
+  await origin?.close()
+})
+
+/** Past Miniflare's entry, which compresses, and keeps small pieces of a body back. */
+const send = (path: string, init: RequestInit = {}, url = stack.worker.directUrl) =>
+  fetch(url + path, { ...init, headers: { 'cf-connecting-ip': '203.0.113.7' } })
+const get = async (...request: Parameters<typeof send>) => {
+  const response = await send(...request)
+  return { status: response.status, headers: response.headers, body: await response.text() }
+}
+const left = async (name: string, url?: string) =>
+  Number(/;r=(\d+)/.exec((await get(`/${name}/left`, {}, url)).headers.get('ratelimit')!)![1])
+const arrived = (path: string) =>
+  expect.poll(() => held.get(path)?.length ?? 0, { timeout: 10_000 })
+const leftOf = (name: string) => expect.poll(() => left(name), { timeout: 10_000 })
+test('at most so many are in flight, and each that ends makes room for one', async () => {
+  const some = Array.from({ length: 12 }, () => get('/held/hold'))
+  await arrived('/held/hold').toBe(3)
+  const quick = await get('/held/quick')
+  expect(quick.status).toBe(429)
+  expect(quick.headers.get('ratelimit-policy')).toBe('"held";q=3;qu="concurrent-requests"')
+  expect(quick.headers.get('ratelimit')).toMatch(/^"held";r=0;t=3\d\d\d$/)
+  expect(JSON.parse(quick.body)).toMatchObject({ 'violated-policies': ['held'] })
+  letGo('/held/hold')
+  const statuses = (await Promise.all(some)).map(({ status }) => status).sort()
+  expect(statuses).toEqual([...Array(3).fill(200), ...Array(9).fill(429)])
+  await leftOf('held').toBe(3)
+  expect((await get('/held/quick')).status).toBe(200)
+})
+
+test('a slot is held until the body has gone out, not the fields', async () => {
+  const response = await send('/body/begin')
+  expect(response.status).toBe(200)
+  await sleep(300)
+  expect(await left('body')).toBe(2)
+  letGo('/body/begin')
+  expect(await response.text()).toBe('begunok')
+  await leftOf('body').toBe(3)
+})
+
+test('a client that goes within the body frees its slot', async () => {
+  const leaving = new AbortController()
+  const response = await send('/gone/drip', { signal: leaving.signal })
+  await response.body!.getReader().read()
+  expect(await left('gone')).toBe(2)
+  leaving.abort()
+  await leftOf('gone').toBe(3)
+})
+
+test('so does one that goes before the origin has answered', async () => {
+  const leaving = new AbortController()
+  const gone = send('/early/hold', { signal: leaving.signal }).catch(() => 'gone')
+  await arrived('/early/hold').toBe(1)
+  expect(await left('early')).toBe(2)
+  leaving.abort()
+  expect(await gone).toBe('gone')
+  await sleep(200)
+  letGo('/early/hold')
+  await leftOf('early').toBe(3)
+})
+
+test.each<[string, number, RequestInit?]>([
+  ['204', 204],
+  ['304', 304],
+  ['empty', 200],
+  ['length', 200, { method: 'HEAD' }],
+  ['gzip', 200, { method: 'HEAD' }],
+  ['reset', 502],
+])('%s: a %d ends its slot', async (what, status, options) => {
+  for (let time = 0; time < 5; time++) {
+    const answer = await get(`/ends/${what}`, options)
+    expect([answer.status, answer.headers.has('ratelimit')]).toEqual([status, true])
+    await leftOf('ends').toBe(3)
+  }
+})
+
+test('a body that the origin breaks off is broken, and its slot free', async () => {
+  const response = await send('/ends/cut')
+  expect(response.status).toBe(200)
+  await expect(response.text()).rejects.toThrow()
+  await leftOf('ends').toBe(3)
+})
+
+test('length, ETag and cookies of the origin stay as they are', async () => {
+  const { headers, body } = await get('/fields/length')
+  expect(body).toBe('hello')
+  expect(headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+  expect([headers.get('etag'), headers.get('content-length')]).toEqual(['"a"', '5'])
+  const head = await send('/fields/length', { method: 'HEAD' })
+  expect([head.headers.get('etag'), head.headers.get('content-length')]).toEqual(['"a"', '5'])
+})
+
+test.each([
+  ['gzip', 200, gzipped],
+  ['part', 206, gzipped.subarray(20, 40)], // which by itself nobody can decode
+])('%s: a compressed body arrives byte for byte', async (what, status, bytes) => {
+  const outgoing = http(`${stack.worker.directUrl}/fields/${what}`, {
+    headers: { 'accept-encoding': 'gzip' },
+  })
+  const [response] = (await once(outgoing.end(), 'response')) as [IncomingMessage]
+  expect(response.statusCode).toBe(status)
+  expect(response.headers).toMatchObject({
+    'content-encoding': 'gzip',
+    'content-length': String(bytes.length),
+    etag: '"z"',
+  })
+  expect(await buffer(response)).toEqual(bytes)
+})
+
+test('a web socket gives its slot back as soon as it is open', async () => {
+  const socket = new WebSocket(`${stack.worker.directUrl.replace('http', 'ws')}/socket/any`, {
+    headers: { 'cf-connecting-ip': '203.0.113.7' },
+  })
+  await once(socket, 'open')
+  await leftOf('socket').toBe(3)
+  socket.send('hello')
+  expect(String((await once(socket, 'message'))[0])).toBe('hello')
+  socket.close()
+})
+
+test('a handler that throws what is no Error has ended, too', async () => {
+  const app = new Hono()
+  app.use(rateLimiter(config))
+  app.get('/throws/left', (c) => c.text('ok'))
+  app.get('*', () => Promise.reject('a text'))
+  const gone = app.request('/throws/any', {}, env)
+  await expect(gone).rejects.toBe('a text')
+  const told = async () =>
+    (await app.request('/throws/left', {}, env)).headers.get('ratelimit')?.split(';')[1]
+  await expect.poll(told, { timeout: 10_000 }).toBe('r=3')
+})
+
+test('the slots of a Worker that is killed are free again after their time, not before', async () => {
+  const dying = await startWorker(anyConfig, { env })
+  const before = Date.now()
+  const lost = Array.from({ length: 10 }, () =>
+    send('/killed/hold', {}, dying.directUrl).catch(() => 'lost'),
+  )
+  await arrived('/killed/hold').toBe(10)
+  const after = Date.now()
+  await dying.stop()
+  expect(new Set(await Promise.all(lost))).toEqual(new Set(['lost']))
+  const refused = await get('/killed/quick')
+  expect(refused.status).toBe(429)
+  expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(LIFE_MS / 1000)
+  await expect.poll(async () => (await get('/killed/quick')).status, { timeout: 20_000 }).toBe(200)
+  expect(Date.now()).toBeGreaterThanOrEqual(before + LIFE_MS)
+  await sleep(Math.max(0, after + LIFE_MS - Date.now()))
+  await leftOf('killed').toBe(10)
+})

@@ -1,0 +1,262 @@
+/** What counts is decided by the origin's answer: through the front door, with faults between the Worker and Redis. */
+import type { ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Faults, startFaults } from '../../dev/faults.ts'
+import { type Stack, startStack } from '../../dev/stack.ts'
+import { type RunningWorker, startWorker } from '../../dev/worker.ts'
+import type { PolicyOptions } from '../../src/options.ts'
+import { type Script, startScripted } from './scripted.ts'
+
+/** Each has paths of its own: /<name>/…; `left` looks and takes nothing. */
+const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptions => {
+  const { cost = {}, ...rest } = options
+  const { response, otherwise = 1 } = cost as { response?: string; otherwise?: number }
+  return {
+    name,
+    algorithm: 'fixed-window',
+    limit: 100,
+    window: '1d',
+    match: { path: `/${name}/*` },
+    cost: {
+      ...(response && { response }),
+      rules: [{ path: `/${name}/left`, cost: 0 }],
+      otherwise,
+    },
+    ...rest,
+  }
+}
+const algorithms = [
+  'fixed-window',
+  'sliding-window',
+  'sliding-log',
+  'token-bucket',
+  'gcra',
+] as const
+const config = {
+  deadline: '10s' as const,
+  originTimeout: '5s' as const,
+  policies: [
+    policy('login', { limit: 5, countOnly: [401, 403] }),
+    policy('client', { countOnly: '4xx' }),
+    policy('success', { countOnly: '200-299' }),
+    ...algorithms.map((algorithm) =>
+      policy(algorithm, { algorithm, countOnly: 401, ...(algorithm === 'gcra' && { burst: 100 }) }),
+    ),
+    policy('refused', { limit: 2, countOnly: '4xx' }),
+    policy('price', { limit: 1000, cost: { response: 'X-Price', otherwise: 10 } }),
+    policy('both', { cost: { response: 'X-Price', otherwise: 10 }, countOnly: 200 }),
+    policy('trial', { mode: 'shadow', limit: 2, countOnly: 401 }),
+    policy('beside', { match: { path: '/trial/*' } }),
+    policy('errors', { countOnly: '5xx' }),
+    policy('away', { countOnly: 401 }),
+  ],
+}
+
+/** What the origin holds back: `?hold`. */
+const held: ServerResponse[] = []
+let asked = 0
+const script: Script = ({ searchParams: say }, response, { socket, headers }) => {
+  asked += 1
+  if (say.has('reset')) return socket.resetAndDestroy()
+  if (say.has('never')) return
+  const price = say.get('price')
+  if (price !== null) response.setHeader('X-Price', price)
+  response.statusCode = Number(say.get('status') ?? 200)
+  const shadow = String(headers['sluice-shadow'] ?? '')
+  if (say.has('hold')) held.push(response)
+  else setTimeout(() => response.end(shadow), Number(say.get('ms') ?? 0))
+}
+
+let stack: Stack
+let origin: Awaited<ReturnType<typeof startScripted>>
+let faults: Faults
+let worker: RunningWorker
+beforeAll(async () => {
+  origin = await startScripted(script)
+  stack = await startStack()
+  faults = await startFaults({ target: stack.bridge.url })
+  worker = await startWorker(fileURLToPath(new URL('../../dist/any-config', import.meta.url)), {
+    env: {
+      UPSTASH_REDIS_REST_URL: faults.url,
+      UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
+      ORIGIN: origin.url,
+      CONFIG: JSON.stringify(config),
+    },
+  })
+})
+afterAll(async () => {
+  await worker?.stop()
+  await faults?.close()
+  await Promise.all([stack?.stop(), origin?.close()])
+})
+
+async function get(path: string, init: RequestInit = {}) {
+  const response = await fetch(worker.directUrl + path, {
+    ...init,
+    headers: { 'cf-connecting-ip': '203.0.113.7' },
+  })
+  return { status: response.status, headers: response.headers, body: await response.text() }
+}
+const statuses = async (path: string, times: number) => {
+  const found: number[] = []
+  for (let time = 0; time < times; time++) found.push((await get(path)).status)
+  return found
+}
+const left = async (name: string) =>
+  Number(/;r=(\d+)/.exec((await get(`/${name}/left`)).headers.get('ratelimit')!)![1])
+const leftOf = (name: string) => expect.poll(() => left(name), { timeout: 10_000 })
+const leftSoon = async (name: string, count: number) => {
+  await leftOf(name).toBe(count)
+  await sleep(100) // and stays so
+  expect(await left(name)).toBe(count)
+}
+
+test('100 failed logins at once on a limit of 5, the origin slow: 5 reach it', async () => {
+  const before = asked
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => get('/login/?status=401&ms=1000')),
+  )
+  const count = (status: number) => answers.filter((answer) => answer.status === status).length
+  expect([count(401), count(429), asked - before]).toEqual([5, 95, 5])
+  // Not even the right password passes now.
+  expect(await statuses('/login/?status=200', 2)).toEqual([429, 429])
+})
+
+test.each<[string, number, boolean]>([
+  ['client', 200, false],
+  ['client', 399, false],
+  ['client', 400, true],
+  ['client', 499, true],
+  ['client', 500, false],
+  ['success', 200, true],
+  ['success', 299, true],
+  ['success', 302, false],
+  ['success', 404, false],
+])('%s: whether a %d counts: %s', async (name, status, counts) => {
+  const before = await left(name)
+  const { headers } = await get(`/${name}/?status=${status}`)
+  expect(headers.get('ratelimit')).toMatch(`r=${before - 1};`) // its place is taken first
+  await leftSoon(name, counts ? before - 1 : before)
+})
+
+test('what counts costs no second request to Redis, what does not costs one', async () => {
+  await get('/client/?status=200')
+  await sleep(300)
+  const spent = async (status: number) => {
+    const before = stack.httpRequests()
+    for (let time = 0; time < 5; time++) await get(`/client/?status=${status}`)
+    await sleep(500)
+    return stack.httpRequests() - before
+  }
+  expect([await spent(404), await spent(200)]).toEqual([5, 10])
+})
+
+test.each(algorithms)('%s gives back what does not count, and only that', async (algorithm) => {
+  expect(await statuses(`/${algorithm}/?status=200`, 5)).toEqual(Array(5).fill(200))
+  await leftSoon(algorithm, 100)
+  await statuses(`/${algorithm}/?status=401`, 3)
+  await leftSoon(algorithm, 97)
+})
+
+test('a refused request gives nothing back, and costs no second request', async () => {
+  expect(await statuses('/refused/?status=404', 2)).toEqual([404, 404])
+  await sleep(200)
+  const before = stack.httpRequests()
+  expect(await statuses('/refused/?status=200', 3)).toEqual([429, 429, 429])
+  await sleep(200)
+  expect(stack.httpRequests() - before).toBe(3)
+  expect(await left('refused')).toBe(0)
+})
+
+test.each<[string, string, number]>([
+  ['price', '?price=7', 7],
+  ['price', '?price=0', 0],
+  ['price', '?price=10', 10],
+  ['price', '?price=11', 10],
+  ['price', '?price=99999999999999999999', 10],
+  ['price', '', 10],
+  ['price', '?price=', 10],
+  ['price', '?price=-3', 10],
+  ['price', '?price=1.5', 10],
+  ['price', '?price=1,2', 10],
+  ['price', '?price=many', 10],
+  ['price', '?price=7&status=500', 7],
+  ['both', '?price=7', 7],
+  ['both', '?price=7&status=404', 0],
+])('%s: an answer to %s costs %d of the 10 that were taken', async (name, query, cost) => {
+  const before = await left(name)
+  expect((await get(`/${name}/${query}`)).headers.get('ratelimit')).toMatch(`r=${before - 10};`)
+  await leftSoon(name, before - cost)
+})
+
+test('a policy in shadow gets back what does not count', async () => {
+  for (let time = 0; time < 4; time++) {
+    expect((await get('/trial/?status=200')).body).toBe('')
+    await sleep(200)
+  }
+  await statuses('/trial/?status=401', 2)
+  await sleep(200)
+  expect((await get('/trial/?status=200')).body).toBe('"trial"')
+  expect(await left('trial')).toBe(100 - 8) // this look included
+})
+
+test.each([
+  ['reset', 502],
+  ['never', 504],
+])(
+  'an origin that breaks off or is late (%s) is a %d, which counts like one of its own',
+  async (what, status) => {
+    const [errors, client, price] = await Promise.all(['errors', 'client', 'price'].map(left))
+    const paths = ['errors', 'client', 'price'].map((name) => `/${name}/?${what}`)
+    const answers = await Promise.all(paths.map((path) => get(path)))
+    expect(answers.map((answer) => answer.status)).toEqual([status, status, status])
+    await leftSoon('errors', errors! - 1)
+    await leftSoon('client', client!)
+    await leftSoon('price', price! - 10) // no answer told a price
+  },
+)
+
+test.each([
+  ['200', 0],
+  ['404', 1],
+])('a client that has gone: a %s of the origin is settled all the same', async (status, cost) => {
+  const before = await left('client')
+  const leaving = new AbortController()
+  const gone = get(`/client/?hold&status=${status}`, { signal: leaving.signal }).catch(() => 'gone')
+  await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
+  expect(await left('client')).toBe(before - 1)
+  leaving.abort()
+  expect(await gone).toBe('gone')
+  await sleep(200)
+  held.pop()!.end()
+  await leftSoon('client', before - cost)
+})
+
+test('Redis is slower than a decision may take: what is owed comes back', async () => {
+  const before = await left('away')
+  const pending = get('/away/?hold')
+  await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
+  await faults.set('delay=1000', { next: 1 })
+  held.pop()!.end()
+  expect((await pending).status).toBe(200)
+  await leftOf('away').toBe(before)
+  // Waited for: an aborted call may come to nothing.
+  expect(worker.logs.filter((line) => line.includes('store-error'))).toEqual([])
+})
+
+test('Redis is away after the decision: nobody is told 5xx, the place stays taken, the log says so', async () => {
+  const before = await left('away')
+  const pending = get('/away/?hold')
+  await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
+  await faults.set('reset')
+  held.pop()!.end()
+  expect((await pending).status).toBe(200)
+  const lines = () => worker.logs.map((line) => JSON.parse(line))
+  await expect
+    .poll(lines, { timeout: 10_000 })
+    .toContainEqual(expect.objectContaining({ event: 'store-error', code: 'unreachable' }))
+  await faults.set(null)
+  await leftSoon('away', before - 1)
+})

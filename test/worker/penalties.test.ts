@@ -1,0 +1,156 @@
+/** Penalties through the front door: who is refused too often is banned, and nobody else pays for it. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Hono } from 'hono'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Reason } from '../../src/decision.ts'
+import { rateLimiter } from '../../src/middleware.ts'
+import type { PolicyOptions } from '../../src/options.ts'
+import { commandsBetween } from '../commands.ts'
+
+const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptions => ({
+  name,
+  algorithm: 'fixed-window',
+  limit: 2,
+  window: '10s',
+  match: { path: `/${name}/*` },
+  ...options,
+})
+/** Longer than the window: the wait is the ban's. */
+const penalty = { after: 3, within: '1m', ban: '1h' } as const
+const algorithms = [
+  'fixed-window',
+  'sliding-window',
+  'sliding-log',
+  'token-bucket',
+  'gcra',
+] as const
+
+let stack: Stack
+beforeAll(async () => {
+  stack = await startStack({
+    config: {
+      policies: [
+        policy('brief', { window: '1s', penalty: { ...penalty, ban: '2s', max: '4s' } }),
+        policy('long', { penalty }),
+        policy('narrow', { match: { path: '/long/narrow' }, limit: 1000 }),
+        policy('trial', { mode: 'shadow', penalty }),
+        policy('quiet', { limit: 1000, penalty }),
+        policy('quieter', { limit: 1000, match: { path: '/quiet/*' }, penalty }),
+        policy('never', { penalty, cost: [{ path: '/never/big', cost: 3 }] }),
+        ...algorithms.map((algorithm) =>
+          policy(`five-${algorithm}`, {
+            algorithm,
+            limit: algorithm === 'gcra' ? 1 : 1000,
+            window: '1d',
+            match: { path: '/five/*' },
+            penalty,
+          }),
+        ),
+      ],
+    },
+  })
+})
+afterAll(() => stack?.stop())
+
+const at = '203.0.113.7'
+async function get(path: string, ip = at) {
+  const response = await stack.fetch(path, { ip })
+  const told = response.headers.get('content-type') === 'application/problem+json'
+  const body = (await response.json()) as Record<string, unknown>
+  return {
+    status: response.status,
+    wait: Number(response.headers.get('retry-after')),
+    ms: Number(body.retryAfterMs),
+    problem: told ? String(body.type).split('#')[1] : undefined,
+    body,
+  }
+}
+const inTurn = async (path: string, times: number) => {
+  const answers: Awaited<ReturnType<typeof get>>[] = []
+  for (let time = 0; time < times; time++) answers.push(await get(path))
+  return answers
+}
+
+test('the third refusal is a ban: its own problem, and the rest of it in Retry-After', async () => {
+  const answers = await inTurn('/long/any', 5)
+  expect(answers.map(({ problem }) => problem)).toEqual([
+    ...[undefined, undefined, 'quota-exceeded', 'quota-exceeded', 'abnormal-usage-detected'],
+  ])
+  const { status, body, ms } = answers[4]!
+  expect([status, body.title, body['violated-policies']]).toEqual([
+    ...[429, 'Abnormal usage detected', ['long']],
+  ])
+  expect(body.detail).toBe(`Too many requests were refused: none passes for ${ms} ms.`)
+  expect(ms).toBe(3_600_000)
+  const later = await get('/long/any')
+  expect([later.ms < ms, later.wait]).toEqual([true, Math.ceil(later.ms / 1000)])
+  // On every request that meets the policy, whatever else it meets; on no other, and nobody else.
+  expect((await get('/long/narrow')).body['violated-policies']).toEqual(['long'])
+  expect((await get('/quiet/any')).status).toBe(200)
+  expect((await get('/long/any', '203.0.113.8')).status).toBe(200)
+})
+
+test('bans double up to their maximum; who waits Retry-After passes', async () => {
+  const lengths: number[] = []
+  for (let ban = 0; ban < 3; ban++) {
+    let banned: Awaited<ReturnType<typeof get>>[] = []
+    while (banned.length === 0) {
+      const answers = await Promise.all(Array.from({ length: 8 }, () => get('/brief/any')))
+      banned = answers.filter(({ problem }) => problem === 'abnormal-usage-detected')
+    }
+    lengths.push(Math.max(...banned.map(({ ms }) => ms)))
+    if (ban === 2) break
+    await sleep((await get('/brief/any')).ms)
+    expect((await get('/brief/any')).status).toBe(200)
+  }
+  expect(lengths).toEqual([2000, 4000, 4000])
+})
+
+test('a request that never fits says so, also of a ban', async () => {
+  const answers = await inTurn('/never/big', 4)
+  expect(answers.map(({ problem }) => problem)).toEqual([
+    ...['quota-exceeded', 'quota-exceeded', 'abnormal-usage-detected', 'abnormal-usage-detected'],
+  ])
+  const { body } = answers[3]!
+  expect(body.retryAfterMs).toBe(null)
+  expect(body.detail).toMatch(/^Too many requests were refused: none passes for \d{7} ms\.$/)
+})
+
+test('a policy in shadow bans nobody, and says whom it would', async () => {
+  for (const { status } of await inTurn('/trial/any', 6)) expect(status).toBe(200)
+  const { body } = await get('/trial/any')
+  expect((body.headers as Record<string, string>)['sluice-shadow']).toBe('"trial"')
+})
+
+test('who is admitted costs no command more', async () => {
+  await get('/quiet/any')
+  const spent = await commandsBetween(stack.redis.url, () => inTurn('/quiet/any', 5))
+  expect(spent).toEqual({ evalsha: 5, time: 5, mget: 5, set: 5 })
+})
+
+test('five policies of five algorithms with penalties are one round trip, also when one bans', async () => {
+  const before = stack.httpRequests()
+  const answers = await inTurn('/five/any', 5)
+  expect(answers.map(({ status }) => status)).toEqual([200, 429, 429, 429, 429])
+  expect(answers[4]!.body['violated-policies']).toEqual(['five-gcra'])
+  expect(answers[4]!.problem).toBe('abnormal-usage-detected')
+  expect(stack.httpRequests() - before).toBe(5)
+})
+
+test('the middleware tells the app', async () => {
+  const reasons: Reason[] = []
+  const app = new Hono()
+  app.use(async (c, next) => {
+    await next()
+    reasons.push(c.var.rateLimit.reason)
+  })
+  app.use(rateLimiter({ deadline: '10s', policies: [policy('here', { limit: 1, penalty })] }))
+  app.get('*', (c) => c.text('ok'))
+  const env = {
+    UPSTASH_REDIS_REST_URL: stack.bridge.url,
+    UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
+  }
+  for (let time = 0; time < 4; time++) await app.request('/here/any', {}, env)
+  expect(reasons).toEqual(['within-limit', 'limited', 'limited', 'banned'])
+})
