@@ -45,8 +45,11 @@ type Rules = Omit<
 >
 
 /** Compiles a configuration once, so that a request only runs comparisons. */
-export function compile(config: Rules, log: Log): Describe {
-  const readers = keyReaders(config, log)
+export function compile(
+  config: Rules,
+  log: Log,
+  readers: KeyReaders = keyReaders(config, log),
+): Describe {
   const deny = config.deny.map((entry) => ({
     ...entry,
     mismatch: compileCondition(entry.condition, config),

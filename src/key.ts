@@ -18,11 +18,13 @@ export interface KeyReaders {
 }
 
 export function keyReaders(
-  { jwt, apiKeys, policies }: Pick<Config, 'jwt' | 'apiKeys' | 'policies'>,
+  config: Pick<Config, 'jwt' | 'apiKeys' | 'policies' | 'deadlineMs'>,
   log: Log,
 ): KeyReaders {
+  const { jwt, apiKeys, policies } = config
   // Half of the shortest, so that keys which do not come leave the store its time.
-  const deadlineMs = Math.min(...policies.map((policy) => policy.deadlineMs)) / 2
+  const deadlines = policies.length > 0 ? policies : [config] // those to come are live
+  const deadlineMs = Math.min(...deadlines.map((one) => one.deadlineMs)) / 2
   return {
     claims: jwt ? createClaims(jwt, { deadlineMs, log }) : async () => undefined,
     apiKey: createApiKey(apiKeys, log),

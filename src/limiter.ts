@@ -102,7 +102,18 @@ function limitState({ policy, cost, period }: Row, row: RowState): LimitState {
   const { name, mode, limit, algorithm } = policy
   const windowMs = period ? period[1] - period[0] : policy.windowMs
   const unit = algorithm === 'concurrency' && ({ unit: 'concurrent-requests' } as const)
-  return { policy: name, mode, limit, ...unit, windowMs, cost, ...row }
+  return { policy: name, mode, limit, ...unit, windowMs, cost, ...row, ...bannedState(row) }
+}
+
+/** Of a ban: whatever the limit has left, nothing of it is to be had before the end. */
+function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: RowState) {
+  return (
+    bannedForMs && {
+      remaining: 0,
+      resetAfterMs: Math.max(resetAfterMs, bannedForMs),
+      nextAfterMs: Math.max(nextAfterMs, bannedForMs),
+    }
+  )
 }
 
 /** `null` (never) if any says so, else the longest; 0 when all have room. */

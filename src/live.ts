@@ -4,6 +4,9 @@ import type { Log } from './log.ts'
 import type { Live } from './schema/live.ts'
 import type { Surroundings } from './seen.ts'
 
+/** Every fault of a document has a line; a long one would be told at a length that no log takes. */
+const MAX_MESSAGE = 2_000
+
 export interface LiveParts<T> {
   live: Live
   /** What holds without a document. */
@@ -66,7 +69,7 @@ export function createLive<T>({
       log(
         'live-refused',
         (error as Error)?.name ?? '',
-        `the last good policies stay: ${(error as Error)?.message}`,
+        `the last good policies stay: ${String((error as Error)?.message).slice(0, MAX_MESSAGE)}`,
       )
     }
   }

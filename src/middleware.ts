@@ -82,7 +82,8 @@ function open(seen: Seen, charge: Charge, { store, onStoreError }: LimiterParts)
     const { status, headers } = answer
     const finish = () =>
       settle(charge, { status, headers }, store).catch(onStoreError).then(resolve, resolve)
-    if (holdsSlots(charge)) return whenEnded(answer, finish)
+    // Of an answer to HEAD nobody reads a body: Hono throws it away, and its end would never come.
+    if (holdsSlots(charge) && seen.request.method !== 'HEAD') return whenEnded(answer, finish)
     finish()
     return answer
   }

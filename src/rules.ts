@@ -1,5 +1,6 @@
 import type { Bindings } from './bindings.ts'
 import { compile, type Describe } from './descriptor.ts'
+import { keyReaders } from './key.ts'
 import { createLive } from './live.ts'
 import type { Log } from './log.ts'
 import { type Config, parseLive } from './policy.ts'
@@ -8,13 +9,15 @@ import { createUpstashReader } from './store/upstash.ts'
 
 /** What a configuration makes of requests, and where it is told so, what a live document makes of them. */
 export function createRules(config: Config, options: object, log: Log): Describe {
-  const fallback = compile(config, log)
+  // One for all documents: an issuer's keys stay in hand, whatever the policies do.
+  const readers = keyReaders(config, log)
+  const fallback = compile(config, log, readers)
   const { live } = config
   if (!live) return fallback
   const current = createLive<Describe>({
     live,
     fallback,
-    compile: (document) => compile(parseLive(document, options), log),
+    compile: (document) => compile(parseLive(document, options), log, readers),
     read: (surroundings) => readLive(live.from, live.key, surroundings),
     log,
   })

@@ -1,6 +1,9 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { StoreError } from '../src/errors.ts'
 import { createLive } from '../src/live.ts'
+import { parseConfig } from '../src/policy.ts'
+import { createRules } from '../src/rules.ts'
+import { see } from '../src/seen.ts'
 
 /** A document that a test hands out, by its own clock: `read` is what the next looks meet. */
 function world(first: () => Promise<string | null>) {
@@ -85,6 +88,24 @@ test('what is wrong is told once, and changes nothing; what is gone leaves the d
   ])
 })
 
+test('a document with any number of faults is told of in one line that a log takes', async () => {
+  const said: string[] = []
+  const current = createLive<string>({
+    live: { from: 'redis', key: 'k', everyMs: 1000 },
+    fallback: 'deployed',
+    compile: () => {
+      throw new Error('policies[0].name: expected … '.repeat(100_000))
+    },
+    read: text([]),
+    log: (...line) => void said.push(line.join(' ')),
+  })
+  const background: Promise<unknown>[] = []
+  current({ env: {}, context: undefined, waitUntil: (work) => void background.push(work) })
+  await Promise.all(background)
+  expect(said[0]).toMatch(/^live-refused Error the last good policies stay: policies\[0\]/)
+  expect(said[0]!.length).toBeLessThan(3_000)
+})
+
 test('why it cannot be read is told once, and again when it is another reason or was mended', async () => {
   const live = world(text('one'))
   const after = async (read: () => Promise<string | null>) => {
@@ -122,4 +143,38 @@ test('a look that comes back after a later one says nothing any more', async () 
   slow.resolve(JSON.stringify('old'))
   expect(await live.look()).toBe('new')
   expect(live.said).toHaveLength(1)
+})
+
+test('an issuer is not asked again for the sake of new policies', async () => {
+  const key = { kty: 'OKP', crv: 'Ed25519', x: Buffer.alloc(32, 1).toString('base64url') }
+  const issuer = vi
+    .spyOn(globalThis, 'fetch')
+    .mockImplementation(async () => Response.json({ keys: [key] }))
+  const policy = { name: 'per-user', limit: 5, window: '1m', key: 'jwt:sub' } as const
+  const options = {
+    policies: [policy],
+    jwt: { jwks: 'https://issuer.example.com/keys' },
+    live: { from: 'kv:RULES', every: 1 },
+  } as const
+  const config = parseConfig(options)
+  const describe = createRules(config, options, () => {})
+  const document = JSON.stringify({ policies: [{ ...policy, limit: 7 }] })
+  const token = `${btoa('{"alg":"EdDSA"}')}.${btoa('{}')}.AAAA`.replaceAll('=', '')
+  const limits: number[] = []
+  for (let time = 0; time < 3; time++) {
+    const work: Promise<unknown>[] = []
+    const seen = see(
+      new Request('https://a/', { headers: { authorization: `Bearer ${token}` } }),
+      {
+        env: { RULES: { get: async () => document } },
+        context: undefined,
+        waitUntil: (promise) => void work.push(promise),
+      },
+      config,
+    )
+    limits.push((await describe(seen)).policies[0]!.policy.limit)
+    await Promise.all(work)
+  }
+  expect([limits, issuer.mock.calls.length]).toEqual([[5, 7, 7], 1])
+  issuer.mockRestore()
 })

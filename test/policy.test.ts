@@ -189,6 +189,23 @@ const plans = { limits: { pro: 50 }, plan: 'header:x-plan' }
 const concurrency = { algorithm: 'concurrency' }
 
 describe('a problem names path, expected and got', () => {
+  test.each(['sliding-log', 'concurrency'])('more keys than one call takes: %s', (algorithm) => {
+    const some = (count: number) => ({
+      policies: Array.from({ length: count }, (_, index) => ({
+        ...valid,
+        name: `p${index}`,
+        algorithm,
+        penalty,
+      })),
+    })
+    expect(parseConfig(some(64)).policies).toHaveLength(64)
+    expect(problems(some(65))).toEqual([
+      expect.stringMatching(
+        /^policies: at most 128 policies, where sliding-log and concurrency with a penalty count twice \|/,
+      ),
+    ])
+  })
+
   test.each([
     [{ countOnly: 'failures' }, `countOnly[0]: ${STATUS} | "failures"`],
     [{ countOnly: [401, 600] }, `countOnly[1]: ${STATUS} | 600`],

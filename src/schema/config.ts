@@ -71,9 +71,24 @@ export const config = object(
         problem(['policies', index, 'name'], 'a name that no other policy has')
       }
     })
+    checkKeys(input.policies, problem)
     checkReferences(input, names, problem)
   },
 )
+
+/** What has a key of its own needs another for its penalty: beyond 128 the script would refuse every request that meets them all. */
+function checkKeys(policies: { algorithm?: unknown; penalty?: unknown }[], problem: Problem) {
+  const twice = policies.filter(
+    (policy) =>
+      policy?.penalty && (policy.algorithm === 'sliding-log' || policy.algorithm === 'concurrency'),
+  )
+  if (policies.length <= 128 && policies.length + twice.length > 128) {
+    problem(
+      ['policies'],
+      'at most 128 policies, where sliding-log and concurrency with a penalty count twice',
+    )
+  }
+}
 
 /** What one part of a configuration says of another. */
 function checkReferences(input: Record<string, unknown>, names: string[], problem: Problem) {

@@ -23,7 +23,7 @@ const policy = (name: string, limit = 3, window: string | number = '1h') => ({
   match: { path: `/${name}/*` },
   cost: [{ path: `/${name}/left`, cost: 0 }],
 })
-const names = ['held', 'body', 'gone', 'early', 'ends', 'fields', 'socket', 'throws']
+const names = ['held', 'body', 'gone', 'early', 'ends', 'fields', 'socket', 'throws', 'head']
 const config = {
   deadline: '10s',
   policies: [...names.map((name) => policy(name)), policy('killed', 10, LIFE_MS)],
@@ -168,6 +168,7 @@ test.each<[string, number, RequestInit?]>([
   ['length', 200, { method: 'HEAD' }],
   ['gzip', 200, { method: 'HEAD' }],
   ['reset', 502],
+  ['reset', 502, { method: 'HEAD' }], // our own answer has a body, which Hono throws away
 ])('%s: a %d ends its slot', async (what, status, options) => {
   for (let time = 0; time < 5; time++) {
     const answer = await get(`/ends/${what}`, options)
@@ -230,6 +231,16 @@ test('a handler that throws what is no Error has ended, too', async () => {
   const told = async () =>
     (await app.request('/throws/left', {}, env)).headers.get('ratelimit')?.split(';')[1]
   await expect.poll(told, { timeout: 10_000 }).toBe('r=3')
+})
+
+test('HEAD to a handler of GET has ended, though nobody reads its body', async () => {
+  const app = new Hono()
+  app.use(rateLimiter(config))
+  app.get('*', (c) => c.text('ok'))
+  expect((await app.request('/head/any', { method: 'HEAD' }, env)).status).toBe(200)
+  const told = async () =>
+    (await app.request('/head/left', {}, env)).headers.get('ratelimit')?.split(';')[1]
+  await expect.poll(told, { timeout: 5_000 }).toBe('r=3')
 })
 
 test('the slots of a Worker that is killed are free again after their time, not before', async () => {

@@ -33,6 +33,7 @@ beforeAll(async () => {
       policies: [
         policy('brief', { window: '1s', penalty: { ...penalty, ban: '2s', max: '4s' } }),
         policy('long', { penalty }),
+        policy('shut', { window: '1s', penalty: { ...penalty, after: 1 } }),
         policy('narrow', { match: { path: '/long/narrow' }, limit: 1000 }),
         policy('trial', { mode: 'shadow', penalty }),
         policy('quiet', { limit: 1000, penalty }),
@@ -61,6 +62,7 @@ async function get(path: string, ip = at) {
   return {
     status: response.status,
     wait: Number(response.headers.get('retry-after')),
+    fields: response.headers.get('ratelimit'),
     ms: Number(body.retryAfterMs),
     problem: told ? String(body.type).split('#')[1] : undefined,
     body,
@@ -136,6 +138,14 @@ test('five policies of five algorithms with penalties are one round trip, also w
   expect(answers[4]!.body['violated-policies']).toEqual(['five-gcra'])
   expect(answers[4]!.problem).toBe('abnormal-usage-detected')
   expect(stack.httpRequests() - before).toBe(5)
+})
+
+test('while a ban runs there is nothing to be had, whatever the limit has left', async () => {
+  await Promise.all(Array.from({ length: 10 }, () => get('/shut/any')))
+  await sleep(1100) // the limit's window is over, the ban is not
+  const { problem, fields } = await get('/shut/any')
+  expect(problem).toBe('abnormal-usage-detected')
+  expect(fields).toMatch(/^"shut";r=0;t=3\d\d\d$/)
 })
 
 test('the middleware tells the app', async () => {
