@@ -46,37 +46,43 @@ export function networkRange(text: string): Range | undefined {
   return [first, first.map((byte, index) => byte | (0xff & ~mask(bits, index)))]
 }
 
-/** Compiles networks into a test whether an address is in one of them, by binary search: ten thousand cost about as much as ten. */
+/** Compiles networks into a test whether an address is in one of them: ten thousand cost about as much as ten. */
 export function inNetworks(networks: string[]): (address: Address) => boolean {
-  const ranges = networks.map((text) => networkRange(text)!)
-  const v4 = merge(ranges.filter(([first]) => first.length === 4))
-  const v6 = merge(ranges.filter(([first]) => first.length === 16))
+  const ranges = mergedRanges(networks)
   return (address) => {
-    const among = address.length === 4 ? v4 : v6
-    let [low, high] = [0, among.length] // how many ranges begin at or before the address
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (compare(among[middle]![0], address) <= 0) low = middle + 1
-      else high = middle
-    }
-    return low > 0 && compare(address, among[low - 1]![1]) <= 0
+    const before = lastFrom(ranges, address)
+    return before !== undefined && compareAddresses(address, before[1]) <= 0
   }
 }
 
-function compare(a: Address, b: Address): number {
+/** The ranges of networks in order, none overlapping another. */
+export function mergedRanges(networks: string[]): Range[] {
+  const ranges = networks.map((text) => networkRange(text)!)
+  const merged: Range[] = []
+  for (const [first, last] of ranges.sort(([a], [b]) => compareAddresses(a, b))) {
+    const before = merged.at(-1)
+    if (!before || compareAddresses(before[1], first) < 0) merged.push([first, last])
+    else if (compareAddresses(before[1], last) < 0) before[1] = last
+  }
+  return merged
+}
+
+/** The last of merged ranges that begins at or before an address, by binary search. */
+export function lastFrom(ranges: Range[], address: Address): Range | undefined {
+  let [low, high] = [0, ranges.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (compareAddresses(ranges[middle]![0], address) <= 0) low = middle + 1
+    else high = middle
+  }
+  return ranges[low - 1]
+}
+
+/** IPv4 before IPv6, and each in order. */
+export function compareAddresses(a: Address, b: Address): number {
+  if (a.length !== b.length) return a.length - b.length
   for (let index = 0; index < a.length; index += 1) {
     if (a[index] !== b[index]) return a[index]! - b[index]!
   }
   return 0
-}
-
-/** In order, none overlapping another. */
-function merge(ranges: Range[]): Range[] {
-  const merged: Range[] = []
-  for (const [first, last] of ranges.toSorted(([a], [b]) => compare(a, b))) {
-    const before = merged.at(-1)
-    if (!before || compare(before[1], first) < 0) merged.push([first, last])
-    else if (compare(before[1], last) < 0) before[1] = last
-  }
-  return merged
 }

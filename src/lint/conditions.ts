@@ -1,5 +1,5 @@
 /** What conditions have to do with each other. Never claimed where it might not be so; unclaimed, now and then, where it is. */
-import { type Address, networkRange } from '../ip.ts'
+import { compareAddresses, lastFrom, mergedRanges, type Range } from '../ip.ts'
 import type { Condition } from '../schema/condition.ts'
 import { isDeadPattern, patternCovers, patternsApart } from './paths.ts'
 
@@ -101,60 +101,25 @@ function textCovers(wide: string, narrow: string): boolean {
 }
 
 function networksCover(wide: string[], narrow: string[]): boolean {
-  const ranges = mergedRanges(wide)
-  return mergedRanges(narrow).every(([first, last]) => {
+  const ranges = rangesOf(wide)
+  return rangesOf(narrow).every(([first, last]) => {
     const before = lastFrom(ranges, first)
-    return before !== undefined && order(last, before[1]) <= 0
+    return before !== undefined && compareAddresses(last, before[1]) <= 0
   })
 }
 
 function networksApart(some: string[], others: string[]): boolean {
-  const ranges = mergedRanges(some)
-  return mergedRanges(others).every(([first, last]) => {
+  const ranges = rangesOf(some)
+  return rangesOf(others).every(([first, last]) => {
     const before = lastFrom(ranges, last)
-    return before === undefined || order(before[1], first) < 0
+    return before === undefined || compareAddresses(before[1], first) < 0
   })
 }
 
-/** The first and the last address, in hex: texts compare as addresses do, where they are as long. */
-type Range = [first: string, last: string]
-
-function rangeOf(text: string): Range {
-  const hex = (address: Address) =>
-    address.map((byte) => byte.toString(16).padStart(2, '0')).join('')
-  const [first, last] = networkRange(text)!
-  return [hex(first), hex(last)]
-}
-
-/** IPv4 before IPv6, and each in order. */
-const order = (a: string, b: string) => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
-
 const merged = new WeakMap<string[], Range[]>() // lists may have ten thousand, and be asked about often
 
-/** In order, none overlapping another. */
-function mergedRanges(networks: string[]): Range[] {
-  const ranges = merged.get(networks) ?? merge(networks.map(rangeOf))
+function rangesOf(networks: string[]): Range[] {
+  const ranges = merged.get(networks) ?? mergedRanges(networks)
   merged.set(networks, ranges)
   return ranges
-}
-
-function merge(ranges: Range[]): Range[] {
-  const apart: Range[] = []
-  for (const [first, last] of ranges.sort(([a], [b]) => order(a, b))) {
-    const before = apart.at(-1)
-    if (!before || order(before[1], first) < 0) apart.push([first, last])
-    else if (order(before[1], last) < 0) before[1] = last
-  }
-  return apart
-}
-
-/** The last range that begins at or before an address, by binary search. */
-function lastFrom(ranges: Range[], address: string): Range | undefined {
-  let [low, high] = [0, ranges.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (order(ranges[middle]![0], address) <= 0) low = middle + 1
-    else high = middle
-  }
-  return ranges[low - 1]
 }

@@ -7,7 +7,7 @@ import { apiKeys, jwt } from './credentials.ts'
 import { cors, headers } from './headers.ts'
 import { live } from './live.ts'
 import { policy } from './policy.ts'
-import { duration, list, object, oneOf, type Problem, pattern } from './shapes.ts'
+import { duration, list, name, object, oneOf, type Problem } from './shapes.ts'
 
 const ORIGIN = 'a URL like "https://origin.example.com"'
 
@@ -16,7 +16,6 @@ export const isOrigin = (input: unknown): input is string =>
   input === 'zone' ||
   (typeof input === 'string' && /^https?:\/\/[^\s?#@]+$/.test(input) && URL.canParse(input))
 
-const name = pattern('up to 64 letters, digits, "_", "." or "-"', /^[A-Za-z0-9][\w.-]{0,63}$/)
 const listFields = {
   ...conditionFields,
   name: v.optional(name),

@@ -5,7 +5,7 @@ import { countOnly, limits, penalty, plan } from './act.ts'
 import { condition } from './condition.ts'
 import { cost } from './cost.ts'
 import { key, onMissingKey } from './key.ts'
-import { duration, list, object, oneOf, type Problem, pattern, whole } from './shapes.ts'
+import { duration, list, name, object, oneOf, type Problem, whole } from './shapes.ts'
 
 /** Of units and window: sums of three such products are exact in a double, so the Lua never rounds. A million a month fits. */
 const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
@@ -24,7 +24,7 @@ const share = v.custom<number>(
 )
 
 const fields = {
-  name: pattern('up to 64 letters, digits, "_", "." or "-"', /^[A-Za-z0-9][\w.-]{0,63}$/),
+  name,
   algorithm: v.optional(oneOf(...windows, ...buckets), 'sliding-window'),
   limit: whole(1),
   window: v.lazy((input) => (isUnit(input) ? oneOf(...units) : duration)),

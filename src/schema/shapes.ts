@@ -16,6 +16,12 @@ export const whole = (low: number, high = MAX_UNITS) =>
       : `a whole number from ${low} to ${high}`,
   )
 
+/** Of policies and of entries in lists: they stand in header fields and logs. */
+export const name = pattern(
+  'up to 64 letters, digits, "_", "." or "-"',
+  /^[A-Za-z0-9][\w.-]{0,63}$/,
+)
+
 export const duration = v.pipe(
   v.custom(
     (input) => parseDuration(input) !== undefined,

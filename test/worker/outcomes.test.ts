@@ -6,7 +6,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Faults, startFaults } from '../../dev/faults.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { PolicyOptions } from '../../src/options.ts'
+import { algorithms } from '../../src/algorithms/index.ts'
+import type { Algorithm, PolicyOptions } from '../../src/options.ts'
 import { type Script, startScripted } from './scripted.ts'
 
 /** Each has paths of its own: /<name>/…; `left` looks and takes nothing. */
@@ -27,13 +28,7 @@ const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptio
     ...rest,
   }
 }
-const algorithms = [
-  'fixed-window',
-  'sliding-window',
-  'sliding-log',
-  'token-bucket',
-  'gcra',
-] as const
+const names = Object.keys(algorithms) as Algorithm[]
 const config = {
   deadline: '10s' as const,
   originTimeout: '5s' as const,
@@ -41,7 +36,7 @@ const config = {
     policy('login', { limit: 5, countOnly: [401, 403] }),
     policy('client', { countOnly: '4xx' }),
     policy('success', { countOnly: '200-299' }),
-    ...algorithms.map((algorithm) =>
+    ...names.map((algorithm) =>
       policy(algorithm, { algorithm, countOnly: 401, ...(algorithm === 'gcra' && { burst: 100 }) }),
     ),
     policy('refused', { limit: 2, countOnly: '4xx' }),
@@ -153,7 +148,7 @@ test('what counts costs no second request to Redis, what does not costs one', as
   expect([await spent(404), await spent(200)]).toEqual([5, 10])
 })
 
-test.each(algorithms)('%s gives back what does not count, and only that', async (algorithm) => {
+test.each(names)('%s gives back what does not count, and only that', async (algorithm) => {
   expect(await statuses(`/${algorithm}/?status=200`, 5)).toEqual(Array(5).fill(200))
   await leftSoon(algorithm, 100)
   await statuses(`/${algorithm}/?status=401`, 3)

@@ -3,9 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
+import { algorithms } from '../../src/algorithms/index.ts'
 import type { Reason } from '../../src/decision.ts'
 import { rateLimiter } from '../../src/middleware.ts'
-import type { PolicyOptions } from '../../src/options.ts'
+import type { Algorithm, PolicyOptions } from '../../src/options.ts'
 import { commandsBetween } from '../commands.ts'
 
 const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptions => ({
@@ -18,13 +19,7 @@ const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptio
 })
 /** Longer than the window: the wait is the ban's. */
 const penalty = { after: 3, within: '1m', ban: '1h' } as const
-const algorithms = [
-  'fixed-window',
-  'sliding-window',
-  'sliding-log',
-  'token-bucket',
-  'gcra',
-] as const
+const names = Object.keys(algorithms) as Algorithm[]
 
 let stack: Stack
 beforeAll(async () => {
@@ -39,7 +34,7 @@ beforeAll(async () => {
         policy('quiet', { limit: 1000, penalty }),
         policy('quieter', { limit: 1000, match: { path: '/quiet/*' }, penalty }),
         policy('never', { penalty, cost: [{ path: '/never/big', cost: 3 }] }),
-        ...algorithms.map((algorithm) =>
+        ...names.map((algorithm) =>
           policy(`five-${algorithm}`, {
             algorithm,
             limit: algorithm === 'gcra' ? 1 : 1000,
