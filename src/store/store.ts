@@ -1,3 +1,4 @@
+import type { StoreError } from '../errors.ts'
 import type { Policy } from '../policy.ts'
 
 /** One limit that a request has to meet. */
@@ -37,11 +38,17 @@ export interface StoreRequest {
    * `take` charges if all rows have room; `look` never writes; `give-back` returns units, never above a full quota.
    * `shadow` is a `take` if the nearest request before it in the call that is not itself `shadow` is an admitted `take`,
    * or if there is none; else a `look`.
+   * For operators, each a `look` of all that it does not name: `reset` forgets what was counted of each row, slots and
+   * bans too; `ban` bans by each row's penalty from now on, whoever is banned already, too; `unban` ends bans and forgets
+   * the refusals counted.
    */
-  mode: 'take' | 'look' | 'give-back' | 'shadow'
+  mode: 'take' | 'look' | 'give-back' | 'shadow' | 'reset' | 'ban' | 'unban'
+  /** For `ban`, one of them at least with a penalty. */
   rows: LimitRow[]
   /** For `give-back`: the time at which the units were taken, so that a later window is not credited. */
   receipt?: number
+  /** For `ban`: how long, ms ≥ 1, at most the `maxMs` of each penalty. Defaults to the penalty's own `banMs`. */
+  banMs?: number
 }
 
 /** How one row stands. Durations are milliseconds from the decision on. */
@@ -63,6 +70,18 @@ export interface StoreReply {
   now: number
   /** For each request, its rows, in the order given. */
   requests: RowState[][]
+  /** Not decided now: it is the answer to an earlier call (`StoreOptions.once`). */
+  replayed?: true
+}
+
+/** A call that is decided once: whoever repeats it gets the same answer, and nothing is charged again. */
+export interface Once {
+  /** Names the call, `[A-Za-z0-9_.-]` or so: it has a key of the store by itself, so no subject may have the same name. */
+  key: string
+  /** Of all that the call asks, `[A-Za-z0-9_-]{1,64}`: another under the same key is an error, `once-conflict`. */
+  fingerprint: string
+  /** How long the answer is remembered, ms ≥ 1. */
+  forMs: number
 }
 
 export interface StoreOptions {
@@ -70,10 +89,16 @@ export interface StoreOptions {
   now?: number
   /** The longest to wait, in ms; the store's own by default. */
   deadlineMs?: number
+  once?: Once
 }
 
 /** Decides requests, in order, each seeing what the earlier ones took. */
 export interface Store {
   /** @throws {StoreError} when there is no answer */
   decide(requests: StoreRequest[], options?: StoreOptions): Promise<StoreReply>
+  /**
+   * Decides many lists, each as `decide` would, in order and in one round trip. Never rejects: each list has its reply, or the
+   * error that stands for it. None of them is empty. What `once` remembers, it remembers of all of them.
+   */
+  decideEach(lists: StoreRequest[][], options?: StoreOptions): Promise<(StoreReply | StoreError)[]>
 }
