@@ -1,10 +1,11 @@
-import * as v from 'valibot'
+import type * as v from 'valibot'
 import type { CalendarUnit } from './calendar.ts'
 import type { Degraded, PolicyMode } from './decision.ts'
 import { ConfigError } from './errors.ts'
 import type { FindingCode } from './finding.ts'
 import type { Algorithm, ConfigOptions } from './options.ts'
 import type { Penalty, PlanSource, Statuses } from './schema/act.ts'
+import { checked, show } from './schema/checked.ts'
 import type { Condition } from './schema/condition.ts'
 import * as schema from './schema/config.ts'
 import type { Cost } from './schema/cost.ts'
@@ -105,7 +106,7 @@ export function parseConfig(options: unknown): Config {
     allow,
     deny,
     ...rest
-  } = checked(schema.config, options)
+  } = checkedConfig(schema.config, options)
   const parsed = policies.map((options): Policy => {
     const {
       window,
@@ -168,36 +169,18 @@ export function parseConfig(options: unknown): Config {
  * @throws {ConfigError} naming every problem: path, expected, got
  */
 export function parseLive(input: unknown, options: object): Config {
-  const fields = Object.entries(checked(document, input))
+  const fields = Object.entries(checkedConfig(document, input))
   return parseConfig({
     ...options,
     ...Object.fromEntries(fields.filter(([, value]) => value !== undefined)),
   })
 }
 
-function checked<T>(shape: v.GenericSchema<unknown, T>, input: unknown): T {
-  const result = v.safeParse(shape, input)
-  if (result.success) return result.output
-  throw new ConfigError(
-    result.issues.map((issue) => ({
-      path: pathOf(issue.path ?? []),
-      expected: issue.message,
-      got: show(issue.path?.length ? issue.path.at(-1)!.value : issue.input),
-    })),
-  )
+function checkedConfig<T>(shape: v.GenericSchema<unknown, T>, input: unknown): T {
+  const { output, problems } = checked(shape, input, 'config')
+  if (problems) throw new ConfigError(problems)
+  return output
 }
 
 const named = <E extends { name?: string | undefined }>(list: string, entries: E[]) =>
   entries.map((entry, index) => ({ ...entry, name: entry.name ?? `${list}[${index}]` }))
-
-const pathOf = (path: readonly { key?: unknown }[]) =>
-  path
-    .map(({ key }) => (/^\d+$/.test(String(key)) ? `[${key}]` : `.${String(key)}`))
-    .join('')
-    .replace(/^\./, '') || 'config'
-
-function show(value: unknown): string {
-  if (value === undefined) return 'nothing'
-  const text = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? typeof value)
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text
-}
