@@ -56,4 +56,8 @@ export interface Decision {
   retryAfterMs: number | null
   /** Every policy that met the request, in the order of the configuration. Empty on `no-policy` and `store-error`: no number is invented. */
   limits: LimitState[]
+  /** The store's time of the decision, ms since the epoch. Absent where the store was not asked or gave no answer. */
+  at?: number
+  /** The slots that policies with `concurrency` hold for the request, by their id. Absent without such a policy. */
+  slot?: string
 }

@@ -1,15 +1,17 @@
 import type { Context } from 'hono'
 import { Hono } from 'hono/tiny'
 import type { Bindings } from './bindings.ts'
+import { createCore } from './core.ts'
 import { withCors } from './cors.ts'
-import { createLog } from './log.ts'
-import { enforce, wouldRefuse } from './middleware.ts'
+import { createGate } from './gate/gate.ts'
+import { enforce, keep } from './middleware.ts'
 import type { ConfigOptions } from './options.ts'
 import { normalizePath } from './path.ts'
 import { parseConfig } from './policy.ts'
 import { forward, noZone } from './proxy.ts'
 import { problem } from './response.ts'
 import { isOrigin } from './schema/config.ts'
+import { wouldRefuse } from './shadow.ts'
 
 /** What the gateway reads from the Worker's environment. */
 export interface GatewayBindings extends Bindings {
@@ -17,8 +19,11 @@ export interface GatewayBindings extends Bindings {
   ORIGIN?: string
 }
 
+type App = Hono<{ Bindings: GatewayBindings }>
+
 /**
- * The whole Worker: every request is decided, then forwarded to the origin or answered 429. Paths under `/_sluice/` are its own.
+ * The whole Worker: every request is decided, then forwarded to the origin or answered 429. Paths under `/_sluice/` are its own,
+ * the gate among them.
  * @throws {ConfigError} at once, where the configuration is wrong
  * @example
  * export default createGateway(defineConfig({
@@ -26,28 +31,32 @@ export interface GatewayBindings extends Bindings {
  *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
  * }))
  */
-export function createGateway(
-  options: ConfigOptions<Context>,
-): Hono<{ Bindings: GatewayBindings }> {
-  const config = parseConfig(options)
-  const { policies, origin: configured, originTimeoutMs } = config
-  const log = createLog()
+export function createGateway(options: ConfigOptions<Context>): App {
+  const core = createCore(parseConfig(options), options)
+  const { config, log, rulesOf } = core
+  const { origin: configured, originTimeoutMs } = config
   /** An answer of the gateway's own, which the pages of `cors` may read. */
   const ours = (c: Context, answer: Response) =>
     withCors(answer, c.req.header('origin'), config, { own: true })
-  const app = new Hono<{ Bindings: GatewayBindings }>({
+  const app: App = new Hono({
     // Routed by the path that policies see, so that no other spelling of a reserved path reaches the origin.
     getPath: (request) => normalizePath(new URL(request.url).pathname),
   })
 
-  app.get('/_sluice/health', (c) =>
-    c.json({ status: 'ok', policies: policies.map(({ name }) => name) }, 200, {
-      'Cache-Control': 'no-store',
-    }),
-  )
-  app.all('/_sluice/*', () =>
-    problem(404, { title: 'Not Found', detail: 'Paths under /_sluice/ are reserved.' }),
-  )
+  app.get('/_sluice/health', (c) => {
+    const { policies } = rulesOf({ ...around(c), context: undefined }).config
+    const names = policies.map(({ name }) => name)
+    return c.json({ status: 'ok', policies: names }, 200, { 'Cache-Control': 'no-store' })
+  })
+  const gate = createGate(core)
+  app.all('/_sluice/*', async (c) => {
+    const answer = await gate(c.req.raw, c.req.path, {
+      ...around(c),
+      contextOf: (request) => contextOf(request, c),
+    })
+    const reserved = { title: 'Not Found', detail: 'Paths under /_sluice/ are reserved.' }
+    return ours(c, answer ?? problem(404, reserved))
+  })
 
   app.use(async function requireOrigin(c, next) {
     const origin = c.env?.ORIGIN ?? configured
@@ -56,7 +65,7 @@ export function createGateway(
     log('no-origin', '', wrong)
     return ours(c, problem(500, { title: 'No origin', detail: wrong }))
   })
-  app.use(enforce(config, options))
+  app.use(enforce(core))
   app.all('*', (c) =>
     forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
       timeoutMs: originTimeoutMs,
@@ -70,6 +79,22 @@ export function createGateway(
     return ours(c, problem(500, { title: 'Internal Server Error' }))
   })
   return app
+}
+
+const around = (c: Context) => ({
+  env: (c.env ?? {}) as Record<string, unknown>,
+  waitUntil: (promise: Promise<unknown>) => keep(c, promise),
+})
+
+/** Hono's context of a request that is not under way: what key functions are given. */
+async function contextOf(request: Request, { env }: Context): Promise<Context> {
+  let context: Context | undefined
+  const app = new Hono().all('*', (c) => {
+    context = c
+    return c.body(null)
+  })
+  await app.fetch(request, env)
+  return context!
 }
 
 function whyNot(origin: string | undefined, request: Request): string | undefined {

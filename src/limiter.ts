@@ -1,9 +1,10 @@
-import type { Decision, LimitState } from './decision.ts'
-import { type Describe, type Descriptor, isMet } from './descriptor.ts'
+import type { Decision } from './decision.ts'
+import { type Describe, type Description, isMet } from './descriptor.ts'
 import { StoreError } from './errors.ts'
+import { limitState, type Row, rowOf } from './row.ts'
 import type { Seen } from './seen.ts'
 import { type Charge, isOpen } from './settle.ts'
-import type { LimitRow, RowState, Store, StoreRequest } from './store/store.ts'
+import type { Once, RowState, Store, StoreReply, StoreRequest } from './store/store.ts'
 import type { NameSubject } from './subject.ts'
 
 /** What a limiter reaches the outside through. */
@@ -16,13 +17,28 @@ export interface LimiterParts {
   onStoreError: (error: StoreError) => void
 }
 
-/** A limit that a request has to meet. */
-export type Row = Descriptor & LimitRow
+/** What is to be decided. */
+export interface Question {
+  description: Description
+  /** Defaults to `take`. */
+  mode?: 'take' | 'look'
+  /** The id under which slots are held; by default one that nobody else has. */
+  slot?: string
+}
 
 /** A decision, and what of its charge waits for the answer. */
 export interface Outcome {
   decision: Decision
   charge?: Charge
+  /** Whether it is the answer to an earlier call with the same `once`. */
+  replayed?: true
+}
+
+export interface DecideOptions {
+  /** What has gone by of the deadline, in ms. Defaults to 0. */
+  spentMs?: number
+  /** Makes of this and later calls under the same key one. */
+  once?: Once
 }
 
 /** Makes `decide`: which policies a request meets, whose quotas, one call to the store. Never throws for what a store does. */
@@ -31,89 +47,128 @@ export function createLimiter(
 ): (seen: Seen, parts: LimiterParts) => Promise<Outcome> {
   return async (seen, parts) => {
     const start = Date.now()
-    const { denied, policies } = await describe(seen)
-    if (denied) {
-      return {
-        decision: { allowed: false, reason: 'denied', denied, retryAfterMs: null, limits: [] },
-      }
-    }
-    const descriptors = policies.filter(isMet)
-    if (descriptors.length === 0) {
-      return { decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] } }
-    }
-    const rows = await Promise.all(descriptors.map((one) => rowOf(one, parts)))
-    try {
-      return await decide(rows, parts.store, Math.max(0, Date.now() - start))
-    } catch (error) {
-      const named =
-        error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)
-      parts.onStoreError(named)
-      return { decision: await decideWithoutStore(rows, parts.local) }
-    }
+    const description = await describe(seen)
+    const spentMs = Math.max(0, Date.now() - start)
+    const [outcome] = await decideEach([{ description }], parts, { spentMs })
+    return outcome!
   }
 }
 
-async function rowOf(descriptor: Descriptor, { nameSubject }: LimiterParts): Promise<Row> {
-  const { algorithm, penalty } = descriptor.policy
-  return {
-    ...descriptor,
-    subject: await nameSubject(descriptor.partitionKey),
-    ...(penalty && { penalty }),
-    ...(algorithm === 'concurrency' && { slot: crypto.randomUUID() }),
+/**
+ * Decides several requests, each by itself, in one round trip.
+ * @throws {StoreError} `once-conflict` only: for what a store does there is `onStoreError`
+ */
+export async function decideEach(
+  questions: Question[],
+  parts: LimiterParts,
+  { spentMs = 0, once }: DecideOptions = {},
+): Promise<Outcome[]> {
+  const asked = await Promise.all(questions.map((question) => ask(question, parts)))
+  const open = asked.filter((one): one is Asked => 'rows' in one)
+  const replies = await answers(open, parts.store, spentMs, once)
+  const outcomes = open.map((one, index) => concluded(one, replies[index]!, parts))
+  const decided = await Promise.all(outcomes)
+  return asked.map((one) => ('rows' in one ? decided[open.indexOf(one)]! : one))
+}
+
+/** What the store is to be asked for one request. */
+interface Asked {
+  rows: Row[]
+  requests: (StoreRequest & { rows: Row[] })[]
+  slot: string | undefined
+}
+
+async function ask(
+  { description: { denied, policies }, mode = 'take', slot = crypto.randomUUID() }: Question,
+  { nameSubject }: LimiterParts,
+): Promise<Asked | Outcome> {
+  if (denied) {
+    return {
+      decision: { allowed: false, reason: 'denied', denied, retryAfterMs: null, limits: [] },
+    }
   }
+  const descriptors = policies.filter(isMet)
+  if (descriptors.length === 0) {
+    return { decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] } }
+  }
+  const rows = await Promise.all(descriptors.map((one) => rowOf(one, slot, nameSubject)))
+  const enforcing = enforced(rows)
+  // Each shadow policy by itself: it refuses for no other, and is charged only where the enforced ones let the request pass.
+  const requests: Asked['requests'] = shadow(rows).map((row) => ({
+    mode: mode === 'take' && enforcing.length > 0 ? 'shadow' : mode,
+    rows: [row],
+  }))
+  if (enforcing.length > 0) requests.unshift({ mode, rows: enforcing })
+  const holds = mode === 'take' && rows.some((row) => row.slot !== undefined)
+  return { rows, requests, slot: holds ? slot : undefined }
 }
 
 const enforced = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'enforce')
 const shadow = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'shadow')
 
-async function decide(rows: Row[], store: Store, spentMs: number): Promise<Outcome> {
+/** What the store says to each; errors are values. */
+async function answers(
+  asked: Asked[],
+  store: Store,
+  spentMs: number,
+  once: Once | undefined,
+): Promise<(StoreReply | StoreError)[]> {
+  if (asked.length === 0) return []
+  const rows = asked.flatMap(({ rows }) => rows)
   const enforcing = enforced(rows)
-  // Each shadow policy by itself: it refuses for no other, and is charged only where the enforced ones let the request pass.
-  const requests: (StoreRequest & { rows: Row[] })[] = shadow(rows).map((row) => ({
-    mode: enforcing.length > 0 ? 'shadow' : 'take',
-    rows: [row],
-  }))
-  if (enforcing.length > 0) requests.unshift({ mode: 'take', rows: enforcing })
   const waiting = enforcing.length > 0 ? enforcing : rows // nobody waits less for a shadow's sake
-  const deadlineMs = Math.min(...waiting.map(({ policy }) => policy.deadlineMs))
+  const wholeMs = Math.min(...waiting.map(({ policy }) => policy.deadlineMs))
   // Half is the store's in any case: a key function may wait for the client, and whoever is slow must not go uncounted for it.
-  const withinMs = Math.ceil(Math.max(deadlineMs / 2, deadlineMs - spentMs))
-  const reply = await store.decide(requests, { deadlineMs: withinMs })
+  const deadlineMs = Math.ceil(Math.max(wholeMs / 2, wholeMs - spentMs))
+  const options = { deadlineMs, ...(once && { once }) }
+  try {
+    return asked.length === 1
+      ? [await store.decide(asked[0]!.requests, options)]
+      : await store.decideEach(
+          asked.map(({ requests }) => requests),
+          options,
+        )
+  } catch (error) {
+    return asked.map(() => named(error))
+  }
+}
+
+const named = (error: unknown) =>
+  error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)
+
+async function concluded(
+  asked: Asked,
+  reply: StoreReply | StoreError,
+  { local, onStoreError }: LimiterParts,
+): Promise<Outcome> {
+  if (!(reply instanceof StoreError)) return outcomeOf(asked, reply)
+  if (reply.code === 'once-conflict') throw reply
+  onStoreError(reply)
+  return { decision: await decideWithoutStore(asked, local) }
+}
+
+function outcomeOf({ rows, requests, slot }: Asked, reply: StoreReply): Outcome {
   const states = new Map(
     requests.flatMap(({ rows }, g) => rows.map((row, r) => [row, reply.requests[g]![r]!] as const)),
   )
   const limits = rows.map((row) => limitState(row, states.get(row)!))
   const deciding = limits.filter(({ mode }) => mode === 'enforce')
   const retryAfterMs = longestWait(deciding)
+  const replayed = reply.replayed && { replayed: true as const }
+  const told = { retryAfterMs, limits, at: reply.now }
   if (retryAfterMs !== 0) {
     const banned = deciding.some(({ bannedForMs }) => bannedForMs)
     return {
-      decision: { allowed: false, reason: banned ? 'banned' : 'limited', retryAfterMs, limits },
+      decision: { allowed: false, reason: banned ? 'banned' : 'limited', ...told },
+      ...replayed,
     }
   }
   const open = rows.filter((row) => isOpen(row) && row.cost > 0 && states.get(row)!.allowed)
   return {
-    decision: { allowed: true, reason: 'within-limit', retryAfterMs, limits },
+    decision: { allowed: true, reason: 'within-limit', ...told, ...(slot && { slot }) },
     ...(open.length > 0 && { charge: { rows: open, receipt: reply.now } }),
+    ...replayed,
   }
-}
-
-function limitState({ policy, cost, period }: Row, row: RowState): LimitState {
-  const { name, mode, limit, algorithm } = policy
-  const windowMs = period ? period[1] - period[0] : policy.windowMs
-  const unit = algorithm === 'concurrency' && ({ unit: 'concurrent-requests' } as const)
-  return { policy: name, mode, limit, ...unit, windowMs, cost, ...row, ...bannedState(row) }
-}
-
-/** Of a ban: whatever the limit has left, nothing of it is to be had before the end. */
-function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: RowState) {
-  return (
-    bannedForMs && {
-      remaining: 0,
-      resetAfterMs: Math.max(resetAfterMs, bannedForMs),
-      nextAfterMs: Math.max(nextAfterMs, bannedForMs),
-    }
-  )
 }
 
 /** `null` (never) if any says so, else the longest; 0 when all have room. */
@@ -123,7 +178,7 @@ function longestWait(rows: RowState[]): number | null {
 }
 
 /** By each policy's `onStoreError`: `deny` wins, then what the local share says. No number of it is a limit's own. */
-async function decideWithoutStore(rows: Row[], local: Store): Promise<Decision> {
+async function decideWithoutStore({ rows, requests }: Asked, local: Store): Promise<Decision> {
   const choosing = (choice: string) =>
     enforced(rows).filter(({ policy }) => policy.onStoreError === choice)
   const nothing = { reason: 'store-error' as const, limits: [] }
@@ -132,7 +187,8 @@ async function decideWithoutStore(rows: Row[], local: Store): Promise<Decision> 
   }
   const counted = choosing('local')
   if (counted.length === 0) return { ...nothing, allowed: true, degraded: 'allow', retryAfterMs: 0 }
-  const { requests } = await local.decide([{ mode: 'take', rows: counted }])
-  const retryAfterMs = longestWait(requests[0]!)
+  const mode = requests[0]!.mode === 'look' ? 'look' : 'take'
+  const { requests: told } = await local.decide([{ mode, rows: counted }])
+  const retryAfterMs = longestWait(told[0]!)
   return { ...nothing, allowed: retryAfterMs === 0, degraded: 'local', retryAfterMs }
 }

@@ -1,17 +1,16 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { Bindings } from './bindings.ts'
 import { whenEnded } from './body.ts'
+import { type Core, createCore } from './core.ts'
 import { withCors } from './cors.ts'
 import type { Decision } from './decision.ts'
 import { createLimiter, type LimiterParts } from './limiter.ts'
-import { createLog } from './log.ts'
 import type { ConfigOptions } from './options.ts'
-import { limiterParts } from './parts.ts'
-import { type Config, parseConfig } from './policy.ts'
+import { parseConfig } from './policy.ts'
 import { refusal, withDecisionFields } from './response.ts'
-import { createRules } from './rules.ts'
 import { type Seen, see } from './seen.ts'
 import { type Charge, holdsSlots, settle } from './settle.ts'
+import { wouldRefuse } from './shadow.ts'
 
 declare module 'hono' {
   interface ContextVariableMap {
@@ -31,14 +30,12 @@ declare module 'hono' {
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
 ): MiddlewareHandler<E> {
-  return enforce(parseConfig(options), options)
+  return enforce(createCore(parseConfig(options), options))
 }
 
-/** {@link rateLimiter} for what has been parsed already. */
-export function enforce(config: Config, options: object): MiddlewareHandler {
-  const log = createLog()
-  const decide = createLimiter(createRules(config, options, log))
-  const partsOf = limiterParts(config, log)
+/** {@link rateLimiter} on a core that others may share. */
+export function enforce({ config, log, rulesOf, partsOf }: Core): MiddlewareHandler {
+  const decide = createLimiter((seen) => rulesOf(seen).describe(seen))
 
   return async function rateLimiter(c, next) {
     const env = (c.env ?? {}) as Bindings & Record<string, unknown>
@@ -49,7 +46,6 @@ export function enforce(config: Config, options: object): MiddlewareHandler {
     )
     const parts = partsOf(env)
     const { decision, charge } = await decide(seen, parts)
-    const now = Date.now()
     const settled = charge && open(seen, charge, parts)
     c.set('rateLimit', decision)
     for (const policy of wouldRefuse(decision)) {
@@ -66,7 +62,7 @@ export function enforce(config: Config, options: object): MiddlewareHandler {
       }
     }
     const answer = settled ? settled(c.res) : c.res
-    const told = withDecisionFields(answer, decision, config, now)
+    const told = withDecisionFields(answer, decision, config)
     const response = withCors(told, c.req.header('origin'), config, { own })
     if (response === c.res) return
     c.res = undefined // else Hono would put the old fields back over the new
@@ -89,12 +85,8 @@ function open(seen: Seen, charge: Charge, { store, onStoreError }: LimiterParts)
   }
 }
 
-/** The policies in shadow that would have refused a request. */
-export const wouldRefuse = ({ limits }: Decision): string[] =>
-  limits.filter(({ mode, allowed }) => mode === 'shadow' && !allowed).map(({ policy }) => policy)
-
 /** Outside Workers there is nothing to tell: a process goes on by itself. */
-function keep(c: Context, promise: Promise<unknown>) {
+export function keep(c: Context, promise: Promise<unknown>) {
   try {
     c.executionCtx.waitUntil(promise)
   } catch {

@@ -128,8 +128,8 @@ export interface PolicyOptions<Context = unknown> {
    * gets it back when its answer does not count. Defaults to all.
    */
   countOnly?: StatusRange | StatusRange[]
-  /** What refusals lead to. Defaults to nothing. */
-  penalty?: PenaltyOptions
+  /** What refusals lead to; or `'by-hand'`, bans that operators set and nobody else (docs/decision-api.md). Defaults to nothing. */
+  penalty?: PenaltyOptions | 'by-hand'
   /** Defaults to `'enforce'`; `'shadow'` counts and tells, and never refuses. */
   mode?: PolicyMode
   /** The longest to wait for Redis. Defaults to the configuration's; of the policies a request meets, the shortest counts. */
@@ -203,6 +203,16 @@ export interface CorsOptions {
   credentials?: boolean
 }
 
+/** How often each caller of the gate may call it (docs/decision-api.md), whatever they ask. */
+export interface GateOptions {
+  /** Counted by token, in a call to Redis of its own, and not where a proxy asks for its clients (`/_sluice/v1/auth`). */
+  callers: Pick<PolicyOptions, 'limit' | 'burst'> & {
+    window: Duration
+    /** Defaults to `'sliding-window'`. */
+    algorithm?: Exclude<PolicyOptions['algorithm'], 'concurrency' | undefined>
+  }
+}
+
 /** Where policies are read from while the Worker runs. */
 export interface LiveOptions {
   /** The database, or a KV namespace by the name of its binding. */
@@ -233,6 +243,8 @@ export interface ConfigOptions<Context = unknown> {
    * until it is gone. One that is wrong is reported, and the last good one stays.
    */
   live?: LiveOptions
+  /** Limits on callers of the gate itself. Defaults to none. */
+  gate?: GateOptions
   /** Whether `/Login` is another path than `/login`. Defaults to false: to meet a request too many is better than to be dodged. */
   caseSensitivePaths?: boolean
   /** How the tokens of `jwt:<claim>` are verified. */

@@ -67,6 +67,8 @@ export interface Config {
   deny: ListEntry[]
   tables: Record<string, Record<string, string>>
   live: Live | undefined
+  /** The policy on each caller of the gate. */
+  gate: { callers: Policy } | undefined
   caseSensitivePaths: boolean
   jwt: Jwt | undefined
   apiKeys: ApiKeys
@@ -105,40 +107,10 @@ export function parseConfig(options: unknown): Config {
     deadline: defaultDeadline,
     allow,
     deny,
+    gate,
     ...rest
   } = checkedConfig(schema.config, options)
-  const parsed = policies.map((options): Policy => {
-    const {
-      window,
-      deadline = defaultDeadline,
-      timeZone = 'UTC',
-      plan,
-      limits,
-      ...policy
-    } = options
-    const { name, limit, align = 'first-request', penalty } = policy
-    const calendar = typeof window === 'string' ? { unit: window, timeZone } : undefined
-    const algorithm = policy.algorithm === 'leaky-bucket' ? 'gcra' : policy.algorithm
-    const burst = policy.burst ?? (algorithm === 'gcra' ? 1 : limit)
-    const tag = tagOf(name, algorithm, window, calendar ? timeZone : align)
-    return {
-      ...policy,
-      tag,
-      algorithm,
-      windowMs: typeof window === 'string' ? LONGEST_MS[window] : window,
-      calendar,
-      burst,
-      align,
-      plan: plan && {
-        ...plan,
-        limits,
-        burstIsLimit: policy.burst === undefined && algorithm !== 'gcra',
-      },
-      countOnly: policy.countOnly,
-      penalty: penalty && { ...penalty, tag: tagOf(name, 'penalty') },
-      deadlineMs: deadline,
-    }
-  })
+  const parsed = policies.map((one) => policyOf(one, defaultDeadline))
   const tags = parsed.map(({ tag, penalty }) => [tag, penalty?.tag])
   parsed.forEach(({ tag, name, penalty }, index) => {
     const other = tags.findIndex(
@@ -156,11 +128,42 @@ export function parseConfig(options: unknown): Config {
     cors: undefined,
     live: undefined,
     ...rest,
+    gate: gate && { callers: policyOf(gate.callers, defaultDeadline) },
     originTimeoutMs: originTimeout,
     deadlineMs: defaultDeadline,
     policies: parsed,
     allow: named('allow', allow),
     deny: named('deny', deny),
+  }
+}
+
+/** @param defaultDeadline ms */
+function policyOf(
+  options: v.InferOutput<typeof schema.config>['policies'][number],
+  defaultDeadline: number,
+): Policy {
+  const { window, deadline = defaultDeadline, timeZone = 'UTC', plan, limits, ...policy } = options
+  const { name, limit, align = 'first-request', penalty } = policy
+  const calendar = typeof window === 'string' ? { unit: window, timeZone } : undefined
+  const algorithm = policy.algorithm === 'leaky-bucket' ? 'gcra' : policy.algorithm
+  const burst = policy.burst ?? (algorithm === 'gcra' ? 1 : limit)
+  const tag = tagOf(name, algorithm, window, calendar ? timeZone : align)
+  return {
+    ...policy,
+    tag,
+    algorithm,
+    windowMs: typeof window === 'string' ? LONGEST_MS[window] : window,
+    calendar,
+    burst,
+    align,
+    plan: plan && {
+      ...plan,
+      limits,
+      burstIsLimit: policy.burst === undefined && algorithm !== 'gcra',
+    },
+    countOnly: policy.countOnly,
+    penalty: penalty && { ...penalty, tag: tagOf(name, 'penalty') },
+    deadlineMs: deadline,
   }
 }
 

@@ -1,6 +1,7 @@
 import { asVerbatim } from './body.ts'
 import { formatAddress, parseAddress } from './ip.ts'
 import { problem } from './response.ts'
+import { shadowField } from './shadow.ts'
 
 /** Fields that are between two neighbours only (RFC 9110, 7.6.1), and the obsolete ones of the same kind. */
 const HOP_BY_HOP = [
@@ -88,8 +89,7 @@ const OURS = /^sluice[-_]/
 /** Of a client's, fields of ours speak to us, and to the origin they would speak in our name. */
 function replaceOurs(headers: Headers, shadow: string[]) {
   for (const name of [...headers.keys()].filter((name) => OURS.test(name))) headers.delete(name)
-  // A List of Strings (RFC 9651); names of policies need no escaping.
-  if (shadow.length > 0) headers.set('Sluice-Shadow', shadow.map((name) => `"${name}"`).join(', '))
+  for (const [name, value] of Object.entries(shadowField(shadow))) headers.set(name, value)
 }
 
 function readdress(request: Request, origin: string): Request {

@@ -7,16 +7,14 @@ import type { Config } from './policy.ts'
 
 /**
  * A response with the fields of a decision in the sets of a configuration, merged with those it has: see `merge`.
- * @param now milliseconds since the epoch at the time of the decision, by the Worker's clock: some sets tell a time of day
  * @returns the same response where there is nothing to tell
  */
 export function withDecisionFields(
   response: Response,
   decision: Decision,
   { headers: sets, degradedField }: Pick<Config, 'headers' | 'degradedField'>,
-  now: number,
 ): Response {
-  const told = sets.map((set) => tell(set, decision, now)).filter((told) => told !== undefined)
+  const told = sets.map((set) => tell(set, decision)).filter((told) => told !== undefined)
   const degraded = degradedField ? decision.degraded : undefined
   if (told.length === 0 && !degraded) return response
   const copy = new Response(response.body, response) // what fetch returns cannot be changed
@@ -43,6 +41,10 @@ export function problem(
     },
   )
 }
+
+/** `Retry-After` (RFC 9110, 10.2.3), where it is known when. */
+export const retryAfter = ({ retryAfterMs }: Decision): Record<string, string> =>
+  retryAfterMs ? { 'Retry-After': String(seconds(retryAfterMs)) } : {}
 
 const PROBLEM_TYPES = 'https://iana.org/assignments/http-problem-types'
 
@@ -81,7 +83,7 @@ export function refusal(decision: Decision): Response {
         retryAfterMs,
         'violated-policies': bans.map(({ policy }) => policy),
       },
-      retryAfterMs === null ? {} : { 'Retry-After': String(seconds(retryAfterMs)) },
+      retryAfter(decision),
     )
   }
   const violated = limits.filter(({ mode, allowed }) => mode === 'enforce' && !allowed)
@@ -98,6 +100,6 @@ export function refusal(decision: Decision): Response {
       // Unknown where the isolate answered by itself.
       ...(violated.length > 0 && { 'violated-policies': violated.map(({ policy }) => policy) }),
     },
-    retryAfterMs === null ? {} : { 'Retry-After': String(seconds(retryAfterMs)) },
+    retryAfter(decision),
   )
 }

@@ -7,21 +7,31 @@ import { type Config, parseLive } from './policy.ts'
 import type { Surroundings } from './seen.ts'
 import { createUpstashReader } from './store/upstash.ts'
 
-/** What a configuration makes of requests, and where it is told so, what a live document makes of them. */
-export function createRules(config: Config, options: object, log: Log): Describe {
+/** A configuration, and what it makes of requests. */
+export interface Rules {
+  config: Config
+  describe: Describe
+}
+
+/** The rules that hold now: a configuration's, or where it is told so, those of a live document. */
+export function createRules(
+  config: Config,
+  options: object,
+  log: Log,
+): (surroundings: Surroundings) => Rules {
   // One for all documents: an issuer's keys stay in hand, whatever the policies do.
   const readers = keyReaders(config, log)
-  const fallback = compile(config, log, readers)
+  const compiled = (config: Config): Rules => ({ config, describe: compile(config, log, readers) })
+  const fallback = compiled(config)
   const { live } = config
-  if (!live) return fallback
-  const current = createLive<Describe>({
+  if (!live) return () => fallback
+  return createLive<Rules>({
     live,
     fallback,
-    compile: (document) => compile(parseLive(document, options), log, readers),
+    compile: (document) => compiled(parseLive(document, options)),
     read: (surroundings) => readLive(live.from, live.key, surroundings),
     log,
   })
-  return (seen) => current(seen)(seen)
 }
 
 async function readLive(from: string, key: string, { env }: Surroundings): Promise<string | null> {

@@ -1,5 +1,5 @@
 /** What becomes of a charge once the origin has answered: kept, given back in part, or given back whole. */
-import type { Row } from './limiter.ts'
+import type { Row } from './row.ts'
 import type { LimitRow, Store, StoreRequest } from './store/store.ts'
 
 /** What a request was charged, and when. */

@@ -22,7 +22,7 @@ const every: HeaderSet[] = [
   ...(['epoch', 'delta', 'iso'] as const).map((reset) => ({ prefix: 'X-RateLimit-', reset })),
 ]
 const told = (set: HeaderSet, decision: Decision) =>
-  Object.fromEntries(tell(set, decision, now)?.fields ?? [])
+  Object.fromEntries(tell(set, decision)?.fields ?? [])
 
 const hour = state({
   policy: 'hour',
@@ -161,10 +161,10 @@ describe('the fields of', () => {
   })
 
   test.each(every)('%j are none where there is nothing to tell', (set) => {
-    expect(tell(set, allowed(), now)).toBeUndefined()
-    expect(tell(set, allowed(ghost), now)).toBeUndefined()
+    expect(tell(set, allowed())).toBeUndefined()
+    expect(tell(set, allowed(ghost))).toBeUndefined()
     const away: Decision = { ...allowed(), reason: 'store-error', degraded: 'allow' }
-    expect(tell(set, away, now)).toBeUndefined()
+    expect(tell(set, away)).toBeUndefined()
   })
 
   test('sets without names report the fewest left, and among equals those that come back last', () => {
@@ -282,7 +282,7 @@ function merged(set: HeaderSet | HeaderSet[], origin: Record<string, string>, re
   const decision = allowed(state({ remaining }))
   const headers = [set].flat()
   const response = new Response('x', { headers: new Headers(origin) })
-  const result = withDecisionFields(response, decision, { headers, degradedField: false }, now)
+  const result = withDecisionFields(response, decision, { headers, degradedField: false })
   return Object.fromEntries(result.headers)
 }
 
@@ -493,7 +493,7 @@ describe('an origin’s fields', () => {
   test('are left alone by "off"', () => {
     const response = new Response('x', { headers: { ratelimit: 'soon' } })
     const off = parseConfig({ policies: [], headers: 'off' })
-    expect(withDecisionFields(response, allowed(state()), off, now)).toBe(response)
+    expect(withDecisionFields(response, allowed(state()), off)).toBe(response)
   })
 
   test.each([
@@ -648,14 +648,13 @@ test('whatever is decided and whatever the origin says, nothing is loosened, rem
         response,
         decision,
         { headers, degradedField: false },
-        now,
       ).headers
       const theirs = clientReads(before)
       const read = clientReads(after)
       expect(read.drafts).toBeLessThanOrEqual(theirs.drafts)
       expect(read.x).toBeLessThanOrEqual(theirs.x)
       for (const set of headers) {
-        const { remaining = Number.POSITIVE_INFINITY } = tell(set, decision, now) ?? {}
+        const { remaining = Number.POSITIVE_INFINITY } = tell(set, decision) ?? {}
         const isX = namesOf(set).some((name) => /^x-/i.test(name))
         expect(isX ? read.x : read.drafts).toBeLessThanOrEqual(remaining)
       }

@@ -5,7 +5,6 @@ import { refusal, withDecisionFields } from '../src/response.ts'
 import type { HeaderSet } from '../src/schema/headers.ts'
 import { allowed, refused, state } from './decisions.ts'
 
-const now = 1_795_176_000_400
 const draft11: { headers: HeaderSet[]; degradedField: boolean } = {
   headers: ['draft-11'],
   degradedField: false,
@@ -13,7 +12,7 @@ const draft11: { headers: HeaderSet[]; degradedField: boolean } = {
 
 /** The fields as an independent parser of Structured Fields reads them. */
 function parsed(decision: Decision) {
-  const { headers } = withDecisionFields(new Response('x'), decision, draft11, now)
+  const { headers } = withDecisionFields(new Response('x'), decision, draft11)
   const fields = ['RateLimit-Policy', 'RateLimit'].filter((name) => headers.has(name))
   return Object.fromEntries(
     fields.map((name) => [
@@ -84,7 +83,7 @@ describe('the RateLimit fields', () => {
     const response = new Response('x', {
       headers: { RateLimit: '"origin";r=1;t=1', 'X-Other': '1' },
     })
-    const headers = withDecisionFields(response, allowed(state()), draft11, now).headers
+    const headers = withDecisionFields(response, allowed(state()), draft11).headers
     expect(parseList(headers.get('RateLimit')!).map(([name]) => name)).toEqual(['origin', 'a'])
     expect(headers.get('X-Other')).toBe('1')
   })
@@ -104,7 +103,6 @@ describe('Sluice-Degraded', () => {
         new Response('x'),
         decision,
         { ...draft11, degradedField },
-        now,
       ).headers.get('Sluice-Degraded')
     expect(field(true)).toBe('allow')
     expect(field(false)).toBeNull()

@@ -6,22 +6,28 @@ import { oncePerRequest } from './once.ts'
 const MIN_LENGTH = 16
 
 /**
- * Whether a request comes from the gate: from somebody whose `Sluice-Token` is one of the tokens in the variable
- * `SLUICE_GATE_TOKEN`, which holds one or, while they are being changed, several, between spaces or commas. Tokens of less than 16
- * characters are ignored; without any nobody is the gate. Never throws. A request is asked about once.
+ * The tokens in a variable, which holds one or, while they are being changed, several, between spaces or commas. Those of less than
+ * 16 characters are none.
  */
-export const isGate = oncePerRequest(ask)
+export const tokensIn = (configured: unknown): string[] =>
+  typeof configured === 'string'
+    ? configured.split(/[\s,]+/).filter((token) => token.length >= MIN_LENGTH)
+    : []
 
-async function ask({ request, env }: Seen): Promise<boolean> {
-  const said = request.headers.get('sluice-token')
-  const configured = env.SLUICE_GATE_TOKEN
-  if (!said || typeof configured !== 'string') return false
-  const tokens = configured.split(/[\s,]+/).filter((token) => token.length >= MIN_LENGTH)
+/** Whether what somebody says is one of the tokens in a variable. Takes as long whichever it is, and however much of it is right. Never throws. */
+export async function holds(said: string | null, configured: unknown): Promise<boolean> {
+  const tokens = tokensIn(configured)
+  if (!said || tokens.length === 0) return false
   const [digest, ...digests] = await Promise.all([said, ...tokens].map(sha256))
   let found = false
   for (const other of digests) found = equal(digest!, other) || found // each is compared, whichever it was
   return found
 }
+
+/** Whether a request comes from the gate: says one of the tokens in `SLUICE_GATE_TOKEN` in `Sluice-Token`. Never throws. A request is asked about once. */
+export const isGate = oncePerRequest(({ request, env }: Seen) =>
+  holds(request.headers.get('sluice-token'), env.SLUICE_GATE_TOKEN),
+)
 
 /** Takes as long wherever two digests differ; and what differs is not the token. */
 function equal(a: string, b: string): boolean {

@@ -1,11 +1,7 @@
 import type { Decision, LimitState } from '../decision.ts'
 
-/** What a field tells of a limit; nothing where it has no word for it. `now` is in milliseconds since the epoch. */
-export type Quantity = (
-  limit: LimitState,
-  decision: Decision,
-  now: number,
-) => number | string | undefined
+/** What a field tells of a limit; nothing where it has no word for it. */
+export type Quantity = (limit: LimitState, decision: Decision) => number | string | undefined
 
 /** Whole seconds, up: nobody comes too early. */
 export const seconds = (milliseconds: number) => Math.ceil(milliseconds / 1000)
@@ -44,10 +40,10 @@ export const untilFull = ({ resetAfterMs }: LimitState, { retryAfterMs }: Decisi
 export const untilReset = (state: LimitState, decision: Decision) =>
   decision.retryAfterMs ? seconds(decision.retryAfterMs) : untilFull(state, decision)
 
-/** The instant of {@link untilFull} in seconds since the epoch, by the Worker's clock. */
-export const fullAt = ({ resetAfterMs }: LimitState, { retryAfterMs }: Decision, now: number) =>
-  Math.min(seconds(now + Math.max(resetAfterMs, retryAfterMs ?? 0)), LAST_OF_YEAR_9999)
+/** The instant of {@link untilFull} in seconds since the epoch, by the store's clock, which decided. */
+export const fullAt = ({ resetAfterMs }: LimitState, { retryAfterMs, at = Date.now() }: Decision) =>
+  Math.min(seconds(at + Math.max(resetAfterMs, retryAfterMs ?? 0)), LAST_OF_YEAR_9999)
 
 /** The same as ISO 8601, in UTC. */
-export const fullAtIso = (state: LimitState, decision: Decision, now: number) =>
-  new Date(fullAt(state, decision, now) * 1000).toISOString().replace('.000', '')
+export const fullAtIso = (state: LimitState, decision: Decision) =>
+  new Date(fullAt(state, decision) * 1000).toISOString().replace('.000', '')

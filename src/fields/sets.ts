@@ -154,18 +154,15 @@ export interface Told {
   remaining: number
 }
 
-/**
- * What a set says of a decision; nothing where there is no number to tell.
- * @param now milliseconds since the epoch at the time of the decision, by the Worker's clock
- */
-export function tell(set: HeaderSet, decision: Decision, now: number): Told | undefined {
+/** What a set says of a decision; nothing where there is no number to tell. */
+export function tell(set: HeaderSet, decision: Decision): Told | undefined {
   const { reports, fields } = typeof set === 'string' ? sets[set] : prefixed(set)
   const reported = reports(decision)
   if (!reported) return undefined
   return {
     set,
     fields: fields.flatMap(({ name, lists, item }): [string, string][] => {
-      const items = (lists?.(decision) ?? [reported]).map((limit) => item(limit, decision, now))
+      const items = (lists?.(decision) ?? [reported]).map((limit) => item(limit, decision))
       return items.length > 0 ? [[name, items.join(', ')]] : []
     }),
     remaining: remaining(reported),

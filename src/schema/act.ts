@@ -1,7 +1,7 @@
 /** What a policy does beyond counting: outcomes, penalties, plans. */
 import * as v from 'valibot'
 import { type KeyPart, key } from './key.ts'
-import { duration, list, object, pattern, whole } from './shapes.ts'
+import { duration, list, MAX_UNITS, object, pattern, whole } from './shapes.ts'
 
 const DAY_MS = 86_400_000
 
@@ -34,7 +34,10 @@ export interface Penalty {
   maxMs: number
 }
 
-export const penalty = v.pipe(
+/** Bans by operators only: no number of refusals leads to one. */
+const byHand: Penalty = { after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS }
+
+const byRefusals = v.pipe(
   object(
     { after: whole(1), within: duration, ban: duration, max: v.optional(duration) },
     ({ ban, max }, problem) => {
@@ -51,6 +54,16 @@ export const penalty = v.pipe(
       maxMs: max ?? Math.max(ban, DAY_MS),
     }),
   ),
+)
+
+export const penalty = v.lazy(
+  (input): v.GenericSchema<unknown, Penalty> =>
+    typeof input === 'string'
+      ? v.pipe(
+          v.literal('by-hand', '"by-hand", or an object of after, within, ban and max'),
+          v.transform(() => byHand),
+        )
+      : byRefusals,
 )
 
 /** What tells the plan of a request, parsed. */

@@ -6,7 +6,7 @@ import { conditionFields, conditionOf } from './condition.ts'
 import { apiKeys, jwt } from './credentials.ts'
 import { cors, headers } from './headers.ts'
 import { live } from './live.ts'
-import { policy } from './policy.ts'
+import { callers, policy } from './policy.ts'
 import { duration, list, name, object, oneOf, type Problem } from './shapes.ts'
 
 const ORIGIN = 'a URL like "https://origin.example.com"'
@@ -53,6 +53,7 @@ export const config = object(
     deny: v.optional(list(deny, 0), []),
     tables: v.optional(tables, {}),
     live: v.optional(live),
+    gate: v.optional(object({ callers })),
     caseSensitivePaths: v.optional(v.boolean('true or false'), false),
     jwt: v.optional(jwt),
     apiKeys: v.optional(apiKeys, {}),

@@ -54,6 +54,15 @@ export const policy = object(fields, (input, problem) => {
   checkParameters(input, problem)
 })
 
+const { algorithm, limit, burst } = fields
+
+/** How often callers of the gate may call it: a policy on each of them. */
+export const callers = v.pipe(
+  object({ algorithm, limit, window: duration, burst }, checkQuota),
+  v.check(({ algorithm }) => algorithm !== 'concurrency', 'an algorithm of calls in a window'),
+  v.transform((quota) => v.parse(policy, { ...quota, name: 'gate-callers', key: 'global' })),
+)
+
 function checkQuota(input: Record<string, unknown>, problem: Problem) {
   const { algorithm, limit, burst, align, limits } = input
   const window = LONGEST_MS[input.window as 'day'] ?? input.window

@@ -1,0 +1,28 @@
+import type { Bindings } from './bindings.ts'
+import type { LimiterParts } from './limiter.ts'
+import { createLog, type Log } from './log.ts'
+import { limiterParts } from './parts.ts'
+import type { Config } from './policy.ts'
+import { createRules, type Rules } from './rules.ts'
+import type { Surroundings } from './seen.ts'
+
+/** What the ways in share: proxy, gate and middleware decide by the same rules, on the same store. */
+export interface Core {
+  /** The deployment's. */
+  config: Config
+  log: Log
+  /** The rules that hold now. */
+  rulesOf: (surroundings: Surroundings) => Rules
+  partsOf: (env: Bindings) => LimiterParts
+}
+
+/** @param options what `config` was parsed from */
+export function createCore(config: Config, options: object): Core {
+  const log = createLog()
+  return {
+    config,
+    log,
+    rulesOf: createRules(config, options, log),
+    partsOf: limiterParts(config, log),
+  }
+}

@@ -1,0 +1,113 @@
+import { calendar, type Period } from '../calendar.ts'
+import { sha256 } from '../credentials/digest.ts'
+import type { Descriptor } from '../descriptor.ts'
+import type { ConfigProblem } from '../errors.ts'
+import { network, parseAddress } from '../ip.ts'
+import { labelOf } from '../key.ts'
+import { normalizePath } from '../path.ts'
+import type { Config, Policy } from '../policy.ts'
+import { show } from '../schema/checked.ts'
+import type { KeyValues } from '../schema/gate.ts'
+import type { KeyPart } from '../schema/key.ts'
+
+/** One policy asked by hand: whose quota is said in the words of its key, in its order. Values are read as those of a request are. */
+export async function byHand(
+  policy: Policy,
+  key: KeyValues,
+  plan: string | undefined,
+  config: Pick<Config, 'caseSensitivePaths'>,
+): Promise<Descriptor | ConfigProblem> {
+  const values = Array.isArray(key) ? key : [key]
+  const labels = policy.key.map(labelOf)
+  if (values.length !== labels.length) {
+    return {
+      path: 'key',
+      expected: `a value for each of ${labels.join(', ')}`,
+      got: `${values.length}`,
+    }
+  }
+  const parts = await Promise.all(
+    policy.key.map((part, index) => valueOf(part, values[index], config)),
+  )
+  const wrong = parts.findIndex((part) => part instanceof Error)
+  const at = (index: number) => (Array.isArray(key) ? `key[${index}]` : 'key')
+  if (wrong >= 0) {
+    return { path: at(wrong), expected: (parts[wrong] as Error).message, got: show(values[wrong]) }
+  }
+  const missing = parts.indexOf(undefined)
+  if (missing >= 0 && policy.onMissingKey !== 'share') {
+    return {
+      path: at(missing),
+      expected: `a value (a request without ${labels[missing]} has no quota of this key)`,
+      got: show(values[missing]),
+    }
+  }
+  const ofPlan = planned(policy, plan)
+  if (!ofPlan) {
+    const names = Object.keys(policy.plan?.limits ?? {}).join(', ')
+    return {
+      path: 'plan',
+      expected: names ? `one of ${names}` : 'nothing (the policy has no plans)',
+      got: show(plan),
+    }
+  }
+  const period = policy.calendar && periodOf(policy)(Date.now())
+  return {
+    policy: ofPlan,
+    partitionKey: labels.map((label, index) => [label, parts[index] as string | undefined]),
+    cost: policy.cost.otherwise,
+    ...(period && { period }),
+  }
+}
+
+function planned(policy: Policy, plan: string | undefined): Policy | undefined {
+  if (plan === undefined) return policy
+  if (!policy.plan || !Object.hasOwn(policy.plan.limits, plan)) return undefined
+  const limit = policy.plan.limits[plan]!
+  return { ...policy, limit, burst: policy.plan.burstIsLimit ? limit : policy.burst }
+}
+
+/** A part's value as a request's would be, `undefined` where it is missing, or an error that says what is expected. */
+async function valueOf(
+  part: KeyPart,
+  said: string | number | null | undefined,
+  { caseSensitivePaths }: Pick<Config, 'caseSensitivePaths'>,
+): Promise<string | undefined | Error> {
+  if (said === null || said === undefined || said === '') return undefined
+  const value = String(said)
+  const cased = (path: string) => (caseSensitivePaths ? path : path.toLowerCase())
+  switch (part.source) {
+    case 'ip': {
+      const address = parseAddress(value.replace(/\/\d{1,3}$/, '')) // a network, as keys are told
+      return address ? network(address, part.v4, part.v6) : new Error('an IP address')
+    }
+    case 'path':
+      return value.startsWith('/')
+        ? cased(normalizePath(value))
+        : new Error('a path that begins with /')
+    case 'path-parameter':
+      return cased(value)
+    case 'method':
+    case 'country':
+      return value.toUpperCase()
+    case 'host':
+      return value.replace(/\.$/, '').toLowerCase()
+    case 'api-key': // quotas go by the digest of a key, and an operator may know no more than that
+      return /^[\da-f]{64}$/i.test(value) ? value.toLowerCase() : sha256(value)
+    case 'global':
+      return value === 'global' ? value : new Error('"global"')
+    default:
+      return value
+  }
+}
+
+/** Finding a period takes some hundred formattings: kept for each policy as long as it lives. */
+const calendars = new WeakMap<object, (now: number) => Period>()
+
+function periodOf({ calendar: of }: Policy): (now: number) => Period {
+  const known = calendars.get(of!)
+  if (known) return known
+  const made = calendar(of!.unit, of!.timeZone)
+  calendars.set(of!, made)
+  return made
+}

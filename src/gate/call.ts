@@ -1,0 +1,35 @@
+import type * as v from 'valibot'
+import type { LimiterParts } from '../limiter.ts'
+import type { Config } from '../policy.ts'
+import type { Rules } from '../rules.ts'
+import { checked } from '../schema/checked.ts'
+import { MOST_PROBLEMS } from '../schema/strict.ts'
+import { readJson } from './body.ts'
+import type { Caller } from './caller.ts'
+import type { Around } from './described.ts'
+import { unprocessable } from './problems.ts'
+
+/** A call of the gate by somebody who may make it, and what it takes to answer. */
+export interface Call {
+  request: Request
+  caller: Caller
+  /** What of the path is the endpoint's own, such as the name of a policy. */
+  rest: string
+  /** The deployment's. */
+  config: Config
+  /** Those that hold now. */
+  rules: Rules
+  parts: LimiterParts
+  around: Around
+}
+
+/** The body of a call, if it is what a schema says; else a problem. */
+export async function bodyOf<T>(
+  request: Request,
+  schema: v.GenericSchema<unknown, T>,
+): Promise<T | Response> {
+  const read = await readJson(request)
+  if (read instanceof Response) return read
+  const { output, problems } = checked(schema, read.json, 'body', MOST_PROBLEMS)
+  return problems ? unprocessable(problems) : output
+}

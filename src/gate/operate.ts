@@ -1,0 +1,94 @@
+import { type Descriptor, isMet } from '../descriptor.ts'
+import type { Policy } from '../policy.ts'
+import { problem } from '../response.ts'
+import { rowOf } from '../row.ts'
+import { banBody, type Target, target } from '../schema/gate.ts'
+import type { StoreRequest } from '../store/store.ts'
+import { policyOf } from './asked.ts'
+import { byHand } from './by-hand.ts'
+import { bodyOf, type Call } from './call.ts'
+import { describedRequest } from './described.ts'
+import { notFound, unprocessable } from './problems.ts'
+import { DEADLINE_MS, repliesTo, standing } from './standing.ts'
+import { tryRequest, whyNot } from './trial.ts'
+
+type Operation = (call: Call, policy: Policy) => Promise<Response>
+
+/** `POST /_sluice/v1/policies/{name}/…`: what operators do about one key of one policy. */
+const operations: Record<string, Operation> = {
+  look: simply('look'),
+  reset: simply('reset'),
+  unban: (call, policy) => (policy.penalty ? simply('unban')(call, policy) : noPenalty(policy)),
+  ban,
+  try: tryRequest,
+}
+
+export async function operate(call: Call): Promise<Response> {
+  const [name = '', operation = ''] = call.rest.split('/')
+  const policy = policyOf(call.rules, name)
+  if (!policy) return notFound('There is no policy of this name.')
+  return operations[operation]!(call, policy)
+}
+
+function simply(mode: 'look' | 'reset' | 'unban'): Operation {
+  return async (call, policy) => {
+    const body = await bodyOf(call.request, target)
+    return body instanceof Response ? body : onKey(call, policy, body, { mode })
+  }
+}
+
+async function ban(call: Call, policy: Policy): Promise<Response> {
+  const body = await bodyOf(call.request, banBody)
+  if (body instanceof Response) return body
+  const { penalty } = policy
+  if (!penalty) return noPenalty(policy)
+  const { for: banMs, ...whose } = body
+  if (banMs > penalty.maxMs) {
+    const expected = `at most the policy's penalty.max, ${penalty.maxMs} ms`
+    return unprocessable([{ path: 'for', expected, got: `${banMs} ms` }])
+  }
+  return onKey(call, policy, whose, { mode: 'ban', banMs })
+}
+
+const noPenalty = async ({ name }: Policy): Promise<Response> =>
+  problem(409, {
+    title: 'Conflict',
+    detail: `The policy ${name} bans nobody: give it a penalty, or penalty: 'by-hand'.`,
+  })
+
+async function onKey(
+  call: Call,
+  policy: Policy,
+  whose: Target,
+  request: Omit<StoreRequest, 'rows'>,
+): Promise<Response> {
+  const found = await descriptorOf(call, policy, whose)
+  if (found instanceof Response) return found
+  const row = await rowOf(found, undefined, call.parts.nameSubject)
+  const lists = [[{ ...request, rows: [row] }]]
+  const replies = await repliesTo(lists, call.parts, { deadlineMs: DEADLINE_MS })
+  if (replies instanceof Response) return replies
+  return Response.json(standing([row], replies[0]!), { headers: { 'Cache-Control': 'no-store' } })
+}
+
+/** Whose state, and by which terms. */
+async function descriptorOf(
+  { rules, around }: Call,
+  policy: Policy,
+  whose: Target,
+): Promise<Descriptor | Response> {
+  if ('key' in whose) {
+    const found = await byHand(policy, whose.key, whose.plan, rules.config)
+    return 'expected' in found ? unprocessable([found]) : found
+  }
+  const description = await describedRequest(whose.request, rules, around)
+  if ('expected' in description) return unprocessable([description])
+  const found = description.policies.find((one) => one.policy.name === policy.name)
+  if (found && isMet(found)) return found
+  const why = found ? whyNot(found) : { unmet: 'deny', by: description.denied?.by }
+  return problem(409, {
+    title: 'Conflict',
+    detail: `The policy ${policy.name} does not meet this request.`,
+    ...why,
+  })
+}

@@ -1,0 +1,77 @@
+import { labelOf } from '../key.ts'
+import type { Policy } from '../policy.ts'
+import type { Call } from './call.ts'
+import { DEADLINE_MS } from './standing.ts'
+
+/** What is told of a policy. */
+export interface PolicyReport {
+  name: string
+  algorithm: Policy['algorithm']
+  limit: number
+  windowMs: number
+  burst: number
+  mode: Policy['mode']
+  /** The parts of its key. */
+  key: string[]
+  onStoreError: Policy['onStoreError']
+  /** Whether keys of it can be banned. */
+  bans: boolean
+  /** Who answers for it now. */
+  decidedBy: 'store' | Policy['onStoreError']
+}
+
+/** How the database answers. */
+export interface StoreReport {
+  status: 'ok' | 'failing'
+  code?: string
+  roundTripMs?: number
+}
+
+/** `GET /_sluice/v1/policies`: the policies that hold now, and whether the database answers. */
+export async function listPolicies({ rules, parts }: Call): Promise<Response> {
+  const { policies } = rules.config
+  const store = await storeReport(parts)
+  return Response.json(
+    {
+      policies: policies.map((policy): PolicyReport => {
+        const { name, algorithm, limit, windowMs, burst, mode, onStoreError } = policy
+        return {
+          name,
+          algorithm,
+          limit,
+          windowMs,
+          burst,
+          mode,
+          key: policy.key.map(labelOf),
+          onStoreError,
+          bans: policy.penalty !== undefined,
+          decidedBy: store.status === 'ok' ? 'store' : onStoreError,
+        }
+      }),
+      store,
+    },
+    { headers: { 'Cache-Control': 'no-store' } },
+  )
+}
+
+const nobodys = {
+  tag: 'probe',
+  algorithm: 'fixed-window',
+  limit: 1,
+  windowMs: 1000,
+  burst: 1,
+  align: 'first-request',
+  localShare: 1,
+} as const
+
+/** By a look at nobody's quota. */
+async function storeReport({ store, nameSubject }: Call['parts']): Promise<StoreReport> {
+  const row = { subject: await nameSubject([['probe', 'probe']]), policy: nobodys, cost: 0 }
+  const start = Date.now()
+  try {
+    await store.decide([{ mode: 'look', rows: [row] }], { deadlineMs: DEADLINE_MS })
+    return { status: 'ok', roundTripMs: Date.now() - start }
+  } catch (error) {
+    return { status: 'failing', code: (error as { code?: string }).code ?? 'internal' }
+  }
+}

@@ -1,0 +1,89 @@
+import type { LimitState } from '../decision.ts'
+import { isMet } from '../descriptor.ts'
+import { StoreError } from '../errors.ts'
+import type { LimiterParts } from '../limiter.ts'
+import { limitState, type Row, rowOf } from '../row.ts'
+import { type GiveBack, giveBackBody } from '../schema/gate.ts'
+import type { StoreReply, StoreRequest } from '../store/store.ts'
+import { describedEach } from './asked.ts'
+import { bodyOf, type Call } from './call.ts'
+import { onceOf, usedBefore } from './once.ts'
+import { storeFailed, unprocessable } from './problems.ts'
+
+/** How limits stand, by the store's time. */
+export interface Standing {
+  /** ms since the epoch; absent where no limit was asked for. */
+  at?: number
+  limits: LimitState[]
+}
+
+/** Nobody's request waits for it. */
+export const DEADLINE_MS = 5_000
+
+/** Rows as they stand after a call. */
+export const standing = (rows: Row[], { now, requests }: StoreReply): Standing => ({
+  at: now,
+  limits: rows.map((row, index) => limitState(row, requests.flat()[index]!)),
+})
+
+/** `POST /_sluice/v1/give-back`: returns what was taken, or part of it, of each policy; slots by their id. */
+export async function giveBack(call: Call): Promise<Response> {
+  const body = await bodyOf(call.request, giveBackBody)
+  if (body instanceof Response) return body
+  const described = await describedEach<GiveBack>(body, call.rules, call.around)
+  if ('problems' in described) return unprocessable(described.problems)
+  const once = await onceOf(call.request, call.caller, body)
+  if (once instanceof Response) return once
+
+  const lists = await Promise.all(
+    described.map(async ({ asked, description }) => {
+      const met = description.policies.filter(isMet)
+      const rows = await Promise.all(
+        met.map((one) => rowOf(one, asked.slot, call.parts.nameSubject)),
+      )
+      return { rows, requests: rows.map((row) => requestFor(row, asked)) }
+    }),
+  )
+  const asking = lists.filter(({ rows }) => rows.length > 0)
+  const options = { deadlineMs: DEADLINE_MS, ...(once && { once }) }
+  const replies = await repliesTo(
+    asking.map(({ requests }) => requests),
+    call.parts,
+    options,
+  )
+  if (replies instanceof Response) return replies
+  const standings = lists.map((list): Standing => {
+    const reply = replies[asking.indexOf(list)]
+    return reply ? standing(list.rows, reply) : { limits: [] }
+  })
+  const replayed = replies.some(({ replayed }) => replayed)
+  return Response.json(Array.isArray(body) ? standings : standings[0], {
+    headers: {
+      'Cache-Control': 'no-store',
+      ...(replayed && { 'Idempotent-Replayed': 'true' }),
+    },
+  })
+}
+
+/** Each row by itself: what one policy gets back is no matter of another. Slots that nobody names cannot be given back. */
+function requestFor(row: Row, { at }: GiveBack): StoreRequest {
+  if (row.policy.algorithm === 'concurrency' && row.slot === undefined) {
+    return { mode: 'look', rows: [row] }
+  }
+  return { mode: 'give-back', rows: [row], ...(at !== undefined && { receipt: at }) }
+}
+
+/** What the store says to each list; or, where it fails for one of them, why. */
+export async function repliesTo(
+  lists: StoreRequest[][],
+  { store, onStoreError }: LimiterParts,
+  options: Parameters<LimiterParts['store']['decideEach']>[1],
+): Promise<StoreReply[] | Response> {
+  if (lists.length === 0) return []
+  const replies = await store.decideEach(lists, options)
+  const failed = replies.find((reply) => reply instanceof StoreError)
+  if (!failed) return replies as StoreReply[]
+  if (failed.code === 'once-conflict') return usedBefore()
+  onStoreError(failed)
+  return storeFailed(failed)
+}

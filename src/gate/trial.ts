@@ -1,0 +1,63 @@
+import { type Descriptor, isMet, type Unmet } from '../descriptor.ts'
+import type { Policy } from '../policy.ts'
+import { tryBody } from '../schema/gate.ts'
+import { bodyOf, type Call } from './call.ts'
+import { describedRequest } from './described.ts'
+import { unprocessable } from './problems.ts'
+
+/** What a policy makes of a request. */
+export type Trial = {
+  policy: string
+  /** Where a list refuses the request, or a policy that lacks its key: by which. */
+  denied?: { by: string; missing?: string }
+} & (
+  | {
+      met: true
+      mode: Policy['mode']
+      key: { part: string; value: string | null }[]
+      limit: number
+      windowMs: number
+      cost: number
+    }
+  | {
+      met: false
+      unmet: 'match' | 'allow' | 'key' | 'deny'
+      field?: string
+      entry?: string
+      missing?: string
+    }
+)
+
+/** Why a policy does not meet a request. */
+export const whyNot = ({ policy, ...why }: Unmet) => why
+
+/** `POST /_sluice/v1/policies/{name}/try` */
+export async function tryRequest(call: Call, { name }: Policy): Promise<Response> {
+  const body = await bodyOf(call.request, tryBody)
+  if (body instanceof Response) return body
+  const description = await describedRequest(body.request, call.rules, call.around)
+  if ('expected' in description) return unprocessable([description])
+  const { denied, policies } = description
+  const found = policies.find(({ policy }) => policy.name === name)
+  const trial: Trial = {
+    policy: name,
+    ...(denied && { denied }),
+    ...(found
+      ? isMet(found)
+        ? metBy(found)
+        : { met: false, ...whyNot(found) }
+      : { met: false, unmet: 'deny' }),
+  }
+  return Response.json(trial, { headers: { 'Cache-Control': 'no-store' } })
+}
+
+function metBy({ policy: { mode, limit, windowMs }, partitionKey, cost, period }: Descriptor) {
+  return {
+    met: true as const,
+    mode,
+    key: partitionKey.map(([part, value]) => ({ part, value: value ?? null })),
+    limit,
+    windowMs: period ? period[1] - period[0] : windowMs,
+    cost,
+  }
+}

@@ -1,0 +1,41 @@
+import type { LimitState } from './decision.ts'
+import type { Descriptor } from './descriptor.ts'
+import type { LimitRow, RowState } from './store/store.ts'
+import type { NameSubject } from './subject.ts'
+
+/** A limit that a request has to meet, as the store is asked about it. */
+export type Row = Descriptor & LimitRow
+
+/** @param slot the id under which slots are held, for policies with `concurrency` */
+export async function rowOf(
+  descriptor: Descriptor,
+  slot: string | undefined,
+  nameSubject: NameSubject,
+): Promise<Row> {
+  const { algorithm, penalty } = descriptor.policy
+  return {
+    ...descriptor,
+    subject: await nameSubject(descriptor.partitionKey),
+    ...(penalty && { penalty }),
+    ...(algorithm === 'concurrency' && slot !== undefined && { slot }),
+  }
+}
+
+/** What is told of a row that the store has answered. */
+export function limitState({ policy, cost, period }: Row, row: RowState): LimitState {
+  const { name, mode, limit, algorithm } = policy
+  const windowMs = period ? period[1] - period[0] : policy.windowMs
+  const unit = algorithm === 'concurrency' && ({ unit: 'concurrent-requests' } as const)
+  return { policy: name, mode, limit, ...unit, windowMs, cost, ...row, ...bannedState(row) }
+}
+
+/** Of a ban: whatever the limit has left, nothing of it is to be had before the end. */
+function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: RowState) {
+  return (
+    bannedForMs && {
+      remaining: 0,
+      resetAfterMs: Math.max(resetAfterMs, bannedForMs),
+      nextAfterMs: Math.max(nextAfterMs, bannedForMs),
+    }
+  )
+}
