@@ -1,136 +1,7 @@
 -- The driver: decides whole requests, each against all of its limits, in one call. The contract
 -- (KEYS, ARGV, reply, records) stands in README.md. All I/O but that of logs and slots is here, in three steps:
 -- load (the clock, one MGET), decide (nothing but arithmetic), store (one SET for each subject charged).
-
-local floor, min, max = math.floor, math.min, math.max
-local MAX_INTEGER = 2 ^ 51
-local MAX_PRODUCT = math.floor(2 ^ 53 / 3) -- sums of three such products are exact in a double
-local ROW_WIDTH = 11
-
-local algorithms = {
-  ['fixed-window'] = fixed_window,
-  ['sliding-window'] = sliding_window,
-  ['token-bucket'] = token_bucket,
-  gcra = gcra,
-  ['sliding-log'] = sliding_log,
-  concurrency = concurrency,
-  penalty = penalty,
-}
-local modes = { take = true, look = true, ['give-back'] = true, shadow = true }
-local aligns = { ['first-request'] = true, clock = true }
-
-local function fail(message)
-  return redis.error_reply('ERR sluice: ' .. message)
-end
-
--- A whole number from `low` to 2^51, or nil. The comparisons also turn away NaN, which tonumber accepts.
-local function whole(text, low)
-  local number = tonumber(text)
-  if number and number >= low and number <= MAX_INTEGER and number == floor(number) then
-    return number + 0 -- makes 0 of -0, which would be stored with its sign
-  end
-end
-
--- Load: the arguments.
-
--- What `align` holds where it is no word: the id of slots, or a calendar's periods.
-local function parse_align(algorithm, mode, limit, text)
-  if algorithm == 'concurrency' then
-    return (string.find(text, '^[%w_-]+$') and #text <= 64 or text == '' and mode == 'look') and text
-  elseif algorithm ~= 'fixed-window' or not limit then
-    return nil
-  end
-  local from, to, next_to = string.match(text, '^(%d+),(%d+),(%d+)$')
-  from, to, next_to = whole(from, 0), whole(to, 0), whole(next_to, 0)
-  if from and to and next_to and from < to and to < next_to then
-    return limit * max(to - from, next_to - to) <= MAX_PRODUCT and { from, to, next_to }
-  end
-end
-
-local seen = {}
-for index = 1, #KEYS do
-  if seen[KEYS[index]] then
-    return fail('KEYS: expected distinct keys') -- two copies of one record would lose a charge
-  end
-  seen[KEYS[index]] = true
-end
-if #KEYS == 0 or #KEYS > 128 then
-  return fail('KEYS: expected 1 to 128')
-elseif #ARGV == 1 or (#ARGV - 1) % ROW_WIDTH ~= 0 then
-  return fail('ARGV: expected now, then rows of ' .. ROW_WIDTH)
-end
-
-local rows, requests, penalties = {}, 0, false
-for start = 2, #ARGV, ROW_WIDTH do
-  local request, mode, key, tag, algorithm, limit, window, burst, cost, align, receipt =
-    unpack(ARGV, start, start + ROW_WIDTH - 1)
-  local row = {
-    request = whole(request, 1),
-    mode = mode,
-    key = whole(key, 1),
-    tag = tag,
-    algorithm = algorithms[algorithm],
-    limit = whole(limit, 1),
-    window = whole(window, 1),
-    burst = whole(burst, 1),
-    cost = whole(cost, 0),
-    align = align,
-  }
-  -- What few rows have is not in the list above: it would be room for all.
-  if mode == 'give-back' then
-    row.receipt = whole(receipt, 0)
-  end
-  if not aligns[align] then
-    row.align = parse_align(algorithm, mode, row.limit, align)
-  end
-  local apart = algorithm == 'sliding-log' and '}:log:' or algorithm == 'concurrency' and '}:slots:'
-  if apart then
-    row.apart = true
-  end
-  local wrong = not row.request and 'request'
-    or not modes[mode] and 'mode'
-    or not (row.key and KEYS[row.key]) and 'key'
-    or not string.find(tag, '^[%w_-]+$') and 'tag'
-    or string.sub(KEYS[row.key], apart and -#apart - #tag or -1) ~= (apart and apart .. tag or '}') and 'key'
-    or not row.algorithm and 'algorithm'
-    or not row.limit and 'limit'
-    or not (row.window and (row.limit * row.window <= MAX_PRODUCT or algorithm == 'penalty')) and 'window'
-    or not (row.burst and (row.burst * row.window <= MAX_PRODUCT or algorithm == 'penalty')) and 'burst'
-    or not row.cost and 'cost'
-    or not row.align and 'align'
-    or receipt ~= '' and not row.receipt and 'receipt'
-    or apart and row.limit > 10000 and 'limit'
-
-  local before = #rows
-  if algorithm == 'penalty' then
-    -- It stands beside the row that it belongs to, in the record of the same subject.
-    row.own, penalties = rows[before], true
-    wrong = wrong
-      or not (row.own and row.own.request == row.request and row.own.algorithm ~= penalty) and 'algorithm'
-      or string.find(KEYS[row.own.key], KEYS[row.key], 1, true) ~= 1 and 'key'
-      or mode == 'give-back' and 'mode'
-      or row.cost == 0 and 'cost'
-  end
-  if before == 0 or row.request ~= rows[before].request then
-    requests = requests + 1
-    wrong = wrong or before > 0 and row.request < rows[before].request and 'request (out of order)'
-  else
-    wrong = wrong or mode ~= rows[before].mode and 'mode (another in one request)'
-  end
-  while before > 0 and rows[before].request == row.request do
-    if rows[before].key == row.key and rows[before].tag == tag then
-      wrong = wrong or 'tag (twice in one request)'
-    end
-    before = before - 1
-  end
-  if wrong then
-    return fail('row ' .. #rows + 1 .. ': unexpected ' .. wrong)
-  end
-  rows[#rows + 1] = row
-end
-if requests > 128 then
-  return fail('ARGV: expected at most 128 requests')
-end
+-- arguments.lua has made `rows` of the arguments, and `once`.
 
 -- Load: the clock and the records.
 
@@ -168,6 +39,9 @@ end
 
 -- By the index of their keys. A log is no record, nor are slots: their rows read and write keys of their own.
 local records, keys, indexes = {}, {}, {}
+if once then
+  keys[1] = KEYS[once.key]
+end
 for _, row in ipairs(rows) do
   if not row.apart and not indexes[row.key] then
     keys[#keys + 1] = KEYS[row.key]
@@ -175,6 +49,25 @@ for _, row in ipairs(rows) do
   end
 end
 local texts = #keys > 0 and redis.call('MGET', unpack(keys)) or {}
+
+if once and texts[1] then
+  -- once;<fingerprint>:<run-out, ms>:<the reply>
+  local fingerprint, run_out, text = string.match(texts[1], '^once;([%w_-]+):(%d+):([%d,-]+)$')
+  if not fingerprint then
+    return fail('once: its key holds something else')
+  elseif tonumber(run_out) > now then
+    local reply = {}
+    for number in string.gmatch(text, '[^,]+') do
+      reply[#reply + 1] = tonumber(number)
+    end
+    if fingerprint ~= once.fingerprint or #reply ~= 6 + 5 * #rows then
+      return fail('once: used for another call')
+    end
+    reply[2] = 1
+    return reply
+  end
+end
+
 for index, place in pairs(indexes) do
   local text = texts[place] or '1;'
   if string.sub(text, 1, 2) ~= '1;' then
@@ -191,11 +84,11 @@ local function read(row)
   end
   return concurrency(KEYS[row.key], now)
 end
-local views = {}
+local viewed = {}
 for _, row in ipairs(rows) do
-  if row.apart and not views[row.key] then
-    row.view = read(row)
-    views[row.key] = row.view
+  if row.apart and not viewed[row.key] then
+    viewed[row.key] = true
+    row.view = row.mode ~= 'reset' and read(row) or nil -- what is deleted need not be read before
   end
 end
 
@@ -217,6 +110,13 @@ local function put(record, state)
   record.states[place] = state
   record.by_tag[state.tag] = state
   record.charged = true
+end
+
+-- Makes it as if a state had never been, also for a clock that runs back to before its run-out.
+local function remove(record, tag)
+  if record.by_tag[tag] then
+    put(record, { tag = tag, run_out = 0 })
+  end
 end
 
 -- What a penalty says, and what of it a refusal changes.
@@ -241,7 +141,10 @@ end
 
 -- Asks a row's algorithm. The answer stays on the row, with the state to keep if the row is charged.
 local function ask(row, cost)
-  if row.apart then
+  if row.apart and row.mode == 'reset' then
+    row.remaining, row.reset_after, row.next_after = row.limit, 0, 0
+    return cost <= row.limit, cost <= row.limit and 0 or -1
+  elseif row.apart then
     local allowed, retry_after
     row.view = row.view or read(row)
     if row.algorithm == sliding_log then
@@ -288,6 +191,24 @@ local function keep(row)
   end
 end
 
+-- What an operator does to a row before it is looked at. A ban and its end leave limits as they are.
+local function operate(row, mode)
+  if row.own then
+    local record, ban_tag = records[row.key], row.tag .. '-ban'
+    remove(record, row.tag)
+    if mode == 'ban' then
+      put(record, { tag = ban_tag, time = now, run_out = now + 2 * row.burst, first = row.burst })
+    else
+      remove(record, ban_tag)
+    end
+  elseif mode == 'reset' and row.apart then
+    redis.call('DEL', KEYS[row.key])
+  elseif mode == 'reset' then
+    remove(records[row.key], row.tag)
+  end
+end
+local operates = { reset = true, ban = true, unban = true }
+
 -- Whether the last request that is no shadow was a take and admitted: only then do the shadows after it charge,
 -- since for real a refusal charges nobody. Where none came before them, nobody has been refused.
 local passed = true
@@ -295,12 +216,15 @@ local passed = true
 -- The rows of one request pass together or not at all.
 local function decide(first, last)
   local mode, admitted = rows[first].mode, true
+  for index = first, operates[mode] and last or 0 do
+    operate(rows[index], mode)
+  end
   for index = first, last do
     local row = rows[index]
     row.allowed, row.retry_after = ask(row, mode == 'give-back' and -row.cost or row.cost)
     admitted = admitted and row.allowed
   end
-  local takes = mode ~= 'look' and (mode ~= 'shadow' or passed)
+  local takes = mode == 'take' or mode == 'give-back' or mode == 'shadow' and passed
   local charges = admitted and takes
   for index = first, last do
     local row = rows[index]
@@ -332,7 +256,30 @@ for index = 1, #rows do
   end
 end
 
+local reply = once and { now, 0, 0, 0, 0, 0 } or { now }
+for _, row in ipairs(rows) do
+  local size = #reply
+  reply[size + 1] = row.allowed and 1 or 0
+  reply[size + 2] = row.remaining
+  reply[size + 3] = row.retry_after
+  reply[size + 4] = row.reset_after
+  reply[size + 5] = row.next_after
+end
+
 -- Store.
+
+if once then
+  local numbers = {}
+  for index, number in ipairs(reply) do
+    numbers[index] = string.format('%.0f', number)
+  end
+  local text = string.format('once;%s:%.0f:', once.fingerprint, now + once.window) .. table.concat(numbers, ',')
+  -- First of all: what MGET does not show has another type, and stays.
+  local shown = texts[1] and 'XX' or 'NX'
+  if not redis.call('SET', KEYS[once.key], text, shown, 'PX', string.format('%.0f', once.window + room)) then
+    return fail('once: its key holds something else')
+  end
+end
 
 for index, record in pairs(records) do
   if record.charged then
@@ -353,13 +300,4 @@ for index, record in pairs(records) do
   end
 end
 
-local reply = { now }
-for _, row in ipairs(rows) do
-  local size = #reply
-  reply[size + 1] = row.allowed and 1 or 0
-  reply[size + 2] = row.remaining
-  reply[size + 3] = row.retry_after
-  reply[size + 4] = row.reset_after
-  reply[size + 5] = row.next_after
-end
 return reply

@@ -18,6 +18,7 @@ async function givenMs(config: ConfigOptions, init: RequestInit = {}): Promise<n
         given = options!.deadlineMs!
         return local.decide(requests)
       },
+      decideEach: local.decideEach,
     },
     local,
     nameSubject: async () => 'subject',

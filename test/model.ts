@@ -7,7 +7,7 @@
 import type { LimitRow, RowState, StoreReply, StoreRequest } from '../src/store/store.ts'
 import { greatest } from './model/algorithms.ts'
 import { Limit, type State } from './model/limit.ts'
-import { refused, restOf, type Standing, termsOf } from './model/penalty.ts'
+import { banned, refused, restOf, type Standing, termsOf } from './model/penalty.ts'
 import { Slots } from './model/slots.ts'
 
 export type AlgorithmName = LimitRow['policy']['algorithm']
@@ -48,7 +48,11 @@ export class Model {
     return { now, requests: told }
   }
 
-  #request({ mode, rows, receipt }: ModelRequest, now: bigint): RowState[] {
+  #request(request: ModelRequest, now: bigint): RowState[] {
+    const { rows, receipt } = request
+    const operates = ['reset', 'ban', 'unban'].includes(request.mode)
+    if (operates) for (const row of rows) this.#operate(request, row, now)
+    const mode = operates ? 'look' : request.mode
     const limits = rows.map((row) =>
       row.policy.algorithm === 'concurrency' ? new Slots(row) : new Limit(row),
     )
@@ -89,6 +93,22 @@ export class Model {
         ...(ban > 0 && { bannedForMs: ban }),
       }
     })
+  }
+
+  /** What an operator does to a row, before it is looked at. */
+  #operate({ mode, banMs }: ModelRequest, row: ModelRow, now: bigint) {
+    if (mode === 'reset') this.#forget(keyOf(row), row.policy.tag, now)
+    if (!row.penalty) return
+    const [record, tag] = [recordOf(row.subject), row.penalty.tag]
+    this.#forget(record, tag, now)
+    this.#forget(record, `${tag}-ban`, now)
+    if (mode !== 'ban') return
+    this.#store(record, `${tag}-ban`, banned(BigInt(banMs ?? row.penalty.banMs), now).ban, now)
+  }
+
+  /** Writes nothing where nothing is. */
+  #forget(key: string, tag: string, now: bigint) {
+    if (this.keys.get(key)?.states.has(tag)) this.#store(key, tag, undefined, now)
   }
 
   #state(row: ModelRow): State | undefined {

@@ -27,6 +27,7 @@ const bucket = of('token_bucket.lua')
 const gcra = of('gcra.lua')
 const penalty = of('penalty.lua')
 const slots = of('concurrency.lua')
+const args = of('arguments.lua')
 const driver = of('decide.lua')
 
 export const mutants: Mutant[] = [
@@ -259,8 +260,18 @@ export const mutants: Mutant[] = [
     'charges = takes',
     'unchanged',
   ),
-  driver('a look charges', "mode ~= 'look' and (", '(', 'unchanged'),
-  driver('a shadow charges after a refusal', "(mode ~= 'shadow' or passed)", 'true', 'shadow'),
+  driver(
+    'a look charges',
+    "takes = mode == 'take'",
+    "takes = mode == 'look' or mode == 'take'",
+    'unchanged',
+  ),
+  driver(
+    'a shadow charges after a refusal',
+    "mode == 'shadow' and passed",
+    "mode == 'shadow'",
+    'shadow',
+  ),
   driver(
     'a shadow charges after a look, and after giving back',
     "admitted and mode == 'take'",
@@ -295,7 +306,7 @@ export const mutants: Mutant[] = [
   driver('decides by whole seconds', 'floor(tonumber(time[2]) / 1000)', '0', 'expiry'),
   driver(
     'finds a log of another type too late',
-    'row.view = read(row)\n    views[row.key] = row.view',
+    "row.view = row.mode ~= 'reset' and read(row) or nil",
     'views[row.key] = true',
     'arguments',
   ),
@@ -329,8 +340,8 @@ export const mutants: Mutant[] = [
   driver('giving back puts the run-out off', '(cost < 0 or not time)', '(not time)', 'give_back'),
   driver('writes other states anew', 'text = state_text', 'text = nil', 'records'),
   driver('loses digits', "'%s:%.0f:%.0f:%.0f'", "'%s:%.0f:%.0f:%.14g'", 'records'),
-  driver('takes a fraction for a whole number', ' and number == floor(number)', '', 'arguments'),
-  driver('takes one key twice', 'if seen[KEYS[index]] then', 'if false then', 'arguments'),
+  args('takes a fraction for a whole number', ' and number == floor(number)', '', 'arguments'),
+  args('takes one key twice', 'if seen[KEYS[index]] then', 'if false then', 'arguments'),
   driver(
     'one write for each request',
     'record.charged = true',

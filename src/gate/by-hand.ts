@@ -27,7 +27,7 @@ export async function byHand(
     }
   }
   const parts = await Promise.all(
-    policy.key.map((part, index) => valueOf(part, values[index], config)),
+    policy.key.map((part, index) => readPart(part, values[index], config)),
   )
   const wrong = parts.findIndex((part) => part instanceof Error)
   const at = (index: number) => (Array.isArray(key) ? `key[${index}]` : 'key')
@@ -68,7 +68,7 @@ function planned(policy: Policy, plan: string | undefined): Policy | undefined {
 }
 
 /** A part's value as a request's would be, `undefined` where it is missing, or an error that says what is expected. */
-async function valueOf(
+async function readPart(
   part: KeyPart,
   said: string | number | null | undefined,
   { caseSensitivePaths }: Pick<Config, 'caseSensitivePaths'>,

@@ -48,25 +48,51 @@ export function withBreaker(
     opened = undefined
   }
 
+  /** What to do when the store has answered, if it may be asked. */
+  function admit(deadlineMs = 0): (() => void) | undefined {
+    if (!opened) return () => {}
+    const now = clock()
+    if (now < opened.until || now < tryingUntil) return undefined
+    tryingUntil = now + Math.min(MAX_TRY_MS, Math.max(HOLD_MS, deadlineMs))
+    return () => {
+      tryingUntil = 0
+    }
+  }
+
   return {
     async decide(requests, options) {
-      let tries = false
-      if (opened) {
-        const now = clock()
-        if (now < opened.until || now < tryingUntil) throw new StoreError('circuit-open')
-        tries = true
-        tryingUntil = now + Math.min(MAX_TRY_MS, Math.max(HOLD_MS, options?.deadlineMs ?? 0))
-      }
+      const done = admit(options?.deadlineMs)
+      if (!done) throw new StoreError('circuit-open')
       try {
         const reply = await store.decide(requests, options)
         succeeded()
         return reply
       } catch (error) {
-        failed(error instanceof StoreError ? error.code : 'internal')
+        if (isAnswer(error)) succeeded()
+        else failed(error instanceof StoreError ? error.code : 'internal')
         throw error
       } finally {
-        if (tries) tryingUntil = 0
+        done()
       }
     },
+
+    async decideEach(lists, options) {
+      if (lists.length === 0) return []
+      const done = admit(options?.deadlineMs)
+      if (!done) return lists.map(() => new StoreError('circuit-open'))
+      const replies = await store.decideEach(lists, options)
+      const [first] = replies
+      if (replies.some(isAnswer)) succeeded()
+      else failed(first instanceof StoreError ? first.code : 'internal')
+      done()
+      return replies
+    },
   }
+}
+
+/** Whether the store did what it is there for, if only to say that the call was wrong. */
+function isAnswer(reply: unknown): boolean {
+  if (!(reply instanceof Error)) return true
+  if (!(reply instanceof StoreError)) return false
+  return reply.code === 'once-conflict' || String(reply.cause).startsWith('ERR sluice: ')
 }

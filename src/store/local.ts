@@ -10,7 +10,7 @@ const MAX_NUMBERS = 1_000_000
  * A limiter in this isolate's own memory, for while Redis is away: the same algorithms over a share of each limit.
  * Its bound: every isolate by itself admits at most that share (and at least one unit) of the algorithm's own bound, and
  * forgets what it counted when it ends, or when more than 10,000 clients (or a million units of sliding logs) are busy at
- * once. Nothing is given back, so slots are not counted at all, and nobody is banned.
+ * once. Nothing is given back, so slots are not counted at all, nobody is banned, and no call is remembered to be decided once.
  * @param clock ms since the epoch
  */
 export function createLocalStore(clock: () => number = Date.now): Store {
@@ -24,7 +24,7 @@ export function createLocalStore(clock: () => number = Date.now): Store {
 
   function ask({ subject, policy, period, ...row }: LimitRow, now: number) {
     if (policy.algorithm === 'concurrency') return { row: untouched(policy.limit, row.cost) }
-    const key = `${policy.tag} ${subject}`
+    const key = keyOf(subject, policy)
     const kept = states.get(key)
     const live = kept && kept.runOut > now ? kept : undefined
     const { terms, cost } = shareOf(policy, row.cost)
@@ -46,6 +46,7 @@ export function createLocalStore(clock: () => number = Date.now): Store {
   }
 
   function decide({ mode, rows }: StoreRequest, now: number): RowState[] {
+    if (mode === 'reset') for (const { subject, policy } of rows) forget(keyOf(subject, policy))
     const asked = rows.map((row) => ask(row, now))
     if (mode !== 'take' || !asked.every(({ row }) => row.allowed)) {
       return asked.map(({ row, charged }, index) =>
@@ -62,7 +63,7 @@ export function createLocalStore(clock: () => number = Date.now): Store {
     return asked.map(({ row }) => row)
   }
 
-  return {
+  const store: Store = {
     async decide(requests, { now = clock() } = {}) {
       let passed = true // whether the last request that is not a shadow did: else its shadows only look
       const told = requests.map((request) => {
@@ -75,8 +76,13 @@ export function createLocalStore(clock: () => number = Date.now): Store {
       })
       return { now, requests: told }
     },
+    decideEach: (lists, options) =>
+      Promise.all(lists.map((requests) => store.decide(requests, options))),
   }
+  return store
 }
+
+const keyOf = (subject: string, { tag }: LimitRow['policy']) => `${tag} ${subject}`
 
 /** How a limit stands of which nothing is counted. */
 const untouched = (limit: number, cost: number): RowState => ({

@@ -1,5 +1,6 @@
 /** The only file that knows Lua: the script's text, its arguments, its reply. The contract is lua/README.md. */
 /// <reference path="../lua.d.ts" />
+import rows from '../../lua/arguments.lua'
 import concurrency from '../../lua/concurrency.lua'
 import decide from '../../lua/decide.lua'
 import fixedWindow from '../../lua/fixed_window.lua'
@@ -8,7 +9,7 @@ import penalty from '../../lua/penalty.lua'
 import slidingLog from '../../lua/sliding_log.lua'
 import slidingWindow from '../../lua/sliding_window.lua'
 import tokenBucket from '../../lua/token_bucket.lua'
-import type { LimitRow, RowState, StoreReply, StoreRequest } from './store.ts'
+import type { LimitRow, Once, RowState, StoreReply, StoreRequest } from './store.ts'
 
 /** Lines of comment and indentation stay at home: every isolate's first call sends the whole text. */
 const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
@@ -22,6 +23,7 @@ export const script = `#!lua flags=allow-key-locking\n${[
   gcra,
   concurrency,
   penalty,
+  rows,
   decide,
 ]
   .map(trim)
@@ -40,22 +42,31 @@ const apart: Partial<Record<LimitRow['policy']['algorithm'], string>> = {
 }
 
 /** KEYS and ARGV of one call. */
-export function encode(requests: StoreRequest[], now?: number): { keys: string[]; args: string[] } {
-  const keys: string[] = []
-  const args = [now === undefined ? '' : String(now)]
+export interface Call {
+  keys: string[]
+  args: string[]
+}
+
+export function encode(requests: StoreRequest[], now?: number, once?: Once): Call {
+  const places = new Map<string, string>()
   const place = (key: string) => {
-    if (!keys.includes(key)) keys.push(key)
-    return String(keys.indexOf(key) + 1)
+    const known = places.get(key) ?? String(places.size + 1)
+    places.set(key, known)
+    return known
+  }
+  const args = [now === undefined ? '' : String(now)]
+  if (once) {
+    const { key, fingerprint, forMs } = once
+    const unused = ['', '', '', '']
+    args.push('0', 'once', place(recordOf(key)), fingerprint, 'once', '', String(forMs), ...unused)
   }
   requests.forEach((request, index) => {
+    const asked = [String(index + 1), request.mode]
     for (const row of request.rows) {
       const { subject, policy, cost } = row
-      const record = `sluice:1:{${subject}}`
-      const own = apart[policy.algorithm]
-      const asked = [String(index + 1), request.mode]
       args.push(
         ...asked,
-        place(own ? `${record}:${own}:${policy.tag}` : record),
+        place(keyOf(row)),
         policy.tag,
         policy.algorithm,
         String(policy.limit),
@@ -68,11 +79,29 @@ export function encode(requests: StoreRequest[], now?: number): { keys: string[]
       const penalty = penaltyOf(request, row)
       if (!penalty) continue
       const { tag, after, withinMs, banMs, maxMs } = penalty
-      const terms = [after, withinMs, banMs, maxMs].map(String)
-      args.push(...asked, place(record), tag, 'penalty', ...terms, 'first-request', '')
+      const first = request.mode === 'ban' ? (request.banMs ?? banMs) : banMs
+      const terms = [after, withinMs, first, maxMs].map(String)
+      args.push(...asked, place(recordOf(subject)), tag, 'penalty', ...terms, 'first-request', '')
     }
   })
-  return { keys, args }
+  return { keys: [...places.keys()], args }
+}
+
+/** All that `encode` would have in KEYS. */
+export function keysOf(requests: StoreRequest[]): Set<string> {
+  const keys = requests.flatMap((request) =>
+    request.rows.flatMap((row) =>
+      penaltyOf(request, row) ? [keyOf(row), recordOf(row.subject)] : [keyOf(row)],
+    ),
+  )
+  return new Set(keys)
+}
+
+const recordOf = (subject: string) => `sluice:1:{${subject}}`
+
+function keyOf({ subject, policy }: LimitRow): string {
+  const own = apart[policy.algorithm]
+  return own ? `${recordOf(subject)}:${own}:${policy.tag}` : recordOf(subject)
 }
 
 function alignOf({ policy, period, slot = '' }: LimitRow): string {
@@ -85,14 +114,19 @@ const penaltyOf = ({ mode }: StoreRequest, { penalty }: LimitRow) =>
   mode === 'give-back' ? undefined : penalty
 
 /** The reply of the script, or `undefined` where something else answered. */
-export function decode(reply: unknown, requests: StoreRequest[]): StoreReply | undefined {
+export function decode(
+  reply: unknown,
+  requests: StoreRequest[],
+  once?: Once,
+): StoreReply | undefined {
+  const head = once ? 6 : 1 // the time, and the row that remembers
   const size = requests
     .flatMap((request) => request.rows.map((row) => (penaltyOf(request, row) ? 10 : 5)))
-    .reduce((sum, numbers) => sum + numbers, 1)
+    .reduce((sum, numbers) => sum + numbers, head)
   if (!Array.isArray(reply) || reply.length !== size || !reply.every(Number.isSafeInteger)) {
     return undefined
   }
-  let index = 1
+  let index = head
   const next = (): [number, number, number, number, number] => {
     index += 5
     return reply.slice(index - 5, index) as ReturnType<typeof next>
@@ -112,5 +146,6 @@ export function decode(reply: unknown, requests: StoreRequest[]): StoreReply | u
   return {
     now: reply[0],
     requests: requests.map((request) => request.rows.map((row) => rowOf(request, row))),
+    ...(once && reply[1] === 1 && { replayed: true }),
   }
 }

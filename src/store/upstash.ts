@@ -1,8 +1,10 @@
 /** The only file that talks to Redis: Upstash's REST API through its own client, over a transport without that client's traps. */
 import { Redis } from '@upstash/redis'
 import { StoreError } from '../errors.ts'
-import { decode, encode, script, scriptSha } from './script.ts'
-import type { Store } from './store.ts'
+import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
+import { type Call, script, scriptSha } from './script.ts'
+import type { Store, StoreOptions } from './store.ts'
+import { type Answer, createTransport, refusal, toStoreError } from './transport.ts'
 
 export interface UpstashOptions {
   /** `UPSTASH_REDIS_REST_URL` */
@@ -22,47 +24,93 @@ export function createUpstashStore({
   deadlineMs = 300,
   onReload,
 }: UpstashOptions): Store {
-  let signal: AbortSignal | undefined
-  const redis = isUsable(url) && token ? connect(url, token, () => signal!) : undefined
+  const database = isUsable(url) && token ? connect(url, token) : undefined
   let sha: string | undefined
   let loaded = false // whether this isolate has seen the database run the script
 
-  async function run(keys: string[], args: string[], withinMs: number): Promise<unknown> {
-    if (!redis) throw new StoreError('not-configured')
-    const client = redis
-    sha ??= await scriptSha()
-    const deadline = AbortSignal.timeout(withinMs) // one for both calls, if there are two
-    const call = (how: 'eval' | 'evalsha', text: string) => {
-      signal = deadline // which the client asks for before it first waits
-      return client[how](text, keys, args)
-    }
-    // The first call brings the script, so that a cold one costs no second round trip.
-    if (!loaded) return call('eval', script)
+  /** Runs calls in one HTTP request, in order. Never rejects: each has its answer. */
+  async function send(
+    calls: Call[],
+    brings: boolean,
+    deadline: AbortSignal,
+  ): Promise<(number[] | StoreError)[]> {
     try {
-      return await call('evalsha', sha)
+      if (!database) throw new StoreError('not-configured')
+      sha ??= await scriptSha()
+      const [first, ...others] = calls
+      const command = brings ? 'eval' : 'evalsha'
+      const text = brings ? script : sha
+      if (others.length === 0) {
+        const { keys, args } = first!
+        return [await database.run(command, text, keys, args, deadline)]
+      }
+      const commands = calls.map(({ keys, args }, index) => [
+        ...(index === 0 ? [command, text] : ['evalsha', sha]),
+        keys.length,
+        ...keys,
+        ...args,
+      ])
+      return (await database.sendEach(commands, deadline)).map(toNumbers)
     } catch (error) {
-      if (!textOf(error).startsWith('NOSCRIPT')) throw error
-      onReload?.()
-      return call('eval', script) // NOSCRIPT: nothing ran, so nothing counts twice
+      const failure = toStoreError(error)
+      return calls.map(() => failure)
     }
   }
 
+  async function run(calls: Call[], deadline: AbortSignal): Promise<(number[] | StoreError)[]> {
+    // The first call brings the script, so that a cold one costs no second round trip.
+    const answers = await send(calls, !loaded, deadline)
+    const lost = calls.filter((_, index) => hasLost(answers[index]!))
+    if (lost.length === 0) return answers
+    onReload?.()
+    const again = await send(lost, true, deadline) // NOSCRIPT: nothing ran, so nothing counts twice
+    return answers.map((answer) => (hasLost(answer) ? again.shift()! : answer))
+  }
+
+  async function decide(packs: Pack[], now: number | undefined, deadline: AbortSignal) {
+    const calls = packs.map((pack) => callOf(pack, now))
+    const answers = await run(calls, deadline)
+    const replies = packs.map((pack, index) => repliesOf(pack, answers[index]!))
+    loaded ||= replies.some(([reply]) => !(reply instanceof StoreError))
+    return replies
+  }
+
+  // One for all that it takes.
+  const deadlineOf = (options: StoreOptions) =>
+    AbortSignal.timeout(options.deadlineMs ?? deadlineMs)
+
   return {
-    async decide(requests, { now, deadlineMs: withinMs = deadlineMs } = {}) {
-      const { keys, args } = encode(requests, now)
-      let answer: unknown
-      try {
-        answer = await run(keys, args, withinMs)
-      } catch (error) {
-        throw toStoreError(error)
-      }
-      const reply = decode(answer, requests)
-      if (!reply) throw new StoreError('bad-reply')
-      loaded = true
-      return reply
+    async decide(requests, options = {}) {
+      const { now, once } = options
+      const [replies] = await decide([{ lists: [requests], once }], now, deadlineOf(options))
+      const [reply] = replies!
+      if (reply instanceof StoreError) throw reply
+      return reply!
+    },
+
+    async decideEach(lists, options = {}) {
+      if (lists.length === 0) return []
+      const deadline = deadlineOf(options)
+      const packs = pack(lists, options.once)
+      const replies = await decide(packs, options.now, deadline)
+      // One wrong list fails all of its pack, before anything is charged: by themselves the others have their answers.
+      const failed = packs.map(
+        ({ lists }, index) => lists.length > 1 && hasChargedNothing(replies[index]![0]!),
+      )
+      const alone = packs.flatMap((pack, index) => (failed[index] ? unpack(pack) : []))
+      const again = alone.length > 0 ? (await decide(alone, options.now, deadline)).flat() : []
+      return replies.flatMap((some, index) => (failed[index] ? again.splice(0, some.length) : some))
     },
   }
 }
+
+const hasLost = (answer: number[] | StoreError) =>
+  answer instanceof StoreError && answer.cause === 'NOSCRIPT'
+
+/** Arguments and keys are all looked at before the first write. */
+const hasChargedNothing = (reply: object) =>
+  reply instanceof StoreError &&
+  /^(WRONGTYPE$|ERR sluice: (KEYS|ARGV|row|key)\b)/.test(String(reply.cause))
 
 /** Reads a text from a database; null where there is none. For what is not on a request's path. */
 export function createUpstashReader({
@@ -72,9 +120,9 @@ export function createUpstashReader({
 }: Pick<UpstashOptions, 'url' | 'token' | 'deadlineMs'>): (key: string) => Promise<string | null> {
   return async (key) => {
     if (!isUsable(url) || !token) throw new StoreError('not-configured')
-    let answer: Awaited<ReturnType<ReturnType<typeof transport>>>
+    let answer: Answer
     try {
-      answer = await transport(url, token, () => AbortSignal.timeout(deadlineMs))(['GET', key])
+      answer = await createTransport(url, token).send(['GET', key], AbortSignal.timeout(deadlineMs))
     } catch (error) {
       throw toStoreError(error)
     }
@@ -89,69 +137,39 @@ export function createUpstashReader({
 const isUsable = (url: string | undefined): url is string =>
   url !== undefined && /^https?:\/\//.test(url) && URL.canParse(url)
 
-/** The client with a transport of ours, which it allows for. */
-function connect(url: string, token: string, signal: () => AbortSignal): Redis {
-  const send = transport(url, token, signal)
-  return new Redis({
+/** The client with a transport of ours, which it allows for; and that transport, for several commands at once. */
+function connect(url: string, token: string) {
+  const { send, sendEach } = createTransport(url, token)
+  let signal: AbortSignal | undefined
+  const redis = new Redis({
     async request<T>({ body }: { body?: unknown }) {
-      const answer = await send(body)
+      const answer = await send(body, signal!)
       if ('error' in answer) return answer
-      // The script replies integers. The client would make numbers of what only looks like them.
-      if (!Array.isArray(answer.result) || !answer.result.every(Number.isSafeInteger)) {
-        throw new StoreError('bad-reply')
-      }
-      return { result: answer.result as T }
+      const numbers = toNumbers(answer)
+      if (numbers instanceof StoreError) throw numbers
+      return { result: numbers as T }
     },
   })
-}
-
-/**
- * Sends one command. The client's own transport follows redirects (the same call again, up to twenty
- * times, or elsewhere), repeats calls that failed (and may have counted), turns the abort of a plain signal into a result, shares a
- * sync token between the requests of an isolate, and forgets the status.
- * @param signal asked for at the start of each call
- */
-function transport(url: string, token: string, signal: () => AbortSignal) {
-  return async (command: unknown): Promise<{ result: unknown } | { error: string }> => {
-    const response = await fetch(url, {
-      method: 'POST',
-      redirect: 'manual',
-      signal: signal(),
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify(command),
-    })
-    const answer = parse(await response.text())
-    if (!answer) throw new StoreError('bad-reply', `no JSON, status ${response.status}`)
-    const { result, error } = answer
-    return !response.ok || typeof error === 'string'
-      ? { error: String(error || 'no reason given') }
-      : { result }
+  return {
+    sendEach,
+    run(
+      command: 'eval' | 'evalsha',
+      text: string,
+      keys: string[],
+      args: string[],
+      deadline: AbortSignal,
+    ): Promise<number[]> {
+      signal = deadline // which the client asks for before it first waits
+      return redis[command](text, keys, args)
+    },
   }
 }
 
-/** An object, or `undefined` where the text is none. */
-function parse(text: string): { result?: unknown; error?: unknown } | undefined {
-  try {
-    return Object(JSON.parse(text))
-  } catch {
-    return undefined
-  }
-}
-
-/** What Redis said. */
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : '')
-
-/** Names the failure. Of foreign texts only the first word goes on: the rest may hold keys, tokens or scripts. */
-function toStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error
-  const name = error instanceof Error ? error.name : ''
-  const text = textOf(error)
-  if (name === 'TimeoutError' || name === 'AbortError') return new StoreError('timeout')
-  if (name !== 'UpstashError') return new StoreError('unreachable')
-  if (/^(WRONGPASS|NOAUTH|NOPERM|Unauthorized)\b/i.test(text)) return new StoreError('unauthorized')
-  if (/max (daily )?requests? limit|suspended|quota|budget/i.test(text)) {
-    return new StoreError('over-quota')
-  }
-  const ours = /^ERR sluice: [\w :,()'-]+/.exec(text)?.[0]
-  return new StoreError('redis-error', ours ?? /^[A-Z]{2,20}\b/.exec(text)?.[0])
+/** The script replies integers. The client would make numbers of what only looks like them. */
+function toNumbers(answer: Answer): number[] | StoreError {
+  if ('error' in answer) return refusal(answer.error)
+  const { result } = answer
+  return Array.isArray(result) && result.every(Number.isSafeInteger)
+    ? result
+    : new StoreError('bad-reply')
 }

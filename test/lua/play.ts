@@ -51,7 +51,7 @@ export function play({ start, policies: first, steps }: Schedule, model = new Mo
   }
   return { calls, replies, policies, subjects: Object.values(subjects), stored }
 
-  function toRequest({ mode, rows, receipt }: Ask, edge: number): ModelRequest {
+  function toRequest({ mode, rows, receipt, eighths }: Ask, edge: number): ModelRequest {
     const distinct = new Map<string, ModelRow>()
     for (const { policy: index, subject: number, cost, slot } of rows) {
       subjects[number] ??= newSubject()
@@ -61,10 +61,14 @@ export function play({ start, policies: first, steps }: Schedule, model = new Mo
       row.cost = costUnits(cost, row)
       distinct.set(`${number} ${index}`, row)
     }
+    const most = [...distinct.values()].flatMap(({ penalty }) => penalty?.maxMs ?? [])
+    if (mode === 'ban' && most.length === 0) return { mode: 'look', rows: [...distinct.values()] }
+    const banMs = Math.max(1, Math.floor((Math.min(...most) * eighths) / 8))
     const time = receipt === null ? undefined : replies.at(-1 - receipt)?.now
     return {
       mode,
       rows: [...distinct.values()],
+      ...(mode === 'ban' && { banMs }),
       ...(mode === 'give-back' && time !== undefined && { receipt: time }),
     }
   }
@@ -95,12 +99,13 @@ export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
 export function tell(calls: Call[]): string {
   return calls
     .map(({ now, requests }) => {
-      const asked = requests.map(({ mode, rows, receipt }) => {
+      const asked = requests.map(({ mode, rows, receipt, banMs }) => {
         const what = rows.map(({ subject, policy, cost, ...rest }) => {
           const { tag, algorithm, limit, windowMs, burst, align } = policy
           return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
         })
-        return `${mode}${receipt === undefined ? '' : ` against ${receipt}`} ${what.join(' and ')}`
+        const length = banMs === undefined ? '' : ` for ${banMs}`
+        return `${mode}${length}${receipt === undefined ? '' : ` against ${receipt}`} ${what.join(' and ')}`
       })
       return `\n  at ${now}: ${asked.join('; ')}`
     })

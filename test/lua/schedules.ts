@@ -27,6 +27,8 @@ export interface Ask {
   mode: ModelRequest['mode']
   /** `slot`: whose, where slots are taken or given back. */
   rows: { policy: number; subject: number; cost: Cost; slot: number }[]
+  /** Of a ban: so many eighths of what is allowed. */
+  eighths: number
   /** How many steps ago the units given back were taken; null: no receipt. */
   receipt: number | null
 }
@@ -162,9 +164,12 @@ const cost: fc.Arbitrary<Cost> = fc.oneof(
 )
 
 /** `subjects` and `policies`: how many there are. One row per subject and policy: `play.ts` sees to it. */
-const ask = (subjects: number, policies: number): fc.Arbitrary<Ask> =>
+const ask = (subjects: number, policies: number, operators = false): fc.Arbitrary<Ask> =>
   fc.record({
-    mode: fc.constantFrom('take', 'take', 'take', 'take', 'look', 'give-back', 'shadow', 'shadow'),
+    mode: fc.constantFrom<Ask['mode']>(
+      ...(['take', 'take', 'take', 'take', 'look', 'give-back', 'shadow', 'shadow'] as const),
+      ...(operators ? (['reset', 'ban', 'unban'] as const) : []),
+    ),
     rows: fc.array(
       fc.record({
         policy: fc.nat(policies - 1),
@@ -175,6 +180,7 @@ const ask = (subjects: number, policies: number): fc.Arbitrary<Ask> =>
       { minLength: 1, maxLength: subjects * policies > 1 ? 4 : 1 },
     ),
     receipt: fc.option(fc.nat(4)),
+    eighths: fc.nat(8),
   })
 
 export interface Shape {
@@ -187,6 +193,8 @@ export interface Shape {
   small?: boolean
   /** Whether refusals may lead to bans. */
   penalties?: boolean
+  /** Whether operators reset, ban and unban. */
+  operators?: boolean
 }
 
 export function schedule(names: readonly Kind[], shape: Shape = {}): fc.Arbitrary<Schedule> {
@@ -210,7 +218,10 @@ export function schedule(names: readonly Kind[], shape: Shape = {}): fc.Arbitrar
             { weight: 1, arbitrary: fc.integer({ min: -5, max: 5 }) },
           ),
           change: fc.option(change(policies, shape), { freq: 6 }),
-          requests: fc.array(ask(subjects, count), { minLength: 1, maxLength: requests }),
+          requests: fc.array(ask(subjects, count, shape.operators), {
+            minLength: 1,
+            maxLength: requests,
+          }),
         }),
         { minLength: 1, maxLength: steps, size: '+1' },
       ),

@@ -42,9 +42,11 @@ export function refused({ counted, ban }: Standing, terms: Terms, now: bigint): 
   // Remembered for as long as it lasted.
   const remembered = ban && now < least(ban.runOut, ban.time + 2n * lengthOf(ban, terms))
   const wanted = remembered ? greatest(terms.first, 2n * lengthOf(ban, terms)) : terms.first
-  const length = least(wanted, terms.most)
-  return {
-    counted: undefined,
-    ban: { time: now, runOut: now + 2n * length, numbers: [length] },
-  }
+  return banned(least(wanted, terms.most), now)
 }
+
+/** From now on, whatever was before. */
+export const banned = (length: bigint, now: bigint): Standing => ({
+  counted: undefined,
+  ban: { time: now, runOut: now + 2n * length, numbers: [length] },
+})

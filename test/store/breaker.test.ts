@@ -9,6 +9,7 @@ let asked: number
 let events: string[]
 /** What the store underneath does next. */
 let behaviour: () => Promise<StoreReply>
+let behaviourOfEach: (count: number) => Promise<(StoreReply | StoreError)[]>
 let store: Store
 let decide: () => Promise<StoreReply>
 
@@ -17,11 +18,16 @@ beforeEach(() => {
   asked = 0
   events = []
   behaviour = async () => reply
+  behaviourOfEach = async (count) => Array<StoreReply>(count).fill(reply)
   store = withBreaker(
     {
       decide() {
         asked += 1
         return behaviour()
+      },
+      decideEach(lists) {
+        asked += 1
+        return behaviourOfEach(lists.length)
       },
     },
     {

@@ -1,0 +1,71 @@
+import { StoreError } from '../errors.ts'
+import { type Call, decode, encode, keysOf } from './script.ts'
+import type { Once, StoreReply, StoreRequest } from './store.ts'
+
+/** Neighbouring lists that one call of the script decides. */
+export interface Pack {
+  lists: StoreRequest[][]
+  once?: Once | undefined
+}
+
+/** What the script accepts. */
+const MAX_KEYS = 128
+const MAX_REQUESTS = 128
+
+/** As few packs as hold the lists, in their order. */
+export function pack(lists: StoreRequest[][], once?: Once): Pack[] {
+  const packs: Pack[] = []
+  const room = once ? MAX_KEYS - 1 : MAX_KEYS // what is decided once has a key
+  let keys = new Set<string>()
+  let requests = 0
+  for (const list of lists) {
+    const own = keysOf(list)
+    const more = [...own].filter((key) => !keys.has(key))
+    const fits = keys.size + more.length <= room && requests + list.length <= MAX_REQUESTS
+    if (packs.length === 0 || !fits) {
+      packs.push({ lists: [], once: numbered(once, packs.length + 1) })
+      keys = own
+      requests = 0
+    } else {
+      for (const key of more) keys.add(key)
+    }
+    packs.at(-1)!.lists.push(apart(list))
+    requests += list.length
+  }
+  return packs
+}
+
+/** Each list of a pack by itself. */
+export const unpack = ({ lists, once }: Pack): Pack[] =>
+  lists.map((list, index) => ({ lists: [list], once: once && suffixed(once, index + 1) }))
+
+/** The first is called as it would be by itself. */
+const numbered = (once: Once | undefined, number: number) =>
+  once && number > 1 ? suffixed(once, number) : once
+
+const suffixed = (once: Once, number: number): Once => ({ ...once, key: `${once.key}.${number}` })
+
+/** Shadows at the beginning of a list are decided like takes: that they are, so that they follow no stranger. */
+function apart(list: StoreRequest[]): StoreRequest[] {
+  const first = list.findIndex(({ mode }) => mode !== 'shadow')
+  const leading = first === -1 ? list.length : first
+  return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
+}
+
+export const callOf = ({ lists, once }: Pack, now?: number): Call => encode(lists.flat(), now, once)
+
+/** What an answer to the call says of each list. */
+export function repliesOf(
+  { lists, once }: Pack,
+  answer: number[] | StoreError,
+): (StoreReply | StoreError)[] {
+  if (answer instanceof StoreError) return lists.map(() => answer)
+  const reply = decode(answer, lists.flat(), once)
+  if (!reply) return lists.map(() => new StoreError('bad-reply'))
+  const { requests, ...rest } = reply
+  let next = 0
+  return lists.map((list) => {
+    next += list.length
+    return { ...rest, requests: requests.slice(next - list.length, next) }
+  })
+}
