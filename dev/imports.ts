@@ -72,6 +72,7 @@ function why(file: string, specifier: string): string | undefined {
   if (specifier.endsWith('.lua')) {
     return file === 'store/script.ts' ? undefined : 'Lua belongs to store/script.ts'
   }
+  if (specifier.endsWith('.json')) return undefined // data: it imports nobody
   if (!specifier.endsWith('.ts')) return 'relative imports end in .ts'
   const target = normalize(join(dirname(file), specifier))
   if (target === '../sluice.config.ts')

@@ -644,11 +644,10 @@ test('whatever is decided and whatever the origin says, nothing is loosened, rem
     fc.property(decisions, setLists, originFields, (decision, headers, origin) => {
       const before = new Headers({ ...origin, 'Retry-After': 'soon', 'X-Other': '1' })
       const response = new Response('x', { headers: before })
-      const after = withDecisionFields(
-        response,
-        decision,
-        { headers, degradedField: false },
-      ).headers
+      const after = withDecisionFields(response, decision, {
+        headers,
+        degradedField: false,
+      }).headers
       const theirs = clientReads(before)
       const read = clientReads(after)
       expect(read.drafts).toBeLessThanOrEqual(theirs.drafts)

@@ -157,7 +157,7 @@ test('an issuer is not asked again for the sake of new policies', async () => {
     live: { from: 'kv:RULES', every: 1 },
   } as const
   const config = parseConfig(options)
-  const describe = createRules(config, options, () => {})
+  const rulesOf = createRules(config, options, () => {})
   const document = JSON.stringify({ policies: [{ ...policy, limit: 7 }] })
   const token = `${btoa('{"alg":"EdDSA"}')}.${btoa('{}')}.AAAA`.replaceAll('=', '')
   const limits: number[] = []
@@ -172,7 +172,7 @@ test('an issuer is not asked again for the sake of new policies', async () => {
       },
       config,
     )
-    limits.push((await describe(seen)).policies[0]!.policy.limit)
+    limits.push((await rulesOf(seen).describe(seen)).policies[0]!.policy.limit)
     await Promise.all(work)
   }
   expect([limits, issuer.mock.calls.length]).toEqual([[5, 7, 7], 1])

@@ -99,11 +99,9 @@ describe('Sluice-Degraded', () => {
   }
   test('says who answered instead of the store, if that is switched on', () => {
     const field = (degradedField: boolean) =>
-      withDecisionFields(
-        new Response('x'),
-        decision,
-        { ...draft11, degradedField },
-      ).headers.get('Sluice-Degraded')
+      withDecisionFields(new Response('x'), decision, { ...draft11, degradedField }).headers.get(
+        'Sluice-Degraded',
+      )
     expect(field(true)).toBe('allow')
     expect(field(false)).toBeNull()
   })

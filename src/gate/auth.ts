@@ -15,7 +15,7 @@ export async function auth(call: Call): Promise<Response> {
   const told = rest.startsWith('/envoy')
     ? byPath(request, '/_sluice/v1/auth/envoy')
     : byFields(request)
-  if ('missing' in told) return badRequest(`The field ${told.missing} is missing.`)
+  if ('untold' in told) return badRequest(`${told.untold} is missing, or tells nothing.`)
   const description = await describedRequest(told, rules, around)
   if ('expected' in description) return badRequest('The fields tell of no request.')
   const [outcome] = await decideEach([{ description }], parts)

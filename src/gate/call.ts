@@ -1,8 +1,7 @@
-import type * as v from 'valibot'
 import type { LimiterParts } from '../limiter.ts'
 import type { Config } from '../policy.ts'
 import type { Rules } from '../rules.ts'
-import { checked } from '../schema/checked.ts'
+import { checked, type Schema } from '../schema/checked.ts'
 import { MOST_PROBLEMS } from '../schema/strict.ts'
 import { readJson } from './body.ts'
 import type { Caller } from './caller.ts'
@@ -24,10 +23,7 @@ export interface Call {
 }
 
 /** The body of a call, if it is what a schema says; else a problem. */
-export async function bodyOf<T>(
-  request: Request,
-  schema: v.GenericSchema<unknown, T>,
-): Promise<T | Response> {
+export async function bodyOf<T>(request: Request, schema: Schema<T>): Promise<T | Response> {
   const read = await readJson(request)
   if (read instanceof Response) return read
   const { output, problems } = checked(schema, read.json, 'body', MOST_PROBLEMS)

@@ -51,7 +51,7 @@ export function createGate({ config, rulesOf, partsOf, log }: Core) {
       return Response.json(openapi, { headers: { 'Cache-Control': 'no-store' } })
     }
     const endpoint = endpoints.find(({ path }) => path.test(under))
-    if (!endpoint || !endpoint.scopes.some((scope) => isOpen(scope, env))) return undefined
+    if (!endpoint?.scopes.some((scope) => isOpen(scope, env))) return undefined
     const { methods, scopes, answer, clients } = endpoint
     if (request.method === 'OPTIONS' && methods && config.cors) return preflight(methods)
     if (methods && !methods.includes(request.method)) {

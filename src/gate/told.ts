@@ -2,7 +2,7 @@ import type { RequestDescription } from '../schema/gate.ts'
 
 /** The field of a forward-auth call that is missing, or cannot be right. */
 export interface Untold {
-  missing: string
+  untold: string
 }
 
 /** Fields that tell of the request, and are no part of it. */
@@ -12,9 +12,11 @@ const TELLING = /^x-forwarded-(for|method|uri|host|proto)$|^host$|^content-lengt
 export function byFields({ headers, url }: Request): RequestDescription | Untold {
   const method = headers.get('x-forwarded-method')
   const uri = headers.get('x-forwarded-uri')
-  if (!method) return { missing: 'X-Forwarded-Method' }
-  if (!uri) return { missing: 'X-Forwarded-Uri' }
+  if (!method) return { untold: 'X-Forwarded-Method' }
+  if (!uri) return { untold: 'X-Forwarded-Uri' }
   const host = headers.get('x-forwarded-host') ?? new URL(url).host
+  // Whatever else a URL has before its path: it must not become part of it.
+  if (!/^[^\s/?#@\\]+$/.test(host)) return { untold: 'X-Forwarded-Host' }
   const scheme = headers.get('x-forwarded-proto') === 'http' ? 'http' : 'https'
   return describe(method, `${scheme}://${host}${pathOf(uri)}`, headers)
 }

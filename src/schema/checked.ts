@@ -1,6 +1,9 @@
 import * as v from 'valibot'
 import type { ConfigProblem } from '../errors.ts'
 
+/** What turns an input into a `T`. */
+export type Schema<T> = v.GenericSchema<unknown, T>
+
 /** What a schema makes of an input, or all that is wrong with it. */
 export type Checked<T> =
   | { output: T; problems?: undefined }
@@ -12,7 +15,7 @@ export type Checked<T> =
  * @param most how many problems are told, at most
  */
 export function checked<T>(
-  shape: v.GenericSchema<unknown, T>,
+  shape: Schema<T>,
   input: unknown,
   whole: string,
   most = Number.POSITIVE_INFINITY,
