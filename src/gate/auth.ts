@@ -7,8 +7,8 @@ import { badRequest } from './problems.ts'
 import { byFields, byPath } from './told.ts'
 
 /**
- * `/_sluice/v1/auth`: whether a reverse proxy may let a request pass that it tells of. Below it `/nginx`, whose `auth_request` knows
- * no refusal but 403, and `/envoy/…`, whose `ext_authz` puts the client's path behind ours.
+ * `/_sluice/v1/auth`: whether a reverse proxy may let a request pass that it tells of. Below it `/nginx`, and `/envoy/…`, which puts
+ * the client's path behind ours.
  */
 export async function auth(call: Call): Promise<Response> {
   const { request, rules, around, parts, config, rest } = call
@@ -20,18 +20,23 @@ export async function auth(call: Call): Promise<Response> {
   if ('expected' in description) return badRequest('The fields tell of no request.')
   const [outcome] = await decideEach([{ description }], parts)
   const { decision } = outcome!
-  const own = !decision.allowed
-  const answer = own ? refusal(decision) : new Response(null, { headers: noStore })
-  const forNginx = own && rest === '/nginx'
+  const answer = decision.allowed ? new Response(null, { headers: noStore }) : refusal(decision)
   const response = new Response(answer.body, {
-    status: forNginx ? 403 : answer.status,
+    status: statusFor(rest, answer.status),
     headers: {
       ...Object.fromEntries(answer.headers),
-      ...(forNginx && { 'Sluice-Status': String(answer.status) }),
-      ...shadowField(own ? [] : wouldRefuse(decision)),
+      ...(decision.allowed
+        ? shadowField(wouldRefuse(decision))
+        : { 'Sluice-Status': String(answer.status) }),
     },
   })
   return withDecisionFields(response, decision, config)
+}
+
+/** nginx makes a 500 of every refusal but 403 (and 401), and Envoy takes a 5xx for our own failure. `Sluice-Status` says what it is in any case. */
+function statusFor(rest: string, status: number): number {
+  const refused = status >= (rest.startsWith('/envoy') ? 500 : 400)
+  return refused && rest !== '' ? 403 : status
 }
 
 const noStore = { 'Cache-Control': 'no-store' }

@@ -11,32 +11,44 @@ const TELLING = /^x-forwarded-(for|method|uri|host|proto)$|^host$|^content-lengt
 /** The request that a reverse proxy tells of in `X-Forwarded-Method`, `-Uri`, `-Host`, `-Proto` and `-For`. */
 export function byFields({ headers, url }: Request): RequestDescription | Untold {
   const method = headers.get('x-forwarded-method')
-  const uri = headers.get('x-forwarded-uri')
   if (!method) return { untold: 'X-Forwarded-Method' }
-  if (!uri) return { untold: 'X-Forwarded-Uri' }
-  const host = headers.get('x-forwarded-host') ?? new URL(url).host
-  // Whatever else a URL has before its path: it must not become part of it.
+  const uri = headers.get('x-forwarded-uri')
+  // No request has a fragment: what comes after it would be path to some origins, and nothing to us.
+  if (!uri || uri.includes('#')) return { untold: 'X-Forwarded-Uri' }
+  return described(method, hostOf(headers, url), pathOf(uri), headers)
+}
+
+/** The request whose path and query stand behind `prefix`, as Envoy's `ext_authz` asks: the method is the call's own. */
+export function byPath({ method, headers, url }: Request, prefix: string) {
+  const { pathname, search } = new URL(url)
+  const path = `${pathname.slice(prefix.length) || '/'}${search}`
+  return described(method, hostOf(headers, url), path, headers)
+}
+
+function described(
+  method: string,
+  host: string,
+  path: string,
+  headers: Headers,
+): RequestDescription | Untold {
+  // Nothing in it may end the host before the path begins.
   if (!/^[^\s/?#@\\]+$/.test(host)) return { untold: 'X-Forwarded-Host' }
   const scheme = headers.get('x-forwarded-proto') === 'http' ? 'http' : 'https'
-  return describe(method, `${scheme}://${host}${pathOf(uri)}`, headers)
-}
-
-/** The request whose path and query stand behind `prefix`, as Envoy's `ext_authz` asks: method and host are the call's own. */
-export function byPath(request: Request, prefix: string): RequestDescription | Untold {
-  const { method, headers } = request
-  const { host, pathname, search, protocol } = new URL(request.url)
-  return describe(
-    method,
-    `${protocol}//${host}${pathname.slice(prefix.length) || '/'}${search}`,
-    headers,
-  )
-}
-
-function describe(method: string, url: string, headers: Headers): RequestDescription {
   const clients = [...headers].filter(([name]) => !TELLING.test(name))
   const ip = clientOf(headers)
-  return { method, url, headers: Object.fromEntries(clients), ...(ip !== undefined && { ip }) }
+  return {
+    method,
+    url: `${scheme}://${host}${path}`,
+    headers: Object.fromEntries(clients),
+    ...(ip !== undefined && { ip }),
+  }
 }
+
+/** The last entry of a list, which whoever asks us has written. */
+const lastOf = (field: string) => field.split(',').at(-1)!.trim()
+
+const hostOf = (headers: Headers, url: string) =>
+  lastOf(headers.get('x-forwarded-host') ?? new URL(url).host)
 
 /** `*`, and whatever else is no path, is the root; of a whole URL it is what follows the host. */
 function pathOf(uri: string): string {
