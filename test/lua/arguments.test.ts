@@ -60,10 +60,10 @@ const numbers = ['nan', '-nan', 'inf', '-inf', '1e999', '1.5', '-1', '', ' ', 'x
 
 const wrong: [column: (typeof columns)[number], values: string[]][] = [
   ['request', [...numbers, '0']],
-  ['mode', ['', 'TAKE', 'give_back', 'peek']],
+  ['mode', ['', 'TAKE', 'give_back', 'peek', 'once', 'un-ban']],
   ['key', [...numbers, '0', '2']],
   ['tag', ['', 'a:b', 'a;b', 'a b', 'ä', 'a\n', '%w', 'a\0b']],
-  ['algorithm', ['', 'fixed_window', 'leaky-bucket', '__index']],
+  ['algorithm', ['', 'once', 'fixed_window', 'leaky-bucket', '__index']],
   ['limit', [...numbers, '0']],
   ['window', [...numbers, '0']],
   ['burst', [...numbers, '0']],
@@ -219,6 +219,45 @@ test('slots of another type fail before an earlier request is charged', async ()
   const rows = [row(), slot({ request: '2', key: '2' })].flat()
   await expect(server.evaluate([record, other], [now, ...rows])).rejects.toThrow(/^WRONGTYPE/)
   expect(await server.send('EXISTS', record)).toBe(0)
+})
+
+const unused = { limit: '', burst: '', cost: '', align: '' }
+const once = (changed: Columns = {}) =>
+  row({ request: '0', mode: 'once', key: '2', algorithm: 'once', ...unused, ...changed })
+
+const wrongOnces: [column: string, changed: Columns, ...rows: string[][]][] = [
+  ['request', { request: '1' }, row()],
+  ['mode', { mode: 'take' }, row()],
+  ['key', { key: '' }, row()],
+  ['key', { key: '4' }, row()],
+  ['key', { key: '3' }, row()],
+  ['tag', { tag: '' }, row()],
+  ['tag', { tag: 'a:b' }, row()],
+  ['tag', { tag: 'x'.repeat(65) }, row()],
+  ['window', { window: '0' }, row()],
+  ['window', { window: 'nan' }, row()],
+  ['algorithm (by itself)', {}],
+]
+
+test.each(wrongOnces)(
+  'refuses to decide once by a wrong %s: %j',
+  async (column, changed, ...rows) => {
+    const keys = [newKey(), newKey(), `${newKey()}:log:t`]
+    const answer = await refusal(keys, [now, ...once(changed), ...rows.flat()])
+    expect(answer).toBe(`ERR sluice: row 1: unexpected ${column}`)
+  },
+)
+
+test('the row of once stands first, its key is its own, and the others are numbered on from it', async () => {
+  const keys = [newKey(), newKey()]
+  const second = await refusal(keys, [now, ...row(), ...once()])
+  expect(second).toMatch(/^ERR sluice: row 2: unexpected request/)
+  const shared = await refusal(keys, [now, ...once(), ...row({ key: '2' })])
+  expect(shared).toBe('ERR sluice: row 2: unexpected key')
+  const third = await refusal(keys, [now, ...once(), ...row(), ...row({ cost: '-1', tag: 'u' })])
+  expect(third).toBe('ERR sluice: row 3: unexpected cost')
+  const all = await server.evaluate(keys, [now, ...once({ tag: 'x'.repeat(64) }), ...row()])
+  expect(all).toEqual([Number(now), 0, 0, 0, 0, 0, 1, 9, 0, 1000, 1000])
 })
 
 const key = newKey()

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Once } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model.ts'
 import { property } from './law.ts'
 import { play, tell } from './play.ts'
@@ -27,9 +28,9 @@ const request = (subject: string, mode: ModelRequest['mode'] = 'take', cost = 1)
 })
 
 /** What Redis executed for one call; Upstash bills each of them. */
-async function commands(requests: ModelRequest[], now?: number) {
+async function commands(requests: ModelRequest[], now?: number, once?: Once) {
   await server.send('CONFIG', 'RESETSTAT')
-  await server.decide(requests, now)
+  await server.decide(requests, now, once)
   const stats = String(await server.send('INFO', 'commandstats'))
   const counted = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
     .filter(([, name]) => name !== 'config|resetstat' && name !== 'info')
@@ -190,6 +191,66 @@ test.each([
     expect(await commands([{ mode: 'take', rows }])).toEqual({ ...asked, ...own })
   },
 )
+
+const penal = (subject: string, mode: ModelRequest['mode'], cost = 1): ModelRequest => ({
+  mode,
+  rows: policies.map((policy) => ({ subject, policy: { ...policy, penalty }, cost })),
+})
+
+test('a reset is one SET, or one DEL when nothing is left, and nothing where nothing was', async () => {
+  const subject = newSubject()
+  await server.decide([penal(subject, 'take')])
+  await server.decide([penal(subject, 'take', 40)])
+  const { rows } = penal(subject, 'reset')
+  const some: ModelRequest = { mode: 'reset', rows: rows.slice(0, 4) }
+  expect(await commands([some])).toEqual({ ...asked, set: 1 })
+  expect(await commands([some])).toEqual(asked)
+  expect(await commands([penal(subject, 'reset')])).toEqual({ ...asked, del: 1 })
+  expect(await commands([penal(subject, 'reset')])).toEqual(asked)
+})
+
+test.each(['sliding-log', 'concurrency'] as const)(
+  'a reset of a %s is one DEL',
+  async (algorithm) => {
+    const policy: ModelPolicy = { ...policies[0]!, algorithm }
+    const of = (mode: ModelRequest['mode']): ModelRequest[] => [
+      { mode, rows: [{ subject: 'x', policy, cost: 1 }] },
+    ]
+    await server.decide(of('take'), 1_789_000_000_000)
+    expect(await commands(of('reset'))).toEqual({ evalsha: 1, time: 1, del: 1 })
+  },
+)
+
+test('a ban is one SET, its end another write, and nothing where nobody is banned', async () => {
+  const subject = newSubject()
+  expect(await commands([penal(subject, 'ban')])).toEqual({ ...asked, set: 1 })
+  expect(await commands([penal(subject, 'ban')])).toEqual({ ...asked, set: 1 })
+  expect(await commands([penal(subject, 'unban')])).toEqual({ ...asked, del: 1 })
+  expect(await commands([penal(subject, 'unban')])).toEqual(asked)
+  await server.decide([penal(subject, 'take')])
+  await server.decide([penal(subject, 'ban')])
+  expect(await commands([penal(subject, 'unban')])).toEqual({ ...asked, set: 1 })
+})
+
+test('to be decided once costs one SET, also where it is refused, and a replay none', async () => {
+  const subject = newSubject()
+  const once = (key: string): Once => ({
+    key: `${subject}-${key}`,
+    fingerprint: 'f',
+    forMs: 60_000,
+  })
+  expect(await commands([request(subject)], undefined, once('a'))).toEqual({ ...asked, set: 2 })
+  expect(await commands([request(subject)], undefined, once('a'))).toEqual(asked)
+  const refused = [request(subject, 'take', 40)]
+  expect(await commands(refused, undefined, once('b'))).toEqual({ ...asked, set: 1 })
+  expect(await commands(refused, undefined, once('b'))).toEqual(asked)
+  // Whatever the first call had of its own.
+  const slots: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency' }
+  const take: ModelRequest[] = [{ mode: 'take', rows: [{ subject, policy: slots, cost: 1 }] }]
+  const own = { zrange: 1, zadd: 1, pexpire: 1 }
+  expect(await commands(take, undefined, once('c'))).toEqual({ ...asked, ...own, set: 1 })
+  expect(await commands(take, undefined, once('c'))).toEqual(asked)
+})
 
 property(
   'a call that neither refuses nor finds a ban has the commands that it has without penalties',

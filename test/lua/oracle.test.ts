@@ -44,3 +44,7 @@ law(`with penalties: ${claim}`, tellsAndKeeps, {
   single: { penalties: true },
   mixed: { penalties: true },
 })
+law(`with operators: ${claim}`, tellsAndKeeps, {
+  single: { penalties: true, operators: true },
+  mixed: { penalties: true, operators: true },
+})

@@ -2,7 +2,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll } from 'vitest'
 import { startRedis } from '../../dev/redis.ts'
 import { decode, encode, script } from '../../src/store/script.ts'
-import type { StoreReply, StoreRequest } from '../../src/store/store.ts'
+import type { Once, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import type { ModelRequest } from '../model.ts'
 import { dressed } from './dress.ts'
 
@@ -20,7 +20,7 @@ export interface Server {
   send(...command: string[]): Promise<unknown>
   /** One call of the script, as it comes back: a list of integers, or an error. */
   evaluate(keys: string[], args: string[]): Promise<unknown>
-  decide(requests: ModelRequest[], now?: number): Promise<StoreReply>
+  decide(requests: ModelRequest[], now?: number, once?: Once): Promise<StoreReply>
   /** A client beside the others. */
   connect(): Promise<Client>
 }
@@ -48,10 +48,10 @@ export function useServer(): Server {
   const server: Server = {
     send: (...command) => clients[0]!.sendCommand(command),
     evaluate: (keys, args) => server.send('EVALSHA', sha, `${keys.length}`, ...keys, ...args),
-    async decide(requests, now) {
+    async decide(requests, now, once) {
       const known = dressed(requests, now ?? Date.now()) as StoreRequest[]
-      const { keys, args } = encode(known, now)
-      const reply = decode(await server.evaluate(keys, args), known)
+      const { keys, args } = encode(known, now, once)
+      const reply = decode(await server.evaluate(keys, args), known, once)
       if (!reply) throw new Error('the script answered something else than its contract says')
       return reply
     },
