@@ -434,7 +434,7 @@ export const mutants: Mutant[] = [
     'numbers[index] = number',
     'once',
   ),
-  driver('an answer takes the place of another type', "texts[1] and 'XX' or 'NX'", "'GET'", 'once'),
+  driver('an answer takes the place of another type', 'text, shown,', 'text,', 'once'),
   driver(
     'an answer once forgotten is not remembered again',
     "texts[1] and 'XX' or 'NX'",
