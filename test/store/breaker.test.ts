@@ -144,4 +144,86 @@ describe('the breaker', () => {
     behaviour = async () => reply
     expect(await code()).toBe('ok')
   })
+
+  test.each([
+    new StoreError('once-conflict'),
+    new StoreError('redis-error', 'ERR sluice: row 1: unexpected cost'),
+  ])('counts a mistake of the caller as an answer: %s', async (mistake) => {
+    behaviour = async () => {
+      throw mistake
+    }
+    for (let i = 0; i < 20; i++) expect(await code()).toBe(mistake.code)
+    expect(events).toEqual([])
+    await open()
+    now += 1000
+    behaviour = async () => {
+      throw mistake
+    }
+    expect([await code(), await code()]).toEqual([mistake.code, mistake.code])
+    expect(events).toEqual(['opened timeout', 'closed after 1000'])
+  })
+
+  test('counts an error of Redis as a failure', async () => {
+    behaviour = async () => {
+      throw new StoreError('redis-error', 'WRONGTYPE')
+    }
+    for (let i = 0; i < 5; i++) await code()
+    expect(events).toEqual(['opened redis-error'])
+  })
+})
+
+describe('the breaker, of many lists', () => {
+  const lists = [[], [], []]
+  const each = async () =>
+    (await store.decideEach(lists)).map((one) => (one instanceof StoreError ? one.code : 'ok'))
+  const failure = new StoreError('timeout')
+  const mistake = new StoreError('once-conflict')
+  const answers = (...of: (StoreReply | StoreError)[]) => {
+    behaviourOfEach = async () => of
+  }
+
+  test('opens at the fifth request of which all have failed, and then asks nobody', async () => {
+    answers(failure, failure, failure)
+    const told = []
+    for (let i = 0; i < 6; i++) told.push(await each())
+    expect(told).toEqual([
+      ...Array(5).fill(Array(3).fill('timeout')),
+      Array(3).fill('circuit-open'),
+    ])
+    expect([asked, events, await code()]).toEqual([5, ['opened timeout'], 'circuit-open'])
+  })
+
+  test.each<[claim: string, answer: StoreReply | StoreError]>([
+    ['a reply', reply],
+    ['a mistake of the caller', mistake],
+  ])('is closed by one that is %s', async (_, answer) => {
+    answers(failure, failure, answer)
+    for (let i = 0; i < 20; i++) await each()
+    expect([asked, events]).toEqual([20, []])
+    await open()
+    expect(await each()).toEqual(Array(3).fill('circuit-open'))
+    now += 1000
+    await each()
+    expect(events).toEqual(['opened timeout', 'closed after 1000'])
+  })
+
+  test('lets one request try, and stays open when all of it fails', async () => {
+    await open()
+    now += 1000
+    const answer = Promise.withResolvers<StoreError[]>()
+    behaviourOfEach = () => answer.promise
+    const probe = each()
+    expect([await code(), await each()]).toEqual(['circuit-open', Array(3).fill('circuit-open')])
+    answer.resolve([failure, failure, failure])
+    expect(await probe).toEqual(Array(3).fill('timeout'))
+    expect([asked, await code()]).toEqual([1, 'circuit-open'])
+    now += 1000
+    behaviour = async () => reply
+    expect(await code()).toBe('ok')
+  })
+
+  test('asks nobody for none', async () => {
+    expect(await store.decideEach([])).toEqual([])
+    expect(asked).toBe(0)
+  })
 })

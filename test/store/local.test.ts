@@ -173,6 +173,39 @@ describe('the local store', () => {
     expect(after[0]![0]).toMatchObject({ allowed: true })
   })
 
+  test('forgets what a reset names, and bans nobody', async () => {
+    const local = createLocalStore(() => 1_000_000)
+    const [a, b] = [policyOf({ localShare: 1 }), policyOf({ name: 'b', localShare: 1 })]
+    const penalty = { tag: 'p', after: 1, withinMs: 1000, banMs: 9000, maxMs: 9000 }
+    await local.decide([take(a, 4), take(b, 4), take(a, 4, 'y')])
+    const { requests } = await local.decide([
+      { ...take(a), mode: 'reset' },
+      { mode: 'ban', rows: [{ ...take(b).rows[0]!, penalty }], banMs: 9000 },
+      { mode: 'unban', rows: [{ ...take(b).rows[0]!, penalty }] },
+      { ...take(a, 1, 'y'), mode: 'look' },
+      { ...take(a), mode: 'shadow' },
+    ])
+    expect(requests.map(([state]) => [state!.allowed, state!.remaining])).toEqual([
+      [true, 10],
+      [true, 6],
+      [true, 6],
+      [true, 6],
+      [true, 10],
+    ])
+  })
+
+  test('decides many lists, each by itself, in their order', async () => {
+    const local = createLocalStore()
+    const one = take(policyOf({ limit: 1, localShare: 1 }))
+    const shadow: StoreRequest = { ...take(policyOf({ name: 'b', localShare: 1 })), mode: 'shadow' }
+    const replies = await local.decideEach([[one], [one, shadow], [shadow]], { now: 5 })
+    expect(replies).toMatchObject([
+      { now: 5, requests: [[{ allowed: true }]] },
+      { now: 5, requests: [[{ allowed: false }], [{ remaining: 10 }]] },
+      { now: 5, requests: [[{ remaining: 9 }]] },
+    ])
+  })
+
   test('keeps at most 10,000 states, the most recently charged', async () => {
     const local = createLocalStore(() => 1_000_000)
     const policy = policyOf({ limit: 1, localShare: 1 })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../src/policy.ts'
-import { decode, encode, script, scriptSha } from '../../src/store/script.ts'
+import { decode, encode, keysOf, script, scriptSha } from '../../src/store/script.ts'
 import type { LimitRow, StoreRequest } from '../../src/store/store.ts'
 
 const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '10s' }] }).policies
@@ -121,4 +121,44 @@ test('a reply is read row by row', () => {
       [{ allowed: false, remaining: 0, retryAfterMs: null, resetAfterMs: 7, nextAfterMs: 7 }],
     ],
   })
+})
+
+test('a ban carries its length in place of the first one, and nothing else does', () => {
+  const burst = (request: Partial<StoreRequest>) =>
+    encode([{ mode: 'ban', rows: [rowOf({ penalty })], ...request }], 7).args[19]
+  expect(burst({ banMs: 5 })).toBe('5')
+  expect(burst({})).toBe('60000')
+  expect(burst({ mode: 'unban', banMs: 5 })).toBe('60000')
+})
+
+const once = { key: 'k', fingerprint: 'f', forMs: 9 }
+
+test('to be decided once is a row before the others, with the first key', () => {
+  const { keys, args } = encode([take('x')], 7, once)
+  expect(keys).toEqual(['sluice:1:{k}', 'sluice:1:{x}'])
+  expect(args.slice(0, 12)).toEqual(['7', '0', 'once', '1', 'f', 'once', '', '9', '', '', '', ''])
+  expect(args.slice(12)).toEqual(
+    encode([take('x')], 7)
+      .args.slice(1)
+      .with(2, '2'), // the same row, of another key
+  )
+})
+
+test('the first number of its row says whether it is a replay', () => {
+  const read = (...row: number[]) => decode([99, ...row, 1, 4, 0, 10, 5], [take('x')], once)
+  const first = read(0, 0, 0, 0, 0)!
+  expect(first.requests[0]![0]).toMatchObject({ allowed: true, remaining: 4 })
+  expect(first).not.toHaveProperty('replayed')
+  expect(read(1, 0, 0, 0, 0)).toEqual({ ...first, replayed: true })
+  expect(read()).toBeUndefined()
+})
+
+test('the keys of requests are told without the call', () => {
+  const rows = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
+    rowOf({ penalty, subject: name, policy: algorithm(name), slot: 'id' }),
+  )
+  for (const mode of ['take', 'give-back', 'reset', 'ban'] as const) {
+    const requests: StoreRequest[] = [{ mode, rows }, take('x', 'gcra')]
+    expect([...keysOf(requests)]).toEqual(encode(requests).keys)
+  }
 })
