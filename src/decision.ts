@@ -61,3 +61,10 @@ export interface Decision {
   /** The slots that policies with `concurrency` hold for the request, by their id. Absent without such a policy. */
   slot?: string
 }
+
+/** How limits stand, by the store's time. */
+export interface Standing {
+  /** ms since the epoch; absent where no limit was asked for. */
+  at?: number
+  limits: LimitState[]
+}

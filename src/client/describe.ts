@@ -1,0 +1,56 @@
+import type { RequestDescription } from '../asks.ts'
+
+const MOST_HEADERS = 100
+/** Of all names and values together, far below what a body may have. */
+const MOST_CHARACTERS = 16_384
+const MOST_URL = 8192
+
+/**
+ * Tells the gate of a request in hand. The gate takes all that comes out, whatever the client sent, so that no client can be
+ * asked about in vain: of too many header fields the longest are left out, and an address that is none.
+ * @param ip the client's address, from the connection or a proxy of yours: no header is believed
+ */
+export function describeRequest(request: Request, ip?: string): RequestDescription {
+  const { cf } = request as { cf?: Record<string, unknown> }
+  const { country, asn, colo } = cf ?? {}
+  return {
+    method: request.method,
+    url: shortUrl(request.url),
+    headers: someHeaders(request.headers),
+    ...(ip !== undefined && isAddress(ip) && { ip }),
+    ...(/^[A-Z][A-Z\d]$/i.test(String(country)) && { country: String(country) }),
+    ...(/^[1-9]\d{0,8}$/.test(String(asn)) && { asn: String(asn) }),
+    ...(/^[A-Z\d]{3,4}$/i.test(String(colo)) && { colo: String(colo) }),
+  }
+}
+
+/** Without what no request has on its way; the query goes first where it is too long. */
+function shortUrl(text: string): string {
+  const url = new URL(text)
+  url.username = ''
+  url.password = ''
+  url.hash = ''
+  if (url.href.length > MOST_URL) url.search = ''
+  return url.href.slice(0, MOST_URL)
+}
+
+function someHeaders(headers: Headers): Record<string, string> {
+  const size = ([name, value]: [string, string]) => name.length + value.length
+  let left = MOST_CHARACTERS
+  return Object.fromEntries(
+    [...headers]
+      .filter(([name, value]) => name.length <= 256 && value.length <= 8192)
+      .filter(([, value]) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value))
+      .sort((a, b) => size(a) - size(b))
+      .slice(0, MOST_HEADERS)
+      .filter((field) => {
+        left -= size(field)
+        return left >= 0
+      }),
+  )
+}
+
+function isAddress(text: string): boolean {
+  if (/^(?:\d{1,3}\.){3}\d{1,3}$/.test(text)) return URL.canParse(`http://${text}/`)
+  return /^[\dA-Fa-f.:]{2,45}$/.test(text) && URL.canParse(`http://[${text}]/`)
+}

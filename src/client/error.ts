@@ -1,0 +1,39 @@
+/** A problem document of the gate (RFC 9457). */
+export interface Problem {
+  status: number
+  title: string
+  detail?: string
+  /** With 422: what is wrong in the body. */
+  errors?: { path: string; expected: string; got: string }[]
+  [member: string]: unknown
+}
+
+/**
+ * Why the gate gave no decision.
+ * - `timeout`: no answer within the deadline. The call may have counted.
+ * - `unreachable`: the connection failed. The call may have counted.
+ * - `refused`: it answered with a problem, see `status`: 401, 403 and 404 are about the token, 400, 413 and 422 about what was
+ *   asked, 429 is the caller's own limit.
+ * - `bad-reply`: something answered, but not the gate. A redirect is such an answer, and is not followed.
+ */
+export type GateErrorCode = 'timeout' | 'unreachable' | 'refused' | 'bad-reply'
+
+/** The gate gave no decision. The text never holds the token, nor anything of what was asked. */
+export class GateError extends Error {
+  override readonly name = 'GateError'
+  readonly code: GateErrorCode
+  /** Of the answer, where there was one. */
+  readonly status: number | undefined
+  readonly problem: Problem | undefined
+
+  constructor(
+    code: GateErrorCode,
+    message: string,
+    { status, problem, cause }: { status?: number; problem?: Problem; cause?: unknown } = {},
+  ) {
+    super(`${code}: ${message}`, cause === undefined ? undefined : { cause })
+    this.code = code
+    this.status = status
+    this.problem = problem
+  }
+}
