@@ -1,5 +1,6 @@
 /** A problem document of the gate (RFC 9457). */
 export interface Problem {
+  type: string
   status: number
   title: string
   detail?: string

@@ -15,8 +15,10 @@ export const says = <S extends v.GenericSchema>(expected: string, schema: S): S 
 })
 
 /** A text of these lengths; `regex` has no flags, as in JSON Schema. */
-export const text = (expected: string, least: number, most: number, regex = /^/) =>
-  says(expected, v.pipe(v.string(), v.minLength(least), v.maxLength(most), v.regex(regex)))
+export function text(expected: string, least: number, most: number, regex?: RegExp) {
+  const sized = v.pipe(v.string(), v.minLength(least), v.maxLength(most))
+  return says(expected, regex ? (v.pipe(sized, v.regex(regex)) as unknown as typeof sized) : sized)
+}
 
 /** A whole number, both ends included. */
 export const wholeFrom = (low: number, high: number, expected = `from ${low} to ${high}`) =>

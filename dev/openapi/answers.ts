@@ -1,0 +1,116 @@
+/** What the gate answers, as schemas. The Worker has no use for them: it makes these values, and their types are checked here. */
+import * as v from 'valibot'
+import type { Problem } from '../../src/client/error.ts'
+import type { Decision, LimitState, Standing } from '../../src/decision.ts'
+import type { PolicyReport, StoreReport } from '../../src/gate/policies.ts'
+import type { Standing as GatesStanding } from '../../src/gate/standing.ts'
+import type { Trial } from '../../src/gate/trial.ts'
+
+/** Compiles only where each of two types can stand for the other. */
+type Same<A, B> = [A, B] extends [B, A] ? true : false
+const same = <_T extends true>() => {}
+
+const ms = v.pipe(v.number(), v.integer())
+const units = v.pipe(v.number(), v.integer())
+const told = <S extends v.GenericSchema>(schema: S, description: string) =>
+  v.pipe(schema, v.description(description))
+
+const denied = v.exactOptional(v.object({ by: v.string(), missing: v.exactOptional(v.string()) }))
+
+export const limitState = v.object({
+  policy: v.string(),
+  mode: v.picklist(['enforce', 'shadow']),
+  allowed: told(v.boolean(), 'of this policy alone'),
+  limit: units,
+  unit: v.exactOptional(v.literal('concurrent-requests')),
+  windowMs: ms,
+  cost: units,
+  remaining: told(units, 'the largest cost that passes now'),
+  retryAfterMs: told(v.nullable(ms), 'null: never'),
+  resetAfterMs: told(ms, 'until all is there'),
+  nextAfterMs: told(ms, 'until remaining grows'),
+  bannedForMs: v.exactOptional(ms),
+})
+same<Same<v.InferOutput<typeof limitState>, LimitState>>()
+
+export const decision = v.object({
+  allowed: v.boolean(),
+  reason: v.picklist(['within-limit', 'limited', 'no-policy', 'denied', 'banned', 'store-error']),
+  degraded: v.exactOptional(
+    told(v.picklist(['allow', 'deny', 'local']), 'who answered for the store'),
+  ),
+  denied,
+  retryAfterMs: told(v.nullable(ms), 'null: never, or unknown'),
+  limits: v.array(limitState),
+  at: v.exactOptional(told(ms, 'ms since the epoch; for give-back')),
+  slot: v.exactOptional(told(v.string(), 'for give-back')),
+})
+same<Same<v.InferOutput<typeof decision>, Decision>>()
+
+export const standing = v.object({ at: v.exactOptional(ms), limits: v.array(limitState) })
+same<Same<v.InferOutput<typeof standing>, Standing>>()
+same<Same<Standing, GatesStanding>>()
+
+const onStoreError = ['allow', 'deny', 'local'] as const
+export const policyReport = v.object({
+  name: v.string(),
+  algorithm: v.picklist([
+    'fixed-window',
+    'sliding-window',
+    'sliding-log',
+    'concurrency',
+    'token-bucket',
+    'gcra',
+  ]),
+  limit: units,
+  windowMs: ms,
+  burst: units,
+  mode: v.picklist(['enforce', 'shadow']),
+  key: v.array(v.string()),
+  onStoreError: v.picklist(onStoreError),
+  bans: v.boolean(),
+  decidedBy: v.picklist(['store', ...onStoreError]),
+})
+same<Same<v.InferOutput<typeof policyReport>, PolicyReport>>()
+
+export const storeReport = v.object({
+  status: v.picklist(['ok', 'failing']),
+  code: v.exactOptional(v.string()),
+  roundTripMs: v.exactOptional(ms),
+})
+same<Same<v.InferOutput<typeof storeReport>, StoreReport>>()
+
+export const trial = v.variant('met', [
+  v.object({
+    policy: v.string(),
+    denied,
+    met: v.literal(true),
+    mode: v.picklist(['enforce', 'shadow']),
+    key: v.array(v.object({ part: v.string(), value: v.nullable(v.string()) })),
+    limit: units,
+    windowMs: ms,
+    cost: units,
+  }),
+  v.object({
+    policy: v.string(),
+    denied,
+    met: v.literal(false),
+    unmet: v.picklist(['match', 'allow', 'key', 'deny']),
+    field: v.exactOptional(v.string()),
+    entry: v.exactOptional(v.string()),
+    missing: v.exactOptional(v.string()),
+  }),
+])
+same<Same<v.InferOutput<typeof trial>, Trial>>()
+
+/** RFC 9457; with members of its own, so that those of a kind of problem need no names here. */
+export const problem = v.looseObject({
+  type: v.string(),
+  status: v.pipe(v.number(), v.integer()),
+  title: v.string(),
+  detail: v.exactOptional(v.string()),
+  errors: v.exactOptional(
+    v.array(v.object({ path: v.string(), expected: v.string(), got: v.string() })),
+  ),
+})
+same<Same<v.InferOutput<typeof problem>, Problem>>()

@@ -1,0 +1,58 @@
+import { toJsonSchemaDefs } from '@valibot/to-json-schema'
+import type { GenericSchema } from 'valibot'
+import * as gate from '../../src/schema/gate.ts'
+import {
+  decision,
+  limitState,
+  policyReport,
+  problem,
+  standing,
+  storeReport,
+  trial,
+} from './answers.ts'
+
+/** Every schema that the description names. */
+export const schemas = {
+  RequestDescription: gate.requestDescription,
+  KeyValues: gate.keyValues,
+  Ask: gate.ask,
+  GiveBack: gate.giveBack,
+  Target: gate.target,
+  Ban: gate.banBody,
+  Try: gate.tryBody,
+  LimitState: limitState,
+  Decision: decision,
+  Standing: standing,
+  PolicyReport: policyReport,
+  StoreReport: storeReport,
+  Trial: trial,
+  Problem: problem,
+} satisfies Record<string, GenericSchema>
+
+export type SchemaName = keyof typeof schemas
+export const ref = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}` })
+
+/** As JSON Schema 2020-12, which is what OpenAPI 3.1 takes. Checks by code have no words there. */
+export const jsonSchemas = () =>
+  brief(
+    toJsonSchemaDefs(schemas, {
+      target: 'draft-2020-12',
+      typeMode: 'input',
+      ignoreActions: ['check', 'finite'],
+      overrideRef: ({ referenceId }) => ref(referenceId as SchemaName).$ref,
+    }),
+  ) as Record<SchemaName, object>
+
+/** Without what says nothing: nothing required, a text of at least no characters. */
+function brief(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(brief)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const says = ([name, value]: [string, unknown]) =>
+    !(name === 'minLength' && value === 0) &&
+    !(name === 'required' && Array.isArray(value) && value.length === 0)
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(says)
+      .map(([name, value]) => [name, brief(value)]),
+  )
+}
