@@ -38,7 +38,7 @@ export async function startGate(config: ConfigOptions, env: Record<string, strin
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
-    const json = /json/.test(response.headers.get('content-type') ?? '')
+    const json = text !== '' && /json/.test(response.headers.get('content-type') ?? '')
     return {
       status: response.status,
       headers: response.headers,
