@@ -14,15 +14,14 @@ local algorithms = {
   concurrency = concurrency,
   penalty = penalty,
 }
--- And whether the slots of a row need an id.
 local modes = {
-  take = 'id',
-  ['give-back'] = 'id',
-  shadow = 'id',
-  look = 'none',
-  reset = 'none',
-  ban = 'none',
-  unban = 'none',
+  take = 'charges',
+  ['give-back'] = 'charges',
+  shadow = 'charges',
+  look = 'looks',
+  reset = 'operates',
+  ban = 'operates',
+  unban = 'operates',
 }
 local aligns = { ['first-request'] = true, clock = true }
 
@@ -41,7 +40,7 @@ end
 -- What `align` holds where it is no word: the id of slots, or a calendar's periods.
 local function parse_align(algorithm, mode, limit, text)
   if algorithm == 'concurrency' then
-    return (string.find(text, '^[%w_-]+$') and #text <= 64 or text == '' and modes[mode] == 'none') and text
+    return (string.find(text, '^[%w_-]+$') and #text <= 64 or text == '' and modes[mode] ~= 'charges') and text
   elseif algorithm ~= 'fixed-window' or not limit then
     return nil
   end
@@ -81,7 +80,7 @@ if ARGV[6] == 'once' then
 end
 
 local rows, requests, penalties = {}, 0, false
-local bans = {} -- by request that bans, its first row, and 0 from its first penalty on
+local bans -- by request that bans, its first row, and 0 from its first penalty on
 for start = once and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
   local number = (start - 2) / ROW_WIDTH + 1
   local request, mode, key, tag, algorithm, limit, window, burst, cost, align, receipt =
@@ -150,11 +149,12 @@ for start = once and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
     return fail('row ' .. number .. ': unexpected ' .. wrong)
   end
   if mode == 'ban' then
+    bans = bans or {}
     bans[row.request] = row.own and 0 or bans[row.request] or number
   end
   rows[#rows + 1] = row
 end
-for _, number in pairs(bans) do
+for _, number in pairs(bans or {}) do
   if number > 0 then
     return fail('row ' .. number .. ': unexpected mode (no penalty to ban by)')
   end

@@ -207,7 +207,6 @@ local function operate(row, mode)
     remove(records[row.key], row.tag)
   end
 end
-local operates = { reset = true, ban = true, unban = true }
 
 -- Whether the last request that is no shadow was a take and admitted: only then do the shadows after it charge,
 -- since for real a refusal charges nobody. Where none came before them, nobody has been refused.
@@ -216,7 +215,7 @@ local passed = true
 -- The rows of one request pass together or not at all.
 local function decide(first, last)
   local mode, admitted = rows[first].mode, true
-  for index = first, operates[mode] and last or 0 do
+  for index = first, modes[mode] == 'operates' and last or 0 do
     operate(rows[index], mode)
   end
   for index = first, last do
