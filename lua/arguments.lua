@@ -58,7 +58,7 @@ for index = 1, #KEYS do
   end
   seen[KEYS[index]] = true
 end
-if #KEYS == 0 or #KEYS > 128 then
+if #KEYS == 0 or #KEYS > (ARGV[6] == 'once' and 129 or 128) then
   return fail('KEYS: expected 1 to 128')
 elseif #ARGV == 1 or (#ARGV - 1) % ROW_WIDTH ~= 0 then
   return fail('ARGV: expected now, then rows of ' .. ROW_WIDTH)

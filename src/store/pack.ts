@@ -8,22 +8,21 @@ export interface Pack {
   once?: Once | undefined
 }
 
-/** What the script accepts. */
+/** What the script accepts, beside the key of what is decided once. */
 const MAX_KEYS = 128
 const MAX_REQUESTS = 128
 
 /** As few packs as hold the lists, in their order. */
 export function pack(lists: StoreRequest[][], once?: Once): Pack[] {
   const packs: Pack[] = []
-  const room = once ? MAX_KEYS - 1 : MAX_KEYS // what is decided once has a key
   let keys = new Set<string>()
   let requests = 0
   for (const list of lists) {
     const own = keysOf(list)
     const more = [...own].filter((key) => !keys.has(key))
-    const fits = keys.size + more.length <= room && requests + list.length <= MAX_REQUESTS
+    const fits = keys.size + more.length <= MAX_KEYS && requests + list.length <= MAX_REQUESTS
     if (packs.length === 0 || !fits) {
-      packs.push({ lists: [], once: numbered(once, packs.length + 1) })
+      packs.push({ lists: [], once: packs.length > 0 ? named(once, `.${packs.length + 1}`) : once })
       keys = own
       requests = 0
     } else {
@@ -37,13 +36,11 @@ export function pack(lists: StoreRequest[][], once?: Once): Pack[] {
 
 /** Each list of a pack by itself. */
 export const unpack = ({ lists, once }: Pack): Pack[] =>
-  lists.map((list, index) => ({ lists: [list], once: once && suffixed(once, index + 1) }))
+  lists.map((list, index) => ({ lists: [list], once: named(once, `-${index + 1}`) }))
 
-/** The first is called as it would be by itself. */
-const numbered = (once: Once | undefined, number: number) =>
-  once && number > 1 ? suffixed(once, number) : once
-
-const suffixed = (once: Once, number: number): Once => ({ ...once, key: `${once.key}.${number}` })
+/** The first call has the name by itself. */
+const named = (once: Once | undefined, suffix: string) =>
+  once && { ...once, key: once.key + suffix }
 
 /** Shadows at the beginning of a list are decided like takes: that they are, so that they follow no stranger. */
 function apart(list: StoreRequest[]): StoreRequest[] {

@@ -248,6 +248,14 @@ test.each(wrongOnces)(
   },
 )
 
+test('the key of once is one more than 128', async () => {
+  const keys = Array.from({ length: 129 }, newKey)
+  const some = { key: '129', tag: 't' }
+  expect(await server.evaluate(keys, [now, ...once(some), ...row()])).toHaveLength(11)
+  const more = [...keys, newKey()]
+  expect(await refusal(more, [now, ...once(some), ...row()])).toMatch(/^ERR sluice: KEYS: /)
+})
+
 test('the row of once stands first, its key is its own, and the others are numbered on from it', async () => {
   const keys = [newKey(), newKey()]
   const second = await refusal(keys, [now, ...row(), ...once()])

@@ -363,19 +363,21 @@ describe('decided once', () => {
 
   test('a full call has room for its key', async () => {
     const lists = newSubjects(128).map((subject) => [ask('take', [subject])])
-    const replies = await newStore().decideEach(lists, { once: onceOf() })
+    const once = onceOf()
+    const replies = await newStore().decideEach(lists, { once })
     expect(told(replies)).toEqual(Array(128).fill([99]))
+    expect(await keysOf(once.key)).toHaveLength(1)
   })
 
   test('lists that are sent again by themselves are decided once, too', async () => {
     const store = newStore()
     const [lists, once] = [hundred(), onceOf()]
-    lists[50] = [ask('take', ['x'], { cost: -1 })]
+    for (const index of [10, 50, 99]) lists[index] = [ask('take', ['x'], { cost: -1 })]
     const first = await store.decideEach(lists, { once })
     const again = await store.decideEach(lists, { once })
     expect(told(again)).toEqual(told(first))
     expect(told(again)[0]).toEqual([99, 99, 99])
-    expect(again.filter((reply) => 'replayed' in reply)).toHaveLength(99)
+    expect(again.filter((reply) => 'replayed' in reply)).toHaveLength(97)
   })
 
   test('fifty at once, of several isolates, are charged once', async () => {
