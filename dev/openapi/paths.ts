@@ -78,9 +78,9 @@ const onTarget = { schema: 'Target', example: examples.target } as const
 const onBan = { schema: 'Ban', example: examples.ban } as const
 const onTry = { schema: 'Try', example: examples.try } as const
 
-const refusal = (description: string, headers: object = {}) => ({
+const refusal = (description: string, ...names: string[]) => ({
   description,
-  ...(Object.keys(headers).length > 0 && { headers }),
+  ...(names.length > 0 && { headers: header(...names) }),
   content: problemJson,
 })
 
@@ -106,11 +106,13 @@ const forwardAuth = (
 })
 
 const forwarded = ['method', 'uri', 'host', 'proto', 'for']
-const refusals = {
-  403: refusal('denied; or a token of the other scope', fields),
-  429: refusal('past a limit, or banned', { ...fields, ...header('Retry-After') }),
-  503: refusal('the store gave no answer'),
+const told = ['RateLimit-Policy', 'RateLimit', 'Retry-After', 'Sluice-Status']
+const limited = { 429: refusal('past a limit, or banned', ...told) }
+const denied = {
+  403: refusal('denied; or a token of the other scope', 'Sluice-Status'),
+  503: refusal('the store gave no answer', 'Sluice-Status'),
 }
+const forbidden = (description: string) => ({ 403: refusal(description, ...told) })
 
 export const paths = {
   '/decide': {
@@ -154,15 +156,18 @@ export const paths = {
       },
     },
   },
-  '/auth': forwardAuth('auth', 'May a request pass', forwarded, refusals),
-  '/auth/nginx': forwardAuth('authNginx', 'The same; each refusal is 403', forwarded, {
-    403: refusal('refused', { ...fields, ...header('Retry-After', 'Sluice-Status') }),
-  }),
+  '/auth': forwardAuth('auth', 'May a request pass', forwarded, { ...limited, ...denied }),
+  '/auth/nginx': forwardAuth(
+    'authNginx',
+    'The same; each refusal is 403',
+    forwarded,
+    forbidden('refused'),
+  ),
   '/auth/envoy/{target}': forwardAuth(
     'authEnvoy',
     "The same; the client's path and query follow",
-    ['target', 'for', 'proto'],
-    refusals,
+    ['target', 'host', 'proto', 'for'],
+    { ...limited, ...forbidden('denied, or the store gave no answer') },
   ),
   '/policies': {
     get: {

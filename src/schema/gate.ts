@@ -105,7 +105,7 @@ const asks = about({
 const giveBacks = about({
   cost: v.optional(cost),
   at: v.optional(wholeFrom(0, Number.MAX_SAFE_INTEGER, 'of milliseconds: at of the decision')),
-  slot: v.optional(text('slot of the decision', 1, 64, /^[\w.:-]+$/)),
+  slot: v.optional(text('slot of the decision', 1, 64, /^[\w-]+$/)),
 })
 const oneOrMany = <const S extends v.GenericSchema>(one: S, what: string) =>
   either(Array.isArray, one, listOf(one, MOST_ASKS, what))
