@@ -308,6 +308,20 @@ describe('a request in hand', () => {
     expect(Object.keys(described.headers!)).toEqual(['x-tenant', 'a-long-one', 'b-long-one'])
   })
 
+  test('no client can crowd out its credentials, nor the fields that are asked for', () => {
+    const crowd = Array.from({ length: 150 }, (_, i) => [`x-${i}`, ''])
+    const headers = {
+      ...Object.fromEntries(crowd),
+      authorization: 'Bearer abc',
+      'x-tenant': 'acme',
+    }
+    const request = new Request('https://a.example/', { headers })
+    expect(describeRequest(request).headers).toMatchObject({ authorization: 'Bearer abc' })
+    expect(describeRequest(request, undefined, ['X-Tenant', 'x-none']).headers).toEqual({
+      'x-tenant': 'acme',
+    })
+  })
+
   test('whatever a client says, the gate takes the description', () => {
     fc.assert(
       fc.property(

@@ -9,14 +9,20 @@ const MOST_URL = 8192
  * Tells the gate of a request in hand. The gate takes all that comes out, whatever the client sent, so that no client can be
  * asked about in vain: of too many header fields the longest are left out, and an address that is none.
  * @param ip the client's address, from the connection or a proxy of yours: no header is believed
+ * @param fields names of the only header fields to tell: those that your policies look at. Then no client can crowd them out.
+ *   Default all
  */
-export function describeRequest(request: Request, ip?: string): RequestDescription {
+export function describeRequest(
+  request: Request,
+  ip?: string,
+  fields?: readonly string[],
+): RequestDescription {
   const { cf } = request as { cf?: Record<string, unknown> }
   const { country, asn, colo } = cf ?? {}
   return {
     method: request.method,
     url: shortUrl(request.url),
-    headers: someHeaders(request.headers),
+    headers: someHeaders(request.headers, fields),
     ...(ip !== undefined && isAddress(ip) && { ip }),
     ...(/^[A-Z][A-Z\d]$/i.test(String(country)) && { country: String(country) }),
     ...(/^[1-9]\d{0,8}$/.test(String(asn)) && { asn: String(asn) }),
@@ -34,14 +40,20 @@ function shortUrl(text: string): string {
   return url.href.slice(0, MOST_URL)
 }
 
-function someHeaders(headers: Headers): Record<string, string> {
+/** They say who asks, and come first. */
+const CREDENTIALS = ['authorization', 'cookie']
+
+function someHeaders(headers: Headers, fields?: readonly string[]): Record<string, string> {
+  const told = fields?.map((name) => name.toLowerCase())
   const size = ([name, value]: [string, string]) => name.length + value.length
+  const rank = (field: [string, string]) => (CREDENTIALS.includes(field[0]) ? 0 : size(field))
   let left = MOST_CHARACTERS
   return Object.fromEntries(
     [...headers]
       .filter(([name, value]) => name.length <= 256 && value.length <= 8192)
       .filter(([, value]) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value))
-      .sort((a, b) => size(a) - size(b))
+      .filter(([name]) => !told || told.includes(name))
+      .sort((a, b) => rank(a) - rank(b))
       .slice(0, MOST_HEADERS)
       .filter((field) => {
         left -= size(field)
