@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'redis'
-import type { ServerBinary } from './redis/binary.ts'
+import type { ServerBinary } from './binary.ts'
+import { freePort } from './free-port.ts'
 import { findServer } from './redis/find.ts'
 import { afterDeath } from './watchdog.ts'
 
@@ -141,16 +141,6 @@ async function ping(url: string): Promise<void> {
   } finally {
     client.destroy()
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve, reject) => {
-    probe.once('error', reject).listen(0, '127.0.0.1', resolve)
-  })
-  const address = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 function describe(cause: unknown): string {

@@ -1,6 +1,5 @@
-import { access, constants } from 'node:fs/promises'
-import { delimiter, join } from 'node:path'
-import { type ServerBinary, versionIfAny } from './binary.ts'
+import { onPath, type ServerBinary } from '../binary.ts'
+import { versionIfAny } from './binary.ts'
 import { cachedServer } from './debian.ts'
 
 const NONE = `No Redis here, and none could be fetched. Any of these brings one:
@@ -36,15 +35,4 @@ export async function findServer(log: (line: string) => void = () => {}): Promis
   })
   if (!cached) throw new Error(NONE)
   return cached
-}
-
-async function onPath(name: string): Promise<string | undefined> {
-  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-    if (folder && (await runnable(join(folder, name)))) return join(folder, name)
-  }
-}
-
-function runnable(file: string): Promise<boolean> {
-  const yes = () => true
-  return access(file, constants.X_OK).then(yes, () => false)
 }

@@ -1,0 +1,46 @@
+import { spawnSync } from 'node:child_process'
+import { access, constants } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+
+/** How to run a server that is no part of the project. */
+export type Binary = {
+  file: string
+  /** The name it must believe it was called by. */
+  argv0: string
+  env: Record<string, string>
+}
+
+/** A server that runs here. */
+export type ServerBinary = Binary & {
+  /** For people: `redis-server 7.0.15 from PATH`. */
+  source: string
+  /** A folder that only this process uses and that can go when the server has ended. */
+  disposable?: string
+}
+
+/** What a binary says when it is asked for its version. Throws when it does not run. */
+export function ask(binary: Binary, ...args: string[]): string {
+  const { stdout, stderr, error } = spawnSync(binary.file, args, {
+    argv0: binary.argv0,
+    env: { ...process.env, ...binary.env },
+    encoding: 'utf8',
+    timeout: 5000,
+  })
+  if (error) throw error
+  return `${stdout}${stderr}`
+}
+
+/** The file of that name in one of the folders, by default those of PATH. */
+export async function onPath(
+  name: string,
+  folders = (process.env.PATH ?? '').split(delimiter),
+): Promise<string | undefined> {
+  for (const folder of folders) {
+    if (folder && (await runnable(join(folder, name)))) return join(folder, name)
+  }
+}
+
+function runnable(file: string): Promise<boolean> {
+  const yes = () => true
+  return access(file, constants.X_OK).then(yes, () => false)
+}

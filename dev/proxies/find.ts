@@ -1,0 +1,49 @@
+import { delimiter } from 'node:path'
+import { type Binary, onPath, type ServerBinary } from '../binary.ts'
+import { cached, type Packages } from '../debian.ts'
+import { PROXIES, type ProxyName } from './binaries.ts'
+
+/**
+ * Finds the binary of a proxy: `NGINX_BIN` or `CADDY_BIN`, then PATH and /usr/sbin, then the project's
+ * cache, which is filled from the distribution's packages on Debian and Ubuntu.
+ *
+ * @throws Error that says how to install one.
+ */
+export async function findProxy(
+  name: ProxyName,
+  log: (line: string) => void = () => {},
+): Promise<ServerBinary> {
+  const { variable, ...packages } = PROXIES[name]
+  const given = process.env[variable]
+  if (given) {
+    const binary = { file: given, argv0: given, env: {} }
+    return { ...binary, source: `${versionOf(packages, binary, variable)} from ${variable}` }
+  }
+  // A user's PATH lacks the folder where nginx lives.
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
+  const file = await onPath(name, folders)
+  if (file) {
+    const binary = { file, argv0: file, env: {} }
+    return { ...binary, source: `${versionOf(packages, binary, 'the one on PATH')} from PATH` }
+  }
+  const none = `No ${packages.title} here, and none could be fetched. Any of these brings one:
+  macOS           brew install ${name}
+  Debian, Ubuntu  sudo apt-get install ${name}
+  elsewhere       set ${variable} to the binary`
+  const found = await cached(packages, log).catch((cause: Error) => {
+    throw new Error(`${none}\n(${cause.message.trim().split('\n').at(-1)})`, { cause })
+  })
+  if (!found) throw new Error(none)
+  return found
+}
+
+function versionOf(packages: Packages, binary: Binary, from: string): string {
+  try {
+    return packages.versionOf(binary)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${from}, ${binary.file}, is no ${packages.title} that runs here: ${why}`, {
+      cause,
+    })
+  }
+}

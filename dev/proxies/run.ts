@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ServerBinary } from '../binary.ts'
+import { freePort } from '../free-port.ts'
+import { afterDeath } from '../watchdog.ts'
+import type { ProxyName } from './binaries.ts'
+import { configure, type Settings } from './example.ts'
+
+export interface RunningProxy {
+  url: string
+  /** What it printed so far. */
+  said(): string
+  stop(): Promise<void>
+}
+
+/** Runs a proxy with its example, on a free port of loopback. Resolves when it takes connections. */
+export async function runProxy(
+  name: ProxyName,
+  binary: ServerBinary,
+  settings: Settings,
+): Promise<RunningProxy> {
+  // Between choosing a free port and the proxy's bind somebody else may take it.
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await run(name, binary, settings, await freePort())
+    } catch (error) {
+      const lost = error instanceof Error && /address already in use/i.test(error.message)
+      if (!lost || attempt === 5) throw error
+    }
+  }
+}
+
+async function run(
+  name: ProxyName,
+  binary: ServerBinary,
+  settings: Settings,
+  port: number,
+): Promise<RunningProxy> {
+  const folder = await mkdtemp(join(tmpdir(), `sluice-${name}-`))
+  const file = join(folder, name === 'nginx' ? 'nginx.conf' : 'Caddyfile')
+  await writeFile(file, await configure(name, settings, { port, folder }), { mode: 0o600 })
+
+  const child = spawn(binary.file, ARGUMENTS[name](folder, file), {
+    argv0: binary.argv0,
+    cwd: folder,
+    // Caddy keeps its state under these.
+    env: {
+      ...process.env,
+      ...binary.env,
+      HOME: folder,
+      XDG_CONFIG_HOME: folder,
+      XDG_DATA_HOME: folder,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // A group of its own: Ctrl-C reaches us alone, and its workers can be ended with it.
+    detached: true,
+  })
+  let text = ''
+  const { promise: ready, resolve: isReady } = Promise.withResolvers<boolean>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      text = (text + chunk).slice(-16_384)
+      // Its own word: a connection alone could be answered by a stranger on that port.
+      if (text.includes(READY[name])) isReady(true)
+    })
+  }
+  let ended = false
+  const exited = new Promise<void>((resolve) => {
+    child.once('error', (error) => {
+      text += error.message
+      resolve()
+    })
+    child.once('close', () => resolve())
+  }).finally(async () => {
+    ended = true
+    await rm(folder, { recursive: true, force: true })
+  })
+  exited.then(afterDeath('kill "$1" 2>/dev/null; rm -rf "$2"', String(child.pid), folder))
+
+  const stop = async () => {
+    const late = setTimeout(() => {
+      if (!ended && child.pid) process.kill(-child.pid, 'SIGKILL')
+    }, 3000)
+    child.kill('SIGTERM')
+    await exited
+    clearTimeout(late)
+  }
+  const late = setTimeout(() => isReady(false), 15_000)
+  const up = await Promise.race([ready, exited.then(() => false)])
+  clearTimeout(late)
+  if (!up) {
+    await stop()
+    throw new Error(`${binary.source} did not start on port ${port}. It said:\n${text.trim()}`)
+  }
+  return { url: `http://127.0.0.1:${port}`, said: () => text, stop }
+}
+
+const READY: Record<ProxyName, string> = {
+  nginx: 'start worker process ',
+  caddy: 'serving initial configuration',
+}
+
+const ARGUMENTS: Record<ProxyName, (folder: string, file: string) => string[]> = {
+  nginx: (folder, file) => {
+    const directives = ['daemon off', `pid ${folder}/pid`, 'error_log stderr notice']
+    // As root it would hand the folder's files to a user who cannot enter the folder.
+    if (process.getuid?.() === 0) directives.push('user root')
+    return ['-p', folder, '-c', file, '-e', 'stderr', '-g', `${directives.join('; ')};`]
+  },
+  caddy: (_, file) => ['run', '--adapter', 'caddyfile', '--config', file],
+}
