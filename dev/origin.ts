@@ -13,6 +13,8 @@ import { WebSocketServer } from 'ws'
 
 export interface RunningOrigin {
   url: string
+  /** How many requests it has received. */
+  requests(): number
   close(): Promise<void>
 }
 
@@ -125,7 +127,9 @@ function echo(request: IncomingMessage, response: ServerResponse) {
 
 /** Starts the origin on loopback. WebSocket upgrades are echoed on every path. `port` defaults to a free one. */
 export async function startOrigin({ port = 0 } = {}): Promise<RunningOrigin> {
+  let requests = 0
   const server = createServer((request, response) => {
+    requests++
     const [, name = '', argument = ''] = request.url!.split(/[/?]/)
     const route = Object.hasOwn(routes, name) && argument ? routes[name]! : undefined
     if (route) route(argument, request, response)
@@ -142,6 +146,7 @@ export async function startOrigin({ port = 0 } = {}): Promise<RunningOrigin> {
   })
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests: () => requests,
     async close() {
       for (const socket of sockets.clients) socket.terminate()
       server.closeAllConnections()
