@@ -16,18 +16,21 @@ export interface Question {
   /** Names as they are to be sent; several values as several fields. */
   headers?: Record<string, string | string[]>
   body?: string
+  /** The target of the request, where it is not what the URL says. */
+  target?: string
   /** The address it comes from. */
   from?: string
 }
 
 /** One request on a connection of its own, header fields that `fetch` reserves for itself included. */
 export function ask(url: string, question: Question = {}): Promise<Answer> {
-  const { method = 'GET', headers = {}, body, from } = question
+  const { method = 'GET', headers = {}, body, target, from } = question
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const sent = request(url, {
     method,
     headers,
     agent: false,
+    ...(target && { path: target }),
     ...(from && { localAddress: from }),
   })
   sent.on('error', reject)

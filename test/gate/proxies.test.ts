@@ -10,7 +10,6 @@ import type { Settings } from '../../dev/proxies/example.ts'
 import { type RunningProxy, runProxy } from '../../dev/proxies/run.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/options.ts'
-import { raw, request } from '../raw.ts'
 import { startScripted } from '../worker/scripted.ts'
 import { proxiesHere } from './binaries.ts'
 
@@ -215,11 +214,11 @@ describe.each(names)('%s', (name) => {
           `/${path}`,
           path.replace('page', '%70age'),
           path.replace('/page/', '/x/../page/'),
-          `${path}#/../../free`,
+          // Caddy takes it for a character of the path, and so does the app behind.
+          ...(name === 'nginx' ? [`${path}#/../../free`] : []),
           `http://else.example${path}`,
         ]) {
-          const said = await raw(proxy.url, request(target, 'Host: www.example.com'))
-          expect(said, target).toMatch(/^HTTP\/1\.1 (429|400) /)
+          expect((await get('', { target })).status, target).toBe(429)
         }
       })
     })
