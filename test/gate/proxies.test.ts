@@ -223,6 +223,16 @@ describe.each(names)('%s', (name) => {
       })
     })
 
+    test.each(['a#b', 'a?b', 'a/b', 'a@b', '[', '', ' '])(
+      'a Host that is none, %j, opens nothing',
+      async (host) => {
+        const before = stack.origin.requests()
+        const { status } = await get('/forbidden', { headers: { Host: host } })
+        expect(status).toBeGreaterThanOrEqual(400)
+        expect(stack.origin.requests()).toBe(before)
+      },
+    )
+
     test('the token stays between the proxy and the gate', async () => {
       const headers = { 'Sluice-Token': 'a-guess', 'Sluice-Cost': '0' }
       for (const path of [`/page/${name}-token`, '/free', '/forbidden', '/sluice']) {

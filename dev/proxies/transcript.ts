@@ -1,0 +1,102 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { ConfigOptions } from '../../src/options.ts'
+import type { ServerBinary } from '../binary.ts'
+import { freePort } from '../free-port.ts'
+import { startStack } from '../stack.ts'
+import type { ProxyName } from './binaries.ts'
+import { type Answer, ask } from './client.ts'
+import type { Settings } from './example.ts'
+import { runProxy } from './run.ts'
+
+const token = 'a-token-for-the-transcripts'
+const config: ConfigOptions = {
+  deny: { name: 'closed', path: '/internal/*' },
+  policies: [
+    { name: 'per-ip', algorithm: 'fixed-window', limit: 2, window: '1h', match: { path: '/' } },
+  ],
+}
+
+/** What of an answer a reader looks for; date, server and lengths are left out. */
+const INTERESTING = /^(retry-after|ratelimit|ratelimit-policy|content-type|cache-control)$/i
+
+/**
+ * What a client sees of a proxy that runs its example, in front of an app, with our Worker as the authority.
+ * Each run of it tells the same: what differs from run to run stands as `…`.
+ */
+export async function record(name: ProxyName, binary: ServerBinary): Promise<string> {
+  for (let attempt = 1; ; attempt++) {
+    const text = await recordOnce(name, binary)
+    // The first requests come within a second, or the seconds that are left have begun to run.
+    if (!/t=(?!3600)|Retry-After: (?!3600)/.test(text)) return text
+    if (attempt === 5) throw new Error(`this machine is too slow for a transcript:\n${text}`)
+  }
+}
+
+async function recordOnce(name: ProxyName, binary: ServerBinary): Promise<string> {
+  const stack = await startStack({ config, env: { SLUICE_GATE_TOKEN: token } })
+  const app = await startApp()
+  const scenes: string[] = []
+  /** Requests through a proxy with these settings, each with a remark. */
+  const through = async (
+    settings: Partial<Settings>,
+    requests: [path: string, remark: string][],
+  ) => {
+    const proxy = await runProxy(name, binary, {
+      gate: stack.url,
+      token,
+      app: app.url,
+      undecided: 'pass',
+      ...settings,
+    })
+    try {
+      for (const [path, remark] of requests) {
+        const answer = await ask(proxy.url + path, { headers: { Host: 'www.example.com' } })
+        scenes.push(`$ curl -i http://www.example.com${path}  # ${remark}\n${show(answer)}`)
+      }
+    } finally {
+      await proxy.stop()
+    }
+  }
+  try {
+    await through({}, [
+      ['/', 'the first of two within an hour'],
+      ['/', 'the second'],
+      ['/', 'the third'],
+      ['/internal/', 'on a list of the denied'],
+    ])
+    const away = `http://127.0.0.1:${await freePort()}`
+    await through({ gate: away }, [['/', 'Sluice is away, and requests are to pass']])
+    await through({ gate: away, undecided: 'refuse' }, [['/', 'the same, refused']])
+  } finally {
+    await Promise.all([stack.stop(), app.close()])
+  }
+  return scenes.join('\n')
+}
+
+async function startApp() {
+  const server = createServer((_, response) =>
+    response.writeHead(200, { 'Content-Type': 'text/plain' }).end('Hello from the app.\n'),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** As curl prints it. */
+function show({ status, statusText, rawHeaders, body }: Answer): string {
+  const lines = [`HTTP/1.1 ${status} ${statusText}`]
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (INTERESTING.test(rawHeaders[i]!)) lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`)
+  }
+  lines.push('')
+  // The milliseconds that are left.
+  const text = body.trimEnd().replace(/\b\d{4,}(?=[ ,}]| ms)/g, '…')
+  if (text) lines.push(text, '')
+  return lines.join('\n')
+}
