@@ -30,6 +30,18 @@ export function ask(binary: Binary, ...args: string[]): string {
   return `${stdout}${stderr}`
 }
 
+/** What a binary says of its version, `undefined` where there is nothing that runs. */
+export function versionIfAny(
+  versionOf: (binary: Binary) => string,
+  binary: Binary,
+): string | undefined {
+  try {
+    return versionOf(binary)
+  } catch {
+    return undefined
+  }
+}
+
 /** The file of that name in one of the folders, by default those of PATH. */
 export async function onPath(
   name: string,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { Binary, ServerBinary } from './binary.ts'
+import { type Binary, type ServerBinary, versionIfAny } from './binary.ts'
 
 /** A server in the packages of Debian and Ubuntu. */
 export type Packages = {
@@ -38,7 +38,7 @@ export async function cached(
 ): Promise<ServerBinary | undefined> {
   const cache = join(CACHES, packages.cache)
   const kept = await inspect(packages, cache)
-  const version = kept && versionIfAny(packages, kept)
+  const version = kept && versionIfAny(packages.versionOf, kept)
   if (kept && version) return { ...kept, source: fromCache(version) }
   if (!(await has('apt-get')) || !(await has('dpkg-deb'))) return
 
@@ -83,14 +83,6 @@ async function sweep(cache: string): Promise<void> {
 
 function fromCache(version: string): string {
   return `${version} from the project's cache (Debian packages)`
-}
-
-function versionIfAny(packages: Packages, binary: Binary): string | undefined {
-  try {
-    return packages.versionOf(binary)
-  } catch {
-    return undefined
-  }
 }
 
 async function fetchPackages(packages: Packages, work: string, target: string): Promise<void> {

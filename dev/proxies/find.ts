@@ -1,6 +1,6 @@
 import { delimiter } from 'node:path'
-import { type Binary, onPath, type ServerBinary } from '../binary.ts'
-import { cached, type Packages } from '../debian.ts'
+import { onPath, type ServerBinary, versionIfAny } from '../binary.ts'
+import { cached } from '../debian.ts'
 import { PROXIES, type ProxyName } from './binaries.ts'
 
 /**
@@ -17,14 +17,17 @@ export async function findProxy(
   const given = process.env[variable]
   if (given) {
     const binary = { file: given, argv0: given, env: {} }
-    return { ...binary, source: `${versionOf(packages, binary, variable)} from ${variable}` }
+    const version = versionIfAny(packages.versionOf, binary)
+    if (!version) throw new Error(`${variable}=${given} is no ${packages.title} that serves here`)
+    return { ...binary, source: `${version} from ${variable}` }
   }
   // A user's PATH lacks the folder where nginx lives.
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
   const file = await onPath(name, folders)
   if (file) {
     const binary = { file, argv0: file, env: {} }
-    return { ...binary, source: `${versionOf(packages, binary, 'the one on PATH')} from PATH` }
+    const version = versionIfAny(packages.versionOf, binary)
+    if (version) return { ...binary, source: `${version} from PATH` }
   }
   const none = `No ${packages.title} here, and none could be fetched. Any of these brings one:
   macOS           brew install ${name}
@@ -35,15 +38,4 @@ export async function findProxy(
   })
   if (!found) throw new Error(none)
   return found
-}
-
-function versionOf(packages: Packages, binary: Binary, from: string): string {
-  try {
-    return packages.versionOf(binary)
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`${from}, ${binary.file}, is no ${packages.title} that runs here: ${why}`, {
-      cause,
-    })
-  }
 }

@@ -7,12 +7,3 @@ export function versionOf(binary: Binary): string {
   if (!said) throw new Error(`it says "${text.trim().slice(0, 200)}"`)
   return `${said[1]?.toLowerCase()}-server ${said[2]}`
 }
-
-/** The same, `undefined` where there is nothing that runs. */
-export function versionIfAny(binary: Binary): string | undefined {
-  try {
-    return versionOf(binary)
-  } catch {
-    return undefined
-  }
-}

@@ -1,5 +1,5 @@
-import { onPath, type ServerBinary } from '../binary.ts'
-import { versionIfAny } from './binary.ts'
+import { onPath, type ServerBinary, versionIfAny } from '../binary.ts'
+import { versionOf } from './binary.ts'
 import { cachedServer } from './debian.ts'
 
 const NONE = `No Redis here, and none could be fetched. Any of these brings one:
@@ -18,7 +18,7 @@ export async function findServer(log: (line: string) => void = () => {}): Promis
   for (const name of ['VALKEY_BIN', 'REDIS_BIN']) {
     const file = process.env[name]
     if (!file) continue
-    const version = versionIfAny({ file, argv0: file, env: {} })
+    const version = versionIfAny(versionOf, { file, argv0: file, env: {} })
     if (!version) throw new Error(`${name}=${file} is no Redis server that runs here`)
     return { file, argv0: file, env: {}, source: `${version} from ${name}` }
   }
@@ -27,7 +27,7 @@ export async function findServer(log: (line: string) => void = () => {}): Promis
     const file = await onPath(name)
     if (!file) continue
     const argv0 = name === 'redis-check-rdb' ? 'redis-server' : name
-    const version = versionIfAny({ file, argv0, env: {} })
+    const version = versionIfAny(versionOf, { file, argv0, env: {} })
     if (version) return { file, argv0, env: {}, source: `${version} from PATH` }
   }
   const cached = await cachedServer(log).catch((cause: Error) => {
