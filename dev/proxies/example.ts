@@ -10,6 +10,8 @@ export interface Settings {
   app: string
   /** What becomes of requests while the Worker is away or fails. */
   undecided: 'pass' | 'refuse'
+  /** How long a decision may take. Defaults to the example's own second. */
+  patience?: string
 }
 
 /** Where the proxy is to run: what an operator's system settles and an example need not say. */
@@ -31,13 +33,14 @@ const EXAMPLES: Record<
 > = {
   nginx: {
     file: file('nginx/nginx.conf'),
-    replace: ({ gate, token, app, undecided }, { port, folder }) => [
+    replace: ({ gate, token, app, undecided, patience = '1s' }, { port, folder }) => [
       ['gate.example.com:443', address(gate)],
       ['https://sluice/', 'http://sluice/'],
       [/^ *proxy_ssl_trusted_certificate .*\n/gm, ''],
       ['gate.example.com', host(gate)],
       ['the-token-of-SLUICE_GATE_TOKEN', token],
       ['127.0.0.1:3000', address(app)],
+      ['proxy_read_timeout 1s;', `proxy_read_timeout ${patience};`],
       ['listen 80;', `listen 127.0.0.1:${port};`],
       ['return 204;', undecided === 'pass' ? 'return 204;' : 'return 500;'],
       // The folders of a distribution's nginx belong to root.
@@ -51,10 +54,11 @@ const EXAMPLES: Record<
   },
   caddy: {
     file: file('caddy/Caddyfile'),
-    replace: ({ gate, token, app, undecided }, { port }) => [
+    replace: ({ gate, token, app, undecided, patience = '1s' }, { port }) => [
       ['https://gate.example.com', gate],
       ['the-token-of-SLUICE_GATE_TOKEN', token],
       ['127.0.0.1:3000', address(app)],
+      ['response_header_timeout 1s', `response_header_timeout ${patience}`],
       [
         /(?<=handle @undecided \{\n.*\n\s*)import app/,
         undecided === 'pass' ? 'import app' : 'respond 503',

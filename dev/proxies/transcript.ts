@@ -47,6 +47,7 @@ async function recordOnce(name: ProxyName, binary: ServerBinary): Promise<string
       token,
       app: app.url,
       undecided: 'pass',
+      patience: '10s',
       ...settings,
     })
     try {

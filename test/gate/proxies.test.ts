@@ -60,6 +60,8 @@ describe.each(names)('%s', (name) => {
       token,
       app: stack.origin.url,
       undecided: 'pass',
+      // A busy machine must not turn a wait into a failure where none is being tested.
+      patience: '10s',
       ...settings,
     })
   /** One with other settings, for this test. */
@@ -242,16 +244,17 @@ describe.each(names)('%s', (name) => {
     )
 
     test('the token stays between the proxy and the gate', async () => {
-      const headers = { 'Sluice-Token': 'a-guess', 'Sluice-Cost': '0' }
-      for (const path of [`/page/${name}-token`, '/free', '/forbidden', '/sluice']) {
+      const headers = { 'Sluice-Token': 'a-guess', 'Sluice-Cost': '0', 'Sluice-Other': 'x' }
+      for (const path of [`/page/${name}-token`, '/free', '/forbidden', '/_sluice/ask']) {
         const { rawHeaders, body } = await get(path, { headers })
         expect(rawHeaders.join() + body).not.toContain(token)
-        expect(body).not.toMatch(/sluice-(token|cost)/)
+        // nginx has no way to strike out all that begin alike; the gate overlooks the others.
+        expect(body).not.toMatch(name === 'nginx' ? /"sluice-(token|cost)"/ : /"sluice-/)
       }
     })
 
     test('what the client sends to the proxy’s own location is nothing special', async () => {
-      const answer = await get('/sluice', { headers: { 'X-Forwarded-Uri': '/free' } })
+      const answer = await get('/_sluice/ask', { headers: { 'X-Forwarded-Uri': '/free' } })
       expect(answer.status).toBe(name === 'nginx' ? 404 : 200)
       const gate = await get('/_sluice/v1/auth')
       expect(seenByApp(gate).url).toBe('/_sluice/v1/auth')
@@ -327,7 +330,11 @@ describe.each(names)('%s', (name) => {
         const silent = createServer(() => {}).listen(0, '127.0.0.1')
         await once(silent, 'listening')
         const { port } = silent.address() as AddressInfo
-        const { url } = await runHere({ gate: `http://127.0.0.1:${port}`, undecided })
+        const { url } = await runHere({
+          gate: `http://127.0.0.1:${port}`,
+          undecided,
+          patience: '1s',
+        })
         undo.push(async () => void silent.close())
         const before = stack.origin.requests()
         const start = performance.now()
@@ -338,7 +345,7 @@ describe.each(names)('%s', (name) => {
         expect(took).toBeLessThan(4000)
       })
 
-      test.each([500, 502, 503, 522])(
+      test.each([429, 500, 502, 503, 522])(
         'it answers %d, as Cloudflare does of a fault',
         async (status) => {
           const failing = await startScripted((_, response) =>
@@ -369,7 +376,13 @@ test.skipIf(!here.nginx || !here.caddy)(
     const proxies: [RunningProxy, Settings['undecided']][] = []
     for (const name of names) {
       for (const undecided of ['pass', 'refuse'] as const) {
-        const settings = { gate: worker.url, token, app: stack.origin.url, undecided }
+        const settings = {
+          gate: worker.url,
+          token,
+          app: stack.origin.url,
+          undecided,
+          patience: '10s',
+        }
         proxies.push([await runProxy(name, here[name]!, settings), undecided])
       }
     }
@@ -406,8 +419,13 @@ describe('with the store away', () => {
     async (name) => {
       const binary = here[name]
       if (!binary) return
-      const settings = { gate: away.url, token, app: stack.origin.url, undecided: 'pass' } as const
-      const proxy = await runProxy(name, binary, settings)
+      const proxy = await runProxy(name, binary, {
+        gate: away.url,
+        token,
+        app: stack.origin.url,
+        undecided: 'pass',
+        patience: '10s',
+      })
       undo.push(proxy.stop)
       const before = stack.origin.requests()
       const denied = await ask(`${proxy.url}/strict`)
