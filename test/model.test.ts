@@ -265,6 +265,34 @@ test('a log has a key of its own', () => {
   expect([...model.keys.keys()]).toEqual(['sluice:1:{s}:log:a', 'sluice:1:{s}'])
 })
 
+const penalty = { tag: 'p', after: 2, withinMs: 1000, banMs: 100, maxMs: 400 }
+
+test('a reset forgets one limit and its penalty, and what has run out', () => {
+  const model = new Model()
+  const penal = { ...row(a, 4), penalty }
+  model.decide([{ mode: 'take', rows: [row(a, 1), row(b, 1)] }], 10_050)
+  model.decide([{ mode: 'take', rows: [penal] }], 10_060)
+  expect(stateOf(model)).toBe('a:10050:1000:1;b:10050:100:4000;p:10060:1000:1')
+  expect(model.decide([{ mode: 'reset', rows: [penal] }], 10_070).requests[0]).toEqual([
+    { allowed: false, remaining: 3, retryAfterMs: null, resetAfterMs: 0, nextAfterMs: 0 },
+  ])
+  expect(stateOf(model)).toBe('b:10050:100:4000')
+  model.decide([{ mode: 'reset', rows: [row(b, 1)] }], 99_000)
+  expect([...model.keys]).toEqual([])
+})
+
+test('an operator bans over a longer ban, and ends it', () => {
+  const model = new Model()
+  const penal = { ...row(a, 1), penalty }
+  const of = (mode: 'ban' | 'unban', banMs?: number) => {
+    const request = { mode, rows: [penal], ...(banMs && { banMs }) }
+    return model.decide([request], 10_000).requests[0]![0]!.bannedForMs
+  }
+  expect([of('ban', 400), of('ban', 7), of('ban')]).toEqual([400, 7, 100])
+  expect(stateOf(model)).toBe('p-ban:10000:200:100')
+  expect([of('unban'), model.keys.size]).toEqual([undefined, 0])
+})
+
 const names = [
   'fixed-window',
   'sliding-window',

@@ -76,7 +76,10 @@ const plans = (choice: Policy[]) => {
     mode: fc.oneof(
       { weight: 8, arbitrary: fc.constant('take' as const) },
       { weight: 2, arbitrary: fc.constant('shadow' as const) },
-      { weight: 1, arbitrary: fc.constantFrom('look' as const, 'give-back' as const) },
+      {
+        weight: 1,
+        arbitrary: fc.constantFrom('look' as const, 'give-back' as const, 'reset' as const),
+      },
     ),
     rows: fc.uniqueArray(row, {
       minLength: 1,
