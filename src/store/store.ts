@@ -76,7 +76,7 @@ export interface StoreReply {
 
 /** A call that is decided once: whoever repeats it gets the same answer, and nothing is charged again. */
 export interface Once {
-  /** Names the call, `[A-Za-z0-9_.-]` or so: it has a key of the store by itself, so no subject may have the same name. */
+  /** Names the call. Kept beside the subjects' records, so that no subject may have the same name. */
   key: string
   /** Of all that the call asks, `[A-Za-z0-9_-]{1,64}`: another under the same key is an error, `once-conflict`. */
   fingerprint: string
@@ -89,6 +89,7 @@ export interface StoreOptions {
   now?: number
   /** The longest to wait, in ms; the store's own by default. */
   deadlineMs?: number
+  /** Decides it once, however often it is sent. */
   once?: Once
 }
 
@@ -98,7 +99,8 @@ export interface Store {
   decide(requests: StoreRequest[], options?: StoreOptions): Promise<StoreReply>
   /**
    * Decides many lists, each as `decide` would, in order and in one round trip. Never rejects: each list has its reply, or the
-   * error that stands for it. None of them is empty. What `once` remembers, it remembers of all of them.
+   * error that stands for it. None of them is empty. With `once` the answers to all of them are remembered, in parts: of a
+   * conflict in one part the others may know nothing, and be decided.
    */
   decideEach(lists: StoreRequest[][], options?: StoreOptions): Promise<(StoreReply | StoreError)[]>
 }
