@@ -21,7 +21,8 @@ export async function auth(call: Call): Promise<Response> {
   const [outcome] = await decideEach([{ description }], parts)
   const { decision } = outcome!
   const answer = decision.allowed ? new Response(null, { headers: noStore }) : refusal(decision)
-  const response = new Response(answer.body, {
+  // nginx throws a refusal's body away, and with it the connection.
+  const response = new Response(rest === '/nginx' ? null : answer.body, {
     status: statusFor(rest, answer.status),
     headers: {
       ...Object.fromEntries(answer.headers),

@@ -1,4 +1,4 @@
-import type { LimitState } from '../decision.ts'
+import type { Standing } from '../decision.ts'
 import { isMet } from '../descriptor.ts'
 import { StoreError } from '../errors.ts'
 import type { LimiterParts } from '../limiter.ts'
@@ -9,13 +9,6 @@ import { describedEach } from './asked.ts'
 import { bodyOf, type Call } from './call.ts'
 import { onceOf, usedBefore } from './once.ts'
 import { storeFailed, unprocessable } from './problems.ts'
-
-/** How limits stand, by the store's time. */
-export interface Standing {
-  /** ms since the epoch; absent where no limit was asked for. */
-  at?: number
-  limits: LimitState[]
-}
 
 /** Nobody's request waits for it. */
 export const DEADLINE_MS = 5_000
