@@ -3,7 +3,6 @@ import * as v from 'valibot'
 import type { Problem } from '../../src/client/error.ts'
 import type { Decision, LimitState, Standing } from '../../src/decision.ts'
 import type { PolicyReport, StoreReport } from '../../src/gate/policies.ts'
-import type { Standing as GatesStanding } from '../../src/gate/standing.ts'
 import type { Trial } from '../../src/gate/trial.ts'
 
 /** Compiles only where each of two types can stand for the other. */
@@ -49,7 +48,6 @@ same<Same<v.InferOutput<typeof decision>, Decision>>()
 
 export const standing = v.object({ at: v.exactOptional(ms), limits: v.array(limitState) })
 same<Same<v.InferOutput<typeof standing>, Standing>>()
-same<Same<Standing, GatesStanding>>()
 
 const onStoreError = ['allow', 'deny', 'local'] as const
 export const policyReport = v.object({
