@@ -18,8 +18,8 @@ const USAGE = `npm run check -- [--policies] [--config FILE]
   --help         this text`
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** Above the 60 KiB that were meant: 18 of them are the commands of @upstash/redis, of which two are used. */
-const MAX_BUNDLE = 68 * 1024
+/** Above the 60 KiB that were meant: 18 of them are the commands of @upstash/redis, of which two are used, 14 are the gate. */
+const MAX_BUNDLE = 82 * 1024
 
 type Check = [name: string, run: () => unknown]
 

@@ -7,6 +7,10 @@ import { startOrigin } from './origin.ts'
 import { startRedis } from './redis.ts'
 import { startDevWorker } from './wrangler-dev.ts'
 
+/** On loopback only, and in the documentation. */
+const GATE_TOKEN = 'dev-gate-token-0000'
+const OPERATE_TOKEN = 'dev-operate-token-0000'
+
 const undo: (() => unknown)[] = []
 let stopping = false
 
@@ -105,6 +109,8 @@ try {
     ORIGIN: origin,
     UPSTASH_REDIS_REST_URL: database.url,
     UPSTASH_REDIS_REST_TOKEN: database.token,
+    SLUICE_GATE_TOKEN: GATE_TOKEN,
+    SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
   })
   undo.push(() => worker.stop())
   worker.ended.then((reason) => stop(1, `Stopped: ${reason}.`))
@@ -129,6 +135,7 @@ Try:
   curl -i ${url}/
   curl -i -X POST ${url}/login
   curl -s -o /dev/null -w '%{http_code} ' '${url}/?[1-12]'
+  curl ${url}/_sluice/v1/decide -H 'Authorization: Bearer ${GATE_TOKEN}' -d '{"policy":"per-ip","key":"203.0.113.7"}'
 
 Ctrl-C stops everything.
 `)
