@@ -41,7 +41,14 @@ export type Describe = (seen: Seen) => Promise<Description>
 
 type Rules = Omit<
   Config,
-  'origin' | 'originTimeoutMs' | 'headers' | 'cors' | 'subjects' | 'degradedField'
+  | 'origin'
+  | 'originTimeoutMs'
+  | 'headers'
+  | 'cors'
+  | 'subjects'
+  | 'degradedField'
+  | 'proofs'
+  | 'gate'
 >
 
 /** Compiles a configuration once, so that a request only runs comparisons. */

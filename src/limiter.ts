@@ -1,6 +1,7 @@
 import type { Decision } from './decision.ts'
-import { type Describe, type Description, isMet } from './descriptor.ts'
+import { type Describe, type Description, type Descriptor, isMet } from './descriptor.ts'
 import { StoreError } from './errors.ts'
+import { type Proofs, proofKey } from './proofs.ts'
 import { limitState, type Row, rowOf } from './row.ts'
 import type { Seen } from './seen.ts'
 import { type Charge, isOpen } from './settle.ts'
@@ -13,6 +14,8 @@ export interface LimiterParts {
   /** Answers for policies with `onStoreError: 'local'` when the store does not. */
   local: Store
   nameSubject: NameSubject
+  /** Refusals that need no asking; absent where all are to be asked. */
+  proofs?: Proofs | undefined
   /** Told of every decision that the store could not make. */
   onStoreError: (error: StoreError) => void
 }
@@ -63,9 +66,18 @@ export async function decideEach(
   parts: LimiterParts,
   { spentMs = 0, once }: DecideOptions = {},
 ): Promise<Outcome[]> {
-  const asked = await Promise.all(questions.map((question) => ask(question, parts)))
+  const proofs = once ? undefined : parts.proofs // a repeated call has had its answer already
+  const asked = await Promise.all(questions.map((question) => ask(question, parts, proofs)))
   const open = asked.filter((one): one is Asked => 'rows' in one)
+  const sentAt = Date.now()
   const replies = await answers(open, parts.store, spentMs, once)
+  const receivedAt = Date.now()
+  open.forEach(({ key, descriptors, requests, rows }, index) => {
+    const reply = replies[index]!
+    if (key === undefined || reply instanceof StoreError) return
+    const answer = { at: reply.now, rows: statesOf(rows, requests, reply) }
+    proofs!.keep(key, descriptors, answer, sentAt, receivedAt)
+  })
   const outcomes = open.map((one, index) => concluded(one, replies[index]!, parts))
   const decided = await Promise.all(outcomes)
   return asked.map((one) => ('rows' in one ? decided[open.indexOf(one)]! : one))
@@ -76,11 +88,15 @@ interface Asked {
   rows: Row[]
   requests: (StoreRequest & { rows: Row[] })[]
   slot: string | undefined
+  /** Under which its refusal is kept; absent where it is not. */
+  key: string | undefined
+  descriptors: Descriptor[]
 }
 
 async function ask(
   { description: { denied, policies }, mode = 'take', slot = crypto.randomUUID() }: Question,
   { nameSubject }: LimiterParts,
+  proofs: Proofs | undefined,
 ): Promise<Asked | Outcome> {
   if (denied) {
     return {
@@ -91,6 +107,9 @@ async function ask(
   if (descriptors.length === 0) {
     return { decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] } }
   }
+  const key = proofs && mode === 'take' ? proofKey(descriptors) : undefined
+  const proven = key !== undefined && proofs!.find(key, Date.now())
+  if (proven) return { decision: decisionOf(descriptors, proven.rows, proven.at) }
   const rows = await Promise.all(descriptors.map((one) => rowOf(one, slot, nameSubject)))
   const enforcing = enforced(rows)
   // Each shadow policy by itself: it refuses for no other, and is charged only where the enforced ones let the request pass.
@@ -100,7 +119,7 @@ async function ask(
   }))
   if (enforcing.length > 0) requests.unshift({ mode, rows: enforcing })
   const holds = mode === 'take' && rows.some((row) => row.slot !== undefined)
-  return { rows, requests, slot: holds ? slot : undefined }
+  return { rows, requests, slot: holds ? slot : undefined, key, descriptors }
 }
 
 const enforced = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'enforce')
@@ -148,26 +167,37 @@ async function concluded(
 }
 
 function outcomeOf({ rows, requests, slot }: Asked, reply: StoreReply): Outcome {
+  const states = statesOf(rows, requests, reply)
+  const decision = decisionOf(rows, states, reply.now)
+  const replayed = reply.replayed && { replayed: true as const }
+  if (!decision.allowed) return { decision, ...replayed }
+  const open = rows.filter((row, index) => isOpen(row) && row.cost > 0 && states[index]!.allowed)
+  return {
+    decision: slot ? { ...decision, slot } : decision,
+    ...(open.length > 0 && { charge: { rows: open, receipt: reply.now } }),
+    ...replayed,
+  }
+}
+
+/** The rows of a reply in the order of the policies: the requests have the enforced ones first. */
+function statesOf(rows: Row[], requests: Asked['requests'], reply: StoreReply): RowState[] {
   const states = new Map(
     requests.flatMap(({ rows }, g) => rows.map((row, r) => [row, reply.requests[g]![r]!] as const)),
   )
-  const limits = rows.map((row) => limitState(row, states.get(row)!))
+  return rows.map((row) => states.get(row)!)
+}
+
+function decisionOf(descriptors: Descriptor[], states: RowState[], at: number): Decision {
+  const limits = descriptors.map((one, index) => limitState(one, states[index]!))
   const deciding = limits.filter(({ mode }) => mode === 'enforce')
   const retryAfterMs = longestWait(deciding)
-  const replayed = reply.replayed && { replayed: true as const }
-  const told = { retryAfterMs, limits, at: reply.now }
-  if (retryAfterMs !== 0) {
-    const banned = deciding.some(({ bannedForMs }) => bannedForMs)
-    return {
-      decision: { allowed: false, reason: banned ? 'banned' : 'limited', ...told },
-      ...replayed,
-    }
-  }
-  const open = rows.filter((row) => isOpen(row) && row.cost > 0 && states.get(row)!.allowed)
+  const banned = deciding.some(({ bannedForMs }) => bannedForMs)
   return {
-    decision: { allowed: true, reason: 'within-limit', ...told, ...(slot && { slot }) },
-    ...(open.length > 0 && { charge: { rows: open, receipt: reply.now } }),
-    ...replayed,
+    allowed: retryAfterMs === 0,
+    reason: retryAfterMs === 0 ? 'within-limit' : banned ? 'banned' : 'limited',
+    retryAfterMs,
+    limits,
+    at,
   }
 }
 

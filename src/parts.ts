@@ -2,13 +2,17 @@ import type { Bindings } from './bindings.ts'
 import type { LimiterParts } from './limiter.ts'
 import type { Log } from './log.ts'
 import type { Config } from './policy.ts'
+import { createProofs } from './proofs.ts'
 import { withBreaker } from './store/breaker.ts'
 import { createLocalStore } from './store/local.ts'
 import { createUpstashStore } from './store/upstash.ts'
 import { hashedSubjects, plainSubjects } from './subject.ts'
 
 /** The limiter's way outside, made once for each set of credentials, which an isolate does not change. */
-export function limiterParts({ subjects }: Config, log: Log): (env: Bindings) => LimiterParts {
+export function limiterParts(
+  { subjects, proofs }: Config,
+  log: Log,
+): (env: Bindings) => LimiterParts {
   const local = createLocalStore()
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
     if (code !== 'circuit-open') log('store-error', code, message) // which has its own line
@@ -30,7 +34,8 @@ export function limiterParts({ subjects }: Config, log: Log): (env: Bindings) =>
           log('breaker-closed', '', `the database answers again after ${openMs} ms`),
       })
       const nameSubject = subjects === 'plain' ? plainSubjects(secret) : hashedSubjects(secret)
-      made = { by, parts: { store, local, nameSubject, onStoreError } }
+      const parts = { store, local, nameSubject, onStoreError }
+      made = { by, parts: proofs ? { ...parts, proofs: createProofs() } : parts }
     }
     return made.parts
   }

@@ -76,6 +76,8 @@ export interface Config {
   cors: Cors | undefined
   /** The longest a decision may take, where no policy says otherwise. */
   deadlineMs: number
+  /** Whether refusals that need no asking are not asked. */
+  proofs: boolean
   subjects: 'hashed' | 'plain'
   degradedField: boolean
 }

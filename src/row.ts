@@ -22,7 +22,7 @@ export async function rowOf(
 }
 
 /** What is told of a row that the store has answered. */
-export function limitState({ policy, cost, period }: Row, row: RowState): LimitState {
+export function limitState({ policy, cost, period }: Descriptor, row: RowState): LimitState {
   const { name, mode, limit, algorithm } = policy
   const windowMs = period ? period[1] - period[0] : policy.windowMs
   const unit = algorithm === 'concurrency' && ({ unit: 'concurrent-requests' } as const)

@@ -10,7 +10,7 @@ export interface Charge {
 }
 
 /** Whether something of a charge waits for the answer: an outcome, a price, or a slot. */
-export const isOpen = ({ policy }: Row): boolean =>
+export const isOpen = ({ policy }: Pick<Row, 'policy'>): boolean =>
   policy.countOnly !== undefined ||
   policy.cost.response !== undefined ||
   policy.algorithm === 'concurrency'

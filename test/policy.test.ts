@@ -422,7 +422,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, subjects, degradedField | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, proofs, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },

@@ -69,11 +69,12 @@ function requestFor(row: Row, { at }: GiveBack): StoreRequest {
 /** What the store says to each list; or, where it fails for one of them, why. */
 export async function repliesTo(
   lists: StoreRequest[][],
-  { store, onStoreError }: LimiterParts,
+  { store, proofs, onStoreError }: LimiterParts,
   options: Parameters<LimiterParts['store']['decideEach']>[1],
 ): Promise<StoreReply[] | Response> {
   if (lists.length === 0) return []
   const replies = await store.decideEach(lists, options)
+  proofs?.forget(Date.now()) // who was refused may have got something back, also where no answer came
   const failed = replies.find((reply) => reply instanceof StoreError)
   if (!failed) return replies as StoreReply[]
   if (failed.code === 'once-conflict') return usedBefore()
