@@ -69,7 +69,8 @@ export function compile(
 
   return async (seen) => {
     // Where origins differ on what a path says, the strictest reading counts: no spelling is a way round, or in.
-    const readings = seen.paths.map((path) => ({ ...seen, path }))
+    const readings =
+      seen.paths.length === 1 ? [seen] : seen.paths.map((path) => ({ ...seen, path }))
     const denied = deny.find(({ mismatch }) => readings.some((one) => !mismatch(one)))
     if (denied) return { denied: { by: denied.name }, policies: [] }
     const allowed = allow.filter(({ mismatch }) => readings.every((one) => !mismatch(one)))
@@ -110,10 +111,13 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
   const planned = compilePlan(policy, config, readers)
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
-  const describe = async (readings: Seen[]): Promise<Descriptor | Unmet> => {
+  // What is not met is known at once: most policies do not meet most requests.
+  const describe = (readings: Seen[]): Unmet | Promise<Descriptor | Unmet> => {
     const met = readings.filter((one) => !mismatch(one))
-    const [seen] = met
-    if (!seen) return { policy, unmet: 'match', field: mismatch(readings[0]!)! }
+    return met.length > 0 ? meet(met) : { policy, unmet: 'match', field: mismatch(readings[0]!)! }
+  }
+  const meet = async (met: Seen[]): Promise<Descriptor | Unmet> => {
+    const seen = met[0]!
     let partitionKey = await key(seen)
     const missing = partitionKey.find(([, value]) => value === undefined)?.[0]
     if (missing !== undefined) {
@@ -124,7 +128,7 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
     return {
       policy: await planned(seen),
       partitionKey,
-      cost: Math.max(...(await Promise.all(met.map(cost)))),
+      cost: met.length === 1 ? await cost(seen) : Math.max(...(await Promise.all(met.map(cost)))),
       ...(period && { period }),
     }
   }

@@ -110,7 +110,9 @@ async function ask(
   const key = proofs && mode === 'take' ? proofKey(descriptors) : undefined
   const proven = key !== undefined && proofs!.find(key, Date.now())
   if (proven) return { decision: decisionOf(descriptors, proven.rows, proven.at) }
-  const rows = await Promise.all(descriptors.map((one) => rowOf(one, slot, nameSubject)))
+  const rows: Row[] = []
+  // One after the other: policies mostly count by the same key, whose name is known after the first.
+  for (const one of descriptors) rows.push(await rowOf(one, slot, nameSubject))
   const enforcing = enforced(rows)
   // Each shadow policy by itself: it refuses for no other, and is charged only where the enforced ones let the request pass.
   const requests: Asked['requests'] = shadow(rows).map((row) => ({

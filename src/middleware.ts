@@ -62,7 +62,7 @@ export function enforce({ config, log, rulesOf, partsOf }: Core): MiddlewareHand
       }
     }
     const answer = settled ? settled(c.res) : c.res
-    const told = withDecisionFields(answer, decision, config)
+    const told = withDecisionFields(answer, decision, config, { own })
     const response = withCors(told, c.req.header('origin'), config, { own })
     if (response === c.res) return
     c.res = undefined // else Hono would put the old fields back over the new

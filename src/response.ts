@@ -7,17 +7,19 @@ import type { Config } from './policy.ts'
 
 /**
  * A response with the fields of a decision in the sets of a configuration, merged with those it has: see `merge`.
+ * @param options.own whether the response is one of ours, which can be changed itself. Defaults to false
  * @returns the same response where there is nothing to tell
  */
 export function withDecisionFields(
   response: Response,
   decision: Decision,
   { headers: sets, degradedField }: Pick<Config, 'headers' | 'degradedField'>,
+  { own = false } = {},
 ): Response {
   const told = sets.map((set) => tell(set, decision)).filter((told) => told !== undefined)
   const degraded = degradedField ? decision.degraded : undefined
   if (told.length === 0 && !degraded) return response
-  const copy = new Response(response.body, response) // what fetch returns cannot be changed
+  const copy = own ? response : new Response(response.body, response) // what fetch returns cannot be changed
   for (const one of told) merge(copy.headers, one)
   if (degraded) copy.headers.set('Sluice-Degraded', degraded)
   return copy

@@ -14,8 +14,12 @@ const canonical = (parts: Part[]) =>
  */
 export function hashedSubjects(secret: string): NameSubject {
   const utf8 = new TextEncoder()
+  const known = createMemory()
   let key: CryptoKey | undefined
   return async (parts) => {
+    const text = canonical(parts)
+    const before = known.get(text)
+    if (before !== undefined) return before
     key ??= await crypto.subtle.importKey(
       'raw',
       utf8.encode(secret),
@@ -23,10 +27,36 @@ export function hashedSubjects(secret: string): NameSubject {
       false,
       ['sign'],
     )
-    const digest = await crypto.subtle.sign('HMAC', key, utf8.encode(canonical(parts)))
-    return btoa(String.fromCharCode(...new Uint8Array(digest, 0, 12)))
+    const digest = await crypto.subtle.sign('HMAC', key, utf8.encode(text))
+    const subject = btoa(String.fromCharCode(...new Uint8Array(digest, 0, 12)))
       .replaceAll('+', '-')
       .replaceAll('/', '_')
+    known.set(text, subject)
+    return subject
+  }
+}
+
+/** Names of each generation; a long text is not worth its room. */
+const MAX_NAMES = 2_000
+const MAX_LENGTH = 256
+
+/** Keeps what was used lately, in two generations: the older one goes as a whole when the newer is full. */
+function createMemory() {
+  let [newer, older] = [new Map<string, string>(), new Map<string, string>()]
+  function set(text: string, subject: string) {
+    if (text.length > MAX_LENGTH) return
+    if (newer.size >= MAX_NAMES) [newer, older] = [new Map(), newer]
+    newer.set(text, subject)
+  }
+  return {
+    set,
+    get(text: string): string | undefined {
+      const found = newer.get(text)
+      if (found !== undefined) return found
+      const old = older.get(text)
+      if (old !== undefined) set(text, old)
+      return old
+    },
   }
 }
 

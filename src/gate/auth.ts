@@ -31,7 +31,7 @@ export async function auth(call: Call): Promise<Response> {
         : { 'Sluice-Status': String(answer.status) }),
     },
   })
-  return withDecisionFields(response, decision, config)
+  return withDecisionFields(response, decision, config, { own: true })
 }
 
 /** nginx makes a 500 of every refusal but 403 (and 401), and Envoy takes a 5xx for our own failure. `Sluice-Status` says what it is in any case. */

@@ -49,7 +49,7 @@ function one(decision: Decision, headers: Record<string, string>, { config }: Ca
     status,
     headers: { ...headers, ...retryAfter(decision) },
   })
-  return withDecisionFields(answer, decision, config)
+  return withDecisionFields(answer, decision, config, { own: true })
 }
 
 const slotOf = async ({ key }: Once, index: number) =>
