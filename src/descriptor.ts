@@ -47,6 +47,7 @@ type Rules = Omit<
   | 'cors'
   | 'subjects'
   | 'degradedField'
+  | 'clock'
   | 'proofs'
   | 'gate'
 >

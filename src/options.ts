@@ -257,6 +257,8 @@ export interface ConfigOptions<Context = unknown> {
   cors?: CorsOptions
   /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */
   deadline?: Duration
+  /** Whose clock decides: Redis' own, or `'edge'`, the Worker's, for a command less and with a bound (docs/operations.md). Defaults to `'store'`. */
+  clock?: 'store' | 'edge'
   /** Whether refusals that this isolate has seen, and that nothing can have changed, are answered without asking Redis again. Defaults to true. */
   proofs?: boolean
   /** How clients are named in Redis: `'hashed'` (default; keyed SHA-256, no personal data), or `'plain'`, readable. */

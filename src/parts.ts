@@ -10,7 +10,7 @@ import { hashedSubjects, plainSubjects } from './subject.ts'
 
 /** The limiter's way outside, made once for each set of credentials, which an isolate does not change. */
 export function limiterParts(
-  { subjects, proofs }: Config,
+  { clock, subjects, proofs }: Config,
   log: Log,
 ): (env: Bindings) => LimiterParts {
   const local = createLocalStore()
@@ -26,6 +26,7 @@ export function limiterParts(
       const upstash = createUpstashStore({
         url,
         token,
+        clock,
         onReload: () => log('script-reloaded', '', 'the database had lost the script'),
       })
       const store = withBreaker(upstash, {

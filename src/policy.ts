@@ -76,6 +76,7 @@ export interface Config {
   cors: Cors | undefined
   /** The longest a decision may take, where no policy says otherwise. */
   deadlineMs: number
+  clock: 'store' | 'edge'
   /** Whether refusals that need no asking are not asked. */
   proofs: boolean
   subjects: 'hashed' | 'plain'

@@ -31,6 +31,9 @@ describe('a policy', () => {
   test('has every default filled in', () => {
     expect(parseConfig({ policies: [valid] })).toEqual({
       origin: undefined,
+      clock: 'store',
+      gate: undefined,
+      proofs: true,
       subjects: 'hashed',
       degradedField: false,
       originTimeoutMs: 60_000,
@@ -422,7 +425,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, proofs, subjects, degradedField | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },

@@ -60,6 +60,7 @@ export const config = object(
     headers: v.optional(headers, 'draft-11'),
     cors: v.optional(cors),
     deadline: v.optional(duration, 300),
+    clock: v.optional(oneOf('store', 'edge'), 'store'),
     proofs: v.optional(v.boolean('true or false'), true),
     subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
     degradedField: v.optional(v.boolean('true or false'), false),
