@@ -91,6 +91,8 @@ export interface StoreOptions {
   deadlineMs?: number
   /** Decides it once, however often it is sent. */
   once?: Once
+  /** Keeps the isolate at work on what is under way when the request is over. A call may then travel with others. */
+  waitUntil?: (promise: Promise<unknown>) => void
 }
 
 /** Decides requests, in order, each seeing what the earlier ones took. */
