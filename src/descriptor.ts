@@ -39,17 +39,9 @@ export const isMet = (one: Descriptor | Unmet): one is Descriptor => !('unmet' i
 
 export type Describe = (seen: Seen) => Promise<Description>
 
-type Rules = Omit<
+type Rules = Pick<
   Config,
-  | 'origin'
-  | 'originTimeoutMs'
-  | 'headers'
-  | 'cors'
-  | 'subjects'
-  | 'degradedField'
-  | 'clock'
-  | 'proofs'
-  | 'gate'
+  'policies' | 'allow' | 'deny' | 'tables' | 'caseSensitivePaths' | 'jwt' | 'apiKeys' | 'deadlineMs'
 >
 
 /** Compiles a configuration once, so that a request only runs comparisons. */

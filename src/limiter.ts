@@ -42,6 +42,8 @@ export interface DecideOptions {
   spentMs?: number
   /** Makes of this and later calls under the same key one. */
   once?: Once
+  /** Keeps the isolate at work: one decision may then share its call with those of other requests. */
+  waitUntil?: Seen['waitUntil']
 }
 
 /** Makes `decide`: which policies a request meets, whose quotas, one call to the store. Never throws for what a store does. */
@@ -52,7 +54,8 @@ export function createLimiter(
     const start = Date.now()
     const description = await describe(seen)
     const spentMs = Math.max(0, Date.now() - start)
-    const [outcome] = await decideEach([{ description }], parts, { spentMs })
+    const { waitUntil } = seen
+    const [outcome] = await decideEach([{ description }], parts, { spentMs, waitUntil })
     return outcome!
   }
 }
@@ -64,13 +67,13 @@ export function createLimiter(
 export async function decideEach(
   questions: Question[],
   parts: LimiterParts,
-  { spentMs = 0, once }: DecideOptions = {},
+  options: DecideOptions = {},
 ): Promise<Outcome[]> {
-  const proofs = once ? undefined : parts.proofs // a repeated call has had its answer already
+  const proofs = options.once ? undefined : parts.proofs // a repeated call has had its answer already
   const asked = await Promise.all(questions.map((question) => ask(question, parts, proofs)))
   const open = asked.filter((one): one is Asked => 'rows' in one)
   const sentAt = Date.now()
-  const replies = await answers(open, parts.store, spentMs, once)
+  const replies = await answers(open, parts.store, options)
   const receivedAt = Date.now()
   open.forEach(({ key, descriptors, requests, rows }, index) => {
     const reply = replies[index]!
@@ -131,8 +134,7 @@ const shadow = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'sha
 async function answers(
   asked: Asked[],
   store: Store,
-  spentMs: number,
-  once: Once | undefined,
+  { spentMs = 0, ...options }: DecideOptions,
 ): Promise<(StoreReply | StoreError)[]> {
   if (asked.length === 0) return []
   const rows = asked.flatMap(({ rows }) => rows)
@@ -141,13 +143,12 @@ async function answers(
   const wholeMs = Math.min(...waiting.map(({ policy }) => policy.deadlineMs))
   // Half is the store's in any case: a key function may wait for the client, and whoever is slow must not go uncounted for it.
   const deadlineMs = Math.ceil(Math.max(wholeMs / 2, wholeMs - spentMs))
-  const options = { deadlineMs, ...(once && { once }) }
   try {
     return asked.length === 1
-      ? [await store.decide(asked[0]!.requests, options)]
+      ? [await store.decide(asked[0]!.requests, { ...options, deadlineMs })]
       : await store.decideEach(
           asked.map(({ requests }) => requests),
-          options,
+          { ...options, deadlineMs },
         )
   } catch (error) {
     return asked.map(() => named(error))

@@ -77,7 +77,9 @@ function open(seen: Seen, charge: Charge, { store, onStoreError }: LimiterParts)
   return (answer: Response): Response => {
     const { status, headers } = answer
     const finish = () =>
-      settle(charge, { status, headers }, store).catch(onStoreError).then(resolve, resolve)
+      settle(charge, { status, headers }, store, seen.waitUntil)
+        .catch(onStoreError)
+        .then(resolve, resolve)
     // Of an answer to HEAD nobody reads a body: Hono throws it away, and its end would never come.
     if (holdsSlots(charge) && seen.request.method !== 'HEAD') return whenEnded(answer, finish)
     finish()

@@ -261,6 +261,8 @@ export interface ConfigOptions<Context = unknown> {
   clock?: 'store' | 'edge'
   /** Whether refusals that this isolate has seen, and that nothing can have changed, are answered without asking Redis again. Defaults to true. */
   proofs?: boolean
+  /** Whether decisions of one isolate that are made at the same time travel in one call to Redis. Defaults to true. */
+  sharing?: boolean
   /** How clients are named in Redis: `'hashed'` (default; keyed SHA-256, no personal data), or `'plain'`, readable. */
   subjects?: 'hashed' | 'plain'
   /** Whether responses that Redis did not decide say so in a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */

@@ -5,12 +5,13 @@ import type { Config } from './policy.ts'
 import { createProofs } from './proofs.ts'
 import { withBreaker } from './store/breaker.ts'
 import { createLocalStore } from './store/local.ts'
+import { withSharing } from './store/sharing.ts'
 import { createUpstashStore } from './store/upstash.ts'
 import { hashedSubjects, plainSubjects } from './subject.ts'
 
 /** The limiter's way outside, made once for each set of credentials, which an isolate does not change. */
 export function limiterParts(
-  { clock, subjects, proofs }: Config,
+  { clock, proofs, sharing, subjects }: Config,
   log: Log,
 ): (env: Bindings) => LimiterParts {
   const local = createLocalStore()
@@ -29,11 +30,12 @@ export function limiterParts(
         clock,
         onReload: () => log('script-reloaded', '', 'the database had lost the script'),
       })
-      const store = withBreaker(upstash, {
+      const guarded = withBreaker(upstash, {
         onOpen: (code) => log('breaker-opened', code, 'the database is not asked for a while'),
         onClose: (openMs) =>
           log('breaker-closed', '', `the database answers again after ${openMs} ms`),
       })
+      const store = sharing ? withSharing(guarded) : guarded
       const nameSubject = subjects === 'plain' ? plainSubjects(secret) : hashedSubjects(secret)
       const parts = { store, local, nameSubject, onStoreError }
       made = { by, parts: proofs ? { ...parts, proofs: createProofs() } : parts }

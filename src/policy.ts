@@ -79,6 +79,8 @@ export interface Config {
   clock: 'store' | 'edge'
   /** Whether refusals that need no asking are not asked. */
   proofs: boolean
+  /** Whether decisions of an isolate travel together. */
+  sharing: boolean
   subjects: 'hashed' | 'plain'
   degradedField: boolean
 }

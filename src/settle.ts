@@ -1,6 +1,6 @@
 /** What becomes of a charge once the origin has answered: kept, given back in part, or given back whole. */
 import type { Row } from './row.ts'
-import type { LimitRow, Store, StoreRequest } from './store/store.ts'
+import type { LimitRow, Store, StoreOptions, StoreRequest } from './store/store.ts'
 
 /** What a request was charged, and when. */
 export interface Charge {
@@ -27,6 +27,7 @@ export async function settle(
   { rows, receipt }: Charge,
   answer: Pick<Response, 'status' | 'headers'>,
   store: Store,
+  waitUntil: NonNullable<StoreOptions['waitUntil']>,
 ): Promise<void> {
   const owed = rows
     .map((row): LimitRow => ({ ...row, cost: row.cost - due(row, answer) }))
@@ -34,7 +35,7 @@ export async function settle(
   if (owed.length === 0) return
   // Each by itself: what one policy gets back is no matter of another.
   const requests = owed.map((row): StoreRequest => ({ mode: 'give-back', rows: [row], receipt }))
-  await store.decide(requests, { deadlineMs: DEADLINE_MS })
+  await store.decide(requests, { deadlineMs: DEADLINE_MS, waitUntil })
 }
 
 /** The units of a charge that an answer makes good. */

@@ -34,6 +34,7 @@ describe('a policy', () => {
       clock: 'store',
       gate: undefined,
       proofs: true,
+      sharing: true,
       subjects: 'hashed',
       degradedField: false,
       originTimeoutMs: 60_000,
@@ -425,7 +426,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, subjects, degradedField | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, sharing, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },
@@ -472,6 +473,7 @@ describe('a problem names path, expected and got', () => {
       { policies: [], cors: { origins: '*', credentials: true } },
       'cors.origins: no "*" where credentials may be sent (browsers refuse it) | ["*"]',
     ],
+    [{ policies: [], sharing: 1 }, 'sharing: true or false | 1'],
     [{ policies: [], subjects: 'clear' }, 'subjects: one of hashed, plain | "clear"'],
   ])('%j', (config, problem) => {
     expect(problems(config)).toEqual([problem])

@@ -18,7 +18,7 @@ export async function auth(call: Call): Promise<Response> {
   if ('untold' in told) return badRequest(`${told.untold} is missing, or tells nothing.`)
   const description = await describedRequest(told, rules, around)
   if ('expected' in description) return badRequest('The fields tell of no request.')
-  const [outcome] = await decideEach([{ description }], parts)
+  const [outcome] = await decideEach([{ description }], parts, { waitUntil: around.waitUntil })
   const { decision } = outcome!
   const answer = decision.allowed ? new Response(null, { headers: noStore }) : refusal(decision)
   // nginx throws a refusal's body away, and with it the connection.

@@ -28,7 +28,10 @@ export async function decide(call: Call): Promise<Response> {
   )
   let outcomes: Outcome[]
   try {
-    outcomes = await decideEach(questions, call.parts, once && takes ? { once } : {})
+    outcomes = await decideEach(questions, call.parts, {
+      waitUntil: call.around.waitUntil,
+      ...(once && takes && { once }),
+    })
   } catch (error) {
     if (error instanceof StoreError) return usedBefore()
     throw error

@@ -65,7 +65,7 @@ export function createGate({ config, rulesOf, partsOf, log }: Core) {
     }
     const parts = partsOf(env)
     // A proxy asks for its clients, who have limits of their own.
-    const late = clients ? undefined : await tooMany(caller, config, parts)
+    const late = clients ? undefined : await tooMany(caller, config, parts, around)
     if (late) return late
     return answer({
       request,
@@ -94,6 +94,7 @@ async function tooMany(
   { id }: Caller,
   { gate, ...config }: Config,
   parts: LimiterParts,
+  { waitUntil }: Around,
 ): Promise<Response | undefined> {
   if (!gate) return undefined
   const description = {
@@ -101,7 +102,7 @@ async function tooMany(
       { policy: gate.callers, partitionKey: [['caller', id] as [string, string]], cost: 1 },
     ],
   }
-  const [outcome] = await decideEach([{ description }], parts)
+  const [outcome] = await decideEach([{ description }], parts, { waitUntil })
   const { decision } = outcome!
   if (decision.allowed) return undefined
   return withDecisionFields(refusal(decision), decision, config)

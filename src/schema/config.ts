@@ -62,6 +62,7 @@ export const config = object(
     deadline: v.optional(duration, 300),
     clock: v.optional(oneOf('store', 'edge'), 'store'),
     proofs: v.optional(v.boolean('true or false'), true),
+    sharing: v.optional(v.boolean('true or false'), true),
     subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
     degradedField: v.optional(v.boolean('true or false'), false),
   },
