@@ -13,10 +13,11 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 
 /** A Worker whose script is there, and how many calls arrived before the fault that now begins. */
-async function broken(fault: FaultText) {
+async function broken(fault: FaultText, sharing = false) {
   await stack.faults.set(null)
   const worker = await stack.renew({
     deadline: DEADLINE,
+    sharing,
     policies: [{ name: 'a', limit: 100_000, window: '1d', match: { path: '/x' } }],
   })
   await vi.waitFor(async () => expect(await decided()).toBe(true), { timeout: 10_000 })
@@ -74,6 +75,20 @@ test.each<FaultText>(['hang', 'refuse', 'reset-body', 'html', 'status=503', 'red
     expect(await stack.logged('breaker-closed')).toHaveLength(1)
   },
 )
+
+test('a call that several requests share is one failure', async () => {
+  const { worker, asked } = await broken('hang', true)
+  let requests = 0
+  for (let calls = 0; calls < 5; calls = asked()) {
+    expect(worker.logs.join('\n')).not.toContain('breaker-opened')
+    await many(4)
+    requests += 4
+  }
+  expect(await stack.logged('breaker-opened')).toHaveLength(1)
+  expect(requests).toBeGreaterThan(asked())
+  await many(20)
+  expect(asked()).toBeLessThan(8)
+})
 
 test.each<FaultText>(['over-quota', 'unauthorized'])(
   '%s opens it at once, and two seconds later it is still open',
