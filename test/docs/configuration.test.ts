@@ -145,6 +145,15 @@ function scenarioOf(example: string): Scenario {
   }
 }
 
+/** How many HTTP requests the database gets of 50 requests at once. */
+async function callsOf(example: string): Promise<number> {
+  await send(example, '/', {})
+  const before = stack.httpRequests()
+  const answers = await Promise.all(Array.from({ length: 50 }, () => send(example, '/', {})))
+  expect(answers.map(({ status }) => status)).toEqual(ok(50))
+  return stack.httpRequests() - before
+}
+
 const ok = (times: number) => Array(times).fill(200)
 
 /** By the names of the examples. */
@@ -650,6 +659,11 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     await expect
       .poll(lines)
       .toContainEqual(expect.objectContaining({ event: 'shadow-refused', code: 'per-ip-strict' }))
+  },
+
+  async sharing() {
+    expect(await callsOf('sharing')).toBe(50)
+    expect(await callsOf('first')).toBeLessThan(40)
   },
 
   async 'key-function'({ ask, left }) {
