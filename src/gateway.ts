@@ -4,6 +4,7 @@ import type { Bindings } from './bindings.ts'
 import { createCore } from './core.ts'
 import { withCors } from './cors.ts'
 import { createGate } from './gate/gate.ts'
+import { ENVOY } from './gate/told.ts'
 import { enforce, keep } from './middleware.ts'
 import type { ConfigOptions } from './options.ts'
 import { normalizePath } from './path.ts'
@@ -39,8 +40,12 @@ export function createGateway(options: ConfigOptions<Context>): App {
   const ours = (c: Context, answer: Response) =>
     withCors(answer, c.req.header('origin'), config, { own: true })
   const app: App = new Hono({
-    // Routed by the path that policies see, so that no other spelling of a reserved path reaches the origin.
-    getPath: (request) => normalizePath(new URL(request.url).pathname),
+    // Routed by the path that policies see, so that no other spelling of a reserved path reaches the origin. What stands behind
+    // Envoy's prefix is a client's: resolved, `/..%2F..%2F` would lead out of there, to an answer that lets the client pass.
+    getPath: (request) => {
+      const { pathname } = new URL(request.url)
+      return pathname.startsWith(`${ENVOY}/`) ? pathname : normalizePath(pathname)
+    },
   })
 
   app.get('/_sluice/health', (c) => {

@@ -12,9 +12,7 @@ import { byFields, byPath } from './told.ts'
  */
 export async function auth(call: Call): Promise<Response> {
   const { request, rules, around, parts, config, rest } = call
-  const told = rest.startsWith('/envoy')
-    ? byPath(request, '/_sluice/v1/auth/envoy')
-    : byFields(request)
+  const told = rest.startsWith('/envoy') ? byPath(request) : byFields(request)
   if ('untold' in told) return badRequest(`${told.untold} is missing, or tells nothing.`)
   const description = await describedRequest(told, rules, around)
   if ('expected' in description) return badRequest('The fields tell of no request.')

@@ -8,6 +8,9 @@ export interface Untold {
 /** Fields that tell of the request, and are no part of it. */
 const TELLING = /^x-forwarded-(for|method|uri|host|proto)$|^host$|^content-length$/
 
+/** What Envoy puts before a client's path. */
+export const ENVOY = '/_sluice/v1/auth/envoy'
+
 /** The request that a reverse proxy tells of in `X-Forwarded-Method`, `-Uri`, `-Host`, `-Proto` and `-For`. */
 export function byFields({ headers, url }: Request): RequestDescription | Untold {
   const method = headers.get('x-forwarded-method')
@@ -18,10 +21,12 @@ export function byFields({ headers, url }: Request): RequestDescription | Untold
   return described(method, hostOf(headers, url), pathOf(uri), headers)
 }
 
-/** The request whose path and query stand behind `prefix`, as Envoy's `ext_authz` asks: the method is the call's own. */
-export function byPath({ method, headers, url }: Request, prefix: string) {
+/** The request whose path and query stand behind {@link ENVOY}, as `ext_authz` asks: the method is the call's own. */
+export function byPath({ method, headers, url }: Request): RequestDescription | Untold {
   const { pathname, search } = new URL(url)
-  const path = `${pathname.slice(prefix.length) || '/'}${search}`
+  // Of another spelling of the prefix nobody could say where it ends.
+  if (pathname !== ENVOY && !pathname.startsWith(`${ENVOY}/`)) return { untold: 'The path' }
+  const path = `${pathname.slice(ENVOY.length) || '/'}${search}`
   return described(method, hostOf(headers, url), path, headers)
 }
 

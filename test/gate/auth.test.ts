@@ -110,6 +110,30 @@ test('for Envoy the request is what follows in the path, by the method and host 
   expect((await auth({ 'X-Forwarded-For': ip }, '/envoy')).status).toBe(200)
 })
 
+test.each([
+  ['/cart/..%2F..%2F..%2F..%2Fhealth', '"shop"'],
+  ['/cart/..%2F..%2F..%2F..%2F..%2F', '"shop"'],
+  ['/cart/..;/..;/..;/..;/..;/', '"shop"'],
+  ['/..%2Fnginx', '"per-ip"'],
+  ['/%2E%2E%5C..%5c..%5C..%5C', '"per-ip"'],
+])('no path of a client leads out of Envoy’s: %s', async (path, policies) => {
+  const fields = { 'X-Forwarded-For': newIp(), 'X-Forwarded-Host': 'shop.example.com' }
+  const { status, headers } = await auth(fields, `/envoy${path}`, { method: 'POST' })
+  expect([status, headers.get('ratelimit-policy')]).toEqual([
+    200,
+    expect.stringContaining(policies),
+  ])
+})
+
+test.each([
+  '/_sluice//v1/auth/envoy/cart/',
+  '/%5Fsluice/v1/auth/envoy/cart/',
+  '/_sluice/v1/auth/envoy;x/',
+])('Envoy’s prefix has one spelling: %s is none', async (path) => {
+  const { status } = await gate.stack.fetch(path, { headers: { 'Sluice-Token': GATE } })
+  expect(status).toBe(400)
+})
+
 describe('the client', () => {
   const remaining = async (xff: string, cf?: string) => {
     const { headers } = await auth({
