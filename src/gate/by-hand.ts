@@ -2,7 +2,7 @@ import { calendar, type Period } from '../calendar.ts'
 import { sha256 } from '../credentials/digest.ts'
 import type { Descriptor } from '../descriptor.ts'
 import type { ConfigProblem } from '../errors.ts'
-import { network, parseAddress } from '../ip.ts'
+import { network, networkRange } from '../ip.ts'
 import { labelOf } from '../key.ts'
 import { normalizePath } from '../path.ts'
 import type { Config, Policy } from '../policy.ts'
@@ -77,28 +77,41 @@ async function readPart(
   const value = String(said)
   const cased = (path: string) => (caseSensitivePaths ? path : path.toLowerCase())
   switch (part.source) {
-    case 'ip': {
-      const address = parseAddress(value.replace(/\/\d{1,3}$/, '')) // a network, as keys are told
-      return address ? network(address, part.v4, part.v6) : new Error('an IP address')
-    }
+    case 'ip':
+      return networkOf(value, part) ?? new Error('an IP address, or a network that has one quota')
     case 'path':
       return value.startsWith('/')
         ? cased(normalizePath(value))
         : new Error('a path that begins with /')
-    case 'path-parameter':
-      return cased(value)
+    case 'path-parameter': // of a segment: what follows a `;` is not looked at, and a `/` in it is never decoded
+      return cased(value.replace(/;.*/s, '').replace(/[/\\]/g, encodeURIComponent)) || undefined
     case 'method':
     case 'country':
+    case 'colo':
       return value.toUpperCase()
     case 'host':
-      return value.replace(/\.$/, '').toLowerCase()
+      return hostOf(value) ?? new Error('a host')
     case 'api-key': // quotas go by the digest of a key, and an operator may know no more than that
-      return /^[\da-f]{64}$/i.test(value) ? value.toLowerCase() : sha256(value)
+      return /^sha256:([\da-f]{64})$/i.exec(value)?.[1]?.toLowerCase() ?? sha256(value)
     case 'global':
       return value === 'global' ? value : new Error('"global"')
     default:
       return value
   }
+}
+
+/** The network that is counted, of an address or of a network within it, as keys are told. */
+function networkOf(text: string, { v4, v6 }: { v4: number; v6: number }): string | undefined {
+  const range = networkRange(text)
+  const [first, last] = range?.map((address) => network(address, v4, v6)) ?? []
+  return first === last ? first : undefined
+}
+
+/** As a URL has it: without port and final dot, in lower case, in ASCII. */
+function hostOf(text: string): string | undefined {
+  const url = `http://${text}/`
+  if (/[\s/?#@\\]/.test(text) || !URL.canParse(url)) return undefined
+  return new URL(url).hostname.replace(/\.$/, '')
 }
 
 /** Finding a period takes some hundred formattings: kept for each policy as long as it lives. */

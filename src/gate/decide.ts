@@ -21,7 +21,7 @@ export async function decide(call: Call): Promise<Response> {
   const takes = described.some(({ asked }) => asked.mode !== 'look')
   const questions = await Promise.all(
     described.map(async ({ asked: { mode = 'take' }, description }, index): Promise<Question> => {
-      // A repeated call holds the slots that the first one took.
+      // A repeated call holds the slots that the first one took; another under the same key, later, does not.
       const slot = once && (await slotOf(once, index))
       return { description, mode, ...(slot && { slot }) }
     }),
@@ -55,5 +55,5 @@ function one(decision: Decision, headers: Record<string, string>, { config }: Ca
   return withDecisionFields(answer, decision, config, { own: true })
 }
 
-const slotOf = async ({ key }: Once, index: number) =>
-  (await sha256(`${key} ${index}`)).slice(0, 32)
+const slotOf = async ({ key, fingerprint }: Once, index: number) =>
+  (await sha256(`${key} ${fingerprint} ${index}`)).slice(0, 32)

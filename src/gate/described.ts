@@ -42,7 +42,7 @@ async function seenOf(
     address: parseAddress(ip ?? ''),
     country: country?.toUpperCase(),
     asn: asn === undefined ? undefined : String(asn),
-    colo,
+    colo: colo?.toUpperCase(),
   }
 }
 

@@ -48,15 +48,14 @@ export function createGate({ config, rulesOf, partsOf, log }: Core) {
     const under = /^\/_sluice\/v1(\/.*)$/s.exec(path)?.[1]
     if (under === undefined) return undefined
     if (under === '/openapi.json' && (isOpen('gate', env) || isOpen('operate', env))) {
+      if (!['GET', 'HEAD'].includes(request.method)) return notAllowed(['GET'])
       return Response.json(openapi, { headers: { 'Cache-Control': 'no-store' } })
     }
     const endpoint = endpoints.find(({ path }) => path.test(under))
     if (!endpoint?.scopes.some((scope) => isOpen(scope, env))) return undefined
     const { methods, scopes, answer, clients } = endpoint
     if (request.method === 'OPTIONS' && methods && config.cors) return preflight(methods)
-    if (methods && !methods.includes(request.method)) {
-      return problem(405, { title: 'Method Not Allowed' }, { Allow: methods.join(', ') })
-    }
+    if (methods && !methods.includes(request.method)) return notAllowed(methods)
     const token = clients ? request.headers.get('sluice-token') : tokenOf(request)
     const caller = await callerOf(token, scopes, env)
     if (caller instanceof Response) {
@@ -78,6 +77,9 @@ export function createGate({ config, rulesOf, partsOf, log }: Core) {
     })
   }
 }
+
+const notAllowed = (methods: string[]): Response =>
+  problem(405, { title: 'Method Not Allowed' }, { Allow: methods.join(', ') })
 
 /** What a page of another origin may send (the Fetch standard's CORS protocol); whether it may at all, `cors` says. */
 const preflight = (methods: string[]): Response =>

@@ -58,10 +58,12 @@ export async function giveBack(call: Call): Promise<Response> {
   })
 }
 
-/** Each row by itself: what one policy gets back is no matter of another. Slots that nobody names cannot be given back. */
+/** Each row by itself: what one policy gets back is no matter of another. */
 function requestFor(row: Row, { at }: GiveBack): StoreRequest {
-  if (row.policy.algorithm === 'concurrency' && row.slot === undefined) {
-    return { mode: 'look', rows: [row] }
+  if (row.policy.algorithm === 'concurrency') {
+    // Slots that nobody names cannot be given back; those of an id go together, whatever a price says.
+    if (row.slot === undefined) return { mode: 'look', rows: [row] }
+    return { mode: 'give-back', rows: [{ ...row, cost: Math.max(1, row.cost) }] }
   }
   return { mode: 'give-back', rows: [row], ...(at !== undefined && { receipt: at }) }
 }

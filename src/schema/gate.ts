@@ -1,7 +1,7 @@
 /** What callers of the gate send: the bodies of docs/decision-api.md. Messages are the texts of what is expected. */
 import * as v from 'valibot'
 import { parseDuration } from '../duration.ts'
-import { parseAddress } from '../ip.ts'
+import { networkRange } from '../ip.ts'
 import { MAX_UNITS } from './shapes.ts'
 import { either, entriesOf, fields, hasOnly, listOf, says, text, wholeFrom } from './strict.ts'
 
@@ -31,7 +31,7 @@ const ip = says(
   v.pipe(
     v.string(),
     v.regex(/^[\dA-Fa-f.:]{1,45}$/),
-    v.check((input) => parseAddress(input) !== undefined),
+    v.check((input) => networkRange(input) !== undefined),
   ),
 )
 
@@ -104,7 +104,7 @@ const asks = about({
 })
 const giveBacks = about({
   cost: v.optional(cost),
-  at: v.optional(wholeFrom(0, Number.MAX_SAFE_INTEGER, 'of milliseconds: at of the decision')),
+  at: v.optional(wholeFrom(0, MAX_UNITS, 'of milliseconds: at of the decision')),
   slot: v.optional(text('slot of the decision', 1, 64, /^[\w-]+$/)),
 })
 const oneOrMany = <const S extends v.GenericSchema>(one: S, what: string) =>

@@ -1,6 +1,8 @@
 /** `POST /_sluice/v1/decide` through the front door: the Worker in workerd, the bridge, a real Redis. */
+import { createClient } from 'redis'
 import { parseList } from 'structured-headers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Standing } from '../../src/decision.ts'
 import { commandsBetween } from '../commands.ts'
 import { type Gate, startGate } from './stack.ts'
 
@@ -14,6 +16,10 @@ beforeAll(async () => {
       { ...policy, name: 'per-ip', match: { host: 'www.example.com', path: '/a/*' } },
       { ...policy, name: 'by-two', key: ['ip', 'path'], match: { host: 'none.example' } },
       { ...policy, name: 'by-user', key: 'jwt:sub', match: { host: 'none.example' } },
+      { ...policy, name: 'by-host', key: 'host', match: { path: '/by-host' } },
+      { ...policy, name: 'by-colo', key: 'colo', match: { path: '/by-colo' } },
+      { ...policy, name: 'by-name', key: 'path:name', match: { path: '/named/:name' } },
+      { ...policy, name: 'by-api-key', key: 'api-key', match: { path: '/by-api-key' } },
       {
         ...policy,
         name: 'planned',
@@ -196,6 +202,33 @@ describe('one policy by hand', () => {
     expect((await gate.decide(other)).body.limits[0]!.remaining).toBe(1)
   })
 
+  const hex = 'ab'.repeat(32)
+  const at = (url: string, more = {}) => ({ request: { url: `https://${url}`, ...more } })
+  test.each([
+    ['by-host', 'Shop.Example.com.:8443', at('shop.example.com:8443/by-host')],
+    ['by-host', 'münchen.example', at('münchen.example/by-host')],
+    ['by-host', '[2001:DB8:0::1]', at('[2001:db8::1]/by-host')],
+    ['by-colo', 'fra', at('a.example/by-colo', { colo: 'FRA' })],
+    ['by-colo', 'AMS', at('a.example/by-colo', { colo: 'ams' })],
+    ['by-name', 'Jörg;v=1', at('a.example/named/J%C3%B6rg;v=1')],
+    ['by-name', 'a/b', at('a.example/named/a%2Fb')],
+    ['by-name', '100%', at('a.example/named/100%25')],
+    ['by-name', 'a%2fc', at('a.example/named/a%2Fc')],
+    // Of 64 hexadecimal digits, as many keys are: it is no digest for that.
+    ['by-api-key', hex, at('a.example/by-api-key', { headers: { 'x-api-key': hex } })],
+  ])('%s: %j and what a request says of it are one quota', async (name, key, asked) => {
+    expect((await gate.decide(asked)).body.limits[0]!.remaining).toBe(2)
+    expect((await gate.decide({ policy: name, key })).body.limits[0]!.remaining).toBe(1)
+  })
+
+  test('an API key may be told by its digest', async () => {
+    const asked = at('a.example/by-api-key', { headers: { 'x-api-key': 'somebody-s-key' } })
+    await gate.decide(asked)
+    const tried = await gate.operate<{ key: { value: string }[] }>('by-api-key', 'try', asked)
+    const key = `sha256:${tried.body.key[0]!.value}`
+    expect((await gate.decide({ policy: 'by-api-key', key })).body.limits[0]!.remaining).toBe(1)
+  })
+
   test('has the limit of the plan that is named', async () => {
     const { body } = await gate.decide({ policy: 'planned', key: 'somebody', plan: 'pro' })
     expect(body.limits[0]).toMatchObject({ limit: 5, remaining: 4 })
@@ -203,7 +236,24 @@ describe('one policy by hand', () => {
 
   test.each([
     [{ policy: 'none', key: 'x' }, 'policy', 'the name of a policy'],
-    [{ policy: 'per-ip', key: 'x' }, 'key', 'an IP address'],
+    [{ policy: 'per-ip', key: 'x' }, 'key', 'an IP address, or a network that has one quota'],
+    [{ policy: 'per-ip', key: 10 }, 'key', 'an IP address, or a network that has one quota'],
+    [
+      { policy: 'per-ip', key: '010.0.0.1' },
+      'key',
+      'an IP address, or a network that has one quota',
+    ],
+    [
+      { policy: 'per-ip', key: '203.0.113.0/24' },
+      'key',
+      'an IP address, or a network that has one quota',
+    ],
+    [
+      { policy: 'per-ip', key: '2001:db8::/32' },
+      'key',
+      'an IP address, or a network that has one quota',
+    ],
+    [{ policy: 'by-host', key: 'a.example/x' }, 'key', 'a host'],
     [{ policy: 'per-ip', key: ['203.0.113.1', 'b'] }, 'key', 'a value for each of ip'],
     [{ policy: 'by-two', key: ['203.0.113.1', 'b'] }, 'key[1]', 'a path that begins with /'],
     [
@@ -326,6 +376,17 @@ describe('an Idempotency-Key', () => {
     expect(second.headers.get('idempotent-replayed')).toBe('true')
   })
 
+  test('forgotten and used again holds slots of its own', async () => {
+    const ip = newIp()
+    await gate.decide(request(ip, '/slow'), once('again'))
+    const redis = createClient({ url: gate.stack.redis.url })
+    await redis.connect()
+    for (const key of await redis.keys('sluice:1:{once-*')) await redis.del(key)
+    redis.destroy()
+    const { status } = await gate.decide({ ...request(ip, '/slow'), cost: 2 }, once('again'))
+    expect(status).toBe(429)
+  })
+
   test('with another body is refused, and with another token is another key', async () => {
     const ip = newIp()
     await gate.decide(request(ip), once('reused'))
@@ -384,5 +445,21 @@ describe('what was taken', () => {
     expect(await look()).toBe(1)
     await gate.call('/give-back', { ...request(ip, '/slow'), slot: body.slot })
     expect(await look()).toBe(2)
+  })
+
+  test('is a slot that goes back though no units do', async () => {
+    const ip = newIp()
+    const { body } = await gate.decide(request(ip, '/slow'))
+    const back = await gate.call<Standing>('/give-back', {
+      ...request(ip, '/slow'),
+      cost: 0,
+      slot: body.slot,
+    })
+    expect(back.body.limits[0]!.remaining).toBe(2)
+  })
+
+  test('at a time that cannot be is refused as such', async () => {
+    const { status } = await gate.call('/give-back', { ...request(newIp()), at: 2 ** 53 - 1 })
+    expect(status).toBe(422)
   })
 })

@@ -186,6 +186,8 @@ describe('the gate', () => {
       'a value',
     ],
     ['{"request":{"url":"https://a.example/","ip":"203.0.113.300"}}', 'request.ip', 'an IPv4'],
+    ['{"request":{"url":"https://a.example/","ip":"010.0.0.1"}}', 'request.ip', 'an IPv4'],
+    ['{"request":{"url":"https://a.example/","ip":"10"}}', 'request.ip', 'an IPv4'],
     ['[]', 'body', '1 to 100'],
     ['7', 'body', 'an object'],
     ['null', 'body', 'an object'],
@@ -249,6 +251,8 @@ describe('the gate', () => {
   test('serves its description', async () => {
     const { status, body } = await gate.call('/openapi.json', undefined, { token: null })
     expect([status, body.openapi]).toEqual([200, expect.stringMatching(/^3\.1\./)])
+    const other = await gate.call('/openapi.json', {}, { token: null })
+    expect([other.status, other.headers.get('allow')]).toEqual([405, 'GET'])
   })
 
   test('logs nothing of tokens, keys or bodies', async () => {
