@@ -161,13 +161,16 @@ export const paths = {
     'authNginx',
     'The same; each refusal is 403',
     forwarded,
-    forbidden('refused'),
+    forbidden('refused, without a body; or a token of the other scope'),
   ),
   '/auth/envoy/{target}': forwardAuth(
     'authEnvoy',
     "The same; the client's path and query follow",
     ['target', 'host', 'proto', 'for'],
-    { ...limited, ...forbidden('denied, or the store gave no answer') },
+    {
+      ...limited,
+      ...forbidden('denied, or the store gave no answer; or a token of the other scope'),
+    },
   ),
   '/policies': {
     get: {
@@ -209,7 +212,7 @@ export const paths = {
       security: [],
       responses: {
         200: { description: 'OpenAPI 3.1', content: json({ type: 'object' }) },
-        ...answers(404),
+        ...answers(404, 405),
       },
     },
   },

@@ -19,11 +19,13 @@ export async function auth(call: Call): Promise<Response> {
   const [outcome] = await decideEach([{ description }], parts, { waitUntil: around.waitUntil })
   const { decision } = outcome!
   const answer = decision.allowed ? new Response(null, { headers: noStore }) : refusal(decision)
-  // nginx throws a refusal's body away, and with it the connection.
-  const response = new Response(rest === '/nginx' ? null : answer.body, {
+  const { body, headers } = answer
+  const bare = rest === '/nginx' // which throws a refusal's body away, and with it the connection
+  if (bare) headers.delete('Content-Type')
+  const response = new Response(bare ? null : body, {
     status: statusFor(rest, answer.status),
     headers: {
-      ...Object.fromEntries(answer.headers),
+      ...Object.fromEntries(headers),
       ...(decision.allowed
         ? shadowField(wouldRefuse(decision))
         : { 'Sluice-Status': String(answer.status) }),
