@@ -1,7 +1,8 @@
 /** A client of the decision API (docs/decision-api.md) for whoever has `fetch`: Node, Bun, Deno, browsers, Workers. */
-import type { Ask, KeyValues } from './asks.ts'
+import type { Ask } from './asks.ts'
 import { answerOf, decisionOf, notTheGate } from './client/answer.ts'
 import { GateError } from './client/error.ts'
+import { lists, sent } from './client/sent.ts'
 import type { Decision, Standing } from './decision.ts'
 
 export type {
@@ -45,7 +46,10 @@ export interface CallOptions {
 }
 
 export interface GateClient {
-  /** Decides and charges one ask, or up to 100 in one call. Never repeated by itself, since it may have counted. */
+  /**
+   * Decides and charges one ask, or a list, in one call for each 100 of them or 64 KiB. Never repeated by itself, since it may have
+   * counted.
+   */
   decide(ask: Ask, options?: CallOptions): Promise<Decision>
   decide(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]>
   /** The same, charging nothing. */
@@ -65,13 +69,14 @@ export interface GateClient {
 
 /**
  * Makes a client of one gate.
- * @throws {TypeError} where the URL or the token is none
+ * @throws {TypeError} where the URL, the token or the deadline is none
  * @example
  * const gate = createClient({ url: 'https://limits.example.com', token: env.SLUICE_GATE_TOKEN })
  * const { allowed } = await gate.decide({ policy: 'per-user', key: user.id })
  */
 export function createClient(options: ClientOptions): GateClient {
-  const call = caller(options)
+  const { deadlineMs = 1000 } = options
+  const call = caller({ ...options, deadlineMs })
   const otherwise = fallback(options.onError ?? 'allow')
 
   async function one(ask: Ask, options?: CallOptions): Promise<Decision> {
@@ -82,15 +87,26 @@ export function createClient(options: ClientOptions): GateClient {
     }
   }
 
-  async function many(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]> {
-    if (asks.length === 0) return []
+  async function list(asks: Ask[], options: CallOptions, deadline: AbortSignal) {
     try {
-      const answers = await call('decide', asks.map(sent), options)
+      const answers = await call('decide', asks.map(sent), options, deadline)
       if (!Array.isArray(answers) || answers.length !== asks.length) throw notTheGate()
       return answers.map(decisionOf)
     } catch (error) {
       return asks.map((ask) => otherwise(error, ask))
     }
+  }
+
+  async function many(asks: readonly Ask[], options: CallOptions = {}): Promise<Decision[]> {
+    const decisions: Decision[] = []
+    const deadline = AbortSignal.timeout(deadlineMs) // one for all
+    for (const [index, some] of lists(asks).entries()) {
+      const { idempotencyKey: key } = options
+      // A second list is another body.
+      const own = key !== undefined && index > 0 && { idempotencyKey: `${key}.${index + 1}` }
+      decisions.push(...(await list(some, { ...options, ...own }, deadline)))
+    }
+    return decisions
   }
 
   const isOne = (asks: Ask | readonly Ask[]): asks is Ask => !Array.isArray(asks)
@@ -120,30 +136,42 @@ export function createClient(options: ClientOptions): GateClient {
 function caller({
   url,
   token,
-  deadlineMs = 1000,
+  deadlineMs,
   fetch = (url, init) => globalThis.fetch(url, init),
-}: ClientOptions) {
+}: ClientOptions & { deadlineMs: number }) {
   if (!isGateUrl(String(url)))
     throw new TypeError('url: expected an http or https URL without user name and password')
   if (typeof token !== 'string' || !/^[!-~]{16,}$/.test(token))
     throw new TypeError('token: expected at least 16 visible ASCII characters')
+  if (!Number.isInteger(deadlineMs) || deadlineMs < 1 || deadlineMs >= 2 ** 31)
+    throw new TypeError('deadlineMs: expected whole milliseconds, at least 1')
 
-  return async (path: string, body: unknown, { idempotencyKey, signal }: CallOptions = {}) => {
+  async function ask(path: string, body: unknown, key: string | undefined, signal: AbortSignal) {
+    const response = await fetch(new URL(`/_sluice/v1/${path}`, url).href, {
+      method: 'POST',
+      headers: {
+        Authorization: `Bearer ${token}`,
+        'Content-Type': 'application/json',
+        ...(key !== undefined && { 'Idempotency-Key': key }),
+      },
+      body: JSON.stringify(body),
+      redirect: 'manual', // nobody else is given the token
+      signal,
+    })
+    return answerOf(response)
+  }
+
+  return async (
+    path: string,
+    body: unknown,
+    { idempotencyKey, signal }: CallOptions = {},
+    deadline = AbortSignal.timeout(deadlineMs),
+  ) => {
     signal?.throwIfAborted()
-    const deadline = AbortSignal.timeout(deadlineMs)
+    const over = signal ? AbortSignal.any([signal, deadline]) : deadline
     try {
-      const response = await fetch(new URL(`/_sluice/v1/${path}`, url).href, {
-        method: 'POST',
-        headers: {
-          Authorization: `Bearer ${token}`,
-          'Content-Type': 'application/json',
-          ...(idempotencyKey !== undefined && { 'Idempotency-Key': idempotencyKey }),
-        },
-        body: JSON.stringify(body),
-        redirect: 'manual', // nobody else is given the token
-        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
-      })
-      return await answerOf(response)
+      // A `fetch` of the caller's need not look at the signal.
+      return await Promise.race([ask(path, body, idempotencyKey, over), aborted(over)])
     } catch (error) {
       signal?.throwIfAborted()
       if (error instanceof GateError) throw error
@@ -153,6 +181,12 @@ function caller({
     }
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
 
 function isGateUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
@@ -183,9 +217,3 @@ const withoutGate = (answer: 'allow' | 'deny'): Decision => ({
   retryAfterMs: answer === 'allow' ? 0 : null,
   limits: [],
 })
-
-/** No client of the caller may make the gate refuse to decide by a long key: those that begin alike share a quota. */
-const sent = (ask: Ask): Ask => ('key' in ask ? { ...ask, key: cut(ask.key) } : ask)
-const cut = (key: KeyValues): KeyValues =>
-  Array.isArray(key) ? key.map((value) => cutOne(value)) : cutOne(key)
-const cutOne = <T>(value: T) => (typeof value === 'string' ? value.slice(0, 1024) : value) as T

@@ -162,6 +162,11 @@ describe('where the gate gives no decision', () => {
     expect(performance.now() - start).toBeLessThan(600)
   })
 
+  test('nor where a fetch of the caller’s does not look at the signal', async () => {
+    const gate = client({ deadlineMs: 100, fetch: () => new Promise(() => {}) })
+    expect(await gate.decide([ask, ask])).toEqual([allowedAnyway, allowedAnyway])
+  })
+
   test('the console is told once of each kind of failure, and neither the token nor the key', async () => {
     const gate = client()
     for (fault of ['422', '422', '401', '422']) await gate.decide(ask)
@@ -235,6 +240,10 @@ describe('a client', () => {
     ],
     ['no token', { url: 'https://limits.example.com', token: undefined as never }],
     ['a short token', { url: 'https://limits.example.com', token: 'short' }],
+    ...[0, -1, 1.5, Number.NaN, 2 ** 31].map((deadlineMs): [string, ClientOptions] => [
+      `a deadline of ${deadlineMs}`,
+      { url: 'https://limits.example.com', token: TOKEN, deadlineMs },
+    ]),
     ['a line break in the token', { url: 'https://limits.example.com', token: `${TOKEN}\n` }],
   ])('is not made of %s, and says so without the secret', (_, options) => {
     const error = (() => {
@@ -320,6 +329,11 @@ describe('a request in hand', () => {
     expect(describeRequest(request, undefined, ['X-Tenant', 'x-none']).headers).toEqual({
       'x-tenant': 'acme',
     })
+  })
+
+  test('no slashes before a path push it out', () => {
+    const request = new Request(`https://a.example${'/'.repeat(9000)}login?${'x'.repeat(9000)}`)
+    expect(describeRequest(request).url).toBe('https://a.example/login')
   })
 
   test('whatever a client says, the gate takes the description', () => {
@@ -451,6 +465,20 @@ describe('with a gate', () => {
       .decide([somebody(), { policy: 'none', key: 'x' }])
       .catch((e) => e)
     expect(error.problem.errors).toMatchObject([{ path: '[1].policy' }])
+  })
+
+  test('decides lists of any length, with keys of any length, in their order', async () => {
+    const same = somebody({ cost: 2 })
+    const long = Array.from({ length: 150 }, (_, n) => somebody({ key: `${n}${'€'.repeat(2000)}` }))
+    const asks = [same, ...long, same, same]
+    const options = { idempotencyKey: 'a-long-list' }
+    const decisions = await client().decide(asks, options)
+    expect(decisions).toHaveLength(asks.length)
+    expect(decisions.map(({ reason }) => reason)).toEqual([
+      ...Array(152).fill('within-limit'),
+      'limited',
+    ])
+    expect(await client().decide(asks, options)).toEqual(decisions)
   })
 
   test('decides about keys of any length', async () => {

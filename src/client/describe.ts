@@ -30,13 +30,14 @@ export function describeRequest(
   }
 }
 
-/** Without what no request has on its way; the query goes first where it is too long. */
+/** Without what no request has on its way; where it is too long the query goes first, and what policies do not see of the path. */
 function shortUrl(text: string): string {
   const url = new URL(text)
   url.username = ''
   url.password = ''
   url.hash = ''
   if (url.href.length > MOST_URL) url.search = ''
+  if (url.href.length > MOST_URL) url.pathname = url.pathname.replace(/\/{2,}/g, '/')
   return url.href.slice(0, MOST_URL)
 }
 
@@ -63,6 +64,7 @@ function someHeaders(headers: Headers, fields?: readonly string[]): Record<strin
 }
 
 function isAddress(text: string): boolean {
-  if (/^(?:\d{1,3}\.){3}\d{1,3}$/.test(text)) return URL.canParse(`http://${text}/`)
+  // A URL would take 010 for 8.
+  if (/^(?:(?:0|[1-9]\d{0,2})(?:\.|$)){4}$/.test(text)) return URL.canParse(`http://${text}/`)
   return /^[\dA-Fa-f.:]{2,45}$/.test(text) && URL.canParse(`http://[${text}]/`)
 }

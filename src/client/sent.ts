@@ -1,0 +1,41 @@
+/** What is sent of asks, so that no client of the caller can make the gate refuse to decide. */
+import type { Ask, KeyValues } from '../asks.ts'
+
+const MOST_CHARACTERS = 1024
+const MOST_ASKS = 100
+/** Of a body, which may have 64 KiB. */
+const MOST_BYTES = 65_000
+
+/** An ask with a key that is not too long: those that begin alike share a quota. */
+export const sent = (ask: Ask): Ask => ('key' in ask ? { ...ask, key: cut(ask.key) } : ask)
+
+const cut = (key: KeyValues): KeyValues =>
+  Array.isArray(key) ? key.map((value) => cutOne(value)) : cutOne(key)
+const cutOne = <T>(value: T) =>
+  (typeof value === 'string' ? value.slice(0, MOST_CHARACTERS) : value) as T
+
+/** Neighbouring asks in as few lists as the gate takes each of. */
+export function lists(asks: readonly Ask[]): Ask[][] {
+  const all: Ask[][] = []
+  let bytes = 0
+  for (const ask of asks) {
+    const size = bytesOf(ask)
+    const last = all.at(-1)
+    if (last && last.length < MOST_ASKS && bytes + size <= MOST_BYTES) {
+      last.push(ask)
+      bytes += size
+    } else {
+      all.push([ask])
+      bytes = size
+    }
+  }
+  return all
+}
+
+function bytesOf(ask: Ask): number {
+  try {
+    return new TextEncoder().encode(`${JSON.stringify(sent(ask))},`).length
+  } catch {
+    return MOST_BYTES // what is no JSON fails by itself when it is sent
+  }
+}
