@@ -38,7 +38,7 @@ export const jsonSchemas = () =>
     toJsonSchemaDefs(schemas, {
       target: 'draft-2020-12',
       typeMode: 'input',
-      ignoreActions: ['check', 'finite'],
+      ignoreActions: ['check'],
       overrideRef: ({ referenceId }) => ref(referenceId as SchemaName).$ref,
     }),
   ) as Record<SchemaName, object>

@@ -1,18 +1,20 @@
 /** What is sent of asks, so that no client of the caller can make the gate refuse to decide. */
-import type { Ask, KeyValues } from '../asks.ts'
+import type { Ask, KeyValue, KeyValues } from '../asks.ts'
 
 const MOST_CHARACTERS = 1024
 const MOST_ASKS = 100
 /** Of a body, which may have 64 KiB. */
 const MOST_BYTES = 65_000
 
-/** An ask with a key that is not too long: those that begin alike share a quota. */
+/** An ask with a key that is not too long: those that begin alike share a quota. Numbers go as text, which JSON has for all of them. */
 export const sent = (ask: Ask): Ask => ('key' in ask ? { ...ask, key: cut(ask.key) } : ask)
 
 const cut = (key: KeyValues): KeyValues =>
   Array.isArray(key) ? key.map((value) => cutOne(value)) : cutOne(key)
-const cutOne = <T>(value: T) =>
-  (typeof value === 'string' ? value.slice(0, MOST_CHARACTERS) : value) as T
+const cutOne = <T extends KeyValue | null>(value: T) =>
+  typeof value === 'string' || typeof value === 'number'
+    ? String(value).slice(0, MOST_CHARACTERS)
+    : value
 
 /** Neighbouring asks in as few lists as the gate takes each of. */
 export function lists(asks: readonly Ask[]): Ask[][] {

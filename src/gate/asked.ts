@@ -11,7 +11,7 @@ export const policyOf = ({ config }: Rules, name: string): Policy | undefined =>
   config.policies.find((policy) => policy.name === name)
 
 /** The policies that a caller asks about, by hand or by a request, at the price that the caller names; or what is wrong. */
-export async function describedBy(
+async function describedBy(
   asked: Ask | GiveBack,
   rules: Rules,
   around: Around,

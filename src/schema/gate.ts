@@ -68,7 +68,13 @@ export const requestDescription = fields({
 })
 export type RequestDescription = v.InferOutput<typeof requestDescription>
 
-const keyValue = v.union([v.pipe(v.string(), v.maxLength(1024)), v.pipe(v.number(), v.finite())])
+// A larger number has been rounded where its JSON was read: neighbours would share a quota.
+const exact = v.pipe(
+  v.number(),
+  v.minValue(Number.MIN_SAFE_INTEGER),
+  v.maxValue(Number.MAX_SAFE_INTEGER),
+)
+const keyValue = v.union([v.pipe(v.string(), v.maxLength(1024)), exact])
 
 /** The values of a policy's key, in its order; `null` is a part that is missing. */
 export const keyValues = either(
@@ -155,8 +161,6 @@ const duration = says(
 
 /** The body of `ban`: `for` comes out in milliseconds. */
 export const banBody = targetWith({ for: duration })
-export type BanBody = v.InferOutput<typeof banBody>
 
 /** The body of `try`. */
 export const tryBody = fields({ request: requestDescription })
-export type TryBody = v.InferOutput<typeof tryBody>

@@ -171,6 +171,8 @@ describe('the gate', () => {
     ['{"policy":"per-ip","key":"203.0.113.1","cost":"1"}', 'cost', 'a whole number'],
     ['{"policy":"per-ip","key":"203.0.113.1","mode":"give-back"}', 'mode', 'take or look'],
     ['{"policy":"per-ip"}', 'key', 'a text'],
+    ['{"policy":"per-ip","key":12345678901234567891}', 'key', 'a text'],
+    ['{"policy":"per-ip","key":[1e999]}', 'key[0]', 'a text'],
     ['{"request":{"ip":"203.0.113.1"}}', 'request.url', 'an absolute http'],
     ['{"request":{"url":"/login"}}', 'request.url', 'an absolute http'],
     ['{"request":{"url":"file:///etc/passwd"}}', 'request.url', 'an absolute http'],
