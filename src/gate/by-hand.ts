@@ -81,7 +81,7 @@ async function readPart(
       return networkOf(value, part) ?? new Error('an IP address, or a network that has one quota')
     case 'path':
       return value.startsWith('/')
-        ? cased(normalizePath(value))
+        ? cased(normalizePath(new URL(`http://host${value}`).pathname))
         : new Error('a path that begins with /')
     case 'path-parameter': // of a segment: what follows a `;` is not looked at, and a `/` in it is never decoded
       return cased(value.replace(/;.*/s, '').replace(/[/\\]/g, encodeURIComponent)) || undefined
