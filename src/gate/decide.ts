@@ -16,7 +16,7 @@ export async function decide(call: Call): Promise<Response> {
   if (body instanceof Response) return body
   const described = await describedEach<Ask>(body, call.rules, call.around)
   if ('problems' in described) return unprocessable(described.problems)
-  const once = await onceOf(call.request, call.caller, body)
+  const once = await onceOf(call.request, call.caller, body, described)
   if (once instanceof Response) return once
   const takes = described.some(({ asked }) => asked.mode !== 'look')
   const questions = await Promise.all(

@@ -1,4 +1,5 @@
 import { sha256 } from '../credentials/digest.ts'
+import { type Description, isMet } from '../descriptor.ts'
 import { problem } from '../response.ts'
 import type { Once } from '../store/store.ts'
 import type { Caller } from './caller.ts'
@@ -8,12 +9,14 @@ const FOR_MS = 60_000
 
 /**
  * What makes one of a call and its repetitions: the field `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07), 1 to 255
- * visible characters, belongs to whoever calls; the fingerprint tells another body under the same key. Nothing without the field.
+ * visible characters, belongs to whoever calls; the fingerprint tells another body under the same key, or other policies: what is
+ * remembered are numbers, which would be told of those. Nothing without the field.
  */
 export async function onceOf(
   { headers, url }: Request,
   caller: Caller,
   body: unknown,
+  described: { description: Description }[],
 ): Promise<Once | Response | undefined> {
   const key = headers.get('idempotency-key')
   if (key === null) return undefined
@@ -23,9 +26,12 @@ export async function onceOf(
       detail: 'Idempotency-Key: expected 1 to 255 visible ASCII characters.',
     })
   }
+  const policies = described.map(({ description }) =>
+    description.policies.filter(isMet).map(({ policy: { tag, mode } }) => [tag, mode]),
+  )
   const [name, fingerprint] = await Promise.all([
     sha256(`${caller.id} ${key}`),
-    sha256(`${new URL(url).pathname} ${JSON.stringify(body)}`),
+    sha256(`${new URL(url).pathname} ${JSON.stringify([body, policies])}`),
   ])
   return { key: `once-${name.slice(0, 32)}`, fingerprint: fingerprint.slice(0, 32), forMs: FOR_MS }
 }

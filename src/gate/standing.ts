@@ -25,7 +25,7 @@ export async function giveBack(call: Call): Promise<Response> {
   if (body instanceof Response) return body
   const described = await describedEach<GiveBack>(body, call.rules, call.around)
   if ('problems' in described) return unprocessable(described.problems)
-  const once = await onceOf(call.request, call.caller, body)
+  const once = await onceOf(call.request, call.caller, body, described)
   if (once instanceof Response) return once
 
   const lists = await Promise.all(

@@ -397,6 +397,19 @@ describe('an Idempotency-Key', () => {
     expect([other.status, other.body.errors]).toMatchObject([422, [{ path: 'Idempotency-Key' }]])
   })
 
+  test('after a change of policies is refused: the numbers were of others', async () => {
+    const ip = newIp()
+    await gate.decide(request(ip), once('changed'))
+    const { url, token } = gate.stack.bridge
+    const database = { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }
+    const changed = await startGate({ policies: [{ ...policy, name: 'another' }] }, database)
+    try {
+      expect((await changed.decide(request(ip), once('changed'))).status).toBe(422)
+    } finally {
+      await changed.stop()
+    }
+  })
+
   test.each(['', 'x'.repeat(256), 'a b', 'é'])('%j is refused', async (key) => {
     const { status } = await gate.decide(request(newIp()), once(key))
     expect(status).toBe(400)
