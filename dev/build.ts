@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
@@ -11,6 +12,11 @@ export const wrangler = join(
   dirname(createRequire(import.meta.url).resolve('wrangler/package.json')),
   'bin/wrangler.js',
 )
+
+/** As deployed. */
+export const compatibilityDate = /^compatibility_date = "(.*)"$/m.exec(
+  readFileSync(join(root, 'wrangler.toml'), 'utf8'),
+)![1]!
 
 /**
  * Builds a Worker as it would be deployed (`wrangler deploy --dry-run`).

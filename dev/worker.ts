@@ -1,11 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Log, LogLevel, Miniflare } from 'miniflare'
-import { readModules } from './build.ts'
-
-/** As deployed. */
-const compatibilityDate = /^compatibility_date = "(.*)"$/m.exec(
-  readFileSync(new URL('../wrangler.toml', import.meta.url), 'utf8'),
-)![1]!
+import { compatibilityDate, readModules } from './build.ts'
 
 type Namespace = Promise<{
   put(key: string, value: string): Promise<void>

@@ -15,6 +15,7 @@ export interface BenchServer {
   name: string
   /** Whether it may be emptied: a Redis of `REDIS_URL` is somebody's. */
   owned: boolean
+  url: string
   send(...command: string[]): Promise<unknown>
   /** A script's reply. */
   call(call: Call): Promise<unknown>
@@ -55,6 +56,7 @@ export async function openServer(): Promise<BenchServer> {
   return {
     name: nameOf(about),
     owned: redis.owned,
+    url: redis.url,
     send,
     call: async (call) => send(...(await toCommand(call))),
     toCommand,
