@@ -1,0 +1,77 @@
+/** Whether a limit is one limit: one client, 256 requests at once, two isolates. */
+import type { BenchServer } from '../../server.ts'
+import { startFarRedis } from '../bridge.ts'
+import type { Load } from '../load.ts'
+import { isolateOf } from '../run.ts'
+import { exists, type VariantId } from '../variants.ts'
+
+export interface Exactness {
+  id: VariantId
+  asked: number
+  admitted: number
+  /** Beyond the limit, and short of it. */
+  over: number
+  under: number
+  /** Neither admitted nor refused. */
+  failed: number
+}
+
+const LIMIT = 100
+const REQUESTS = 1024
+/** Nothing comes back while it lasts. */
+const WINDOW_MS = 86_400_000
+
+export const contenders: VariantId[] = [
+  'ours',
+  'ours-unshared',
+  'ours-unproven',
+  'ours-edge',
+  'ours-fixed',
+  'ours-log',
+  'ours-bucket',
+  'ours-gcra',
+  'upstash-fixed',
+  'upstash-sliding',
+  'upstash-bucket',
+  'upstash-sliding-cache',
+  'hono',
+]
+
+export async function measureExactness(
+  server: BenchServer,
+  load: Load,
+  binary?: string,
+): Promise<Exactness[]> {
+  const results: Exactness[] = []
+  const far = await startFarRedis(server.url, 10)
+  try {
+    for (const id of contenders.filter(exists)) {
+      await server.send('FLUSHALL')
+      const quotas = [{ limit: LIMIT, windowMs: WINDOW_MS }]
+      const isolates = await Promise.all([1, 2].map(() => isolateOf(id, quotas, far, binary)))
+      try {
+        const { statuses, count } = await load.run({
+          ports: isolates.map(({ port }) => port),
+          network: 0,
+          clients: 1,
+          connections: 256,
+          requests: REQUESTS,
+        })
+        const admitted = statuses[200] ?? 0
+        results.push({
+          id,
+          asked: count,
+          admitted,
+          over: Math.max(0, admitted - LIMIT),
+          under: Math.max(0, LIMIT - admitted),
+          failed: count - admitted - (statuses[429] ?? 0),
+        })
+      } finally {
+        await Promise.all(isolates.map((isolate) => isolate.stop()))
+      }
+    }
+  } finally {
+    await far.stop()
+  }
+  return results
+}

@@ -1,0 +1,81 @@
+/** What a client gets who never waits: too little is as wrong as too much. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { BenchServer } from '../../server.ts'
+import { startFarRedis } from '../bridge.ts'
+import { Connection } from '../load/connection.ts'
+import { addressOf } from '../load/order.ts'
+import { isolateOf } from '../run.ts'
+import { exists, type VariantId } from '../variants.ts'
+
+export interface Greedy {
+  id: VariantId
+  /** Of the limit, in each window after the first; 1 is what was promised. */
+  share: number
+}
+
+const LIMIT = 10
+const WINDOW_MS = 1000
+const CLIENTS = 4
+/** Between two requests of a client. */
+const PACE_MS = 20
+
+const contenders: VariantId[] = [
+  'ours',
+  'ours-unproven',
+  'ours-fixed',
+  'ours-log',
+  'ours-bucket',
+  'ours-gcra',
+  'upstash-fixed',
+  'upstash-fixed-cache',
+  'upstash-sliding',
+  'upstash-sliding-cache',
+  'upstash-bucket',
+  'upstash-bucket-cache',
+  'hono',
+]
+
+export async function measureGreedy(
+  server: BenchServer,
+  windows: number,
+  binary?: string,
+): Promise<Greedy[]> {
+  await server.send('FLUSHALL')
+  const far = await startFarRedis(server.url, 10)
+  try {
+    return await Promise.all(
+      contenders.filter(exists).map(async (id, network) => {
+        const isolate = await isolateOf(id, [{ limit: LIMIT, windowMs: WINDOW_MS }], far, binary)
+        try {
+          const clients = Array.from({ length: CLIENTS }, (_, n) => addressOf(network, n))
+          const admitted = await Promise.all(
+            clients.map((address) => knock(isolate.port, address, windows)),
+          )
+          const total = admitted.reduce((sum, one) => sum + one, 0)
+          return { id, share: total / (CLIENTS * windows * LIMIT) }
+        } finally {
+          await isolate.stop()
+        }
+      }),
+    )
+  } finally {
+    await far.stop()
+  }
+}
+
+/** @returns how many were admitted after the first window, in which a burst may have been */
+async function knock(port: number, address: string, windows: number): Promise<number> {
+  const connection = new Connection(port)
+  const ask = () =>
+    new Promise<number>((resolve) => connection.ask(address, (status) => resolve(status)))
+  const begin = performance.now() + WINDOW_MS
+  const end = begin + windows * WINDOW_MS
+  let admitted = 0
+  while (performance.now() < end) {
+    const at = performance.now()
+    if ((await ask()) === 200 && at >= begin) admitted++
+    await sleep(PACE_MS)
+  }
+  connection.hangUp()
+  return admitted
+}

@@ -1,0 +1,44 @@
+/** A long load on one isolate, clients that leave in the middle among it: every request has its answer. */
+import type { BenchServer } from '../../server.ts'
+import { startFarRedis } from '../bridge.ts'
+import type { Load } from '../load.ts'
+import { isolateOf } from '../run.ts'
+
+export interface Soak {
+  seconds: number
+  requests: number
+  admitted: number
+  refused: number
+  /** Of which the client left before the answer. */
+  hangUps: number
+  /** Neither 2xx nor 429, or no answer at all. */
+  failed: number
+}
+
+export async function soak(
+  server: BenchServer,
+  load: Load,
+  seconds: number,
+  binary?: string,
+): Promise<Soak> {
+  await server.send('FLUSHALL')
+  const far = await startFarRedis(server.url, 10)
+  // Some are admitted, some refused, and a refusal ends before the soak does.
+  const isolate = await isolateOf('ours', [{ limit: 20, windowMs: 2000 }], far, binary)
+  try {
+    const { statuses, count, hangUps } = await load.run({
+      ports: [isolate.port],
+      network: 0,
+      clients: 200,
+      connections: 64,
+      ms: seconds * 1000,
+      hangUps: 0.02,
+    })
+    const [admitted = 0, refused = 0] = [statuses[200], statuses[429]]
+    const failed = count - admitted - refused
+    return { seconds, requests: count + hangUps, admitted, refused, hangUps, failed }
+  } finally {
+    await isolate.stop()
+    await far.stop()
+  }
+}

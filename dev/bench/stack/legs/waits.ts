@@ -1,0 +1,88 @@
+/** Whether a refusal that was told when to come back is admitted then, in the middle of a flood on all the others. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { BenchServer } from '../../server.ts'
+import { startFarRedis } from '../bridge.ts'
+import { Connection } from '../load/connection.ts'
+import { addressOf } from '../load/order.ts'
+import { isolateOf } from '../run.ts'
+import { exists, type VariantId } from '../variants.ts'
+
+export interface Waits {
+  id: VariantId
+  /** Clients that waited exactly as long as they were told. */
+  waited: number
+  /** How many of them were refused all the same. */
+  falsely: number
+}
+
+const CLIENTS = 50
+const LIMIT = 5
+const WINDOW_MS = 2000
+/** So many times the limit is asked before anybody waits. */
+const FLOOD = 4
+
+export const contenders: VariantId[] = [
+  'ours',
+  'ours-edge',
+  'ours-fixed',
+  'ours-log',
+  'ours-bucket',
+  'ours-gcra',
+  'upstash-fixed-cache',
+  'upstash-sliding-cache',
+  'upstash-bucket-cache',
+  'hono',
+]
+
+export async function measureWaits(server: BenchServer, binary?: string): Promise<Waits[]> {
+  const far = await startFarRedis(server.url, 10)
+  const one = async (id: VariantId, network: number): Promise<Waits> => {
+    const isolate = await isolateOf(id, [{ limit: LIMIT, windowMs: WINDOW_MS }], far, binary)
+    try {
+      const clients = Array.from({ length: CLIENTS }, (_, n) => n)
+      const admitted = await Promise.all(
+        clients.map((n) => floodThenWait(isolate.port, addressOf(network, n))),
+      )
+      return { id, waited: CLIENTS, falsely: admitted.filter((is) => !is).length }
+    } finally {
+      await isolate.stop()
+    }
+  }
+  try {
+    await server.send('FLUSHALL')
+    return await Promise.all(contenders.filter(exists).map(one))
+  } finally {
+    await far.stop()
+  }
+}
+
+/** Knocks until long after it is refused, then does as the last refusal said. @returns whether it was admitted */
+async function floodThenWait(port: number, address: string): Promise<boolean> {
+  const connection = new Connection(port)
+  const ask = () =>
+    new Promise<[status: number, text: string]>((resolve) =>
+      connection.ask(address, (status, text) => resolve([status, text])),
+    )
+  let retryAfterMs: number | undefined
+  for (let n = 0; n < LIMIT * FLOOD || retryAfterMs === undefined; n++) {
+    if (n > 5000) throw new Error('a flood was never refused')
+    const [status, text] = await ask()
+    retryAfterMs = status === 429 ? waitOf(text) : undefined
+  }
+  // Never too early: timers may be, by less than a millisecond.
+  const until = performance.now() + retryAfterMs
+  await sleep(retryAfterMs)
+  while (performance.now() < until) await sleep(1)
+  const [status] = await ask()
+  connection.hangUp()
+  return status === 200
+}
+
+/** To the millisecond where the answer tells it, else in seconds. */
+function waitOf(text: string): number {
+  const exact = /"retryAfterMs":(\d+)/.exec(text)?.[1]
+  if (exact) return Number(exact)
+  const seconds = /\r\nretry-after: *(\d+)/i.exec(text)?.[1]
+  if (!seconds) throw new Error('a refusal that does not say when to come back')
+  return Number(seconds) * 1000
+}

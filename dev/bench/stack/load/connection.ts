@@ -1,0 +1,66 @@
+import { connect, type Socket } from 'node:net'
+
+/** What came back: the status, 0 where the connection ended without an answer, and the body where it was asked for. */
+export type Take = (status: number, text: string) => void
+
+/** One HTTP/1.1 connection that is kept: as little as it takes, since its cost is nobody's figure. */
+export class Connection {
+  readonly #port: number
+  #socket: Socket | undefined
+  #text = ''
+  #take: Take | undefined
+
+  constructor(port: number) {
+    this.#port = port
+  }
+
+  /** Asks as a client at an address. One at a time. */
+  ask(address: string, take: Take): void {
+    this.#take = take
+    this.#open().write(
+      `GET / HTTP/1.1\r\nHost: bench\r\nCF-Connecting-IP: ${address}\r\nAccept: */*\r\n\r\n`,
+    )
+  }
+
+  /** Leaves, in the middle of a request if there is one, which is then not answered. */
+  hangUp(): void {
+    this.#take = undefined
+    this.#text = ''
+    this.#socket?.destroy()
+    this.#socket = undefined
+  }
+
+  #open(): Socket {
+    if (this.#socket) return this.#socket
+    const socket = connect({ port: this.#port, host: '127.0.0.1', noDelay: true })
+    socket.setEncoding('latin1')
+    socket.on('data', (text: string) => this.#socket === socket && this.#read(text))
+    socket.on('error', () => {}) // 'close' follows
+    socket.on('close', () => {
+      if (this.#socket !== socket) return
+      this.#socket = undefined
+      this.#end(0)
+    })
+    this.#socket = socket
+    return socket
+  }
+
+  #read(text: string): void {
+    this.#text += text
+    const head = this.#text.indexOf('\r\n\r\n') + 4
+    if (head < 4) return
+    const length = /\r\ncontent-length: *(\d+)/i.exec(this.#text.slice(0, head))?.[1]
+    const over =
+      length === undefined
+        ? this.#text.endsWith('\r\n0\r\n\r\n') // chunks
+        : this.#text.length >= head + Number(length)
+    if (over) this.#end(Number(this.#text.slice(9, 12)))
+  }
+
+  #end(status: number): void {
+    const [take, text] = [this.#take, this.#text]
+    this.#take = undefined
+    this.#text = ''
+    take?.(status, text)
+  }
+}

@@ -1,0 +1,50 @@
+import type { Spread } from '../../statistics.ts'
+import { figure, type Results, ratio } from '../results.ts'
+import type { Samples } from '../run.ts'
+import { type VariantId, variants } from '../variants.ts'
+import type { Bar, Panel } from './svg.ts'
+import { dollarsAMillion } from './workload.ts'
+
+/** What the picture shows of all that the tables tell. */
+export function panelsOf({ workloads }: Results): Panel[] {
+  const panel = (
+    [title, subtitle]: [string, string],
+    workload: string,
+    read: (samples: Samples, id: VariantId) => Spread | undefined,
+  ): Panel => {
+    const samples = workloads[workload] ?? {}
+    const bars = (Object.keys(samples) as VariantId[]).flatMap((id): Bar[] => {
+      const found = read(samples, id)
+      if (!found) return []
+      const { name, by } = variants[id]
+      const label = name.replace('@upstash/ratelimit', 'upstash').replace('a Worker that', '')
+      return [{ label: label.trim(), by, value: found.median, min: found.min, max: found.max }]
+    })
+    return { title, subtitle, bars }
+  }
+  return [
+    panel(
+      ['Dollars for a million decisions', '64 at once, many keys; $0.20 for 100,000 commands'],
+      'closed-64',
+      (samples, id) =>
+        id === 'nothing' || id === 'bare'
+          ? undefined
+          : figure(samples, id, ({ billed }) => dollarsAMillion(billed)),
+    ),
+    panel(
+      ['Worker CPU, as many times one bare GET', '64 at once, many keys, Redis 10 ms away'],
+      'closed-64',
+      (samples, id) => ratio(samples, id, 'bare', ({ workerUs }) => workerUs),
+    ),
+    panel(
+      ['HTTP calls for one decision', '1500 requests a second at random times'],
+      'open-1500',
+      (samples, id) => figure(samples, id, ({ calls }) => calls),
+    ),
+    panel(
+      ['A flood: Worker CPU, as many times doing nothing', '64 at once, 50 exhausted keys'],
+      'flood',
+      (samples, id) => ratio(samples, id, 'nothing', ({ workerUs }) => workerUs),
+    ),
+  ].filter(({ bars }) => bars.length > 0)
+}

@@ -1,0 +1,13 @@
+import type { RedisCost } from '../redis-cost.ts'
+import { table } from './table.ts'
+
+export function redisText(costs: RedisCost[]): string {
+  const lines = costs.map(({ name, bytes, cpu }) => [
+    name,
+    bytes.ipv4,
+    bytes.ipv6,
+    cpu ? `${cpu.ratio.toFixed(1)} (${cpu.spread.map((one) => one.toFixed(1)).join('–')})` : '–',
+  ])
+  const head = ['', 'bytes of a client, IPv4', 'IPv6', 'Redis CPU, bare INCRs']
+  return `### Redis by itself\n\n${table(head, lines)}`
+}

@@ -1,0 +1,74 @@
+import type { Sample } from '../measure.ts'
+import { added, failures, figure, pooled, ratio } from '../results.ts'
+import type { Samples } from '../run.ts'
+import { type VariantId, variants } from '../variants.ts'
+import type { Workload } from '../workloads.ts'
+import { digits, signed, table, withSign, withSpread } from './table.ts'
+
+/** Upstash's price of a command: $0.20 for 100,000. */
+export const dollarsAMillion = (billed: number) => billed * 2
+
+const HEAD = [
+  '',
+  'decisions/s',
+  'p50, ms',
+  'p99, ms',
+  'p99.9, ms',
+  'HTTP calls',
+  'billed',
+  '$ a million',
+  'Worker CPU, µs',
+  '× bare GET',
+  'Redis CPU, µs',
+]
+
+export function workloadTable(workload: Workload, samples: Samples): string {
+  const ids = Object.keys(samples) as VariantId[]
+  const lines = ids.map((id) => {
+    const read = (pick: (sample: Sample) => number | undefined) => figure(samples, id, pick)
+    const billed = read((sample) => sample.billed)!.median
+    const floor = id === 'nothing'
+    return [
+      variants[id].name,
+      read((sample) => sample.perSecond)!.median.toFixed(0),
+      ...latency(samples, id),
+      digits(read((sample) => sample.calls)!.median),
+      digits(billed),
+      floor ? '–' : digits(dollarsAMillion(billed)),
+      read((sample) => sample.workerUs)?.median.toFixed(0) ?? '–',
+      withSpread(ratio(samples, id, 'bare', (sample) => sample.workerUs)),
+      floor ? '–' : (read((sample) => sample.redisUs)?.median.toFixed(1) ?? '–'),
+    ]
+  })
+  return [`### ${workload.title}`, table(HEAD, lines), ...remarks(samples, ids)].join('\n\n')
+}
+
+/** The bare GET's own, and of the others what they add to it. */
+function latency(samples: Samples, id: VariantId): string[] {
+  const own = samples[id]!
+  const bare = samples.bare!
+  if (id === 'bare' || id === 'nothing') {
+    return [0.5, 0.99, 0.999].map((share) => digits(pooled(own, share)))
+  }
+  return [
+    withSign(added(samples, id, 'bare', (sample) => sample.p50)),
+    withSign(added(samples, id, 'bare', (sample) => sample.p99)),
+    signed(pooled(own, 0.999) - pooled(bare, 0.999)),
+  ]
+}
+
+/** What a reader has to know before believing the table. */
+function remarks(samples: Samples, ids: VariantId[]): string[] {
+  return ids.flatMap((id) => {
+    const own = samples[id]!
+    const { name } = variants[id]
+    const failed = failures(own)
+    const busy = Math.max(...own.map((sample) => sample.busy))
+    const late = Math.max(...own.map((sample) => sample.lateMs))
+    return [
+      ...(failed > 0 ? [`${name}: ${failed} requests were neither admitted nor refused.`] : []),
+      ...(busy > 0.8 ? [`${name}: the load itself was busy ${(busy * 100).toFixed(0)} %.`] : []),
+      ...(late > 1 ? [`${name}: requests were sent up to ${late.toFixed(1)} ms late.`] : []),
+    ]
+  })
+}

@@ -1,0 +1,104 @@
+/** Who takes part: ours by its settings, the peers, and the two Workers that all are measured against. */
+import type { ConfigOptions, PolicyOptions } from '../../../src/options.ts'
+import { parseConfig } from '../../../src/policy.ts'
+
+/** What every limiter enforces. */
+export interface Quota {
+  limit: number
+  windowMs: number
+}
+
+export interface UpstashSettings {
+  algorithm: 'fixed window' | 'sliding window' | 'token bucket'
+  /** Its ephemeral cache of refusals. */
+  cache: boolean
+  quotas: Quota[]
+}
+
+export interface Variant {
+  name: string
+  by: 'floor' | 'ours' | 'peer'
+  /** The Worker's file under workers/. */
+  worker: 'nothing' | 'bare-get' | 'ours' | 'upstash' | 'hono-rate-limiter'
+  /** What the Worker is told. */
+  settings(quotas: Quota[]): object
+}
+
+/** What a variant of ours changes of a configuration. Its type leaves room for options that are not there yet. */
+interface Changes {
+  policy?: Partial<PolicyOptions>
+  config?: Partial<ConfigOptions> & Record<string, unknown>
+  /** Only the first quota of several. */
+  one?: boolean
+}
+
+function ours(name: string, { policy = {}, config = {}, one }: Changes = {}): Variant {
+  const settings = (quotas: Quota[]) => ({
+    policies: quotas.slice(0, one ? 1 : undefined).map(({ limit, windowMs }, index) => ({
+      name: `quota-${index}`,
+      limit,
+      window: windowMs,
+      onStoreError: 'deny', // a decision that was not made must not look like one
+      ...policy,
+      ...(policy.algorithm === 'gcra' && { burst: limit }),
+    })),
+    deadline: '5s', // a busy machine is not what is measured
+    ...config,
+  })
+  return { name: name && `Sluice, ${name}`, by: 'ours', worker: 'ours', settings }
+}
+
+function upstash(algorithm: UpstashSettings['algorithm'], cache: boolean): Variant {
+  return {
+    name: `@upstash/ratelimit, ${algorithm}${cache ? ', cache' : ''}`,
+    by: 'peer',
+    worker: 'upstash',
+    settings: (quotas) => ({ algorithm, cache, quotas }) satisfies UpstashSettings,
+  }
+}
+
+const all = {
+  nothing: {
+    name: 'a Worker that does nothing',
+    by: 'floor',
+    worker: 'nothing',
+    settings: () => ({}),
+  },
+  bare: { name: 'one bare GET', by: 'floor', worker: 'bare-get', settings: () => ({}) },
+  ours: ours('as it comes'),
+  'ours-one': ours('one of them', { one: true }),
+  'ours-unshared': ours('sharing off', { config: { sharing: false } }),
+  'ours-unproven': ours('proofs off', { config: { proofs: false } }),
+  'ours-edge': ours('clock edge', { config: { clock: 'edge' } }),
+  'ours-fixed': ours('fixed window', { policy: { algorithm: 'fixed-window' } }),
+  'ours-log': ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
+  'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
+  'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
+  'upstash-fixed': upstash('fixed window', false),
+  'upstash-sliding': upstash('sliding window', false),
+  'upstash-bucket': upstash('token bucket', false),
+  'upstash-fixed-cache': upstash('fixed window', true),
+  'upstash-sliding-cache': upstash('sliding window', true),
+  'upstash-bucket-cache': upstash('token bucket', true),
+  hono: {
+    name: 'hono-rate-limiter',
+    by: 'peer',
+    worker: 'hono-rate-limiter',
+    settings: (quotas) => ({ quotas }),
+  },
+} satisfies Record<string, Variant>
+
+export type VariantId = keyof typeof all
+export const variants: Record<VariantId, Variant> = all
+
+/** Whether this version has the options that the variant is about. */
+export function exists(id: VariantId): boolean {
+  const { by, settings } = variants[id]
+  if (by !== 'ours') return true
+  try {
+    parseConfig(settings([{ limit: 1, windowMs: 1000 }]) as ConfigOptions)
+    return true
+  } catch {
+    return false
+  }
+}
