@@ -12,9 +12,9 @@ import { draw } from './stack/report/svg.ts'
 import { targetsText } from './stack/report/targets.ts'
 import { workloadTable } from './stack/report/workload.ts'
 import type { Results } from './stack/results.ts'
-import { buildWorkers } from './stack/run.ts'
 import { type Plan, quick, runAll, thorough } from './stack/suite.ts'
 import { pinned } from './stack/workerd.ts'
+import { buildWorkers } from './stack/workers.ts'
 import { workloads } from './stack/workloads.ts'
 
 const USAGE = `npm run bench -- [options]
@@ -41,7 +41,7 @@ const { values } = parseArgs({
 })
 
 function planOf(): Plan | undefined {
-  const plan = { ...(values.quick ? quick : thorough), binary: values.workerd }
+  const plan = values.quick ? quick : thorough
   if (values.soak) return { ...plan, only: ['soak'], soakSeconds: values.quick ? 3 : 60 }
   const rounds = Number(values.rounds ?? plan.rounds)
   if (values.help || !(rounds >= 1 && rounds <= 40)) return undefined
@@ -55,18 +55,20 @@ async function main() {
   const log = (line: string) =>
     console.error(`${((Date.now() - began) / 1000).toFixed(0).padStart(4)} s  ${line}`)
   log('building the Workers')
-  await buildWorkers()
+  const binary = values.workerd ?? pinned
+  const workers = await buildWorkers(binary)
   const server = await openServer()
   const load = startLoad()
   try {
     if (!server.owned) throw new Error('this needs a Redis of its own: unset REDIS_URL')
-    const results = await runAll(server, load, plan, log)
-    const text = reportOf(await about(server.name, plan.rounds, values.workerd ?? pinned), results)
+    const results = await runAll({ server, load, workers }, plan, log)
+    const text = reportOf(await about(server.name, plan.rounds, binary), results)
     console.log(text)
     if (values.write) await write(text, results)
-    if (values.json) await writeFile(values.json, toJson(results))
+    if (values.json) await writeFile(values.json, toJson(text, results))
   } finally {
     load.stop()
+    await workers.remove()
     await server.stop()
   }
   log('done')
@@ -92,7 +94,9 @@ async function write(text: string, results: Results) {
 }
 
 /** Every sample, but not every request. */
-const toJson = (results: Results) =>
-  `${JSON.stringify(results, (key, value) => (key === 'latencies' ? undefined : value), 2)}\n`
+const toJson = (report: string, results: Results) =>
+  `${JSON.stringify({ report, ...results }, (key, value) => (key === 'latencies' ? undefined : value), 2)}\n`
 
+// Whoever leaves early leaves nothing behind: what was started ends with this process.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 await main()

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Bill } from '../../bridge.ts'
+import { afterDeath } from '../../watchdog.ts'
 
 const FILE = fileURLToPath(new URL('../../bridge.ts', import.meta.url))
 
@@ -19,6 +20,7 @@ export async function startFarRedis(redis: string, rtt: number): Promise<FarRedi
   // Bare scripts: what Redis spends is to be its own, and it counts the commands inside by itself.
   const args = [FILE, '--redis', redis, '--port', '0', '--rtt', `${rtt}`, '--no-check-keys']
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  const callOff = afterDeath('kill -9 "$1" 2>/dev/null', `${child.pid}`)
   let said = ''
   child.stdout.setEncoding('utf8')
   for await (const text of child.stdout) {
@@ -33,6 +35,7 @@ export async function startFarRedis(redis: string, rtt: number): Promise<FarRedi
     token,
     calls: async () => ((await (await fetch(`${url}/__stats`, { headers })).json()) as Bill).http,
     async stop() {
+      callOff()
       if (child.exitCode !== null) return
       child.kill('SIGKILL') // it keeps nothing, and would wait for idle connections
       await once(child, 'exit')

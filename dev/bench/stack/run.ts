@@ -1,44 +1,27 @@
 /** Workloads by rounds: in each round the variants take turns, so that a busy minute slows them alike. */
-import { fileURLToPath } from 'node:url'
-import { build } from '../../build.ts'
 import type { BenchServer } from '../server.ts'
 import { startFarRedis } from './bridge.ts'
 import { addressOf, type Order } from './load/order.ts'
 import type { Load } from './load.ts'
 import { measure, type Sample } from './measure.ts'
-import { exists, type Quota, type Variant, type VariantId, variants } from './variants.ts'
-import { type Isolate, startIsolate } from './workerd.ts'
+import { type VariantId, variants } from './variants.ts'
+import type { Isolate } from './workerd.ts'
+import type { Workers } from './workers.ts'
 import type { Workload } from './workloads.ts'
 
-const path = (file: string) => fileURLToPath(new URL(`../../../${file}`, import.meta.url))
-export const outdir = ({ worker }: Pick<Variant, 'worker'>) => path(`dist/bench/${worker}`)
-
-export async function buildWorkers(): Promise<void> {
-  const files = [...new Set(Object.values(variants).map(({ worker }) => worker))]
-  await Promise.all(
-    files.map((worker) => build(outdir({ worker }), `dev/bench/stack/workers/${worker}.ts`)),
-  )
-}
-
-/** An isolate with a variant in it. */
-export function isolateOf(
-  id: VariantId,
-  quotas: Quota[],
-  far: { url: string; token: string },
-  binary?: string,
-): Promise<Isolate> {
-  const variant = variants[id]
-  const settings = JSON.stringify(variant.settings(quotas))
-  return startIsolate(outdir(variant), { url: far.url, token: far.token, settings }, binary)
+/** What all parts of a run share. */
+export interface Stack {
+  server: BenchServer
+  load: Load
+  workers: Workers
+  /** Which variants take part. */
+  takes(id: VariantId): boolean
 }
 
 export interface RunOptions {
   rounds: number
-  /** Those that take part; by default all. */
-  only?: VariantId[] | undefined
   /** How long each turn takes, ms. */
   turnMs: number
-  binary?: string | undefined
   log: (line: string) => void
 }
 
@@ -47,17 +30,16 @@ export type Samples = Partial<Record<VariantId, Sample[]>>
 
 export async function runWorkload(
   workload: Workload,
-  server: BenchServer,
-  load: Load,
-  { rounds, turnMs, only, binary, log }: RunOptions,
+  { server, load, workers, takes }: Stack,
+  { rounds, turnMs, log }: RunOptions,
 ): Promise<Samples> {
   await server.send('FLUSHALL')
   const far = await startFarRedis(server.url, workload.rtt)
   const isolates: Isolate[] = []
   const bench = { server, far, load }
-  const ids = workload.variants.filter((id) => exists(id) && (only?.includes(id) ?? true))
+  const ids = workload.variants.filter(takes)
   try {
-    for (const id of ids) isolates.push(await isolateOf(id, workload.quotas, far, binary))
+    for (const id of ids) isolates.push(await workers.start(id, workload.quotas, far))
     const ordered = (index: number, more: Partial<Order>): Order => ({
       ports: [isolates[index]!.port],
       network: index,

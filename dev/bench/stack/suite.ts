@@ -1,14 +1,12 @@
 /** A whole run: the workloads, Redis by itself, the legs. */
-import type { BenchServer } from '../server.ts'
 import { measureExactness } from './legs/exactness.ts'
 import { measureGreedy } from './legs/greedy.ts'
 import { soak } from './legs/soak.ts'
 import { measureWaits } from './legs/waits.ts'
-import type { Load } from './load.ts'
 import { measureRedisCost } from './redis-cost.ts'
 import { figure, type Results } from './results.ts'
-import { runWorkload, type Samples } from './run.ts'
-import { type VariantId, variants } from './variants.ts'
+import { runWorkload, type Samples, type Stack } from './run.ts'
+import { exists, type VariantId, variants } from './variants.ts'
 import { workloads } from './workloads.ts'
 
 export interface Plan {
@@ -22,12 +20,11 @@ export interface Plan {
   only?: string[] | undefined
   /** Fewer variants and workloads. */
   quick: boolean
-  binary?: string | undefined
 }
 
 export const thorough: Plan = {
   rounds: 5,
-  turnMs: 1500,
+  turnMs: 1200,
   soakSeconds: 10,
   greedyWindows: 10,
   redisRounds: 7,
@@ -44,17 +41,18 @@ export const quick: Plan = {
   quick: true,
 }
 
-/** The same variants, but for those that a quick run leaves out. */
+/** A quick run leaves out most of what others do in as many ways. */
 const isQuick = (id: VariantId) =>
   variants[id].by !== 'peer' || ['upstash-sliding', 'upstash-sliding-cache', 'hono'].includes(id)
 
 export async function runAll(
-  server: BenchServer,
-  load: Load,
+  parts: Omit<Stack, 'takes'>,
   plan: Plan,
   log: (line: string) => void,
 ): Promise<Results> {
-  const { rounds, turnMs, binary, only } = plan
+  const { rounds, turnMs, only } = plan
+  const takes = (id: VariantId) => exists(id) && (!plan.quick || isQuick(id))
+  const stack: Stack = { ...parts, takes }
   const wanted = (id: string) => only?.includes(id) ?? true
   const part = async <Result>(id: string, run: () => Promise<Result>, nothing: Result) => {
     if (!wanted(id)) return nothing
@@ -71,18 +69,20 @@ export async function runAll(
   }
   for (const workload of workloads) {
     if (!wanted(workload.id) || (plan.quick && workload.thorough && !only)) continue
-    const taking = plan.quick ? workload.variants.filter(isQuick) : undefined
-    const options = { rounds, turnMs, binary, log, only: taking }
-    const samples = await runWorkload(workload, server, load, options)
+    const samples = await runWorkload(workload, stack, { rounds, turnMs, log })
     expectWarmScripts(samples)
     results.workloads[workload.id] = samples
   }
-  results.exactness = await part('exactness', () => measureExactness(server, load, binary), [])
-  results.waits = await part('waits', () => measureWaits(server, binary), [])
-  results.greedy = await part('greedy', () => measureGreedy(server, plan.greedyWindows, binary), [])
-  results.soak = await part('soak', () => soak(server, load, plan.soakSeconds, binary), undefined)
+  results.exactness = await part('exactness', () => measureExactness(stack), [])
+  results.waits = await part('waits', () => measureWaits(stack), [])
+  results.greedy = await part('greedy', () => measureGreedy(stack, plan.greedyWindows), [])
+  results.soak = await part('soak', () => soak(stack, plan.soakSeconds), undefined)
   if (plan.redisRounds > 0) {
-    results.redis = await part('redis', () => measureRedisCost(server, plan.redisRounds, log), [])
+    results.redis = await part(
+      'redis',
+      () => measureRedisCost(stack.server, plan.redisRounds, log),
+      [],
+    )
   }
   return results
 }

@@ -5,6 +5,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { compatibilityDate } from '../../build.ts'
+import { afterDeath } from '../../watchdog.ts'
 
 /** The pinned one. */
 export const pinned: string = createRequire(import.meta.url)('workerd').default
@@ -26,7 +27,7 @@ let started = 0
 export async function startIsolate(
   outdir: string,
   bindings: Record<string, string>,
-  binary: string = pinned,
+  binary: string,
 ): Promise<Isolate> {
   const file = join(outdir, `${process.pid}-${++started}.capnp`)
   await writeFile(file, config(await readdir(outdir), bindings))
@@ -37,11 +38,13 @@ export async function startIsolate(
   child.stderr!.setEncoding('utf8').on('data', (text) => {
     said = (said + text).slice(-4000)
   })
+  const callOff = afterDeath('kill -9 "$1" 2>/dev/null', `${child.pid}`)
   const stop = async () => {
     if (child.exitCode === null && child.signalCode === null) {
       child.kill('SIGKILL')
       await once(child, 'exit')
     }
+    callOff()
     await rm(file, { force: true })
   }
   try {

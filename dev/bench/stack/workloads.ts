@@ -36,14 +36,14 @@ const closed = { rtt: 10, clients: MANY, quotas: ample } as const
 export const workloads: Workload[] = [
   {
     id: 'lone',
-    title: 'One request at a time, 10 ms away',
+    title: 'One request at a time',
     rtt: 10,
     variants: [...few, 'ours-edge', 'upstash-fixed', 'upstash-bucket'],
     ...lone,
   },
   {
     id: 'lone-near',
-    title: 'One request at a time, 0 ms away',
+    title: 'One request at a time',
     rtt: 0,
     variants: ['bare', 'ours', 'upstash-sliding', 'hono'],
     thorough: true,
@@ -51,7 +51,7 @@ export const workloads: Workload[] = [
   },
   {
     id: 'lone-far',
-    title: 'One request at a time, 30 ms away',
+    title: 'One request at a time',
     rtt: 30,
     variants: ['bare', 'ours', 'upstash-sliding', 'hono'],
     thorough: true,

@@ -1,9 +1,7 @@
 /** Whether a limit is one limit: one client, 256 requests at once, two isolates. */
-import type { BenchServer } from '../../server.ts'
 import { startFarRedis } from '../bridge.ts'
-import type { Load } from '../load.ts'
-import { isolateOf } from '../run.ts'
-import { exists, type VariantId } from '../variants.ts'
+import type { Stack } from '../run.ts'
+import type { VariantId } from '../variants.ts'
 
 export interface Exactness {
   id: VariantId
@@ -21,7 +19,7 @@ const REQUESTS = 1024
 /** Nothing comes back while it lasts. */
 const WINDOW_MS = 86_400_000
 
-export const contenders: VariantId[] = [
+const contenders: VariantId[] = [
   'ours',
   'ours-unshared',
   'ours-unproven',
@@ -37,18 +35,19 @@ export const contenders: VariantId[] = [
   'hono',
 ]
 
-export async function measureExactness(
-  server: BenchServer,
-  load: Load,
-  binary?: string,
-): Promise<Exactness[]> {
+export async function measureExactness({
+  server,
+  load,
+  workers,
+  takes,
+}: Stack): Promise<Exactness[]> {
   const results: Exactness[] = []
   const far = await startFarRedis(server.url, 10)
   try {
-    for (const id of contenders.filter(exists)) {
+    for (const id of contenders.filter(takes)) {
       await server.send('FLUSHALL')
       const quotas = [{ limit: LIMIT, windowMs: WINDOW_MS }]
-      const isolates = await Promise.all([1, 2].map(() => isolateOf(id, quotas, far, binary)))
+      const isolates = await Promise.all([1, 2].map(() => workers.start(id, quotas, far)))
       try {
         const { statuses, count } = await load.run({
           ports: isolates.map(({ port }) => port),

@@ -1,8 +1,6 @@
 /** A long load on one isolate, clients that leave in the middle among it: every request has its answer. */
-import type { BenchServer } from '../../server.ts'
 import { startFarRedis } from '../bridge.ts'
-import type { Load } from '../load.ts'
-import { isolateOf } from '../run.ts'
+import type { Stack } from '../run.ts'
 
 export interface Soak {
   seconds: number
@@ -15,16 +13,11 @@ export interface Soak {
   failed: number
 }
 
-export async function soak(
-  server: BenchServer,
-  load: Load,
-  seconds: number,
-  binary?: string,
-): Promise<Soak> {
+export async function soak({ server, load, workers }: Stack, seconds: number): Promise<Soak> {
   await server.send('FLUSHALL')
   const far = await startFarRedis(server.url, 10)
   // Some are admitted, some refused, and a refusal ends before the soak does.
-  const isolate = await isolateOf('ours', [{ limit: 20, windowMs: 2000 }], far, binary)
+  const isolate = await workers.start('ours', [{ limit: 10, windowMs: 2000 }], far)
   try {
     const { statuses, count, hangUps } = await load.run({
       ports: [isolate.port],

@@ -1,11 +1,10 @@
 /** Whether a refusal that was told when to come back is admitted then, in the middle of a flood on all the others. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BenchServer } from '../../server.ts'
 import { startFarRedis } from '../bridge.ts'
 import { Connection } from '../load/connection.ts'
 import { addressOf } from '../load/order.ts'
-import { isolateOf } from '../run.ts'
-import { exists, type VariantId } from '../variants.ts'
+import type { Stack } from '../run.ts'
+import type { VariantId } from '../variants.ts'
 
 export interface Waits {
   id: VariantId
@@ -21,7 +20,7 @@ const WINDOW_MS = 2000
 /** So many times the limit is asked before anybody waits. */
 const FLOOD = 4
 
-export const contenders: VariantId[] = [
+const contenders: VariantId[] = [
   'ours',
   'ours-edge',
   'ours-fixed',
@@ -34,10 +33,10 @@ export const contenders: VariantId[] = [
   'hono',
 ]
 
-export async function measureWaits(server: BenchServer, binary?: string): Promise<Waits[]> {
+export async function measureWaits({ server, workers, takes }: Stack): Promise<Waits[]> {
   const far = await startFarRedis(server.url, 10)
   const one = async (id: VariantId, network: number): Promise<Waits> => {
-    const isolate = await isolateOf(id, [{ limit: LIMIT, windowMs: WINDOW_MS }], far, binary)
+    const isolate = await workers.start(id, [{ limit: LIMIT, windowMs: WINDOW_MS }], far)
     try {
       const clients = Array.from({ length: CLIENTS }, (_, n) => n)
       const admitted = await Promise.all(
@@ -50,7 +49,7 @@ export async function measureWaits(server: BenchServer, binary?: string): Promis
   }
   try {
     await server.send('FLUSHALL')
-    return await Promise.all(contenders.filter(exists).map(one))
+    return await Promise.all(contenders.filter(takes).map(one))
   } finally {
     await far.stop()
   }

@@ -8,6 +8,8 @@ import { digits, signed, table, withSign, withSpread } from './table.ts'
 /** Upstash's price of a command: $0.20 for 100,000. */
 export const dollarsAMillion = (billed: number) => billed * 2
 
+export const titleOf = ({ title, rtt }: Workload) => `${title}, Redis ${rtt} ms away`
+
 const HEAD = [
   '',
   'decisions/s',
@@ -40,7 +42,7 @@ export function workloadTable(workload: Workload, samples: Samples): string {
       floor ? '–' : (read((sample) => sample.redisUs)?.median.toFixed(1) ?? '–'),
     ]
   })
-  return [`### ${workload.title}`, table(HEAD, lines), ...remarks(samples, ids)].join('\n\n')
+  return [`### ${titleOf(workload)}`, table(HEAD, lines), ...remarks(samples, ids)].join('\n\n')
 }
 
 /** The bare GET's own, and of the others what they add to it. */

@@ -1,0 +1,26 @@
+import { RedisStore } from 'hono-rate-limiter'
+import { type Contender, LIMIT, WINDOW_MS } from './contender.ts'
+
+/** The store of `hono-rate-limiter`, on a client of ours that hands on its scripts. It counts one by one. */
+export const hono: Contender = {
+  by: 'hono-rate-limiter',
+  algorithm: 'fixed window',
+  decisions: 1,
+  async ask(send, { client, units = 1, look }) {
+    const texts: string[] = []
+    const store = new RedisStore({
+      client: {
+        scriptLoad: async (text) => `${texts.push(text) - 1}`,
+        evalsha: async <_Args, Reply>(sha: string, keys: string[], args: unknown[]) =>
+          (await send({ script: texts[Number(sha)]!, keys, args: args.map(String) })) as Reply,
+        decr: () => Promise.reject(new Error('not asked for')),
+        del: () => Promise.reject(new Error('not asked for')),
+      },
+    })
+    store.windowMs = WINDOW_MS
+    if (look) return Boolean(await store.get(client))
+    let hits = 0
+    for (let unit = 0; unit < units; unit++) hits = (await store.increment(client)).totalHits
+    return hits <= LIMIT
+  },
+}

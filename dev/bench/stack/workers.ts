@@ -1,0 +1,35 @@
+/** The Workers, built once for a run into a folder of its own. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build } from '../../build.ts'
+import { afterDeath } from '../../watchdog.ts'
+import { type Quota, type VariantId, variants } from './variants.ts'
+import { type Isolate, startIsolate } from './workerd.ts'
+
+export interface Workers {
+  /** An isolate with a variant in it, whose Redis is behind a bridge. */
+  start(id: VariantId, quotas: Quota[], far: { url: string; token: string }): Promise<Isolate>
+  remove(): Promise<void>
+}
+
+/** @param binary the workerd that runs them */
+export async function buildWorkers(binary: string): Promise<Workers> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'))
+  const callOff = afterDeath('rm -rf "$1"', folder)
+  const names = [...new Set(Object.values(variants).map(({ worker }) => worker))]
+  await Promise.all(
+    names.map((name) => build(join(folder, name), `dev/bench/stack/workers/${name}.ts`)),
+  )
+  return {
+    start(id, quotas, { url, token }) {
+      const { worker, settings } = variants[id]
+      const bindings = { url, token, settings: JSON.stringify(settings(quotas)) }
+      return startIsolate(join(folder, worker), bindings, binary)
+    },
+    async remove() {
+      await rm(folder, { recursive: true, force: true })
+      callOff()
+    },
+  }
+}
