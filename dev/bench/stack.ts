@@ -83,7 +83,7 @@ function reportOf(about: string, results: Results): string {
     about,
     `### Targets\n\n${targetsText(results)}`,
     ...tables,
-    legsText(results),
+    ...(results.exactness.length > 0 || results.soak ? [legsText(results)] : []),
     ...(results.redis.length > 0 ? [redisText(results.redis)] : []),
   ].join('\n\n')
 }

@@ -37,7 +37,10 @@ export async function runWorkload(
   const far = await startFarRedis(server.url, workload.rtt)
   const isolates: Isolate[] = []
   const bench = { server, far, load }
-  const ids = workload.variants.filter(takes)
+  // In the order of the list of all, which is that of the tables.
+  const ids = (Object.keys(variants) as VariantId[]).filter(
+    (id) => workload.variants.includes(id) && takes(id),
+  )
   try {
     for (const id of ids) isolates.push(await workers.start(id, workload.quotas, far))
     const ordered = (index: number, more: Partial<Order>): Order => ({

@@ -21,7 +21,7 @@ export function legsText({ exactness, waits, greedy, soak }: Results): string {
     ]
   })
   const head = ['', 'over', 'under', 'failed', 'refused after the wait', 'of what was promised']
-  const text = ['### Exactness', table(head, lines)]
+  const text = ['### Exactness', ...(lines.length > 0 ? [table(head, lines)] : [])]
   if (soak) {
     const { seconds, requests, admitted, refused, hangUps, failed } = soak
     text.push(
