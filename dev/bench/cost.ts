@@ -13,7 +13,7 @@ import { commandsTable, cpuTable, type Row } from './cost/table.ts'
 import { writeBetween } from './markers.ts'
 import { type BenchServer, openServer } from './server.ts'
 
-const USAGE = `npm run bench -- [--rounds N] [--write] [--json FILE]
+const USAGE = `npm run bench:cost -- [--rounds N] [--write] [--json FILE]
   --rounds N   rounds of the CPU measurement, 1 to 40 (15: about a minute and a half)
   --write      puts the tables into docs/algorithms.md
   --json FILE  writes the figures`

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { countBytes } from '../../dev/bench/cost/bytes.ts'
 import { countCommands } from '../../dev/bench/cost/commands.ts'
 import type { Contender } from '../../dev/bench/cost/contender.ts'
+import { hono } from '../../dev/bench/cost/hono.ts'
 import { ours } from '../../dev/bench/cost/ours.ts'
 import { peer } from '../../dev/bench/cost/peer.ts'
 import { type BenchServer, openServer } from '../../dev/bench/server.ts'
@@ -53,5 +54,11 @@ describe.skipIf(process.env.REDIS_URL)('what a decision costs', () => {
     ['token bucket', { first: 4, admitted: 4, refused: 2, look: 2 }],
   ])('%s of the peer: as many commands as its own documentation says', async (name, commands) => {
     expect(await countCommands(server, find(peer, name))).toEqual(commands)
+  })
+
+  test('hono-rate-limiter: an expiry is read each time, and set the first', async () => {
+    const commands = { first: 4, admitted: 3, refused: 3, look: 3 }
+    expect(await countCommands(server, hono)).toEqual(commands)
+    expect((await countBytes(server, hono)).ipv4).toBeGreaterThan(0)
   })
 })
