@@ -66,7 +66,7 @@ export async function runWorkload(
         const order = ordered(index, { ms, ...(rate ? { rate } : { connections: connections! }) })
         samples[ids[index]!]!.push(await measure(bench, [isolates[index]!.pid], order))
       }
-      log(`${workload.title}: round ${round + 1} of ${rounds}`)
+      log(`${workload.id}: round ${round + 1} of ${rounds}`)
     }
     return samples
   } finally {

@@ -24,8 +24,8 @@ export interface Plan {
 
 export const thorough: Plan = {
   rounds: 5,
-  turnMs: 1200,
-  soakSeconds: 10,
+  turnMs: 1000,
+  soakSeconds: 60,
   greedyWindows: 10,
   redisRounds: 7,
   quick: false,
