@@ -50,7 +50,7 @@ test('requests without a proper answer, and a load that could not follow, are to
   })
   expect(text).toContain('hono-rate-limiter: 10 requests were neither admitted nor refused.')
   expect(text).toContain('hono-rate-limiter: the load itself was busy 95 %.')
-  expect(text).toContain('hono-rate-limiter: requests were sent up to 3.0 ms late.')
+  expect(text).toContain('one request of a hundred was sent more than 3.0 ms late.')
 })
 
 test('a target is met at its limit, missed above it, and not invented', () => {

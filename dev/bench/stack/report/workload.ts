@@ -70,7 +70,11 @@ function remarks(samples: Samples, ids: VariantId[]): string[] {
     return [
       ...(failed > 0 ? [`${name}: ${failed} requests were neither admitted nor refused.`] : []),
       ...(busy > 0.8 ? [`${name}: the load itself was busy ${(busy * 100).toFixed(0)} %.`] : []),
-      ...(late > 1 ? [`${name}: requests were sent up to ${late.toFixed(1)} ms late.`] : []),
+      ...(late > 1
+        ? [
+            `${name}: in a round one request of a hundred was sent more than ${late.toFixed(1)} ms late.`,
+          ]
+        : []),
     ]
   })
 }
