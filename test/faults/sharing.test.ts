@@ -1,11 +1,14 @@
 /** Shared round trips in workerd, where what one request awaits of another fails under load: nothing of it may. */
 import { Agent, get, type IncomingMessage, type RequestOptions } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Hono } from 'hono'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startChaosStack } from '../../dev/chaos/stack.ts'
 import type { RunningWorker } from '../../dev/worker.ts'
+import { rateLimiter } from '../../src/middleware.ts'
 import type { ConfigOptions } from '../../src/options.ts'
 import { leaksNothing } from './leaks.ts'
+import { secrets } from './secrets.ts'
 import { type FaultStack, startFaultStack } from './stack.ts'
 
 const LIMIT = 20
@@ -40,6 +43,7 @@ const newKey = () => `key-${++keys}`
 
 beforeAll(async () => {
   stack = await startFaultStack()
+  await renew()
 })
 afterAll(() => stack.stop())
 afterEach(async () => {
@@ -130,6 +134,20 @@ describe('200 requests at once', () => {
     await expect.poll(async () => (await ask(key, {}, '/failures')).left).toBe(999)
     expect(calls() - before).toBeLessThan(250)
   })
+})
+
+test('outside Workers requests share as well', async () => {
+  const app = new Hono().use(rateLimiter(config)).get('/', (c) => c.text('ok'))
+  const env = { UPSTASH_REDIS_REST_URL: stack.faults.url, UPSTASH_REDIS_REST_TOKEN: secrets.token }
+  const request = async (key: string) =>
+    (await app.request('/', { headers: { 'x-key': key } }, env)).status
+  expect(await request(newKey())).toBe(200)
+  const [key, before] = [newKey(), calls()]
+  expect((await many(64, () => request(key))).sort()).toEqual([
+    ...Array(LIMIT).fill(200),
+    ...Array(64 - LIMIT).fill(429),
+  ])
+  expect(calls() - before).toBeLessThan(32)
 })
 
 describe('clients that hang up while their call is under way', () => {
