@@ -37,24 +37,37 @@ export function see(
   surroundings: Surroundings,
   { caseSensitivePaths }: { caseSensitivePaths: boolean },
 ): Seen {
-  const { hostname, pathname, searchParams } = new URL(request.url)
-  const paths = readings(pathname).map((path) => (caseSensitivePaths ? path : path.toLowerCase()))
+  const url = new URL(request.url)
+  const paths = readings(url.pathname).map((path) =>
+    caseSensitivePaths ? path : path.toLowerCase(),
+  )
   // The one header that Cloudflare sets itself and a client cannot. All others are a client's word, `CF-IPCountry` too where the
   // zone does not add it: country, asn and colo come beside the request.
   const address = request.headers.get('cf-connecting-ip') ?? ''
-  const cf = (request as { cf?: Record<string, unknown> }).cf
-  const known = (name: string) => (cf?.[name] ? String(cf[name]) : undefined)
+  const known = (name: string) => {
+    const value = (request as { cf?: Record<string, unknown> }).cf?.[name]
+    return value ? String(value) : undefined
+  }
   return {
     ...surroundings,
     request,
-    host: hostname.replace(/\.$/, '').toLowerCase(),
+    host: url.hostname.replace(/\.$/, '').toLowerCase(),
     path: paths[0]!,
     paths,
     method: request.method,
-    query: searchParams,
     address: parseAddress(address),
-    country: known('country')?.toUpperCase(),
-    asn: known('asn'),
-    colo: known('colo'),
+    // What few policies ask for is made when they do.
+    get query() {
+      return url.searchParams
+    },
+    get country() {
+      return known('country')?.toUpperCase()
+    },
+    get asn() {
+      return known('asn')
+    },
+    get colo() {
+      return known('colo')
+    },
   }
 }

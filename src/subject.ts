@@ -37,7 +37,7 @@ export function hashedSubjects(secret: string): NameSubject {
 }
 
 /** Names of each generation; a long text is not worth its room. */
-const MAX_NAMES = 2_000
+const MAX_NAMES = 5_000
 const MAX_LENGTH = 256
 
 /** Keeps what was used lately, in two generations: the older one goes as a whole when the newer is full. */

@@ -9,14 +9,14 @@ import { parameterOf, parseDictionary, parseIntegers, parseStrings } from './str
  * whole; on a tie theirs, which is then not altered. Values that say no number count as absent.
  */
 export function merge(headers: Headers, { set, fields, remaining }: Told): void {
-  if (set === 'draft-11' && joins(headers, fields)) {
+  const present = fields.some(([name]) => headers.has(name))
+  if (present && set === 'draft-11' && joins(headers, fields)) {
     for (const [name, value] of fields) {
       if (headers.get(name)) headers.append(name, value)
       else headers.set(name, value) // after an empty one a comma would lead
     }
     return
   }
-  const present = fields.some(([name]) => headers.has(name))
   if (present && theirRemaining(headers, set) <= remaining) return
   for (const name of companions(set)) headers.delete(name)
   for (const [name, value] of fields) headers.set(name, value)

@@ -2,10 +2,14 @@ import type { Description } from '../descriptor.ts'
 import type { ConfigProblem } from '../errors.ts'
 import type { Policy } from '../policy.ts'
 import type { Rules } from '../rules.ts'
-import { show } from '../schema/checked.ts'
+import { type Schema, show } from '../schema/checked.ts'
 import type { Ask, GiveBack } from '../schema/gate.ts'
+import type { Once } from '../store/store.ts'
 import { byHand } from './by-hand.ts'
+import { bodyOf, type Call } from './call.ts'
 import { type Around, describedRequest } from './described.ts'
+import { onceOf } from './once.ts'
+import { unprocessable } from './problems.ts'
 
 export const policyOf = ({ config }: Rules, name: string): Policy | undefined =>
   config.policies.find((policy) => policy.name === name)
@@ -36,26 +40,40 @@ async function byPolicy(
   return 'expected' in found ? found : { policies: [found] }
 }
 
-/** All that a body asks: one or a list of them, each described; or all that is wrong, with its place. */
-export async function describedEach<A extends Ask | GiveBack>(
-  body: A | A[],
-  rules: Rules,
-  around: Around,
-): Promise<{ asked: A; description: Description }[] | { problems: ConfigProblem[] }> {
-  const list = Array.isArray(body) ? body : [body]
-  const described = await Promise.all(
-    list.map(async (asked) => ({ asked, description: await describedBy(asked, rules, around) })),
+/** One thing that is asked, and what the rules make of it. */
+export interface Described<A> {
+  asked: A
+  description: Description
+}
+
+/** All that a call asks. */
+export interface Asking<A> {
+  /** Whether it is a list, and so the answer. */
+  many: boolean
+  described: Described<A>[]
+  once: Once | undefined
+}
+
+/** Reads what a call asks, one or a list; or what is wrong with it, each fault with its place. */
+export async function readAsking<A extends Ask | GiveBack>(
+  { request, caller, rules, around }: Call,
+  schema: Schema<A | A[]>,
+): Promise<Asking<A> | Response> {
+  const body = await bodyOf(request, schema)
+  if (body instanceof Response) return body
+  const many = Array.isArray(body)
+  const all = await Promise.all(
+    (many ? body : [body]).map(async (asked, index) => {
+      const description = await describedBy(asked, rules, around)
+      const at = many ? `[${index}].` : ''
+      return 'expected' in description
+        ? { ...description, path: at + description.path }
+        : { asked, description }
+    }),
   )
-  const problems = described.flatMap(({ description }, index) =>
-    'expected' in description
-      ? [
-          {
-            ...description,
-            path: Array.isArray(body) ? `[${index}].${description.path}` : description.path,
-          },
-        ]
-      : [],
-  )
-  if (problems.length > 0) return { problems }
-  return described as { asked: A; description: Description }[]
+  const problems = all.filter((one): one is ConfigProblem => 'expected' in one)
+  if (problems.length > 0) return unprocessable(problems)
+  const described = all as Described<A>[]
+  const once = await onceOf(request, caller, body, described)
+  return once instanceof Response ? once : { many, described, once }
 }

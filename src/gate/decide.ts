@@ -5,19 +5,15 @@ import { decideEach, type Outcome, type Question } from '../limiter.ts'
 import { retryAfter, withDecisionFields } from '../response.ts'
 import { type Ask, decideBody } from '../schema/gate.ts'
 import type { Once } from '../store/store.ts'
-import { describedEach } from './asked.ts'
-import { bodyOf, type Call } from './call.ts'
-import { onceOf, usedBefore } from './once.ts'
-import { unprocessable } from './problems.ts'
+import { readAsking } from './asked.ts'
+import type { Call } from './call.ts'
+import { usedBefore } from './once.ts'
 
 /** `POST /_sluice/v1/decide`: one decision, its status 200 or 429; or a list of them, in one round trip. */
 export async function decide(call: Call): Promise<Response> {
-  const body = await bodyOf(call.request, decideBody)
-  if (body instanceof Response) return body
-  const described = await describedEach<Ask>(body, call.rules, call.around)
-  if ('problems' in described) return unprocessable(described.problems)
-  const once = await onceOf(call.request, call.caller, body, described)
-  if (once instanceof Response) return once
+  const asking = await readAsking<Ask>(call, decideBody)
+  if (asking instanceof Response) return asking
+  const { many, described, once } = asking
   const takes = described.some(({ asked }) => asked.mode !== 'look')
   const questions = await Promise.all(
     described.map(async ({ asked: { mode = 'take' }, description }, index): Promise<Question> => {
@@ -41,9 +37,7 @@ export async function decide(call: Call): Promise<Response> {
     ...(outcomes.some(({ replayed }) => replayed) && { 'Idempotent-Replayed': 'true' }),
   }
   const decisions = outcomes.map(({ decision }) => decision)
-  return Array.isArray(body)
-    ? Response.json(decisions, { headers })
-    : one(decisions[0]!, headers, call)
+  return many ? Response.json(decisions, { headers }) : one(decisions[0]!, headers, call)
 }
 
 function one(decision: Decision, headers: Record<string, string>, { config }: Call): Response {

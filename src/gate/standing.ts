@@ -5,10 +5,10 @@ import type { LimiterParts } from '../limiter.ts'
 import { limitState, type Row, rowOf } from '../row.ts'
 import { type GiveBack, giveBackBody } from '../schema/gate.ts'
 import type { StoreReply, StoreRequest } from '../store/store.ts'
-import { describedEach } from './asked.ts'
-import { bodyOf, type Call } from './call.ts'
-import { onceOf, usedBefore } from './once.ts'
-import { storeFailed, unprocessable } from './problems.ts'
+import { readAsking } from './asked.ts'
+import type { Call } from './call.ts'
+import { usedBefore } from './once.ts'
+import { storeFailed } from './problems.ts'
 
 /** Nobody's request waits for it. */
 export const DEADLINE_MS = 5_000
@@ -21,12 +21,9 @@ export const standing = (rows: Row[], { now, requests }: StoreReply): Standing =
 
 /** `POST /_sluice/v1/give-back`: returns what was taken, or part of it, of each policy; slots by their id. */
 export async function giveBack(call: Call): Promise<Response> {
-  const body = await bodyOf(call.request, giveBackBody)
-  if (body instanceof Response) return body
-  const described = await describedEach<GiveBack>(body, call.rules, call.around)
-  if ('problems' in described) return unprocessable(described.problems)
-  const once = await onceOf(call.request, call.caller, body, described)
-  if (once instanceof Response) return once
+  const asking = await readAsking<GiveBack>(call, giveBackBody)
+  if (asking instanceof Response) return asking
+  const { many, described, once } = asking
 
   const lists = await Promise.all(
     described.map(async ({ asked, description }) => {
@@ -37,20 +34,20 @@ export async function giveBack(call: Call): Promise<Response> {
       return { rows, requests: rows.map((row) => requestFor(row, asked)) }
     }),
   )
-  const asking = lists.filter(({ rows }) => rows.length > 0)
+  const some = lists.filter(({ rows }) => rows.length > 0)
   const options = { deadlineMs: DEADLINE_MS, ...(once && { once }) }
   const replies = await repliesTo(
-    asking.map(({ requests }) => requests),
+    some.map(({ requests }) => requests),
     call.parts,
     options,
   )
   if (replies instanceof Response) return replies
   const standings = lists.map((list): Standing => {
-    const reply = replies[asking.indexOf(list)]
+    const reply = replies[some.indexOf(list)]
     return reply ? standing(list.rows, reply) : { limits: [] }
   })
   const replayed = replies.some(({ replayed }) => replayed)
-  return Response.json(Array.isArray(body) ? standings : standings[0], {
+  return Response.json(many ? standings : standings[0], {
     headers: {
       'Cache-Control': 'no-store',
       ...(replayed && { 'Idempotent-Replayed': 'true' }),
