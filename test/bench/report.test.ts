@@ -66,7 +66,7 @@ test('without a switch for it, ours is what is measured', () => {
   const refused = target('A flood', 'billed, refused by Redis')
   const flood = { ours: [sample({ billed: 3 })] }
   expect(refused.read(results({ workloads: { flood } }))).toBe(3)
-  const proven = { ours: [sample({ billed: 0 })], 'ours-unproven': [sample({ billed: 3 })] }
+  const proven = { ours: [sample({ billed: 0 })], 'ours-plain': [sample({ billed: 3 })] }
   expect(refused.read(results({ workloads: { flood: proven } }))).toBe(3)
 })
 

@@ -90,7 +90,7 @@ export const targets: Target[] = [
       title: 'billed, refused by Redis',
       most: 3,
       unit: '',
-      read: either((id) => billed(id, 'flood'), 'ours-unproven'),
+      read: either((id) => billed(id, 'flood'), 'ours-plain'),
     },
     { title: 'billed, proven refusal', most: 0.01, unit: '', read: billed('ours', 'flood') },
     { title: 'HTTP calls a decision', most: 0.004, unit: '', read: calls('ours', 'flood') },

@@ -69,6 +69,7 @@ const all = {
   'ours-one': ours('one of them', { one: true }),
   'ours-unshared': ours('sharing off', { config: { sharing: false } }),
   'ours-unproven': ours('proofs off', { config: { proofs: false } }),
+  'ours-plain': ours('sharing and proofs off', { config: { sharing: false, proofs: false } }),
   'ours-edge': ours('clock edge', { config: { clock: 'edge' } }),
   'ours-fixed': ours('fixed window', { policy: { algorithm: 'fixed-window' } }),
   'ours-log': ours('sliding log', { policy: { algorithm: 'sliding-log' } }),

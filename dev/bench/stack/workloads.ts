@@ -99,6 +99,7 @@ export const workloads: Workload[] = [
       'bare',
       'ours',
       'ours-unproven',
+      'ours-plain',
       'upstash-fixed',
       'upstash-sliding',
       'upstash-fixed-cache',
