@@ -8,7 +8,7 @@ const MAX_LENGTH = 16_384
 /** Of a row, beside its subject. */
 const ROW_LENGTH = 100
 /** While so many calls are under way, the next one waits a little for company. */
-const MANY_CALLS = 12
+const MANY_CALLS = 6
 const HOLD_MS = 2
 /** The longest to wait for an answer where nobody says. */
 const DEADLINE_MS = 300
@@ -33,7 +33,7 @@ interface Waiting {
 
 /**
  * A store whose callers share round trips: what they ask in the same turn of an isolate travels in one call. Nobody waits for company,
- * but for 2 ms while twelve calls are under way.
+ * but for 2 ms while six calls are under way.
  *
  * On Workers a request must await nothing that another one made: under load that fails. So each has a promise and a timer of its own, and
  * only plain values cross. There is no leader either, who could die on the way: each request, when its turn comes, sends its list and
