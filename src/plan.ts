@@ -11,12 +11,7 @@ export function compilePlan(
   const { plan } = policy
   if (!plan) return () => policy
   const read = compileKey([plan.key], policy.match.path ?? [], config, readers)
-  const ofLimit = (limit: number): Policy => ({
-    ...policy,
-    limit,
-    burst: plan.burstIsLimit ? limit : policy.burst,
-  })
-  const sizes = new Map(Object.entries(plan.limits).map(([name, limit]) => [name, ofLimit(limit)]))
+  const sizes = new Map(Object.keys(plan.limits).map((name) => [name, ofPlan(policy, name)!]))
   const table =
     plan.table === undefined ? undefined : new Map(Object.entries(config.tables[plan.table]!))
   return async (seen) => {
@@ -24,4 +19,12 @@ export function compilePlan(
     const name = table && value !== undefined ? table.get(value) : value
     return (name !== undefined && sizes.get(name)) || policy
   }
+}
+
+/** A policy as it is for a plan; nothing where it has no such plan. */
+export function ofPlan(policy: Policy, name: string): Policy | undefined {
+  const { plan } = policy
+  if (!plan || !Object.hasOwn(plan.limits, name)) return undefined
+  const limit = plan.limits[name]!
+  return { ...policy, limit, burst: plan.burstIsLimit ? limit : policy.burst }
 }

@@ -5,6 +5,7 @@ import type { ConfigProblem } from '../errors.ts'
 import { network, networkRange } from '../ip.ts'
 import { labelOf } from '../key.ts'
 import { normalizePath } from '../path.ts'
+import { ofPlan } from '../plan.ts'
 import type { Config, Policy } from '../policy.ts'
 import { show } from '../schema/checked.ts'
 import type { KeyValues } from '../schema/gate.ts'
@@ -42,8 +43,8 @@ export async function byHand(
       got: show(values[missing]),
     }
   }
-  const ofPlan = planned(policy, plan)
-  if (!ofPlan) {
+  const planned = plan === undefined ? policy : ofPlan(policy, plan)
+  if (!planned) {
     const names = Object.keys(policy.plan?.limits ?? {}).join(', ')
     return {
       path: 'plan',
@@ -53,18 +54,11 @@ export async function byHand(
   }
   const period = policy.calendar && periodOf(policy)(Date.now())
   return {
-    policy: ofPlan,
+    policy: planned,
     partitionKey: labels.map((label, index) => [label, parts[index] as string | undefined]),
     cost: policy.cost.otherwise,
     ...(period && { period }),
   }
-}
-
-function planned(policy: Policy, plan: string | undefined): Policy | undefined {
-  if (plan === undefined) return policy
-  if (!policy.plan || !Object.hasOwn(policy.plan.limits, plan)) return undefined
-  const limit = policy.plan.limits[plan]!
-  return { ...policy, limit, burst: policy.plan.burstIsLimit ? limit : policy.burst }
 }
 
 /** A part's value as a request's would be, `undefined` where it is missing, or an error that says what is expected. */
