@@ -75,13 +75,13 @@ export async function decideEach(
   const sentAt = Date.now()
   const replies = await answers(open, parts.store, options)
   const receivedAt = Date.now()
-  open.forEach(({ key, descriptors, requests, rows }, index) => {
-    const reply = replies[index]!
-    if (key === undefined || reply instanceof StoreError) return
-    const answer = { at: reply.now, rows: statesOf(rows, requests, reply) }
-    proofs!.keep(key, descriptors, answer, sentAt, receivedAt)
+  const outcomes = open.map((one, index) => {
+    const { key } = one
+    const keep: Keep = (answer) => {
+      if (key !== undefined) proofs!.keep(key, one.rows, answer, sentAt, receivedAt)
+    }
+    return concluded(one, replies[index]!, parts, keep)
   })
-  const outcomes = open.map((one, index) => concluded(one, replies[index]!, parts))
   const decided = await Promise.all(outcomes)
   return asked.map((one) => ('rows' in one ? decided[open.indexOf(one)]! : one))
 }
@@ -93,11 +93,13 @@ interface Asked {
   slot: string | undefined
   /** Under which its refusal is kept; absent where it is not. */
   key: string | undefined
-  descriptors: Descriptor[]
 }
 
+/** Keeps a refusal as the store told it. */
+type Keep = (answer: { at: number; rows: RowState[] }) => void
+
 async function ask(
-  { description: { denied, policies }, mode = 'take', slot = crypto.randomUUID() }: Question,
+  { description: { denied, policies }, mode = 'take', slot: ownSlot }: Question,
   { nameSubject }: LimiterParts,
   proofs: Proofs | undefined,
 ): Promise<Asked | Outcome> {
@@ -113,6 +115,8 @@ async function ask(
   const key = proofs && mode === 'take' ? proofKey(descriptors) : undefined
   const proven = key !== undefined && proofs!.find(key, Date.now())
   if (proven) return { decision: decisionOf(descriptors, proven.rows, proven.at) }
+  const holds = descriptors.some(({ policy }) => policy.algorithm === 'concurrency')
+  const slot = holds ? (ownSlot ?? crypto.randomUUID()) : undefined
   const rows: Row[] = []
   // One after the other: policies mostly count by the same key, whose name is known after the first.
   for (const one of descriptors) rows.push(await rowOf(one, slot, nameSubject))
@@ -123,8 +127,7 @@ async function ask(
     rows: [row],
   }))
   if (enforcing.length > 0) requests.unshift({ mode, rows: enforcing })
-  const holds = mode === 'take' && rows.some((row) => row.slot !== undefined)
-  return { rows, requests, slot: holds ? slot : undefined, key, descriptors }
+  return { rows, requests, slot: mode === 'take' ? slot : undefined, key }
 }
 
 const enforced = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'enforce')
@@ -162,18 +165,22 @@ async function concluded(
   asked: Asked,
   reply: StoreReply | StoreError,
   { local, onStoreError }: LimiterParts,
+  keep: Keep,
 ): Promise<Outcome> {
-  if (!(reply instanceof StoreError)) return outcomeOf(asked, reply)
+  if (!(reply instanceof StoreError)) return outcomeOf(asked, reply, keep)
   if (reply.code === 'once-conflict') throw reply
   onStoreError(reply)
   return { decision: await decideWithoutStore(asked, local) }
 }
 
-function outcomeOf({ rows, requests, slot }: Asked, reply: StoreReply): Outcome {
+function outcomeOf({ rows, requests, slot }: Asked, reply: StoreReply, keep: Keep): Outcome {
   const states = statesOf(rows, requests, reply)
   const decision = decisionOf(rows, states, reply.now)
   const replayed = reply.replayed && { replayed: true as const }
-  if (!decision.allowed) return { decision, ...replayed }
+  if (!decision.allowed) {
+    keep({ at: reply.now, rows: states })
+    return { decision, ...replayed }
+  }
   const open = rows.filter((row, index) => isOpen(row) && row.cost > 0 && states[index]!.allowed)
   return {
     decision: slot ? { ...decision, slot } : decision,
