@@ -86,9 +86,14 @@ const CLIENT_CLAIMS = [
 /** With `_` too, which CGI's names do not tell from `-` (RFC 3875, 4.1.18). */
 const OURS = /^sluice[-_]/
 
+/** Takes off all fields of ours. */
+export function dropOurs(headers: Headers): void {
+  for (const name of [...headers.keys()].filter((name) => OURS.test(name))) headers.delete(name)
+}
+
 /** Of a client's, fields of ours speak to us, and to the origin they would speak in our name. */
 function replaceOurs(headers: Headers, shadow: string[]) {
-  for (const name of [...headers.keys()].filter((name) => OURS.test(name))) headers.delete(name)
+  dropOurs(headers)
   for (const [name, value] of Object.entries(shadowField(shadow))) headers.set(name, value)
 }
 

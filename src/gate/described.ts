@@ -2,6 +2,7 @@ import type { Description } from '../descriptor.ts'
 import type { ConfigProblem } from '../errors.ts'
 import { parseAddress } from '../ip.ts'
 import type { Config } from '../policy.ts'
+import { dropOurs } from '../proxy.ts'
 import type { Rules } from '../rules.ts'
 import { show } from '../schema/checked.ts'
 import type { RequestDescription } from '../schema/gate.ts'
@@ -49,9 +50,7 @@ async function seenOf(
 /** Without what would speak in our name, or in Cloudflare's. */
 function ofClient(described: Record<string, string>, ip: string | undefined): Headers {
   const headers = new Headers(described)
-  for (const name of [...headers.keys()].filter((name) => /^sluice[-_]/.test(name))) {
-    headers.delete(name)
-  }
+  dropOurs(headers)
   headers.delete('cf-connecting-ip')
   if (ip !== undefined) headers.set('CF-Connecting-IP', ip)
   return headers

@@ -107,5 +107,5 @@ async function tooMany(
   const [outcome] = await decideEach([{ description }], parts, { waitUntil })
   const { decision } = outcome!
   if (decision.allowed) return undefined
-  return withDecisionFields(refusal(decision), decision, config)
+  return withDecisionFields(refusal(decision), decision, config, { own: true })
 }
