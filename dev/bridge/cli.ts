@@ -88,13 +88,6 @@ async function serve(options: CliOptions, start: typeof startBridge): Promise<vo
     await own?.stop()
     throw error
   })
-  if (own) console.error(`Redis: ${own.source} at ${own.url}`)
-  for (const { url, token } of options.redis) {
-    console.error(`Redis: ${withoutPassword(url)}, token ${token}`)
-  }
-  for (const token of Object.keys(bridge.stats())) {
-    console.log(`UPSTASH_REDIS_REST_URL=${bridge.url}\nUPSTASH_REDIS_REST_TOKEN=${token}`)
-  }
   let stopping = false
   const stop = async () => {
     if (stopping) process.exit(1) // a second Ctrl-C
@@ -104,6 +97,14 @@ async function serve(options: CliOptions, start: typeof startBridge): Promise<vo
   }
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
+  // Only now: whoever has read where it is may also end it.
+  if (own) console.error(`Redis: ${own.source} at ${own.url}`)
+  for (const { url, token } of options.redis) {
+    console.error(`Redis: ${withoutPassword(url)}, token ${token}`)
+  }
+  for (const token of Object.keys(bridge.stats())) {
+    console.log(`UPSTASH_REDIS_REST_URL=${bridge.url}\nUPSTASH_REDIS_REST_TOKEN=${token}`)
+  }
   own?.exited.then(async ({ lastLines }) => {
     if (stopping) return
     console.error(`Redis ended by itself:\n${lastLines}`)
