@@ -7,6 +7,7 @@ import { startLoad } from './stack/load.ts'
 import { about } from './stack/report/about.ts'
 import { legsText } from './stack/report/legs.ts'
 import { panelsOf } from './stack/report/panels.ts'
+import { profileText } from './stack/report/profile.ts'
 import { redisText } from './stack/report/redis.ts'
 import { draw } from './stack/report/svg.ts'
 import { targetsText } from './stack/report/targets.ts'
@@ -21,7 +22,7 @@ const USAGE = `npm run bench -- [options]
   --quick         under a minute, one round: whether all is there, and about how much it is
   --rounds N      1 to 40; default 5, some twelve minutes
   --only ID,…     ${workloads.map(({ id }) => id).join(', ')},
-                  exactness, waits, greedy, soak, redis
+                  exactness, waits, greedy, soak, profile, redis
   --soak          the soak alone, 60 s
   --workerd PATH  another workerd than the pinned one
   --json FILE     writes the figures
@@ -84,6 +85,7 @@ function reportOf(about: string, results: Results): string {
     `### Targets\n\n${targetsText(results)}`,
     ...tables,
     ...(results.exactness.length > 0 || results.soak ? [legsText(results)] : []),
+    ...(results.profiles.length > 0 ? [profileText(results.profiles)] : []),
     ...(results.redis.length > 0 ? [redisText(results.redis)] : []),
   ].join('\n\n')
 }

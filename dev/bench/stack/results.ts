@@ -1,6 +1,7 @@
 import { quantile, type Spread, spread } from '../statistics.ts'
 import type { Exactness } from './legs/exactness.ts'
 import type { Greedy } from './legs/greedy.ts'
+import type { Profile } from './legs/profile.ts'
 import type { Soak } from './legs/soak.ts'
 import type { Waits } from './legs/waits.ts'
 import type { Sample } from './measure.ts'
@@ -17,6 +18,7 @@ export interface Results {
   waits: Waits[]
   greedy: Greedy[]
   soak: Soak | undefined
+  profiles: Profile[]
 }
 
 type Read = (sample: Sample) => number | undefined

@@ -1,6 +1,7 @@
 /** A whole run: the workloads, Redis by itself, the legs. */
 import { measureExactness } from './legs/exactness.ts'
 import { measureGreedy } from './legs/greedy.ts'
+import { measureProfile } from './legs/profile.ts'
 import { soak } from './legs/soak.ts'
 import { measureWaits } from './legs/waits.ts'
 import { measureRedisCost } from './redis-cost.ts'
@@ -66,6 +67,7 @@ export async function runAll(
     waits: [],
     greedy: [],
     soak: undefined,
+    profiles: [],
   }
   for (const workload of workloads) {
     if (!wanted(workload.id) || (plan.quick && workload.thorough && !only)) continue
@@ -77,6 +79,7 @@ export async function runAll(
   results.waits = await part('waits', () => measureWaits(stack), [])
   results.greedy = await part('greedy', () => measureGreedy(stack, plan.greedyWindows), [])
   results.soak = await part('soak', () => soak(stack, plan.soakSeconds), undefined)
+  if (!plan.quick) results.profiles = await part('profile', () => measureProfile(stack), [])
   if (plan.redisRounds > 0) {
     results.redis = await part(
       'redis',

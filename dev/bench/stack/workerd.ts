@@ -14,6 +14,8 @@ export const pinned: string = createRequire(import.meta.url)('workerd').default
 export interface Isolate {
   port: number
   pid: number
+  /** Of its inspector, if it has one. */
+  inspectorPort?: number
   stop(): Promise<void>
 }
 
@@ -23,15 +25,18 @@ let started = 0
  * Runs a built Worker without anything in front of it.
  * @param outdir where `build` put the modules
  * @param bindings texts, as the Worker's `env` has them
+ * @param inspect whether it can be profiled
  */
 export async function startIsolate(
   outdir: string,
   bindings: Record<string, string>,
   binary: string,
+  { inspect = false } = {},
 ): Promise<Isolate> {
   const file = join(outdir, `${process.pid}-${++started}.capnp`)
   await writeFile(file, config(await readdir(outdir), bindings))
-  const child = spawn(binary, ['serve', file, '--control-fd=3'], {
+  const inspector = inspect ? ['--inspector-addr=127.0.0.1:0'] : []
+  const child = spawn(binary, ['serve', file, '--control-fd=3', ...inspector], {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
   })
   let said = ''
@@ -48,25 +53,31 @@ export async function startIsolate(
     await rm(file, { force: true })
   }
   try {
-    const port = await portOf(child)
-    return { port, pid: child.pid!, stop }
+    const events = inspect ? ['listen', 'listen-inspector'] : ['listen']
+    const [port, inspectorPort] = await portsOf(child, events)
+    return { port: port!, pid: child.pid!, ...(inspectorPort && { inspectorPort }), stop }
   } catch (cause) {
     await stop()
     throw new Error(`workerd did not start. It said:\n${said}`, { cause })
   }
 }
 
-function portOf(child: ChildProcess): Promise<number> {
+/** Of these of its events. */
+function portsOf(child: ChildProcess, events: string[]): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const late = setTimeout(() => reject(new Error('not ready after 20 s')), 20_000)
     child.once('error', reject)
     child.once('exit', (code) => reject(new Error(`it ended with code ${code}`)))
     const control = child.stdio[3] as Readable
+    let told = ''
     control.setEncoding('utf8').on('data', (text: string) => {
-      const port = /"port":(\d+)/.exec(text)?.[1]
-      if (!port) return
+      told += text
+      const ports = events.map((event) =>
+        Number(new RegExp(`"event":"${event}".*?"port":(\\d+)`).exec(told)?.[1]),
+      )
+      if (ports.some(Number.isNaN)) return
       clearTimeout(late)
-      resolve(Number(port))
+      resolve(ports)
     })
   })
 }

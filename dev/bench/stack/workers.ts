@@ -9,7 +9,14 @@ import { type Isolate, startIsolate } from './workerd.ts'
 
 export interface Workers {
   /** An isolate with a variant in it, whose Redis is behind a bridge. */
-  start(id: VariantId, quotas: Quota[], far: { url: string; token: string }): Promise<Isolate>
+  start(
+    id: VariantId,
+    quotas: Quota[],
+    far: { url: string; token: string },
+    options?: { inspect?: boolean },
+  ): Promise<Isolate>
+  /** The file that tells of which source a variant is made. */
+  mapOf(id: VariantId): string
   remove(): Promise<void>
 }
 
@@ -22,10 +29,11 @@ export async function buildWorkers(binary: string): Promise<Workers> {
     names.map((name) => build(join(folder, name), `dev/bench/stack/workers/${name}.ts`)),
   )
   return {
-    start(id, quotas, { url, token }) {
+    mapOf: (id) => join(folder, variants[id].worker, `${variants[id].worker}.js.map`),
+    start(id, quotas, { url, token }, options) {
       const { worker, settings } = variants[id]
       const bindings = { url, token, settings: JSON.stringify(settings(quotas)) }
-      return startIsolate(join(folder, worker), bindings, binary)
+      return startIsolate(join(folder, worker), bindings, binary, options)
     },
     async remove() {
       await rm(folder, { recursive: true, force: true })
