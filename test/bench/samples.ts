@@ -25,5 +25,6 @@ export const results = (changes: Partial<Results> = {}): Results => ({
   waits: [],
   greedy: [],
   soak: undefined,
+  profiles: [],
   ...changes,
 })
