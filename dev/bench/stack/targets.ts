@@ -28,7 +28,7 @@ const redis = (id: string) => (results: Results) =>
   results.redis.find((one) => one.id === id)?.cpu?.ratio
 const bytes = (id: string) => (results: Results) => {
   const found = results.redis.find((one) => one.id === id)
-  return found && Math.max(found.bytes.ipv4, found.bytes.ipv6)
+  return found?.bytes && Math.max(found.bytes.ipv4, found.bytes.ipv6)
 }
 /** The variant that has it switched off, or ours where there is no such switch yet. */
 const either =

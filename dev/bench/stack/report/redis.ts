@@ -4,10 +4,17 @@ import { table } from './table.ts'
 export function redisText(costs: RedisCost[]): string {
   const lines = costs.map(({ name, bytes, cpu }) => [
     name,
-    bytes.ipv4,
-    bytes.ipv6,
+    bytes?.ipv4 ?? '–',
+    bytes?.ipv6 ?? '–',
+    cpu ? cpu.min.toFixed(1) : '–',
     cpu ? `${cpu.ratio.toFixed(1)} (${cpu.spread.map((one) => one.toFixed(1)).join('–')})` : '–',
   ])
-  const head = ['', 'bytes of a client, IPv4', 'IPv6', 'Redis CPU, bare INCRs']
+  const head = [
+    '',
+    'bytes of a client, IPv4',
+    'IPv6',
+    'Redis CPU, µs in the best round',
+    'bare INCRs of the same round',
+  ]
   return `### Redis by itself\n\n${table(head, lines)}`
 }
