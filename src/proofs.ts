@@ -80,7 +80,8 @@ export function createProofs(maxBytes = MAX_BYTES): Proofs {
     },
     keep(key, descriptors, { at, rows }, sentAt, receivedAt) {
       const lasts = provenFor(descriptors, rows)
-      if (lasts <= 0 || sentAt <= forgotten) return
+      const isSetBack = receivedAt < sentAt // the clock, while the answer was on its way
+      if (lasts <= 0 || sentAt <= forgotten || isSetBack) return
       const known = kept.get(key)
       if (known) remove(key, known)
       const size = 2 * key.length + 200 * (rows.length + 1)

@@ -190,6 +190,15 @@ describe('a refusal', () => {
     expect((await one.decide(descriptors)).asked).toBe(true)
   })
 
+  test('by a clock that was set back while its answer was on the way proves nothing: nobody passes by it uncharged', async () => {
+    const one = isolate(createLocalStore(), { back: -100 })
+    const descriptors = descriptorsOf([{ algorithm: 'fixed-window', limit: 1, window: 1000 }])
+    await exhaust(one, descriptors)
+    advance(900) // by when the window may be over
+    const { asked } = await one.decide(descriptors)
+    expect(asked).toBe(true)
+  })
+
   test('of several limits is that of those which refuse; the others are told as they were seen', async () => {
     const one = isolate(createLocalStore())
     const descriptors = descriptorsOf([
