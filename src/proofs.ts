@@ -110,11 +110,13 @@ export function createProofs(maxBytes = MAX_BYTES): Proofs {
 /** Names all that a refusal depends on: whose quotas, by which terms, at what price. */
 export const proofKey = (descriptors: Descriptor[]): string =>
   JSON.stringify(
-    descriptors.map(({ policy: { tag, limit, burst, mode }, partitionKey, cost, period }) => [
-      tag,
-      mode,
-      limit,
-      burst,
+    descriptors.map(({ policy, partitionKey, cost, period }) => [
+      policy.tag,
+      policy.mode,
+      policy.limit,
+      policy.burst,
+      policy.penalty,
+      isOpen({ policy }),
       cost,
       period?.[0],
       partitionKey.map(([label, value]) => [label, value ?? null]),

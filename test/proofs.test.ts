@@ -242,17 +242,32 @@ describe('a refusal', () => {
     expect((await one.decide(descriptors)).asked).toBe(true)
   })
 
-  test('of another price, limit, plan or key is another', () => {
+  test.each<[string, Partial<PolicyOptions>]>([
+    ['count towards a ban', { penalty: { after: 2, within: '1m', ban: '1m' } }],
+    ['are given back by the answer', { countOnly: 401 }],
+  ])('is none for new policies by which they %s', async (_, change) => {
+    const one = isolate(createLocalStore())
+    await exhaust(one, descriptorsOf([{ algorithm: 'fixed-window' }]))
+    const changed = descriptorsOf([{ algorithm: 'fixed-window', ...change }])
+    expect((await one.decide(changed)).asked).toBe(true)
+    expect((await one.decide(changed)).asked).toBe(true)
+  })
+
+  test('of another price, limit, plan, penalty or key is another', () => {
     const [one] = descriptorsOf([{}])
     const others = [
       { ...one!, cost: 2 },
       { ...one!, policy: { ...one!.policy, limit: 6 } },
       { ...one!, policy: { ...one!.policy, tag: 'other' } },
+      ...[1000, 2000].map((maxMs) => {
+        const penalty = { tag: 'ban', after: 1, withinMs: 1000, banMs: 1000, maxMs }
+        return { ...one!, policy: { ...one!.policy, penalty } }
+      }),
       { ...one!, partitionKey: [['ip', 'b'] as [string, string]] },
       { ...one!, partitionKey: [['ip', undefined] as [string, undefined]] },
       { ...one!, period: [1, 2, 3] as [number, number, number] },
     ]
-    expect(new Set([one!, ...others].map((other) => proofKey([other]))).size).toBe(7)
+    expect(new Set([one!, ...others].map((other) => proofKey([other]))).size).toBe(9)
   })
 })
 
