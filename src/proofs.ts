@@ -128,8 +128,12 @@ function provenFor(descriptors: Descriptor[], rows: RowState[]): number {
   let lasts = Number.POSITIVE_INFINITY
   let refused = false
   for (const [index, { policy }] of descriptors.entries()) {
-    if (policy.mode === 'shadow') continue
     const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = rows[index]!
+    if (policy.mode === 'shadow') {
+      // It proves nothing, but that it would refuse, too, is told no longer than it is so.
+      if (!allowed) lasts = Math.min(lasts, bannedForMs ?? retryAfterMs ?? lasts)
+      continue
+    }
     if (policy.penalty && !bannedForMs) return 0 // each refusal of it counts
     if (allowed) continue
     refused = true
