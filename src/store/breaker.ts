@@ -29,9 +29,9 @@ export function withBreaker(
   { clock = Date.now, onOpen, onClose }: BreakerOptions = {},
 ): Store {
   let failures = 0
-  let opened: { since: number; until: number } | undefined
-  /** While a request tries again, when another may, should the first never come back. */
-  let tryingUntil = 0
+  let opened: (Hold & { since: number }) | undefined
+  /** While a request tries again: until another may, should the first never come back. */
+  let trying: Hold | undefined
 
   function failed(code: StoreErrorCode) {
     failures += 1
@@ -39,7 +39,11 @@ export function withBreaker(
     const now = clock()
     const until = now + (LONG_HOLD_MS[code] ?? HOLD_MS)
     if (!opened) onOpen?.(code)
-    opened = { since: opened?.since ?? now, until: Math.max(until, opened?.until ?? 0) }
+    opened = {
+      since: opened?.since ?? now,
+      from: now,
+      until: holds(opened, now) ? Math.max(until, opened.until) : until,
+    }
   }
 
   function succeeded() {
@@ -52,10 +56,10 @@ export function withBreaker(
   function admit(deadlineMs = 0): (() => void) | undefined {
     if (!opened) return () => {}
     const now = clock()
-    if (now < opened.until || now < tryingUntil) return undefined
-    tryingUntil = now + Math.min(MAX_TRY_MS, Math.max(HOLD_MS, deadlineMs))
+    if (holds(opened, now) || holds(trying, now)) return undefined
+    trying = { from: now, until: now + Math.min(MAX_TRY_MS, Math.max(HOLD_MS, deadlineMs)) }
     return () => {
-      tryingUntil = 0
+      trying = undefined
     }
   }
 
@@ -89,6 +93,16 @@ export function withBreaker(
     },
   }
 }
+
+/** A time in which nobody is let through, ms since the epoch. */
+interface Hold {
+  from: number
+  until: number
+}
+
+/** A clock that was set back ends it: else it would last for as long as that. */
+const holds = (hold: Hold | undefined, now: number): hold is Hold =>
+  hold !== undefined && hold.from <= now && now < hold.until
 
 /** Whether the store did what it is there for, if only to say that the call was wrong. */
 function isAnswer(reply: unknown): boolean {

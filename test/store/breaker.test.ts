@@ -122,6 +122,18 @@ describe('the breaker', () => {
     expect(await code()).toBe('ok')
   })
 
+  test('is held up by no clock that was set back', async () => {
+    await open()
+    now -= 3_600_000
+    expect([await code(), await code()]).toEqual(['timeout', 'circuit-open'])
+    now += 1000
+    behaviour = () => new Promise(() => {})
+    void code()
+    now -= 3_600_000
+    behaviour = async () => reply
+    expect(await code()).toBe('ok')
+  })
+
   test.each([
     ['over-quota', 60_000],
     ['unauthorized', 10_000],
