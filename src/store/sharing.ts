@@ -59,7 +59,15 @@ export function withSharing(
   async function sendInTurn(own: Waiting, waitUntil: NonNullable<StoreOptions['waitUntil']>) {
     await wait(0)
     if (queue.has(own) && busy()) await wait(HOLD_MS)
-    if (queue.has(own)) waitUntil(send(take(own)))
+    if (queue.has(own) && !isOver(own, clock())) waitUntil(send(take(own)))
+  }
+
+  /** Whether nobody waits for a list any more: its request is gone, or its turn has come later than its deadline. */
+  function isOver(one: Waiting, now: number): boolean {
+    if (one.until > now) return false
+    queue.delete(one)
+    one.answer(new StoreError('timeout'))
+    return true
   }
 
   /** A list, and from the queue what goes with it. The others have requests that send them. */
@@ -69,11 +77,7 @@ export function withSharing(
     let { rows, length } = own
     queue.delete(own)
     for (const one of queue) {
-      if (one.until <= now) {
-        queue.delete(one) // left by a request that is gone
-        one.answer(new StoreError('timeout'))
-        continue
-      }
+      if (isOver(one, now)) continue
       if (!areAlike(own.until - now, one.until - now)) continue
       rows += one.rows
       length += one.length

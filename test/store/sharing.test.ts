@@ -228,6 +228,14 @@ describe('a deadline', () => {
     expect(calls).toEqual([])
   })
 
+  test('that has passed when its turn comes asks nothing either, however late its timer is', async () => {
+    const asked = ask('ann', 60_000)
+    now += 60_000
+    await turn()
+    expect(calls).toEqual([])
+    expect(await asked).toBe('timeout')
+  })
+
   test('of another order is that of another call: who may wait does not go with who is in haste', async () => {
     for (const deadline of [100, 5000, 200, 5000, 99]) void ask(`${deadline}`, deadline)
     await turn()
