@@ -25,6 +25,7 @@ interface Waiting {
   requests: StoreRequest[]
   rows: number
   length: number
+  deadlineMs: number
   /** When its request waits no longer, ms since the epoch. */
   until: number
   /** Lets its request go on. Once: whatever comes after is not heard. */
@@ -78,7 +79,7 @@ export function withSharing(
     queue.delete(own)
     for (const one of queue) {
       if (isOver(one, now)) continue
-      if (!areAlike(own.until - now, one.until - now)) continue
+      if (!areAlike(leftOf(own, now), leftOf(one, now))) continue
       rows += one.rows
       length += one.length
       if (rows > MAX_ROWS || length > MAX_LENGTH) break
@@ -89,9 +90,11 @@ export function withSharing(
   }
 
   async function send(lists: Waiting[]): Promise<void> {
-    const call = { until: Math.max(...lists.map(({ until }) => until)) }
+    const now = clock()
+    const deadlineMs = Math.max(1, ...lists.map((list) => leftOf(list, now)))
+    const call = { until: now + deadlineMs }
     calls.add(call)
-    const replies = await repliesTo(lists, Math.max(1, call.until - clock()))
+    const replies = await repliesTo(lists, deadlineMs)
     calls.delete(call)
     lists.forEach(({ answer }, index) => {
       answer(replies[index] ?? new StoreError('internal'))
@@ -114,7 +117,8 @@ export function withSharing(
       const { waitUntil, once, now, deadlineMs = DEADLINE_MS } = options
       if (!waitUntil || once || now !== undefined) return store.decide(requests, options)
       const { promise, resolve } = Promise.withResolvers<StoreReply | StoreError>()
-      const own = { requests, ...sizeOf(requests), until: clock() + deadlineMs, answer: resolve }
+      const until = clock() + deadlineMs
+      const own = { requests, ...sizeOf(requests), deadlineMs, until, answer: resolve }
       queue.add(own)
       // It also keeps the request from being taken for hung, which has nothing else of its own to wait for.
       const late = setTimeout(() => {
@@ -130,6 +134,9 @@ export function withSharing(
     decideEach: store.decideEach,
   }
 }
+
+/** What is left of a deadline, in ms: never more than it was, though a clock be set back. */
+const leftOf = ({ deadlineMs, until }: Waiting, now: number) => Math.min(deadlineMs, until - now)
 
 /** The longest in a call is its deadline, and by that the breaker learns of a store that hangs: so who waits for long does not go with those in haste. */
 const areAlike = (leftMs: number, otherMs: number) => leftMs <= 2 * otherMs && otherMs <= 2 * leftMs

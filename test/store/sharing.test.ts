@@ -236,6 +236,16 @@ describe('a deadline', () => {
     expect(await asked).toBe('timeout')
   })
 
+  test('is no longer by a clock that was set back', async () => {
+    void ask('ann', 100)
+    void ask('bob', 150)
+    now -= 3_600_000
+    await turn()
+    expect(calls.map(({ names, deadlineMs }) => [names, deadlineMs])).toEqual([
+      [['ann', 'bob'], 150],
+    ])
+  })
+
   test('of another order is that of another call: who may wait does not go with who is in haste', async () => {
     for (const deadline of [100, 5000, 200, 5000, 99]) void ask(`${deadline}`, deadline)
     await turn()
