@@ -19,8 +19,8 @@ interface Kept extends Answer {
 }
 
 /**
- * How long what others did may go unseen, in ms: only a reset, an unban or a give-back by another isolate, and new terms that come
- * without a new policy, can make a quota better than it was seen.
+ * How long what others did may go unseen, in ms: only a reset, an unban or a give-back by another isolate, and a charge by other
+ * terms (another plan, or policies that have not come here yet), can make a quota better than it was seen.
  */
 const MAX_AGE_MS = 10_000
 /** Of some 128 MB of an isolate. Beyond it the least recently used go. */
@@ -32,7 +32,7 @@ const MAX_BYTES = 4 * 1024 * 1024
  * A limit with nothing left takes no charge, so until something of it comes back (`nextAfterMs`) nobody can change it, and its
  * numbers run with the clock. Of a limit that refuses with something left (a high cost) others may take more: that proves a refusal,
  * but not its numbers, and is not kept. Nor is what a call must not miss: a refusal that counts towards a ban, and limits that
- * requests give back to when they are answered. Limits that had room are told as they were seen.
+ * requests give back to when they are answered, unless a ban refuses. Limits that had room are told as they were seen.
  *
  * Time counts from when the call was sent, the earliest it can have been decided: nobody is refused who would pass. What is left to
  * wait counts from when the answer came: whoever waits as told does not come too early, and at most a round trip too late.

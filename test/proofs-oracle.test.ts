@@ -29,6 +29,7 @@ const option = fc
   .record({
     algorithm: fc.constantFrom(
       'fixed-window',
+      'calendar',
       'sliding-window',
       'sliding-log',
       'token-bucket',
@@ -46,7 +47,8 @@ const option = fc
   })
   .map(({ algorithm, open, ...rest }) => ({
     ...rest,
-    algorithm,
+    algorithm: algorithm === 'calendar' ? 'fixed-window' : algorithm,
+    calendar: algorithm === 'calendar',
     ...(open && algorithm !== 'concurrency' && { countOnly: 401 }),
     ...(algorithm === 'concurrency' && { onStoreError: 'deny' }),
   }))
@@ -82,12 +84,15 @@ test('what is answered without asking is a refusal of the oracle, too, and has i
         const [first, second] = [0, 1].map(
           (version) =>
             parseConfig({
-              policies: options.map(({ penalties, ...one }, index) => ({
+              policies: options.map(({ penalties, calendar: _, ...one }, index) => ({
                 name: `p${index}`,
                 ...one,
                 ...(penalties[version] && { penalty: penalties[version] }),
               })),
             }).policies,
+        )
+        const calendars = new Set(
+          options.flatMap(({ calendar }, index) => (calendar ? [`p${index}`] : [])),
         )
         let policies = first!
         const truth = new Model()
@@ -109,13 +114,20 @@ test('what is answered without asking is a refusal of the oracle, too, and has i
           advance(wait)
           path = { there, back }
           const { met, costs } = kinds[like]!
-          const descriptors = met.map(
-            (index): Descriptor => ({
-              policy: policies[index]!,
+          const descriptors = met.map((index): Descriptor => {
+            const policy = policies[index]!
+            const { windowMs } = policy
+            const begun = now - (now % windowMs)
+            return {
+              policy,
               partitionKey: [['ip', 'a']],
               cost: costs[index]!,
-            }),
-          )
+              // Chosen by our clock, which is not the store's.
+              ...(calendars.has(policy.name) && {
+                period: [begun, begun + windowMs, begun + 2 * windowMs],
+              }),
+            }
+          })
           const rows = await Promise.all(
             descriptors.map((one) => rowOf(one, `slot-${who}`, nameSubject)),
           )
