@@ -66,7 +66,8 @@ async function onKey(
   if (found instanceof Response) return found
   const row = await rowOf(found, undefined, call.parts.nameSubject)
   const lists = [[{ ...request, rows: [row] }]]
-  const replies = await repliesTo(lists, call.parts, { deadlineMs: DEADLINE_MS })
+  const { waitUntil } = call.around
+  const replies = await repliesTo(lists, call.parts, { deadlineMs: DEADLINE_MS, waitUntil })
   if (replies instanceof Response) return replies
   return Response.json(standing([row], replies[0]!), { headers: { 'Cache-Control': 'no-store' } })
 }

@@ -4,7 +4,7 @@ import { StoreError } from '../errors.ts'
 import type { LimiterParts } from '../limiter.ts'
 import { limitState, type Row, rowOf } from '../row.ts'
 import { type GiveBack, giveBackBody } from '../schema/gate.ts'
-import type { StoreReply, StoreRequest } from '../store/store.ts'
+import type { StoreOptions, StoreReply, StoreRequest } from '../store/store.ts'
 import { readAsking } from './asked.ts'
 import type { Call } from './call.ts'
 import { usedBefore } from './once.ts'
@@ -35,7 +35,8 @@ export async function giveBack(call: Call): Promise<Response> {
     }),
   )
   const some = lists.filter(({ rows }) => rows.length > 0)
-  const options = { deadlineMs: DEADLINE_MS, ...(once && { once }) }
+  const { waitUntil } = call.around
+  const options = { deadlineMs: DEADLINE_MS, waitUntil, ...(once && { once }) }
   const replies = await repliesTo(
     some.map(({ requests }) => requests),
     call.parts,
@@ -69,11 +70,15 @@ function requestFor(row: Row, { at }: GiveBack): StoreRequest {
 export async function repliesTo(
   lists: StoreRequest[][],
   { store, proofs, onStoreError }: LimiterParts,
-  options: Parameters<LimiterParts['store']['decideEach']>[1],
+  options: StoreOptions & Required<Pick<StoreOptions, 'waitUntil'>>,
 ): Promise<StoreReply[] | Response> {
   if (lists.length === 0) return []
-  const replies = await store.decideEach(lists, options)
-  proofs?.forget(Date.now()) // who was refused may have got something back, also where no answer came
+  const asked = store.decideEach(lists, options).then((replies) => {
+    proofs?.forget(Date.now()) // who was refused may have got something back, also where no answer came
+    return replies
+  })
+  options.waitUntil(asked) // and where whoever called has hung up
+  const replies = await asked
   const failed = replies.find((reply) => reply instanceof StoreError)
   if (!failed) return replies as StoreReply[]
   if (failed.code === 'once-conflict') return usedBefore()
