@@ -104,9 +104,9 @@ interface Hold {
 const holds = (hold: Hold | undefined, now: number): hold is Hold =>
   hold !== undefined && hold.from <= now && now < hold.until
 
-/** Whether the store did what it is there for, if only to say that the call was wrong. */
+/** Whether the store did what it is there for, if only to say that the call was wrong, or the key of one client. */
 function isAnswer(reply: unknown): boolean {
   if (!(reply instanceof Error)) return true
   if (!(reply instanceof StoreError)) return false
-  return reply.code === 'once-conflict' || String(reply.cause).startsWith('ERR sluice: ')
+  return reply.code === 'once-conflict' || /^(WRONGTYPE$|ERR sluice: )/.test(String(reply.cause))
 }

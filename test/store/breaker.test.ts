@@ -160,6 +160,7 @@ describe('the breaker', () => {
   test.each([
     new StoreError('once-conflict'),
     new StoreError('redis-error', 'ERR sluice: row 1: unexpected cost'),
+    new StoreError('redis-error', 'WRONGTYPE'), // of one client's key
   ])('counts a mistake of the caller as an answer: %s', async (mistake) => {
     behaviour = async () => {
       throw mistake
@@ -177,7 +178,7 @@ describe('the breaker', () => {
 
   test('counts an error of Redis as a failure', async () => {
     behaviour = async () => {
-      throw new StoreError('redis-error', 'WRONGTYPE')
+      throw new StoreError('redis-error', 'OOM')
     }
     for (let i = 0; i < 5; i++) await code()
     expect(events).toEqual(['opened redis-error'])
