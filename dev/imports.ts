@@ -28,7 +28,7 @@ const layers = [
   ['live.ts'],
   ['source.ts', 'condition.ts', 'fields.ts', 'fields/*', 'store/store.ts', 'algorithms/*'],
   ['credentials/*', 'response.ts'],
-  ['key.ts', 'cost.ts', 'cors.ts', 'proxy.ts'],
+  ['key.ts', 'cost.ts', 'cors.ts', 'proxy.ts', 'early.ts'],
   ['plan.ts'],
   ['descriptor.ts'],
   [

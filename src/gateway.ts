@@ -3,13 +3,14 @@ import { Hono } from 'hono/tiny'
 import type { Bindings } from './bindings.ts'
 import { createCore } from './core.ts'
 import { withCors } from './cors.ts'
+import { askEarly, type Early, mayBeEarly } from './early.ts'
 import { createGate } from './gate/gate.ts'
 import { ENVOY } from './gate/told.ts'
 import { enforce, keep } from './middleware.ts'
 import type { ConfigOptions } from './options.ts'
 import { normalizePath } from './path.ts'
 import { parseConfig } from './policy.ts'
-import { forward, noZone } from './proxy.ts'
+import { type ForwardOptions, forward, noZone } from './proxy.ts'
 import { problem } from './response.ts'
 import { isOrigin } from './schema/config.ts'
 import { wouldRefuse } from './shadow.ts'
@@ -20,7 +21,7 @@ export interface GatewayBindings extends Bindings {
   ORIGIN?: string
 }
 
-type App = Hono<{ Bindings: GatewayBindings }>
+type App = Hono<{ Bindings: GatewayBindings; Variables: { early?: Early } }>
 
 /**
  * The whole Worker: every request is decided, then forwarded to the origin or answered 429. Paths under `/_sluice/` are its own,
@@ -74,14 +75,25 @@ export function createGateway(options: ConfigOptions<Context>): App {
     log('no-origin', '', wrong)
     return ours(c, problem(500, { title: 'No origin', detail: wrong }))
   })
-  app.use(enforce(core))
-  app.all('*', (c) =>
+  const ask = (c: Context, options: Pick<ForwardOptions, 'shadow' | 'ending'>) =>
     forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
       timeoutMs: originTimeoutMs,
-      shadow: wouldRefuse(c.var.rateLimit),
       asOurs: (answer) => ours(c, answer),
+      ...options,
+    })
+  app.use(
+    enforce(core, {
+      asking(c, policies) {
+        if (!mayBeEarly(c.req.raw, policies)) return
+        c.set(
+          'early',
+          askEarly((ending) => ask(c, { ending })),
+        )
+      },
+      refused: (c) => c.var.early?.drop(),
     }),
   )
+  app.all('*', (c) => c.var.early?.answer ?? ask(c, { shadow: wouldRefuse(c.var.rateLimit) }))
 
   app.onError((error, c) => {
     log('error', error.name, 'a request failed')

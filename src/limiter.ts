@@ -1,6 +1,7 @@
 import type { Decision } from './decision.ts'
 import { type Describe, type Description, type Descriptor, isMet } from './descriptor.ts'
 import { StoreError } from './errors.ts'
+import type { Policy } from './policy.ts'
 import { type Proofs, proofKey } from './proofs.ts'
 import { limitState, type Row, rowOf } from './row.ts'
 import type { Seen } from './seen.ts'
@@ -44,18 +45,20 @@ export interface DecideOptions {
   once?: Once
   /** Keeps the isolate at work: one decision may then share its call with those of other requests. */
   waitUntil?: Seen['waitUntil']
+  /** Told right before the store is asked: about which policies. */
+  asking?: ((policies: Policy[]) => void) | undefined
 }
 
 /** Makes `decide`: which policies a request meets, whose quotas, one call to the store. Never throws for what a store does. */
 export function createLimiter(
   describe: Describe,
-): (seen: Seen, parts: LimiterParts) => Promise<Outcome> {
-  return async (seen, parts) => {
+): (seen: Seen, parts: LimiterParts, asking?: DecideOptions['asking']) => Promise<Outcome> {
+  return async (seen, parts, asking) => {
     const start = Date.now()
     const description = await describe(seen)
     const spentMs = Math.max(0, Date.now() - start)
     const { waitUntil } = seen
-    const [outcome] = await decideEach([{ description }], parts, { spentMs, waitUntil })
+    const [outcome] = await decideEach([{ description }], parts, { spentMs, waitUntil, asking })
     return outcome!
   }
 }
@@ -137,10 +140,11 @@ const shadow = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'sha
 async function answers(
   asked: Asked[],
   store: Store,
-  { spentMs = 0, ...options }: DecideOptions,
+  { spentMs = 0, asking, ...options }: DecideOptions,
 ): Promise<(StoreReply | StoreError)[]> {
   if (asked.length === 0) return []
   const rows = asked.flatMap(({ rows }) => rows)
+  asking?.(rows.map(({ policy }) => policy))
   const enforcing = enforced(rows)
   const waiting = enforcing.length > 0 ? enforcing : rows // nobody waits less for a shadow's sake
   const wholeMs = Math.min(...waiting.map(({ policy }) => policy.deadlineMs))

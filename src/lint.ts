@@ -1,6 +1,7 @@
 import { ConfigError } from './errors.ts'
 import type { Finding, FindingCode } from './finding.ts'
 import { type Facts, type Found, listed, type PolicyRule } from './lint/facts.ts'
+import { neverParallel } from './lint/parallel.ts'
 import {
   configDurations,
   costNeverFits,
@@ -23,7 +24,15 @@ import type { ConfigOptions } from './options.ts'
 import { parseConfig } from './policy.ts'
 
 /** About the requests that a policy meets; of one that meets none they have nothing to say. */
-const requestRules = [listedAway, redundant, dodgeable, loginFailsOpen, globalKey, unusedInPolicy]
+const requestRules = [
+  listedAway,
+  redundant,
+  dodgeable,
+  loginFailsOpen,
+  globalKey,
+  unusedInPolicy,
+  neverParallel,
+]
 const otherRules = [
   costNeverFits,
   policyDurations,

@@ -4,9 +4,10 @@ import { whenEnded } from './body.ts'
 import { type Core, createCore } from './core.ts'
 import { withCors } from './cors.ts'
 import type { Decision } from './decision.ts'
+import { ConfigError } from './errors.ts'
 import { createLimiter, type LimiterParts } from './limiter.ts'
 import type { ConfigOptions } from './options.ts'
-import { parseConfig } from './policy.ts'
+import { type Config, type Policy, parseConfig } from './policy.ts'
 import { refusal, withDecisionFields } from './response.ts'
 import { type Seen, see } from './seen.ts'
 import { type Charge, holdsSlots, settle } from './settle.ts'
@@ -30,11 +31,40 @@ declare module 'hono' {
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
 ): MiddlewareHandler<E> {
-  return enforce(createCore(parseConfig(options), options))
+  const config = parseConfig(options)
+  checkBefore(config)
+  return enforce(createCore(config, options))
+}
+
+/** Whatever comes after a middleware may do more than answer: it waits for the verdict. */
+function checkBefore({ policies }: Config) {
+  const problems = policies.flatMap(({ check }, index) =>
+    check === 'before'
+      ? []
+      : [
+          {
+            path: `policies[${index}].check`,
+            expected: 'before (rateLimiter has no origin to ask meanwhile)',
+            got: JSON.stringify(check),
+          },
+        ],
+  )
+  if (problems.length > 0) throw new ConfigError(problems)
+}
+
+/** What may go on while the store is asked. */
+export interface Meanwhile {
+  /** Told right before it is: about which policies. */
+  asking(c: Context, policies: Policy[]): void
+  /** Told that the request is refused. */
+  refused(c: Context): void
 }
 
 /** {@link rateLimiter} on a core that others may share. */
-export function enforce({ config, log, rulesOf, partsOf }: Core): MiddlewareHandler {
+export function enforce(
+  { config, log, rulesOf, partsOf }: Core,
+  meanwhile?: Meanwhile,
+): MiddlewareHandler {
   const decide = createLimiter((seen) => rulesOf(seen).describe(seen))
 
   return async function rateLimiter(c, next) {
@@ -45,15 +75,19 @@ export function enforce({ config, log, rulesOf, partsOf }: Core): MiddlewareHand
       config,
     )
     const parts = partsOf(env)
-    const { decision, charge } = await decide(seen, parts)
+    const { decision, charge } = await decide(seen, parts, (policies) =>
+      meanwhile?.asking(c, policies),
+    )
     const settled = charge && open(seen, charge, parts)
     c.set('rateLimit', decision)
     for (const policy of wouldRefuse(decision)) {
       log('shadow-refused', policy, 'a policy in shadow would have refused a request')
     }
     const own = !decision.allowed
-    if (own) c.res = refusal(decision)
-    else {
+    if (own) {
+      meanwhile?.refused(c)
+      c.res = refusal(decision)
+    } else {
       try {
         await next()
       } catch (error) {

@@ -132,6 +132,12 @@ export interface PolicyOptions<Context = unknown> {
   penalty?: PenaltyOptions | 'by-hand'
   /** Defaults to `'enforce'`; `'shadow'` counts and tells, and never refuses. */
   mode?: PolicyMode
+  /**
+   * When Redis is asked: `'before'` the origin (default), or `'parallel'`, while the origin answers, which is told to the client only if the
+   * request passes. Of the gateway only, for GET, HEAD and OPTIONS without a body, where all policies that the request meets say so and are
+   * enforced; the origin then also sees the requests that are refused.
+   */
+  check?: 'before' | 'parallel'
   /** The longest to wait for Redis. Defaults to the configuration's; of the policies a request meets, the shortest counts. */
   deadline?: Duration
   /**

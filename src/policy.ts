@@ -44,6 +44,8 @@ export interface Policy {
   match: Condition
   cost: Cost
   mode: PolicyMode
+  /** Whether the origin may be asked meanwhile. */
+  check: 'before' | 'parallel'
   deadlineMs: number
   onStoreError: Degraded
   localShare: number

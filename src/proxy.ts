@@ -25,9 +25,11 @@ function withoutHopByHop(source: Headers): Headers {
   return headers
 }
 
-interface ForwardOptions {
+export interface ForwardOptions {
   /** The longest to wait for the answer to begin; its body may take as long as it likes. */
   timeoutMs: number
+  /** Ends the exchange, at that time or whenever the caller likes. */
+  ending?: AbortController
   /** Names of the policies in shadow that would have refused the request. */
   shadow?: string[]
   /** Puts what is ours to say on an answer that is not the origin's: 502, 504. */
@@ -43,14 +45,19 @@ interface ForwardOptions {
 export async function forward(
   request: Request,
   origin: string,
-  { timeoutMs, shadow = [], asOurs = (answer) => answer }: ForwardOptions,
+  {
+    timeoutMs,
+    ending = new AbortController(),
+    shadow = [],
+    asOurs = (answer) => answer,
+  }: ForwardOptions,
 ): Promise<Response> {
-  const late = new AbortController()
-  const timer = setTimeout(() => late.abort(), timeoutMs)
+  const { signal } = ending
+  const timer = setTimeout(() => ending.abort(), timeoutMs)
   try {
     const outgoing = origin === 'zone' ? new Request(request) : readdress(request, origin)
     replaceOurs(outgoing.headers, shadow)
-    const response = await fetch(outgoing, { redirect: 'manual', signal: late.signal, ...verbatim })
+    const response = await fetch(outgoing, { redirect: 'manual', signal, ...verbatim })
     if (upgraded(response)) return response
     if (origin === 'zone') return asVerbatim(response)
     const { body, status, statusText } = response
@@ -59,7 +66,7 @@ export async function forward(
     return asVerbatim(new Response(body, { status, statusText, headers, ...verbatim }))
   } catch {
     return asOurs(
-      late.signal.aborted
+      signal.aborted
         ? problem(504, { title: 'Gateway Timeout', detail: 'The origin did not answer in time.' })
         : problem(502, { title: 'Bad Gateway', detail: 'The origin did not answer.' }),
     )

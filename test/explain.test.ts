@@ -26,7 +26,7 @@ const CONFIG = `export default {
       cost: [{ method: 'POST', cost: 5 }],
     },
     { name: 'user', limit: 1000, window: '1d', algorithm: 'fixed-window', align: 'clock', key: 'jwt:sub', onMissingKey: { key: 'ip' } },
-    { name: 'keyed', limit: 5, window: 1500, key: 'api-key', onMissingKey: 'skip' },
+    { name: 'keyed', limit: 5, window: 1500, key: 'api-key', onMissingKey: 'skip', check: 'parallel' },
     { name: 'posts', limit: 5, window: '1h', match: { method: ['POST', 'PUT'] } },
     { name: 'shop', limit: 5, window: '1h', match: { host: ['shop.example.com', '*.shop.example.com'] } },
     { name: 'abroad', limit: 5, window: '1h', match: { country: ['FR', 'AT'], ip: ['10.0.0.0/8', '10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4', '10.0.0.5', '10.0.0.6'] } },
@@ -154,7 +154,7 @@ not met  exports  allow "office" skips it
 met      user     1000 in 1d, fixed-window, by the clock
                   key   jwt:sub = "ann\\u0007"
                   cost  1
-met      keyed    5 in 1500ms, sliding-window
+met      keyed    5 in 1500ms, sliding-window, checked in parallel
                   key   api-key = ${digest}
                   cost  1
 not met  posts    method: is HEAD, the policy has POST, PUT
@@ -302,6 +302,7 @@ Note: the Worker answers paths under /_sluice/ itself, before any policy.
         calendar: null,
         burst: 30,
         align: 'first-request',
+        check: 'before',
         key: [
           { part: 'path:id', value: '\u009b7' },
           { part: 'header:x-tenant', value: 't1' },

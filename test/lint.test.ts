@@ -596,6 +596,27 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
     }),
   ],
   [
+    'a check in parallel of what is never safe',
+    'unused-setting policies[0].check',
+    one({ check: 'parallel', match: { method: ['POST', 'PUT'] } }),
+    one({ check: 'parallel', match: { method: ['POST', 'GET'] } }),
+  ],
+  [
+    'a check in parallel beside a policy that is always met too, and checked before',
+    'unused-setting policies[0].check',
+    several({ check: 'parallel', match: { path: '/a' } }, { limit: 500 }),
+    several({ check: 'parallel' }, { limit: 50, match: { path: '/a' } }),
+  ],
+  [
+    'a check in parallel beside a policy in shadow that is always met too',
+    'unused-setting policies[0].check',
+    several({ check: 'parallel' }, { limit: 50, check: 'parallel', mode: 'shadow' }),
+    several(
+      { check: 'parallel' },
+      { limit: 50, check: 'parallel', mode: 'shadow', match: { path: '/a' } },
+    ),
+  ],
+  [
     'a longer deadline than that of a policy which is always met too',
     'unused-setting policies[0].deadline',
     several({ deadline: '1s', match: { path: '/a' } }, { limit: 500 }),

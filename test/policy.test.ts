@@ -71,6 +71,7 @@ describe('a policy', () => {
           countOnly: undefined,
           penalty: undefined,
           mode: 'enforce',
+          check: 'before',
           deadlineMs: 300,
           onStoreError: 'allow',
           localShare: 0.25,
@@ -266,6 +267,11 @@ describe('a problem names path, expected and got', () => {
     [
       { algorithm: 'fixed-window', window: 'day', align: 'clock' },
       'align: nothing (the calendar says when a window opens) | "clock"',
+    ],
+    [{ check: 'after' }, 'check: one of before, parallel | "after"'],
+    [
+      { ...concurrency, check: 'parallel' },
+      'check: before (the origin is asked once there is a slot) | "parallel"',
     ],
     [{ ...concurrency, burst: 5 }, 'burst: nothing (concurrency has no burst) | 5'],
     [{ ...concurrency, limit: 10_001 }, 'limit: at most 10000 with concurrency | 10001'],

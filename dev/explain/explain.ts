@@ -44,6 +44,7 @@ export interface Met {
   calendar: Policy['calendar'] | null
   burst: number
   align: Policy['align']
+  check: Policy['check']
   /** Whose quota; `null` where the request lacks the part. */
   key: { part: string; value: string | null }[]
   /** The policy's own key, where the request lacks a part of it and is counted by another. */
@@ -92,7 +93,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
 }
 
 function met({ policy, partitionKey, cost, period }: Descriptor, { policies }: Config): Met {
-  const { name, mode, algorithm, limit, windowMs, burst, align, onMissingKey } = policy
+  const { name, mode, algorithm, limit, windowMs, burst, align, check, onMissingKey } = policy
   const own = policy.key.map(labelOf)
   const isOwn = own.join() === partitionKey.map(([part]) => part).join()
   return {
@@ -106,6 +107,7 @@ function met({ policy, partitionKey, cost, period }: Descriptor, { policies }: C
     calendar: policy.calendar ?? null,
     burst,
     align,
+    check,
     key: partitionKey.map(([part, value]) => ({ part, value: value ?? null })),
     insteadOf: isOwn ? null : own,
     onMissingKey: typeof onMissingKey === 'object' ? 'share' : onMissingKey,

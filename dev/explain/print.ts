@@ -53,13 +53,14 @@ function table(policies: Explained[]): string[] {
 }
 
 function metText(met: Met): string[] {
-  const { algorithm, burst, align, mode, cost, key, insteadOf } = met
+  const { algorithm, burst, align, mode, check, cost, key, insteadOf } = met
   const quota = [
     sizeText(met),
     algorithm,
     ...(algorithm === 'token-bucket' || algorithm === 'gcra' ? [`burst ${burst}`] : []),
     ...(align === 'clock' ? ['by the clock'] : []),
     ...(mode === 'shadow' ? ['in shadow'] : []),
+    ...(check === 'parallel' ? ['checked in parallel'] : []),
   ]
   const parts = key.map((one) => partText(one, met)).join(', ')
   const instead = insteadOf

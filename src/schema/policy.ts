@@ -40,6 +40,7 @@ const fields = {
   match: v.optional(condition, {}),
   cost: v.optional(cost, 1),
   mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
+  check: v.optional(oneOf('before', 'parallel'), 'before'),
   deadline: v.optional(duration),
   onStoreError: v.optional(oneOf('allow', 'deny', 'local'), 'allow'),
   localShare: v.optional(share, 0.25),
@@ -123,6 +124,9 @@ function checkConcurrency(input: Record<string, unknown>, problem: Problem) {
     problem(['countOnly'], 'nothing (a slot ends with its request)')
   if ((input.cost as { response?: string } | undefined)?.response !== undefined) {
     problem(['cost', 'response'], 'nothing (a slot ends with its request)')
+  }
+  if (input.check === 'parallel') {
+    problem(['check'], 'before (the origin is asked once there is a slot)')
   }
   if (input.onStoreError === 'local') {
     problem(['onStoreError'], 'allow or deny (an isolate cannot count what is in flight elsewhere)')

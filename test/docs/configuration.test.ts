@@ -661,6 +661,14 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
       .toContainEqual(expect.objectContaining({ event: 'shadow-refused', code: 'per-ip-strict' }))
   },
 
+  async parallel({ statuses }) {
+    const before = stack.origin.requests()
+    expect(await statuses(64, '/catalogue/7')).toEqual([...ok(60), 429, 429, 429, 429])
+    // The refusals that are proven never got there.
+    expect(stack.origin.requests() - before).toBeGreaterThanOrEqual(60)
+    expect(stack.origin.requests() - before).toBeLessThanOrEqual(61)
+  },
+
   async sharing() {
     expect(await callsOf('sharing')).toBe(50)
     expect(await callsOf('first')).toBeLessThan(40)

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { algorithms, type State } from '../../src/algorithms/index.ts'
 import { type Descriptor, isMet } from '../../src/descriptor.ts'
+import { mayBeEarly } from '../../src/early.ts'
 import type { Finding } from '../../src/finding.ts'
 import { lint } from '../../src/lint.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/options.ts'
@@ -50,6 +51,7 @@ const policy = fc
     match: fc.oneof(fc.constant({}), match),
     cost,
     mode: often('enforce' as const, 'shadow'),
+    check: often('parallel' as const, 'before'),
     deadline: fc.constantFrom('100ms' as const, '200ms' as const, '300ms' as const),
     onStoreError: often('allow' as const, 'local', 'deny'),
     align: fc.constantFrom('clock' as const, 'first-request' as const),
@@ -133,8 +135,9 @@ test('what takes all takes all', async () => {
 /** What of a decision a setting could change. */
 const effects = (options: ConfigOptions, sent: Sent[]) =>
   ask(options, sent).then((descriptions) =>
-    descriptions.map(({ denied, policies }) => {
+    descriptions.map(({ denied, policies }, index) => {
       if (denied) return 'denied'
+      const { url, init } = sent[index]!
       const met = policies.filter(isMet)
       const enforced = met.filter(({ policy }) => policy.mode === 'enforce')
       const degraded = enforced.map(({ policy }) => policy.onStoreError)
@@ -142,6 +145,10 @@ const effects = (options: ConfigOptions, sent: Sent[]) =>
         met: met.map(({ policy, partitionKey, cost }) => [policy.name, partitionKey, cost]),
         deadline: Math.min(...enforced.map(({ policy }) => policy.deadlineMs)),
         degraded: ['deny', 'local'].find((word) => degraded.includes(word as 'deny')) ?? 'allow',
+        early: mayBeEarly(
+          new Request(url, init),
+          met.map(({ policy }) => policy),
+        ),
       }
     }),
   )
