@@ -34,6 +34,7 @@ const layers = [
   [
     'store/script.ts',
     'store/local.ts',
+    'store/rendezvous.ts',
     'store/breaker.ts',
     'store/sharing.ts',
     'store/transport.ts',
