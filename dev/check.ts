@@ -19,7 +19,7 @@ const USAGE = `npm run check -- [--policies] [--config FILE]
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** Above the 60 KiB that were meant: 18 of them are the commands of @upstash/redis, of which two are used, 14 are the gate. */
-const MAX_BUNDLE = 84 * 1024
+const MAX_BUNDLE = 86 * 1024
 
 type Check = [name: string, run: () => unknown]
 

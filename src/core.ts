@@ -1,7 +1,6 @@
 import type { Bindings } from './bindings.ts'
-import type { LimiterParts } from './limiter.ts'
 import { createLog, type Log } from './log.ts'
-import { limiterParts } from './parts.ts'
+import { limiterParts, type Parts } from './parts.ts'
 import type { Config } from './policy.ts'
 import { createRules, type Rules } from './rules.ts'
 import type { Surroundings } from './seen.ts'
@@ -13,7 +12,7 @@ export interface Core {
   log: Log
   /** The rules that hold now. */
   rulesOf: (surroundings: Surroundings) => Rules
-  partsOf: (env: Bindings) => LimiterParts
+  partsOf: (env: Bindings) => Parts
 }
 
 /** @param options what `config` was parsed from */

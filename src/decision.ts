@@ -7,7 +7,8 @@
  * - `no-policy`: no policy met the request, or a list let it pass; the store was not asked.
  * - `denied`: a deny list names it, or it lacks what a policy counts by and refuses to miss; the store was not asked.
  * - `banned`: refusals have led to a ban (`penalty` of a policy) that is not over; nothing was charged.
- * - `store-error`: the store could not answer; the policies' `onStoreError` decided.
+ * - `store-error`: the store could not answer; the policies' `onStoreError` decided. Of several databases: one of them could not, and
+ *   what the others decide had room.
  */
 export type Reason = 'within-limit' | 'limited' | 'no-policy' | 'denied' | 'banned' | 'store-error'
 
@@ -39,6 +40,8 @@ export interface LimitState {
   nextAfterMs: number
   /** The rest of a ban, above 0; absent without one. */
   bannedForMs?: number
+  /** Where several databases decided, the time by the clock of this limit's own, ms since the epoch. Absent in a refusal. */
+  at?: number
 }
 
 /** How a request was answered that the store could not decide: see `onStoreError` of a policy. */
@@ -54,9 +57,12 @@ export interface Decision {
   denied?: { by: string; missing?: string }
   /** 0 when allowed; else the wait after which the same request passes if nothing else happens; `null`: never, or not known. */
   retryAfterMs: number | null
-  /** Every policy that met the request, in the order of the configuration. Empty on `no-policy` and `store-error`: no number is invented. */
+  /**
+   * Every policy that met the request, in the order of the configuration, but for those that no database answered for: no number is
+   * invented. Empty on `no-policy`.
+   */
   limits: LimitState[]
-  /** The store's time of the decision, ms since the epoch. Absent where the store was not asked or gave no answer. */
+  /** The store's time of the decision, ms since the epoch; of several databases the earliest. Absent where none was asked, or one gave no answer. */
   at?: number
   /** The slots that policies with `concurrency` hold for the request, by their id. Absent without such a policy. */
   slot?: string

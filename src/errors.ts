@@ -1,3 +1,5 @@
+import { variablesOf } from './bindings.ts'
+
 /** One thing wrong in a configuration. */
 export interface ConfigProblem {
   /** Where, as one would write it in code: `policies[2].window`. */
@@ -47,9 +49,7 @@ export type StoreErrorCode =
   | 'once-conflict'
   | 'internal'
 
-const meanings: Record<StoreErrorCode, string> = {
-  'not-configured':
-    'UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN must name a database and its token',
+const meanings: Record<Exclude<StoreErrorCode, 'not-configured'>, string> = {
   timeout: 'no answer within the deadline',
   unreachable: 'the connection failed',
   unauthorized: 'the token was refused',
@@ -66,12 +66,26 @@ export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly code: StoreErrorCode
 
-  /** @param hint a word or two that are safe to log, such as the class of the error underneath */
-  constructor(code: StoreErrorCode, hint?: string) {
-    super(
-      `${code}: ${meanings[code]}${hint ? ` (${hint})` : ''}`,
-      hint ? { cause: hint } : undefined,
-    )
+  /** Which database, where there are several. */
+  readonly store: string | undefined
+
+  /**
+   * @param hint a word or two that are safe to log, such as the class of the error underneath
+   * @param store the name of the database, where there are several
+   */
+  constructor(code: StoreErrorCode, hint?: string, store?: string) {
+    const { url, token } = variablesOf(store)
+    const meaning =
+      code === 'not-configured'
+        ? `${url} and ${token} must name a database and its token`
+        : meanings[code]
+    super(`${code}: ${meaning}${hint ? ` (${hint})` : ''}`, hint ? { cause: hint } : undefined)
     this.code = code
+    this.store = store
+  }
+
+  /** The same of a database by its name. */
+  from(store: string): StoreError {
+    return new StoreError(this.code, this.cause as string | undefined, store)
   }
 }

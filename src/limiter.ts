@@ -3,11 +3,19 @@ import { type Describe, type Description, type Descriptor, isMet } from './descr
 import { StoreError } from './errors.ts'
 import type { Policy } from './policy.ts'
 import { type Proofs, proofKey } from './proofs.ts'
-import { limitState, type Row, rowOf } from './row.ts'
+import { limitState, longestWait, type Row, rowOf } from './row.ts'
 import type { Seen } from './seen.ts'
 import { type Charge, isOpen } from './settle.ts'
-import type { Once, RowState, Store, StoreReply, StoreRequest } from './store/store.ts'
+import type {
+  Once,
+  RowState,
+  Store,
+  StoreOptions,
+  StoreReply,
+  StoreRequest,
+} from './store/store.ts'
 import type { NameSubject } from './subject.ts'
+import { type Instead, withoutStore } from './without-store.ts'
 
 /** What a limiter reaches the outside through. */
 export interface LimiterParts {
@@ -76,7 +84,7 @@ export async function decideEach(
   const asked = await Promise.all(questions.map((question) => ask(question, parts, proofs)))
   const open = asked.filter((one): one is Asked => 'rows' in one)
   const sentAt = Date.now()
-  const replies = await answers(open, parts.store, options)
+  const replies = await answers(open, parts, options)
   const receivedAt = Date.now()
   const outcomes = open.map((one, index) => {
     const { key } = one
@@ -136,12 +144,18 @@ async function ask(
 const enforced = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'enforce')
 const shadow = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'shadow')
 
+/** What the store says to a request, and who decided instead for limits whose database gave no answer. */
+interface Answer {
+  reply: StoreReply | StoreError
+  instead: Instead | undefined
+}
+
 /** What the store says to each; errors are values. */
 async function answers(
   asked: Asked[],
-  store: Store,
-  { spentMs = 0, asking, ...options }: DecideOptions,
-): Promise<(StoreReply | StoreError)[]> {
+  { store, local }: LimiterParts,
+  { spentMs = 0, asking, ...rest }: DecideOptions,
+): Promise<Answer[]> {
   if (asked.length === 0) return []
   const rows = asked.flatMap(({ rows }) => rows)
   asking?.(rows.map(({ policy }) => policy))
@@ -150,48 +164,81 @@ async function answers(
   const wholeMs = Math.min(...waiting.map(({ policy }) => policy.deadlineMs))
   // Half is the store's in any case: a key function may wait for the client, and whoever is slow must not go uncounted for it.
   const deadlineMs = Math.ceil(Math.max(wholeMs / 2, wholeMs - spentMs))
+  const instead: Instead[] = []
+  const unanswered: StoreOptions['unanswered'] = async (rows, index) => {
+    instead[index] = await withoutStore(rows as Row[], modeOf(asked[index]!), local)
+    return instead[index].allowed
+  }
+  const options = { ...rest, deadlineMs, unanswered }
   try {
-    return asked.length === 1
-      ? [await store.decide(asked[0]!.requests, { ...options, deadlineMs })]
-      : await store.decideEach(
-          asked.map(({ requests }) => requests),
-          { ...options, deadlineMs },
-        )
+    const replies =
+      asked.length === 1
+        ? [await store.decide(asked[0]!.requests, options)]
+        : await store.decideEach(
+            asked.map(({ requests }) => requests),
+            options,
+          )
+    return replies.map((reply, index) => ({ reply, instead: instead[index] }))
   } catch (error) {
-    return asked.map(() => named(error))
+    return asked.map(() => ({ reply: named(error), instead: undefined }))
   }
 }
+
+const modeOf = ({ requests: [first] }: Asked) => (first!.mode === 'look' ? 'look' : 'take')
 
 const named = (error: unknown) =>
   error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)
 
 async function concluded(
   asked: Asked,
-  reply: StoreReply | StoreError,
+  { reply, instead }: Answer,
   { local, onStoreError }: LimiterParts,
   keep: Keep,
 ): Promise<Outcome> {
-  if (!(reply instanceof StoreError)) return outcomeOf(asked, reply, keep)
+  if (!(reply instanceof StoreError)) return outcomeOf(asked, reply, instead, onStoreError, keep)
   if (reply.code === 'once-conflict') throw reply
   onStoreError(reply)
-  return { decision: await decideWithoutStore(asked, local) }
+  const decided = await withoutStore(asked.rows, modeOf(asked), local)
+  return { decision: { reason: 'store-error', limits: [], ...decided } }
 }
 
-function outcomeOf({ rows, requests, slot }: Asked, reply: StoreReply, keep: Keep): Outcome {
-  const states = statesOf(rows, requests, reply)
-  const decision = decisionOf(rows, states, reply.now)
+function outcomeOf(
+  { rows: all, requests, slot }: Asked,
+  reply: StoreReply,
+  instead: Instead | undefined,
+  onStoreError: LimiterParts['onStoreError'],
+  keep: Keep,
+): Outcome {
+  const every = statesOf(all, requests, reply)
+  const errors = every.flatMap(({ unanswered }) => unanswered ?? [])
+  for (const error of new Set(errors)) onStoreError(error)
+  const isAnswered = (_: unknown, index: number) => !every[index]!.unanswered
+  const [rows, states] =
+    errors.length === 0 ? [all, every] : [all.filter(isAnswered), every.filter(isAnswered)]
+  const told = decisionOf(rows, states, reply.now)
+  const decision = instead ? completed(told, instead) : told
   const replayed = reply.replayed && { replayed: true as const }
   if (!decision.allowed) {
-    keep({ at: reply.now, rows: states })
+    if (errors.length === 0) keep({ at: reply.now, rows: states })
     return { decision, ...replayed }
   }
-  const open = rows.filter((row, index) => isOpen(row) && row.cost > 0 && states[index]!.allowed)
+  const open = rows.flatMap((row, index) => {
+    const { allowed, at = reply.now } = states[index]!
+    return isOpen(row) && row.cost > 0 && allowed ? [{ ...row, receipt: at }] : []
+  })
   return {
     decision: slot ? { ...decision, slot } : decision,
-    ...(open.length > 0 && { charge: { rows: open, receipt: reply.now } }),
+    ...(open.length > 0 && { charge: { rows: open } }),
     ...replayed,
   }
 }
+
+/** What the databases that answered let pass, and somebody else decided for the others. Without a time: not all of it was taken, so not all can be given back. */
+const completed = ({ at, ...told }: Decision, instead: Instead): Decision => ({
+  ...told,
+  reason: 'store-error',
+  ...instead,
+})
 
 /** The rows of a reply in the order of the policies: the requests have the enforced ones first. */
 function statesOf(rows: Row[], requests: Asked['requests'], reply: StoreReply): RowState[] {
@@ -213,26 +260,4 @@ function decisionOf(descriptors: Descriptor[], states: RowState[], at: number): 
     limits,
     at,
   }
-}
-
-/** `null` (never) if any says so, else the longest; 0 when all have room. */
-function longestWait(rows: RowState[]): number | null {
-  const waits = rows.map(({ retryAfterMs }) => retryAfterMs)
-  return waits.includes(null) ? null : Math.max(0, ...(waits as number[]))
-}
-
-/** By each policy's `onStoreError`: `deny` wins, then what the local share says. No number of it is a limit's own. */
-async function decideWithoutStore({ rows, requests }: Asked, local: Store): Promise<Decision> {
-  const choosing = (choice: string) =>
-    enforced(rows).filter(({ policy }) => policy.onStoreError === choice)
-  const nothing = { reason: 'store-error' as const, limits: [] }
-  if (choosing('deny').length > 0) {
-    return { ...nothing, allowed: false, degraded: 'deny', retryAfterMs: null }
-  }
-  const counted = choosing('local')
-  if (counted.length === 0) return { ...nothing, allowed: true, degraded: 'allow', retryAfterMs: 0 }
-  const mode = requests[0]!.mode === 'look' ? 'look' : 'take'
-  const { requests: told } = await local.decide([{ mode, rows: counted }])
-  const retryAfterMs = longestWait(told[0]!)
-  return { ...nothing, allowed: retryAfterMs === 0, degraded: 'local', retryAfterMs }
 }

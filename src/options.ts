@@ -269,6 +269,12 @@ export interface ConfigOptions<Context = unknown> {
   proofs?: boolean
   /** Whether decisions of one isolate that are made at the same time travel in one call to Redis. Defaults to true. */
   sharing?: boolean
+  /**
+   * Names of several databases that clients are spread over: 2 to 64, each 1 to 32 lower-case letters, digits and `-`. Those of
+   * `eu-1` are reached by the variables `UPSTASH_REDIS_REST_URL_EU_1` and `UPSTASH_REDIS_REST_TOKEN_EU_1`. Where a client
+   * is goes by the names alone. Defaults to one database, of `UPSTASH_REDIS_REST_URL`.
+   */
+  stores?: string[]
   /** How clients are named in Redis: `'hashed'` (default; keyed SHA-256, no personal data), or `'plain'`, readable. */
   subjects?: 'hashed' | 'plain'
   /** Whether responses that Redis did not decide say so in a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */

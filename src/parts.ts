@@ -1,4 +1,4 @@
-import type { Bindings } from './bindings.ts'
+import { type Bindings, credentialsOf } from './bindings.ts'
 import type { LimiterParts } from './limiter.ts'
 import type { Log } from './log.ts'
 import type { Config } from './policy.ts'
@@ -6,39 +6,61 @@ import { createProofs } from './proofs.ts'
 import { withBreaker } from './store/breaker.ts'
 import { createLocalStore } from './store/local.ts'
 import { withSharing } from './store/sharing.ts'
+import { createSpread } from './store/spread.ts'
+import type { Store } from './store/store.ts'
 import { createUpstashStore } from './store/upstash.ts'
 import { hashedSubjects, plainSubjects } from './subject.ts'
 
-/** The limiter's way outside, made once for each set of credentials, which an isolate does not change. */
-export function limiterParts(
-  { clock, proofs, sharing, subjects }: Config,
-  log: Log,
-): (env: Bindings) => LimiterParts {
-  const local = createLocalStore()
-  const onStoreError: LimiterParts['onStoreError'] = ({ code, message }) => {
-    if (code !== 'circuit-open') log('store-error', code, message) // which has its own line
-  }
-  let made: { by: string; parts: LimiterParts } | undefined
+/** The limiter's way outside, and each database by itself. */
+export interface Parts extends LimiterParts {
+  /** `name` where there are several. */
+  databases: { name: string | undefined; store: Store }[]
+}
 
-  return ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token, SLUICE_SECRET }) => {
-    const secret = SLUICE_SECRET || token || 'sluice'
-    const by = JSON.stringify([url, token, secret])
+/** Made once for each set of credentials, which an isolate does not change. */
+export function limiterParts(
+  { clock, proofs: proves, sharing, stores, subjects }: Config,
+  log: Log,
+): (env: Bindings) => Parts {
+  const names = stores ?? [undefined]
+  const local = createLocalStore()
+  const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
+    if (code !== 'circuit-open') log('store-error', code, message, store) // which has its own line
+  }
+
+  function storeOf(env: Bindings, name: string | undefined): Store {
+    const upstash = createUpstashStore({
+      ...credentialsOf(env, name),
+      clock,
+      onReload: () => log('script-reloaded', '', 'the database had lost the script', name),
+    })
+    const guarded = withBreaker(upstash, {
+      onOpen: (code) => log('breaker-opened', code, 'the database is not asked for a while', name),
+      onClose: (openMs) =>
+        log('breaker-closed', '', `the database answers again after ${openMs} ms`, name),
+    })
+    return sharing ? withSharing(guarded) : guarded
+  }
+
+  let made: { by: string; parts: Parts } | undefined
+
+  return (env) => {
+    const credentials = names.map((name) => credentialsOf(env, name))
+    const secret = env.SLUICE_SECRET || credentials[0]!.token || 'sluice'
+    const by = JSON.stringify([credentials, secret])
     if (made?.by !== by) {
-      const upstash = createUpstashStore({
-        url,
-        token,
-        clock,
-        onReload: () => log('script-reloaded', '', 'the database had lost the script'),
-      })
-      const guarded = withBreaker(upstash, {
-        onOpen: (code) => log('breaker-opened', code, 'the database is not asked for a while'),
-        onClose: (openMs) =>
-          log('breaker-closed', '', `the database answers again after ${openMs} ms`),
-      })
-      const store = sharing ? withSharing(guarded) : guarded
+      const proofs = proves ? createProofs() : undefined
+      const databases = names.map((name) => ({ name, store: storeOf(env, name) }))
+      const store = stores
+        ? createSpread(databases as { name: string; store: Store }[], {
+            onGivenBack(subjects, error) {
+              proofs?.forget(Date.now(), subjects)
+              if (error) onStoreError(error)
+            },
+          })
+        : databases[0]!.store
       const nameSubject = subjects === 'plain' ? plainSubjects(secret) : hashedSubjects(secret)
-      const parts = { store, local, nameSubject, onStoreError }
-      made = { by, parts: proofs ? { ...parts, proofs: createProofs() } : parts }
+      made = { by, parts: { store, databases, local, nameSubject, proofs, onStoreError } }
     }
     return made.parts
   }

@@ -83,6 +83,8 @@ export interface Config {
   proofs: boolean
   /** Whether decisions of an isolate travel together. */
   sharing: boolean
+  /** Names of the databases that subjects are spread over; `undefined`: one, that has no name. */
+  stores: string[] | undefined
   subjects: 'hashed' | 'plain'
   degradedField: boolean
 }
@@ -134,6 +136,7 @@ export function parseConfig(options: unknown): Config {
     jwt: undefined,
     cors: undefined,
     live: undefined,
+    stores: undefined,
     ...rest,
     gate: gate && { callers: policyOf(gate.callers, defaultDeadline) },
     originTimeoutMs: originTimeout,

@@ -1,5 +1,6 @@
 /** Refusals that need no asking: what an isolate has seen proves them. */
 import type { Descriptor } from './descriptor.ts'
+import type { Row } from './row.ts'
 import { isOpen } from './settle.ts'
 import type { RowState } from './store/store.ts'
 
@@ -11,6 +12,8 @@ interface Answer {
 }
 
 interface Kept extends Answer {
+  /** Whose limits they are that refuse. */
+  refusing: string[]
   sentAt: number
   receivedAt: number
   /** Until when it proves, ms since the epoch. */
@@ -40,15 +43,9 @@ const MAX_BYTES = 4 * 1024 * 1024
 export interface Proofs {
   /** The answer that the store would give now; `undefined` where only it knows. */
   find(key: string, now: number): Answer | undefined
-  keep(
-    key: string,
-    descriptors: Descriptor[],
-    answer: Answer,
-    sentAt: number,
-    receivedAt: number,
-  ): void
-  /** Whenever this isolate makes a quota better: also what is still on its way. */
-  forget(now: number): void
+  keep(key: string, asked: Row[], answer: Answer, sentAt: number, receivedAt: number): void
+  /** Whenever this isolate makes a quota better: also what is still on its way. With subjects only refusals that one of theirs had a part in. */
+  forget(now: number, subjects?: string[]): void
 }
 
 export function createProofs(maxBytes = MAX_BYTES): Proofs {
@@ -78,8 +75,8 @@ export function createProofs(maxBytes = MAX_BYTES): Proofs {
         rows: found.rows.map((row) => (row.allowed ? row : after(row, elapsed))),
       }
     },
-    keep(key, descriptors, { at, rows }, sentAt, receivedAt) {
-      const lasts = provenFor(descriptors, rows)
+    keep(key, asked, { at, rows }, sentAt, receivedAt) {
+      const lasts = provenFor(asked, rows)
       const isSetBack = receivedAt < sentAt // the clock, while the answer was on its way
       if (lasts <= 0 || sentAt <= forgotten || isSetBack) return
       const known = kept.get(key)
@@ -88,6 +85,7 @@ export function createProofs(maxBytes = MAX_BYTES): Proofs {
       kept.set(key, {
         at,
         rows,
+        refusing: asked.flatMap(({ subject }, index) => (rows[index]!.allowed ? [] : subject)),
         sentAt,
         receivedAt,
         until: sentAt + Math.min(lasts, MAX_AGE_MS),
@@ -99,10 +97,11 @@ export function createProofs(maxBytes = MAX_BYTES): Proofs {
         remove(oldest, entry)
       }
     },
-    forget(now) {
-      kept.clear()
-      bytes = 0
+    forget(now, subjects) {
       forgotten = now
+      for (const [key, entry] of kept) {
+        if (!subjects || subjects.some((one) => entry.refusing.includes(one))) remove(key, entry)
+      }
     },
   }
 }

@@ -39,3 +39,9 @@ function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: RowState) {
     }
   )
 }
+
+/** `null` (never) if any says so, else the longest; 0 when all have room. */
+export function longestWait(rows: RowState[]): number | null {
+  const waits = rows.map(({ retryAfterMs }) => retryAfterMs)
+  return waits.includes(null) ? null : Math.max(0, ...(waits as number[]))
+}

@@ -1,4 +1,4 @@
-import type { Bindings } from './bindings.ts'
+import { credentialsOf } from './bindings.ts'
 import { compile, type Describe } from './descriptor.ts'
 import { keyReaders } from './key.ts'
 import { createLive } from './live.ts'
@@ -29,16 +29,19 @@ export function createRules(
     live,
     fallback,
     compile: (document) => compiled(parseLive(document, options)),
-    read: (surroundings) => readLive(live.from, live.key, surroundings),
+    read: (surroundings) => readLive(live.from, live.key, config.stores?.[0], surroundings),
     log,
   })
 }
 
-async function readLive(from: string, key: string, { env }: Surroundings): Promise<string | null> {
-  if (from === 'redis') {
-    const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = env as Bindings
-    return createUpstashReader({ url, token })(key)
-  }
+/** @param store of several databases the one that has the document */
+async function readLive(
+  from: string,
+  key: string,
+  store: string | undefined,
+  { env }: Surroundings,
+): Promise<string | null> {
+  if (from === 'redis') return createUpstashReader(credentialsOf(env, store))(key)
   const namespace = env[from.slice('kv:'.length)] as { get(key: string): Promise<string | null> }
   return namespace.get(key)
 }

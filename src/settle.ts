@@ -1,12 +1,11 @@
 /** What becomes of a charge once the origin has answered: kept, given back in part, or given back whole. */
 import type { Row } from './row.ts'
-import type { LimitRow, Store, StoreOptions, StoreRequest } from './store/store.ts'
+import type { Store, StoreOptions, StoreRequest } from './store/store.ts'
 
 /** What a request was charged, and when. */
 export interface Charge {
-  rows: Row[]
-  /** The store's time of the decision: what has run out since is not given back twice. */
-  receipt: number
+  /** `receipt`: the time of the decision by the clock of its database. What has run out since is not given back twice. */
+  rows: (Row & { receipt: number })[]
 }
 
 /** Whether something of a charge waits for the answer: an outcome, a price, or a slot. */
@@ -24,17 +23,19 @@ const DEADLINE_MS = 5_000
 
 /** Gives back, in one call, what an answer does not count, and the slots. */
 export async function settle(
-  { rows, receipt }: Charge,
+  { rows }: Charge,
   answer: Pick<Response, 'status' | 'headers'>,
   store: Store,
   waitUntil: NonNullable<StoreOptions['waitUntil']>,
 ): Promise<void> {
   const owed = rows
-    .map((row): LimitRow => ({ ...row, cost: row.cost - due(row, answer) }))
+    .map((row) => ({ ...row, cost: row.cost - due(row, answer) }))
     .filter(({ cost }) => cost > 0)
   if (owed.length === 0) return
   // Each by itself: what one policy gets back is no matter of another.
-  const requests = owed.map((row): StoreRequest => ({ mode: 'give-back', rows: [row], receipt }))
+  const requests = owed.map(
+    ({ receipt, ...row }): StoreRequest => ({ mode: 'give-back', rows: [row], receipt }),
+  )
   await store.decide(requests, { deadlineMs: DEADLINE_MS, waitUntil })
 }
 

@@ -35,6 +35,7 @@ describe('a policy', () => {
       gate: undefined,
       proofs: true,
       sharing: true,
+      stores: undefined,
       subjects: 'hashed',
       degradedField: false,
       originTimeoutMs: 60_000,
@@ -432,7 +433,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, sharing, subjects, degradedField | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, sharing, stores, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },
@@ -480,6 +481,17 @@ describe('a problem names path, expected and got', () => {
       'cors.origins: no "*" where credentials may be sent (browsers refuse it) | ["*"]',
     ],
     [{ policies: [], sharing: 1 }, 'sharing: true or false | 1'],
+    [{ policies: [], stores: 'eu-1' }, 'stores: a list of names | "eu-1"'],
+    [{ policies: [], stores: ['eu-1'] }, 'stores: at least 2 names | ["eu-1"]'],
+    [
+      { policies: [], stores: Array.from({ length: 65 }, (_, n) => `n${n}`) },
+      expect.stringMatching(/^stores: at most 64 names \| \["n0",/),
+    ],
+    [{ policies: [], stores: ['a', 'b', 'a'] }, 'stores[2]: a name that no other store has | "a"'],
+    ...['EU-1', 'eu_1', '', 'a'.repeat(33), 1].map((name): [object, string] => [
+      { policies: [], stores: ['a', name] },
+      `stores[1]: 1 to 32 lower-case letters, digits and "-" | ${JSON.stringify(name)}`,
+    ]),
     [{ policies: [], subjects: 'clear' }, 'subjects: one of hashed, plain | "clear"'],
   ])('%j', (config, problem) => {
     expect(problems(config)).toEqual([problem])

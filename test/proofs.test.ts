@@ -273,7 +273,10 @@ describe('a refusal', () => {
 
 test('what is kept stays within its bytes: the least recently used go first', () => {
   const proofs = createProofs(10_000)
-  const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }])
+  const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }]).map((one) => ({
+    ...one,
+    subject: 's',
+  }))
   const row = {
     allowed: false,
     remaining: 0,
@@ -295,4 +298,24 @@ test('what is kept stays within its bytes: the least recently used go first', ()
     0,
     ...Array.from({ length: left.length - 1 }, (_, n) => 1000 - left.length + 1 + n),
   ])
+})
+
+test('what some have got back is forgotten of what they refused, and of nothing else', () => {
+  const proofs = createProofs()
+  const rows = descriptorsOf([{ algorithm: 'fixed-window' }, { algorithm: 'fixed-window' }]).map(
+    (one, index) => ({ ...one, subject: `s${index}` }),
+  )
+  const state = { remaining: 0, resetAfterMs: 5000, nextAfterMs: 5000 }
+  const refused = { ...state, allowed: false, retryAfterMs: 5000 }
+  const answer = { at: start, rows: [refused, { ...state, allowed: true, retryAfterMs: 0 }] }
+  const keep = (sentAt: number) => proofs.keep('key', rows, answer, sentAt, start)
+  keep(start)
+  proofs.forget(start, ['s1', 'another'])
+  expect(proofs.find('key', start)).toBeDefined()
+  proofs.forget(start + 1, ['s0'])
+  expect(proofs.find('key', start + 1)).toBeUndefined()
+  keep(start) // it was under way meanwhile
+  expect(proofs.find('key', start + 1)).toBeUndefined()
+  keep(start + 2)
+  expect(proofs.find('key', start + 2)).toBeDefined()
 })

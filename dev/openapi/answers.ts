@@ -29,6 +29,7 @@ export const limitState = v.object({
   resetAfterMs: told(ms, 'until all is there'),
   nextAfterMs: told(ms, 'until remaining grows'),
   bannedForMs: v.exactOptional(ms),
+  at: v.exactOptional(told(ms, 'by the clock of its own of several databases; for give-back')),
 })
 same<Same<v.InferOutput<typeof limitState>, LimitState>>()
 
@@ -41,7 +42,9 @@ export const decision = v.object({
   denied,
   retryAfterMs: told(v.nullable(ms), 'null: never, or unknown'),
   limits: v.array(limitState),
-  at: v.exactOptional(told(ms, 'ms since the epoch; for give-back')),
+  at: v.exactOptional(
+    told(ms, 'ms since the epoch, of several databases the earliest; for give-back'),
+  ),
   slot: v.exactOptional(told(v.string(), 'for give-back')),
 })
 same<Same<v.InferOutput<typeof decision>, Decision>>()
@@ -67,7 +70,10 @@ export const policyReport = v.object({
   key: v.array(v.string()),
   onStoreError: v.picklist(onStoreError),
   bans: v.boolean(),
-  decidedBy: v.picklist(['store', ...onStoreError]),
+  decidedBy: told(
+    v.picklist(['store', ...onStoreError]),
+    'of several databases: for the keys of those that fail',
+  ),
 })
 same<Same<v.InferOutput<typeof policyReport>, PolicyReport>>()
 

@@ -185,6 +185,16 @@ export const paths = {
             properties: {
               policies: { type: 'array', items: ref('PolicyReport') },
               store: ref('StoreReport'),
+              stores: {
+                type: 'array',
+                description: 'each of several databases',
+                items: {
+                  allOf: [
+                    ref('StoreReport'),
+                    { properties: { name: { type: 'string' } }, required: ['name'] },
+                  ],
+                },
+              },
             },
             required: ['policies', 'store'],
           }),

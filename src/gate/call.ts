@@ -1,4 +1,4 @@
-import type { LimiterParts } from '../limiter.ts'
+import type { Parts } from '../parts.ts'
 import type { Config } from '../policy.ts'
 import type { Rules } from '../rules.ts'
 import { checked, type Schema } from '../schema/checked.ts'
@@ -18,7 +18,7 @@ export interface Call {
   config: Config
   /** Those that hold now. */
   rules: Rules
-  parts: LimiterParts
+  parts: Parts
   around: Around
 }
 

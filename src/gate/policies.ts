@@ -1,5 +1,6 @@
 import { labelOf } from '../key.ts'
 import type { Policy } from '../policy.ts'
+import type { LimitRow, Store } from '../store/store.ts'
 import type { Call } from './call.ts'
 import { DEADLINE_MS } from './standing.ts'
 
@@ -16,21 +17,27 @@ export interface PolicyReport {
   onStoreError: Policy['onStoreError']
   /** Whether keys of it can be banned. */
   bans: boolean
-  /** Who answers for it now. */
+  /** Who answers for it now; of several databases, for the keys of those that fail. */
   decidedBy: 'store' | Policy['onStoreError']
 }
 
-/** How the database answers. */
+/** How a database answers. */
 export interface StoreReport {
   status: 'ok' | 'failing'
   code?: string
   roundTripMs?: number
 }
 
-/** `GET /_sluice/v1/policies`: the policies that hold now, and whether the database answers. */
+/** `GET /_sluice/v1/policies`: the policies that hold now, and whether each database answers. */
 export async function listPolicies({ rules, parts }: Call): Promise<Response> {
   const { policies } = rules.config
-  const store = await storeReport(parts)
+  const row = { subject: await parts.nameSubject([['probe', 'probe']]), policy: nobodys, cost: 0 }
+  const reports = await Promise.all(
+    parts.databases.map(async ({ name, store }) => ({ name, ...(await storeReport(store, row)) })),
+  )
+  // Of several the first that fails, or else the slowest.
+  const bySpeed = reports.toSorted((a, b) => (b.roundTripMs ?? 0) - (a.roundTripMs ?? 0))
+  const { name, ...store } = reports.find(({ status }) => status === 'failing') ?? bySpeed[0]!
   return Response.json(
     {
       policies: policies.map((policy): PolicyReport => {
@@ -49,6 +56,7 @@ export async function listPolicies({ rules, parts }: Call): Promise<Response> {
         }
       }),
       store,
+      ...(reports.length > 1 && { stores: reports }),
     },
     { headers: { 'Cache-Control': 'no-store' } },
   )
@@ -65,8 +73,7 @@ const nobodys = {
 } as const
 
 /** By a look at nobody's quota. */
-async function storeReport({ store, nameSubject }: Call['parts']): Promise<StoreReport> {
-  const row = { subject: await nameSubject([['probe', 'probe']]), policy: nobodys, cost: 0 }
+async function storeReport(store: Store, row: LimitRow): Promise<StoreReport> {
   const start = Date.now()
   try {
     await store.decide([{ mode: 'look', rows: [row] }], { deadlineMs: DEADLINE_MS })

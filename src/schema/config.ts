@@ -7,7 +7,7 @@ import { apiKeys, jwt } from './credentials.ts'
 import { cors, headers } from './headers.ts'
 import { live } from './live.ts'
 import { callers, policy } from './policy.ts'
-import { duration, list, name, object, oneOf, type Problem } from './shapes.ts'
+import { duration, list, name, object, oneOf, type Problem, pattern } from './shapes.ts'
 
 const ORIGIN = 'a URL like "https://origin.example.com"'
 
@@ -40,6 +40,16 @@ const allow = v.pipe(
   })),
 )
 
+/** Names of databases, which their variables end in. */
+const stores = v.pipe(
+  v.array(
+    pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/),
+    'a list of names',
+  ),
+  v.minLength(2, 'at least 2 names'),
+  v.maxLength(64, 'at most 64 names'),
+)
+
 export const config = object(
   {
     origin: v.optional(v.custom<string>(isOrigin, `"zone" or ${ORIGIN}`)),
@@ -63,10 +73,12 @@ export const config = object(
     clock: v.optional(oneOf('store', 'edge'), 'store'),
     proofs: v.optional(v.boolean('true or false'), true),
     sharing: v.optional(v.boolean('true or false'), true),
+    stores: v.optional(stores),
     subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
     degradedField: v.optional(v.boolean('true or false'), false),
   },
   (input, problem) => {
+    checkStores(input.stores, problem)
     if (!Array.isArray(input.policies)) return
     const names = input.policies.map((policy) => policy?.name)
     names.forEach((name, index) => {
@@ -78,6 +90,13 @@ export const config = object(
     checkReferences(input, names, problem)
   },
 )
+
+function checkStores(stores: unknown, problem: Problem) {
+  if (!Array.isArray(stores)) return
+  stores.forEach((name, index) => {
+    if (stores.indexOf(name) < index) problem(['stores', index], 'a name that no other store has')
+  })
+}
 
 /** What has a key of its own needs another for its penalty: beyond 128 the script would refuse every request that meets them all. */
 function checkKeys(policies: { algorithm?: unknown; penalty?: unknown }[], problem: Problem) {

@@ -62,11 +62,18 @@ export interface RowState {
   nextAfterMs: number
   /** The rest of a ban, > 0; absent without one. */
   bannedForMs?: number
+  /**
+   * By the clock of its own database, ms since the epoch, where several decided: the receipt for this row. Absent in what was refused,
+   * and where one decided.
+   */
+  at?: number
+  /** Why its database gave no answer, where another of several did: then nothing else here means anything. */
+  unanswered?: StoreError
 }
 
 /** The answer to one call. */
 export interface StoreReply {
-  /** The store's time of the decision, ms since the epoch: the receipt for a later give-back. */
+  /** The store's time of the decision, ms since the epoch: the receipt for a later give-back. Of several databases the earliest. */
   now: number
   /** For each request, its rows, in the order given. */
   requests: RowState[][]
@@ -93,6 +100,12 @@ export interface StoreOptions {
   once?: Once
   /** Keeps the isolate at work on what is under way when the request is over. A call may then travel with others. */
   waitUntil?: (promise: Promise<unknown>) => void
+  /**
+   * For a store of several databases: whether a request may pass of which these rows got no answer. Asked where all others have room.
+   * Without it a list has an error as soon as one row of it has no answer.
+   * @param index of the list, of `decideEach`
+   */
+  unanswered?: (rows: LimitRow[], index: number) => Promise<boolean>
 }
 
 /** Decides requests, in order, each seeing what the earlier ones took. */

@@ -1,0 +1,26 @@
+/** What becomes of a request whose limits no store has answered for. */
+import type { Decision, Degraded } from './decision.ts'
+import { longestWait, type Row } from './row.ts'
+import type { Store } from './store/store.ts'
+
+/** Who decided instead, and how. */
+export type Instead = Pick<Decision, 'allowed' | 'retryAfterMs'> & { degraded: Degraded }
+
+/**
+ * By each policy's `onStoreError`: `deny` wins, then what the local share says. No number of it is a limit's own. Policies in shadow
+ * have no say.
+ */
+export async function withoutStore(
+  rows: Row[],
+  mode: 'take' | 'look',
+  local: Store,
+): Promise<Instead> {
+  const choosing = (choice: Degraded) =>
+    rows.filter(({ policy }) => policy.mode === 'enforce' && policy.onStoreError === choice)
+  if (choosing('deny').length > 0) return { allowed: false, degraded: 'deny', retryAfterMs: null }
+  const counted = choosing('local')
+  if (counted.length === 0) return { allowed: true, degraded: 'allow', retryAfterMs: 0 }
+  const { requests } = await local.decide([{ mode, rows: counted }])
+  const retryAfterMs = longestWait(requests[0]!)
+  return { allowed: retryAfterMs === 0, degraded: 'local', retryAfterMs }
+}
