@@ -23,6 +23,11 @@ export type BridgeOptions = {
    * commands inside scripts. `false` runs scripts bare, to measure Redis's own time. Default true.
    */
   checkKeys?: boolean
+  /**
+   * The most commands that each database takes in a second, those inside scripts too unless `checkKeys` is off; the others wait. By
+   * default as many as come.
+   */
+  maxCommands?: number | undefined
   /** Milliseconds after which a Redis that does not answer counts as down. Default 10,000. */
   timeout?: number
 }
@@ -50,7 +55,7 @@ export type Bridge = {
  */
 export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   const { port = 0, host = '127.0.0.1', token = 'dev', rtt = 0 } = options
-  const { checkKeys = true, timeout = 10_000 } = options
+  const { checkKeys = true, timeout = 10_000, maxCommands } = options
   const targets =
     typeof options.redis === 'string' ? [{ url: options.redis, token }] : options.redis
   if (targets.some((target) => !target.token))
@@ -67,7 +72,8 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   }
   try {
     for (const target of targets) {
-      databases.set(target.token, await Database.open({ url: target.url, checkKeys, timeout }))
+      const settings = { url: target.url, checkKeys, timeout, maxCommands }
+      databases.set(target.token, await Database.open(settings))
     }
     await listen(server, port, host)
   } catch (error) {

@@ -12,6 +12,8 @@ const USAGE = `Upstash's REST API in front of any Redis.
   --port N         default 8079; 0 takes a free one
   --token TEXT     default dev
   --rtt MS         milliseconds added to each request, as if the database were far away; default 0
+  --max-commands N at most so many commands a second for each database, those inside scripts too; the
+                   others wait, as beyond a plan's 10,000
   --no-check-keys  run scripts bare: undeclared keys pass, commands inside scripts are not counted
   --help           this text`
 
@@ -34,7 +36,8 @@ export function parseCli(args: string[]): CliOptions | 'help' {
   if (tokens.size < targets.length) {
     throw new UsageError('--redis: several databases need a token each, as in URL=TOKEN')
   }
-  return { redis: targets, port, token, rtt, checkKeys }
+  const maxCommands = maxOf(values['max-commands'])
+  return { redis: targets, port, token, rtt, checkKeys, maxCommands }
 }
 
 function read(args: string[]) {
@@ -46,6 +49,7 @@ function read(args: string[]) {
         port: { type: 'string' },
         token: { type: 'string' },
         rtt: { type: 'string' },
+        'max-commands': { type: 'string' },
         'no-check-keys': { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },
       },
@@ -66,6 +70,12 @@ function target(text: string, token: string): { url: string; token: string } {
 function wholeNumber(flag: string, text: string, max: number): number {
   if (/^\d{1,6}$/.test(text) && Number(text) <= max) return Number(text)
   throw new UsageError(`${flag}: expected a whole number from 0 to ${max}, got "${text}"`)
+}
+
+function maxOf(text: string | undefined): number | undefined {
+  if (text === undefined || /^[1-9]\d{0,5}$/.test(text))
+    return text === undefined ? text : Number(text)
+  throw new UsageError(`--max-commands: expected a whole number from 1 to 999999, got "${text}"`)
 }
 
 /** `node dev/bridge.ts …`: runs until Ctrl-C or until its own Redis ends. */

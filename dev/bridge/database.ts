@@ -5,6 +5,7 @@ import { Functions } from './functions.ts'
 import { BadRequest } from './request.ts'
 import { Scripts } from './scripts.ts'
 import { readTable } from './table.ts'
+import { Throughput } from './throughput.ts'
 import type { Counted, Translated } from './translated.ts'
 
 /** What Upstash would bill. */
@@ -23,6 +24,8 @@ export type DatabaseOptions = {
   checkKeys: boolean
   /** How long Redis may take for a request, in ms. */
   timeout: number
+  /** The most that it takes in a second, as it bills them; by default as many as come. */
+  maxCommands?: number | undefined
 }
 
 /** How many commands of one pipeline are under way at once. */
@@ -33,6 +36,7 @@ export class Database {
   readonly bill: Bill = { http: 0, commands: 0, inner: 0 }
   readonly url: string
   readonly #timeout: number
+  readonly #throughput: Throughput
   readonly #connection: Connection
   readonly #scripts = new Scripts()
   readonly #functions = new Functions()
@@ -40,6 +44,7 @@ export class Database {
   private constructor(connection: Connection, options: DatabaseOptions) {
     this.#connection = connection
     this.#timeout = options.timeout
+    this.#throughput = new Throughput(options.maxCommands)
     this.url = options.url
   }
 
@@ -56,8 +61,9 @@ export class Database {
     for (let start = 0; start < commands.length; start += BATCH) {
       const batch = commands.slice(start, start + BATCH)
       replies.push(...(await this.#inTime(() => this.#batch(batch, format))))
-      for (const command of batch) if (isPlain(command) || !refusal(command)) this.bill.commands++
+      this.#charge(batch.filter((command) => isPlain(command) || !refusal(command)).length)
     }
+    await this.#throughput.turn()
     return replies
   }
 
@@ -79,10 +85,12 @@ export class Database {
       return replies
     })
     if (Array.isArray(outcome)) {
-      this.bill.commands += commands.length
-      return outcome.map((reply, index) =>
+      this.#charge(commands.length)
+      const replies = outcome.map((reply, index) =>
         this.#inner(translated[index]?.read(reply) ?? bare(reply)),
       )
+      await this.#throughput.turn()
+      return replies
     }
     const cause = queued.find((place) => place instanceof ErrorReply)
     const told = outcome instanceof ErrorReply ? outcome.message : 'EXECABORT'
@@ -146,9 +154,14 @@ export class Database {
 
   /** Bills what ran inside. */
   #inner({ reply, inner }: Counted): Reply {
-    this.bill.commands += inner
+    this.#charge(inner)
     this.bill.inner += inner
     return reply
+  }
+
+  #charge(commands: number) {
+    this.bill.commands += commands
+    this.#throughput.add(commands)
   }
 
   /** Asks Redis what it is. */

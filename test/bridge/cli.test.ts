@@ -20,6 +20,8 @@ describe('the command line', () => {
         checkKeys: false,
       },
     ],
+    ['', { maxCommands: undefined }],
+    ['--max-commands 250', { maxCommands: 250 }],
     [
       '--redis redis://a:1=one --redis rediss://:p@b:2/3=two',
       {
@@ -40,6 +42,8 @@ describe('the command line', () => {
     ['--port x', '--port: expected a whole number from 0 to 65535, got "x"'],
     ['--port 65536', 'got "65536"'],
     ['--port 1.5', 'got "1.5"'],
+    ['--max-commands 0', '--max-commands: expected a whole number from 1 to 999999, got "0"'],
+    ['--max-commands 1e3', 'got "1e3"'],
     ['--rtt=-1', '--rtt: expected a whole number'],
     ['--redis 127.0.0.1:6379', '--redis: expected redis://host:port, got "127.0.0.1:6379"'],
     ['--redis http://a', '--redis: expected redis://host:port'],
