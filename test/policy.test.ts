@@ -420,6 +420,7 @@ describe('a problem names path, expected and got', () => {
     [{ localShare: 0 }, 'localShare: a number above 0 and at most 1 | 0'],
     [{ localShare: 1.5 }, 'localShare: a number above 0 and at most 1 | 1.5'],
     [{ deadline: 'soon' }, 'deadline: a duration like "10s", or whole milliseconds | "soon"'],
+    [{ deadline: '30d' }, 'deadline: a duration of less than 25 days | "30d"'],
   ])('%j', (change, problem) => {
     expect(problemsOf(change)).toEqual([problem])
   })
@@ -446,6 +447,10 @@ describe('a problem names path, expected and got', () => {
     [
       { policies: [], deadline: '0s' },
       'deadline: a duration like "10s", or whole milliseconds | "0s"',
+    ],
+    [
+      { policies: [], originTimeout: 2 ** 31 },
+      'originTimeout: a duration of less than 25 days | 2147483648',
     ],
     [
       { policies: [], allow: { policies: 'a' } },

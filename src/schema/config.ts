@@ -7,7 +7,7 @@ import { apiKeys, jwt } from './credentials.ts'
 import { cors, headers } from './headers.ts'
 import { live } from './live.ts'
 import { callers, policy } from './policy.ts'
-import { duration, list, name, object, oneOf, type Problem, pattern } from './shapes.ts'
+import { list, name, object, oneOf, type Problem, pattern, timeout } from './shapes.ts'
 
 const ORIGIN = 'a URL like "https://origin.example.com"'
 
@@ -53,7 +53,7 @@ const stores = v.pipe(
 export const config = object(
   {
     origin: v.optional(v.custom<string>(isOrigin, `"zone" or ${ORIGIN}`)),
-    originTimeout: v.optional(duration, 60_000),
+    originTimeout: v.optional(timeout, 60_000),
     // One call of the script takes 128 keys, and each policy may need one.
     policies: v.pipe(
       v.array(policy, 'a list of policies'),
@@ -69,7 +69,7 @@ export const config = object(
     apiKeys: v.optional(apiKeys, {}),
     headers: v.optional(headers, 'draft-11'),
     cors: v.optional(cors),
-    deadline: v.optional(duration, 300),
+    deadline: v.optional(timeout, 300),
     clock: v.optional(oneOf('store', 'edge'), 'store'),
     proofs: v.optional(v.boolean('true or false'), true),
     sharing: v.optional(v.boolean('true or false'), true),

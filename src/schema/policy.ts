@@ -5,7 +5,7 @@ import { countOnly, limits, penalty, plan } from './act.ts'
 import { condition } from './condition.ts'
 import { cost } from './cost.ts'
 import { key, onMissingKey } from './key.ts'
-import { duration, list, name, object, oneOf, type Problem, whole } from './shapes.ts'
+import { duration, list, name, object, oneOf, type Problem, timeout, whole } from './shapes.ts'
 
 /** Of units and window: sums of three such products are exact in a double, so the Lua never rounds. A million a month fits. */
 const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
@@ -41,7 +41,7 @@ const fields = {
   cost: v.optional(cost, 1),
   mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
   check: v.optional(oneOf('before', 'parallel'), 'before'),
-  deadline: v.optional(duration),
+  deadline: v.optional(timeout),
   onStoreError: v.optional(oneOf('allow', 'deny', 'local'), 'allow'),
   localShare: v.optional(share, 0.25),
   accept: v.optional(list(oneOf(...findingCodes), 0), []),

@@ -30,6 +30,15 @@ export const duration = v.pipe(
   v.transform((input) => parseDuration(input)!),
 )
 
+/** The longest that a timer of the platform waits, ms: it fires at once where it is told to wait longer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** How long something is waited for. */
+export const timeout = v.pipe(
+  duration,
+  v.maxValue(LONGEST_TIMER_MS, 'a duration of less than 25 days'),
+)
+
 /** One value or a list of them; always a list when parsed. */
 export const list = <S extends v.GenericSchema>(schema: S, least = 1) =>
   v.pipe(
