@@ -44,11 +44,22 @@ local function sliding_log(now, limit, window, cost, receipt, log)
   if allowed and (not receipt or receipt > log.at - window) then
     counted = math.max(0, used + cost)
   end
+  -- Of what is given back those go that were taken at the receipt, or last before it: others that came later stay as long as they
+  -- would. Beyond those, and without a receipt, the newest go. So some in the middle may: `gap` of them, after the first `cut`.
+  log.cut, log.gap = counted, 0
+  if counted < used and receipt and log.scores[used] > receipt then
+    local later = redis.call('ZCOUNT', log.key, string.format('(%.0f', receipt), '+inf')
+    log.gap = math.max(0, math.min(used - counted, used - later))
+    log.cut = used - later - log.gap
+  end
+  local function left(n)
+    return sliding_log_score(log, log.gap > 0 and n > log.cut and n + log.gap or n)
+  end
   local remaining = math.max(0, limit - counted)
-  local reset_after = counted > 0 and sliding_log_score(log, counted) + window - now or 0
+  local reset_after = counted > 0 and left(counted) + window - now or 0
   local next_after = 0
   if remaining < limit then
-    next_after = sliding_log_score(log, counted + remaining + 1 - limit) + window - now
+    next_after = left(counted + remaining + 1 - limit) + window - now
   end
   if counted == used then
     return allowed, remaining, retry_after, reset_after, next_after
@@ -56,13 +67,20 @@ local function sliding_log(now, limit, window, cost, receipt, log)
   return allowed, remaining, retry_after, reset_after, next_after, counted
 end
 
--- Makes the log hold so many entries: new ones at `at`, or without its newest.
+-- Makes the log hold so many entries: new ones at `at`, or without its newest, and those of the gap.
 local function sliding_log_write(log, counted, lasts)
   if counted == 0 then
     redis.call('DEL', log.key)
     return
   elseif counted < log.used then
-    redis.call('ZREMRANGEBYRANK', log.key, counted - log.used, -1)
+    -- By rank from the end, since dead ones stand at the beginning.
+    local newest = log.used - log.gap - counted
+    if newest > 0 then
+      redis.call('ZREMRANGEBYRANK', log.key, -newest, -1)
+    end
+    if log.gap > 0 then
+      redis.call('ZREMRANGEBYRANK', log.key, log.cut - counted - log.gap, log.cut - counted - 1)
+    end
   else
     redis.call('ZREMRANGEBYSCORE', log.key, '-inf', string.sub(log.after, 2))
     local entries = {}

@@ -116,7 +116,15 @@ export const mutants: Mutant[] = [
   log('numbers on from one millisecond to the next', 'newest == at and', 'newest and', 'log'),
   log('leaves dead entries behind', 'if counted == 0 then', 'if false then', 'log'),
   log('never trims', "redis.call('ZREMRANGEBYSCORE', log.key, ", 'tostring(', 'oracle'),
-  log('gives back the oldest', 'counted - log.used, -1)', '0, log.used - counted - 1)', 'oracle'),
+  log('gives back the oldest', 'log.key, -newest, -1)', 'log.key, 0, newest - 1)', 'oracle'),
+  log('gives back the newest, whoever took them', 'and receipt and', 'and false and', 'oracle'),
+  log(
+    'gives back those before the receipt',
+    'log.cut - counted - log.gap, log.cut - counted - 1)',
+    'log.cut - counted - log.gap - 1, log.cut - counted - 2)',
+    'oracle',
+  ),
+  log('tells what stays as if the newest had gone', 'n + log.gap or n', 'n or n', 'oracle'),
   log('no TTL', "redis.call('PEXPIRE', log.key, ", 'tostring(', 'expiry'),
 
   bucket(

@@ -14,8 +14,9 @@ function log(limit: number, windowMs: number) {
   return {
     key,
     size: () => server.send('ZCARD', key),
-    async ask(mode: ModelRequest['mode'], now: number, cost = 1) {
-      const request: ModelRequest = { mode, rows: [{ subject, policy, cost }] }
+    async ask(mode: ModelRequest['mode'], now: number, cost = 1, receipt?: number) {
+      const rows = [{ subject, policy, cost }]
+      const request: ModelRequest = { mode, rows, ...(receipt !== undefined && { receipt }) }
       return (await server.decide([request], now)).requests[0]![0]!
     },
   }
@@ -61,4 +62,15 @@ test('one unit more than remains waits for the oldest that counts, not for a dea
   await ask('take', 90, 2)
   await ask('take', 95, 3)
   expect(await ask('look', 101, 3)).toMatchObject({ allowed: false, remaining: 2, retryAfterMs: 4 })
+})
+
+test('what is given back by its receipt leaves to others who came later their time', async () => {
+  const { ask } = log(2, 1000)
+  await ask('take', 5000)
+  await ask('take', 5900)
+  await ask('give-back', 5950, 1, 5000)
+  expect(await ask('take', 5960)).toMatchObject({ allowed: true, remaining: 0 })
+  // Were it that of 5900 that had gone, a third would pass within 1000 ms.
+  expect(await ask('take', 6000)).toMatchObject({ allowed: false, retryAfterMs: 900 })
+  expect(await ask('take', 6900)).toMatchObject({ allowed: true })
 })

@@ -94,12 +94,18 @@ const slidingLog: Algorithm = {
     ],
   }),
   credit(held, units, t, { window }, receipt) {
-    // Units taken at the receipt count until it leaves the window. Whose the newest are is not asked:
-    // two callers may each remove the other's.
+    // Units taken at the receipt count until it leaves the window.
     if (receipt !== undefined && receipt <= t - window) return held
-    const gone = least(units, BigInt(held.numbers.filter((score) => score > t - window).length))
-    if (gone === 0n) return held
-    const numbers = held.numbers.slice(0, held.numbers.length - Number(gone))
+    const live = held.numbers.filter((score) => score > t - window)
+    const gone = Number(least(units, BigInt(live.length)))
+    if (gone === 0) return held
+    // Those of the receipt's time go first, or the last before it; the newest come last.
+    const own = live.filter((score) => receipt !== undefined && score <= receipt)
+    const stay = own.slice(0, Math.max(0, own.length - gone))
+    const later = live.slice(own.length)
+    const rest = Math.max(0, gone - own.length)
+    const dead = held.numbers.slice(0, held.numbers.length - live.length)
+    const numbers = [...dead, ...stay, ...later.slice(0, later.length - rest)]
     return { time: numbers.at(-1) ?? t, numbers }
   },
 }
