@@ -5,6 +5,7 @@ import { writeBetween } from './markers.ts'
 import { openServer } from './server.ts'
 import { startLoad } from './stack/load.ts'
 import { about } from './stack/report/about.ts'
+import { databasesText } from './stack/report/databases.ts'
 import { legsText } from './stack/report/legs.ts'
 import { panelsOf } from './stack/report/panels.ts'
 import { profileText } from './stack/report/profile.ts'
@@ -22,7 +23,7 @@ const USAGE = `npm run bench -- [options]
   --quick         under a minute, one round: whether all is there, and about how much it is
   --rounds N      1 to 40; default 5, some twelve minutes
   --only ID,…     ${workloads.map(({ id }) => id).join(', ')},
-                  exactness, waits, greedy, soak, profile, redis
+                  exactness, waits, greedy, soak, databases, profile, redis
   --soak          the soak alone, 60 s
   --workerd PATH  another workerd than the pinned one
   --json FILE     writes the figures
@@ -86,6 +87,7 @@ function reportOf(about: string, results: Results): string {
     ...tables,
     ...(results.exactness.length > 0 || results.soak ? [legsText(results)] : []),
     ...(results.profiles.length > 0 ? [profileText(results.profiles)] : []),
+    ...(results.databases ? [databasesText(results.databases)] : []),
     ...(results.redis.length > 0 ? [redisText(results.redis)] : []),
   ].join('\n\n')
 }

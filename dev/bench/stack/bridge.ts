@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { variablesOf } from '../../../src/bindings.ts'
 import type { Bill } from '../../bridge.ts'
 import { afterDeath } from '../../watchdog.ts'
 
@@ -10,15 +11,39 @@ const FILE = fileURLToPath(new URL('../../bridge.ts', import.meta.url))
 export interface FarRedis {
   url: string
   token: string
+  /** Where each of several databases is, for the Worker's environment. */
+  variables?: Record<string, string>
   /** How many HTTP requests it has answered. */
   calls(): Promise<number>
   stop(): Promise<void>
 }
 
 /** @param rtt ms that it adds to each request */
-export async function startFarRedis(redis: string, rtt: number): Promise<FarRedis> {
+export function startFarRedis(redis: string, rtt: number): Promise<FarRedis> {
   // Bare scripts: what Redis spends is to be its own, and it counts the commands inside by itself.
-  const args = [FILE, '--redis', redis, '--port', '0', '--rtt', `${rtt}`, '--no-check-keys']
+  return start('--redis', redis, '--rtt', `${rtt}`, '--no-check-keys')
+}
+
+/**
+ * Several databases, each of which takes so many commands a second.
+ * @param databases URLs by name
+ */
+export async function startFarDatabases(
+  databases: Record<string, string>,
+  rtt: number,
+  maxCommands: number,
+): Promise<FarRedis> {
+  const targets = Object.entries(databases).flatMap(([name, url]) => ['--redis', `${url}=${name}`])
+  const far = await start(...targets, '--rtt', `${rtt}`, '--max-commands', `${maxCommands}`)
+  const variables = Object.keys(databases).map((name) => {
+    const { url, token } = variablesOf(name)
+    return { [url]: far.url, [token]: name }
+  })
+  return { ...far, variables: Object.assign({}, ...variables) }
+}
+
+async function start(...options: string[]): Promise<FarRedis> {
+  const args = [FILE, '--port', '0', ...options]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
   const callOff = afterDeath('kill -9 "$1" 2>/dev/null', `${child.pid}`)
   let said = ''

@@ -1,4 +1,5 @@
 import { quantile, type Spread, spread } from '../statistics.ts'
+import type { Databases } from './legs/databases.ts'
 import type { Exactness } from './legs/exactness.ts'
 import type { Greedy } from './legs/greedy.ts'
 import type { Profile } from './legs/profile.ts'
@@ -19,6 +20,7 @@ export interface Results {
   greedy: Greedy[]
   soak: Soak | undefined
   profiles: Profile[]
+  databases?: Databases | undefined
 }
 
 type Read = (sample: Sample) => number | undefined

@@ -1,4 +1,5 @@
 /** A whole run: the workloads, Redis by itself, the legs. */
+import { measureDatabases } from './legs/databases.ts'
 import { measureExactness } from './legs/exactness.ts'
 import { measureGreedy } from './legs/greedy.ts'
 import { measureProfile } from './legs/profile.ts'
@@ -80,6 +81,9 @@ export async function runAll(
   results.greedy = await part('greedy', () => measureGreedy(stack, plan.greedyWindows), [])
   results.soak = await part('soak', () => soak(stack, plan.soakSeconds), undefined)
   if (!plan.quick) results.profiles = await part('profile', () => measureProfile(stack), [])
+  if (!plan.quick || only) {
+    results.databases = await part('databases', () => measureDatabases(stack, 3), undefined)
+  }
   if (plan.redisRounds > 0) {
     results.redis = await part(
       'redis',

@@ -43,6 +43,16 @@ const ofOurs = <One extends { id: VariantId }>(list: One[], read: (one: One) => 
 const group = (of: string, list: Omit<Target, 'of'>[]): Target[] =>
   list.map((target) => ({ of, ...target }))
 
+/** How long as many decisions take, each a call of its own, of the time that one database takes for them. */
+const timeOf =
+  (count: number) =>
+  ({ databases }: Results) => {
+    const of = (count: number) =>
+      databases?.scale.find((one) => one.databases === count && !one.shared)?.perSecond
+    const [one, many] = [of(1), of(count)]
+    return one === undefined || many === undefined ? undefined : one / many
+  }
+
 export const targets: Target[] = [
   ...group('One request at a time, 10 ms away', [
     { title: 'p50 over a bare GET', most: 0.3, unit: 'ms', read: p50('ours', 'lone') },
@@ -126,6 +136,21 @@ export const targets: Target[] = [
       most: 0,
       unit: '',
       read: (r) => r.soak?.failed,
+    },
+  ]),
+  ...group('Many databases, each with its limit of commands', [
+    {
+      title: 'time of as many decisions, two (1.8 × as many)',
+      most: 0.56,
+      unit: '×',
+      read: timeOf(2),
+    },
+    { title: 'the same, four (3.5 × as many)', most: 0.29, unit: '×', read: timeOf(4) },
+    {
+      title: 'one of two away: not decided by Redis, of clients of the other',
+      most: 0,
+      unit: '',
+      read: ({ databases }) => databases?.killed.living.degraded,
     },
   ]),
 ]

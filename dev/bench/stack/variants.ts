@@ -48,6 +48,12 @@ function ours(name: string, { policy = {}, config = {}, one }: Changes = {}): Va
   return { name: name && `Sluice, ${name}`, by: 'ours', worker: 'ours', settings }
 }
 
+/** Plain subjects, so that the bench can tell who lives where. */
+function spreadOver(count: number) {
+  const stores = Array.from({ length: count }, (_, n) => `db-${n + 1}`)
+  return { stores, subjects: 'plain' } as const
+}
+
 function upstash(algorithm: UpstashSettings['algorithm'], cache: boolean): Variant {
   return {
     name: `@upstash/ratelimit, ${algorithm}${cache ? ', cache' : ''}`,
@@ -75,6 +81,14 @@ const all = {
   'ours-log': ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
   'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
   'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
+  'ours-stores-2': ours('two databases', { config: spreadOver(2) }),
+  'ours-stores-4': ours('four databases', { config: spreadOver(4) }),
+  'ours-stores-2-unshared': ours('two databases, sharing off', {
+    config: { ...spreadOver(2), sharing: false },
+  }),
+  'ours-stores-4-unshared': ours('four databases, sharing off', {
+    config: { ...spreadOver(4), sharing: false },
+  }),
   'upstash-fixed': upstash('fixed window', false),
   'upstash-sliding': upstash('sliding window', false),
   'upstash-bucket': upstash('token bucket', false),

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from '../../build.ts'
 import { afterDeath } from '../../watchdog.ts'
+import type { FarRedis } from './bridge.ts'
 import { type Quota, type VariantId, variants } from './variants.ts'
 import { type Isolate, startIsolate } from './workerd.ts'
 
@@ -12,7 +13,7 @@ export interface Workers {
   start(
     id: VariantId,
     quotas: Quota[],
-    far: { url: string; token: string },
+    far: Pick<FarRedis, 'url' | 'token' | 'variables'>,
     options?: { inspect?: boolean },
   ): Promise<Isolate>
   /** The file that tells of which source a variant is made. */
@@ -30,9 +31,9 @@ export async function buildWorkers(binary: string): Promise<Workers> {
   )
   return {
     mapOf: (id) => join(folder, variants[id].worker, `${variants[id].worker}.js.map`),
-    start(id, quotas, { url, token }, options) {
+    start(id, quotas, { url, token, variables }, options) {
       const { worker, settings } = variants[id]
-      const bindings = { url, token, settings: JSON.stringify(settings(quotas)) }
+      const bindings = { ...variables, url, token, settings: JSON.stringify(settings(quotas)) }
       return startIsolate(join(folder, worker), bindings, binary, options)
     },
     async remove() {

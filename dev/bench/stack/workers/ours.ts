@@ -16,7 +16,8 @@ let app: Hono | undefined
 export default {
   fetch(request: Request, env: Env, context: never) {
     app ??= create(env.settings)
-    const bindings = { UPSTASH_REDIS_REST_URL: env.url, UPSTASH_REDIS_REST_TOKEN: env.token }
+    const one = { UPSTASH_REDIS_REST_URL: env.url, UPSTASH_REDIS_REST_TOKEN: env.token }
+    const bindings = { ...env, ...one }
     return app.fetch(request, bindings, context)
   },
 }
