@@ -1,5 +1,6 @@
 /** A `check: 'parallel'` that never is. */
 import { SAFE } from '../early.ts'
+import type { Policy } from '../policy.ts'
 import { isAlwaysMet, type PolicyRule } from './facts.ts'
 import { unused } from './unused.ts'
 
@@ -15,7 +16,7 @@ export const neverParallel: PolicyRule = (policy, at, facts) => {
   const holding = facts.config.policies.find(
     (other) =>
       (other.check === 'before' || other.mode === 'shadow') &&
-      isAlwaysMet({ ...other, mode: 'enforce' }, match, policy, facts),
+      isAlwaysMet(asEnforced(other), match, policy, facts),
   )
   if (!holding) return []
   const who = `"${holding.name}", which meets all of them too,`
@@ -23,3 +24,10 @@ export const neverParallel: PolicyRule = (policy, at, facts) => {
     ? found(`${who} is in shadow`, `Delete it, or wait until "${holding.name}" is enforced.`)
     : found(`${who} is checked before`, "Delete it, or set check to 'parallel' there too.")
 }
+
+/** In shadow it skips those whom it would refuse for what they lack. */
+const asEnforced = ({ mode, onMissingKey, ...policy }: Policy): Policy => ({
+  ...policy,
+  mode: 'enforce',
+  onMissingKey: mode === 'shadow' && onMissingKey === 'refuse' ? 'skip' : onMissingKey,
+})
