@@ -1,4 +1,4 @@
-/** `npm run check`: types, lint and format, policies, import rule, and the deployable bundle. Exits 1 if anything is wrong. */
+/** `npm run check`: types, lint and format, policies, the shield's binding, import rule, and the deployable bundle. Exits 1 if anything is wrong. */
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,6 +11,7 @@ import { lint, problemsOf } from '../src/lint.ts'
 import { build, readModules } from './build.ts'
 import { checkImports } from './imports.ts'
 import { loadConfig } from './load-config.ts'
+import { shieldMismatches } from './shield.ts'
 
 const USAGE = `npm run check -- [--policies] [--config FILE]
   --policies     only what is wrong with the policies
@@ -18,8 +19,8 @@ const USAGE = `npm run check -- [--policies] [--config FILE]
   --help         this text`
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** Above the 60 KiB that were meant: 18 of them are the commands of @upstash/redis, of which two are used, 14 are the gate. */
-const MAX_BUNDLE = 86 * 1024
+/** Above the 60 KiB that were meant: 18 of them are the commands of @upstash/redis, of which two are used, 14 the gate, and 8 what is off until it is asked for. */
+const MAX_BUNDLE = 90 * 1024
 
 type Check = [name: string, run: () => unknown]
 
@@ -84,10 +85,18 @@ const policies: Check = [
   'policies',
   () => checkPolicies(options?.config ?? join(root, 'sluice.config.ts')),
 ]
+/** Of the project's own configuration: another's wrangler.toml is not known. */
+async function checkShield(): Promise<string | undefined> {
+  const config = await loadConfig(join(root, 'sluice.config.ts')).catch(() => undefined) // told above
+  if (!config) return undefined
+  return (await shieldMismatches(config, join(root, 'wrangler.toml'))).join('\n') || undefined
+}
+
 const all: Check[] = [
   ['types', () => run('tsc', '-p', '.') ?? run('tsc', '-p', 'src')],
   ['lint and format', () => run('biome', 'check')],
   policies,
+  ['shield', checkShield],
   ['imports', async () => (await checkImports(root)).join('\n') || undefined],
   ['bundle', checkBundle],
 ]

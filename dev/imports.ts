@@ -24,7 +24,7 @@ const layers = [
   ['client.ts'],
   ['options.ts'],
   ['schema/*'],
-  ['policy.ts', 'seen.ts'],
+  ['policy.ts', 'seen.ts', 'shield.ts'],
   ['live.ts'],
   ['source.ts', 'condition.ts', 'fields.ts', 'fields/*', 'store/store.ts', 'algorithms/*'],
   ['credentials/*', 'response.ts'],

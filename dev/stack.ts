@@ -4,7 +4,7 @@ import { startBridge } from './bridge.ts'
 import { build } from './build.ts'
 import { startOrigin } from './origin.ts'
 import { startRedis } from './redis.ts'
-import { startWorker } from './worker.ts'
+import { startWorker, type WorkerOptions } from './worker.ts'
 
 const dist = (name: string) => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))
 
@@ -20,12 +20,14 @@ export interface StackOptions {
   worker?: string
   /** Variables and secrets, over those of the stack. */
   env?: Record<string, string>
+  /** Rate limits of Cloudflare's own, by binding. */
+  ratelimits?: NonNullable<WorkerOptions['ratelimits']>
 }
 
 export type FetchOptions = RequestInit & { ip?: string; cf?: Record<string, unknown> }
 
 /** Everything, on free ports of loopback: a real Redis, the bridge, the demo origin, and the Worker in workerd. */
-export async function startStack({ config, worker: built, env }: StackOptions = {}) {
+export async function startStack({ config, worker: built, env, ratelimits }: StackOptions = {}) {
   const redis = await startRedis()
   const bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
   const origin = await startOrigin()
@@ -38,6 +40,7 @@ export async function startStack({ config, worker: built, env }: StackOptions = 
       ...(config && { CONFIG: JSON.stringify({ deadline: '10s', ...config }) }),
       ...env,
     },
+    ...(ratelimits && { ratelimits }),
   })
   return {
     redis,

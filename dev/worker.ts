@@ -22,6 +22,8 @@ export interface WorkerOptions {
   env?: Record<string, string>
   /** Bindings of KV namespaces, each empty. */
   kv?: string[]
+  /** Rate limits of Cloudflare's own, by binding: so many in so many seconds. */
+  ratelimits?: Record<string, { limit: number; period: 10 | 60 }>
   /** Defaults to a free one. */
   port?: number
   /** Answers what the Worker fetches, instead of the network. */
@@ -44,6 +46,12 @@ export async function startWorker(
   const namespaces = Object.fromEntries(
     (options.kv ?? []).map((name) => [name, { type: 'kv', id: name }]),
   )
+  const ratelimits = Object.fromEntries(
+    Object.entries(options.ratelimits ?? {}).map(([name, simple]) => [
+      name,
+      { type: 'rate-limit', namespace: name, simple },
+    ]),
+  )
   const miniflare = new Miniflare({
     host: '127.0.0.1',
     port: options.port ?? 0,
@@ -55,7 +63,7 @@ export async function startWorker(
           name: 'sluice',
           compatibilityDate,
           manifest: { mainModule, modules },
-          env: { ...env, ...namespaces },
+          env: { ...env, ...namespaces, ...ratelimits },
         },
         dev: {
           unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],

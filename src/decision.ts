@@ -7,10 +7,18 @@
  * - `no-policy`: no policy met the request, or a list let it pass; the store was not asked.
  * - `denied`: a deny list names it, or it lacks what a policy counts by and refuses to miss; the store was not asked.
  * - `banned`: refusals have led to a ban (`penalty` of a policy) that is not over; nothing was charged.
+ * - `shielded`: the first layer (`shield`) took it for part of a flood, inexactly; the store was not asked, nothing was charged.
  * - `store-error`: the store could not answer; the policies' `onStoreError` decided. Of several databases: one of them could not, and
  *   what the others decide had room.
  */
-export type Reason = 'within-limit' | 'limited' | 'no-policy' | 'denied' | 'banned' | 'store-error'
+export type Reason =
+  | 'within-limit'
+  | 'limited'
+  | 'no-policy'
+  | 'denied'
+  | 'banned'
+  | 'shielded'
+  | 'store-error'
 
 /** `enforce` refuses requests past the limit; `shadow` only tells what it would have done. */
 export type PolicyMode = 'enforce' | 'shadow'
@@ -55,11 +63,11 @@ export interface Decision {
   degraded?: Degraded
   /** With the reason `denied` only: the entry of the list, or the policy and the part of its key that the request lacks. */
   denied?: { by: string; missing?: string }
-  /** 0 when allowed; else the wait after which the same request passes if nothing else happens; `null`: never, or not known. */
+  /** 0 when allowed; else the wait after which the same request passes if nothing else happens (with the reason `shielded` the most that it may be); `null`: never, or not known. */
   retryAfterMs: number | null
   /**
    * Every policy that met the request, in the order of the configuration, but for those that no database answered for: no number is
-   * invented. Empty on `no-policy`.
+   * invented. Empty on `no-policy` and `shielded`.
    */
   limits: LimitState[]
   /** The store's time of the decision, ms since the epoch; of several databases the earliest. Absent where none was asked, or one gave no answer. */

@@ -32,6 +32,8 @@ export interface Description {
   denied?: { by: string; missing?: string }
   /** For each policy, in their order. Of a request on the list `deny`: none. */
   policies: (Descriptor | Unmet)[]
+  /** Whom the shield counts; absent where there is none, or the request lacks a part of its key. */
+  shield?: Part[]
 }
 
 /** Whether a policy meets the request after all. */
@@ -41,7 +43,15 @@ export type Describe = (seen: Seen) => Promise<Description>
 
 type Rules = Pick<
   Config,
-  'policies' | 'allow' | 'deny' | 'tables' | 'caseSensitivePaths' | 'jwt' | 'apiKeys' | 'deadlineMs'
+  | 'policies'
+  | 'allow'
+  | 'deny'
+  | 'tables'
+  | 'caseSensitivePaths'
+  | 'jwt'
+  | 'apiKeys'
+  | 'deadlineMs'
+  | 'shield'
 >
 
 /** Compiles a configuration once, so that a request only runs comparisons. */
@@ -59,6 +69,7 @@ export function compile(
     mismatch: compileCondition(entry.condition, config),
   }))
   const policies = config.policies.map((policy) => compilePolicy(policy, config, readers))
+  const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
 
   return async (seen) => {
     // Where origins differ on what a path says, the strictest reading counts: no spelling is a way round, or in.
@@ -82,9 +93,11 @@ export function compile(
         one.policy.onMissingKey === 'refuse' &&
         one.policy.mode === 'enforce',
     ) as { policy: Policy; missing: string } | undefined
+    const shield = shieldKey && described.some(isMet) ? await shieldKey(seen) : undefined
     return {
       ...(refusing && { denied: { by: refusing.policy.name, missing: refusing.missing } }),
       policies: described,
+      ...(shield?.every(([, value]) => value !== undefined) && { shield }),
     }
   }
 }

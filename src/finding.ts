@@ -18,6 +18,7 @@ export const findingCodes = [
   'large-log',
   'many-policies',
   'global-key',
+  'tight-shield',
   'unused-setting',
 ] as const
 

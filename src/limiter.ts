@@ -14,7 +14,7 @@ import type {
   StoreReply,
   StoreRequest,
 } from './store/store.ts'
-import type { NameSubject } from './subject.ts'
+import type { NameSubject, Part } from './subject.ts'
 import { type Instead, withoutStore } from './without-store.ts'
 
 /** What a limiter reaches the outside through. */
@@ -25,6 +25,8 @@ export interface LimiterParts {
   nameSubject: NameSubject
   /** Refusals that need no asking; absent where all are to be asked. */
   proofs?: Proofs | undefined
+  /** The refusal of the first layer, if it has one; absent where there is no such layer. */
+  shield?: ((key: Part[]) => Promise<Decision | undefined>) | undefined
   /** Told of every decision that the store could not make. */
   onStoreError: (error: StoreError) => void
 }
@@ -80,16 +82,19 @@ export async function decideEach(
   parts: LimiterParts,
   options: DecideOptions = {},
 ): Promise<Outcome[]> {
-  const proofs = options.once ? undefined : parts.proofs // a repeated call has had its answer already
-  const asked = await Promise.all(questions.map((question) => ask(question, parts, proofs)))
+  // A repeated call has had its answer already.
+  const near = options.once ? { ...parts, proofs: undefined, shield: undefined } : parts
+  const begun = Date.now()
+  const asked = await Promise.all(questions.map((question) => ask(question, near)))
   const open = asked.filter((one): one is Asked => 'rows' in one)
   const sentAt = Date.now()
-  const replies = await answers(open, parts, options)
+  const spentMs = (options.spentMs ?? 0) + Math.max(0, sentAt - begun)
+  const replies = await answers(open, parts, { ...options, spentMs })
   const receivedAt = Date.now()
   const outcomes = open.map((one, index) => {
     const { key } = one
     const keep: Keep = (answer) => {
-      if (key !== undefined) proofs!.keep(key, one.rows, answer, sentAt, receivedAt)
+      if (key !== undefined) near.proofs!.keep(key, one.rows, answer, sentAt, receivedAt)
     }
     return concluded(one, replies[index]!, parts, keep)
   })
@@ -110,9 +115,8 @@ interface Asked {
 type Keep = (answer: { at: number; rows: RowState[] }) => void
 
 async function ask(
-  { description: { denied, policies }, mode = 'take', slot: ownSlot }: Question,
-  { nameSubject }: LimiterParts,
-  proofs: Proofs | undefined,
+  { description: { denied, policies, shield: shielded }, mode = 'take', slot: ownSlot }: Question,
+  { nameSubject, proofs, shield }: LimiterParts,
 ): Promise<Asked | Outcome> {
   if (denied) {
     return {
@@ -126,6 +130,10 @@ async function ask(
   const key = proofs && mode === 'take' ? proofKey(descriptors) : undefined
   const proven = key !== undefined && proofs!.find(key, Date.now())
   if (proven) return { decision: decisionOf(descriptors, proven.rows, proven.at) }
+  if (shield && shielded && mode === 'take' && enforced(descriptors).some(({ cost }) => cost > 0)) {
+    const decision = await shield(shielded)
+    if (decision) return { decision }
+  }
   const holds = descriptors.some(({ policy }) => policy.algorithm === 'concurrency')
   const slot = holds ? (ownSlot ?? crypto.randomUUID()) : undefined
   const rows: Row[] = []
@@ -141,7 +149,8 @@ async function ask(
   return { rows, requests, slot: mode === 'take' ? slot : undefined, key }
 }
 
-const enforced = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'enforce')
+const enforced = <D extends Descriptor>(rows: D[]) =>
+  rows.filter(({ policy }) => policy.mode === 'enforce')
 const shadow = (rows: Row[]) => rows.filter(({ policy }) => policy.mode === 'shadow')
 
 /** What the store says to a request, and who decided instead for limits whose database gave no answer. */

@@ -11,6 +11,7 @@ import {
   policyDurations,
 } from './lint/quota.ts'
 import { listedAway, redundant, takingAll, unreachable } from './lint/reach.ts'
+import { tightShield } from './lint/shield.ts'
 import {
   dodgeable,
   ipv6ByAddress,
@@ -90,6 +91,12 @@ function findingsIn(facts: Facts): Finding[] {
       return withoutAccepted(found, entry.accept, `${entry.at}.accept`, entry.at)
     }),
     ...configRules.flatMap((rule) => rule(facts)),
+    ...withoutAccepted(
+      tightShield(facts),
+      facts.config.shield?.accept ?? [],
+      'shield.accept',
+      'The shield',
+    ),
   ]
 }
 

@@ -229,6 +229,23 @@ export interface LiveOptions {
   every?: Duration
 }
 
+/**
+ * A first layer in front of Redis: a rate limit of Cloudflare's own, by its binding (`[[ratelimits]]` in wrangler.toml), which counts at
+ * each location by itself, inexactly, and costs nothing. It is there for floods, far above what policies admit.
+ */
+export interface ShieldOptions<Context = unknown> {
+  /** The name of the binding. */
+  binding: string
+  /** Requests in a period, as wrangler.toml says. */
+  limit: number
+  /** As wrangler.toml says. */
+  period: '10s' | '60s' | '1m'
+  /** Whom it counts by; nothing of the path. A request that lacks a part is not counted. Defaults to `'ip'`. */
+  key?: Key<Context>
+  /** Findings of `npm run check` that are meant (docs/linter.md). */
+  accept?: FindingCode | FindingCode[]
+}
+
 /** A whole configuration. */
 export interface ConfigOptions<Context = unknown> {
   /** Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on. */
@@ -267,6 +284,8 @@ export interface ConfigOptions<Context = unknown> {
   clock?: 'store' | 'edge'
   /** Whether refusals that this isolate has seen, and that nothing can have changed, are answered without asking Redis again. Defaults to true. */
   proofs?: boolean
+  /** A first layer in front of Redis, for floods. Defaults to none. */
+  shield?: ShieldOptions<Context>
   /** Whether decisions of one isolate that are made at the same time travel in one call to Redis. Defaults to true. */
   sharing?: boolean
   /**

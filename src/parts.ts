@@ -3,6 +3,7 @@ import type { LimiterParts } from './limiter.ts'
 import type { Log } from './log.ts'
 import type { Config } from './policy.ts'
 import { createProofs } from './proofs.ts'
+import { createShield } from './shield.ts'
 import { withBreaker } from './store/breaker.ts'
 import { createLocalStore } from './store/local.ts'
 import { withSharing } from './store/sharing.ts'
@@ -19,7 +20,7 @@ export interface Parts extends LimiterParts {
 
 /** Made once for each set of credentials, which an isolate does not change. */
 export function limiterParts(
-  { clock, proofs: proves, sharing, stores, subjects }: Config,
+  { clock, proofs: proves, sharing, shield, stores, subjects }: Config,
   log: Log,
 ): (env: Bindings) => Parts {
   const names = stores ?? [undefined]
@@ -42,6 +43,7 @@ export function limiterParts(
     return sharing ? withSharing(guarded) : guarded
   }
 
+  const shielded = shield && createShield(shield, log)
   let made: { by: string; parts: Parts } | undefined
 
   return (env) => {
@@ -62,6 +64,8 @@ export function limiterParts(
       const nameSubject = subjects === 'plain' ? plainSubjects(secret) : hashedSubjects(secret)
       made = { by, parts: { store, databases, local, nameSubject, proofs, onStoreError } }
     }
-    return made.parts
+    const { parts } = made
+    if (!shielded) return parts
+    return { ...parts, shield: async (key) => shielded(env, await parts.nameSubject(key)) }
   }
 }

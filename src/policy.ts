@@ -14,6 +14,7 @@ import type { Cors, HeaderSet } from './schema/headers.ts'
 import type { KeyPart, OnMissingKey } from './schema/key.ts'
 import { document, type Live } from './schema/live.ts'
 import { LONGEST_MS } from './schema/policy.ts'
+import type { Shield } from './schema/shield.ts'
 import { tagOf } from './tag.ts'
 
 /** A parsed rule: defaults filled in, durations in milliseconds. */
@@ -81,6 +82,8 @@ export interface Config {
   clock: 'store' | 'edge'
   /** Whether refusals that need no asking are not asked. */
   proofs: boolean
+  /** A first layer in front of the store. */
+  shield: Shield | undefined
   /** Whether decisions of an isolate travel together. */
   sharing: boolean
   /** Names of the databases that subjects are spread over; `undefined`: one, that has no name. */
@@ -137,6 +140,7 @@ export function parseConfig(options: unknown): Config {
     cors: undefined,
     live: undefined,
     stores: undefined,
+    shield: undefined,
     ...rest,
     gate: gate && { callers: policyOf(gate.callers, defaultDeadline) },
     originTimeoutMs: originTimeout,

@@ -53,8 +53,15 @@ const PROBLEM_TYPES = 'https://iana.org/assignments/http-problem-types'
 const isBanned = ({ mode, bannedForMs }: LimitState) =>
   mode === 'enforce' && bannedForMs !== undefined
 
+const whyExceeded = ({ reason, retryAfterMs }: Decision) =>
+  reason === 'shielded'
+    ? `Too many requests at once: try again in ${retryAfterMs} ms.`
+    : retryAfterMs === null
+      ? 'This request costs more than the quota can ever hold.'
+      : `The same request passes in ${retryAfterMs} ms.`
+
 /**
- * The answer to a refused request: 429 past a limit (or this isolate's share of it), 503 where the store could not answer and a
+ * The answer to a refused request: 429 past a limit (or this isolate's share of it, or the shield's), 503 where the store could not answer and a
  * policy says `deny`, 403 to whom a list denies or who lacks what a policy counts by. Nothing that a client sent is in it.
  */
 export function refusal(decision: Decision): Response {
@@ -94,12 +101,9 @@ export function refusal(decision: Decision): Response {
     {
       type: `${PROBLEM_TYPES}#quota-exceeded`,
       title: 'Quota exceeded',
-      detail:
-        retryAfterMs === null
-          ? 'This request costs more than the quota can ever hold.'
-          : `The same request passes in ${retryAfterMs} ms.`,
+      detail: whyExceeded(decision),
       retryAfterMs,
-      // Unknown where the isolate answered by itself.
+      // Unknown where the isolate or the first layer answered by itself.
       ...(violated.length > 0 && { 'violated-policies': violated.map(({ policy }) => policy) }),
     },
     retryAfter(decision),

@@ -320,6 +320,22 @@ Note: the Worker answers paths under /_sluice/ itself, before any policy.
     ])
   })
 
+  test('a shield that counts it first', async () => {
+    const file = await write(
+      'shield',
+      `export default {
+        shield: { binding: 'SHIELD', limit: 200, period: '10s', key: ['ip', (c) => c.get('user')] },
+        policies: [{ name: 'a', limit: 5, window: '1m', match: { path: '/a' } }],
+      }`,
+    )
+    const told = async (path: string) =>
+      (await explain(['--config', file, '--path', path, '--ip', '192.0.2.1'])).stdout
+    expect(await told('/a')).toContain(
+      'Note: before Redis the shield counts it, by ip = 192.0.2.1, function = (what the function returns): 200 in 10s.',
+    )
+    expect(await told('/b')).not.toContain('shield')
+  })
+
   test('docs/linter.md shows what it prints', async () => {
     const docs = await readFile(join(root, 'docs/linter.md'), 'utf8')
     const shown = [...docs.matchAll(/^\$ npm run explain -- (.*)\n([^`]*)```/gm)]

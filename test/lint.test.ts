@@ -37,6 +37,9 @@ const alike = (count: number, change: Terms = {}): ConfigOptions => ({
     ...(index === 0 && change),
   })),
 })
+const shielded = (limit: number, change: object = {}) => ({
+  shield: { binding: 'SHIELD', limit, period: '10s' as const, ...change },
+})
 const jwt = { secret: 'JWT_SECRET' }
 const networks = Array.from({ length: 10_000 }, (_, n) => `10.${n >> 8}.${n & 255}.0/24`)
 
@@ -515,6 +518,77 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
     one({ key: 'global', match: { path: '/api/*' } }),
   ],
 
+  // tight-shield
+  [
+    'a shield that refuses what two windows may hold',
+    'tight-shield shield.limit',
+    one({}, shielded(199)),
+    one({}, shielded(200)),
+  ],
+  [
+    'a shield below a bucket and what runs into it',
+    'tight-shield shield.limit',
+    one({ algorithm: 'token-bucket', burst: 500 }, shielded(515)),
+    one({ algorithm: 'token-bucket', burst: 500 }, shielded(516)),
+  ],
+  [
+    'a shield below short windows, each full',
+    'tight-shield shield.limit',
+    one({ window: '3s' }, shielded(499)),
+    one({ window: '3s' }, shielded(500)),
+  ],
+  [
+    'a shield below a log and its largest plan',
+    'tight-shield shield.limit',
+    one(
+      { algorithm: 'sliding-log', window: '5s', limits: { pro: 300 }, plan: 'country' },
+      shielded(599),
+    ),
+    one(
+      { algorithm: 'sliding-log', window: '5s', limits: { pro: 300 }, plan: 'country' },
+      shielded(600),
+    ),
+  ],
+  [
+    'a shield below what two policies of different requests may admit together',
+    'tight-shield shield.limit',
+    { ...several({ match: { path: '/a' } }, { match: { path: '/b' } }), ...shielded(399) },
+    { ...several({ match: { path: '/a' } }, { limit: 150 }), ...shielded(300) },
+  ],
+  [
+    'a shield by addresses, where a policy lets any number of them through',
+    'tight-shield shield.key',
+    { ...several({ match: { path: '/a' } }, { key: 'asn' }), ...shielded(10_000) },
+    { ...several({}, { match: { path: '/a' }, key: 'asn' }), ...shielded(10_000) },
+  ],
+  [
+    'a shield where only failures count',
+    'tight-shield shield.key',
+    one({ countOnly: '4xx' }, shielded(10_000)),
+    { ...several({ countOnly: '4xx' }, {}), ...shielded(10_000) },
+  ],
+  [
+    'a shield beside a price of nothing, where another policy counts',
+    'tight-shield shield.key',
+    {
+      ...several({ cost: [{ path: '/a', cost: 0 }] }, { match: { path: '/a' }, key: 'asn' }),
+      ...shielded(10_000),
+    },
+    one({ cost: [{ path: '/a', cost: 0 }] }, shielded(200)),
+  ],
+  [
+    'a shield that nothing enforced asks',
+    'unused-setting shield',
+    one({ mode: 'shadow' }, shielded(1000)),
+    { ...several({ mode: 'shadow', limit: 50 }, {}), ...shielded(1000) },
+  ],
+  [
+    'an accepted finding that a shield does not have',
+    'unused-setting shield.accept[0]',
+    one({}, shielded(200, { accept: 'tight-shield' })),
+    one({}, shielded(199, { accept: 'tight-shield' })),
+  ],
+
   // unused-setting
   [
     'tokens are verified for nothing',
@@ -776,6 +850,14 @@ describe('a message names what and where', () => {
     [
       one({ key: 'api-key', onMissingKey: 'skip' }, { apiKeys: { known: 'KEYS' } }),
       '"a" does not meet a client that leaves out api-key, and no other policy is sure to.',
+    ],
+    [
+      one({}, shielded(100)),
+      'The shield refuses after 100 requests in 10 s, of which "a" may admit 200.',
+    ],
+    [
+      one({ countOnly: 401 }, shielded(100)),
+      'The shield counts the requests of "a" by its own key, and no policy bounds what it lets pass by that: the shield may be the one to refuse.',
     ],
     [login(), '"a" guards /login, and lets every attempt pass while Redis is away.'],
     [

@@ -6,6 +6,7 @@ import { defineConfig, parseConfig } from '../src/policy.ts'
 const KEY =
   '"ip", { ip: { v4, v6 } }, "path", "method", "host", "country", "asn", "colo", "api-key", "global", "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", or a function'
 
+const shield = { binding: 'SHIELD', limit: 100, period: '10s' } as const
 const valid = { name: 'a', limit: 5, window: '10s' } as const
 
 /** The problems of a configuration as "path: expected | got". */
@@ -178,6 +179,19 @@ describe('a policy that acts', () => {
     const berlin = parsed({ ...month, timeZone: 'Europe/Berlin' })
     const tags = [parsed(month), berlin, parsed({ ...month, window: 'day' })].map(({ tag }) => tag)
     expect(new Set(tags).size).toBe(3)
+  })
+
+  test('has a shield before it, by address unless it says', () => {
+    const parsed = (change: object) =>
+      parseConfig({ policies: [valid], shield: { ...shield, ...change } }).shield
+    const ip = { source: 'ip', v4: 32, v6: 64 }
+    const common = { binding: 'SHIELD', limit: 100, accept: [] }
+    expect(parsed({})).toEqual({ ...common, periodMs: 10_000, key: [ip] })
+    for (const period of ['1m', '60s', 60_000]) {
+      expect(parsed({ period, key: ['ip', 'host'], accept: 'tight-shield' })).toEqual({
+        ...{ ...common, periodMs: 60_000, key: [ip, { source: 'host' }], accept: ['tight-shield'] },
+      })
+    }
   })
 
   test('is read live from Redis or KV', () => {
@@ -434,7 +448,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, sharing, stores, subjects, degradedField | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, shield, sharing, stores, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },
@@ -484,6 +498,39 @@ describe('a problem names path, expected and got', () => {
     [
       { policies: [], cors: { origins: '*', credentials: true } },
       'cors.origins: no "*" where credentials may be sent (browsers refuse it) | ["*"]',
+    ],
+    [{ policies: [], shield: true }, 'shield: an object | true'],
+    [
+      { policies: [], shield: { ...shield, binding: 'a b' } },
+      'shield.binding: the name of a binding like "SHIELD" | "a b"',
+    ],
+    [
+      { policies: [], shield: { ...shield, limit: 0 } },
+      'shield.limit: a whole number of at least 1 | 0',
+    ],
+    [
+      { policies: [], shield: { ...shield, period: '30s' } },
+      'shield.period: "10s" or "60s" | "30s"',
+    ],
+    [
+      { policies: [], shield: { binding: 'SHIELD', limit: 5 } },
+      'shield.period: "10s" or "60s" | nothing',
+    ],
+    [
+      { policies: [], shield: { ...shield, key: ['ip', 'path'] } },
+      'shield.key[1]: nothing of the path | {"source":"path"}',
+    ],
+    [
+      { policies: [], shield: { ...shield, key: 'path:id' } },
+      'shield.key[0]: nothing of the path | {"source":"path-parameter","name":"id"}',
+    ],
+    [
+      { policies: [], shield: { ...shield, key: 'jwt:sub' } },
+      'shield.key: a jwt in the configuration, to verify its claims by | [{"source":"jwt","name":"sub"}]',
+    ],
+    [
+      { policies: [], shield: { ...shield, mode: 'shadow' } },
+      'shield.mode: one of the fields binding, limit, period, key, accept | "shadow"',
     ],
     [{ policies: [], sharing: 1 }, 'sharing: true or false | 1'],
     [{ policies: [], stores: 'eu-1' }, 'stores: a list of names | "eu-1"'],

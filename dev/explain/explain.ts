@@ -6,6 +6,7 @@ import type { Config, Policy } from '../../src/policy.ts'
 import type { KeyPart } from '../../src/schema/key.ts'
 import { see } from '../../src/seen.ts'
 import { type RequestTerms, toRequest } from './request.ts'
+import { spanText } from './text.ts'
 import { whyNot } from './why.ts'
 
 /** What a configuration makes of one request. */
@@ -71,9 +72,19 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const describe = compile(config, (_event, _code, message) => void notes.push(message))
   const surroundings = { env: process.env, context: undefined, waitUntil: () => {} }
   const seen = see(toRequest(terms), surroundings, config)
-  const { denied, policies } = await describe(seen)
+  const { denied, policies, shield } = await describe(seen)
   if (/^\/_sluice(\/|$)/.test(normalizePath(new URL(seen.request.url).pathname))) {
     notes.push('the Worker answers paths under /_sluice/ itself, before any policy')
+  }
+  const charged = policies.some(
+    (one) => isMet(one) && one.policy.mode === 'enforce' && one.cost > 0,
+  )
+  if (shield && charged) {
+    const { limit, periodMs } = config.shield!
+    const whom = shield.map(([part, value]) => (part === 'global' ? part : `${part} = ${value}`))
+    notes.push(
+      `before Redis the shield counts it, by ${whom.join(', ')}: ${limit} in ${spanText(periodMs)}`,
+    )
   }
   return {
     request: {
@@ -123,6 +134,7 @@ function withoutFunctions(config: Config): Config {
     part.source === 'function' ? { ...part, read: () => BY_FUNCTION } : part
   return {
     ...config,
+    shield: config.shield && { ...config.shield, key: config.shield.key.map(told) },
     policies: config.policies.map((policy) => ({
       ...policy,
       plan: policy.plan && { ...policy.plan, key: told(policy.plan.key) },

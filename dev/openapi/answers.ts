@@ -35,7 +35,15 @@ same<Same<v.InferOutput<typeof limitState>, LimitState>>()
 
 export const decision = v.object({
   allowed: v.boolean(),
-  reason: v.picklist(['within-limit', 'limited', 'no-policy', 'denied', 'banned', 'store-error']),
+  reason: v.picklist([
+    'within-limit',
+    'limited',
+    'no-policy',
+    'denied',
+    'banned',
+    'shielded',
+    'store-error',
+  ]),
   degraded: v.exactOptional(
     told(v.picklist(['allow', 'deny', 'local']), 'who answered for the store'),
   ),

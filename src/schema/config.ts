@@ -8,6 +8,7 @@ import { cors, headers } from './headers.ts'
 import { live } from './live.ts'
 import { callers, policy } from './policy.ts'
 import { list, name, object, oneOf, type Problem, pattern, timeout } from './shapes.ts'
+import { shield } from './shield.ts'
 
 const ORIGIN = 'a URL like "https://origin.example.com"'
 
@@ -72,6 +73,7 @@ export const config = object(
     deadline: v.optional(timeout, 300),
     clock: v.optional(oneOf('store', 'edge'), 'store'),
     proofs: v.optional(v.boolean('true or false'), true),
+    shield: v.optional(shield),
     sharing: v.optional(v.boolean('true or false'), true),
     stores: v.optional(stores),
     subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
@@ -131,6 +133,10 @@ function checkReferences(input: Record<string, unknown>, names: string[], proble
       }
     }
   })
+  const shielded = parts((input.shield as { key?: unknown } | undefined)?.key)
+  if (input.jwt === undefined && shielded.some((part) => part?.source === 'jwt')) {
+    problem(['shield', 'key'], 'a jwt in the configuration, to verify its claims by')
+  }
   policies.forEach((policy, index) => {
     const table = policy?.plan?.table
     if (table !== undefined && !Object.hasOwn((input.tables as object) ?? {}, table)) {

@@ -64,7 +64,8 @@ beforeAll(async () => {
     'https://login.example.com/.well-known/jwks.json',
     issuer.url,
   )
-  stack = await startStack({ worker: outdir, env: { ...env, EXAMPLES } })
+  const ratelimits = { SHIELD: { limit: 200, period: 10 as const } }
+  stack = await startStack({ worker: outdir, env: { ...env, EXAMPLES }, ratelimits })
 })
 afterAll(async () => {
   await Promise.all([stack?.stop(), issuer?.close()])
@@ -672,6 +673,13 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
   async sharing() {
     expect(await callsOf('sharing')).toBe(50)
     expect(await callsOf('first')).toBeLessThan(40)
+  },
+
+  async shield({ left, statuses }) {
+    expect(await left(['/'], ['/'])).toEqual([99, 98])
+    // Who keeps to the policies does not meet it, and who does not is mostly refused without it.
+    expect(await statuses(100, '/')).toEqual([...ok(98), 429, 429])
+    expect(stack.worker.logs.filter((line) => line.includes('"shield"'))).toEqual([])
   },
 
   async 'key-function'({ ask, left }) {

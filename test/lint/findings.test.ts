@@ -233,6 +233,57 @@ test('what is found redundant never is the one to refuse', async () => {
   expect(found.get('redundant-policy')! - before).toBeGreaterThan(3)
 })
 
+test('a shield that is as wide as the finding says lets everybody pass whom all policies let pass', async () => {
+  const PERIOD_MS = 10_000
+  const reached: number[] = [] // of its limit, at most, in each run
+  const shieldKey = often<PolicyOptions['key'] & {}>(['ip'], ['country'], ['ip', 'header:x-a'])
+  // Much is to pass: so few different requests, and hardly a pause.
+  const requests = fc.tuple(
+    fc.array(request, { minLength: 2, maxLength: 4 }),
+    fc.array(fc.tuple(fc.nat(), fc.constantFrom(0, 1, 10, 100, 200)), {
+      minLength: 400,
+      maxLength: 400,
+    }),
+  )
+  await fc.assert(
+    fc.asyncProperty(config, shieldKey, requests, async (options, key, [kinds, schedule]) => {
+      const withShield = (limit: number): ConfigOptions => ({
+        ...options,
+        shield: { binding: 'SHIELD', period: '10s', limit, key },
+      })
+      const tight = lint(withShield(1)).find(({ code }) => code === 'tight-shield')
+      if (tight?.path !== 'shield.limit') return
+      const limit = Number(/Raise its limit to (\d+)/.exec(tight.hint)![1])
+      const found = lint(withShield(limit)).map(({ code }) => code)
+      expect(found).not.toContain('tight-shield')
+      const descriptions = await ask(withShield(limit), kinds)
+      const states = new Map<string, State>()
+      const passed = new Map<string, number[]>()
+      let [now, most] = [1_789_000_000_123, 0]
+      for (const [which, pause] of schedule) {
+        now += pause
+        const { denied, policies, shield } = descriptions[which % kinds.length]!
+        if (denied) continue
+        const rows = policies.filter(isMet).map((row) => ({ ...row, ...fare(row, now, states) }))
+        const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
+        if (enforced.some(({ outcome }) => !outcome.allowed)) continue
+        for (const { subject, outcome } of rows)
+          if (outcome.state) states.set(subject, outcome.state)
+        if (!shield || enforced.every(({ cost }) => cost === 0)) continue
+        const whom = JSON.stringify(shield)
+        const times = [...(passed.get(whom) ?? []), now].filter((at) => at > now - PERIOD_MS)
+        passed.set(whom, times)
+        most = Math.max(most, times.length)
+        expect(times.length).toBeLessThanOrEqual(limit)
+      }
+      reached.push(most / limit)
+    }),
+    { numRuns: RUNS * 2 },
+  )
+  expect(reached.length).toBeGreaterThan(RUNS / 10)
+  expect(Math.max(...reached)).toBeGreaterThan(0.8) // it is not wider than need be, either
+})
+
 function fare({ policy, partitionKey, cost }: Descriptor, now: number, states: Map<string, State>) {
   const subject = JSON.stringify([policy.tag, partitionKey])
   const { windowMs: window, ...terms } = policy

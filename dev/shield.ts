@@ -1,0 +1,33 @@
+/** Whether wrangler.toml has the binding that a shield names, and says of it what the configuration says. */
+import { parseConfig } from '../src/policy.ts'
+
+/** As wrangler reads it. */
+interface RateLimit {
+  name: string
+  simple: { limit: number; period: number }
+}
+
+/**
+ * What differs, a line each.
+ * @param options a configuration that parses
+ * @param file of wrangler
+ */
+export async function shieldMismatches(options: unknown, file: string): Promise<string[]> {
+  const { shield } = parseConfig(options)
+  if (!shield) return []
+  const { unstable_readConfig: readConfig } = await import('wrangler') // which takes its time
+  const read = readConfig({ config: file }, { hideWarnings: true })
+  const { ratelimits } = read as { ratelimits: RateLimit[] }
+  const found = ratelimits.find(({ name }) => name === shield.binding)
+  if (!found)
+    return [`shield.binding: wrangler.toml has no [[ratelimits]] of the name ${shield.binding}`]
+  const { limit, period } = found.simple
+  return [
+    ...(limit === shield.limit
+      ? []
+      : [`shield.limit: ${shield.limit}, and wrangler.toml says limit = ${limit}`]),
+    ...(period * 1000 === shield.periodMs
+      ? []
+      : [`shield.period: ${shield.periodMs / 1000} s, and wrangler.toml says period = ${period}`]),
+  ]
+}
