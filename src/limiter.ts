@@ -225,7 +225,7 @@ function outcomeOf(
   const [rows, states] =
     errors.length === 0 ? [all, every] : [all.filter(isAnswered), every.filter(isAnswered)]
   const told = decisionOf(rows, states, reply.now)
-  const decision = instead ? completed(told, instead) : told
+  const decision = errors.length === 0 ? told : inPart(told, instead)
   const replayed = reply.replayed && { replayed: true as const }
   if (!decision.allowed) {
     if (errors.length === 0) keep({ at: reply.now, rows: states })
@@ -242,12 +242,9 @@ function outcomeOf(
   }
 }
 
-/** What the databases that answered let pass, and somebody else decided for the others. Without a time: not all of it was taken, so not all can be given back. */
-const completed = ({ at, ...told }: Decision, instead: Instead): Decision => ({
-  ...told,
-  reason: 'store-error',
-  ...instead,
-})
+/** What some databases decided, and for the others `instead`. Without a time: what has one may be given back, and not all was taken. */
+const inPart = ({ at, ...told }: Decision, instead: Instead | undefined): Decision =>
+  instead ? { ...told, reason: 'store-error', ...instead } : told
 
 /** The rows of a reply in the order of the policies: the requests have the enforced ones first. */
 function statesOf(rows: Row[], requests: Asked['requests'], reply: StoreReply): RowState[] {

@@ -51,6 +51,13 @@ export function limiterParts(
     const secret = env.SLUICE_SECRET || credentials[0]!.token || 'sluice'
     const by = JSON.stringify([credentials, secret])
     if (made?.by !== by) {
+      if (stores && !env.SLUICE_SECRET) {
+        log(
+          'no-secret',
+          '',
+          'set SLUICE_SECRET: without it the token of the first database names clients',
+        )
+      }
       const proofs = proves ? createProofs() : undefined
       const databases = names.map((name) => ({ name, store: storeOf(env, name) }))
       const store = stores

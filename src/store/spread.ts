@@ -115,7 +115,7 @@ export function createSpread(
       const passes =
         !failure &&
         answered.every(({ share, reply }) => admits(share, reply)) &&
-        (!together || unsure.length === 0 || (await options.unanswered!(unsure, index)))
+        (shares.length === 1 || unsure.length === 0 || (await options.unanswered!(unsure, index)))
       for (const { share, reply } of answered) {
         const inVain = together && !passes && admits(share, reply)
         for (const [cell, state] of toldOf(inVain ? [share.before!] : share.asks, reply)) {

@@ -78,6 +78,7 @@ const newWorker = (change: Partial<ConfigOptions> = {}, env: Record<string, stri
       UPSTASH_REDIS_REST_TOKEN_EU_1: 'eu-1',
       UPSTASH_REDIS_REST_URL_EU_2: bridge.url,
       UPSTASH_REDIS_REST_TOKEN_EU_2: 'eu-2',
+      SLUICE_SECRET: 'a-secret-of-names',
       SLUICE_GATE_TOKEN: gateToken,
       SLUICE_OPERATE_TOKEN: operateToken,
       ORIGIN: origin.url,
@@ -295,6 +296,19 @@ describe.each([0, 1])('database %i is killed in the middle', (dead) => {
       expect(asked).toMatchObject({ allowed: true, reason: 'store-error', degraded: 'allow' })
       expect(asked.limits.map(({ policy }) => policy)).toEqual(['allow-x'])
       expect(asked.at).toBeUndefined()
+      const looked = await gate<Decision>('/decide', {
+        request: { url: 'https://a.example/deny', headers: pair() },
+        mode: 'look',
+      })
+      expect(looked).toMatchObject({ allowed: false, reason: 'store-error', degraded: 'deny' })
+
+      // Where a policy in shadow alone is away, nothing is missing.
+      const shown = { 'x-x': keyAt(living, 'x-x'), 'x-y': keyAt(dead, 'x-y') }
+      expect(await get('/shadow', shown)).toMatchObject({ status: 200, left: 2, degraded: null })
+      // Where the enforced one is, the shadow is charged where the request passes.
+      const hidden = { 'x-x': keyAt(dead, 'x-x'), 'x-y': keyAt(living, 'x-y') }
+      expect(await get('/shadow', hidden)).toMatchObject({ status: 200, degraded: 'allow' })
+      expect(await leftOf('hidden', hidden['x-y'])).toBe(2)
 
       const report = await gate<{
         store: object
@@ -324,6 +338,14 @@ test('a database without its variables fails its own keys only, and is named', a
   const [line] = worker.logs.map((line) => JSON.parse(line))
   expect(line).toMatchObject({ code: 'not-configured', store: 'eu-2' })
   expect(line.message).toContain('UPSTASH_REDIS_REST_URL_EU_2')
+})
+
+test('without a secret the token of the first names clients, and the log says so', async () => {
+  await worker.stop()
+  worker = await newWorker({}, { SLUICE_SECRET: '' })
+  expect((await get('/deny', { 'x-x': keyAt(1, 'x-x') })).status).toBe(200)
+  await until(async () => worker.logs.some((line) => line.includes('"no-secret"')))
+  expect(worker.logs).toHaveLength(1)
 })
 
 test('live policies are read from the first of the list', async () => {
