@@ -1,5 +1,6 @@
 /** `npm start`: a real Redis, the bridge, a demo origin, and the Worker in front of it, until Ctrl-C. */
 import { createServer } from 'node:net'
+import { variablesOf } from '../src/bindings.ts'
 import type { ConfigOptions, PolicyOptions } from '../src/options.ts'
 import { parseConfig } from '../src/policy.ts'
 import { startBridge } from './bridge.ts'
@@ -105,10 +106,15 @@ try {
   await checkFree(port)
   const database = await startDatabase()
   const origin = process.env.ORIGIN || (await startDemoOrigin())
+  const { stores = [] } = config
+  const variables = [undefined, ...stores].map((name) => {
+    const { url, token } = variablesOf(name)
+    return { [url]: database.url, [token]: database.token }
+  })
   const worker = await startDevWorker(port, {
+    ...Object.assign({}, ...variables),
+    ...(stores.length > 0 && { SLUICE_SECRET: 'local' }),
     ORIGIN: origin,
-    UPSTASH_REDIS_REST_URL: database.url,
-    UPSTASH_REDIS_REST_TOKEN: database.token,
     SLUICE_GATE_TOKEN: GATE_TOKEN,
     SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
   })
@@ -119,6 +125,7 @@ try {
   const parts = [
     ['Worker', url, 'src/worker.ts in workerd; reloads when you edit sluice.config.ts'],
     ...database.rows,
+    ...(stores.length > 0 ? [['Stores', stores.join(', '), 'all in that one database']] : []),
     ['Origin', origin, process.env.ORIGIN ? 'from ORIGIN' : 'a demo that echoes requests'],
   ]
   console.log(`

@@ -681,6 +681,14 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     expect(await statuses(100, '/')).toEqual([...ok(98), 429, 429])
     expect(stack.worker.logs.filter((line) => line.includes('"shield"'))).toEqual([])
   },
+  async stores({ left }) {
+    const of = (tenant: string) => ({ headers: { 'x-tenant': tenant } })
+    for (let n = 1; n <= 4; n++) {
+      const ip = `192.0.2.${n}`
+      expect(await left(['/', { ip }], ['/', { ip, ...of(`t-${n}`) }])).toEqual([99, 98])
+    }
+    expect(await left(['/', { ip: '192.0.2.9', ...of('t-1') }])).toEqual([99])
+  },
 
   async 'key-function'({ ask, left }) {
     const cookie = await generateSignedCookie('user', 'ann', env.SESSION_SECRET)

@@ -9,8 +9,22 @@ interface App {
 /** Those that are code are imported; the others come as JSON in the variable EXAMPLES. */
 const apps = new Map<string, App>([['key-function', keyFunction as unknown as App]])
 
+interface Env {
+  EXAMPLES: string
+  UPSTASH_REDIS_REST_URL: string
+  UPSTASH_REDIS_REST_TOKEN: string
+}
+
+/** The same database by the names of several. */
+const named = ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }: Env) => ({
+  UPSTASH_REDIS_REST_URL_EU_1: url,
+  UPSTASH_REDIS_REST_TOKEN_EU_1: token,
+  UPSTASH_REDIS_REST_URL_EU_2: url,
+  UPSTASH_REDIS_REST_TOKEN_EU_2: token,
+})
+
 export default {
-  fetch(request: Request, env: { EXAMPLES: string }, context: never) {
+  fetch(request: Request, env: Env, context: never) {
     const headers = new Headers(request.headers)
     const name = headers.get('x-example')!
     headers.delete('x-example')
@@ -21,6 +35,7 @@ export default {
       apps.set(name, app)
     }
     // Under a secret of its own each example has quotas of its own, whoever asks.
-    return app.fetch(new Request(request, { headers }), { ...env, SLUICE_SECRET: name }, context)
+    const variables = { ...env, ...named(env), SLUICE_SECRET: name }
+    return app.fetch(new Request(request, { headers }), variables, context)
   },
 }
