@@ -228,7 +228,7 @@ function outcomeOf(
   const decision = errors.length === 0 ? told : inPart(told, instead)
   const replayed = reply.replayed && { replayed: true as const }
   if (!decision.allowed) {
-    if (errors.length === 0) keep({ at: reply.now, rows: states })
+    if (errors.length === 0 && !reply.leased) keep({ at: reply.now, rows: states })
     return { decision, ...replayed }
   }
   const open = rows.flatMap((row, index) => {

@@ -130,6 +130,11 @@ export interface PolicyOptions<Context = unknown> {
   countOnly?: StatusRange | StatusRange[]
   /** What refusals lead to; or `'by-hand'`, bans that operators set and nobody else (docs/decision-api.md). Defaults to nothing. */
   penalty?: PenaltyOptions | 'by-hand'
+  /**
+   * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call, and spend them without asking for at most `ttl`
+   * (at most a minute): docs/configuration.md, "Leases". Defaults to one call for each request.
+   */
+  lease?: { max: number; ttl: Duration }
   /** Defaults to `'enforce'`; `'shadow'` counts and tells, and never refuses. */
   mode?: PolicyMode
   /**

@@ -5,6 +5,7 @@ import type { Config } from './policy.ts'
 import { createProofs } from './proofs.ts'
 import { createShield } from './shield.ts'
 import { withBreaker } from './store/breaker.ts'
+import { withLeases } from './store/leases.ts'
 import { createLocalStore } from './store/local.ts'
 import { withSharing } from './store/sharing.ts'
 import { createSpread } from './store/spread.ts'
@@ -40,7 +41,7 @@ export function limiterParts(
       onClose: (openMs) =>
         log('breaker-closed', '', `the database answers again after ${openMs} ms`, name),
     })
-    return sharing ? withSharing(guarded) : guarded
+    return withLeases(sharing ? withSharing(guarded) : guarded)
   }
 
   const shielded = shield && createShield(shield, log)

@@ -12,6 +12,7 @@ import type { Cost } from './schema/cost.ts'
 import type { ApiKeys, Jwt } from './schema/credentials.ts'
 import type { Cors, HeaderSet } from './schema/headers.ts'
 import type { KeyPart, OnMissingKey } from './schema/key.ts'
+import type { Lease } from './schema/lease.ts'
 import { document, type Live } from './schema/live.ts'
 import { LONGEST_MS } from './schema/policy.ts'
 import type { Shield } from './schema/shield.ts'
@@ -40,6 +41,8 @@ export interface Policy {
     | undefined
   countOnly: Statuses[] | undefined
   penalty: (Penalty & { tag: string }) | undefined
+  /** How many units an isolate may take at once. */
+  lease: Lease | undefined
   key: KeyPart[]
   onMissingKey: OnMissingKey
   match: Condition
@@ -177,6 +180,7 @@ function policyOf(
     },
     countOnly: policy.countOnly,
     penalty: penalty && { ...penalty, tag: tagOf(name, 'penalty') },
+    lease: policy.lease,
     deadlineMs: deadline,
   }
 }

@@ -138,7 +138,8 @@ function provenFor(descriptors: Descriptor[], rows: RowState[]): number {
     refused = true
     if (bannedForMs) lasts = Math.min(lasts, bannedForMs)
     else if (remaining > 0 || retryAfterMs === null || isOpen({ policy })) return 0
-    else lasts = Math.min(lasts, nextAfterMs)
+    // Of a lease others give back what they did not need: they hold it for so long.
+    else lasts = Math.min(lasts, nextAfterMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
   }
   return refused ? lasts : 0
 }

@@ -72,6 +72,7 @@ describe('a policy', () => {
           plan: undefined,
           countOnly: undefined,
           penalty: undefined,
+          lease: undefined,
           mode: 'enforce',
           check: 'before',
           deadlineMs: 300,
@@ -204,6 +205,8 @@ describe('a policy that acts', () => {
 })
 
 const STATUS = 'a status like 401, "4xx" or "400-403"'
+const lease = { max: 10, ttl: '5s' }
+const LEASE = '{"max":10,"ttlMs":5000}'
 const penalty = { after: 3, within: '1m', ban: '10s' }
 const plans = { limits: { pro: 50 }, plan: 'header:x-plan' }
 const concurrency = { algorithm: 'concurrency' }
@@ -302,6 +305,26 @@ describe('a problem names path, expected and got', () => {
       { ...concurrency, onStoreError: 'local' },
       'onStoreError: allow or deny (an isolate cannot count what is in flight elsewhere) | "local"',
     ],
+    [{ lease: 10 }, 'lease: an object | 10'],
+    [{ lease: { ...lease, max: 1 } }, 'lease.max: a whole number from 2 to 10000 | 1'],
+    [{ lease: { ...lease, max: 10_001 } }, 'lease.max: a whole number from 2 to 10000 | 10001'],
+    [{ lease: { max: 10 } }, 'lease.ttl: a duration like "10s", or whole milliseconds | nothing'],
+    [{ lease: { ...lease, ttl: '61s' } }, 'lease.ttl: a duration of at most 60s | "61s"'],
+    [
+      { lease, algorithm: 'sliding-log' },
+      `lease: nothing (sliding-log promises that no window has more than the limit) | ${LEASE}`,
+    ],
+    [{ ...concurrency, lease }, `lease: nothing (each slot is held by a request) | ${LEASE}`],
+    [
+      { lease, countOnly: 401 },
+      `lease: nothing (what it costs is known after the answer) | ${LEASE}`,
+    ],
+    [
+      { lease, cost: { response: 'x-price' } },
+      `lease: nothing (what it costs is known after the answer) | ${LEASE}`,
+    ],
+    [{ lease, penalty }, `lease: nothing (a ban would not be seen) | ${LEASE}`],
+    [{ lease, penalty: 'by-hand' }, `lease: nothing (a ban would not be seen) | ${LEASE}`],
     [{ cost: { response: 'a b' } }, 'cost.response: a field name like "Sluice-Cost" | "a b"'],
   ])('%j', (change, problem) => {
     expect(problemsOf(change)).toEqual([problem])

@@ -5,6 +5,7 @@ import { countOnly, limits, penalty, plan } from './act.ts'
 import { condition } from './condition.ts'
 import { cost } from './cost.ts'
 import { key, onMissingKey } from './key.ts'
+import { lease } from './lease.ts'
 import { duration, list, name, object, oneOf, type Problem, timeout, whole } from './shapes.ts'
 
 /** Of units and window: sums of three such products are exact in a double, so the Lua never rounds. A million a month fits. */
@@ -33,6 +34,7 @@ const fields = {
   plan: v.optional(plan),
   countOnly: v.optional(countOnly),
   penalty: v.optional(penalty),
+  lease: v.optional(lease),
   burst: v.optional(whole(1)),
   align: v.optional(oneOf('first-request', 'clock')),
   key: v.optional(key, 'ip'),
@@ -52,6 +54,7 @@ export const policy = object(fields, (input, problem) => {
   checkCalendar(input, problem)
   checkPlan(input, problem)
   checkConcurrency(input, problem)
+  checkLease(input, problem)
   checkParameters(input, problem)
 })
 
@@ -131,6 +134,23 @@ function checkConcurrency(input: Record<string, unknown>, problem: Problem) {
   if (input.onStoreError === 'local') {
     problem(['onStoreError'], 'allow or deny (an isolate cannot count what is in flight elsewhere)')
   }
+}
+
+/** What is spent without a call cannot keep every promise. */
+function checkLease(input: Record<string, unknown>, problem: Problem) {
+  const { lease, algorithm, countOnly, penalty, cost } = input
+  if (lease === undefined) return
+  const why =
+    algorithm === 'sliding-log'
+      ? 'sliding-log promises that no window has more than the limit'
+      : algorithm === 'concurrency'
+        ? 'each slot is held by a request'
+        : countOnly !== undefined || (cost as { response?: string } | undefined)?.response
+          ? 'what it costs is known after the answer'
+          : penalty !== undefined
+            ? 'a ban would not be seen'
+            : undefined
+  if (why) problem(['lease'], `nothing (${why})`)
 }
 
 /** `path:id` is a parameter of the policy's own pattern. */

@@ -8,6 +8,7 @@ export interface LimitRow {
   /** The rule; its tag marks the state in the record. Once per subject and request. */
   policy: Pick<Policy, 'tag' | 'limit' | 'windowMs' | 'burst' | 'align' | 'localShare'> & {
     algorithm: Policy['algorithm'] | 'concurrency'
+    lease?: Policy['lease']
   }
   /** Units, ≥ 0. */
   cost: number
@@ -79,6 +80,8 @@ export interface StoreReply {
   requests: RowState[][]
   /** Not decided now: it is the answer to an earlier call (`StoreOptions.once`). */
   replayed?: true
+  /** Units of these limits are held by this isolate, or on their way to it: a refusal says nothing of later. */
+  leased?: true
 }
 
 /** A call that is decided once: whoever repeats it gets the same answer, and nothing is charged again. */

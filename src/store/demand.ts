@@ -1,0 +1,33 @@
+/** How much of something is asked for: two counters, the older weighted by how much of its span still counts. */
+export interface Demand {
+  add(units: number, now: number): void
+  /** Units asked for within the last span. */
+  lately(now: number): number
+}
+
+/** @param spanMs ms */
+export function createDemand(spanMs: number): Demand {
+  let start = Number.NEGATIVE_INFINITY
+  let current = 0
+  let previous = 0
+
+  function roll(now: number) {
+    const elapsed = now - start
+    if (elapsed >= 0 && elapsed < spanMs) return
+    const follows = elapsed >= spanMs && elapsed < 2 * spanMs // a clock that was set back begins anew
+    previous = follows ? current : 0
+    current = 0
+    start = follows ? start + spanMs : now
+  }
+
+  return {
+    add(units, now) {
+      roll(now)
+      current += units
+    },
+    lately(now) {
+      roll(now)
+      return current + previous * (1 - (now - start) / spanMs)
+    },
+  }
+}

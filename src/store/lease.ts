@@ -1,0 +1,160 @@
+/** What an isolate holds of one quota: plain numbers, no I/O, and time is passed in. */
+import type { Lease as Terms } from '../schema/lease.ts'
+import { createDemand } from './demand.ts'
+import type { LimitRow, RowState } from './store.ts'
+
+/** Of what is left of a quota a lease is one part in so many, so that the last units go to whoever asks first. */
+const PARTS = 16
+
+/** Units that were charged and are not spent. */
+export interface Units {
+  count: number
+  /** The end of the lease, ms since the epoch by this isolate's clock. */
+  until: number
+  /** From then on they have come back by themselves: the window they were charged to is over, or the bucket is full again. */
+  owedUntil: number
+  /** The store's time of the charge, which a give-back names: ms since the epoch. */
+  receipt: number
+}
+
+const nothing: Units = {
+  count: 0,
+  until: Number.POSITIVE_INFINITY,
+  owedUntil: Number.POSITIVE_INFINITY,
+  receipt: Number.POSITIVE_INFINITY,
+}
+
+/** Some with others: what holds for any of them holds for all. */
+const together = (some: Units, others: Units): Units => ({
+  count: some.count + others.count,
+  until: Math.min(some.until, others.until),
+  owedUntil: Math.min(some.owedUntil, others.owedUntil),
+  receipt: Math.min(some.receipt, others.receipt),
+})
+
+/** What a call told of a row. */
+export interface Told {
+  row: RowState
+  /** The store's time of the decision. */
+  at: number
+  /** By this isolate's clock, all ms since the epoch. */
+  sentAt: number
+  receivedAt: number
+}
+
+export type Lease = ReturnType<typeof createLease>
+
+/**
+ * Units are charged before they are held, and held before they are spent, so that nothing is let through that was not counted. Of each it
+ * is clear where it is: held here, in the hands of a request that is not decided yet, spent, on its way back, or lost.
+ *
+ * Time counts from when the call was sent, the earliest it can have been decided: a lease ends before the window that it was charged to.
+ */
+export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
+  const { algorithm, windowMs, limit, burst } = policy
+  const capacity = algorithm === 'token-bucket' || algorithm === 'gcra' ? burst : limit
+  const demand = createDemand(ttlMs)
+  let held = nothing
+  let inHands = 0
+  let told: Told | undefined
+  let forgotten = false
+
+  function left(now: number): number {
+    if (!told) return 0
+    return now < told.sentAt + told.row.resetAfterMs ? told.row.remaining : capacity
+  }
+
+  /** Nothing of a lease is spent from its end on, nor where the clock was set back to before it began. */
+  const has = (count: number, now: number): boolean =>
+    held.count >= count && now < held.until && told !== undefined && now >= told.sentAt
+
+  function hold(units: Units) {
+    if (!forgotten && units.count > 0) held = together(held, units)
+  }
+
+  /** Beyond what may be held units are lost. */
+  function trim() {
+    if (held.count > max - inHands) held = { ...held, count: max - inHands }
+  }
+
+  function take(count: number): Units {
+    const units = { ...held, count }
+    held = held.count === count ? nothing : { ...held, count: held.count - count }
+    return units
+  }
+
+  return {
+    asked: (count: number, now: number): void => demand.add(count, now),
+
+    /**
+     * How many units a call is to bring beyond its own cost: with that, half of what is asked for while a lease lasts.
+     * @param coming what other calls will bring
+     */
+    more(cost: number, coming: number, now: number): number {
+      const worth = Math.min(max, Math.ceil(demand.lately(now) / 2), Math.floor(left(now) / PARTS))
+      return Math.max(0, worth - cost - coming - held.count - inHands)
+    },
+
+    has,
+    spend: (count: number): void => void take(count),
+
+    /** Units for a request that other limits may refuse: they are spent, or put back. */
+    lend(count: number): Units {
+      inHands += count
+      return take(count)
+    },
+    spent({ count }: Units): void {
+      inHands -= count
+    },
+    putBack(units: Units): void {
+      inHands -= units.count
+      hold(units)
+      trim()
+    },
+
+    /** All that is held, as a call takes it back to the store; nothing where it would not be credited. */
+    giveBack(now: number): Units | undefined {
+      const units = held
+      held = nothing
+      return units.count > 0 && now < units.owedUntil ? units : undefined
+    },
+
+    /** Takes in what a call brought and told. */
+    bring(count: number, news: Told): void {
+      const { row, at, sentAt } = news
+      const endsAfterMs =
+        algorithm === 'sliding-window' ? row.resetAfterMs - windowMs : row.resetAfterMs
+      const owedUntil = sentAt + endsAfterMs
+      const ends = algorithm === 'token-bucket' || algorithm === 'gcra' ? sentAt + ttlMs : owedUntil
+      if (!told || at >= told.at) told = news
+      hold({ count, until: Math.min(sentAt + ttlMs, ends), owedUntil, receipt: at })
+    },
+
+    /** When those have had theirs who waited for it. */
+    trim,
+
+    /** How the limit stands after something of it was spent here: as last told, and what is held is not gone. */
+    tell(now: number): { at: number; row: RowState } {
+      const { row, at, receivedAt } = told!
+      const elapsed = Math.max(0, now - receivedAt)
+      const resetAfterMs = Math.max(0, row.resetAfterMs - elapsed)
+      const full = resetAfterMs === 0
+      return {
+        at: at + elapsed,
+        row: {
+          allowed: true,
+          remaining: full ? capacity : Math.min(capacity, row.remaining + held.count),
+          retryAfterMs: 0,
+          resetAfterMs,
+          nextAfterMs: full ? 0 : Math.max(1, row.nextAfterMs - elapsed),
+        },
+      }
+    },
+
+    /** Nothing is held any more, nor taken in: also what is on its way is lost. */
+    forget(): void {
+      forgotten = true
+      held = nothing
+    },
+  }
+}
