@@ -94,7 +94,10 @@ function reportOf(about: string, results: Results): string {
 
 async function write(text: string, results: Results) {
   await writeBetween(new URL('../../docs/performance.md', import.meta.url), 'performance', text)
-  await writeFile(new URL('../../docs/performance.svg', import.meta.url), draw(panelsOf(results)))
+  await writeFile(
+    new URL('../../docs/performance.svg', import.meta.url),
+    draw('What a decision costs', panelsOf(results)),
+  )
 }
 
 /** Every sample, but not every request. */

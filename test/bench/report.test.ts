@@ -94,7 +94,7 @@ test('each target has a line', () => {
 
 test('the picture escapes, and says in words what it shows', () => {
   const bars = [{ label: 'a & b', by: 'ours' as const, value: 2, min: 1, max: 3 }]
-  const svg = draw([{ title: 'x < y', subtitle: '', bars }])
+  const svg = draw('a & b', [{ title: 'x < y', subtitle: '', bars }])
   expect(svg).toContain('x &lt; y: a &amp; b 2.00.')
   expect(svg).not.toContain('NaN')
 })

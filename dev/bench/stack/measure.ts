@@ -71,7 +71,8 @@ async function snapshot({ server, far }: Bench, pids: number[]) {
 /** What nobody pays for: the bench's own questions and preparations. */
 const OURS = /^(info|config|flushall|memory|scan|command|function|client|hello|ping|script)\b/
 
-async function billed(server: BenchServer): Promise<number> {
+/** Commands that Upstash would have billed so far. */
+export async function billed(server: BenchServer): Promise<number> {
   let calls = 0
   for (const [name, stats] of await server.commandStats())
     if (!OURS.test(name)) calls += stats.calls

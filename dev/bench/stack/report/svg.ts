@@ -37,7 +37,7 @@ text, text.peer, text.floor { fill: #f0f6fc } .muted { fill: #9da7b1 } .card { f
 }`.trim()
 
 /** Panels of bars, two beside each other. */
-export function draw(panels: Panel[]): string {
+export function draw(title: string, panels: Panel[]): string {
   const rows: Panel[][] = []
   for (let at = 0; at < panels.length; at += 2) rows.push(panels.slice(at, at + 2))
   let y = TOP
@@ -51,7 +51,7 @@ export function draw(panels: Panel[]): string {
     return `${title}: ${figures.join(', ')}.`
   })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" role="img" aria-labelledby="t d">
-<title id="t">What a decision costs</title>
+<title id="t">${asText(title)}</title>
 <desc id="d">${asText(told.join(' '))}</desc>
 <style>
 ${STYLE}
