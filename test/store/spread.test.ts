@@ -8,7 +8,7 @@ import type { LimitRow, RowState, Store, StoreReply, StoreRequest } from '../../
 import { createUpstashStore } from '../../src/store/upstash.ts'
 import { forward, inLine, property, unchanging } from '../lua/law.ts'
 import { play, tell } from '../lua/play.ts'
-import { algorithms, kinds, type Schedule, schedule } from '../lua/schedules.ts'
+import { algorithms, kinds, type Schedule, type Shape, schedule } from '../lua/schedules.ts'
 import { newSubject } from '../lua/subjects.ts'
 
 /** Each a database of its own, behind a token of its own. */
@@ -132,29 +132,43 @@ const distinct = (plan: Schedule): Schedule => ({
   })),
 })
 
+const withoutShadows = (plan: Schedule): Schedule => ({
+  ...plan,
+  steps: plan.steps.map((step) => ({
+    ...step,
+    requests: step.requests.map((ask) => (ask.mode === 'shadow' ? { ...ask, mode: 'take' } : ask)),
+  })),
+})
+
 describe('laws', () => {
   // Slots are given back by their id, and one that held them before would lose those as well.
   const shape = { policies: 4, subjects: 6, requests: 4, steps: 8 }
-  const plans = schedule(
-    kinds.filter((kind) => kind !== 'concurrency'),
-    shape,
-  )
+  const plans = (shape: Shape) =>
+    schedule(
+      kinds.filter((kind) => kind !== 'concurrency'),
+      shape,
+    )
+
+  const asInOne = async (plan: Schedule) => {
+    const { calls, replies } = play(plan)
+    const { spread, waitUntil, settled } = newSpread()
+    for (const [index, { now, requests }] of calls.entries()) {
+      const told: RowState[][] = []
+      for (const group of apart(requests) as StoreRequest[][]) {
+        told.push(...withoutTimes(await spread.decide(group, { now, waitUntil })))
+        await settled()
+      }
+      expect(told, tell(calls.slice(0, index + 1))).toEqual(replies[index]!.requests)
+    }
+  }
+  const serial = (plan: Schedule) => distinct(inLine(forward(unchanging(plan))))
+
+  property('one after the other, all is as in one database', plans(shape).map(serial), asInOne, 60)
 
   property(
-    'one after the other, all is as in one database',
-    plans.map((plan) => distinct(inLine(forward(unchanging(plan))))),
-    async (plan) => {
-      const { calls, replies } = play(plan)
-      const { spread, waitUntil, settled } = newSpread()
-      for (const [index, { now, requests }] of calls.entries()) {
-        const told: RowState[][] = []
-        for (const group of apart(requests) as StoreRequest[][]) {
-          told.push(...withoutTimes(await spread.decide(group, { now, waitUntil })))
-          await settled()
-        }
-        expect(told, tell(calls.slice(0, index + 1))).toEqual(replies[index]!.requests)
-      }
-    },
+    'so are bans, but for what policies in shadow count towards their own',
+    plans({ ...shape, penalties: true }).map((plan) => serial(withoutShadows(plan))),
+    asInOne,
     60,
   )
 
