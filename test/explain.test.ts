@@ -533,3 +533,27 @@ duplicate-name  policies[1].name: expected a name that no other policy has, got 
     expect(stderr).toMatch(/^Unknown option '--polices'\n\nnpm run check -- /)
   })
 })
+
+test('of several databases a note says how many a request may ask', async () => {
+  const file = await write(
+    'stores',
+    `export default {
+      stores: ['a', 'b'],
+      policies: [
+        { name: 'per-ip', limit: 5, window: '1m' },
+        { name: 'more', limit: 50, window: '1h' },
+        { name: 'tenant', limit: 5, window: '1m', key: 'header:x-a', onMissingKey: 'skip' },
+        { name: 'user', limit: 5, window: '1m', key: 'header:x-b', onMissingKey: 'skip' },
+      ],
+    }`,
+  )
+  const notes = async (...headers: string[]) => {
+    const sent = headers.flatMap((name) => ['--header', `${name}: 1`])
+    const { stdout } = await explain(['--config', file, '--path', '/', '--json', ...sent])
+    return JSON.parse(stdout).notes
+  }
+  expect(await notes()).toEqual([])
+  const note = (keys: number) => `its ${keys} keys may be in 2 of the 2 databases: a call to each`
+  expect(await notes('x-a')).toEqual([note(2)])
+  expect(await notes('x-a', 'x-b')).toEqual([note(3)])
+})

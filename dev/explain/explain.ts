@@ -86,6 +86,13 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       `before Redis the shield counts it, by ${whom.join(', ')}: ${limit} in ${spanText(periodMs)}`,
     )
   }
+  const keys = new Set(policies.filter(isMet).map((one) => JSON.stringify(one.partitionKey)))
+  const places = Math.min(keys.size, config.stores?.length ?? 1)
+  if (places > 1) {
+    notes.push(
+      `its ${keys.size} keys may be in ${places} of the ${config.stores!.length} databases: a call to each`,
+    )
+  }
   return {
     request: {
       method: seen.method,
