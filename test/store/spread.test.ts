@@ -287,6 +287,27 @@ describe('a request', () => {
     expect(left(await spread.decide([{ mode: 'look', rows: [held] }]))).toEqual([3])
   })
 
+  test('is given back by each by its own clock, however far they are apart', async () => {
+    const start = Date.now()
+    const clocks: Record<string, number> = { 'eu-1': start + 60_000, 'eu-2': start - 60_000 }
+    const { spread, waitUntil, settled } = newSpread([], (store, name) => ({
+      ...store,
+      decide: (list, options) => store.decide(list, { ...options, now: clocks[name]! }),
+    }))
+    const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+    const { now, requests } = await spread.decide([take(row(a), row(b))])
+    expect(now).toBe(start - 60_000)
+    expect(requests.flat().map(({ at }) => at)).toEqual([start + 60_000, start - 60_000])
+    for (const full of [a, b]) {
+      const [x, y] = [subjectAt('eu-1'), subjectAt('eu-2')]
+      // The windows that open with it go back to what they were.
+      const rows = [row(full, { cost: 3 }), ...(full === a ? [row(y)] : [row(x)])]
+      await spread.decide([take(...rows)], { waitUntil })
+      await settled()
+      expect(await look(spread, x, y)).toEqual([3, 3])
+    }
+  })
+
   test('looks without a trace', async () => {
     const { spread } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
