@@ -8,8 +8,10 @@ import { about } from './stack/report/about.ts'
 import { databasesText } from './stack/report/databases.ts'
 import { legsText } from './stack/report/legs.ts'
 import { panelsOf } from './stack/report/panels.ts'
+import { parallelText } from './stack/report/parallel.ts'
 import { profileText } from './stack/report/profile.ts'
 import { redisText } from './stack/report/redis.ts'
+import { shieldText } from './stack/report/shield.ts'
 import { draw } from './stack/report/svg.ts'
 import { targetsText } from './stack/report/targets.ts'
 import { workloadTable } from './stack/report/workload.ts'
@@ -23,7 +25,7 @@ const USAGE = `npm run bench -- [options]
   --quick         under a minute, one round: whether all is there, and about how much it is
   --rounds N      1 to 40; default 5, some twelve minutes
   --only ID,…     ${workloads.map(({ id }) => id).join(', ')},
-                  exactness, waits, greedy, soak, databases, profile, redis
+                  exactness, waits, greedy, soak, parallel, shield, databases, profile, redis
   --soak          the soak alone, 60 s
   --workerd PATH  another workerd than the pinned one
   --json FILE     writes the figures
@@ -88,6 +90,8 @@ function reportOf(about: string, results: Results): string {
     ...(results.exactness.length > 0 || results.soak ? [legsText(results)] : []),
     ...(results.profiles.length > 0 ? [profileText(results.profiles)] : []),
     ...(results.databases ? [databasesText(results.databases)] : []),
+    ...(results.parallel ? [parallelText(results)] : []),
+    ...(results.shield ? [shieldText(results.shield)] : []),
     ...(results.redis.length > 0 ? [redisText(results.redis)] : []),
   ].join('\n\n')
 }

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { panelsOf } from '../../dev/bench/stack/report/panels.ts'
+import { parallelText } from '../../dev/bench/stack/report/parallel.ts'
+import { shieldText } from '../../dev/bench/stack/report/shield.ts'
 import { draw } from '../../dev/bench/stack/report/svg.ts'
 import { digits, signed, withSign, withSpread } from '../../dev/bench/stack/report/table.ts'
 import { targetsText } from '../../dev/bench/stack/report/targets.ts'
@@ -104,6 +106,29 @@ test('the picture shows what was measured only', () => {
   const flood = { nothing: [sample()], ours: [sample({ workerUs: 110 })] }
   const [panel] = panelsOf(results({ workloads: { flood } }))
   expect(panel?.bars.map(({ value }) => value)).toEqual([1, 1.1])
+})
+
+test('what an origin waits, and what a shield takes off, is told where it was measured', () => {
+  const parallel = {
+    'ours-origin': [sample({ p50: 21 })],
+    'ours-before': [sample({ p50: 33 })],
+    'ours-parallel': [sample({ p50: 21.5 })],
+  }
+  expect(parallelText(results({ parallel }))).toContain(
+    "| Sluice, check: 'parallel' | 21.5 | +0.50 | +0.00 |",
+  )
+  const shield = { requests: 20_000, refused: 20_000, reached: 0.001 }
+  expect(shieldText(shield)).toContain('Redis saw 0.10 % of them')
+  expect(shieldText({ ...shield, reached: undefined })).toContain('tells nothing')
+  const measured = results({ parallel, shield })
+  const [beside, seen] = [target('An origin', 'p50 over'), target('A flood on 20,000', 'share')]
+  expect([judge(beside, measured), judge(seen, measured)]).toEqual([
+    [0.5, 'met'],
+    [0.001, 'met'],
+  ])
+  expect(judge(seen, results({ shield: { ...shield, reached: undefined } }))[1]).toBe(
+    'not measured',
+  )
 })
 
 test('workloads name variants that are there', () => {

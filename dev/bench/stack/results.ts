@@ -3,6 +3,7 @@ import type { Databases } from './legs/databases.ts'
 import type { Exactness } from './legs/exactness.ts'
 import type { Greedy } from './legs/greedy.ts'
 import type { Profile } from './legs/profile.ts'
+import type { ShieldFlood } from './legs/shield.ts'
 import type { Soak } from './legs/soak.ts'
 import type { Waits } from './legs/waits.ts'
 import type { Sample } from './measure.ts'
@@ -21,6 +22,8 @@ export interface Results {
   soak: Soak | undefined
   profiles: Profile[]
   databases?: Databases | undefined
+  parallel?: Samples | undefined
+  shield?: ShieldFlood | undefined
 }
 
 type Read = (sample: Sample) => number | undefined

@@ -2,7 +2,9 @@
 import { measureDatabases } from './legs/databases.ts'
 import { measureExactness } from './legs/exactness.ts'
 import { measureGreedy } from './legs/greedy.ts'
+import { measureParallel } from './legs/parallel.ts'
 import { measureProfile } from './legs/profile.ts'
+import { measureShield } from './legs/shield.ts'
 import { soak } from './legs/soak.ts'
 import { measureWaits } from './legs/waits.ts'
 import { measureRedisCost } from './redis-cost.ts'
@@ -84,6 +86,9 @@ export async function runAll(
   if (!plan.quick || only) {
     results.databases = await part('databases', () => measureDatabases(stack, 3), undefined)
   }
+  const options = { rounds, turnMs, log }
+  results.parallel = await part('parallel', () => measureParallel(stack, options), undefined)
+  if (!plan.quick) results.shield = await part('shield', () => measureShield(stack), undefined)
   if (plan.redisRounds > 0) {
     results.redis = await part(
       'redis',

@@ -117,6 +117,23 @@ export const targets: Target[] = [
       read: ({ waits }) => ofOurs(waits, ({ falsely }) => falsely),
     },
   ]),
+  ...group('An origin 20 ms away, Redis 10 ms away', [
+    {
+      title: "p50 over the origin alone, check: 'parallel'",
+      most: 1,
+      unit: 'ms',
+      read: ({ parallel = {} }) =>
+        added(parallel, 'ours-parallel', 'ours-origin', (sample) => sample.p50)?.median,
+    },
+  ]),
+  ...group('A flood on 20,000 exhausted keys behind a shield', [
+    {
+      title: 'share of it that Redis sees',
+      most: 0.05,
+      unit: '',
+      read: ({ shield }) => shield?.reached,
+    },
+  ]),
   ...group('Redis', [
     { title: 'CPU of one limit, bare INCRs', most: 9, unit: '×', read: redis('one') },
     { title: 'CPU of three limits, bare INCRs', most: 13, unit: '×', read: redis('three') },

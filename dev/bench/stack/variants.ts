@@ -19,7 +19,7 @@ export interface Variant {
   name: string
   by: 'floor' | 'ours' | 'peer'
   /** The Worker's file under workers/. */
-  worker: 'nothing' | 'bare-get' | 'ours' | 'upstash' | 'hono-rate-limiter'
+  worker: 'nothing' | 'bare-get' | 'ours' | 'gateway' | 'upstash' | 'hono-rate-limiter'
   /** What the Worker is told. */
   settings(quotas: Quota[]): object
 }
@@ -30,9 +30,11 @@ interface Changes {
   config?: Partial<ConfigOptions> & Record<string, unknown>
   /** Only the first quota of several. */
   one?: boolean
+  /** The whole Worker, in front of an origin. */
+  gateway?: boolean
 }
 
-function ours(name: string, { policy = {}, config = {}, one }: Changes = {}): Variant {
+function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes = {}): Variant {
   const settings = (quotas: Quota[]) => ({
     policies: quotas.slice(0, one ? 1 : undefined).map(({ limit, windowMs }, index) => ({
       name: `quota-${index}`,
@@ -45,7 +47,12 @@ function ours(name: string, { policy = {}, config = {}, one }: Changes = {}): Va
     deadline: '5s', // a busy machine is not what is measured
     ...config,
   })
-  return { name: name && `Sluice, ${name}`, by: 'ours', worker: 'ours', settings }
+  return {
+    name: name && `Sluice, ${name}`,
+    by: 'ours',
+    worker: gateway ? 'gateway' : 'ours',
+    settings,
+  }
 }
 
 /** Plain subjects, so that the bench can tell who lives where. */
@@ -88,6 +95,13 @@ const all = {
   }),
   'ours-stores-4-unshared': ours('four databases, sharing off', {
     config: { ...spreadOver(4), sharing: false },
+  }),
+  'ours-origin': ours('no policy met', { gateway: true, config: { allow: {} } }),
+  'ours-before': ours("check: 'before'", { gateway: true }),
+  'ours-parallel': ours("check: 'parallel'", { gateway: true, policy: { check: 'parallel' } }),
+  'ours-shield': ours('with a shield', {
+    gateway: true,
+    config: { proofs: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
   }),
   'upstash-fixed': upstash('fixed window', false),
   'upstash-sliding': upstash('sliding window', false),

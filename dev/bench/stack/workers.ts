@@ -13,13 +13,19 @@ export interface Workers {
   start(
     id: VariantId,
     quotas: Quota[],
-    far: Pick<FarRedis, 'url' | 'token' | 'variables'>,
+    far: Far,
+    more?: object,
     options?: { inspect?: boolean },
   ): Promise<Isolate>
+  /** What it takes to start one otherwise: the folder of its modules, and its variables. */
+  parts(id: VariantId, quotas: Quota[], far: Far, more?: object): [string, Record<string, string>]
   /** The file that tells of which source a variant is made. */
   mapOf(id: VariantId): string
   remove(): Promise<void>
 }
+
+/** A bridge. */
+type Far = Pick<FarRedis, 'url' | 'token' | 'variables'>
 
 /** @param binary the workerd that runs them */
 export async function buildWorkers(binary: string): Promise<Workers> {
@@ -29,13 +35,16 @@ export async function buildWorkers(binary: string): Promise<Workers> {
   await Promise.all(
     names.map((name) => build(join(folder, name), `dev/bench/stack/workers/${name}.ts`)),
   )
+  const parts: Workers['parts'] = (id, quotas, { url, token, variables }, more) => {
+    const { worker, settings } = variants[id]
+    const said = JSON.stringify({ ...settings(quotas), ...more })
+    return [join(folder, worker), { ...variables, url, token, settings: said }]
+  }
   return {
+    parts,
+    start: (id, quotas, far, more, options) =>
+      startIsolate(...parts(id, quotas, far, more), binary, options),
     mapOf: (id) => join(folder, variants[id].worker, `${variants[id].worker}.js.map`),
-    start(id, quotas, { url, token, variables }, options) {
-      const { worker, settings } = variants[id]
-      const bindings = { ...variables, url, token, settings: JSON.stringify(settings(quotas)) }
-      return startIsolate(join(folder, worker), bindings, binary, options)
-    },
     async remove() {
       await rm(folder, { recursive: true, force: true })
       callOff()

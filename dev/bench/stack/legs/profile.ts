@@ -36,7 +36,7 @@ export async function measureProfile({ server, load, workers }: Stack): Promise<
     for (const { id, of, exhausted } of CASES) {
       await server.send('FLUSHALL')
       const quotas = [{ limit: exhausted ? 1 : 1_000_000, windowMs: 3_600_000 }]
-      const isolate = await workers.start(id, quotas, far, { inspect: true })
+      const isolate = await workers.start(id, quotas, far, {}, { inspect: true })
       const order = { ports: [isolate.port], network: 0, clients: 1000, connections: 64 }
       try {
         await load.run({ ...order, requests: 20_000 }) // until the compilers are done

@@ -1,0 +1,20 @@
+import { ORIGIN_MS, REDIS_MS } from '../legs/parallel.ts'
+import { added, figure, type Results } from '../results.ts'
+import { type VariantId, variants } from '../variants.ts'
+import { table, withSign, withSpread } from './table.ts'
+
+/** What hiding the round trip behind the origin's time gives. */
+export function parallelText({ parallel = {} }: Results): string {
+  const lines = (Object.keys(parallel) as VariantId[]).map((id) => [
+    variants[id].name,
+    withSpread(figure(parallel, id, ({ p50 }) => p50)),
+    ...(['p50', 'p99'] as const).map((name) =>
+      id === 'ours-origin'
+        ? '–'
+        : withSign(added(parallel, id, 'ours-origin', (sample) => sample[name])),
+    ),
+  ])
+  const title = `### One request at a time, an origin ${ORIGIN_MS} ms away, Redis ${REDIS_MS} ms away`
+  const head = ['', 'p50, ms', 'p50 over the origin alone', 'p99 over the origin alone']
+  return `${title}\n\n${table(head, lines)}`
+}
