@@ -283,7 +283,13 @@ async function busy(policy: Policy, held = 5, now = start) {
     await ask()
   } while (world.units() < 2 * policy.lease!.max + 30 || before === world.sent)
   for (let left = policy.lease!.max - 1; left > held; left--) await ask()
-  return { world, row, ask, held: async () => (await counted(world, row)) - world.units() }
+  return {
+    world,
+    row,
+    ask,
+    held: async () =>
+      (await counted(world, row)) - world.units((passed) => passed.row.policy === policy),
+  }
 }
 
 describe('a lease', () => {
@@ -461,6 +467,40 @@ describe('a lease', () => {
     expect((await refused(world.isolates[0]!.decide(list, { now: world.now }))).leased).toBe(true)
     const [each] = (await refused(world.isolates[0]!.decideEach([list]))) as never as StoreReply[]
     expect(each!.leased).toBe(true)
+  })
+})
+
+describe('a request with another limit', () => {
+  const big = policyOf({ limit: 100_000, windowMs: 3_600_000 })
+  const small = policyOf({ tag: 'small', limit: 1, windowMs: 3_600_000, lease: undefined })
+
+  test('asks for that only, and puts back what it was lent where that refuses', async () => {
+    const { world, row, held } = await busy(big, 5)
+    const other: LimitRow = { subject: newSubject(), policy: small, cost: 1 }
+    const both = async () => {
+      const asked = world.ask(0, [take({ ...row }, { ...other })])
+      await settled()
+      expect(world.calls[0]!.requests).toEqual([take(other)])
+      await world.drain()
+      return (await asked) as StoreReply
+    }
+    const admitted = (await both()).requests[0]!.map(({ allowed }) => allowed)
+    expect([admitted, await held()]).toEqual([[true, true], 4])
+    const [mine, its] = (await both()).requests[0]!
+    expect([mine!.allowed, its!.allowed, await held()]).toEqual([true, false, 4])
+    expect(mine!.remaining).toBe(big.limit - world.units(({ row }) => row.policy === big))
+  })
+
+  test('does not wait: it has a call to make anyway', async () => {
+    const { world, row } = await busy(big, 0)
+    const first = world.ask(0, [take({ ...row })])
+    await settled()
+    const other: LimitRow = { subject: newSubject(), policy: small, cost: 1 }
+    const both = world.ask(0, [take({ ...row }, other)])
+    await settled()
+    expect(world.calls).toHaveLength(2)
+    await world.drain()
+    await Promise.all([first, both])
   })
 })
 
