@@ -146,12 +146,13 @@ function scenarioOf(example: string): Scenario {
   }
 }
 
-/** How many HTTP requests the database gets of 50 requests at once. */
-async function callsOf(example: string): Promise<number> {
-  await send(example, '/', {})
+/** How many HTTP requests the database gets of so many requests at once. */
+async function callsOf(example: string, times = 50, target = '/'): Promise<number> {
+  await send(example, target, {})
   const before = stack.httpRequests()
-  const answers = await Promise.all(Array.from({ length: 50 }, () => send(example, '/', {})))
-  expect(answers.map(({ status }) => status)).toEqual(ok(50))
+  const asked = Array.from({ length: times }, () => send(example, target, {}))
+  const answers = await Promise.all(asked)
+  expect(answers.map(({ status }) => status)).toEqual(ok(times))
   return stack.httpRequests() - before
 }
 
@@ -688,6 +689,10 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
       expect(await left(['/', { ip }], ['/', { ip, ...of(`t-${n}`) }])).toEqual([99, 98])
     }
     expect(await left(['/', { ip: '192.0.2.9', ...of('t-1') }])).toEqual([99])
+  },
+  async leases() {
+    expect(await callsOf('leases', 300, '/search')).toBeLessThan(150)
+    expect(await callsOf('leases', 300, '/search')).toBeLessThan(20)
   },
 
   async 'key-function'({ ask, left }) {
