@@ -6,6 +6,7 @@ import { openServer } from './server.ts'
 import { startLoad } from './stack/load.ts'
 import { about } from './stack/report/about.ts'
 import { databasesText } from './stack/report/databases.ts'
+import { isolatesText } from './stack/report/isolates.ts'
 import { legsText } from './stack/report/legs.ts'
 import { panelsOf } from './stack/report/panels.ts'
 import { parallelText } from './stack/report/parallel.ts'
@@ -25,7 +26,8 @@ const USAGE = `npm run bench -- [options]
   --quick         under a minute, one round: whether all is there, and about how much it is
   --rounds N      1 to 40; default 5, some twelve minutes
   --only ID,…     ${workloads.map(({ id }) => id).join(', ')},
-                  exactness, waits, greedy, soak, parallel, shield, databases, profile, redis
+                  exactness, waits, greedy, isolates, soak, parallel, shield, databases,
+                  profile, redis
   --soak          the soak alone, 60 s
   --workerd PATH  another workerd than the pinned one
   --json FILE     writes the figures
@@ -92,6 +94,7 @@ function reportOf(about: string, results: Results): string {
     ...(results.databases ? [databasesText(results.databases)] : []),
     ...(results.parallel ? [parallelText(results)] : []),
     ...(results.shield ? [shieldText(results.shield)] : []),
+    ...(results.isolates.length > 0 ? [isolatesText(results.isolates)] : []),
     ...(results.redis.length > 0 ? [redisText(results.redis)] : []),
   ].join('\n\n')
 }

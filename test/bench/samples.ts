@@ -24,6 +24,7 @@ export const results = (changes: Partial<Results> = {}): Results => ({
   exactness: [],
   waits: [],
   greedy: [],
+  isolates: [],
   soak: undefined,
   profiles: [],
   ...changes,

@@ -2,6 +2,7 @@ import { quantile, type Spread, spread } from '../statistics.ts'
 import type { Databases } from './legs/databases.ts'
 import type { Exactness } from './legs/exactness.ts'
 import type { Greedy } from './legs/greedy.ts'
+import type { Isolates } from './legs/isolates.ts'
 import type { Profile } from './legs/profile.ts'
 import type { ShieldFlood } from './legs/shield.ts'
 import type { Soak } from './legs/soak.ts'
@@ -19,6 +20,7 @@ export interface Results {
   exactness: Exactness[]
   waits: Waits[]
   greedy: Greedy[]
+  isolates: Isolates[]
   soak: Soak | undefined
   profiles: Profile[]
   databases?: Databases | undefined

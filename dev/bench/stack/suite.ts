@@ -2,6 +2,7 @@
 import { measureDatabases } from './legs/databases.ts'
 import { measureExactness } from './legs/exactness.ts'
 import { measureGreedy } from './legs/greedy.ts'
+import { measureIsolates } from './legs/isolates.ts'
 import { measureParallel } from './legs/parallel.ts'
 import { measureProfile } from './legs/profile.ts'
 import { measureShield } from './legs/shield.ts'
@@ -69,6 +70,7 @@ export async function runAll(
     exactness: [],
     waits: [],
     greedy: [],
+    isolates: [],
     soak: undefined,
     profiles: [],
   }
@@ -81,6 +83,9 @@ export async function runAll(
   results.exactness = await part('exactness', () => measureExactness(stack), [])
   results.waits = await part('waits', () => measureWaits(stack), [])
   results.greedy = await part('greedy', () => measureGreedy(stack, plan.greedyWindows), [])
+  if (!plan.quick || only) {
+    results.isolates = await part('isolates', () => measureIsolates(stack, 6), [])
+  }
   results.soak = await part('soak', () => soak(stack, plan.soakSeconds), undefined)
   if (!plan.quick) results.profiles = await part('profile', () => measureProfile(stack), [])
   if (!plan.quick || only) {

@@ -40,6 +40,9 @@ const ofOurs = <One extends { id: VariantId }>(list: One[], read: (one: One) => 
   return own.length > 0 ? own.reduce((sum, one) => sum + read(one), 0) : undefined
 }
 
+const worst = <One>(list: One[], read: (one: One) => number) =>
+  list.length > 0 ? Math.max(...list.map(read)) : undefined
+
 const group = (of: string, list: Omit<Target, 'of'>[]): Target[] =>
   list.map((target) => ({ of, ...target }))
 
@@ -132,6 +135,34 @@ export const targets: Target[] = [
       most: 0.05,
       unit: '',
       read: ({ shield }) => shield?.reached,
+    },
+  ]),
+  ...group('64 at once, one hot key, 10 ms away', [
+    {
+      title: 'HTTP calls a decision, leases of 10',
+      most: 0.11,
+      unit: '',
+      read: calls('ours-lease-10', 'hot'),
+    },
+    {
+      title: 'HTTP calls a decision, leases of 50',
+      most: 0.03,
+      unit: '',
+      read: calls('ours-lease-50', 'hot'),
+    },
+  ]),
+  ...group('Eight isolates on one quota, with leases', [
+    {
+      title: 'not admitted of what was due',
+      most: 1,
+      unit: '%',
+      read: ({ isolates }) => worst(isolates, ({ share }) => (1 - share) * 100),
+    },
+    {
+      title: 'over',
+      most: 0,
+      unit: '',
+      read: ({ isolates }) => worst(isolates, ({ over }) => over),
     },
   ]),
   ...group('Redis', [

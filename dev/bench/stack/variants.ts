@@ -61,6 +61,10 @@ function spreadOver(count: number) {
   return { stores, subjects: 'plain' } as const
 }
 
+const leases = (max: number): Changes => ({
+  policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } },
+})
+
 function upstash(algorithm: UpstashSettings['algorithm'], cache: boolean): Variant {
   return {
     name: `@upstash/ratelimit, ${algorithm}${cache ? ', cache' : ''}`,
@@ -103,6 +107,8 @@ const all = {
     gateway: true,
     config: { proofs: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
   }),
+  'ours-lease-10': ours('leases of 10', leases(10)),
+  'ours-lease-50': ours('leases of 50', leases(50)),
   'upstash-fixed': upstash('fixed window', false),
   'upstash-sliding': upstash('sliding window', false),
   'upstash-bucket': upstash('token bucket', false),

@@ -85,7 +85,7 @@ export const workloads: Workload[] = [
   {
     id: 'hot',
     title: '64 at once, one hot key',
-    variants: few,
+    variants: [...few, 'ours-lease-10', 'ours-lease-50'],
     connections: 64,
     ...closed,
     clients: 1,
