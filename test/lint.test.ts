@@ -609,6 +609,18 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
     one({ localShare: 0.5, onStoreError: 'local' }),
   ],
   [
+    'a lease on a quota of which nothing is leased',
+    'unused-setting policies[0].lease',
+    one({ limit: 31, lease: { max: 10, ttl: '5s' } }),
+    one({ limit: 32, lease: { max: 10, ttl: '5s' } }),
+  ],
+  [
+    'a lease on a small bucket',
+    'unused-setting policies[0].lease',
+    one({ algorithm: 'gcra', limit: 1000, lease: { max: 10, ttl: '5s' } }),
+    one({ algorithm: 'gcra', limit: 1000, burst: 32, lease: { max: 10, ttl: '5s' } }),
+  ],
+  [
     'an answer to a key that is always there',
     'unused-setting policies[0].onMissingKey',
     one({

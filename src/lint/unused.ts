@@ -1,6 +1,7 @@
 /** Settings that change nothing. */
 import type { Policy } from '../policy.ts'
 import type { Condition } from '../schema/condition.ts'
+import { LEAST_QUOTA } from '../store/lease.ts'
 import { apart, coveredBy, covers, isImpossible } from './conditions.ts'
 import {
   alwaysMet,
@@ -65,7 +66,19 @@ export const unusedInPolicy: PolicyRule = (policy, at, facts) => {
     const message = `"${name}" counts by ${keyText(policy)}, which no request lacks.`
     found.push(unused(`${at}.onMissingKey`, message))
   }
+  const largest = largestQuota(policy)
+  if (policy.lease && largest < LEAST_QUOTA) {
+    const message = `"${name}" has a quota of ${largest} at most, and nothing of one below ${LEAST_QUOTA} is ever leased.`
+    found.push(unused(`${at}.lease`, message))
+  }
   return [...found, ...overruled(policy, at, facts), ...unusedCosts(policy, at, facts)]
+}
+
+/** In units, whatever the plan. */
+function largestQuota({ algorithm, limit, burst, plan }: Policy): number {
+  const bucket = algorithm === 'token-bucket' || algorithm === 'gcra'
+  const plans = plan && (!bucket || plan.burstIsLimit) ? Object.values(plan.limits) : []
+  return Math.max(bucket ? burst : limit, ...plans)
 }
 
 /** What another policy of the same requests always has the last word on. */

@@ -6,6 +6,9 @@ import type { LimitRow, RowState } from './store.ts'
 /** Of what is left of a quota a lease is one part in so many, so that the last units go to whoever asks first. */
 const PARTS = 16
 
+/** Of a smaller quota nothing is ever leased, in units. */
+export const LEAST_QUOTA = 2 * PARTS
+
 /** Units that were charged and are not spent. */
 export interface Units {
   count: number
