@@ -37,9 +37,9 @@ export function createShield(
         }),
       ])
       // It says neither how long nor how much: a period is the most.
-      return success
-        ? undefined
-        : { allowed: false, reason: 'shielded', retryAfterMs: periodMs, limits: [] }
+      return success === false
+        ? { allowed: false, reason: 'shielded', retryAfterMs: periodMs, limits: [] }
+        : undefined
     } catch (error) {
       restsUntil = clock() + REST_MS
       const code =

@@ -52,6 +52,16 @@ describe('the binding', () => {
     expect([keys, lines]).toEqual([['sluice:subject', 'sluice:subject'], []])
   })
 
+  test('refuses nobody by an answer that says neither', async () => {
+    expect(
+      await made()(
+        bound(async () => ({})),
+        'subject',
+      ),
+    ).toBeUndefined()
+    expect(lines).toEqual([])
+  })
+
   test.each<[string, object]>([
     ['missing', {}],
     ['missing', { SHIELD: 'a text' }],
