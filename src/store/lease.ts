@@ -55,7 +55,8 @@ export type Lease = ReturnType<typeof createLease>
  */
 export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
   const { algorithm, windowMs, limit, burst } = policy
-  const capacity = algorithm === 'token-bucket' || algorithm === 'gcra' ? burst : limit
+  const isBucket = algorithm === 'token-bucket' || algorithm === 'gcra'
+  const capacity = isBucket ? burst : limit
   const demand = createDemand(ttlMs)
   let held = nothing
   let inHands = 0
@@ -90,12 +91,13 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
     asked: (count: number, now: number): void => demand.add(count, now),
 
     /**
-     * How many units a call is to bring beyond its own cost: with that, half of what is asked for while a lease lasts.
+     * How many units a call is to bring beyond its own cost, where all that was held goes back with it: with that, half of what is asked
+     * for while a lease lasts.
      * @param coming what other calls will bring
      */
     more(cost: number, coming: number, now: number): number {
       const worth = Math.min(max, Math.ceil(demand.lately(now) / 2), Math.floor(left(now) / PARTS))
-      return Math.max(0, worth - cost - coming - held.count - inHands)
+      return Math.max(0, worth - cost - coming - inHands)
     },
 
     has,
@@ -127,10 +129,9 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
       const { row, at, sentAt } = news
       const endsAfterMs =
         algorithm === 'sliding-window' ? row.resetAfterMs - windowMs : row.resetAfterMs
-      const owedUntil = sentAt + endsAfterMs
-      const ends = algorithm === 'token-bucket' || algorithm === 'gcra' ? sentAt + ttlMs : owedUntil
+      const until = sentAt + (isBucket ? ttlMs : Math.min(ttlMs, endsAfterMs))
       if (!told || at >= told.at) told = news
-      hold({ count, until: Math.min(sentAt + ttlMs, ends), owedUntil, receipt: at })
+      hold({ count, until, owedUntil: sentAt + endsAfterMs, receipt: at })
     },
 
     /** When those have had theirs who waited for it. */

@@ -244,6 +244,12 @@ describe('never under, but for what is held', () => {
     },
   }))
 
+  property('isolates hold at most max each, while nothing is on its way', plans, async (plan) => {
+    const { world, row } = await play(plan)
+    const most = plan.policy.lease!.max * plan.skews.length
+    expect((await counted(world, row)) - world.units()).toBeLessThanOrEqual(most)
+  })
+
   property(
     'who is refused while nothing is on its way: less than max × isolates is left',
     plans,
@@ -491,6 +497,24 @@ describe('a request with another limit', () => {
     expect(mine!.remaining).toBe(big.limit - world.units(({ row }) => row.policy === big))
   })
 
+  test.each([
+    [0, 9], // the first brings as many as there may be beside its own
+    [5, 4], // five have what was held in hands
+  ])('takes no more than max with others at once: of %i that were held', async (lent, taken) => {
+    const { world, row } = await busy(big, lent)
+    const both = Array.from({ length: 8 }, () => {
+      const other: LimitRow = { subject: newSubject(), policy: small, cost: 1 }
+      return world.ask(0, [take({ ...row }, other)])
+    })
+    await settled()
+    const more = world.calls.flatMap(({ requests }) =>
+      requests.filter(({ mode }) => mode === 'shadow').map(({ rows }) => rows[0]!.cost),
+    )
+    expect(more).toEqual([taken])
+    await world.drain()
+    await Promise.all(both)
+  })
+
   test('does not wait: it has a call to make anyway', async () => {
     const { world, row } = await busy(big, 0)
     const first = world.ask(0, [take({ ...row })])
@@ -549,6 +573,21 @@ describe('who finds a call under way that brings enough', () => {
     await world.drain()
     await late
     await Promise.all(answers)
+  })
+
+  test('and does not wait for it to the end leaves his units, as many as may be held', async () => {
+    const { world, row, answers, sent } = await crowd(2)
+    const impatient = Array.from({ length: 18 }, () =>
+      world.isolates[0]!.decide([take({ ...row })], { deadlineMs: 20 }),
+    )
+    await expect.poll(sent).toBe(19)
+    await world.drain()
+    await Promise.all([...answers, ...impatient])
+    world.now += 20_000
+    void world.ask(0, [take({ ...row })])
+    await settled()
+    expect(world.calls[0]!.requests[0]).toMatchObject({ mode: 'give-back', rows: [{ cost: 10 }] })
+    await world.drain()
   })
 
   test('of a request that is gone does not wait after its deadline, nor does anybody find it', async () => {

@@ -1,0 +1,65 @@
+/** Leases beside proofs and the gate: a flood asks nothing, and what operators do is seen at once. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { PolicyOptions } from '../../src/options.ts'
+import { type Gate, startGate } from '../gate/stack.ts'
+
+const policies: PolicyOptions[] = [
+  {
+    name: 'leased',
+    algorithm: 'fixed-window',
+    limit: 200,
+    window: '1d',
+    lease: { max: 10, ttl: '60s' },
+  },
+]
+let gate: Gate
+beforeAll(async () => {
+  gate = await startGate({ policies })
+})
+afterAll(() => gate?.stop())
+
+let clients = 0
+const newIp = () => `198.51.100.${++clients}`
+const get = async (ip: string) => {
+  const response = await gate.stack.fetch('/', { ip })
+  await response.arrayBuffer()
+  return response.status
+}
+async function admitted(times: number, ip: string): Promise<number> {
+  let count = 0
+  for (let time = 0; time < times; time++) if ((await get(ip)) === 200) count++
+  return count
+}
+
+test('a flood on an exhausted key that is leased asks Redis nothing', async () => {
+  const ip = newIp()
+  expect(await admitted(202, ip)).toBe(200)
+  const before = gate.stack.httpRequests()
+  expect(await admitted(100, ip)).toBe(0)
+  expect(gate.stack.httpRequests()).toBe(before)
+})
+
+test('a reset is seen at once, and what was held then is not spent beside the new quota', async () => {
+  const ip = newIp()
+  expect(await admitted(95, ip)).toBe(95)
+  await gate.operate('leased', 'reset', { key: ip })
+  expect(await admitted(220, ip)).toBe(200)
+})
+
+test('what is given back through the gate can be had again', async () => {
+  const ip = newIp()
+  expect(await admitted(205, ip)).toBe(200)
+  await gate.call('/give-back', { policy: 'leased', key: ip, cost: 7 })
+  expect(await admitted(20, ip)).toBe(7)
+})
+
+test('a decision of the gate is leased, a list is asked', async () => {
+  const ask = { policy: 'leased', key: newIp() }
+  for (let time = 0; time < 60; time++) await gate.decide(ask)
+  const before = gate.stack.httpRequests()
+  for (let time = 0; time < 20; time++) expect((await gate.decide(ask)).body.allowed).toBe(true)
+  expect(gate.stack.httpRequests() - before).toBeLessThan(5)
+  const { body } = await gate.decideEach([ask])
+  expect(gate.stack.httpRequests() - before).toBeGreaterThan(0)
+  expect(body[0]!.allowed).toBe(true)
+})
