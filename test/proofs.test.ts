@@ -308,7 +308,7 @@ test('what some have got back is forgotten of what they refused, and of nothing 
   const state = { remaining: 0, resetAfterMs: 5000, nextAfterMs: 5000 }
   const refused = { ...state, allowed: false, retryAfterMs: 5000 }
   const answer = { at: start, rows: [refused, { ...state, allowed: true, retryAfterMs: 0 }] }
-  const keep = (sentAt: number) => proofs.keep('key', rows, answer, sentAt, start)
+  const keep = (sentAt: number) => proofs.keep('key', rows, answer, sentAt, sentAt)
   keep(start)
   proofs.forget(start, ['s1', 'another'])
   expect(proofs.find('key', start)).toBeDefined()
