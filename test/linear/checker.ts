@@ -10,14 +10,18 @@ export interface Call {
   reply: StoreReply
 }
 
-/** A search that takes more steps than this is given up, with an error: it has neither explained nor refuted. */
-const MAX_STEPS = 100_000
+/** A search that takes more steps than this is given up: some seconds on a busy machine. */
+const MAX_STEPS = 10_000
+
+/** Neither explained nor refuted: too many calls of the same moment whose order does not show. */
+export class Undecided extends Error {}
 
 /**
  * Whether one order of the calls explains them all (linearizability: Herlihy and Wing, 1990): each call takes effect at one
  * instant between its being sent and answered, the store's clock never runs back in that order, and every number of
  * every reply is what the oracle says there. The search is Wing and Gong's, with hopeless positions remembered (Lowe, 2017).
  * @returns `undefined`, or the longest order found before none of the rest fitted
+ * @throws {Undecided}
  */
 export function unexplained(history: Call[]): Call[] | undefined {
   const calls = history.toSorted((a, b) => a.reply.now - b.reply.now || a.sent - b.sent)
@@ -28,7 +32,7 @@ export function unexplained(history: Call[]): Call[] | undefined {
   function explain(order: Call[], rest: Call[], model: Model): boolean {
     if (order.length > longest.length) longest = order
     if (rest.length === 0) return true
-    if (++steps > MAX_STEPS) throw new Error(`undecided after ${MAX_STEPS} steps`)
+    if (++steps > MAX_STEPS) throw new Undecided(`after ${MAX_STEPS} steps`)
     const sameTime = rest.filter(({ reply }) => reply.now === rest[0]!.reply.now)
     const position = `${rest.length} ${sameTime.map((call) => calls.indexOf(call))} ${spell(model)}`
     if (hopeless.has(position)) return false

@@ -9,7 +9,7 @@ import type { PolicyOptions } from '../../src/options.ts'
 import { type Policy, parseConfig } from '../../src/policy.ts'
 import type { StoreReply } from '../../src/store/store.ts'
 import type { ModelRequest } from '../model.ts'
-import { type Call, unexplained } from './checker.ts'
+import { type Call, Undecided, unexplained } from './checker.ts'
 
 let stack: Stack
 let outdir: string
@@ -100,11 +100,13 @@ test.each([
   ['all mixed', policies] as const,
 ])(
   '%s: hundreds of concurrent calls through workerd have an order that explains every number',
+  { timeout: 120_000 },
   async (_, choice) => {
     let allowed = 0
     let refused = 0
     let shared = 0
     let calls = 0
+    let undecided = 0
     const ways = fc.constantFrom<string[][]>(['/'], ['/shared'], ['/', '/shared'])
     const sharing = fc.tuple(fc.constantFrom(8, 50, 150), ways)
     await fc.assert(
@@ -118,8 +120,13 @@ test.each([
         for (const { reply } of history) {
           for (const row of reply.requests.flat()) row.allowed ? allowed++ : refused++
         }
-        const explained = unexplained(history)
-        expect(explained?.length ?? history.length).toBe(history.length)
+        try {
+          const explained = unexplained(history)
+          expect(explained?.length ?? history.length).toBe(history.length)
+        } catch (error) {
+          if (!(error instanceof Undecided)) throw error
+          undecided++
+        }
       }),
       {
         // The most that go together, whatever else is drawn.
@@ -129,6 +136,7 @@ test.each([
       },
     )
     // Not vacuous: there was both room and no room, and many went together.
+    expect(undecided).toBeLessThanOrEqual(2)
     expect(allowed).toBeGreaterThan(100)
     expect(refused).toBeGreaterThan(100)
     expect(calls).toBeLessThan(shared / 2)
