@@ -15,7 +15,7 @@ const USAGE = `npm run simulate -- [options]
   --write       writes docs/performance.md and its picture
   --help        this text
 
-Smaller worlds of the same rate for each isolate come first. A million decisions take about a minute.`
+Smaller worlds of the same rate for each isolate come first. A million decisions take a minute or two.`
 
 class UsageError extends Error {}
 

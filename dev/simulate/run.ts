@@ -119,10 +119,10 @@ function createIsolates(
         limit: limitOf(rps),
         window: WINDOW_MS,
         key: 'global', // it is told below whose
-        deadline: '5s',
+        deadline: '1s',
         ...(lease && { lease }),
       },
-      { name: 'per-client', limit: 100, window: '10s', deadline: '5s' },
+      { name: 'per-client', limit: 100, window: '10s', deadline: '1s' },
     ],
   })
   const nameSubject = plainSubjects('simulated')

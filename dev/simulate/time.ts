@@ -10,7 +10,7 @@ export interface VirtualTime {
   /** ms since the epoch, with a fraction. */
   now(): number
   /** Does something at a time that is not past. Time stands still until what it returns has settled. */
-  at(time: number, what: () => unknown): void
+  at(time: number, what: () => unknown): unknown
   /** Resolves so many ms later. */
   wait(ms: number): Promise<void>
   /** Lets all happen, in order, until nothing more is to come before `until`. */
@@ -32,18 +32,27 @@ export function startVirtualTime(start: number): VirtualTime {
   const heap = createHeap()
   let now = start
   let timers = 0
-  const waiting = new Set<number>()
+  const waiting = new Map<number, Event>()
   const at = (time: number, what: () => unknown) => heap.push({ time: Math.max(time, now), what })
+  const nothing = () => {}
 
   Date.now = () => Math.floor(now)
-  // A timer that is mostly cleared: it stays in the heap, and does nothing when its time comes.
   globalThis.setTimeout = ((what: () => void, ms = 0) => {
     const id = ++timers
-    waiting.add(id)
-    at(now + ms, () => waiting.delete(id) && what())
+    waiting.set(
+      id,
+      at(now + ms, () => {
+        waiting.delete(id)
+        what()
+      }),
+    )
     return id
   }) as never
-  globalThis.clearTimeout = ((id: number) => void waiting.delete(id)) as never
+  globalThis.clearTimeout = ((id: number) => {
+    const event = waiting.get(id)
+    waiting.delete(id)
+    if (event) event.what = nothing // its place in the heap stays, what it holds on to does not
+  }) as never
 
   return {
     now: () => now,
@@ -87,7 +96,7 @@ function createHeap() {
     a.time < b.time || (a.time === b.time && a.order < b.order)
   return {
     peek: (): Event | undefined => events[0],
-    push({ time, what }: Event) {
+    push({ time, what }: Event): Event {
       const event = { time, what, order: pushed++ }
       let place = events.push(event) - 1
       while (place > 0) {
@@ -97,6 +106,7 @@ function createHeap() {
         place = parent
       }
       events[place] = event
+      return event
     },
     pop() {
       const last = events.pop()
