@@ -153,7 +153,7 @@ export function createSpread(
   ): Promise<Reply> {
     const { name, store } = databases[place]!
     try {
-      return await store.decide(list, options)
+      return await store.decide(list, named(options, name))
     } catch (error) {
       return error instanceof StoreError
         ? error.from(name)
@@ -173,13 +173,17 @@ export function createSpread(
     decideEach(lists, options = {}) {
       const each = async (place: number, lists: StoreRequest[][]) => {
         const { name, store } = databases[place]!
-        const replies = await store.decideEach(lists, options)
+        const replies = await store.decideEach(lists, named(options, name))
         return replies.map((reply) => (reply instanceof StoreError ? reply.from(name) : reply))
       }
       return decideAll(lists, each, options)
     },
   }
 }
+
+/** Each place remembers by a name of its own: two may be one database, as in `npm start`, and know of each other's calls. */
+const named = ({ once, ...options }: StoreOptions, name: string): StoreOptions =>
+  once ? { ...options, once: { ...once, key: `${name}@${once.key}` } } : options
 
 interface Answered {
   share: Share

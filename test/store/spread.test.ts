@@ -463,6 +463,20 @@ describe('a call that is decided once', () => {
     expect(await look(whole, a, b)).toEqual([2, 2])
   })
 
+  test('is one in each place, though two names stand for one database', async () => {
+    const spread = createSpread(names.map((name) => ({ name, store: storeAt('eu-1') })))
+    const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+    const list = [take(row(a), row(b, { cost: 2 }))]
+    const options = { once: once() }
+    const first = await spread.decide(list, options)
+    expect(first.replayed).toBeUndefined()
+    expect(left(first)).toEqual([2, 1])
+    expect(await spread.decide(list, options)).toEqual({ ...first, replayed: true })
+    const [each] = await spread.decideEach([list], { once: once() })
+    expect(allowed(each as StoreReply)).toEqual([true, false])
+    expect(await look(spread, a, b)).toEqual([2, 1])
+  })
+
   test('is a conflict as soon as one database says so', async () => {
     const { spread, waitUntil, settled } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
