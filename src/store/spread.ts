@@ -95,8 +95,6 @@ export function createSpread(
     // Whoever cannot do with a part of the answer has none.
     const partial = answers.length > 0 && options.unanswered
     const failure = conflict ?? (partial ? undefined : errors[0])
-    // Who repeats a call that somebody has not answered is to find what was taken for it.
-    const keeps = options.once && !conflict && errors.length > 0
     const requests = list.map(({ rows }) => rows.map(() => unknown))
 
     for (const { shares, together } of groups) {
@@ -112,10 +110,13 @@ export function createSpread(
         }
       }
       const unsure = silent.flatMap(({ lead }) => lead?.cells.map(({ row }) => row) ?? [])
+      const hasRoom = answered.every(({ share, reply }) => admits(share, reply))
       const passes =
         !failure &&
-        answered.every(({ share, reply }) => admits(share, reply)) &&
+        hasRoom &&
         (shares.length === 1 || unsure.length === 0 || (await options.unanswered!(unsure, index)))
+      // Who repeats a call that somebody has not answered is to find what was taken for it; but where one refuses it is refused again.
+      const keeps = options.once && !conflict && hasRoom && errors.length > 0
       for (const { share, reply } of answered) {
         const inVain = together && !passes && admits(share, reply)
         for (const [cell, state] of toldOf(inVain ? [share.before!] : share.asks, reply)) {

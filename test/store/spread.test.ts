@@ -477,6 +477,20 @@ describe('a call that is decided once', () => {
     expect(await look(spread, a, b)).toEqual([2, 1])
   })
 
+  test('that one refuses keeps nothing for whom others did not answer', async () => {
+    const options = { once: once(), unanswered: async () => false }
+    const [a, b, c] = names.map(subjectAt) as [string, string, string]
+    const { spread, waitUntil, settled } = newSpread(['eu-3'])
+    const list = [take(row(a), row(b, { cost: 4 }), row(c))]
+    expect(allowed(await spread.decide(list, { ...options, waitUntil }))).toEqual([
+      true,
+      false,
+      false,
+    ])
+    await settled()
+    expect(await look(spread, a)).toEqual([3])
+  })
+
   test('is a conflict as soon as one database says so', async () => {
     const { spread, waitUntil, settled } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
