@@ -127,7 +127,8 @@ export function createSpread(
     }
     if (failure) return failure
     const replayed = answers.every(({ replayed }) => replayed) && { replayed: true as const }
-    return { now: Math.min(...answers.map(({ now }) => now)), requests, ...replayed }
+    const leased = answers.some(({ leased }) => leased) && { leased: true as const }
+    return { now: Math.min(...answers.map(({ now }) => now)), requests, ...replayed, ...leased }
   }
 
   /** Returns what a place has charged. A replay has charged nothing. */

@@ -316,6 +316,18 @@ describe('a request', () => {
   })
 })
 
+test('units held of a lease in one place are told, though another is asked too', async () => {
+  const { spread } = newSpread([], (store, name) => ({
+    ...store,
+    decide: async (...call) => ({
+      ...(await store.decide(...call)),
+      ...(name === 'eu-1' && { leased: true as const }),
+    }),
+  }))
+  const reply = await spread.decide([take(row(subjectAt('eu-1')), row(subjectAt('eu-2')))])
+  expect(reply.leased).toBe(true)
+})
+
 describe('shadows', () => {
   test('elsewhere are charged where the request passes', async () => {
     const { spread, waitUntil, settled } = newSpread()
