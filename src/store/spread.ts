@@ -48,8 +48,7 @@ export function createSpread(
     return places.size === 1 ? [...places][0] : undefined
   }
 
-  /** Asks each place once, all at the same time. */
-  async function decideAll(
+  function decideAll(
     lists: StoreRequest[][],
     askAt: (place: number, lists: StoreRequest[][]) => Promise<Reply[]>,
     options: StoreOptions,
@@ -58,7 +57,25 @@ export function createSpread(
       const place = onlyPlaceOf(list)
       return place === undefined ? shareOut(list, placeOf) : wholeAt(place, list)
     })
-    const replies = lists.map((): Reply[] => [])
+    const decided = askEach(plans, askAt).then((replies) =>
+      Promise.all(
+        plans.map(({ groups }, index) => {
+          const all = replies[index]!
+          return groups ? merged(lists[index]!, groups, all, options, index) : all.find(Boolean)!
+        }),
+      ),
+    )
+    // What one has charged in vain is to be given back though the client be gone: else hanging up would spend what others refuse.
+    if (plans.some(({ groups }) => groups)) options.waitUntil?.(decided)
+    return decided
+  }
+
+  /** Asks each place once, all at the same time. */
+  async function askEach(
+    plans: Plan[],
+    askAt: (place: number, lists: StoreRequest[][]) => Promise<Reply[]>,
+  ): Promise<Reply[][]> {
+    const replies = plans.map((): Reply[] => [])
     await Promise.all(
       databases.map(async (_, place) => {
         const askers = plans.flatMap(({ asked }, index) => (asked[place] ? index : []))
@@ -72,12 +89,7 @@ export function createSpread(
         })
       }),
     )
-    return Promise.all(
-      plans.map(({ groups }, index) => {
-        const all = replies[index]!
-        return groups ? merged(lists[index]!, groups, all, options, index) : all.find(Boolean)!
-      }),
-    )
+    return replies
   }
 
   /** Makes one reply of what the places say to a list. */

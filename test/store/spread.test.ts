@@ -266,6 +266,24 @@ describe('a request', () => {
     expect(await look(spread, a, b, c)).toEqual([2, 0, 3])
   })
 
+  test('that one refuses is given back also where its client has gone meanwhile', async () => {
+    const background: Promise<unknown>[] = []
+    const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
+    const answer = Promise.withResolvers<void>()
+    const { spread } = newSpread([], (store) => ({
+      ...store,
+      decide: (...call) => store.decide(...call).finally(() => answer.promise),
+    }))
+    const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+    void spread.decide([take(row(a), row(b, { cost: 4 }))], { waitUntil })
+    // The isolate is at work for as long as what it was told of lasts, and no longer.
+    const asked = Promise.all(background)
+    answer.resolve()
+    await asked
+    await Promise.all(background)
+    expect(await look(spread, a)).toEqual([3])
+  })
+
   test('that all refuse gives nothing back', async () => {
     const { spread, givenBack, waitUntil, settled } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
