@@ -28,6 +28,8 @@ interface Kept extends Answer {
 const MAX_AGE_MS = 10_000
 /** Of some 128 MB of an isolate. Beyond it the least recently used go. */
 const MAX_BYTES = 4 * 1024 * 1024
+/** So many subjects that got something back are known by name; beyond it what is on its way is forgotten of all. */
+const MAX_BETTER = 1_000
 
 /**
  * Refusals that the store would repeat, kept until they may change.
@@ -51,7 +53,8 @@ export interface Proofs {
 export function createProofs(maxBytes = MAX_BYTES): Proofs {
   const kept = new Map<string, Kept>() // the least recently used first
   let bytes = 0
-  let forgotten = Number.NEGATIVE_INFINITY
+  let forgotten = Number.NEGATIVE_INFINITY // all that was sent until then
+  const better = new Map<string, number>() // and by subject
 
   function remove(key: string, { bytes: size }: Kept) {
     kept.delete(key)
@@ -79,13 +82,15 @@ export function createProofs(maxBytes = MAX_BYTES): Proofs {
       const lasts = provenFor(asked, rows)
       const isSetBack = receivedAt < sentAt // the clock, while the answer was on its way
       if (lasts <= 0 || sentAt <= forgotten || isSetBack) return
+      const refusing = asked.flatMap(({ subject }, index) => (rows[index]!.allowed ? [] : subject))
+      if (refusing.some((one) => sentAt <= (better.get(one) ?? forgotten))) return
       const known = kept.get(key)
       if (known) remove(key, known)
       const size = 2 * key.length + 200 * (rows.length + 1)
       kept.set(key, {
         at,
         rows,
-        refusing: asked.flatMap(({ subject }, index) => (rows[index]!.allowed ? [] : subject)),
+        refusing,
         sentAt,
         receivedAt,
         until: sentAt + Math.min(lasts, MAX_AGE_MS),
@@ -98,7 +103,11 @@ export function createProofs(maxBytes = MAX_BYTES): Proofs {
       }
     },
     forget(now, subjects) {
-      forgotten = now
+      for (const one of subjects ?? []) better.set(one, now)
+      if (!subjects || better.size > MAX_BETTER) {
+        forgotten = now
+        better.clear()
+      }
       for (const [key, entry] of kept) {
         if (!subjects || subjects.some((one) => entry.refusing.includes(one))) remove(key, entry)
       }

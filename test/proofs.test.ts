@@ -318,4 +318,12 @@ test('what some have got back is forgotten of what they refused, and of nothing 
   expect(proofs.find('key', start + 1)).toBeUndefined()
   keep(start + 2)
   expect(proofs.find('key', start + 2)).toBeDefined()
+  proofs.forget(start + 2, ['s0'])
+  proofs.forget(start + 3, ['another']) // which is nothing to a refusal under way
+  keep(start + 3)
+  expect(proofs.find('key', start + 3)).toBeDefined()
+  proofs.forget(start + 4, ['s0'])
+  for (let other = 0; other < 3000; other++) proofs.forget(start + 4, [`other ${other}`])
+  keep(start + 4)
+  expect(proofs.find('key', start + 4)).toBeUndefined() // however many came after it
 })
