@@ -22,10 +22,11 @@ export function createShield(
   log: Log,
   clock: () => number = Date.now,
 ): (env: object, subject: string) => Promise<Decision | undefined> {
-  let restsUntil = Number.NEGATIVE_INFINITY
+  let failedAt = Number.NEGATIVE_INFINITY
 
   return async (env, subject) => {
-    if (clock() < restsUntil) return undefined
+    const now = clock()
+    if (failedAt <= now && now < failedAt + REST_MS) return undefined // a clock that was set back ends it
     const binding = (env as Record<string, Partial<RateLimit> | undefined>)[name]
     let late: ReturnType<typeof setTimeout> | undefined
     try {
@@ -41,7 +42,7 @@ export function createShield(
         ? { allowed: false, reason: 'shielded', retryAfterMs: periodMs, limits: [] }
         : undefined
     } catch (error) {
-      restsUntil = clock() + REST_MS
+      failedAt = clock()
       const code =
         error instanceof Missing ? 'missing' : error instanceof Late ? 'timeout' : 'failed'
       log('shield', code, `the binding ${name} is of no use: requests go on without it`)

@@ -91,6 +91,14 @@ describe('the binding', () => {
       expect(lines).toHaveLength(1)
     },
   )
+
+  test('is not left alone for longer by a clock that is set back', async () => {
+    const ask = made()
+    await ask({}, 'subject')
+    now -= 3_600_000
+    const well = bound(async () => ({ success: false }))
+    expect(await ask(well, 'subject')).toEqual(refusal)
+  })
 })
 
 describe('is asked', () => {
