@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Bridge, startBridge } from '../../dev/bridge.ts'
+import { startFaults } from '../../dev/faults.ts'
 import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type RunningRedis, startRedis } from '../../dev/redis.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
@@ -331,6 +332,88 @@ describe.each([0, 1])('database %i is killed in the middle', (dead) => {
     expect(named.length).toBeGreaterThan(0)
     expect(named.every(({ store }) => stores.includes(store))).toBe(true)
   })
+})
+
+test('whatever fails, and however policies are asked, nobody has more than a policy that denies lets pass', async () => {
+  const faults = await Promise.all(stores.map(() => startFaults({ target: bridge.url })))
+  const strict = {
+    ...quota,
+    onStoreError: 'deny',
+    onMissingKey: 'skip',
+    check: 'parallel',
+  } as const
+  await worker.stop()
+  worker = await newWorker(
+    {
+      deadline: '250ms',
+      policies: [
+        { ...strict, name: 'leased', limit: 60, key: 'header:x-x', lease: { max: 10, ttl: '5s' } },
+        { ...strict, name: 'plain', limit: 8, key: 'header:x-y' },
+        {
+          ...strict,
+          name: 'log',
+          algorithm: 'sliding-log',
+          limit: 5,
+          key: ['header:x-x', 'header:x-y'],
+        },
+        { ...strict, name: 'failures', limit: 8, key: 'header:x-z', countOnly: '2xx' },
+      ],
+    },
+    { UPSTASH_REDIS_REST_URL_EU_1: faults[0]!.url, UPSTASH_REDIS_REST_URL_EU_2: faults[1]!.url },
+  )
+  const [xs, ys, zs] = (['x-x', 'x-y', 'x-z'] as const).map((header) => [
+    keyAt(0, header),
+    keyAt(1, header),
+  ]) as [string[], string[], string[]]
+  const passed = new Map<string, number>()
+  const count = (limit: string) => passed.set(limit, (passed.get(limit) ?? 0) + 1)
+  const kinds = [
+    'late=60',
+    'reset-after',
+    'lose',
+    'late=240',
+    'hang',
+    'noscript',
+    'html=502',
+  ] as const
+  const until = performance.now() + 5000
+  const failing = (async () => {
+    for (let turn = 0; performance.now() < until - 2500; turn++) {
+      const place = faults[turn % 2]!
+      await place.set(kinds[turn % kinds.length]!, { next: 3 })
+      await sleep(80)
+      await place.set(null)
+    }
+  })()
+  try {
+    await many(24, async (client) => {
+      for (let n = client; performance.now() < until; n += 7) {
+        const [x, y, z] = [
+          xs[n % 2]!,
+          n % 3 ? ys[n % 4 < 2 ? 0 : 1] : undefined,
+          n % 5 ? undefined : zs[0],
+        ]
+        const headers = { 'x-x': x, ...(y && { 'x-y': y }), ...(z && { 'x-z': z }) }
+        const { status } = await fetch(worker.directUrl, {
+          headers,
+          ...(n % 17 === 0 && { signal: AbortSignal.timeout(30) }),
+        }).catch(() => ({ status: 0 }))
+        if (status !== 200) continue
+        count(`leased ${x}`)
+        if (y) count(`plain ${y}`)
+        if (y) count(`log ${x} ${y}`)
+        if (z) count(`failures ${z}`)
+      }
+    })
+  } finally {
+    await failing
+    await Promise.all(faults.map((one) => one.close()))
+  }
+  const most = { leased: 60, plain: 8, log: 5, failures: 8 }
+  expect(passed.size).toBeGreaterThan(2)
+  for (const [limit, number] of passed) {
+    expect(number, limit).toBeLessThanOrEqual(most[limit.split(' ')[0] as keyof typeof most])
+  }
 })
 
 test('a database without its variables fails its own keys only, and is named', async () => {
