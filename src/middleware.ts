@@ -10,7 +10,7 @@ import type { ConfigOptions } from './options.ts'
 import { type Config, type Policy, parseConfig } from './policy.ts'
 import { refusal, withDecisionFields } from './response.ts'
 import { type Seen, see } from './seen.ts'
-import { type Charge, holdsSlots, settle } from './settle.ts'
+import { type Charge, holdsSlots, isOpen, settle } from './settle.ts'
 import { wouldRefuse } from './shadow.ts'
 
 declare module 'hono' {
@@ -75,9 +75,10 @@ export function enforce(
       config,
     )
     const parts = partsOf(env)
-    const { decision, charge } = await decide(seen, parts, (policies) =>
-      meanwhile?.asking(c, policies),
-    )
+    const deciding = decide(seen, parts, (policies) => meanwhile?.asking(c, policies))
+    // What waits for the answer is settled also for a client who leaves before there is a decision.
+    if (rulesOf(seen).config.policies.some((policy) => isOpen({ policy }))) seen.waitUntil(deciding)
+    const { decision, charge } = await deciding
     const settled = charge && open(seen, charge, parts)
     c.set('rateLimit', decision)
     for (const policy of wouldRefuse(decision)) {
