@@ -153,7 +153,7 @@ export function withLeases(
     const answer =
       reply instanceof StoreError ? reply : conclude(requests, sent, reply, found, lent, sentAt)
     if (refill) end(refill)
-    if (!(answer instanceof StoreError)) return marked(answer, [...found.values()])
+    if (!(answer instanceof StoreError)) return marked(requests, answer)
     for (const [row, units] of lent) found.get(row)!.lease.spent(units) // lost: its policies may have let it pass
     return answer
   }
@@ -220,17 +220,17 @@ export function withLeases(
     for (const { lease } of refill.free.keys()) lease.trim()
   }
 
-  /** A refusal while units are held, or on their way, is none for good. */
-  function marked(reply: StoreReply, leased: Leased[]): StoreReply {
+  /** A refusal for want of units that are held here, or on their way, is none for good. */
+  function marked(requests: StoreRequest[], reply: StoreReply): StoreReply {
     const now = time()
-    const holds = leased.some((one) => one.lease.has(1, now) || underWay(one, now).length > 0)
-    return holds ? { ...reply, leased: true } : reply
-  }
-
-  const known = (requests: StoreRequest[]): Leased[] =>
-    requests.flatMap(({ rows }) =>
-      rows.flatMap((row) => (row.policy.lease && shelf.find(nameOf(row))) ?? []),
+    const mayGetMore = ({ lease, refills }: Leased) =>
+      lease.has(1, now) || underWay(refills, now).length > 0
+    const refusing = requests.flatMap(({ rows }, index) =>
+      rows.filter((_, at) => !reply.requests[index]![at]!.allowed),
     )
+    const known = refusing.flatMap((row) => (row.policy.lease && shelf.find(nameOf(row))) ?? [])
+    return known.some(mayGetMore) ? { ...reply, leased: true } : reply
+  }
 
   /** After what operators do to a quota its leases are worth nothing, nor is what is on its way. */
   function forget(rows: LimitRow[]) {
@@ -248,7 +248,7 @@ export function withLeases(
         const rows = operated(requests)
         forget(rows)
         const reply = await store.decide(requests, options).finally(() => forget(rows))
-        return marked(reply, known(requests))
+        return marked(requests, reply)
       }
       const now = time()
       for (const [{ cost }, { lease }] of found) lease.asked(cost, now)
@@ -267,7 +267,7 @@ export function withLeases(
       const replies = await store.decideEach(lists, options)
       forget(rows)
       return replies.map((reply, index) =>
-        reply instanceof StoreError ? reply : marked(reply, known(lists[index]!)),
+        reply instanceof StoreError ? reply : marked(lists[index]!, reply),
       )
     },
   }
@@ -296,13 +296,13 @@ const isWhole = (requests: StoreRequest[], found: Found) =>
   requests.every(({ rows }) => rows.every((row) => found.has(row)))
 
 /** Calls of which somebody may still hear. */
-function underWay({ refills }: Leased, now: number): Refill[] {
+function underWay(refills: Set<Refill>, now: number): Refill[] {
   for (const refill of refills) if (refill.until <= now) refills.delete(refill)
   return [...refills]
 }
 
 const comingOf = (leased: Leased, now: number) =>
-  underWay(leased, now).reduce((sum, { free }) => sum + free.get(leased)!, 0)
+  underWay(leased.refills, now).reduce((sum, { free }) => sum + free.get(leased)!, 0)
 
 /** Other terms are another lease: what was taken by the old ones is not spent by the new. */
 function nameOf({ subject, policy: { tag, limit, burst, lease } }: LimitRow) {

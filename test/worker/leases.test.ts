@@ -13,21 +13,27 @@ const policies: PolicyOptions[] = [
   },
 ]
 let gate: Gate
+let beside: Gate
 beforeAll(async () => {
   gate = await startGate({ policies })
+  const each: PolicyOptions = { name: 'each', limit: 5, window: '1d' }
+  beside = await startGate({ policies: [{ ...policies[0]!, limit: 100_000, key: 'global' }, each] })
 })
-afterAll(() => gate?.stop())
+afterAll(async () => {
+  await gate?.stop()
+  await beside?.stop()
+})
 
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`
-const get = async (ip: string) => {
-  const response = await gate.stack.fetch('/', { ip })
+const get = async (ip: string, { stack } = gate) => {
+  const response = await stack.fetch('/', { ip })
   await response.arrayBuffer()
   return response.status
 }
-async function admitted(times: number, ip: string): Promise<number> {
+async function admitted(times: number, ip: string, by = gate): Promise<number> {
   let count = 0
-  for (let time = 0; time < times; time++) if ((await get(ip)) === 200) count++
+  for (let time = 0; time < times; time++) if ((await get(ip, by)) === 200) count++
   return count
 }
 
@@ -37,6 +43,15 @@ test('a flood on an exhausted key that is leased asks Redis nothing', async () =
   const before = gate.stack.httpRequests()
   expect(await admitted(100, ip)).toBe(0)
   expect(gate.stack.httpRequests()).toBe(before)
+})
+
+test('nor does one on a key of its own, while units are held of a lease that all share', async () => {
+  for (let time = 0; time < 50; time++) expect(await admitted(1, newIp(), beside)).toBe(1)
+  const ip = newIp()
+  expect(await admitted(6, ip, beside)).toBe(5)
+  const before = beside.stack.httpRequests()
+  expect(await admitted(50, ip, beside)).toBe(0)
+  expect(beside.stack.httpRequests()).toBe(before)
 })
 
 test('a reset is seen at once, and what was held then is not spent beside the new quota', async () => {

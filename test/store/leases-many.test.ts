@@ -1,0 +1,66 @@
+/** Leases of requests with several limits, and of many calls at once: what nobody may count twice, and what may not last. */
+import { describe, expect, test } from 'vitest'
+import type { LimitRow, StoreRequest } from '../../src/store/store.ts'
+import { useServer } from '../lua/server.ts'
+import { newSubject } from '../lua/subjects.ts'
+import { World } from './isolates.ts'
+
+const server = useServer()
+
+const leased: LimitRow['policy'] = {
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: 100_000,
+  windowMs: 60_000,
+  burst: 100_000,
+  align: 'clock',
+  localShare: 1,
+  lease: { max: 10, ttlMs: 10_000 },
+}
+const small: LimitRow['policy'] = {
+  ...leased,
+  tag: 'small',
+  limit: 1,
+  windowMs: 3_600_000,
+  lease: undefined,
+}
+const take = (...rows: LimitRow[]): StoreRequest => ({ mode: 'take', rows })
+
+/** The beginning of a minute. */
+const start = 1_789_000_020_000
+
+/** A key that is asked for so often that it is worth a lease. */
+async function busy(policy = leased, now = start) {
+  const world = new World(server, [0])
+  world.now = now
+  const row: LimitRow = { subject: newSubject(), policy, cost: 1 }
+  const ask = (cost = 1) => world.alone(0, [take({ ...row, cost })])
+  const held = async () => {
+    const looked = await world.evaluate([{ mode: 'look', rows: [{ ...row, cost: 0 }] }])
+    const counted = row.policy.burst - looked.requests[0]![0]!.remaining
+    return counted - world.units((passed) => passed.row.policy === policy)
+  }
+  /** Asks until so many are held. */
+  async function hold(count: number) {
+    for (let tries = 0; tries < 50 && (await held()) !== count; tries++) await ask()
+    expect(await held()).toBe(count)
+  }
+  for (let times = 0; times < 30; times++) await ask()
+  return { world, row, ask, hold, held }
+}
+
+describe('a request with another limit', () => {
+  const other = (): LimitRow => ({ subject: newSubject(), policy: small, cost: 1 })
+
+  test('that only the other one refuses is a proof, though units are held', async () => {
+    const { world, row, hold, held } = await busy()
+    await hold(5)
+    const its = other()
+    const both = () => world.alone(0, [take({ ...row }, { ...its })])
+    expect((await both()).requests[0]!.map(({ allowed }) => allowed)).toEqual([true, true])
+    const refused = await both()
+    expect(refused.requests[0]!.map(({ allowed }) => allowed)).toEqual([true, false])
+    expect(await held()).toBe(4)
+    expect(refused.leased).toBeUndefined()
+  })
+})
