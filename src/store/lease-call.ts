@@ -8,8 +8,8 @@ const MAX_REQUESTS = 128
 /** The leases of rows that have one, and what other calls will bring of each. */
 export type Leases = Map<LimitRow, { lease: Lease; coming: number }>
 
-/** What is spent here, and not asked. */
-export type Lent = Map<LimitRow, Units>
+/** What is spent here, and not asked: `at` by the store's time, ms since the epoch. */
+export type Lent = Map<LimitRow, Units & { at: number }>
 
 /** A request of a call. */
 export interface Sent {

@@ -142,7 +142,8 @@ export function withLeases(
 
     const lent: Lent = new Map()
     for (const [row, { lease }] of found) {
-      if (lease.has(row.cost, sentAt)) lent.set(row, lease.lend(row.cost))
+      if (!lease.has(row.cost, sentAt)) continue
+      lent.set(row, { ...lease.lend(row.cost), at: lease.tell(sentAt).at })
     }
     const leases = new Map(
       [...found].map(([row, one]) => [row, { lease: one.lease, coming: comingOf(one, sentAt) }]),
@@ -199,7 +200,9 @@ export function withLeases(
         return lease.tell(receivedAt).row
       })
     })
-    return { now: at, requests: answers }
+    // What was lent was charged to a window that may be over by now: as a receipt the time must not name the next.
+    const now = Math.min(at, ...[...lent.values()].map((units) => units.at))
+    return { now, requests: answers }
   }
 
   function begin(sent: Sent[], found: Found, until: number): Refill | undefined {

@@ -1,9 +1,9 @@
 /** Leases of requests with several limits, and of many calls at once: what nobody may count twice, and what may not last. */
 import { describe, expect, test } from 'vitest'
-import type { LimitRow, StoreRequest } from '../../src/store/store.ts'
+import type { LimitRow, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { useServer } from '../lua/server.ts'
 import { newSubject } from '../lua/subjects.ts'
-import { World } from './isolates.ts'
+import { settled, World } from './isolates.ts'
 
 const server = useServer()
 
@@ -62,5 +62,21 @@ describe('a request with another limit', () => {
     expect(refused.requests[0]!.map(({ allowed }) => allowed)).toEqual([true, false])
     expect(await held()).toBe(4)
     expect(refused.leased).toBeUndefined()
+  })
+
+  test('that was lent a unit right before the end of a window gives none back to the next', async () => {
+    const { world, row, hold } = await busy(leased, start + 55_000)
+    await hold(5)
+    world.now = start + 60_000 - 10
+    const both = world.ask(0, [take({ ...row }, other())])
+    await settled()
+    world.now += 20
+    await world.drain()
+    const { now } = (await both) as StoreReply
+    const next = { ...row, cost: 3 }
+    await world.evaluate([take(next)])
+    const back: StoreRequest = { mode: 'give-back', rows: [row], receipt: now }
+    const { requests } = await world.evaluate([back])
+    expect(requests[0]![0]!.remaining).toBe(leased.limit - 3)
   })
 })
