@@ -72,8 +72,10 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
   const has = (count: number, now: number): boolean =>
     held.count >= count && now < held.until && told !== undefined && now >= told.sentAt
 
-  function hold(units: Units) {
-    if (!forgotten && units.count > 0) held = together(held, units)
+  /** Units of a window that is over are worth nothing, and must not be what others are together with. */
+  function hold(units: Units, now: number) {
+    if (forgotten || units.count === 0 || now >= units.owedUntil) return
+    held = now < held.owedUntil ? together(held, units) : units
   }
 
   /** Beyond what may be held units are lost. */
@@ -111,9 +113,9 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
     spent({ count }: Units): void {
       inHands -= count
     },
-    putBack(units: Units): void {
+    putBack(units: Units, now: number): void {
       inHands -= units.count
-      hold(units)
+      hold(units, now)
       trim()
     },
 
@@ -126,12 +128,12 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
 
     /** Takes in what a call brought and told. */
     bring(count: number, news: Told): void {
-      const { row, at, sentAt } = news
+      const { row, at, sentAt, receivedAt } = news
       const endsAfterMs =
         algorithm === 'sliding-window' ? row.resetAfterMs - windowMs : row.resetAfterMs
       const until = sentAt + (isBucket ? ttlMs : Math.min(ttlMs, endsAfterMs))
       if (!told || at >= told.at) told = news
-      hold({ count, until, owedUntil: sentAt + endsAfterMs, receipt: at })
+      hold({ count, until, owedUntil: sentAt + endsAfterMs, receipt: at }, receivedAt)
     },
 
     /** When those have had theirs who waited for it. */

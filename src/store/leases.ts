@@ -196,7 +196,7 @@ export function withLeases(
         }
         const { lease } = found.get(row)!
         if (passed) lease.spent(units)
-        else lease.putBack(units)
+        else lease.putBack(units, receivedAt)
         return lease.tell(receivedAt).row
       })
     })

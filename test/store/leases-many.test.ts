@@ -80,3 +80,27 @@ describe('a request with another limit', () => {
     expect(requests[0]![0]!.remaining).toBe(leased.limit - 3)
   })
 })
+
+test('what was taken from a window that is over does not spoil what is of the next', async () => {
+  const { world, row, ask, hold } = await busy(leased, start + 55_000)
+  const other: LimitRow = { subject: newSubject(), policy: small, cost: 1 }
+  await world.evaluate([take({ ...other })]) // all that it has
+  await hold(5)
+  world.now = start + 60_000 - 10
+  const refused = world.ask(0, [take({ ...row }, other)])
+  await settled()
+  const [old] = world.calls
+  world.now += 20
+  const fresh = world.ask(0, [take({ ...row })])
+  await settled()
+  const [, call] = world.calls
+  await call!.arrive()
+  call!.answer()
+  await fresh
+  await old!.arrive()
+  old!.answer() // which puts back the unit that was lent
+  await refused
+  const before = world.sent
+  await ask()
+  expect(world.sent).toBe(before)
+})
