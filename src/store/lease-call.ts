@@ -5,17 +5,24 @@ import type { LimitRow, RowState, StoreReply, StoreRequest } from './store.ts'
 /** What a call of the script takes. */
 const MAX_REQUESTS = 128
 
-/** The leases of rows that have one, and what other calls will bring of each. */
-export type Leases = Map<LimitRow, { lease: Lease; coming: number }>
+/** The leases of rows that have one, and how many units of each are under way with other calls. */
+export type Leases = Map<LimitRow, { lease: Lease; underWay: number }>
 
 /** What is spent here, and not asked: `at` by the store's time, ms since the epoch. */
 export type Lent = Map<LimitRow, Units & { at: number }>
+
+interface Part {
+  row: LimitRow
+  count: number
+}
 
 /** A request of a call. */
 export interface Sent {
   request: StoreRequest
   /** Of one that takes units for a lease: how many, and the row of the request before it which is charged for itself. */
-  more?: { row: LimitRow; count: number }
+  more?: Part
+  /** Of one that gives some back: how many, and the row that brought it about. */
+  back?: Part
 }
 
 /**
@@ -34,15 +41,16 @@ export function callFor(requests: StoreRequest[], leases: Leases, lent: Lent, no
     // A shadow whose take is not sent, since all of it is spent here, has passed as well.
     asked.push({ request: { ...request, mode: taken ? request.mode : 'take', rows } })
     for (const row of rows) {
-      const { lease, coming = 0 } = leases.get(row) ?? {}
+      const { lease, underWay = 0 } = leases.get(row) ?? {}
       if (!lease || room < 2) continue
       room -= 2
       const owed = lease.giveBack(now)
       if (owed) {
-        const rows = [{ ...row, cost: owed.count }]
-        back.push({ request: { mode: 'give-back', rows, receipt: owed.receipt } })
+        const { count, receipt } = owed
+        const rows = [{ ...row, cost: count }]
+        back.push({ request: { mode: 'give-back', rows, receipt }, back: { row, count } })
       }
-      const count = lease.more(row.cost, coming, now)
+      const count = lease.more(row.cost, underWay, now)
       if (count > 0) {
         const rows = [{ ...row, cost: count }]
         asked.push({ request: { mode: 'shadow', rows }, more: { row, count } })
@@ -56,7 +64,7 @@ export function callFor(requests: StoreRequest[], leases: Leases, lent: Lent, no
 export function brought(sent: Sent[], reply: StoreReply) {
   const states = new Map<LimitRow, RowState & { more: number }>()
   let passed = true
-  sent.forEach(({ request: { mode, rows }, more }, index) => {
+  sent.forEach(({ request: { mode, rows }, more, back }, index) => {
     const told = reply.requests[index]!
     if (more) {
       const own = states.get(more.row)!
@@ -64,7 +72,7 @@ export function brought(sent: Sent[], reply: StoreReply) {
       const { allowed, retryAfterMs } = own
       const count = passed && state.allowed ? more.count : 0
       states.set(more.row, { ...state, allowed, retryAfterMs, more: count })
-    } else if (mode !== 'give-back') {
+    } else if (!back) {
       rows.forEach((row, at) => void states.set(row, { ...told[at]!, more: 0 }))
       if (mode === 'take') passed = told.every(({ allowed }) => allowed)
     }

@@ -49,7 +49,7 @@ export type Lease = ReturnType<typeof createLease>
 
 /**
  * Units are charged before they are held, and held before they are spent, so that nothing is let through that was not counted. Of each it
- * is clear where it is: held here, in the hands of a request that is not decided yet, spent, on its way back, or lost.
+ * is clear where it is: held here, under way with a call (to come, to go back, or lent to its request until that is decided), spent, or lost.
  *
  * Time counts from when the call was sent, the earliest it can have been decided: a lease ends before the window that it was charged to.
  */
@@ -59,7 +59,6 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
   const capacity = isBucket ? burst : limit
   const demand = createDemand(ttlMs)
   let held = nothing
-  let inHands = 0
   let told: Told | undefined
   let forgotten = false
 
@@ -78,46 +77,27 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
     held = now < held.owedUntil ? together(held, units) : units
   }
 
-  /** Beyond what may be held units are lost. */
-  function trim() {
-    if (held.count > max - inHands) held = { ...held, count: max - inHands }
-  }
-
-  function take(count: number): Units {
-    const units = { ...held, count }
-    held = held.count === count ? nothing : { ...held, count: held.count - count }
-    return units
-  }
-
   return {
     asked: (count: number, now: number): void => demand.add(count, now),
 
     /**
      * How many units a call is to bring beyond its own cost, where all that was held goes back with it: with that, half of what is asked
      * for while a lease lasts.
-     * @param coming what other calls will bring
+     * @param underWay units of other calls
      */
-    more(cost: number, coming: number, now: number): number {
+    more(cost: number, underWay: number, now: number): number {
       const worth = Math.min(max, Math.ceil(demand.lately(now) / 2), Math.floor(left(now) / PARTS))
-      return Math.max(0, worth - cost - coming - inHands)
+      return Math.max(0, worth - cost - underWay)
     },
 
     has,
-    spend: (count: number): void => void take(count),
-
-    /** Units for a request that other limits may refuse: they are spent, or put back. */
-    lend(count: number): Units {
-      inHands += count
-      return take(count)
+    /** What is held already: see `has`. */
+    take(count: number): Units {
+      const units = { ...held, count }
+      held = held.count === count ? nothing : { ...held, count: held.count - count }
+      return units
     },
-    spent({ count }: Units): void {
-      inHands -= count
-    },
-    putBack(units: Units, now: number): void {
-      inHands -= units.count
-      hold(units, now)
-      trim()
-    },
+    hold,
 
     /** All that is held, as a call takes it back to the store; nothing where it would not be credited. */
     giveBack(now: number): Units | undefined {
@@ -136,8 +116,10 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
       hold({ count, until, owedUntil: sentAt + endsAfterMs, receipt: at }, receivedAt)
     },
 
-    /** When those have had theirs who waited for it. */
-    trim,
+    /** Beyond what may be held, with what is under way, units are lost. */
+    trim(underWay: number): void {
+      held = { ...held, count: Math.min(held.count, Math.max(0, max - underWay)) }
+    },
 
     /** How the limit stands after something of it was spent here: as last told, and what is held is not gone. */
     tell(now: number): { at: number; row: RowState } {

@@ -19,25 +19,32 @@ export interface LeasesOptions {
   maxBytes?: number
 }
 
-/** A quota that has a lease, be it of nothing, and the calls under way that bring units of it. */
+/** A quota that has a lease, be it of nothing, and the calls under way that have units of it. */
 interface Leased {
   lease: Lease
-  refills: Set<Refill>
+  calls: Set<Call>
 }
 
 /** Those of a request, by its rows. */
 type Found = Map<LimitRow, Leased>
 
-/** A call under way that brings more than its own request needs. */
-interface Refill {
+/** A call under way. */
+interface Call {
   /** When nobody waits for it any more, ms since the epoch: its request may be gone. */
   until: number
-  /** Units that nobody waits for. */
-  free: Map<Leased, number>
+  of: Map<Leased, Load>
   waiting: Set<Waiting>
 }
 
-/** A request that waits for what a refill brings. */
+/** Units of a quota that a call has, and that are neither held nor spent until it has ended. */
+interface Load {
+  /** Those that it brings beyond what its own request needs, and that nobody waits for. */
+  free: number
+  /** Those that it gives back, and those that were lent to its request. */
+  bound: number
+}
+
+/** A request that waits for what a call brings. */
 interface Waiting {
   requests: StoreRequest[]
   found: Found
@@ -79,36 +86,31 @@ export function withLeases(
     for (const row of requests.flatMap(({ rows }) => rows)) {
       const { lease } = row.policy
       if (!lease || row.cost === 0) continue
-      const make = () => ({ lease: createLease(row.policy, lease), refills: new Set<Refill>() })
+      const make = () => ({ lease: createLease(row.policy, lease), calls: new Set<Call>() })
       found.set(row, shelf.of(nameOf(row), make))
     }
     return found
   }
 
-  /** A call under way that brings all that is missing here. */
-  function refillFor(found: Found, now: number): Refill | undefined {
+  /** Finds a call under way that brings all that is missing here, of which nobody else has it from now on. */
+  function reserve(found: Found, now: number): Call | undefined {
     const missing = [...found].filter(([{ cost }, { lease }]) => !lease.has(cost, now))
-    for (const refill of missing[0]![1].refills) {
-      const brings = ([{ cost }, leased]: [LimitRow, Leased]) =>
-        cost <= (refill.free.get(leased) ?? 0)
-      if (now < refill.until && missing.every(brings)) {
-        for (const [{ cost }, leased] of missing) {
-          refill.free.set(leased, refill.free.get(leased)! - cost)
-        }
-        return refill
-      }
-    }
-    return undefined
+    const call = [...missing[0]![1].calls].find(
+      ({ until, of }) =>
+        now < until && missing.every(([{ cost }, leased]) => cost <= (of.get(leased)?.free ?? 0)),
+    )
+    if (call) for (const [{ cost }, leased] of missing) call.of.get(leased)!.free -= cost
+    return call
   }
 
   /** What others did in vain is not their answer: who is given nothing asks. */
-  async function wait(refill: Refill, requests: StoreRequest[], found: Found, longestMs: number) {
+  async function wait(call: Call, requests: StoreRequest[], found: Found, longestMs: number) {
     const { promise, resolve } = Promise.withResolvers<StoreReply | undefined>()
     const own: Waiting = { requests, found, answer: resolve }
-    refill.waiting.add(own)
+    call.waiting.add(own)
     // It also keeps the request from being taken for hung, which has nothing else of its own to wait for.
     const late = setTimeout(() => {
-      refill.waiting.delete(own)
+      call.waiting.delete(own)
       resolve(undefined)
     }, longestMs)
     const reply = await promise
@@ -124,8 +126,8 @@ export function withLeases(
   ): Promise<StoreReply | StoreError> {
     const { deadlineMs = DEADLINE_MS } = options
     const start = time()
-    const refill = isWhole(requests, found) ? refillFor(found, start) : undefined
-    const reply = refill && (await wait(refill, requests, found, deadlineMs / 2))
+    const call = isWhole(requests, found) ? reserve(found, start) : undefined
+    const reply = call && (await wait(call, requests, found, deadlineMs / 2))
     if (reply) return reply
     const leftMs = Math.max(deadlineMs / 2, deadlineMs - (time() - start))
     return ask(requests, { ...options, deadlineMs: Math.ceil(leftMs) })
@@ -143,20 +145,19 @@ export function withLeases(
     const lent: Lent = new Map()
     for (const [row, { lease }] of found) {
       if (!lease.has(row.cost, sentAt)) continue
-      lent.set(row, { ...lease.lend(row.cost), at: lease.tell(sentAt).at })
+      lent.set(row, { ...lease.take(row.cost), at: lease.tell(sentAt).at })
     }
     const leases = new Map(
-      [...found].map(([row, one]) => [row, { lease: one.lease, coming: comingOf(one, sentAt) }]),
+      [...found].map(([row, one]) => [row, { lease: one.lease, underWay: unitsOf(one, sentAt) }]),
     )
     const sent = callFor(requests, leases, lent, sentAt)
-    const refill = begin(sent, found, sentAt + options.deadlineMs)
+    const call = begin(sent, found, lent, sentAt + options.deadlineMs)
     const reply = await answered(sent, options)
+    // Where it fails what was lent is lost: its policies may have let the request pass.
     const answer =
       reply instanceof StoreError ? reply : conclude(requests, sent, reply, found, lent, sentAt)
-    if (refill) end(refill)
-    if (!(answer instanceof StoreError)) return marked(requests, answer)
-    for (const [row, units] of lent) found.get(row)!.lease.spent(units) // lost: its policies may have let it pass
-    return answer
+    end(call)
+    return answer instanceof StoreError ? answer : marked(requests, answer)
   }
 
   async function answered(sent: Sent[], options: StoreOptions): Promise<StoreReply | StoreError> {
@@ -195,8 +196,7 @@ export function withLeases(
           return { ...state, remaining: state.remaining + more }
         }
         const { lease } = found.get(row)!
-        if (passed) lease.spent(units)
-        else lease.putBack(units, receivedAt)
+        if (!passed) lease.hold(units, receivedAt)
         return lease.tell(receivedAt).row
       })
     })
@@ -205,29 +205,35 @@ export function withLeases(
     return { now, requests: answers }
   }
 
-  function begin(sent: Sent[], found: Found, until: number): Refill | undefined {
-    const free = new Map(
-      sent.flatMap(({ more }) => (more ? [[found.get(more.row)!, more.count] as const] : [])),
-    )
-    if (free.size === 0) return undefined
-    const refill: Refill = { until, free, waiting: new Set() }
-    for (const { refills } of free.keys()) refills.add(refill)
-    return refill
+  function begin(sent: Sent[], found: Found, lent: Lent, until: number): Call {
+    const call: Call = { until, of: new Map(), waiting: new Set() }
+    const add = (row: LimitRow, free: number, bound: number) => {
+      const leased = found.get(row)!
+      const load = call.of.get(leased) ?? { free: 0, bound: 0 }
+      call.of.set(leased, { free: load.free + free, bound: load.bound + bound })
+      leased.calls.add(call)
+    }
+    for (const { more, back } of sent) {
+      if (more) add(more.row, more.count, 0)
+      if (back) add(back.row, 0, back.count)
+    }
+    for (const [row, { count }] of lent) add(row, 0, count)
+    return call
   }
 
   /** Who waits is answered from what has come, in turn, as far as it goes. */
-  function end(refill: Refill) {
+  function end(call: Call) {
     const now = time()
-    for (const { refills } of refill.free.keys()) refills.delete(refill)
-    for (const { requests, found, answer } of refill.waiting) answer(spend(requests, found, now))
-    for (const { lease } of refill.free.keys()) lease.trim()
+    for (const { calls } of call.of.keys()) calls.delete(call)
+    for (const { requests, found, answer } of call.waiting) answer(spend(requests, found, now))
+    for (const leased of call.of.keys()) leased.lease.trim(unitsOf(leased, now))
   }
 
   /** A refusal for want of units that are held here, or on their way, is none for good. */
   function marked(requests: StoreRequest[], reply: StoreReply): StoreReply {
     const now = time()
-    const mayGetMore = ({ lease, refills }: Leased) =>
-      lease.has(1, now) || underWay(refills, now).length > 0
+    const mayGetMore = (leased: Leased) =>
+      leased.lease.has(1, now) || underWay(leased, now).length > 0
     const refusing = requests.flatMap(({ rows }, index) =>
       rows.filter((_, at) => !reply.requests[index]![at]!.allowed),
     )
@@ -282,7 +288,7 @@ function spend(requests: StoreRequest[], found: Found, now: number): StoreReply 
   const told = new Map<LimitRow, RowState>()
   let latest = 0
   for (const [row, { lease }] of found) {
-    lease.spend(row.cost)
+    lease.take(row.cost)
     const { at, row: state } = lease.tell(now)
     told.set(row, state)
     latest = Math.max(latest, at)
@@ -299,13 +305,15 @@ const isWhole = (requests: StoreRequest[], found: Found) =>
   requests.every(({ rows }) => rows.every((row) => found.has(row)))
 
 /** Calls of which somebody may still hear. */
-function underWay(refills: Set<Refill>, now: number): Refill[] {
-  for (const refill of refills) if (refill.until <= now) refills.delete(refill)
-  return [...refills]
+function underWay({ calls }: Leased, now: number): Call[] {
+  for (const call of calls) if (call.until <= now) calls.delete(call)
+  return [...calls]
 }
 
-const comingOf = (leased: Leased, now: number) =>
-  underWay(leased.refills, now).reduce((sum, { free }) => sum + free.get(leased)!, 0)
+const unitsOf = (leased: Leased, now: number) =>
+  underWay(leased, now)
+    .map(({ of }) => of.get(leased)!)
+    .reduce((sum, { free, bound }) => sum + free + bound, 0)
 
 /** Other terms are another lease: what was taken by the old ones is not spent by the new. */
 function nameOf({ subject, policy: { tag, limit, burst, lease } }: LimitRow) {

@@ -79,6 +79,42 @@ describe('a request with another limit', () => {
     const { requests } = await world.evaluate([back])
     expect(requests[0]![0]!.remaining).toBe(leased.limit - 3)
   })
+
+  test('that is gone and never comes back does not lessen leases for ever', async () => {
+    const { world, row, ask, hold } = await busy()
+    await hold(9)
+    for (let times = 0; times < 9; times++) void world.ask(0, [take({ ...row }, other())])
+    await settled()
+    world.calls.splice(0) // nobody ever answers
+    world.now += 700_000
+    for (let times = 0; times < 30; times++) await ask()
+    const before = world.sent
+    for (let times = 0; times < 20; times++) await ask()
+    expect(world.sent - before).toBe(2)
+  })
+})
+
+test('a bucket has lent no more than max, what is on its way back included', async () => {
+  const bucket: LimitRow['policy'] = {
+    ...leased,
+    algorithm: 'token-bucket',
+    limit: 1000,
+    windowMs: 3_600_000,
+    lease: { max: 10, ttlMs: 1000 },
+  }
+  const { world, row, hold } = await busy(bucket)
+  await hold(9)
+  world.now += 5000 // it has ended, and nobody asked lately
+  const asked = Array.from({ length: 12 }, () => world.ask(0, [take({ ...row })]))
+  await settled()
+  const [first] = world.calls
+  expect(first!.requests[0]).toMatchObject({ mode: 'give-back', rows: [{ cost: 9 }] })
+  // While that call is on its way, for long, others bring more.
+  const later = world.calls.slice(1).flatMap(({ requests }) => requests)
+  const more = later.filter(({ mode }) => mode === 'shadow').map(({ rows }) => rows[0]!.cost)
+  expect(more.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(1)
+  await world.drain()
+  await Promise.all(asked)
 })
 
 test('what was taken from a window that is over does not spoil what is of the next', async () => {
