@@ -24,9 +24,9 @@ local function gcra(now, limit, window, burst, cost, _, _, at, debt)
   end
 
   local before = debt
-  if allowed and cost ~= 0 then
-    -- A burst that was lowered since clamps the debt when it is written.
-    debt = math.min(capacity, math.max(0, debt + cost * window))
+  if allowed then
+    -- A debt beyond a burst that was lowered since, or is another plan's, stays: giving back pays no more of it than was taken.
+    debt = math.max(0, debt + cost * window)
   end
   local remaining = math.max(0, math.floor((capacity - debt) / window))
   local reset_after = wait(0)

@@ -175,13 +175,13 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a lowered burst clamps the debt when it is next written',
+    'a lowered burst leaves the debt as it is, and giving back pays no more than was taken',
     gcra,
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100], 'a:10000:500:5000'],
       { ...gcra, burst: 2 },
       [10_000, 'look', 1, [0, 0, 400, 500, 400], 'a:10000:500:5000'],
-      [10_000, 'give-back', 1, [1, 0, 0, 200, 100], 'a:10000:200:2000'],
+      [10_000, 'give-back', 1, [1, 0, 0, 400, 300], 'a:10000:400:4000'],
     ],
   ],
 ]

@@ -142,11 +142,10 @@ const gcra: Algorithm = {
     time,
     numbers: [debt! + cost * window],
   }),
-  credit(held, units, _, { burst, window }) {
+  credit(held, units, _, { window }) {
     const [debt] = held.numbers
     if (debt === 0n) return held
-    const rest = least(burst * window, greatest(0n, debt! - units * window))
-    return { time: held.time, numbers: [rest] }
+    return { time: held.time, numbers: [greatest(0n, debt! - units * window)] }
   },
 }
 

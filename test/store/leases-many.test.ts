@@ -140,3 +140,25 @@ test('what was taken from a window that is over does not spoil what is of the ne
   await ask()
   expect(world.sent).toBe(before)
 })
+
+test('what goes back by one plan gives nothing to another plan of the same counter', async () => {
+  const debt = {
+    ...leased,
+    algorithm: 'gcra',
+    limit: 100,
+    burst: 400,
+    windowMs: 3_600_000,
+  } as const
+  const { world, row, ask, hold } = await busy(debt)
+  await hold(5)
+  const large = { ...row, policy: { ...debt, burst: 2000 } }
+  const left = async (cost: number) => {
+    const mode = cost === 0 ? 'look' : 'take'
+    const { requests } = await world.evaluate([{ mode, rows: [{ ...large, cost }] }])
+    return requests[0]![0]!.remaining
+  }
+  const before = await left(1000)
+  world.now += 20_000
+  await ask() // gives back what was held, and is refused itself
+  expect((await left(0)) - before).toBeLessThanOrEqual(5 + 1) // what has drained since
+})
