@@ -48,7 +48,7 @@ export interface LimitState {
   nextAfterMs: number
   /** The rest of a ban, above 0; absent without one. */
   bannedForMs?: number
-  /** Where several databases decided, the time by the clock of this limit's own, ms since the epoch. Absent in a refusal. */
+  /** Where several databases decided, or a lease beside one, the time for this limit by the clock of its own, ms since the epoch. Absent in a refusal. */
   at?: number
 }
 

@@ -8,7 +8,7 @@ const MAX_REQUESTS = 128
 /** The leases of rows that have one, and how many units of each are under way with other calls. */
 export type Leases = Map<LimitRow, { lease: Lease; underWay: number }>
 
-/** What is spent here, and not asked: `at` by the store's time, ms since the epoch. */
+/** What is spent here, and not asked: `at` by the store's time, ms since the epoch; when the call is decided its window may be over. */
 export type Lent = Map<LimitRow, Units & { at: number }>
 
 interface Part {

@@ -197,12 +197,11 @@ export function withLeases(
         }
         const { lease } = found.get(row)!
         if (!passed) lease.hold(units, receivedAt)
-        return lease.tell(receivedAt).row
+        const { row: state } = lease.tell(receivedAt)
+        return passed ? { ...state, at: units.at } : state
       })
     })
-    // What was lent was charged to a window that may be over by now: as a receipt the time must not name the next.
-    const now = Math.min(at, ...[...lent.values()].map((units) => units.at))
-    return { now, requests: answers }
+    return { now: at, requests: answers }
   }
 
   function begin(sent: Sent[], found: Found, lent: Lent, until: number): Call {

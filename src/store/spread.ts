@@ -132,7 +132,7 @@ export function createSpread(
       for (const { share, reply } of answered) {
         const inVain = together && !passes && admits(share, reply)
         for (const [cell, state] of toldOf(inVain ? [share.before!] : share.asks, reply)) {
-          requests[cell.request]![cell.index] = passes ? { ...state, at: reply.now } : state
+          requests[cell.request]![cell.index] = passes ? { at: reply.now, ...state } : state
         }
         if (inVain && !keeps) giveBack(share, reply, options)
       }

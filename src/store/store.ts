@@ -64,8 +64,8 @@ export interface RowState {
   /** The rest of a ban, > 0; absent without one. */
   bannedForMs?: number
   /**
-   * By the clock of its own database, ms since the epoch, where several decided: the receipt for this row. Absent in what was refused,
-   * and where one decided.
+   * By the clock of its own database, ms since the epoch, where several decided, or a lease beside one: the receipt for this row.
+   * Absent in what was refused, and where one decided.
    */
   at?: number
   /** Why its database gave no answer, where another of several did: then nothing else here means anything. */

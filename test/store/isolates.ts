@@ -33,15 +33,17 @@ export class World {
   readonly passed: Passed[] = []
   sent = 0
   readonly isolates: Store[]
+  /** How far the clock of each isolate is ahead of Redis', ms. */
+  readonly skews: number[]
   readonly #server: Server
   /** When Redis decided the rows that were asked for themselves. */
   readonly #decided = new Map<LimitRow, number>()
 
-  /** @param skews how far the clock of each isolate is ahead of Redis', ms */
   constructor(server: Server, skews: number[], options: LeasesOptions = {}) {
     this.#server = server
-    this.isolates = skews.map((skew) =>
-      withLeases(this.#store(), { ...options, clock: () => this.now + skew }),
+    this.skews = [...skews]
+    this.isolates = skews.map((_, isolate) =>
+      withLeases(this.#store(), { ...options, clock: () => this.now + this.skews[isolate]! }),
     )
   }
 

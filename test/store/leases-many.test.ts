@@ -1,8 +1,11 @@
 /** Leases of requests with several limits, and of many calls at once: what nobody may count twice, and what may not last. */
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { LimitRow, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import { property } from '../lua/law.ts'
 import { useServer } from '../lua/server.ts'
 import { newSubject } from '../lua/subjects.ts'
+import { Model, type ModelRequest } from '../model.ts'
 import { settled, World } from './isolates.ts'
 
 const server = useServer()
@@ -72,10 +75,11 @@ describe('a request with another limit', () => {
     await settled()
     world.now += 20
     await world.drain()
-    const { now } = (await both) as StoreReply
+    const { now, requests: told } = (await both) as StoreReply
+    const receipt = told[0]![0]!.at ?? now
     const next = { ...row, cost: 3 }
     await world.evaluate([take(next)])
-    const back: StoreRequest = { mode: 'give-back', rows: [row], receipt: now }
+    const back: StoreRequest = { mode: 'give-back', rows: [row], receipt }
     const { requests } = await world.evaluate([back])
     expect(requests[0]![0]!.remaining).toBe(leased.limit - 3)
   })
@@ -161,4 +165,106 @@ test('what goes back by one plan gives nothing to another plan of the same count
   world.now += 20_000
   await ask() // gives back what was held, and is refused itself
   expect((await left(0)) - before).toBeLessThanOrEqual(5 + 1) // what has drained since
+})
+
+describe('requests of several limits, by isolates whose clocks differ and jump', () => {
+  const lease = { max: 12, ttlMs: 300 }
+  const short = { windowMs: 200, limit: 150, lease }
+  const fixed: LimitRow['policy'][] = [
+    { ...leased, ...short },
+    { ...leased, ...short, tag: 'u', windowMs: 1000, limit: 300 },
+    { ...small, tag: 'n', windowMs: 200, limit: 25 },
+    { ...leased, ...short, tag: 's' }, // in shadow
+  ]
+  const sliding: LimitRow['policy'] = { ...leased, ...short, tag: 'w', algorithm: 'sliding-window' }
+  const events = fc.array(
+    fc.record({
+      what: fc.constantFrom(
+        ...Array<'ask'>(10).fill('ask'),
+        ...Array<'answer'>(6).fill('answer'),
+        ...(['arrive', 'arrive', 'pass', 'pass', 'fail', 'jump'] as const),
+      ),
+      which: fc.nat(20),
+      of: fc.nat(5),
+      cost: fc.constantFrom(1, 1, 1, 2, 5, 15),
+      ms: fc.oneof(fc.nat(3), fc.nat(60), fc.constant(200)),
+    }),
+    { maxLength: 400, size: 'max' },
+  )
+
+  property(
+    'what passed, by the time that each is told, passes without leases',
+    fc.record({ skews: fc.array(fc.nat(50_000), { minLength: 1, maxLength: 3 }), events }),
+    async ({ skews, events }) => {
+      const world = new World(server, skews)
+      const subject = newSubject()
+      const passed: { policy: LimitRow['policy']; cost: number; at: number }[] = []
+      const asked: Promise<void>[] = []
+      const [a, b, n, s] = fixed as [typeof sliding, typeof sliding, typeof sliding, typeof sliding]
+      const ask = async (
+        isolate: number,
+        enforced: typeof fixed,
+        shadow: boolean,
+        cost: number,
+      ) => {
+        const list: StoreRequest[] = [enforced, ...(shadow ? [[s]] : [])].map(
+          (policies, index) => ({
+            mode: index === 0 ? 'take' : 'shadow',
+            rows: policies.map((policy) => ({ subject, policy, cost })),
+          }),
+        )
+        const reply = await world.ask(isolate, list)
+        if (typeof reply === 'string') return
+        const admits = (index: number) => reply.requests[index]!.every(({ allowed }) => allowed)
+        if (!admits(0)) return
+        for (const [index, { rows }] of list.entries()) {
+          if (!admits(index)) continue
+          for (const [place, { policy }] of rows.entries()) {
+            const { at = reply.now } = reply.requests[index]![place]!
+            passed.push({ policy, cost, at })
+          }
+        }
+      }
+      for (const { what, which, of, cost, ms } of events) {
+        const call = world.calls[which % Math.max(1, world.calls.length)]
+        const isolate = which % skews.length
+        if (what === 'ask') {
+          const enforced = [[a], [a, sliding], [a, b], [sliding, n], [a, b, n], [sliding]][of]!
+          asked.push(ask(isolate, enforced, of > 2, cost))
+        } else if (what === 'pass') world.now += ms
+        // So far that nobody overlooks it.
+        else if (what === 'jump') world.skews[isolate]! += (of % 2 ? 1 : -1) * 1_000_000
+        else if (what === 'fail') call?.fail()
+        else {
+          await call?.arrive()
+          if (what === 'answer') call?.answer()
+        }
+        await settled()
+      }
+      await world.drain()
+      await Promise.all(asked)
+      for (const policy of fixed) {
+        const windows = new Map<number, number>()
+        for (const { cost, at } of passed.filter((one) => one.policy === policy)) {
+          const window = Math.floor(at / policy.windowMs)
+          windows.set(window, (windows.get(window) ?? 0) + cost)
+        }
+        const most = Math.max(0, ...windows.values())
+        expect([policy.tag, most > policy.limit ? most : 'fits']).toEqual([policy.tag, 'fits'])
+      }
+      const model = new Model()
+      const inOrder = passed
+        .filter(({ policy }) => policy === sliding)
+        .sort((one, other) => one.at - other.at)
+      for (const { cost, at } of inOrder) {
+        const requests = [take({ subject, policy: sliding, cost })] as ModelRequest[]
+        if (
+          process.env.DBG &&
+          !model.decide([{ ...requests[0]!, mode: 'look' }], at).requests[0]![0]!.allowed
+        )
+          console.log('SLIDING', cost, at)
+        expect(model.decide(requests, at).requests[0]![0]!.allowed).toBe(true)
+      }
+    },
+  )
 })
