@@ -155,9 +155,9 @@ export const mutants: Mutant[] = [
     'oracle',
   ),
   gcra(
-    'keeps a debt above a lowered burst',
-    'math.min(capacity, math.max(0, debt + cost * window))',
+    'forgives a debt above a lowered burst',
     'math.max(0, debt + cost * window)',
+    'math.min(capacity, math.max(0, debt + cost * window))',
     'oracle',
   ),
   gcra(
