@@ -8,9 +8,9 @@ import type { LimitRow, RowState, Store, StoreOptions, StoreReply, StoreRequest 
 const DEADLINE_MS = 300
 /** So much the clocks of requests may differ that wake each other, in ms; beyond it the clock was set back. */
 const MAX_STALE_MS = 1_000
-/** Beyond it the least recently used go: of some 128 MB of an isolate, room for some 8,000. */
+/** Beyond it the least recently used go: of some 128 MB of an isolate, room for some 2,400. */
 const MAX_BYTES = 4 * 1024 * 1024
-const BYTES_EACH = 400
+const BYTES_EACH = 1_600
 
 export interface LeasesOptions {
   /** ms since the epoch */
