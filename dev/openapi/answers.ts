@@ -29,7 +29,7 @@ export const limitState = v.object({
   resetAfterMs: told(ms, 'until all is there'),
   nextAfterMs: told(ms, 'until remaining grows'),
   bannedForMs: v.exactOptional(ms),
-  at: v.exactOptional(told(ms, 'by the clock of its own of several databases; for give-back')),
+  at: v.exactOptional(told(ms, 'its own time, where not all limits have the same; for give-back')),
 })
 same<Same<v.InferOutput<typeof limitState>, LimitState>>()
 
