@@ -99,7 +99,7 @@ export const mutants: Mutant[] = [
   sliding('is whole again too early', 'late + left + window', 'late + left', 'bounds'),
   sliding('waits from its own time', 'wait > 0 and late + wait or wait', 'wait', 'backwards'),
 
-  log('a unit counts a millisecond longer', "'(%.0f'", "'%.0f'", 'waits'),
+  log('a unit counts a millisecond longer', "'(%.0f', at", "'%.0f', at", 'waits'),
   log(
     'counts dead entries on the way to the one that decides',
     "log.key, log.after, '+inf', 'W",
