@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { misses, table } from './chaos/report.ts'
 import { runChaos } from './chaos/run.ts'
 import { buildStack } from './stack.ts'
+import { within } from './within.ts'
 
 const USAGE = `npm run chaos -- [--seconds N]
   --seconds N  how long, 20 to 3600; default 180
@@ -46,12 +47,6 @@ function read(): { seconds: number; rate: number } | undefined {
     process.exitCode = 1
   }
   return undefined
-}
-
-function within(flag: string, text: string, low: number, high: number): number {
-  const number = Number(text)
-  if (Number.isInteger(number) && number >= low && number <= high) return number
-  throw new Error(`${flag}: expected a whole number from ${low} to ${high}, got "${text}"`)
 }
 
 await main().catch((error) => {

@@ -6,6 +6,7 @@ import { openServer } from './bench/server.ts'
 import { picture, text } from './simulate/report.ts'
 import { type Simulated, simulate } from './simulate/run.ts'
 import { ways, worldsUpTo } from './simulate/worlds.ts'
+import { within } from './within.ts'
 
 const USAGE = `npm run simulate -- [options]
   --isolates N  1 to 10000; default 100
@@ -44,11 +45,6 @@ function read() {
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
-}
-
-function within(flag: string, value: string, low: number, high: number): number {
-  if (/^\d{1,9}$/.test(value) && Number(value) >= low && Number(value) <= high) return Number(value)
-  throw new Error(`${flag}: expected a whole number from ${low} to ${high}, got "${value}"`)
 }
 
 async function main() {

@@ -12,9 +12,10 @@ import { plainSubjects } from '../../src/subject.ts'
 import type { BenchServer } from '../bench/server.ts'
 import { billed } from '../bench/stack/measure.ts'
 import { quantile } from '../bench/statistics.ts'
+import { createRandom, gapMs } from '../random.ts'
 import { createDatabase, type Database } from './database.ts'
 import { startVirtualTime, type VirtualTime } from './time.ts'
-import { createRandom, createZipf, gapMs, rttOf } from './traffic.ts'
+import { createZipf, rttOf } from './traffic.ts'
 
 export interface World {
   isolates: number

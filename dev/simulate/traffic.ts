@@ -1,19 +1,5 @@
 /** Who asks, when and where: always the same for the same seed. */
 
-/** Numbers from 0 to 1, evenly (mulberry32). */
-export function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
-/** Until the next of events that come at random, so many a second: ms. */
-export const gapMs = (rate: number, random: () => number) => (-Math.log(1 - random()) * 1000) / rate
-
 /** Picks one of so many, the n-th in proportion to 1/n (Zipf), as tenants of a service are. */
 export function createZipf(count: number): (random: () => number) => number {
   const sums = [0]

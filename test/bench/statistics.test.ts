@@ -2,18 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { poisson } from '../../dev/bench/stack/load/schedule.ts'
 import { added, failures, figure, pooled, ratio } from '../../dev/bench/stack/results.ts'
 import { median, quantile, spread } from '../../dev/bench/statistics.ts'
+import { createRandom } from '../../dev/random.ts'
 import { sample } from './samples.ts'
-
-/** The same numbers in every run (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 test.each([
   [[5], 0.5, 5],
@@ -32,7 +22,7 @@ test('a spread has the median and the rounds farthest from it', () => {
 })
 
 describe('a Poisson schedule', () => {
-  const times = poisson(1500, 60_000, seeded(7))
+  const times = poisson(1500, 60_000, createRandom(7))
 
   test('has as many requests as the rate says', () => {
     // Five standard deviations of 90,000.

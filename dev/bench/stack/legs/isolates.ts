@@ -1,5 +1,7 @@
 /** What isolates with leases hold while others ask: eight of them on one quota, of which 95 % are asked for. */
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import { gapMs } from '../../../random.ts'
 import { startFarRedis } from '../bridge.ts'
 import { Connection } from '../load/connection.ts'
 import { addressOf } from '../load/order.ts'
@@ -65,12 +67,12 @@ export async function measureIsolates(
 async function knock(ports: number[], requests: number, perSecond: number): Promise<number> {
   let left = requests
   let admitted = 0
-  const meanMs = (1000 * ports.length * EACH) / perSecond
+  const rate = perSecond / (ports.length * EACH)
   const one = async (port: number) => {
     const connection = new Connection(port)
     let due = performance.now()
     while (left-- > 0) {
-      due += -Math.log(1 - Math.random()) * meanMs
+      due += gapMs(rate, Math.random)
       if (due > performance.now()) await sleep(due - performance.now())
       const status = await new Promise((resolve) => connection.ask(addressOf(0, 0), resolve))
       if (status === 200) admitted++
