@@ -251,6 +251,7 @@ export function withLeases(
     async decide(requests, options = {}) {
       const { once, now: said, waitUntil } = options
       const takes = requests.every(({ mode }) => mode === 'take' || mode === 'shadow')
+      if (takes && !hasLease(requests)) return store.decide(requests, options)
       const found: Found = takes && !once && said === undefined ? findAll(requests) : new Map()
       if (found.size === 0) {
         const rows = operated(requests)
@@ -298,6 +299,9 @@ function spend(requests: StoreRequest[], found: Found, now: number): StoreReply 
     leased: true,
   }
 }
+
+const hasLease = (requests: StoreRequest[]) =>
+  requests.some(({ rows }) => rows.some(({ policy }) => policy.lease))
 
 /** Whether all rows have a lease. */
 const isWhole = (requests: StoreRequest[], found: Found) =>
