@@ -3,6 +3,7 @@ import type { Databases } from './legs/databases.ts'
 import type { Exactness } from './legs/exactness.ts'
 import type { Greedy } from './legs/greedy.ts'
 import type { Isolates } from './legs/isolates.ts'
+import type { Overload } from './legs/overload.ts'
 import type { Profile } from './legs/profile.ts'
 import type { ShieldFlood } from './legs/shield.ts'
 import type { Soak } from './legs/soak.ts'
@@ -26,6 +27,7 @@ export interface Results {
   databases?: Databases | undefined
   parallel?: Samples | undefined
   shield?: ShieldFlood | undefined
+  overload?: Overload[]
 }
 
 type Read = (sample: Sample) => number | undefined

@@ -3,6 +3,7 @@ import { measureDatabases } from './legs/databases.ts'
 import { measureExactness } from './legs/exactness.ts'
 import { measureGreedy } from './legs/greedy.ts'
 import { measureIsolates } from './legs/isolates.ts'
+import { measureOverload } from './legs/overload.ts'
 import { measureParallel } from './legs/parallel.ts'
 import { measureProfile } from './legs/profile.ts'
 import { measureShield } from './legs/shield.ts'
@@ -94,6 +95,12 @@ export async function runAll(
   const options = { rounds, turnMs, log }
   results.parallel = await part('parallel', () => measureParallel(stack, options), undefined)
   if (!plan.quick) results.shield = await part('shield', () => measureShield(stack), undefined)
+  const scenarios = overloadsIn(only) ?? (plan.quick ? [] : undefined)
+  if (scenarios?.length !== 0) {
+    const seconds = plan.quick ? 5 : 20
+    log('overload')
+    results.overload = await measureOverload(stack, { seconds, log, scenarios })
+  }
   if (plan.redisRounds > 0) {
     results.redis = await part(
       'redis',
@@ -111,4 +118,10 @@ function expectWarmScripts(samples: Samples) {
     const { max } = figure(samples, id, ({ calls }) => calls)!
     if (max > 1.02) throw new Error(`${variants[id].name} made ${max} HTTP calls a decision`)
   }
+}
+
+/** The scenarios of an overload that `--only` names, `overload-query` for example; none where it names others. */
+function overloadsIn(only: string[] | undefined): string[] | undefined {
+  if (!only || only.includes('overload')) return undefined
+  return only.flatMap((id) => /^overload-(.+)$/.exec(id)?.[1] ?? [])
 }

@@ -107,6 +107,12 @@ const all = {
     gateway: true,
     config: { proofs: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
   }),
+  overload: {
+    name: 'Sluice, all defaults',
+    by: 'ours',
+    worker: 'gateway',
+    settings: () => ({ policies: [] }),
+  },
   'ours-lease-10': ours('leases of 10', leases(10)),
   'ours-lease-50': ours('leases of 50', leases(50)),
   'upstash-fixed': upstash('fixed window', false),

@@ -1,7 +1,16 @@
 import { connect, type Socket } from 'node:net'
 
-/** What came back: the status, 0 where the connection ended without an answer, and the body where it was asked for. */
+/** What came back: the status, 0 where the connection ended without an answer, and the whole response as text. */
 export type Take = (status: number, text: string) => void
+
+export interface RequestOptions {
+  /** Path and query. Defaults to `/`. */
+  target?: string
+  /** Header lines, each with its CRLF. */
+  headers?: string
+  /** Makes it a POST. */
+  body?: string
+}
 
 /** One HTTP/1.1 connection that is kept: as little as it takes, since its cost is nobody's figure. */
 export class Connection {
@@ -14,11 +23,17 @@ export class Connection {
     this.#port = port
   }
 
-  /** Asks as a client at an address. One at a time. */
-  ask(address: string, take: Take): void {
+  /** Sends one request as the client at an address. One at a time. */
+  ask(
+    address: string,
+    take: Take,
+    { target = '/', headers = '', body }: RequestOptions = {},
+  ): void {
     this.#take = take
+    const method = body === undefined ? 'GET' : 'POST'
+    const length = body === undefined ? '' : `Content-Length: ${body.length}\r\n`
     this.#open().write(
-      `GET / HTTP/1.1\r\nHost: bench\r\nCF-Connecting-IP: ${address}\r\nAccept: */*\r\n\r\n`,
+      `${method} ${target} HTTP/1.1\r\nHost: bench\r\nCF-Connecting-IP: ${address}\r\nAccept: */*\r\n${headers}${length}\r\n${body ?? ''}`,
     )
   }
 

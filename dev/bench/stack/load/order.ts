@@ -31,6 +31,42 @@ export interface Outcome {
   lateMs: number
 }
 
+/** A flood of one client, with others beside it. */
+export interface FloodOrder {
+  port: number
+  /** Connections of the flooding client: each sends, waits for the answer, and sends again. */
+  connections: number
+  ms: number
+  /** Part of each request of the flood that is new every time. */
+  vary?: 'query' | 'header'
+  /** Size of a request's body; without it requests are GETs. */
+  bodyBytes?: number
+  /** Other clients, each with its requests per second. */
+  others: number[]
+}
+
+/** Answers that one client got. */
+export interface ClientOutcome {
+  passed: number
+  refused: number
+  /** Neither 200 nor 429. */
+  failed: number
+  /** When the last answer came that the store had not decided, ms after the flood began; 0 if all were. */
+  lastFallbackMs: number
+}
+
+export interface FloodOutcome {
+  flood: ClientOutcome
+  /** Requests that passed although they were sent after the store had refused one. */
+  passedAfterRefusal: number
+  others: ClientOutcome[]
+}
+
+/** The address of the flooding client. */
+export const FLOOD_ADDRESS = '10.66.0.1'
+/** The address of another client beside a flood. */
+export const otherAddress = (index: number) => `10.66.1.${index}`
+
 /** IPv4 addresses of a network of a variant's own. */
 export const addressOf = (network: number, client: number) =>
   `10.${network}.${client >> 8}.${client & 255}`

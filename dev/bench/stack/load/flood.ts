@@ -1,0 +1,92 @@
+import { Connection, type RequestOptions } from './connection.ts'
+import {
+  type ClientOutcome,
+  FLOOD_ADDRESS,
+  type FloodOrder,
+  type FloodOutcome,
+  otherAddress,
+} from './order.ts'
+
+/** One client floods in a closed loop, others send at their own pace. */
+export async function flood(order: FloodOrder): Promise<FloodOutcome> {
+  const { port, connections, ms, others } = order
+  const began = performance.now()
+  const until = began + ms
+  const body = order.bodyBytes === undefined ? undefined : 'x'.repeat(order.bodyBytes)
+  let refusedAt = Number.POSITIVE_INFINITY
+  let passedAfterRefusal = 0
+  let sent = 0
+
+  const varied = (): RequestOptions => {
+    const unique = `${++sent}-${Math.random()}`
+    return {
+      ...(order.vary === 'query' && { target: `/?q=${unique}` }),
+      ...(order.vary === 'header' && { headers: `X-Key: ${unique}\r\n` }),
+      ...(body !== undefined && { body }),
+    }
+  }
+
+  function send(
+    connection: Connection,
+    address: string,
+    outcome: ClientOutcome,
+    options: RequestOptions = {},
+  ): Promise<{ status: number; byStore: boolean; sentAt: number }> {
+    const sentAt = performance.now()
+    return new Promise((resolve) => {
+      // A connection without an answer at the end of the run counts as neither.
+      const late = setTimeout(() => connection.hangUp(), until - sentAt + 5_000)
+      connection.ask(
+        address,
+        (status, text) => {
+          clearTimeout(late)
+          const byStore = /\r\nratelimit:/i.test(text)
+          if (status === 200) outcome.passed++
+          else if (status === 429) outcome.refused++
+          else outcome.failed++
+          if (!byStore) outcome.lastFallbackMs = performance.now() - began
+          resolve({ status, byStore, sentAt })
+        },
+        options,
+      )
+    })
+  }
+
+  async function floodOver(connection: Connection, outcome: ClientOutcome) {
+    while (performance.now() < until) {
+      const { status, byStore, sentAt } = await send(connection, FLOOD_ADDRESS, outcome, varied())
+      if (status === 429 && byStore) refusedAt = Math.min(refusedAt, performance.now())
+      if (status === 200 && sentAt > refusedAt) passedAfterRefusal++
+    }
+    connection.hangUp()
+  }
+
+  async function sendAtPace(address: string, perSecond: number, outcome: ClientOutcome) {
+    const pending: Promise<unknown>[] = []
+    const idle: Connection[] = []
+    for (let due = began; due < until; due += 1000 / perSecond) {
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())))
+      const connection = idle.pop() ?? new Connection(port)
+      pending.push(send(connection, address, outcome).then(() => idle.push(connection)))
+    }
+    await Promise.all(pending)
+    for (const connection of idle) connection.hangUp()
+  }
+
+  const floods = Array.from({ length: connections }, none)
+  const paced = others.map(none)
+  await Promise.all([
+    ...floods.map((outcome) => floodOver(new Connection(port), outcome)),
+    ...others.map((rate, index) => sendAtPace(otherAddress(index), rate, paced[index]!)),
+  ])
+  return { flood: floods.reduce(sum), passedAfterRefusal, others: paced }
+}
+
+const none = (): ClientOutcome => ({ passed: 0, refused: 0, failed: 0, lastFallbackMs: 0 })
+
+const sum = (one: ClientOutcome, other: ClientOutcome): ClientOutcome => ({
+  passed: one.passed + other.passed,
+  refused: one.refused + other.refused,
+  failed: one.failed + other.failed,
+  lastFallbackMs: Math.max(one.lastFallbackMs, other.lastFallbackMs),
+})
