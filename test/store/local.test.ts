@@ -4,7 +4,7 @@ import { algorithms } from '../../src/algorithms/index.ts'
 import type { PolicyOptions } from '../../src/options.ts'
 import { parseConfig } from '../../src/policy.ts'
 import { createLocalStore } from '../../src/store/local.ts'
-import type { StoreRequest } from '../../src/store/store.ts'
+import type { LimitRow, RowState, StoreRequest } from '../../src/store/store.ts'
 import { dress } from '../lua/dress.ts'
 import { Model } from '../model.ts'
 
@@ -84,30 +84,34 @@ describe('the local store', () => {
       while ((await local.decide([take(policyOf(options))])).requests[0]![0]!.allowed) count += 1
       return count
     }
-    expect(await admitted({ limit: 10 })).toBe(2)
-    expect(await admitted({ limit: 10, localShare: 1 })).toBe(10)
-    expect(await admitted({ limit: 3 })).toBe(1)
-    expect(await admitted({ limit: 100, algorithm: 'token-bucket', burst: 8 })).toBe(2)
+    expect(await admitted({ limit: 10, localShare: 0.25 })).toBe(2)
+    expect(await admitted({ limit: 10 })).toBe(10)
+    expect(await admitted({ limit: 3, localShare: 0.25 })).toBe(1)
+    expect(
+      await admitted({ limit: 100, algorithm: 'token-bucket', burst: 8, localShare: 0.25 }),
+    ).toBe(2)
   })
 
   test('takes all of the share for a cost that the whole limit would hold, and never admits one that it would not', async () => {
     const local = createLocalStore(() => 1_000_000)
     const ask = async (cost: number, subject: string) =>
-      (await local.decide([take(policyOf({}), cost, subject)])).requests[0]![0]!
+      (await local.decide([take(policyOf({ localShare: 0.25 }), cost, subject)])).requests[0]![0]!
     expect(await ask(5, 'x')).toMatchObject({ allowed: true, remaining: 0 })
     expect(await ask(11, 'y')).toMatchObject({ allowed: false, retryAfterMs: null })
   })
 
-  test('forgets the oldest beyond a million units of sliding logs, however many clients hold them', async () => {
+  test('keeps at most a million units of sliding logs, and forgets a log with most of its quota left first', async () => {
     const local = createLocalStore(() => 1_000_000)
-    const policy = policyOf({ algorithm: 'sliding-log', limit: 10_000, localShare: 1 })
+    const policy = policyOf({ algorithm: 'sliding-log', limit: 10_000 })
     const left = async (subject: string) =>
       (await local.decide([{ ...take(policy, 0, subject), mode: 'look' }])).requests[0]![0]!
         .remaining
     for (let i = 0; i < 100; i++) await local.decide([take(policy, 10_000, `c${i}`)])
     expect([await left('c0'), await left('c99')]).toEqual([0, 0])
-    await local.decide([take(policy, 1, 'more')])
-    expect([await left('c0'), await left('c1'), await left('more')]).toEqual([10_000, 0, 9_999])
+    for (let i = 0; i < 50; i++) await local.decide([take(policy, 9_999, `more${i}`)])
+    const lefts = await Promise.all(Array.from({ length: 100 }, (_, i) => left(`c${i}`)))
+    const kept = lefts.filter((units) => units === 0).length
+    expect(kept).toBeGreaterThan(50) // of 49 that had to go, most came last
   })
 
   test('charges all rows of a request or none', async () => {
@@ -206,16 +210,170 @@ describe('the local store', () => {
     ])
   })
 
-  test('keeps at most 10,000 states, the most recently charged', async () => {
+  test('keeps at most 10,000 limits: of 10,001 keys in turn each gets its limit, and a few once more', async () => {
     const local = createLocalStore(() => 1_000_000)
-    const policy = policyOf({ limit: 1, localShare: 1 })
-    for (let i = 0; i < 10_001; i++) await local.decide([take(policy, 1, `s${i}`)])
-    const allowed = async (subject: string) =>
-      (await local.decide([{ ...take(policy, 1, subject), mode: 'look' }])).requests[0]![0]!.allowed
-    expect([await allowed('s0'), await allowed('s1'), await allowed('s10000')]).toEqual([
-      true,
-      false,
-      false,
-    ])
+    const policy = policyOf({ limit: 5 })
+    let passed = 0
+    for (let round = 0; round < 20; round++) {
+      for (let key = 0; key < 10_001; key++) {
+        const { requests } = await local.decide([take(policy, 1, `s${key}`)])
+        if (requests[0]![0]!.allowed) passed += 1
+      }
+    }
+    expect(passed).toBeGreaterThanOrEqual(50_005)
+    expect(passed).toBeLessThan(51_000)
+  })
+
+  test('keeps an exhausted limit through a flood of fresh keys', async () => {
+    const local = createLocalStore(() => 1_000_000)
+    const policy = policyOf({ limit: 5 })
+    await local.decide([take(policy, 5, 'exhausted')])
+    for (let key = 0; key < 50_000; key++) await local.decide([take(policy, 1, `fresh-${key}`)])
+    const { requests } = await local.decide([take(policy, 1, 'exhausted')])
+    expect(requests[0]![0]!.allowed).toBe(false)
+  })
+
+  test('refunds units, so that an answer that does not count costs nothing', async () => {
+    for (const algorithm of Object.keys(algorithms) as (keyof typeof algorithms)[]) {
+      const local = createLocalStore(() => 1_000_000)
+      const burst = algorithm === 'gcra' || algorithm === 'token-bucket' ? { burst: 5 } : {}
+      const policy = policyOf({ algorithm, limit: 5, ...burst })
+      await local.decide([take(policy, 5)])
+      const refund = { ...take(policy, 3), mode: 'give-back' as const, receipt: 1_000_000 }
+      await local.decide([refund])
+      const { requests } = await local.decide([take(policy, 3), take(policy, 1)])
+      expect(
+        requests.map(([state]) => state!.allowed),
+        algorithm,
+      ).toEqual([true, false])
+    }
+  })
+})
+
+describe('after replies of the store the local store', () => {
+  const start = 1_000_000
+  const names = Object.keys(algorithms) as (keyof typeof algorithms)[]
+  /** What the store says of a limit after these charges, and the local store that has heard it. */
+  async function after(policy: LimitRow['policy'], charges: { wait: number; cost: number }[]) {
+    const store = createLocalStore()
+    const local = createLocalStore()
+    let now = start
+    let said: RowState | undefined
+    for (const { wait, cost } of charges) {
+      now += wait
+      const request = take(policy, cost)
+      said = (await store.decide([request], { now })).requests[0]![0]!
+      local.learn(request.rows[0]!, said, now, now)
+    }
+    return { store, local, now, said: said! }
+  }
+  const schedule = fc.array(
+    fc.record({ wait: fc.nat(3000), cost: fc.integer({ min: 1, max: 4 }) }),
+    { minLength: 1, maxLength: 20 },
+  )
+  const terms = (algorithm: (typeof names)[number]) =>
+    policyOf({
+      algorithm,
+      limit: 10,
+      window: 10_000,
+      ...((algorithm === 'gcra' || algorithm === 'token-bucket') && { burst: 10 }),
+    })
+
+  test.each(names)('%s: goes on with exactly what was left', async (algorithm) => {
+    await fc.assert(
+      fc.asyncProperty(schedule, async (charges) => {
+        const policy = terms(algorithm)
+        const { local, now, said } = await after(policy, charges)
+        const look: StoreRequest = { ...take(policy, 0), mode: 'look' }
+        const { requests } = await local.decide([look], { now })
+        expect(requests[0]![0]!.remaining).toBe(said.remaining)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test.each(['fixed-window', 'token-bucket', 'gcra'] as const)(
+    '%s: admits and refuses as the store would, at any later time',
+    async (algorithm) => {
+      await fc.assert(
+        fc.asyncProperty(schedule, schedule, async (charges, outage) => {
+          const policy = terms(algorithm)
+          const { store, local, now } = await after(policy, charges)
+          let time = now
+          for (const { wait, cost } of outage) {
+            time += wait
+            const answers = await Promise.all(
+              [store, local].map((one) => one.decide([take(policy, cost)], { now: time })),
+            )
+            const [expected, got] = answers.map(({ requests }) => requests[0]![0]!)
+            expect([got!.allowed, got!.remaining]).toEqual([expected!.allowed, expected!.remaining])
+          }
+        }),
+        { numRuns: 1000 },
+      )
+    },
+  )
+
+  test.each(names)('%s: refuses until the wait of a refusal is over', async (algorithm) => {
+    await fc.assert(
+      fc.asyncProperty(schedule, fc.nat(20_000), async (charges, wait) => {
+        const policy = terms(algorithm)
+        const { store, local, now } = await after(policy, charges)
+        const said = (await store.decide([take(policy, 10)], { now })).requests[0]![0]!
+        if (said.allowed) return
+        local.learn(take(policy, 10).rows[0]!, said, now, now)
+        const { requests } = await local.decide([take(policy, 10)], { now: now + wait })
+        if (wait < said.retryAfterMs!) expect(requests[0]![0]!.allowed).toBe(false)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('does not add its own limit to what the store has admitted', async () => {
+    const policy = policyOf({ algorithm: 'fixed-window', limit: 50, window: '1d' })
+    const { local, now } = await after(
+      policy,
+      Array.from({ length: 50 }, () => ({ wait: 0, cost: 1 })),
+    )
+    const { requests } = await local.decide([take(policy)], { now })
+    expect(requests[0]![0]!.allowed).toBe(false)
+  })
+
+  test('takes the last word by the store’s clock: a reply that was overtaken changes nothing', async () => {
+    const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
+    const store = createLocalStore()
+    const local = createLocalStore()
+    const replies: RowState[] = []
+    for (let n = 0; n < 6; n++) {
+      replies.push((await store.decide([take(policy)], { now: start + n })).requests[0]![0]!)
+    }
+    for (const n of [5, 4, 0]) {
+      local.learn(take(policy).rows[0]!, replies[n]!, start + n, start + 100)
+    }
+    const { requests } = await local.decide([take(policy)], { now: start + 100 })
+    expect(requests[0]![0]!.allowed).toBe(false)
+  })
+
+  test('holds a ban that the store has set, and forgets it when it is over', async () => {
+    const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1s' })
+    const local = createLocalStore()
+    const { now, said } = await after(policy, [{ wait: 0, cost: 5 }])
+    const banned = { ...said, allowed: false, retryAfterMs: 60_000, bannedForMs: 60_000 }
+    local.learn(take(policy).rows[0]!, banned, now, now)
+    const at = async (time: number) =>
+      (await local.decide([take(policy)], { now: time })).requests[0]![0]!.allowed
+    expect([await at(now + 59_999), await at(now + 60_000)]).toEqual([false, true])
+  })
+
+  test('counts units that it has charged itself once more, whatever the store says of those it knows', async () => {
+    const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
+    const local = createLocalStore()
+    const row = take(policy).rows[0]!
+    await local.decide([take(policy, 4)], { now: start })
+    const store = createLocalStore()
+    const said = (await store.decide([take(policy, 1)], { now: start + 1 })).requests[0]![0]!
+    local.learn(row, said, start + 1, start + 1)
+    const { requests } = await local.decide([take(policy, 1), take(policy, 1)], { now: start + 2 })
+    expect(requests.map(([state]) => state!.allowed)).toEqual([true, false])
   })
 })
