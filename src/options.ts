@@ -146,11 +146,12 @@ export interface PolicyOptions<Context = unknown> {
   /** The longest to wait for Redis. Defaults to the configuration's; of the policies a request meets, the shortest counts. */
   deadline?: Duration
   /**
-   * What a request is told when Redis cannot answer: `'allow'` (default), `'deny'` (503), or `'local'`, what is left of a share of
-   * the limit that this isolate counts by itself. Where policies differ, `'deny'` wins, then `'local'`.
+   * The answer when Redis cannot decide: `'local'`, this isolate counts by itself, over `localShare` of the limit and going on from what
+   * Redis last said; `'deny'`, 503; `'allow'`, every request passes. Where policies differ, `'deny'` wins, then `'local'`. Defaults to
+   * `'local'`, with concurrency to `'allow'`: an isolate cannot count slots that others hold.
    */
   onStoreError?: Degraded
-  /** With `'local'`: how much of limit and burst one isolate may admit while Redis is away, above 0 and at most 1. Defaults to 0.25. */
+  /** With `'local'`: the part of limit and burst that one isolate may admit by itself, above 0 and at most 1. Defaults to 1. */
   localShare?: number
   /** Findings of `npm run check` that are meant (docs/linter.md). */
   accept?: FindingCode | FindingCode[]

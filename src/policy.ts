@@ -181,6 +181,8 @@ function policyOf(
     countOnly: policy.countOnly,
     penalty: penalty && { ...penalty, tag: tagOf(name, 'penalty') },
     lease: policy.lease,
+    // An isolate cannot count slots that others hold.
+    onStoreError: policy.onStoreError ?? (algorithm === 'concurrency' ? 'allow' : 'local'),
     deadlineMs: deadline,
   }
 }

@@ -44,8 +44,8 @@ const fields = {
   mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
   check: v.optional(oneOf('before', 'parallel'), 'before'),
   deadline: v.optional(timeout),
-  onStoreError: v.optional(oneOf('allow', 'deny', 'local'), 'allow'),
-  localShare: v.optional(share, 0.25),
+  onStoreError: v.optional(oneOf('allow', 'deny', 'local')),
+  localShare: v.optional(share, 1),
   accept: v.optional(list(oneOf(...findingCodes), 0), []),
 }
 
