@@ -1,166 +1,164 @@
-/** Refusals that need no asking: what an isolate has seen proves them. */
+/** Refusals answered from memory. */
 import type { Descriptor } from './descriptor.ts'
 import type { Row } from './row.ts'
 import { isOpen } from './settle.ts'
 import type { RowState } from './store/store.ts'
+import { canonical } from './subject.ts'
 
-/** An answer of the store to the limits of one request. */
-interface Answer {
+/** The limits that refuse a request. */
+export interface Denial {
+  limits: Descriptor[]
+  states: RowState[]
   /** By the store's clock, ms since the epoch. */
   at: number
-  rows: RowState[]
 }
 
-interface Kept extends Answer {
-  /** Whose limits they are that refuse. */
-  refusing: string[]
+interface Entry {
+  state: RowState
+  /** The store's time of the decision. */
+  at: number
+  /** Whose quota, as the store names it. */
+  subject: string
   sentAt: number
   receivedAt: number
-  /** Until when it proves, ms since the epoch. */
+  /** The end of what is known, ms since the epoch. */
   until: number
   bytes: number
 }
 
 /**
- * How long what others did may go unseen, in ms: only a reset, an unban or a give-back by another isolate, and a charge by other
- * terms (another plan, or policies that have not come here yet), can make a quota better than it was seen.
+ * How long a change by others may go unseen, in ms: a reset, an unban or a refund by another isolate, and a charge by other terms
+ * (another plan, or policies that have not come here yet), can make a quota better than it was seen.
  */
 const MAX_AGE_MS = 10_000
-/** Of some 128 MB of an isolate. Beyond it the least recently used go. */
+/** An isolate has some 128 MB. Beyond this the least recently used entries go. */
 const MAX_BYTES = 4 * 1024 * 1024
-/** So many subjects that got something back are known by name; beyond it what is on its way is forgotten of all. */
-const MAX_BETTER = 1_000
+/** Subjects with a refund that are tracked by name; beyond it every refusal that is still on its way is discarded. */
+const MAX_REFUNDED = 1_000
 
 /**
- * Refusals that the store would repeat, kept until they may change.
+ * Remembers which limits refuse, until they may admit again. One limit that refuses is enough: it answers every request that this limit
+ * would refuse, whatever the request's other limits are.
  *
- * A limit with nothing left takes no charge, so until something of it comes back (`nextAfterMs`) nobody can change it, and its
- * numbers run with the clock. Of a limit that refuses with something left (a high cost) others may take more: that proves a refusal,
- * but not its numbers, and is not kept. Nor is what a call must not miss: a refusal that counts towards a ban, and limits that
- * requests give back to when they are answered, unless a ban refuses. Limits that had room are told as they were seen.
+ * A limit with nothing left takes no charge. So until something of it comes back (`nextAfterMs`) it cannot change, and its numbers run
+ * with the clock. Three kinds of refusal are not kept, since the next call may have another answer: a refusal with something left (a
+ * high cost, which others may take), a refusal that counts towards a ban, and a refusal by a limit to which open requests give back;
+ * a ban itself is kept.
  *
- * Time counts from when the call was sent, the earliest it can have been decided: nobody is refused who would pass. What is left to
- * wait counts from when the answer came: whoever waits as told does not come too early, and at most a round trip too late.
+ * Time counts from when the call was sent, the earliest it can have been decided, so a client is never refused that would pass. Waits
+ * count from when the reply came, so a client that waits as told is not early, and late by at most a round trip.
  */
-export interface Proofs {
-  /** The answer that the store would give now; `undefined` where only it knows. */
-  find(key: string, now: number): Answer | undefined
-  keep(key: string, asked: Row[], answer: Answer, sentAt: number, receivedAt: number): void
-  /** Whenever this isolate makes a quota better: also what is still on its way. With subjects only refusals that one of theirs had a part in. */
+export interface DenialCache {
+  /** The known refusals of a request, all of its limits that are known to refuse; `undefined` where the store must be asked. */
+  find(limits: Descriptor[], now: number): Denial | undefined
+  /** Takes in a reply: each limit that refuses by itself. */
+  keep(limits: Row[], states: RowState[], at: number, sentAt: number, receivedAt: number): void
+  /** Forgets refusals of these subjects (default: all), also those on their way, after this isolate has made their quotas better. */
   forget(now: number, subjects?: string[]): void
 }
 
-export function createProofs(maxBytes = MAX_BYTES): Proofs {
-  const kept = new Map<string, Kept>() // the least recently used first
+export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
+  const entries = new Map<string, Entry>() // the least recently used first
   let bytes = 0
-  let forgotten = Number.NEGATIVE_INFINITY // all that was sent until then
-  const better = new Map<string, number>() // and by subject
+  let forgotten = Number.NEGATIVE_INFINITY // everything that was sent until then
+  const refunded = new Map<string, number>() // and by subject
 
-  function remove(key: string, { bytes: size }: Kept) {
-    kept.delete(key)
-    bytes -= size
+  function remove(key: string, entry: Entry) {
+    entries.delete(key)
+    bytes -= entry.bytes
+  }
+
+  function live(limit: Descriptor, now: number): Entry | undefined {
+    const key = keyOf(limit)
+    const entry = entries.get(key)
+    if (!entry) return undefined
+    entries.delete(key)
+    // After a clock was set back nothing is known.
+    if (now >= entry.until || now < entry.sentAt) {
+      bytes -= entry.bytes
+      return undefined
+    }
+    entries.set(key, entry)
+    return entry
   }
 
   return {
-    find(key, now) {
-      const found = kept.get(key)
-      if (!found) return undefined
-      kept.delete(key)
-      // A clock that was set back proves nothing either.
-      if (now >= found.until || now < found.sentAt) {
-        bytes -= found.bytes
-        return undefined
+    find(limits, now) {
+      if (entries.size === 0) return undefined
+      let denial: Denial | undefined
+      for (const limit of limits) {
+        const { policy } = limit
+        const entry = policy.mode === 'enforce' ? live(limit, now) : undefined
+        // A refusal by this limit would count towards a ban, and it may be about to refuse.
+        if (!entry?.state.bannedForMs && policy.penalty && policy.mode === 'enforce')
+          return undefined
+        if (!entry || (isOpen(limit) && !entry.state.bannedForMs)) continue
+        const elapsed = Math.max(0, now - entry.receivedAt)
+        denial ??= { limits: [], states: [], at: 0 }
+        denial.limits.push(limit)
+        denial.states.push(after(entry.state, elapsed))
+        denial.at = Math.max(denial.at, entry.at + elapsed)
       }
-      kept.set(key, found)
-      const elapsed = Math.max(0, now - found.receivedAt)
-      return {
-        at: found.at + elapsed,
-        rows: found.rows.map((row) => (row.allowed ? row : after(row, elapsed))),
-      }
+      return denial
     },
-    keep(key, asked, { at, rows }, sentAt, receivedAt) {
-      const lasts = provenFor(asked, rows)
-      const isSetBack = receivedAt < sentAt // the clock, while the answer was on its way
-      if (lasts <= 0 || sentAt <= forgotten || isSetBack) return
-      const refusing = asked.flatMap(({ subject }, index) => (rows[index]!.allowed ? [] : subject))
-      if (refusing.some((one) => sentAt <= (better.get(one) ?? forgotten))) return
-      const known = kept.get(key)
-      if (known) remove(key, known)
-      const size = 2 * key.length + 200 * (rows.length + 1)
-      kept.set(key, {
-        at,
-        rows,
-        refusing,
-        sentAt,
-        receivedAt,
-        until: sentAt + Math.min(lasts, MAX_AGE_MS),
-        bytes: size,
-      })
-      bytes += size
-      for (const [oldest, entry] of kept) {
+
+    keep(limits, states, at, sentAt, receivedAt) {
+      const isSetBack = receivedAt < sentAt // the clock, while the reply was on its way
+      if (sentAt <= forgotten || isSetBack) return
+      for (const [index, limit] of limits.entries()) {
+        const state = states[index]!
+        const lasts = knownFor(limit, state)
+        const { subject } = limit
+        if (lasts <= 0 || sentAt <= (refunded.get(subject) ?? forgotten)) continue
+        const key = keyOf(limit)
+        const old = entries.get(key)
+        if (old) remove(key, old)
+        const until = sentAt + Math.min(lasts, MAX_AGE_MS)
+        const size = 2 * key.length + 300
+        entries.set(key, { state, at, subject, sentAt, receivedAt, until, bytes: size })
+        bytes += size
+      }
+      for (const [key, entry] of entries) {
         if (bytes <= maxBytes) break
-        remove(oldest, entry)
+        remove(key, entry)
       }
     },
+
     forget(now, subjects) {
-      for (const one of subjects ?? []) better.set(one, now)
-      if (!subjects || better.size > MAX_BETTER) {
+      for (const one of subjects ?? []) refunded.set(one, now)
+      if (!subjects || refunded.size > MAX_REFUNDED) {
         forgotten = now
-        better.clear()
+        refunded.clear()
       }
-      for (const [key, entry] of kept) {
-        if (!subjects || subjects.some((one) => entry.refusing.includes(one))) remove(key, entry)
+      for (const [key, entry] of entries) {
+        if (!subjects || subjects.includes(entry.subject)) remove(key, entry)
       }
     },
   }
 }
 
-/** Names all that a refusal depends on: whose quotas, by which terms, at what price. */
-export const proofKey = (descriptors: Descriptor[]): string =>
-  JSON.stringify(
-    descriptors.map(({ policy, partitionKey, cost, period }) => [
-      policy.tag,
-      policy.mode,
-      policy.limit,
-      policy.burst,
-      policy.penalty,
-      isOpen({ policy }),
-      cost,
-      period?.[0],
-      partitionKey.map(([label, value]) => [label, value ?? null]),
-    ]),
-  )
+/** Everything that a refusal by one limit depends on: whose quota, by which terms, at what price. */
+const keyOf = ({ policy, partitionKey, cost, period }: Descriptor): string =>
+  `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(partitionKey)}`
 
-/** For how long, in ms, a refusal stays what it is; 0 for none, and for what nobody can know. */
-function provenFor(descriptors: Descriptor[], rows: RowState[]): number {
-  let lasts = Number.POSITIVE_INFINITY
-  let refused = false
-  for (const [index, { policy }] of descriptors.entries()) {
-    const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = rows[index]!
-    if (policy.mode === 'shadow') {
-      // It proves nothing, but that it would refuse, too, is told no longer than it is so.
-      if (!allowed) lasts = Math.min(lasts, bannedForMs ?? retryAfterMs ?? lasts)
-      continue
-    }
-    if (policy.penalty && !bannedForMs) return 0 // each refusal of it counts
-    if (allowed) continue
-    refused = true
-    if (bannedForMs) lasts = Math.min(lasts, bannedForMs)
-    else if (remaining > 0 || retryAfterMs === null || isOpen({ policy })) return 0
-    // Of a lease others give back what they did not need: they hold it for so long.
-    else lasts = Math.min(lasts, nextAfterMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
-  }
-  return refused ? lasts : 0
+/** For how long a refusal by a limit stays what it is, ms; 0 for an admission, and where only the store knows. */
+function knownFor({ policy }: Descriptor, state: RowState): number {
+  const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = state
+  if (allowed || policy.mode === 'shadow') return 0
+  if (bannedForMs) return bannedForMs
+  if (policy.penalty || remaining > 0 || retryAfterMs === null || isOpen({ policy })) return 0
+  // Other isolates give back what they did not need of a lease: they hold it for so long.
+  return Math.min(nextAfterMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
 }
 
-/** A refusing row some time later. */
-function after({ retryAfterMs, resetAfterMs, nextAfterMs, ...row }: RowState, elapsed: number) {
+/** A refusing limit some time later. */
+function after({ retryAfterMs, resetAfterMs, nextAfterMs, ...state }: RowState, elapsed: number) {
   const left = (wait: number) => Math.max(0, wait - elapsed)
   return {
-    ...row,
+    ...state,
     retryAfterMs: retryAfterMs === null ? null : left(retryAfterMs),
     resetAfterMs: left(resetAfterMs),
     nextAfterMs: left(nextAfterMs),
-    ...(row.bannedForMs && { bannedForMs: left(row.bannedForMs) }),
+    ...(state.bannedForMs && { bannedForMs: left(state.bannedForMs) }),
   }
 }

@@ -69,11 +69,14 @@ export class StoreError extends Error {
   /** Which database, where there are several. */
   readonly store: string | undefined
 
+  /** With the code `timeout`: resolves with the reply that the caller did not wait for, or with the error that ended the call. */
+  readonly late: Promise<unknown> | undefined
+
   /**
    * @param hint a word or two that are safe to log, such as the class of the error underneath
    * @param store the name of the database, where there are several
    */
-  constructor(code: StoreErrorCode, hint?: string, store?: string) {
+  constructor(code: StoreErrorCode, hint?: string, store?: string, late?: Promise<unknown>) {
     const { url, token } = variablesOf(store)
     const meaning =
       code === 'not-configured'
@@ -82,10 +85,11 @@ export class StoreError extends Error {
     super(`${code}: ${meaning}${hint ? ` (${hint})` : ''}`, hint ? { cause: hint } : undefined)
     this.code = code
     this.store = store
+    this.late = late
   }
 
   /** The same of a database by its name. */
   from(store: string): StoreError {
-    return new StoreError(this.code, this.cause as string | undefined, store)
+    return new StoreError(this.code, this.cause as string | undefined, store, this.late)
   }
 }

@@ -1,11 +1,13 @@
 import type { Decision } from './decision.ts'
+import type { DenialCache } from './denial-cache.ts'
 import { type Describe, type Description, type Descriptor, isMet } from './descriptor.ts'
 import { StoreError } from './errors.ts'
 import type { Policy } from './policy.ts'
-import { type Proofs, proofKey } from './proofs.ts'
 import { limitState, longestWait, type Row, rowOf } from './row.ts'
 import type { Seen } from './seen.ts'
-import { type Charge, isOpen } from './settle.ts'
+import { type Charge, type Charged, isOpen, settle } from './settle.ts'
+import type { LocalStore } from './store/local.ts'
+import { NOT_SENT } from './store/sharing.ts'
 import type {
   Once,
   RowState,
@@ -21,10 +23,10 @@ import { type Instead, withoutStore } from './without-store.ts'
 export interface LimiterParts {
   store: Store
   /** Answers for policies with `onStoreError: 'local'` when the store does not. */
-  local: Store
+  local: LocalStore
   nameSubject: NameSubject
-  /** Refusals that need no asking; absent where all are to be asked. */
-  proofs?: Proofs | undefined
+  /** Absent where every decision asks the store. */
+  denialCache?: DenialCache | undefined
   /** The refusal of the first layer, if it has one; absent where there is no such layer. */
   shield?: ((key: Part[]) => Promise<Decision | undefined>) | undefined
   /** Told of every decision that the store could not make. */
@@ -40,10 +42,10 @@ export interface Question {
   slot?: string
 }
 
-/** A decision, and what of its charge waits for the answer. */
+/** A decision, and what of its charges waits for the answer. */
 export interface Outcome {
   decision: Decision
-  charge?: Charge
+  charges?: Charge[]
   /** Whether it is the answer to an earlier call with the same `once`. */
   replayed?: true
 }
@@ -83,22 +85,16 @@ export async function decideEach(
   options: DecideOptions = {},
 ): Promise<Outcome[]> {
   // A repeated call has had its answer already.
-  const near = options.once ? { ...parts, proofs: undefined, shield: undefined } : parts
+  const near = options.once ? { ...parts, denialCache: undefined, shield: undefined } : parts
   const begun = Date.now()
   const asked = await Promise.all(questions.map((question) => ask(question, near)))
   const open = asked.filter((one): one is Asked => 'rows' in one)
   const sentAt = Date.now()
   const spentMs = (options.spentMs ?? 0) + Math.max(0, sentAt - begun)
   const replies = await answers(open, parts, { ...options, spentMs })
-  const receivedAt = Date.now()
-  const outcomes = open.map((one, index) => {
-    const { key } = one
-    const keep: Keep = (answer) => {
-      if (key !== undefined) near.proofs!.keep(key, one.rows, answer, sentAt, receivedAt)
-    }
-    return concluded(one, replies[index]!, parts, keep)
-  })
-  const decided = await Promise.all(outcomes)
+  const decided = await Promise.all(
+    open.map((one, index) => concluded({ ...one, sentAt }, replies[index]!, near, options)),
+  )
   return asked.map((one) => ('rows' in one ? decided[open.indexOf(one)]! : one))
 }
 
@@ -107,16 +103,11 @@ interface Asked {
   rows: Row[]
   requests: (StoreRequest & { rows: Row[] })[]
   slot: string | undefined
-  /** Under which its refusal is kept; absent where it is not. */
-  key: string | undefined
 }
-
-/** Keeps a refusal as the store told it. */
-type Keep = (answer: { at: number; rows: RowState[] }) => void
 
 async function ask(
   { description: { denied, policies, shield: shielded }, mode = 'take', slot: ownSlot }: Question,
-  { nameSubject, proofs, shield }: LimiterParts,
+  { nameSubject, denialCache, shield }: LimiterParts,
 ): Promise<Asked | Outcome> {
   if (denied) {
     return {
@@ -127,9 +118,8 @@ async function ask(
   if (descriptors.length === 0) {
     return { decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] } }
   }
-  const key = proofs && mode === 'take' ? proofKey(descriptors) : undefined
-  const proven = key !== undefined && proofs!.find(key, Date.now())
-  if (proven) return { decision: decisionOf(descriptors, proven.rows, proven.at) }
+  const denial = mode === 'take' ? denialCache?.find(descriptors, Date.now()) : undefined
+  if (denial) return { decision: decisionOf(denial.limits, denial.states, denial.at) }
   if (shield && shielded && mode === 'take' && enforced(descriptors).some(({ cost }) => cost > 0)) {
     const decision = await shield(shielded)
     if (decision) return { decision }
@@ -146,7 +136,7 @@ async function ask(
     rows: [row],
   }))
   if (enforcing.length > 0) requests.unshift({ mode, rows: enforcing })
-  return { rows, requests, slot: mode === 'take' ? slot : undefined, key }
+  return { rows, requests, slot: mode === 'take' ? slot : undefined }
 }
 
 const enforced = <D extends Descriptor>(rows: D[]) =>
@@ -171,8 +161,11 @@ async function answers(
   const enforcing = enforced(rows)
   const waiting = enforcing.length > 0 ? enforcing : rows // nobody waits less for a shadow's sake
   const wholeMs = Math.min(...waiting.map(({ policy }) => policy.deadlineMs))
-  // Half is the store's in any case: a key function may wait for the client, and whoever is slow must not go uncounted for it.
-  const deadlineMs = Math.ceil(Math.max(wholeMs / 2, wholeMs - spentMs))
+  // A key function may wait for the client, and a slow client must not go uncounted: then the store has half of the deadline.
+  const leastMs = spentMs > wholeMs / 2 && rows.some(hasKeyFunction) ? wholeMs / 2 : 1
+  // A list takes longer than one request.
+  const listMs = asked.length > 1 ? rows.length * ROW_MS : 0
+  const deadlineMs = Math.ceil(Math.max(leastMs, wholeMs - spentMs) + listMs)
   const instead: Instead[] = []
   const unanswered: StoreOptions['unanswered'] = async (rows, index) => {
     instead[index] = await withoutStore(rows as Row[], modeOf(asked[index]!), local)
@@ -193,51 +186,129 @@ async function answers(
   }
 }
 
+/** The share of one limit of a list, ms. */
+const ROW_MS = 0.1
+
+const hasKeyFunction = ({ policy: { key, plan } }: Row) =>
+  [...key, ...(plan ? [plan.key] : [])].some(({ source }) => source === 'function')
+
 const modeOf = ({ requests: [first] }: Asked) => (first!.mode === 'look' ? 'look' : 'take')
 
 const named = (error: unknown) =>
   error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)
 
+/** A request that the store has been asked about. */
+interface Sent extends Asked {
+  /** ms since the epoch */
+  sentAt: number
+}
+
 async function concluded(
-  asked: Asked,
+  sent: Sent,
   { reply, instead }: Answer,
-  { local, onStoreError }: LimiterParts,
-  keep: Keep,
+  parts: LimiterParts,
+  options: DecideOptions,
 ): Promise<Outcome> {
-  if (!(reply instanceof StoreError)) return outcomeOf(asked, reply, instead, onStoreError, keep)
+  if (!(reply instanceof StoreError)) return outcomeOf(sent, reply, instead, parts)
   if (reply.code === 'once-conflict') throw reply
-  onStoreError(reply)
-  const decided = await withoutStore(asked.rows, modeOf(asked), local)
-  return { decision: { reason: 'store-error', limits: [], ...decided } }
+  parts.onStoreError(reply)
+  const { charge, ...decided } = await withoutStore(sent.rows, modeOf(sent), parts.local)
+  const decision: Decision = { reason: 'store-error', limits: [], ...decided }
+  const late = chargedLate(sent, reply, parts)
+  const { rows, slot } = sent
+  const { store } = parts
+  if (decided.allowed) {
+    const open = late ? [{ rows: rows.filter(isOpen), charged: late, store }] : []
+    const charges = [...(charge ? [charge] : []), ...open.filter(({ rows }) => rows.length > 0)]
+    return {
+      decision: slot ? { ...decision, slot } : decision,
+      ...(charges.length > 0 && { charges }),
+    }
+  }
+  // A refusal costs nothing. But a call under an idempotency key may be repeated, and finds the answer it was charged for.
+  if (late && !options.once) {
+    const refunding = settle({ rows, charged: late, store }, undefined, options.waitUntil)
+    options.waitUntil?.(refunding.catch(parts.onStoreError))
+  } else if (late) options.waitUntil?.(late)
+  return { decision }
+}
+
+/**
+ * The charges of a call whose reply did not come in time; absent where there can be none. The late reply also says how the limits stand.
+ * Without a late reply slots may be held all the same: they are released by their id.
+ */
+function chargedLate(
+  sent: Sent,
+  error: StoreError,
+  parts: LimiterParts,
+): Promise<Charged> | undefined {
+  const slots = new Map(sent.rows.flatMap((row) => (row.slot ? [[row, 0] as const] : [])))
+  if (modeOf(sent) !== 'take' || !(error.late || (slots.size > 0 && mayHaveRun(error))))
+    return undefined
+  return Promise.resolve(error.late as Promise<StoreReply | StoreError> | undefined).then(
+    (reply) => {
+      if (reply && !(reply instanceof StoreError)) return learn(sent, reply, parts).charged
+      return mayHaveRun(reply ?? error) ? slots : new Map()
+    },
+  )
+}
+
+const mayHaveRun = ({ code, cause }: StoreError) =>
+  (code === 'timeout' || code === 'unreachable' || code === 'bad-reply') && cause !== NOT_SENT
+
+/** Remembers what a reply says of each limit, and when each was charged. */
+function learn(
+  { rows, requests, sentAt }: Sent,
+  reply: StoreReply,
+  { denialCache, local }: LimiterParts,
+) {
+  const receivedAt = Date.now()
+  const states = statesOf(rows, requests, reply)
+  const isWhole = states.every(({ unanswered }) => !unanswered)
+  const takes = requests.every(({ mode }) => mode !== 'look')
+  const passes = rows.every(
+    ({ policy }, index) =>
+      policy.mode === 'shadow' || states[index]!.allowed || states[index]!.unanswered,
+  )
+  if (takes && !passes && isWhole && !reply.leased) {
+    denialCache?.keep(rows, states, reply.now, sentAt, receivedAt)
+  }
+  const charged: Charged = new Map()
+  for (const [index, row] of rows.entries()) {
+    const state = states[index]!
+    const { onStoreError, mode } = row.policy
+    if (state.unanswered) {
+      if (row.slot && mayHaveRun(state.unanswered)) charged.set(row, 0)
+      continue
+    }
+    if (onStoreError === 'local' && mode === 'enforce')
+      local.learn(row, state, state.at ?? reply.now, receivedAt)
+    if (takes && passes && state.allowed && row.cost > 0) charged.set(row, state.at ?? reply.now)
+  }
+  return { states, charged }
 }
 
 function outcomeOf(
-  { rows: all, requests, slot }: Asked,
+  sent: Sent,
   reply: StoreReply,
   instead: Instead | undefined,
-  onStoreError: LimiterParts['onStoreError'],
-  keep: Keep,
+  parts: LimiterParts,
 ): Outcome {
-  const every = statesOf(all, requests, reply)
+  const { rows: all, slot } = sent
+  const { states: every, charged } = learn(sent, reply, parts)
   const errors = every.flatMap(({ unanswered }) => unanswered ?? [])
-  for (const error of new Set(errors)) onStoreError(error)
+  for (const error of new Set(errors)) parts.onStoreError(error)
   const isAnswered = (_: unknown, index: number) => !every[index]!.unanswered
   const [rows, states] =
     errors.length === 0 ? [all, every] : [all.filter(isAnswered), every.filter(isAnswered)]
   const told = decisionOf(rows, states, reply.now)
   const decision = errors.length === 0 ? told : inPart(told, instead)
   const replayed = reply.replayed && { replayed: true as const }
-  if (!decision.allowed) {
-    if (errors.length === 0 && !reply.leased) keep({ at: reply.now, rows: states })
-    return { decision, ...replayed }
-  }
-  const open = rows.flatMap((row, index) => {
-    const { allowed, at = reply.now } = states[index]!
-    return isOpen(row) && row.cost > 0 && allowed ? [{ ...row, receipt: at }] : []
-  })
+  if (!decision.allowed) return { decision, ...replayed }
+  const open = all.filter((row) => isOpen(row) && charged.has(row))
   return {
     decision: slot ? { ...decision, slot } : decision,
-    ...(open.length > 0 && { charge: { rows: open } }),
+    ...(open.length > 0 && { charges: [{ rows: open, charged, store: parts.store }] }),
     ...replayed,
   }
 }

@@ -78,8 +78,8 @@ export function enforce(
     const deciding = decide(seen, parts, (policies) => meanwhile?.asking(c, policies))
     // What waits for the answer is settled also for a client who leaves before there is a decision.
     if (rulesOf(seen).config.policies.some((policy) => isOpen({ policy }))) seen.waitUntil(deciding)
-    const { decision, charge } = await deciding
-    const settled = charge && open(seen, charge, parts)
+    const { decision, charges } = await deciding
+    const settled = charges && open(seen, charges, parts)
     c.set('rateLimit', decision)
     for (const policy of wouldRefuse(decision)) {
       log('shadow-refused', policy, 'a policy in shadow would have refused a request')
@@ -106,17 +106,19 @@ export function enforce(
 }
 
 /** What is to be done of a charge once there is an answer. Begun before, so that it is done also where the client is gone by then. */
-function open(seen: Seen, charge: Charge, { store, onStoreError }: LimiterParts) {
+function open(seen: Seen, charges: Charge[], { onStoreError }: LimiterParts) {
   const { promise, resolve } = Promise.withResolvers<void>()
   seen.waitUntil(promise)
   return (answer: Response): Response => {
     const { status, headers } = answer
     const finish = () =>
-      settle(charge, { status, headers }, store, seen.waitUntil)
-        .catch(onStoreError)
-        .then(resolve, resolve)
+      Promise.all(
+        charges.map((charge) =>
+          settle(charge, { status, headers }, seen.waitUntil).catch(onStoreError),
+        ),
+      ).then(() => resolve(), resolve)
     // Of an answer to HEAD nobody reads a body: Hono throws it away, and its end would never come.
-    if (holdsSlots(charge) && seen.request.method !== 'HEAD') return whenEnded(answer, finish)
+    if (charges.some(holdsSlots) && seen.request.method !== 'HEAD') return whenEnded(answer, finish)
     finish()
     return answer
   }

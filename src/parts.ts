@@ -1,10 +1,11 @@
 import { type Bindings, credentialsOf } from './bindings.ts'
+import { createDenialCache } from './denial-cache.ts'
 import type { LimiterParts } from './limiter.ts'
 import type { Log } from './log.ts'
 import type { Config } from './policy.ts'
-import { createProofs } from './proofs.ts'
 import { createShield } from './shield.ts'
 import { withBreaker } from './store/breaker.ts'
+import { withDeadline } from './store/deadline.ts'
 import { withLeases } from './store/leases.ts'
 import { createLocalStore } from './store/local.ts'
 import { withSharing } from './store/sharing.ts'
@@ -12,6 +13,9 @@ import { createSpread } from './store/spread.ts'
 import type { Store } from './store/store.ts'
 import { createUpstashStore } from './store/upstash.ts'
 import { hashedSubjects, plainSubjects } from './subject.ts'
+
+/** For the leases of all databases together: an isolate has some 128 MB. */
+const MAX_LEASE_BYTES = 4 * 1024 * 1024
 
 /** The limiter's way outside, and each database by itself. */
 export interface Parts extends LimiterParts {
@@ -41,7 +45,8 @@ export function limiterParts(
       onClose: (openMs) =>
         log('breaker-closed', '', `the database answers again after ${openMs} ms`, name),
     })
-    return withLeases(sharing ? withSharing(guarded) : guarded)
+    const batching = sharing ? withSharing(guarded) : guarded
+    return withDeadline(withLeases(batching, { maxBytes: MAX_LEASE_BYTES / names.length }))
   }
 
   const shielded = shield && createShield(shield, log)
@@ -59,18 +64,18 @@ export function limiterParts(
           'set SLUICE_SECRET: without it the token of the first database names clients',
         )
       }
-      const proofs = proves ? createProofs() : undefined
+      const denialCache = proves ? createDenialCache() : undefined
       const databases = names.map((name) => ({ name, store: storeOf(env, name) }))
       const store = stores
         ? createSpread(databases as { name: string; store: Store }[], {
             onGivenBack(subjects, error) {
-              proofs?.forget(Date.now(), subjects)
+              denialCache?.forget(Date.now(), subjects)
               if (error) onStoreError(error)
             },
           })
         : databases[0]!.store
       const nameSubject = subjects === 'plain' ? plainSubjects(secret) : hashedSubjects(secret)
-      made = { by, parts: { store, databases, local, nameSubject, proofs, onStoreError } }
+      made = { by, parts: { store, databases, local, nameSubject, denialCache, onStoreError } }
     }
     const { parts } = made
     if (!shielded) return parts

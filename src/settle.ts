@@ -2,10 +2,19 @@
 import type { Row } from './row.ts'
 import type { Store, StoreOptions, StoreRequest } from './store/store.ts'
 
-/** What a request was charged, and when. */
+/**
+ * The rows that were charged, each with the time of its charge by the clock of its database, ms since the epoch. A refund names it, so that
+ * what has run out since is not given back twice.
+ */
+export type Charged = Map<Row, number>
+
+/** Rows of a request that may get something back. */
 export interface Charge {
-  /** `receipt`: the time of the decision by the clock of its database. What has run out since is not given back twice. */
-  rows: (Row & { receipt: number })[]
+  rows: Row[]
+  /** A promise for a call whose reply is late. */
+  charged: Charged | Promise<Charged>
+  /** Counts them. */
+  store: Store
 }
 
 /** Whether something of a charge waits for the answer: an outcome, a price, or a slot. */
@@ -21,22 +30,25 @@ export const holdsSlots = ({ rows }: Charge): boolean =>
 /** Nobody waits for it, and what does not come is lost until it runs out. */
 const DEADLINE_MS = 5_000
 
-/** Gives back, in one call, what an answer does not count, and the slots. */
+/**
+ * Refunds, in one call, what an answer does not count, and releases the slots.
+ * @param answer absent for a request that was refused: everything goes back
+ */
 export async function settle(
-  { rows }: Charge,
-  answer: Pick<Response, 'status' | 'headers'>,
-  store: Store,
-  waitUntil: NonNullable<StoreOptions['waitUntil']>,
+  { rows, charged, store }: Charge,
+  answer: Pick<Response, 'status' | 'headers'> | undefined,
+  waitUntil?: StoreOptions['waitUntil'],
 ): Promise<void> {
-  const owed = rows
-    .map((row) => ({ ...row, cost: row.cost - due(row, answer) }))
-    .filter(({ cost }) => cost > 0)
-  if (owed.length === 0) return
-  // Each by itself: what one policy gets back is no matter of another.
-  const requests = owed.map(
-    ({ receipt, ...row }): StoreRequest => ({ mode: 'give-back', rows: [row], receipt }),
-  )
-  await store.decide(requests, { deadlineMs: DEADLINE_MS, waitUntil })
+  const receipts = await charged
+  // Each in a request of its own: a refund of one policy does not depend on another's.
+  const requests = rows.flatMap((row): StoreRequest | [] => {
+    const receipt = receipts.get(row)
+    const cost = row.cost - (answer ? due(row, answer) : 0)
+    if (receipt === undefined || cost <= 0) return []
+    return { mode: 'give-back', rows: [{ ...row, cost }], receipt }
+  })
+  if (requests.length === 0) return
+  await store.decide(requests, { deadlineMs: DEADLINE_MS, ...(waitUntil && { waitUntil }) })
 }
 
 /** The units of a charge that an answer makes good. */

@@ -5,7 +5,7 @@ export type Part = [label: string, value: string | undefined]
 export type NameSubject = (parts: Part[]) => Promise<string>
 
 /** The parts in one text. JSON keeps apart what joining would not: ("a", "bc") and ("ab", "c"), missing and empty. */
-const canonical = (parts: Part[]) =>
+export const canonical = (parts: Part[]) =>
   JSON.stringify(parts.map(([label, value]) => [label, value ?? null]))
 
 /**

@@ -1,10 +1,14 @@
 /** What becomes of a request whose limits no store has answered for. */
 import type { Decision, Degraded } from './decision.ts'
 import { longestWait, type Row } from './row.ts'
+import { type Charge, isOpen } from './settle.ts'
 import type { Store } from './store/store.ts'
 
-/** Who decided instead, and how. */
-export type Instead = Pick<Decision, 'allowed' | 'retryAfterMs'> & { degraded: Degraded }
+/** The answer of the fallback, and what it has charged to this isolate's own counters. */
+export type Instead = Pick<Decision, 'allowed' | 'retryAfterMs'> & {
+  degraded: Degraded
+  charge?: Charge
+}
 
 /**
  * By each policy's `onStoreError`: `deny` wins, then what the local share says. No number of it is a limit's own. Policies in shadow
@@ -20,7 +24,11 @@ export async function withoutStore(
   if (choosing('deny').length > 0) return { allowed: false, degraded: 'deny', retryAfterMs: null }
   const counted = choosing('local')
   if (counted.length === 0) return { allowed: true, degraded: 'allow', retryAfterMs: 0 }
-  const { requests } = await local.decide([{ mode, rows: counted }])
+  const { now, requests } = await local.decide([{ mode, rows: counted }])
   const retryAfterMs = longestWait(requests[0]!)
-  return { allowed: retryAfterMs === 0, degraded: 'local', retryAfterMs }
+  const allowed = retryAfterMs === 0
+  const isCharged = allowed && mode === 'take' && counted.some(isOpen)
+  const charged = new Map(counted.map((row) => [row, now]))
+  const charge = { rows: counted.filter(isOpen), charged, store: local }
+  return { allowed, degraded: 'local', retryAfterMs, ...(isCharged && { charge }) }
 }

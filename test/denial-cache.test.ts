@@ -1,11 +1,11 @@
-/** Refusals that need no asking: they say what the store would say, and never more than it. */
+/** Refusals from memory: they say what the store would say, and never more than it. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { algorithms } from '../src/algorithms/index.ts'
+import { createDenialCache } from '../src/denial-cache.ts'
 import { decideEach, type LimiterParts } from '../src/limiter.ts'
 import type { PolicyOptions } from '../src/options.ts'
 import { parseConfig } from '../src/policy.ts'
-import { createProofs, proofKey } from '../src/proofs.ts'
 import { createLocalStore } from '../src/store/local.ts'
 import type { Store } from '../src/store/store.ts'
 
@@ -36,7 +36,7 @@ const descriptorsOf = (options: Partial<PolicyOptions>[], cost = 1) =>
 /** An isolate on a store that answers `there` ms after it was asked, by a clock that is `ahead` of ours, and `back` ms before we know. */
 function isolate(
   truth: Store,
-  { there = 0, back = 0, ahead = 0, proofs = createProofs() as LimiterParts['proofs'] } = {},
+  { there = 0, back = 0, ahead = 0, denialCache = createDenialCache() } = {},
 ) {
   let calls = 0
   const store: Store = {
@@ -51,13 +51,13 @@ function isolate(
   }
   const parts: LimiterParts = {
     store,
-    local: truth,
-    proofs,
+    local: { ...truth, learn() {} },
+    denialCache,
     nameSubject: async () => 'a',
     onStoreError: () => {},
   }
   return {
-    proofs,
+    denialCache,
     async decide(descriptors: ReturnType<typeof descriptorsOf>) {
       const before = calls
       const [outcome] = await decideEach([{ description: { policies: descriptors } }], parts)
@@ -72,7 +72,7 @@ test.each(names)(
   '%s: what is answered without asking is what the store would answer, whoever else takes',
   async (algorithm) => {
     const burst = algorithm === 'token-bucket' || algorithm === 'gcra'
-    let proven = 0
+    let cached = 0
     await fc.assert(
       fc.asyncProperty(
         fc.record({
@@ -95,7 +95,7 @@ test.each(names)(
           now = start
           vi.setSystemTime(now)
           const truth = createLocalStore()
-          const proofs = [createProofs(), createProofs()]
+          const caches = [createDenialCache(), createDenialCache()]
           for (const { wait, who, cost, there, back } of steps) {
             advance(wait)
             const descriptors = descriptorsOf(
@@ -106,10 +106,10 @@ test.each(names)(
               there,
               back,
               ahead,
-              proofs: proofs[who],
+              denialCache: caches[who]!,
             }).decide(descriptors)
             if (asked) continue
-            proven += 1
+            cached += 1
             const look = { mode: 'look' as const, rows: [{ ...descriptors[0]!, subject: 'a' }] }
             const told = decision.limits[0]!
             const at = async (time: number) =>
@@ -128,7 +128,7 @@ test.each(names)(
       ),
       { numRuns: 500 },
     )
-    expect(proven).toBeGreaterThan(100)
+    expect(cached).toBeGreaterThan(100)
   },
 )
 
@@ -174,7 +174,7 @@ describe('a refusal', () => {
     const one = isolate(createLocalStore())
     const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }])
     await exhaust(one, descriptors)
-    one.proofs!.forget(now)
+    one.denialCache.forget(now)
     expect((await one.decide(descriptors)).asked).toBe(true)
     expect((await one.decide(descriptors)).asked).toBe(true) // of the same millisecond: sent before, for all that is known
     advance(1)
@@ -199,7 +199,7 @@ describe('a refusal', () => {
     expect(asked).toBe(true)
   })
 
-  test('of several limits is that of those which refuse; the others are told as they were seen', async () => {
+  test('names every limit that is known to refuse, with the longest of their waits, and no other limit', async () => {
     const one = isolate(createLocalStore())
     const descriptors = descriptorsOf([
       { algorithm: 'fixed-window', limit: 3 },
@@ -209,15 +209,42 @@ describe('a refusal', () => {
     await exhaust(one, descriptors)
     advance(500)
     const { asked, limits, retryAfterMs } = await one.decide(descriptors)
-    expect([asked, limits.map(({ allowed, remaining }) => [allowed, remaining])]).toEqual([
+    expect([
+      asked,
+      limits.map(({ policy, allowed, remaining }) => [policy, allowed, remaining]),
+    ]).toEqual([
       false,
       [
-        [false, 0],
-        [true, 97],
-        [false, 0],
+        ['p0', false, 0],
+        ['p2', false, 0],
       ],
     ])
     expect(retryAfterMs).toBe(59_500)
+  })
+
+  test('by one limit answers every request that this limit would refuse, whatever the other keys of the request are', async () => {
+    const one = isolate(createLocalStore())
+    const [exhausted, varied] = descriptorsOf([
+      { algorithm: 'fixed-window', limit: 3 },
+      { algorithm: 'fixed-window', limit: 3, key: 'query:q' },
+    ])
+    await exhaust(one, [exhausted!])
+    for (let n = 0; n < 100; n++) {
+      const other = { ...varied!, partitionKey: [['query:q', `${n}`] as [string, string]] }
+      const { asked, allowed, limits } = await one.decide([other, exhausted!])
+      expect([asked, allowed, limits.map(({ policy }) => policy)]).toEqual([false, false, ['p0']])
+    }
+  })
+
+  test('is asked for where another limit of the request counts refusals towards a ban', async () => {
+    const one = isolate(createLocalStore())
+    const [exhausted, banning] = descriptorsOf([
+      { algorithm: 'fixed-window', limit: 3 },
+      { algorithm: 'fixed-window', limit: 3, penalty: { after: 9, within: '1m', ban: '1m' } },
+    ])
+    await exhaust(one, [exhausted!])
+    expect((await one.decide([exhausted!])).asked).toBe(false)
+    expect((await one.decide([exhausted!, banning!])).asked).toBe(true)
   })
 
   test.each<[string, Partial<PolicyOptions>, number]>([
@@ -244,7 +271,7 @@ describe('a refusal', () => {
 
   test.each<[string, Partial<PolicyOptions>]>([
     ['count towards a ban', { penalty: { after: 2, within: '1m', ban: '1m' } }],
-    ['are given back by the answer', { countOnly: 401 }],
+    ['get a refund by the answer', { countOnly: 401 }],
   ])('is none for new policies by which they %s', async (_, change) => {
     const one = isolate(createLocalStore())
     await exhaust(one, descriptorsOf([{ algorithm: 'fixed-window' }]))
@@ -253,77 +280,79 @@ describe('a refusal', () => {
     expect((await one.decide(changed)).asked).toBe(true)
   })
 
-  test('of another price, limit, plan, penalty or key is another', () => {
+  test('of another price, limit, plan, penalty, period or key is another', () => {
     const [one] = descriptorsOf([{}])
+    const penalty = { tag: 'ban', after: 1, withinMs: 1000, banMs: 1000, maxMs: 1000 }
     const others = [
       { ...one!, cost: 2 },
       { ...one!, policy: { ...one!.policy, limit: 6 } },
+      { ...one!, policy: { ...one!.policy, burst: 6 } },
       { ...one!, policy: { ...one!.policy, tag: 'other' } },
-      ...[1000, 2000].map((maxMs) => {
-        const penalty = { tag: 'ban', after: 1, withinMs: 1000, banMs: 1000, maxMs }
-        return { ...one!, policy: { ...one!.policy, penalty } }
-      }),
+      { ...one!, policy: { ...one!.policy, penalty } },
       { ...one!, partitionKey: [['ip', 'b'] as [string, string]] },
       { ...one!, partitionKey: [['ip', undefined] as [string, undefined]] },
       { ...one!, period: [1, 2, 3] as [number, number, number] },
     ]
-    expect(new Set([one!, ...others].map((other) => proofKey([other]))).size).toBe(9)
+    const cache = createDenialCache()
+    cache.keep([{ ...one!, subject: 's' }], [refusing], start, start, start)
+    expect(cache.find([one!], start)).toBeDefined()
+    for (const other of others) expect(cache.find([other], start)).toBeUndefined()
   })
 })
 
-test('what is kept stays within its bytes: the least recently used go first', () => {
-  const proofs = createProofs(10_000)
-  const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }]).map((one) => ({
-    ...one,
-    subject: 's',
-  }))
-  const row = {
-    allowed: false,
-    remaining: 0,
-    retryAfterMs: 5000,
-    resetAfterMs: 5000,
-    nextAfterMs: 5000,
-  }
-  const answer = { at: start, rows: [row] }
+/** A limit with nothing left for 5 s. */
+const refusing = {
+  allowed: false,
+  remaining: 0,
+  retryAfterMs: 5000,
+  resetAfterMs: 5000,
+  nextAfterMs: 5000,
+}
+const [limit] = descriptorsOf([{ algorithm: 'fixed-window' }])
+const ofClient = (n: number) => ({
+  ...limit!,
+  subject: `s${n}`,
+  partitionKey: [['ip', `${n}`] as [string, string]],
+})
+
+test('the cache stays within its bytes: the least recently used refusals go first', () => {
+  const cache = createDenialCache(10_000)
   for (let n = 0; n < 1000; n++) {
-    proofs.keep(`key-${n}`, descriptors, answer, start, start)
-    proofs.find('key-0', start)
+    cache.keep([ofClient(n)], [refusing], start, start, start)
+    cache.find([ofClient(0)], start)
   }
   const left = Array.from({ length: 1000 }, (_, n) => n).filter((n) =>
-    proofs.find(`key-${n}`, start),
+    cache.find([ofClient(n)], start),
   )
   expect(left.length).toBeGreaterThan(10)
-  expect(left.length).toBeLessThan(25)
+  expect(left.length).toBeLessThan(30)
   expect(left).toEqual([
     0,
     ...Array.from({ length: left.length - 1 }, (_, n) => 1000 - left.length + 1 + n),
   ])
 })
 
-test('what some have got back is forgotten of what they refused, and of nothing else', () => {
-  const proofs = createProofs()
-  const rows = descriptorsOf([{ algorithm: 'fixed-window' }, { algorithm: 'fixed-window' }]).map(
-    (one, index) => ({ ...one, subject: `s${index}` }),
-  )
-  const state = { remaining: 0, resetAfterMs: 5000, nextAfterMs: 5000 }
-  const refused = { ...state, allowed: false, retryAfterMs: 5000 }
-  const answer = { at: start, rows: [refused, { ...state, allowed: true, retryAfterMs: 0 }] }
-  const keep = (sentAt: number) => proofs.keep('key', rows, answer, sentAt, sentAt)
+test('a refund makes the cache forget the refusals of its subject, also one that is on its way, and no other', () => {
+  const cache = createDenialCache()
+  const [first, second] = [ofClient(0), ofClient(1)]
+  const allowed = { ...refusing, allowed: true, retryAfterMs: 0 }
+  const keep = (sentAt: number) =>
+    cache.keep([first, second], [refusing, allowed], start, sentAt, sentAt)
   keep(start)
-  proofs.forget(start, ['s1', 'another'])
-  expect(proofs.find('key', start)).toBeDefined()
-  proofs.forget(start + 1, ['s0'])
-  expect(proofs.find('key', start + 1)).toBeUndefined()
-  keep(start) // it was under way meanwhile
-  expect(proofs.find('key', start + 1)).toBeUndefined()
+  cache.forget(start, ['s1', 'another'])
+  expect(cache.find([first], start)).toBeDefined()
+  cache.forget(start + 1, ['s0'])
+  expect(cache.find([first], start + 1)).toBeUndefined()
+  keep(start) // its call was sent before the refund
+  expect(cache.find([first], start + 1)).toBeUndefined()
   keep(start + 2)
-  expect(proofs.find('key', start + 2)).toBeDefined()
-  proofs.forget(start + 2, ['s0'])
-  proofs.forget(start + 3, ['another']) // which is nothing to a refusal under way
+  expect(cache.find([first], start + 2)).toBeDefined()
+  cache.forget(start + 2, ['s0'])
+  cache.forget(start + 3, ['another'])
   keep(start + 3)
-  expect(proofs.find('key', start + 3)).toBeDefined()
-  proofs.forget(start + 4, ['s0'])
-  for (let other = 0; other < 3000; other++) proofs.forget(start + 4, [`other ${other}`])
+  expect(cache.find([first], start + 3)).toBeDefined()
+  cache.forget(start + 4, ['s0'])
+  for (let other = 0; other < 3000; other++) cache.forget(start + 4, [`other ${other}`])
   keep(start + 4)
-  expect(proofs.find('key', start + 4)).toBeUndefined() // however many came after it
+  expect(cache.find([first], start + 4)).toBeUndefined() // beyond what is tracked by name every refusal on its way is discarded
 })

@@ -36,7 +36,7 @@ test('a key function that takes long, as one may that reads what the client send
   expect(await givenMs({ policies })).toBe(50)
 })
 
-test('keys of an issuer that do not come leave the store half of the shortest deadline', async () => {
+test('keys of an issuer that do not come take half of the shortest deadline, and the store has the rest', async () => {
   const silent = createServer(() => {})
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as AddressInfo
@@ -50,7 +50,9 @@ test('keys of an issuer that do not come leave the store half of the shortest de
   const given = await givenMs(config, { headers: { Authorization: `Bearer ${token}` } })
   silent.closeAllConnections()
   silent.close()
-  expect(given).toBe(1000)
-  expect(performance.now() - start).toBeGreaterThan(900) // it was waited for
+  const tookMs = performance.now() - start
+  expect(tookMs).toBeGreaterThan(900) // it was waited for
+  expect(given + tookMs).toBeLessThan(2100)
+  expect(given).toBeGreaterThan(500)
   expect(performance.now() - start).toBeLessThan(5000)
 })

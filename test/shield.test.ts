@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { shieldMismatches } from '../dev/shield.ts'
+import { createDenialCache } from '../src/denial-cache.ts'
 import { decideEach, type LimiterParts, type Question } from '../src/limiter.ts'
 import type { ConfigOptions } from '../src/options.ts'
 import { parseConfig } from '../src/policy.ts'
-import { createProofs } from '../src/proofs.ts'
 import { createShield } from '../src/shield.ts'
 import { createLocalStore } from '../src/store/local.ts'
 import { hashedSubjects } from '../src/subject.ts'
@@ -110,7 +110,7 @@ describe('is asked', () => {
     store,
     local: store,
     nameSubject: hashedSubjects('secret'),
-    proofs: createProofs(),
+    denialCache: createDenialCache(),
     async shield(key) {
       asked.push(key)
       return refuses ? (refusal as never) : undefined

@@ -27,7 +27,7 @@ const USAGE = `npm run bench -- [options]
   --rounds N      1 to 40; default 5, some twelve minutes
   --only ID,…     ${workloads.map(({ id }) => id).join(', ')},
                   exactness, waits, greedy, isolates, soak, parallel, shield, databases,
-                  profile, redis
+                  profile, redis, overload (or overload-SCENARIO)
   --soak          the soak alone, 60 s
   --workerd PATH  another workerd than the pinned one
   --json FILE     writes the figures

@@ -1,9 +1,10 @@
 /** One world in virtual time: isolates in data centres all over it, and one database. */
+
+import { createDenialCache } from '../../src/denial-cache.ts'
 import type { Description } from '../../src/descriptor.ts'
 import { decideEach, type LimiterParts } from '../../src/limiter.ts'
 import type { PolicyOptions } from '../../src/options.ts'
 import { parseConfig } from '../../src/policy.ts'
-import { createProofs } from '../../src/proofs.ts'
 import { withBreaker } from '../../src/store/breaker.ts'
 import { withLeases } from '../../src/store/leases.ts'
 import { createLocalStore } from '../../src/store/local.ts'
@@ -135,7 +136,7 @@ function createIsolates(
       store,
       local: createLocalStore(),
       nameSubject,
-      ...(proofs && { proofs: createProofs() }),
+      ...(proofs && { denialCache: createDenialCache() }),
       onStoreError(error) {
         throw error // there are no faults here
       },

@@ -20,6 +20,8 @@ export interface Call {
   rules: Rules
   parts: Parts
   around: Around
+  /** The part of the deadline that the limit on the caller has taken, ms. */
+  spentMs: number
 }
 
 /** The body of a call, if it is what a schema says; else a problem. */

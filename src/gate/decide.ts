@@ -26,6 +26,7 @@ export async function decide(call: Call): Promise<Response> {
   try {
     outcomes = await decideEach(questions, call.parts, {
       waitUntil: call.around.waitUntil,
+      spentMs: call.spentMs,
       ...(once && takes && { once }),
     })
   } catch (error) {

@@ -64,6 +64,7 @@ export function createGate({ config, rulesOf, partsOf, log }: Core) {
     }
     const parts = partsOf(env)
     // A proxy asks for its clients, who have limits of their own.
+    const began = Date.now()
     const late = clients ? undefined : await tooMany(caller, config, parts, around)
     if (late) return late
     return answer({
@@ -74,6 +75,7 @@ export function createGate({ config, rulesOf, partsOf, log }: Core) {
       rules: rulesOf({ ...around, context: undefined }),
       parts,
       around,
+      spentMs: Math.max(0, Date.now() - began),
     })
   }
 }

@@ -69,12 +69,12 @@ function requestFor(row: Row, { at }: GiveBack): StoreRequest {
 /** What the store says to each list; or, where it fails for one of them, why. */
 export async function repliesTo(
   lists: StoreRequest[][],
-  { store, proofs, onStoreError }: LimiterParts,
+  { store, denialCache, onStoreError }: LimiterParts,
   options: StoreOptions & Required<Pick<StoreOptions, 'waitUntil'>>,
 ): Promise<StoreReply[] | Response> {
   if (lists.length === 0) return []
   const asked = store.decideEach(lists, options).then((replies) => {
-    proofs?.forget(Date.now()) // who was refused may have got something back, also where no answer came
+    denialCache?.forget(Date.now()) // quotas may be better now, also where no reply came
     return replies
   })
   options.waitUntil(asked) // and where whoever called has hung up

@@ -1,5 +1,6 @@
 import { StoreError, type StoreErrorCode } from '../errors.ts'
-import type { Store } from './store.ts'
+import { isLate } from './lag.ts'
+import type { Store, StoreOptions, StoreRequest } from './store.ts'
 
 /** So many failures in a row open the circuit. */
 const THRESHOLD = 5
@@ -20,9 +21,15 @@ export interface BreakerOptions {
   onClose?: (openMs: number) => void
 }
 
+/** Many rows take long by themselves: a large list that is slow says nothing about the store. */
+const MAX_ROWS = 128
+
 /**
- * A store that is not asked while it fails: after five failures in a row every decision fails at once (`circuit-open`),
- * until one request at a time, a second later, finds it answering again. Kept for each isolate by itself.
+ * A circuit breaker: after five failures in a row every decision fails at once (`circuit-open`), until one request at a time, a second
+ * later, finds the store answering again. Each isolate has its own.
+ *
+ * A call that is not back when its caller stops waiting (`waitMs`) is a failure. It goes on: when its reply comes late it closes the
+ * circuit. A timeout whose timer itself fired late is no failure: the isolate is behind, and the store may be well.
  */
 export function withBreaker(
   store: Store,
@@ -52,47 +59,76 @@ export function withBreaker(
     opened = undefined
   }
 
-  /** What to do when the store has answered, if it may be asked. */
-  function admit(deadlineMs = 0): (() => void) | undefined {
-    if (!opened) return () => {}
+  /** Counts a failure when `waitMs` have passed, unless it is cancelled before. */
+  function watch(waitMs: number, onSlow: () => void): () => void {
+    let timer: ReturnType<typeof setTimeout>
+    const start = () => {
+      const due = clock() + waitMs
+      timer = setTimeout(() => {
+        if (isLate(clock() - due)) return start()
+        onSlow()
+        failed('timeout')
+      }, waitMs)
+    }
+    start()
+    return () => clearTimeout(timer)
+  }
+
+  /** Begins a call, if the circuit lets one through. @returns takes what the store answered */
+  function begin(
+    isSmall: boolean,
+    { deadlineMs, waitMs = deadlineMs }: StoreOptions = {},
+  ): ((reply: unknown) => void) | undefined {
     const now = clock()
-    if (holds(opened, now) || holds(trying, now)) return undefined
-    trying = { from: now, until: now + Math.min(MAX_TRY_MS, Math.max(HOLD_MS, deadlineMs)) }
-    return () => {
-      trying = undefined
+    const tries = opened !== undefined
+    if (tries) {
+      if (holds(opened, now) || holds(trying, now)) return undefined
+      trying = { from: now, until: now + Math.min(MAX_TRY_MS, Math.max(HOLD_MS, waitMs ?? 0)) }
+    }
+    let isSlow = false
+    const onSlow = () => {
+      isSlow = true
+    }
+    const isWatched = isSmall && waitMs !== undefined && deadlineMs !== undefined
+    const stop = isWatched && waitMs < deadlineMs ? watch(waitMs, onSlow) : () => {}
+    return (reply) => {
+      stop()
+      if (tries) trying = undefined
+      if (isAnswer(reply)) return succeeded()
+      const code = reply instanceof StoreError ? reply.code : 'internal'
+      const overdueMs = deadlineMs === undefined ? 0 : clock() - now - deadlineMs
+      if (!isSlow && !(code === 'timeout' && isLate(overdueMs))) failed(code)
     }
   }
 
   return {
     async decide(requests, options) {
-      const done = admit(options?.deadlineMs)
-      if (!done) throw new StoreError('circuit-open')
+      const end = begin(isSmall([requests]), options)
+      if (!end) throw new StoreError('circuit-open')
       try {
         const reply = await store.decide(requests, options)
-        succeeded()
+        end(reply)
         return reply
       } catch (error) {
-        if (isAnswer(error)) succeeded()
-        else failed(error instanceof StoreError ? error.code : 'internal')
+        end(error)
         throw error
-      } finally {
-        done()
       }
     },
 
     async decideEach(lists, options) {
       if (lists.length === 0) return []
-      const done = admit(options?.deadlineMs)
-      if (!done) return lists.map(() => new StoreError('circuit-open'))
+      const end = begin(isSmall(lists), options)
+      if (!end) return lists.map(() => new StoreError('circuit-open'))
       const replies = await store.decideEach(lists, options)
-      const [first] = replies
-      if (replies.some(isAnswer)) succeeded()
-      else failed(first instanceof StoreError ? first.code : 'internal')
-      done()
+      end(replies.find(isAnswer) ?? replies[0])
       return replies
     },
   }
 }
+
+const isSmall = (lists: StoreRequest[][]): boolean =>
+  lists.reduce((sum, list) => sum + list.reduce((rows, one) => rows + one.rows.length, 0), 0) <=
+  MAX_ROWS
 
 /** A time in which nobody is let through, ms since the epoch. */
 interface Hold {

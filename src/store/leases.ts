@@ -124,18 +124,23 @@ export function withLeases(
     found: Found,
     options: StoreOptions,
   ): Promise<StoreReply | StoreError> {
-    const { deadlineMs = DEADLINE_MS } = options
+    const { deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
     const start = time()
     const call = isWhole(requests, found) ? reserve(found, start) : undefined
-    const reply = call && (await wait(call, requests, found, deadlineMs / 2))
+    const reply = call && (await wait(call, requests, found, waitMs / 2))
     if (reply) return reply
-    const leftMs = Math.max(deadlineMs / 2, deadlineMs - (time() - start))
-    return ask(requests, { ...options, deadlineMs: Math.ceil(leftMs) })
+    const leftMs = Math.ceil(Math.max(waitMs / 2, waitMs - (time() - start)))
+    return ask(requests, leftMs, {
+      ...options,
+      deadlineMs: leftMs + deadlineMs - waitMs,
+      ...(options.waitMs !== undefined && { waitMs: leftMs }),
+    })
   }
 
   async function ask(
     requests: StoreRequest[],
-    options: StoreOptions & { deadlineMs: number },
+    waitMs: number,
+    options: StoreOptions,
   ): Promise<StoreReply | StoreError> {
     const sentAt = time()
     const found = findAll(requests) // anew: while this one waited they may have been forgotten
@@ -151,7 +156,7 @@ export function withLeases(
       [...found].map(([row, one]) => [row, { lease: one.lease, underWay: unitsOf(one, sentAt) }]),
     )
     const sent = callFor(requests, leases, lent, sentAt)
-    const call = begin(sent, found, lent, sentAt + options.deadlineMs)
+    const call = begin(sent, found, lent, sentAt + waitMs)
     const reply = await answered(sent, options)
     // Where it fails what was lent is lost: its policies may have let the request pass.
     const answer =

@@ -10,8 +10,10 @@ const ROW_LENGTH = 100
 /** While so many calls are under way, the next one waits a little for company. */
 const MANY_CALLS = 6
 const HOLD_MS = 2
-/** The longest to wait for an answer where nobody says. */
+/** The longest to wait for a reply by default, ms. */
 const DEADLINE_MS = 300
+/** The hint of a timeout whose list was never sent: nothing was charged. */
+export const NOT_SENT = 'not sent'
 
 export interface SharingOptions {
   /** ms since the epoch */
@@ -25,8 +27,10 @@ interface Waiting {
   requests: StoreRequest[]
   rows: number
   length: number
+  /** How long its request waits, and the call may take, ms. */
+  waitMs: number
   deadlineMs: number
-  /** When its request waits no longer, ms since the epoch. */
+  /** When its request stops waiting, ms since the epoch. */
   until: number
   /** Lets its request go on. Once: whatever comes after is not heard. */
   answer: (reply: StoreReply | StoreError) => void
@@ -63,11 +67,11 @@ export function withSharing(
     if (queue.has(own) && !isOver(own, clock())) waitUntil(send(take(own)))
   }
 
-  /** Whether nobody waits for a list any more: its request is gone, or its turn has come later than its deadline. */
+  /** Drops a list whose request no longer waits: the request is gone, or its turn came after its deadline. */
   function isOver(one: Waiting, now: number): boolean {
     if (one.until > now) return false
     queue.delete(one)
-    one.answer(new StoreError('timeout'))
+    one.answer(new StoreError('timeout', NOT_SENT))
     return true
   }
 
@@ -91,21 +95,22 @@ export function withSharing(
 
   async function send(lists: Waiting[]): Promise<void> {
     const now = clock()
-    const deadlineMs = Math.max(1, ...lists.map((list) => leftOf(list, now)))
-    const call = { until: now + deadlineMs }
+    const waitMs = Math.max(1, ...lists.map((list) => leftOf(list, now)))
+    const goesOnMs = Math.max(...lists.map(({ deadlineMs, waitMs }) => deadlineMs - waitMs))
+    const call = { until: now + waitMs }
     calls.add(call)
-    const replies = await repliesTo(lists, deadlineMs)
+    const replies = await repliesTo(lists, { waitMs, deadlineMs: waitMs + goesOnMs })
     calls.delete(call)
     lists.forEach(({ answer }, index) => {
       answer(replies[index] ?? new StoreError('internal'))
     })
   }
 
-  async function repliesTo(lists: Waiting[], deadlineMs: number) {
+  async function repliesTo(lists: Waiting[], options: StoreOptions) {
     try {
       return await store.decideEach(
         lists.map(({ requests }) => requests),
-        { deadlineMs },
+        options,
       )
     } catch {
       return []
@@ -114,17 +119,21 @@ export function withSharing(
 
   return {
     async decide(requests, options = {}) {
-      const { waitUntil, once, now, deadlineMs = DEADLINE_MS } = options
+      const { waitUntil, once, now, deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
       if (!waitUntil || once || now !== undefined) return store.decide(requests, options)
       const { promise, resolve } = Promise.withResolvers<StoreReply | StoreError>()
-      const until = clock() + deadlineMs
-      const own = { requests, ...sizeOf(requests), deadlineMs, until, answer: resolve }
+      const until = clock() + waitMs
+      const own = { requests, ...sizeOf(requests), waitMs, deadlineMs, until, answer: resolve }
       queue.add(own)
-      // It also keeps the request from being taken for hung, which has nothing else of its own to wait for.
-      const late = setTimeout(() => {
-        queue.delete(own)
-        resolve(new StoreError('timeout'))
-      }, deadlineMs)
+      // It also keeps the runtime from taking the request for hung, which has nothing else of its own to wait for. A caller that says
+      // `waitMs` has a timer.
+      const late =
+        options.waitMs === undefined
+          ? setTimeout(() => {
+              queue.delete(own)
+              resolve(new StoreError('timeout'))
+            }, deadlineMs)
+          : undefined
       void sendInTurn(own, waitUntil)
       const reply = await promise
       clearTimeout(late)
@@ -135,8 +144,8 @@ export function withSharing(
   }
 }
 
-/** What is left of a deadline, in ms: never more than it was, though a clock be set back. */
-const leftOf = ({ deadlineMs, until }: Waiting, now: number) => Math.min(deadlineMs, until - now)
+/** The rest of a request's wait, in ms: never more than the whole, even if the clock was set back. */
+const leftOf = ({ waitMs, until }: Waiting, now: number) => Math.min(waitMs, until - now)
 
 /** The longest in a call is its deadline, and by that the breaker learns of a store that hangs: so who waits for long does not go with those in haste. */
 const areAlike = (leftMs: number, otherMs: number) => leftMs <= 2 * otherMs && otherMs <= 2 * leftMs

@@ -108,6 +108,7 @@ export function createSpread(
     const partial = answers.length > 0 && options.unanswered
     const failure = conflict ?? (partial ? undefined : errors[0])
     const requests = list.map(({ rows }) => rows.map(() => unknown))
+    let passedAll = true
 
     for (const { shares, together } of groups) {
       const answered = shares.flatMap((share): Answered[] => {
@@ -129,6 +130,7 @@ export function createSpread(
         (shares.length === 1 || unsure.length === 0 || (await options.unanswered!(unsure, index)))
       // Who repeats a call that somebody has not answered is to find what was taken for it; but where one refuses it is refused again.
       const keeps = options.once && !conflict && hasRoom && errors.length > 0
+      passedAll &&= passes
       for (const { share, reply } of answered) {
         const inVain = together && !passes && admits(share, reply)
         for (const [cell, state] of toldOf(inVain ? [share.before!] : share.asks, reply)) {
@@ -137,10 +139,25 @@ export function createSpread(
         if (inVain && !keeps) giveBack(share, reply, options)
       }
     }
-    if (failure) return failure
+    if (answers.length > 0 && !passedAll && !options.once) refundLate(groups, replies, options)
+    // Its late reply is a part of the answer: of no use to a caller that asked for the whole.
+    if (failure) return new StoreError(failure.code, failure.cause as string, failure.store)
     const replayed = answers.every(({ replayed }) => replayed) && { replayed: true as const }
     const leased = answers.some(({ leased }) => leased) && { leased: true as const }
     return { now: Math.min(...answers.map(({ now }) => now)), requests, ...replayed, ...leased }
+  }
+
+  /** Refunds what a place turns out to have charged after its deadline, for a request that was refused meanwhile. */
+  function refundLate(groups: Group[], replies: Reply[], options: StoreOptions) {
+    for (const share of groups.flatMap(({ shares }) => shares)) {
+      const error = replies[share.place]
+      if (!(error instanceof StoreError) || !error.late) continue
+      const refunding = error.late.then((reply) => {
+        if (reply instanceof StoreError || !admits(share, reply as StoreReply)) return
+        giveBack(share, reply as StoreReply, options)
+      })
+      options.waitUntil?.(refunding)
+    }
   }
 
   /** Returns what a place has charged. A replay has charged nothing. */

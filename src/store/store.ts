@@ -99,6 +99,11 @@ export interface StoreOptions {
   now?: number
   /** The longest to wait, in ms; the store's own by default. */
   deadlineMs?: number
+  /**
+   * How long the caller waits by a timer of its own, in ms. The call goes on until `deadlineMs`, so that a late reply is still of use.
+   * Defaults to `deadlineMs`.
+   */
+  waitMs?: number
   /** Decides it once, however often it is sent. */
   once?: Once
   /** Keeps the isolate at work on what is under way when the request is over. A call may then travel with others. */

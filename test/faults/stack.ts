@@ -65,7 +65,7 @@ export async function startFaultStack(): Promise<FaultStack> {
           UPSTASH_REDIS_REST_URL: store,
           UPSTASH_REDIS_REST_TOKEN: secrets.token,
           SLUICE_SECRET: secrets.secret,
-          ORIGIN: origin.url,
+          ...(config.origin === undefined && { ORIGIN: origin.url }),
           CONFIG: JSON.stringify(config),
         },
       })

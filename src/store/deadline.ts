@@ -1,0 +1,74 @@
+import { StoreError } from '../errors.ts'
+import { isLate } from './lag.ts'
+import type { Store, StoreOptions, StoreReply } from './store.ts'
+
+/** How long a call goes on after its caller stopped waiting, in ms. */
+const MAX_LATE_MS = 5_000
+/** The longest to wait for a reply by default, ms. */
+const DEADLINE_MS = 300
+
+type Reply = StoreReply | StoreError
+
+/**
+ * A store that answers within the caller's deadline, while the call itself goes on for five seconds more. The error `timeout` then has
+ * the late reply (`StoreError.late`): it tells how the limits stand, and what was charged without an answer.
+ *
+ * An isolate that is behind reads its timers before the replies that have long arrived. So a timer that fires late gives the replies
+ * one more turn of the event loop, as long as the delay itself, but at most as long as the deadline.
+ */
+export function withDeadline(store: Store, clock: () => number = Date.now): Store {
+  /** Resolves with the reply, or with nothing at the deadline. */
+  function inTime<Result>(reply: Promise<Result>, waitMs: number): Promise<Result | undefined> {
+    const { promise, resolve } = Promise.withResolvers<Result | undefined>()
+    const due = clock() + waitMs
+    let timer = setTimeout(() => {
+      const lateMs = clock() - due
+      if (!isLate(lateMs)) return resolve(undefined)
+      timer = setTimeout(() => resolve(undefined), Math.min(lateMs, waitMs))
+    }, waitMs)
+    reply.then((result) => {
+      clearTimeout(timer)
+      resolve(result)
+    })
+    return promise
+  }
+
+  /** Bounds the wait for a late reply by a timer of its own: another request may have sent the call, and be gone. */
+  function bounded<Result>(reply: Promise<Result>): Promise<Result | StoreError> {
+    return inTime(reply, MAX_LATE_MS).then((result) => result ?? new StoreError('timeout'))
+  }
+
+  const patient = (options: StoreOptions, waitMs: number): StoreOptions => ({
+    ...options,
+    waitMs,
+    deadlineMs: waitMs + MAX_LATE_MS,
+  })
+
+  return {
+    async decide(requests, options = {}) {
+      const { deadlineMs = DEADLINE_MS } = options
+      const deciding = store.decide(requests, patient(options, deadlineMs)).catch(toError)
+      const reply = await inTime<Reply>(deciding, deadlineMs)
+      if (reply === undefined) {
+        throw new StoreError('timeout', undefined, undefined, bounded(deciding))
+      }
+      if (reply instanceof StoreError) throw reply
+      return reply
+    },
+
+    async decideEach(lists, options = {}) {
+      const { deadlineMs = DEADLINE_MS } = options
+      const deciding = store.decideEach(lists, patient(options, deadlineMs))
+      const replies = await inTime(deciding, deadlineMs)
+      if (replies) return replies
+      const late = bounded(deciding)
+      return lists.map((_, index) => {
+        const own = late.then((all) => (all instanceof StoreError ? all : all[index]))
+        return new StoreError('timeout', undefined, undefined, own)
+      })
+    },
+  }
+}
+
+const toError = (error: unknown): StoreError =>
+  error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)

@@ -1,0 +1,58 @@
+/** A flood on a cold isolate with default settings: the limiter stays on, for the flood and for every other client. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  LIMIT,
+  OTHERS,
+  scenarios,
+  startCountingOrigin,
+} from '../../dev/bench/stack/legs/overload.ts'
+import { FLOOD_ADDRESS } from '../../dev/bench/stack/load/order.ts'
+import { type Load, startLoad } from '../../dev/bench/stack/load.ts'
+import { type FaultStack, startFaultStack } from './stack.ts'
+
+const SECONDS = 5
+
+let stack: FaultStack
+let load: Load
+beforeAll(async () => {
+  stack = await startFaultStack()
+  load = startLoad()
+})
+afterAll(async () => {
+  load.stop()
+  await stack.stop()
+})
+
+test.each([
+  ['default', 1000],
+  ['query', 700],
+  ['penalty', 256],
+  ['countOnly', 700],
+  ['global', 700],
+  ['slow-origin', 1000],
+] as const)(
+  'a flood (%s, %d connections) gets at most twice its limit through, and other clients keep theirs',
+  async (id, connections) => {
+    const { policies, originMs, request, alone } = scenarios[id]!
+    const origin = await startCountingOrigin(originMs)
+    try {
+      const client = { ...request, others: alone ? [] : OTHERS }
+      const named = policies.map((policy) => ({ ...policy, name: `${id}-${policy.name}` }))
+      const worker = await stack.renew({ policies: named, origin: origin.url }, stack.bridge.url)
+      const port = Number(new URL(worker.directUrl).port)
+      const outcome = await load.flood({ port, connections, ms: SECONDS * 1000, ...client })
+      expect(origin.requestsOf(FLOOD_ADDRESS)).toBeLessThanOrEqual(2 * LIMIT)
+      expect(outcome.passedAfterRefusal).toBe(0)
+      expect(outcome.flood.refused).toBeGreaterThan(connections)
+      // One below its limit passes always, one above it at most twice its limit.
+      for (const [index, rate] of client.others.entries()) {
+        const { passed, refused, failed } = outcome.others[index]!
+        expect(failed).toBe(0)
+        if (rate * SECONDS <= LIMIT) expect(refused).toBe(0)
+        expect(passed).toBeLessThanOrEqual(2 * LIMIT)
+      }
+    } finally {
+      origin.close()
+    }
+  },
+)
