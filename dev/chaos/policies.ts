@@ -5,8 +5,8 @@ import type { Algorithm, ConfigOptions, PolicyOptions } from '../../src/options.
 export const DEADLINE_MS = 300
 /** What a hot key may have, in all: its window is a day, so nothing of note grows back. */
 export const LIMIT = 10
-/** What an isolate may let pass of that by itself. */
-export const SHARE = 2
+/** Requests that an isolate may admit of that by itself: all of it, which is the default. */
+export const SHARE = LIMIT
 /** Hot keys are new every two seconds, and asked for twice as often as they have room. */
 export const SLICE_MS = 2000
 

@@ -4,6 +4,8 @@ import type { Store, StoreOptions, StoreReply } from './store.ts'
 
 /** How long a call goes on after its caller stopped waiting, in ms. */
 const MAX_LATE_MS = 5_000
+/** How much longer a request stays to receive the late reply, in ms: another request may be the one that reads it. */
+const MARGIN_MS = 1_000
 /** The longest to wait for a reply by default, ms. */
 const DEADLINE_MS = 300
 
@@ -34,8 +36,15 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
   }
 
   /** Bounds the wait for a late reply by a timer of its own: another request may have sent the call, and be gone. */
-  function bounded<Result>(reply: Promise<Result>): Promise<Result | StoreError> {
-    return inTime(reply, MAX_LATE_MS).then((result) => result ?? new StoreError('timeout'))
+  function lateOf<Result>(
+    reply: Promise<Result>,
+    { waitUntil }: StoreOptions,
+  ): Promise<Result | StoreError> {
+    const late = inTime(reply, MAX_LATE_MS + MARGIN_MS).then(
+      (result) => result ?? new StoreError('timeout'),
+    )
+    waitUntil?.(late) // else the reply would find a request that is over
+    return late
   }
 
   const patient = (options: StoreOptions, waitMs: number): StoreOptions => ({
@@ -50,7 +59,7 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
       const deciding = store.decide(requests, patient(options, deadlineMs)).catch(toError)
       const reply = await inTime<Reply>(deciding, deadlineMs)
       if (reply === undefined) {
-        throw new StoreError('timeout', undefined, undefined, bounded(deciding))
+        throw new StoreError('timeout', undefined, undefined, lateOf(deciding, options))
       }
       if (reply instanceof StoreError) throw reply
       return reply
@@ -61,7 +70,7 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
       const deciding = store.decideEach(lists, patient(options, deadlineMs))
       const replies = await inTime(deciding, deadlineMs)
       if (replies) return replies
-      const late = bounded(deciding)
+      const late = lateOf(deciding, options)
       return lists.map((_, index) => {
         const own = late.then((all) => (all instanceof StoreError ? all : all[index]))
         return new StoreError('timeout', undefined, undefined, own)

@@ -12,6 +12,8 @@ const MANY_CALLS = 6
 const HOLD_MS = 2
 /** The longest to wait for a reply by default, ms. */
 const DEADLINE_MS = 300
+/** How long after the end of its call a request is there for sure, in ms. */
+const GONE_MS = 500
 /** The hint of a timeout whose list was never sent: nothing was charged. */
 export const NOT_SENT = 'not sent'
 
@@ -101,8 +103,9 @@ export function withSharing(
     calls.add(call)
     const replies = await repliesTo(lists, { waitMs, deadlineMs: waitMs + goesOnMs })
     calls.delete(call)
-    lists.forEach(({ answer }, index) => {
-      answer(replies[index] ?? new StoreError('internal'))
+    const end = clock()
+    lists.forEach((list, index) => {
+      if (!isGone(list, end)) list.answer(replies[index] ?? new StoreError('internal'))
     })
   }
 
@@ -143,6 +146,10 @@ export function withSharing(
     decideEach: store.decideEach,
   }
 }
+
+/** Whether the request of a list has ended: the runtime warns of a promise that is resolved for it. */
+const isGone = ({ until, waitMs, deadlineMs }: Waiting, now: number) =>
+  now > until + (deadlineMs - waitMs) + GONE_MS
 
 /** The rest of a request's wait, in ms: never more than the whole, even if the clock was set back. */
 const leftOf = ({ waitMs, until }: Waiting, now: number) => Math.min(waitMs, until - now)

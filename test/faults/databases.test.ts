@@ -46,7 +46,13 @@ const config: ConfigOptions = {
       match: { path: ['/200', '/404'] },
       countOnly: '4xx' as const,
     })),
-    { ...quota, name: 'shown', key: 'header:x-x', match: { path: '/shadow' } },
+    {
+      ...quota,
+      name: 'shown',
+      key: 'header:x-x',
+      match: { path: '/shadow' },
+      onStoreError: 'allow',
+    },
     { ...quota, name: 'hidden', key: 'header:x-y', match: { path: '/shadow' }, mode: 'shadow' },
   ],
 }

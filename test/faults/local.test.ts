@@ -6,7 +6,7 @@ import { secrets } from './secrets.ts'
 import { type FaultStack, startFaultStack } from './stack.ts'
 
 const LIMIT = 20
-const SHARE = 5 // a quarter, by default
+const SHARE = 5 // a quarter
 const names = Object.keys(algorithms) as Algorithm[]
 const policies = names.map(
   (algorithm): PolicyOptions => ({
@@ -16,6 +16,7 @@ const policies = names.map(
     window: '1d',
     ...(algorithm === 'gcra' && { burst: LIMIT }),
     onStoreError: 'local',
+    localShare: 0.25,
     match: { path: [`/${algorithm}`, '/all'] },
   }),
 )

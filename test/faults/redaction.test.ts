@@ -66,6 +66,8 @@ describe.each(['hashed', 'plain'] as const)('with %s subjects', (subjects) => {
         ),
       )
     }
+    await stack.faults.set('reset')
+    for (let n = 0; n < 5; n++) await stack.get(`/deny/${secrets.path}?token=${secrets.apiKey}`)
     await stack.faults.set(null)
     expect(await stack.logged('breaker-opened')).not.toEqual([])
   })
