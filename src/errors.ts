@@ -31,6 +31,7 @@ export class ConfigError extends Error {
  * - `unreachable`: the connection failed. The call may have counted.
  * - `unauthorized`: the token was refused, or may not run scripts.
  * - `over-quota`: the database refuses for its plan's limits or its budget.
+ * - `database-full`: the database holds as much as its plan or its memory allows, and refuses writes.
  * - `bad-reply`: something answered, but not the Upstash REST API, or not our script.
  * - `redis-error`: Redis refused the command.
  * - `circuit-open`: not asked, since it failed repeatedly a moment ago.
@@ -43,6 +44,7 @@ export type StoreErrorCode =
   | 'unreachable'
   | 'unauthorized'
   | 'over-quota'
+  | 'database-full'
   | 'bad-reply'
   | 'redis-error'
   | 'circuit-open'
@@ -54,6 +56,7 @@ const meanings: Record<Exclude<StoreErrorCode, 'not-configured'>, string> = {
   unreachable: 'the connection failed',
   unauthorized: 'the token was refused',
   'over-quota': 'the database refuses commands: over its quota or budget',
+  'database-full': 'the database has no room for another record',
   'bad-reply': 'the answer was not what the script replies',
   'redis-error': 'Redis refused the command',
   'circuit-open': 'not asked: it failed repeatedly a moment ago',

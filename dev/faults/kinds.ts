@@ -221,6 +221,10 @@ export const kinds = {
     does: 'says that the database is suspended',
     run: says(400, 'ERR This database has been suspended for exceeding the defined budget limit'),
   },
+  'database-full': {
+    does: 'says that the database holds as much as its plan allows',
+    run: says(400, 'ERR DB capacity quota exceeded. Threshold: 268435456 bytes.'),
+  },
   parrot: {
     does: 'answers with an error that repeats all it was sent, token and all',
     argument: status(400),

@@ -67,9 +67,11 @@ export function toStoreError(error: unknown): StoreError {
 /** Names what Redis said. Of foreign texts only the first word goes on: the rest may hold keys, tokens or scripts. */
 export function refusal(text: string): StoreError {
   if (/^(WRONGPASS|NOAUTH|NOPERM|Unauthorized)\b/i.test(text)) return new StoreError('unauthorized')
-  if (/max (daily )?requests? limit|suspended|quota|budget/i.test(text)) {
+  // Whole phrases: a single word may be part of a key that the text repeats.
+  if (/max (\w+ )?requests? limit|database has been suspended|budget limit/i.test(text)) {
     return new StoreError('over-quota')
   }
+  if (/^OOM\b|DB capacity quota exceeded/i.test(text)) return new StoreError('database-full')
   if (text.startsWith('ERR sluice: once: used')) return new StoreError('once-conflict')
   const ours = /^ERR sluice: [\w :,()'-]+/.exec(text)?.[0]
   return new StoreError('redis-error', ours ?? /^[A-Z]{2,20}\b/.exec(text)?.[0])

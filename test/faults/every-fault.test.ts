@@ -41,6 +41,7 @@ const faults: [FaultText, StoreErrorCode][] = [
   ['over-quota', 'over-quota'],
   ['daily-quota', 'over-quota'],
   ['suspended', 'over-quota'],
+  ['database-full', 'database-full'],
 ]
 
 const policies = (['allow', 'deny', 'local'] as const).map(

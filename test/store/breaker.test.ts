@@ -146,6 +146,16 @@ describe('the breaker', () => {
     expect(await code()).toBe(by)
   })
 
+  test('opens at the fifth reply that the database is full, for one second', async () => {
+    behaviour = failing('database-full')
+    const codes = []
+    for (let i = 0; i < 6; i++) codes.push(await code())
+    expect(codes).toEqual([...Array(5).fill('database-full'), 'circuit-open'])
+    now += 1000
+    behaviour = async () => reply
+    expect(await code()).toBe('ok')
+  })
+
   test('is closed again by a call that was under way when it opened', async () => {
     const slow = Promise.withResolvers<StoreReply>()
     behaviour = () => slow.promise

@@ -221,6 +221,26 @@ describe('a failure', () => {
       '{"error":"ERR This database has been suspended for exceeding the defined budget limit"}',
       'over-quota',
     ],
+    [
+      400,
+      '{"error":"ERR DB capacity quota exceeded. Threshold: 268435456 bytes, Usage: 268979370 bytes."}',
+      'database-full',
+    ],
+    // From within a script Redis 6 puts the cause behind words of its own.
+    [
+      400,
+      '{"error":"ERR Error running script (call to f_1): @user_script:1: ERR DB capacity quota exceeded"}',
+      'database-full',
+    ],
+    [400, `{"error":"OOM command not allowed when used memory > 'maxmemory'."}`, 'database-full'],
+    [400, '{"error":"ERR max request size exceeded. Limit: 1048576 bytes"}', 'redis-error'],
+    [400, '{"error":"ERR max single record size exceeded"}', 'redis-error'],
+    [400, '{"error":"ERR max key size exceeded. Limit: 32768 bytes"}', 'redis-error'],
+    [
+      400,
+      '{"error":"ERR Dynamic keys are not allowed. Key was: sluice:1:quota:{suspended}:budget"}',
+      'redis-error',
+    ],
     [401, '{"error":"WRONGPASS invalid or missing auth token"}', 'unauthorized'],
     [
       400,
