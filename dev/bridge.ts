@@ -14,6 +14,8 @@ export type BridgeOptions = {
   port?: number
   /** Loopback only: whoever has the token has the database. Default '127.0.0.1'. */
   host?: '127.0.0.1'
+  /** Host names, without port, to answer to besides those of loopback. Default none. */
+  allowHosts?: string[]
   /** Default 'dev'. Without meaning when `redis` brings tokens. */
   token?: string
   /** Milliseconds added to each HTTP request, for a database that is far away. Default 0. */
@@ -54,7 +56,7 @@ export type Bridge = {
  * @throws Error when Redis does not answer or the port is taken.
  */
 export async function startBridge(options: BridgeOptions): Promise<Bridge> {
-  const { port = 0, host = '127.0.0.1', token = 'dev', rtt = 0 } = options
+  const { port = 0, host = '127.0.0.1', token = 'dev', rtt = 0, allowHosts = [] } = options
   const { checkKeys = true, timeout = 10_000, maxCommands } = options
   const targets =
     typeof options.redis === 'string' ? [{ url: options.redis, token }] : options.redis
@@ -64,7 +66,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   const streams = new Streams()
   // A path may hold a whole command.
   const limits = { maxHeaderSize: 128 * 1024 }
-  const server = createServer(limits, createHandler({ databases, streams, rtt }))
+  const server = createServer(limits, createHandler({ databases, streams, rtt, allowHosts }))
   // Longer than clients keep an idle connection, or they would now and then write into a closed one.
   server.keepAliveTimeout = 120_000
   const letGo = () => {

@@ -11,6 +11,8 @@ const USAGE = `Upstash's REST API in front of any Redis.
                    Several: --redis URL=TOKEN, once for each, every one with a token of its own
   --port N         default 8079; 0 takes a free one
   --token TEXT     default dev
+  --allow-host NAME answer requests to this host name too, such as host.docker.internal; several: once
+                   for each. Names of loopback are always answered
   --rtt MS         milliseconds added to each request, as if the database were far away; default 0
   --max-commands N at most so many commands a second for each database, those inside scripts too; the
                    others wait, as beyond a plan's 10,000
@@ -30,6 +32,12 @@ export function parseCli(args: string[]): CliOptions | 'help' {
   const rtt = wholeNumber('--rtt', values.rtt ?? '0', 60_000)
   const token = values.token ?? 'dev'
   if (!/^\S+$/.test(token)) throw new UsageError('--token: expected text without blanks')
+  const allowHosts = values['allow-host'] ?? []
+  for (const name of allowHosts) {
+    if (/^([\w.-]+|\[[\da-f:.]+\])$/i.test(name)) continue
+    const expected = 'a name without scheme and port like "host.docker.internal"'
+    throw new UsageError(`--allow-host: expected ${expected}, got "${name}"`)
+  }
   const checkKeys = !values['no-check-keys']
   const targets = (values.redis ?? []).map((text) => target(text, token))
   const tokens = new Set(targets.map((one) => one.token))
@@ -37,7 +45,7 @@ export function parseCli(args: string[]): CliOptions | 'help' {
     throw new UsageError('--redis: several databases need a token each, as in URL=TOKEN')
   }
   const maxCommands = maxOf(values['max-commands'])
-  return { redis: targets, port, token, rtt, checkKeys, maxCommands }
+  return { redis: targets, port, token, rtt, allowHosts, checkKeys, maxCommands }
 }
 
 function read(args: string[]) {
@@ -48,6 +56,7 @@ function read(args: string[]) {
         redis: { type: 'string', multiple: true },
         port: { type: 'string' },
         token: { type: 'string' },
+        'allow-host': { type: 'string', multiple: true },
         rtt: { type: 'string' },
         'max-commands': { type: 'string' },
         'no-check-keys': { type: 'boolean' },

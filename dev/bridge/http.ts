@@ -14,6 +14,8 @@ export type HandlerOptions = {
   streams: Streams
   /** Added to each request, in ms. */
   rtt: number
+  /** Host names to answer to besides those of loopback. */
+  allowHosts: string[]
 }
 
 type Answer = { status: number; body: string | Buffer; type?: string }
@@ -21,7 +23,8 @@ type Answer = { status: number; body: string | Buffer; type?: string }
 const METHODS = ['HEAD', 'GET', 'POST', 'PUT']
 
 /** Answers every request, whatever comes: what it returns never rejects. */
-export function createHandler({ databases, streams, rtt }: HandlerOptions) {
+export function createHandler({ databases, streams, rtt, allowHosts }: HandlerOptions) {
+  const allowed = new Set(allowHosts.map((name) => name.toLowerCase()))
   const boot = Date.now().toString(36)
   let answers = 0
 
@@ -50,6 +53,8 @@ export function createHandler({ databases, streams, rtt }: HandlerOptions) {
     const { method = '', url = '/' } = request
     if (!METHODS.includes(method)) throw new BadRequest('ERR method not allowed', 405)
     if (isFromAWebsite(request)) throw new BadRequest('ERR refused: a request of a website', 403)
+    const host = hostOf(request)
+    if (host !== undefined && !isLoopback(host) && !allowed.has(host)) throw unknownHost(host)
     const [path, query] = splitUrl(url)
     const database = databases.get(tokenOf(request, query) ?? '')
     if (!database) throw new BadRequest('WRONGPASS invalid or missing auth token', 401)
@@ -130,7 +135,25 @@ function tokenOf(request: IncomingMessage, query: string): string | undefined {
 function isFromAWebsite(request: IncomingMessage): boolean {
   const { origin } = request.headers
   if (origin === undefined) return request.headers['sec-fetch-site'] === 'cross-site'
-  return !/^https?:\/\/(localhost|[^/:]+\.localhost|127\.[\d.]+|\[::1\])(:\d+)?$/i.test(origin)
+  const [, host = ''] = /^https?:\/\/(.+?)(:\d+)?$/i.exec(origin) ?? []
+  return !isLoopback(host)
+}
+
+/**
+ * The name by which a client addresses the bridge, without the port; absent in HTTP/1.0, which no browser sends. A page whose
+ * own name resolves to 127.0.0.1 (DNS rebinding) sends requests of the same origin: only their Host tells them apart.
+ */
+const hostOf = ({ headers }: IncomingMessage) => headers.host?.replace(/:\d*$/, '').toLowerCase()
+
+const isLoopback = (host: string) =>
+  /^(localhost|[^/:]+\.localhost|127\.[\d.]+|\[::1\])$/i.test(host)
+
+function unknownHost(host: string) {
+  const name = host.slice(0, 255)
+  return new BadRequest(
+    `ERR refused: the request is addressed to ${JSON.stringify(name)}, which is no name of loopback; to allow it start the bridge with --allow-host ${name}`,
+    403,
+  )
 }
 
 function splitUrl(url: string): [path: string, query: string] {

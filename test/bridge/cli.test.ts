@@ -22,6 +22,11 @@ describe('the command line', () => {
     ],
     ['', { maxCommands: undefined }],
     ['--max-commands 250', { maxCommands: 250 }],
+    ['', { allowHosts: [] }],
+    [
+      '--allow-host host.docker.internal --allow-host bridge',
+      { allowHosts: ['host.docker.internal', 'bridge'] },
+    ],
     [
       '--redis redis://a:1=one --redis rediss://:p@b:2/3=two',
       {
@@ -48,6 +53,11 @@ describe('the command line', () => {
     ['--redis 127.0.0.1:6379', '--redis: expected redis://host:port, got "127.0.0.1:6379"'],
     ['--redis http://a', '--redis: expected redis://host:port'],
     ['--redis redis://a --redis redis://b', 'a token each'],
+    [
+      '--allow-host http://bridge:8079',
+      '--allow-host: expected a name without scheme and port like "host.docker.internal", got "http://bridge:8079"',
+    ],
+    ['--allow-host *', '--allow-host: expected a name'],
     ['--token=', '--token: expected text'],
     ['--no-check-keys=yes', '--no-check-keys'],
   ])('%j is a clear error', (line, message) => {

@@ -4,7 +4,7 @@ import { type BridgeStack, startBridgeStack } from './stack.ts'
 
 let stack: BridgeStack
 beforeAll(async () => {
-  stack = await startBridgeStack()
+  stack = await startBridgeStack({ allowHosts: ['x', 'host.docker.internal'] })
 })
 afterEach(async () => {
   // Whatever came, the bridge is alive and its answers are in step.
@@ -82,6 +82,57 @@ describe('broken HTTP', () => {
         raw(index % 2 === 0 ? '' : post('["ping"]').slice(0, index % 90), { waitMs: 50 }),
       ),
     )
+  })
+})
+
+// A page whose own name resolves to 127.0.0.1 sends requests of the same origin, a GET even without Origin.
+describe('a request by DNS rebinding', () => {
+  const rebound = 'rebind.evil.example:8079'
+  const of = (line: string, host: string, body = '') =>
+    raw(
+      `${line} HTTP/1.1\r\nHost: ${host}\r\nSec-Fetch-Site: same-origin\r\n${AUTH}Content-Length: ${body.length}\r\n\r\n${body}`,
+    )
+
+  test.each([
+    ['GET /set/rebound/1?_token=dev', ''],
+    ['GET /__stats?_token=dev', ''],
+    ['POST /', '["flushall"]'],
+    ['POST /pipeline', '[["set","rebound","1"]]'],
+    ['GET /monitor?_token=dev', ''],
+  ])('%s %s is refused before anything runs', async (line, body) => {
+    const said = await of(line, rebound, body)
+    expect(said).toMatch(/^HTTP\/1\.1 403 /)
+    expect(said).toContain('--allow-host rebind.evil.example')
+    expect(await stack.command('exists', 'rebound')).toEqual({ result: 0 })
+  })
+
+  test.each([
+    'rebind.evil.example',
+    '127.0.0.1.evil.example',
+    'localhost.evil.example:8079',
+    'evil.example#localhost',
+    'evil@localhost',
+    '127.evil.example',
+    '0.0.0.0',
+    '192.0.2.1:8079',
+    '[::2]',
+    'host.docker.internal.evil.example',
+    '',
+  ])('Host: %j is refused', async (host) => {
+    expect(await of('GET /ping', host)).toMatch(/^HTTP\/1\.1 403 /)
+  })
+
+  test.each([
+    '127.0.0.1',
+    '127.1.2.3:8079',
+    'localhost',
+    'LocalHost:8079',
+    'redis.localhost:8079',
+    '[::1]:8079',
+    'host.docker.internal:8079',
+    'Host.Docker.Internal',
+  ])('Host: %j is answered', async (host) => {
+    expect(await of('GET /ping', host)).toContain('{"result":"PONG"}')
   })
 })
 
