@@ -1,4 +1,4 @@
-/** `npm run check`: types, lint and format, policies, the shield's binding, import rule, and the deployable bundle. Exits 1 if anything is wrong. */
+/** `npm run check`: types, lint and format, policies, the shield's binding, the namespace, import rule, and the deployable bundle. Exits 1 if anything is wrong. */
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,6 +11,7 @@ import { lint, problemsOf } from '../src/lint.ts'
 import { build, readModules } from './build.ts'
 import { checkImports } from './imports.ts'
 import { loadConfig } from './load-config.ts'
+import { describeNamespace } from './namespace.ts'
 import { shieldMismatches } from './shield.ts'
 
 const USAGE = `npm run check -- [--policies] [--config FILE]
@@ -54,8 +55,8 @@ async function checkBundle() {
         .map(({ contents }) => contents)
         .join(''),
     ).length
-    bundle = `${(size / 1024).toFixed(1)} KiB gzip`
-    return size > MAX_BUNDLE ? `${bundle}, above ${MAX_BUNDLE / 1024} KiB` : undefined
+    details.bundle = `${(size / 1024).toFixed(1)} KiB gzip`
+    return size > MAX_BUNDLE ? `${details.bundle}, above ${MAX_BUNDLE / 1024} KiB` : undefined
   } finally {
     await rm(outdir, { recursive: true })
   }
@@ -79,7 +80,8 @@ function read(): { policies?: boolean; config?: string } | undefined {
   return undefined
 }
 
-let bundle = ''
+/** What a check says of itself when nothing is wrong, by its name. */
+const details: Record<string, string> = {}
 const options = read()
 const policies: Check = [
   'policies',
@@ -92,11 +94,18 @@ async function checkShield(): Promise<string | undefined> {
   return (await shieldMismatches(config, join(root, 'wrangler.toml'))).join('\n') || undefined
 }
 
+/** Nothing is wrong without one; it has to be seen. */
+async function checkNamespace(): Promise<undefined> {
+  const config = await loadConfig(join(root, 'sluice.config.ts')).catch(() => undefined)
+  if (config) details.namespace = await describeNamespace(config, join(root, 'wrangler.toml'))
+}
+
 const all: Check[] = [
   ['types', () => run('tsc', '-p', '.') ?? run('tsc', '-p', 'src')],
   ['lint and format', () => run('biome', 'check')],
   policies,
   ['shield', checkShield],
+  ['namespace', checkNamespace],
   ['imports', async () => (await checkImports(root)).join('\n') || undefined],
   ['bundle', checkBundle],
 ]
@@ -107,8 +116,7 @@ for (const [name, check] of options ? (options.policies ? [policies] : all) : []
     .then(check)
     .catch((error) => `${error.name}: ${error.message}`)
   if (problem) failed += 1
-  console.log(
-    problem ? `✗ ${name}\n${problem}` : `✓ ${name}${name === 'bundle' ? ` (${bundle})` : ''}`,
-  )
+  const detail = details[name] ? ` (${details[name]})` : ''
+  console.log(problem ? `✗ ${name}\n${problem}` : `✓ ${name}${detail}`)
 }
 if (failed > 0) process.exitCode = 1

@@ -48,7 +48,7 @@ const layers = [
   ['store/upstash.ts', 'store/spread.ts', 'store/leases.ts', 'row.ts', 'settle.ts'],
   ['denial-cache.ts', 'without-store.ts'],
   ['limiter.ts'],
-  ['parts.ts', 'rules.ts'],
+  ['parts.ts', 'rules.ts', 'counter-conflicts.ts'],
   ['core.ts'],
   ['gate/*'],
   ['middleware.ts'],

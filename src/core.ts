@@ -1,4 +1,5 @@
 import type { Bindings } from './bindings.ts'
+import { checkCounterConflicts } from './counter-conflicts.ts'
 import { createLog, type Log } from './log.ts'
 import { limiterParts, type Parts } from './parts.ts'
 import type { Config } from './policy.ts'
@@ -15,8 +16,12 @@ export interface Core {
   partsOf: (env: Bindings) => Parts
 }
 
-/** @param options what `config` was parsed from */
+/**
+ * @param options what `config` was parsed from
+ * @throws {ConfigError} where another configuration of the Worker shares counters with this one by other terms
+ */
 export function createCore(config: Config, options: object): Core {
+  checkCounterConflicts(config)
   const log = createLog()
   return {
     config,

@@ -229,7 +229,7 @@ export interface GateOptions {
 export interface LiveOptions {
   /** The database, or a KV namespace by the name of its binding. */
   from: 'redis' | `kv:${string}`
-  /** Defaults to `'sluice:live'`. */
+  /** Defaults to `'sluice:live'`, with a namespace to `'sluice:<namespace>:live'`. */
   key?: string
   /** How often an isolate looks at most. Defaults to `'30s'`. */
   every?: Duration
@@ -300,6 +300,11 @@ export interface ConfigOptions<Context = unknown> {
    * is goes by the names alone. Defaults to one database, of `UPSTASH_REDIS_REST_URL`.
    */
   stores?: string[]
+  /**
+   * Part of every key in Redis: 1 to 32 lower-case letters, digits and `-`. Two applications, or staging and production, on one
+   * database need one each, or their policies of the same name count together. Another one begins all quotas anew. Defaults to none.
+   */
+  namespace?: string
   /** How clients are named in Redis: `'hashed'` (default; keyed SHA-256, no personal data), or `'plain'`, readable. */
   subjects?: 'hashed' | 'plain'
   /** Whether responses that Redis did not decide say so in a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */

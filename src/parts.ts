@@ -25,7 +25,7 @@ export interface Parts extends LimiterParts {
 
 /** Made once for each set of credentials, which an isolate does not change. */
 export function limiterParts(
-  { clock, proofs: proves, sharing, shield, stores, subjects }: Config,
+  { clock, namespace, proofs: proves, sharing, shield, stores, subjects }: Config,
   log: Log,
 ): (env: Bindings) => Parts {
   const names = stores ?? [undefined]
@@ -38,6 +38,7 @@ export function limiterParts(
     const upstash = createUpstashStore({
       ...credentialsOf(env, name),
       clock,
+      namespace,
       onReload: () => log('script-reloaded', '', 'the database had lost the script', name),
     })
     const guarded = withBreaker(upstash, {

@@ -91,6 +91,8 @@ export interface Config {
   sharing: boolean
   /** Names of the databases that subjects are spread over; `undefined`: one, that has no name. */
   stores: string[] | undefined
+  /** Part of every key in Redis. */
+  namespace: string | undefined
   subjects: 'hashed' | 'plain'
   degradedField: boolean
 }
@@ -123,6 +125,7 @@ export function parseConfig(options: unknown): Config {
     allow,
     deny,
     gate,
+    live,
     ...rest
   } = checkedConfig(schema.config, options)
   const parsed = policies.map((one) => policyOf(one, defaultDeadline))
@@ -141,10 +144,11 @@ export function parseConfig(options: unknown): Config {
     origin: undefined,
     jwt: undefined,
     cors: undefined,
-    live: undefined,
+    namespace: undefined,
     stores: undefined,
     shield: undefined,
     ...rest,
+    live: live && { ...live, key: live.key ?? liveKey(rest.namespace) },
     gate: gate && { callers: policyOf(gate.callers, defaultDeadline) },
     originTimeoutMs: originTimeout,
     deadlineMs: defaultDeadline,
@@ -153,6 +157,9 @@ export function parseConfig(options: unknown): Config {
     deny: named('deny', deny),
   }
 }
+
+const liveKey = (namespace: string | undefined) =>
+  namespace ? `sluice:${namespace}:live` : 'sluice:live'
 
 /** @param defaultDeadline ms */
 function policyOf(

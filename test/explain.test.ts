@@ -534,6 +534,25 @@ duplicate-name  policies[1].name: expected a name that no other policy has, got 
   })
 })
 
+test('a note says which keys in Redis a namespace makes, if the request meets a policy', async () => {
+  const file = await write(
+    'namespace',
+    `export default {
+      namespace: 'shop',
+      allow: { path: '/health' },
+      policies: [{ name: 'per-ip', limit: 5, window: '1m' }],
+    }`,
+  )
+  const notes = async (path: string) => {
+    const { stdout } = await explain(['--config', file, '--path', path, '--json'])
+    return JSON.parse(stdout).notes
+  }
+  expect(await notes('/')).toEqual([
+    'its counters are in the namespace shop: in Redis sluice:1:shop:{…}',
+  ])
+  expect(await notes('/health')).toEqual([])
+})
+
 test('of several databases a note says how many a request may ask', async () => {
   const file = await write(
     'stores',

@@ -37,6 +37,7 @@ describe('a policy', () => {
       proofs: true,
       sharing: true,
       stores: undefined,
+      namespace: undefined,
       subjects: 'hashed',
       degradedField: false,
       originTimeoutMs: 60_000,
@@ -193,6 +194,16 @@ describe('a policy that acts', () => {
         ...{ ...common, periodMs: 60_000, key: [ip, { source: 'host' }], accept: ['tight-shield'] },
       })
     }
+  })
+
+  test('has a namespace, which the key of its live document is in unless it says another', () => {
+    const parsed = (change: object) => parseConfig({ policies: [valid], ...change })
+    expect(parsed({}).namespace).toBeUndefined()
+    expect(parsed({ namespace: 'shop-2' }).namespace).toBe('shop-2')
+    const keyOf = (live: object, namespace?: string) => parsed({ live, namespace }).live!.key
+    expect(keyOf({ from: 'redis' }, 'shop')).toBe('sluice:shop:live')
+    expect(keyOf({ from: 'redis', key: 'a' }, 'shop')).toBe('a')
+    expect(keyOf({ from: 'redis' })).toBe('sluice:live')
   })
 
   test('is read live from Redis or KV', () => {
@@ -471,7 +482,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, shield, sharing, stores, subjects, degradedField | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, shield, sharing, stores, namespace, subjects, degradedField | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },
@@ -556,6 +567,10 @@ describe('a problem names path, expected and got', () => {
       'shield.mode: one of the fields binding, limit, period, key, accept | "shadow"',
     ],
     [{ policies: [], sharing: 1 }, 'sharing: true or false | 1'],
+    ...['', 'Shop', 'a:b', '{a}', 'a'.repeat(33)].map((namespace): [object, string] => [
+      { policies: [], namespace },
+      `namespace: 1 to 32 lower-case letters, digits and "-" | ${JSON.stringify(namespace)}`,
+    ]),
     [{ policies: [], stores: 'eu-1' }, 'stores: a list of names | "eu-1"'],
     [{ policies: [], stores: ['eu-1'] }, 'stores: at least 2 names | ["eu-1"]'],
     [

@@ -93,6 +93,11 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       `its ${keys.size} keys may be in ${places} of the ${config.stores!.length} databases: a call to each`,
     )
   }
+  if (config.namespace && keys.size > 0) {
+    notes.push(
+      `its counters are in the namespace ${config.namespace}: in Redis sluice:1:${config.namespace}:{…}`,
+    )
+  }
   return {
     request: {
       method: seen.method,

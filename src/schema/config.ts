@@ -41,12 +41,11 @@ const allow = v.pipe(
   })),
 )
 
-/** Names of databases, which their variables end in. */
+/** Of a namespace, or a database, whose variables end in it. */
+const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
+
 const stores = v.pipe(
-  v.array(
-    pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/),
-    'a list of names',
-  ),
+  v.array(shortName, 'a list of names'),
   v.minLength(2, 'at least 2 names'),
   v.maxLength(64, 'at most 64 names'),
 )
@@ -76,6 +75,7 @@ export const config = object(
     shield: v.optional(shield),
     sharing: v.optional(v.boolean('true or false'), true),
     stores: v.optional(stores),
+    namespace: v.optional(shortName),
     subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
     degradedField: v.optional(v.boolean('true or false'), false),
   },

@@ -11,10 +11,10 @@ export interface Live {
 export const live = v.pipe(
   object({
     from: pattern('"redis" or "kv:<binding>"', /^(redis|kv:[A-Za-z_]\w*)$/),
-    key: v.optional(pattern('a name of 1 to 512 characters', /^.{1,512}$/s), 'sluice:live'),
+    key: v.optional(pattern('a name of 1 to 512 characters', /^.{1,512}$/s)),
     every: v.optional(duration, 30_000),
   }),
-  v.transform(({ every, ...rest }): Live => ({ ...rest, everyMs: every })),
+  v.transform(({ every, ...rest }) => ({ ...rest, everyMs: every })),
 )
 
 /** What a live document may hold: checked as a whole with the configuration it goes into, where what is missing here comes from. */

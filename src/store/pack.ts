@@ -49,7 +49,8 @@ function apart(list: StoreRequest[]): StoreRequest[] {
   return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
 }
 
-export const callOf = ({ lists, once }: Pack, now?: number): Call => encode(lists.flat(), now, once)
+export const callOf = ({ lists, once }: Pack, now?: number, namespace?: string): Call =>
+  encode(lists.flat(), now, once, namespace)
 
 /** What an answer to the call says of each list. */
 export function repliesOf(

@@ -47,7 +47,13 @@ export interface Call {
   args: string[]
 }
 
-export function encode(requests: StoreRequest[], now?: number, once?: Once): Call {
+/** @param namespace of all keys; none by default */
+export function encode(
+  requests: StoreRequest[],
+  now?: number,
+  once?: Once,
+  namespace?: string,
+): Call {
   const places = new Map<string, string>()
   const place = (key: string) => {
     const known = places.get(key) ?? String(places.size + 1)
@@ -58,7 +64,16 @@ export function encode(requests: StoreRequest[], now?: number, once?: Once): Cal
   if (once) {
     const { key, fingerprint, forMs } = once
     const unused = ['', '', '', '']
-    args.push('0', 'once', place(recordOf(key)), fingerprint, 'once', '', String(forMs), ...unused)
+    args.push(
+      '0',
+      'once',
+      place(recordOf(key, namespace)),
+      fingerprint,
+      'once',
+      '',
+      String(forMs),
+      ...unused,
+    )
   }
   requests.forEach((request, index) => {
     const asked = [String(index + 1), request.mode]
@@ -66,7 +81,7 @@ export function encode(requests: StoreRequest[], now?: number, once?: Once): Cal
       const { subject, policy, cost } = row
       args.push(
         ...asked,
-        place(keyOf(row)),
+        place(keyOf(row, namespace)),
         policy.tag,
         policy.algorithm,
         String(policy.limit),
@@ -81,13 +96,14 @@ export function encode(requests: StoreRequest[], now?: number, once?: Once): Cal
       const { tag, after, withinMs, banMs, maxMs } = penalty
       const first = request.mode === 'ban' ? (request.banMs ?? banMs) : banMs
       const terms = [after, withinMs, first, maxMs].map(String)
-      args.push(...asked, place(recordOf(subject)), tag, 'penalty', ...terms, 'first-request', '')
+      const record = place(recordOf(subject, namespace))
+      args.push(...asked, record, tag, 'penalty', ...terms, 'first-request', '')
     }
   })
   return { keys: [...places.keys()], args }
 }
 
-/** All that `encode` would have in KEYS. */
+/** All that `encode` would have in KEYS without a namespace. */
 export function keysOf(requests: StoreRequest[]): Set<string> {
   const keys = requests.flatMap((request) =>
     request.rows.flatMap((row) =>
@@ -97,11 +113,14 @@ export function keysOf(requests: StoreRequest[]): Set<string> {
   return new Set(keys)
 }
 
-const recordOf = (subject: string) => `sluice:1:{${subject}}`
+/** The key of a subject's record. The braces make one slot of all keys of a subject, in every namespace. */
+export const recordOf = (subject: string, namespace?: string) =>
+  namespace ? `sluice:1:${namespace}:{${subject}}` : `sluice:1:{${subject}}`
 
-function keyOf({ subject, policy }: LimitRow): string {
+function keyOf({ subject, policy }: LimitRow, namespace?: string): string {
   const own = apart[policy.algorithm]
-  return own ? `${recordOf(subject)}:${own}:${policy.tag}` : recordOf(subject)
+  const record = recordOf(subject, namespace)
+  return own ? `${record}:${own}:${policy.tag}` : record
 }
 
 function alignOf({ policy, period, slot = '' }: LimitRow): string {

@@ -15,6 +15,8 @@ export interface UpstashOptions {
   deadlineMs?: number
   /** Whose time decides where a call does not say it; `edge` is ours, and costs a command less. Defaults to `store`. */
   clock?: 'store' | 'edge'
+  /** Keeps the keys apart from those of other applications on the database. Defaults to none. */
+  namespace?: string | undefined
   /** Told when the database had lost the script, and got it again. */
   onReload?: () => void
 }
@@ -25,6 +27,7 @@ export function createUpstashStore({
   token,
   deadlineMs = 300,
   clock = 'store',
+  namespace,
   onReload,
 }: UpstashOptions): Store {
   const database = isUsable(url) && token ? connect(url, token) : undefined
@@ -72,7 +75,7 @@ export function createUpstashStore({
 
   async function decide(packs: Pack[], said: number | undefined, deadline: AbortSignal) {
     const now = said ?? (clock === 'edge' ? Date.now() : undefined)
-    const calls = packs.map((pack) => callOf(pack, now))
+    const calls = packs.map((pack) => callOf(pack, now, namespace))
     const answers = await run(calls, deadline)
     const replies = packs.map((pack, index) => repliesOf(pack, answers[index]!))
     loaded ||= replies.some(([reply]) => !(reply instanceof StoreError))

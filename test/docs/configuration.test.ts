@@ -488,6 +488,16 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     await expect.poll(quota, { timeout: 10_000 }).toBe('"per-ip";q=20;w=60')
   },
 
+  async namespace({ ask }) {
+    const redis = await createClient({ url: stack.redis.url }).connect()
+    expect(await redis.keys('sluice:1:shop:*')).toEqual([])
+    expect((await ask('/')).left).toBe(99)
+    expect(await redis.keys('sluice:1:shop:*')).toEqual([
+      expect.stringMatching(/^sluice:1:shop:\{[\w-]{16}\}$/),
+    ])
+    redis.destroy()
+  },
+
   async calendar({ ask }) {
     const key: Asked = { headers: { 'x-api-key': 'alpha' } }
     const { field } = await ask('/', key)

@@ -153,6 +153,19 @@ test('the first number of its row says whether it is a replay', () => {
   expect(read()).toBeUndefined()
 })
 
+test('every key of a call begins with the namespace, and nothing else changes', () => {
+  const rows = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
+    rowOf({ penalty, policy: algorithm(name), slot: 'id' }),
+  )
+  const requests: StoreRequest[] = [{ mode: 'take', rows }]
+  const plain = encode(requests, 7, once)
+  const shop = encode(requests, 7, once, 'shop')
+  expect(shop.args).toEqual(plain.args)
+  const prefix = 'sluice:1:'
+  expect(plain.keys.every((key) => key.startsWith(`${prefix}{`))).toBe(true)
+  expect(shop.keys).toEqual(plain.keys.map((key) => `${prefix}shop:${key.slice(prefix.length)}`))
+})
+
 test('the keys of requests are told without the call', () => {
   const rows = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
     rowOf({ penalty, subject: name, policy: algorithm(name), slot: 'id' }),
