@@ -10,7 +10,7 @@ import { enforce, keep } from './middleware.ts'
 import type { ConfigOptions } from './options.ts'
 import { normalizePath } from './path.ts'
 import { parseConfig } from './policy.ts'
-import { type ForwardOptions, forward, noZone } from './proxy.ts'
+import { type ForwardOptions, forward, noZone, refuseForwarding } from './proxy.ts'
 import { problem } from './response.ts'
 import { isOrigin } from './schema/config.ts'
 import { wouldRefuse } from './shadow.ts'
@@ -74,6 +74,10 @@ export function createGateway(options: ConfigOptions<Context>): App {
     }
     log('no-origin', '', wrong)
     return ours(c, problem(500, { title: 'No origin', detail: wrong }))
+  })
+  app.use(async function requireForwardable(c, next) {
+    const refused = refuseForwarding(c.req.raw, (c.env?.ORIGIN ?? configured)!)
+    return refused ? ours(c, refused) : next()
   })
   const ask = (c: Context, options: Pick<ForwardOptions, 'shadow' | 'ending'>) =>
     forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {

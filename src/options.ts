@@ -254,7 +254,10 @@ export interface ShieldOptions<Context = unknown> {
 
 /** A whole configuration. */
 export interface ConfigOptions<Context = unknown> {
-  /** Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on. */
+  /**
+   * Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on.
+   * Requests stay below the URL's path, if it has one.
+   */
   origin?: string
   /** The longest to wait for the origin's answer to begin, the time to upload the request's body included; then 504. Defaults to `'60s'`. */
   originTimeout?: Duration

@@ -1,7 +1,7 @@
 /**
  * A path as policies see it, so that no other spelling of the same path dodges one: percent-encodings undone once,
  * `\` as `/`, path parameters (`;x=1`) dropped, `.` and `..` resolved, empty segments and a trailing slash dropped.
- * The origin still gets the path as sent.
+ * The origin gets the path as the URL standard writes it.
  */
 export const normalizePath = (path: string): string => readings(path)[0]!
 
@@ -18,6 +18,16 @@ export function readings(path: string): string[] {
     .map((some) => decode(path, some).split(/[/\\]/))
     .flatMap((parts) => parameters.map((dots) => resolve(parts, dots)))
   return [...new Set(all)]
+}
+
+/**
+ * Reports whether an origin may resolve a path, put behind a base path, to a place outside that base. Below `/app` the path
+ * `/..%2Fx` is `/x` to an origin that decodes `%2F` before it resolves `..`, and so is `/..;/x` to one that drops parameters first.
+ */
+export function leavesBase(path: string): boolean {
+  const expected = readings(path).map((reading) => `/base${reading}`.replace(/\/$/, ''))
+  const actual = readings(`/base${path}`)
+  return actual.length !== expected.length || actual.some((one, index) => one !== expected[index])
 }
 
 /** @param separators which of `/` and `\` are decoded */

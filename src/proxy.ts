@@ -1,5 +1,6 @@
 import { asVerbatim } from './body.ts'
 import { formatAddress, parseAddress } from './ip.ts'
+import { leavesBase } from './path.ts'
 import { problem } from './response.ts'
 import { shadowField } from './shadow.ts'
 
@@ -37,7 +38,7 @@ export interface ForwardOptions {
 }
 
 /**
- * Sends a request on to an origin and hands back its answer: same method, path, query and body, streamed both ways; redirects untouched.
+ * Sends a request on to an origin and hands back its answer: same method, parsed path, query and body, streamed both ways; redirects untouched.
  * Fields of ours (`Sluice-…`) stay here, but for `Sluice-Shadow`: the policies in shadow that would have refused the request.
  * @param origin an http(s) URL, whose path if any is put before the request's; or `'zone'`, the origin of the zone the Worker is on
  * @returns a 502 problem where the origin cannot be reached, 504 where it does not answer in time
@@ -106,9 +107,10 @@ function replaceOurs(headers: Headers, shadow: string[]) {
 
 function readdress(request: Request, origin: string): Request {
   const url = new URL(request.url)
-  // By text, so that no byte of the path changes. What is left begins with "/", "?" or "#", so nothing in it can name another
-  // host. (`url.origin` is no measure of it: workerd hands on the Host as it came, `0x7f.1` or `example.com:80`.)
-  const target = origin.replace(/\/$/, '') + request.url.replace(/^\w+:\/\/[^/?#\\]*/, '')
+  // The parsed path, which is what policies see: `..` is resolved before the base path stands in front of it. The rest of `href`
+  // begins with "/", so it cannot name another host, and keeps a lone "?". (`url.origin` is not always its beginning: workerd passes
+  // the Host as it came, `0x7f.1` or `example.com:80`.)
+  const target = origin.replace(/\/$/, '') + url.href.replace(/^\w+:\/\/[^/]*/, '')
   const headers = withoutHopByHop(request.headers)
   headers.delete('host') // the origin's own, from the URL
   if (request.headers.get('upgrade')?.toLowerCase() === 'websocket')
@@ -120,6 +122,19 @@ function readdress(request: Request, origin: string): Request {
   if (client) headers.set('X-Forwarded-For', formatAddress(client))
   // By way of a copy, which may have a body on GET, as clients do send; `{ method, body }` may not.
   return new Request(new Request(target, request), { headers, redirect: 'manual' })
+}
+
+/** The refusal of a request that must not be forwarded; `undefined` where it may be. */
+export function refuseForwarding({ url }: Request, origin: string): Response | undefined {
+  const hasBase = origin !== 'zone' && new URL(origin).pathname !== '/'
+  if (hasBase && leavesBase(new URL(url).pathname)) {
+    return problem(400, {
+      title: 'Bad Request',
+      detail:
+        'The path leaves the base path of the origin once it is decoded: send it with ".." resolved.',
+    })
+  }
+  return undefined
 }
 
 /** Why `'zone'` cannot work for this request, or `undefined` where it can. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { normalizePath, pathMatcher, readings } from '../src/path.ts'
+import { leavesBase, normalizePath, pathMatcher, readings } from '../src/path.ts'
 
 test.each([
   ['/login', '/login'],
@@ -44,6 +44,27 @@ test.each([
   ['/x%2F..%2Fapi/y%5C..%5C..', ['/', '/api/y%5C..%5C..', '/x%2F..%2Fapi/y%5C..%5C..']],
 ])('%s may be taken for %j', (path, paths) => {
   expect(readings(path)).toEqual(paths)
+})
+
+test.each([
+  ['/', false],
+  ['/x/y/', false],
+  ['//x', false],
+  ['/x%2F..%2Fy', false],
+  ['/x/..;/y', false],
+  ['/..x/..', false],
+  ['/%252e%252e%252fx', false],
+  ['/..', true],
+  ['/..%2Fx', true],
+  ['/%2E%2E%5Cx', true],
+  ['/..;/x', true],
+  ['/x/..;a/..;b/x', true],
+  ['/x%2F..%2F..', true],
+  ['/..%2Fbase%2Fx', true],
+  ['/..%2Fbase', true],
+  ['/x%0A/..;/..;/base', true],
+])('%s may leave a base path: %j', (path, leaves) => {
+  expect(leavesBase(path)).toBe(leaves)
 })
 
 test('every spelling of a segment path is seen as the same path', () => {
