@@ -56,7 +56,7 @@ export async function forward(
   const { signal } = ending
   const timer = setTimeout(() => ending.abort(), timeoutMs)
   try {
-    const outgoing = origin === 'zone' ? new Request(request) : readdress(request, origin)
+    const outgoing = origin === 'zone' ? forZone(request) : readdress(request, origin)
     replaceOurs(outgoing.headers, shadow)
     const response = await fetch(outgoing, { redirect: 'manual', signal, ...verbatim })
     if (upgraded(response)) return response
@@ -82,14 +82,70 @@ const verbatim = { encodeResponseBody: 'manual', encodeBody: 'manual' } as objec
 const upgraded = (response: Response) =>
   response.status === 101 && (response as { webSocket?: unknown }).webSocket
 
-/** Fields in which a client could tell the origin another address or path than the one that was limited. */
-const CLIENT_CLAIMS = [
-  'forwarded',
-  'x-real-ip',
+/** Fields that claim another path or method than the one that policies matched. */
+const REQUEST_CLAIMS = new Set([
   'x-original-url',
   'x-rewrite-url',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+])
+
+/**
+ * Fields that claim another client, host or path prefix. Cloudflare, or a rule of the zone, may set these for the origin of the zone.
+ * An origin elsewhere gets `X-Forwarded-For`, `-Host` and `-Proto` from this Worker.
+ */
+const CLIENT_CLAIMS = new Set([
+  'cf-connecting-ipv6', // set by Cloudflare with Pseudo IPv4 only
+  'cf-pseudo-ipv4',
+  'client-ip',
+  'fastly-client-ip',
+  'fly-client-ip',
+  'forwarded',
+  'forwarded-for',
+  'proxy-client-ip',
+  'true-client-ip',
+  'wl-proxy-client-ip',
+  'x-appengine-user-ip',
+  'x-azure-clientip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-envoy-external-address',
+  'x-envoy-original-path',
+  'x-forwarded',
   'x-forwarded-for',
-]
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-prefix',
+  'x-forwarded-proto',
+  'x-forwarded-scheme',
+  'x-forwarded-server',
+  'x-forwarded-ssl',
+  'x-forwarded-uri',
+  'x-host',
+  'x-http-host-override',
+  'x-original-forwarded-for',
+  'x-original-host',
+  'x-original-uri',
+  'x-originating-ip',
+  'x-real-ip',
+  'x-remote-addr',
+  'x-remote-ip',
+  'x-script-name',
+])
+
+/** Removes claims of a client. CGI does not distinguish `_` from `-`, and only a client writes these fields with `_`, in a zone too. */
+function dropClaims(headers: Headers, { zone }: { zone: boolean }) {
+  for (const name of [...headers.keys()]) {
+    const dashed = name.replaceAll('_', '-')
+    const respelled = name !== dashed
+    const claims =
+      REQUEST_CLAIMS.has(dashed) ||
+      (CLIENT_CLAIMS.has(dashed) && (respelled || !zone)) ||
+      (respelled && dashed.startsWith('cf-'))
+    if (claims) headers.delete(name)
+  }
+}
 
 /** With `_` too, which CGI's names do not tell from `-` (RFC 3875, 4.1.18). */
 const OURS = /^sluice[-_]/
@@ -105,6 +161,12 @@ function replaceOurs(headers: Headers, shadow: string[]) {
   for (const [name, value] of Object.entries(shadowField(shadow))) headers.set(name, value)
 }
 
+function forZone(request: Request): Request {
+  const copy = new Request(request)
+  dropClaims(copy.headers, { zone: true })
+  return copy
+}
+
 function readdress(request: Request, origin: string): Request {
   const url = new URL(request.url)
   // The parsed path, which is what policies see: `..` is resolved before the base path stands in front of it. The rest of `href`
@@ -115,9 +177,9 @@ function readdress(request: Request, origin: string): Request {
   headers.delete('host') // the origin's own, from the URL
   if (request.headers.get('upgrade')?.toLowerCase() === 'websocket')
     headers.set('Upgrade', 'websocket')
+  dropClaims(headers, { zone: false })
   headers.set('X-Forwarded-Host', url.host)
   headers.set('X-Forwarded-Proto', url.protocol.slice(0, -1))
-  for (const name of CLIENT_CLAIMS) headers.delete(name)
   const client = parseAddress(request.headers.get('cf-connecting-ip') ?? '')
   if (client) headers.set('X-Forwarded-For', formatAddress(client))
   // By way of a copy, which may have a body on GET, as clients do send; `{ method, body }` may not.

@@ -3,9 +3,21 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
+import { type RunningWorker, startWorker } from '../../dev/worker.ts'
+import type { ConfigOptions } from '../../src/options.ts'
 import { raw, request } from '../raw.ts'
 
+const config: ConfigOptions = {
+  deadline: '10s',
+  policies: [
+    { name: 'login', limit: 1, window: '1h', match: { path: '/login' } },
+    { name: 'shop', limit: 1, window: '1h', match: { host: 'shop.example.com' } },
+    { name: 'by-key', limit: 2, window: '1h', key: 'header:x-key', match: { path: '/keyed' } },
+  ],
+}
 let stack: Stack
+/** The same Worker in front of its zone's origin, which answers with the fields it got. */
+let zone: RunningWorker
 /** Another server on this machine, which no client may reach through us. */
 let inner: { server: Server; port: number; seen: string[] }
 
@@ -17,19 +29,27 @@ beforeAll(async () => {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   inner = { server, port: (server.address() as AddressInfo).port, seen }
-  stack = await startStack({
-    config: {
-      policies: [
-        { name: 'login', limit: 1, window: '1h', match: { path: '/login' } },
-        { name: 'shop', limit: 1, window: '1h', match: { host: 'shop.example.com' } },
-        { name: 'by-key', limit: 2, window: '1h', key: 'header:x-key', match: { path: '/keyed' } },
-      ],
+  stack = await startStack({ config })
+  const { bridge } = stack
+  zone = await startWorker(new URL('../../dist/any-config', import.meta.url).pathname, {
+    env: {
+      UPSTASH_REDIS_REST_URL: bridge.url,
+      UPSTASH_REDIS_REST_TOKEN: bridge.token,
+      ORIGIN: 'zone',
+      CONFIG: JSON.stringify(config),
+    },
+    async outbound(sent) {
+      if (!sent.url.startsWith(bridge.url)) return Response.json(Object.fromEntries(sent.headers))
+      const { method, headers } = sent
+      const reply = await fetch(sent.url, { method, headers, body: await sent.text() })
+      return new Response(await reply.text(), { status: reply.status })
     },
   })
 })
 afterAll(async () => {
   inner.server.close()
-  await stack.stop()
+  await zone?.stop()
+  await stack?.stop()
 })
 
 let clients = 0
@@ -118,7 +138,12 @@ describe('T2 another client', () => {
   })
 })
 
-describe('T3 another spelling', () => {
+describe.each([
+  ['a URL', () => stack.worker],
+  ['the zone', () => zone],
+])('T3 another spelling, the origin being %s', (origin, worker) => {
+  const direct = (bytes: string) => raw(worker().directUrl, bytes)
+
   test.each([
     '/login/',
     '//login',
@@ -150,17 +175,64 @@ describe('T3 another spelling', () => {
     }
   })
 
-  test('a HEAD, or a header that names another path, is no way round', async () => {
-    const ip = newIp()
-    expect((await stack.fetch('/login', { ip })).status).toBe(200)
-    expect((await stack.fetch('/login', { ip, method: 'HEAD' })).status).toBe(429)
-    const said = await (
-      await stack.fetch('/other', {
-        ip,
-        headers: { 'X-Original-URL': '/login', 'X-Rewrite-URL': '/login' },
-      })
-    ).text()
-    expect(said).not.toMatch(/x-(original|rewrite)-url/)
+  test('HEAD is limited like GET', async () => {
+    const bytes = request('/login', 'Host: a', `CF-Connecting-IP: ${newIp()}`)
+    expect(statusOf(await direct(bytes))).toBe(200)
+    expect(statusOf(await direct(bytes.replace('GET', 'HEAD')))).toBe(429)
+  })
+
+  /** Fields that reach the origin, of those that a client sends. */
+  async function passed(names: string[]): Promise<string[]> {
+    const lines = names.map((name) => `${name}: 6.6.6.6`)
+    const answer = await direct(request('/other', 'Host: a', ...lines))
+    expect(statusOf(answer)).toBe(200)
+    return names.filter((name) => answer.toLowerCase().includes(`"${name.toLowerCase()}"`))
+  }
+  const withUnderscores = (names: string[]) =>
+    names.flatMap((name) => [name.replaceAll('-', '_'), name.replace('-', '_')])
+
+  test('no field claims another path or method than the one that policies match', async () => {
+    const names = [
+      'X-Original-URL',
+      'X-Rewrite-URL',
+      'X-HTTP-Method',
+      'X-HTTP-Method-Override',
+      'X-Method-Override',
+    ]
+    expect(await passed([...names, ...withUnderscores(names), 'X-Other'])).toEqual(['X-Other'])
+  })
+
+  test('no field with "_" claims another client, host or path, nor speaks for Cloudflare', async () => {
+    const names = withUnderscores([
+      'X-Forwarded-For',
+      'X-Forwarded-Host',
+      'X-Forwarded-Proto',
+      'X-Forwarded-Prefix',
+      'X-Real-IP',
+      'True-Client-IP',
+      'CF-Connecting-IP',
+      'CF-IPCountry',
+    ])
+    expect(await passed([...names, 'X_Other'])).toEqual(['X_Other'])
+  })
+
+  test('fields that Cloudflare or a rule of the zone sets reach the origin of the zone only', async () => {
+    const names = [
+      'Forwarded',
+      'X-Forwarded-Port',
+      'X-Forwarded-Prefix',
+      'X-Real-IP',
+      'X-Client-IP',
+      'X-Cluster-Client-IP',
+      'X-Original-Host',
+      'X-Envoy-Original-Path',
+      'X-Envoy-External-Address',
+      'True-Client-IP',
+      'Fastly-Client-IP',
+      'CF-Connecting-IPv6',
+      'CF-Pseudo-IPv4',
+    ]
+    expect(await passed(names)).toEqual(origin === 'the zone' ? names : [])
   })
 })
 
