@@ -10,7 +10,7 @@ import { enforce, keep } from './middleware.ts'
 import type { ConfigOptions } from './options.ts'
 import { normalizePath } from './path.ts'
 import { parseConfig } from './policy.ts'
-import { type ForwardOptions, forward, noZone, refuseForwarding } from './proxy.ts'
+import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
 import { problem } from './response.ts'
 import { isOrigin } from './schema/config.ts'
 import { wouldRefuse } from './shadow.ts'
@@ -76,8 +76,11 @@ export function createGateway(options: ConfigOptions<Context>): App {
     return ours(c, problem(500, { title: 'No origin', detail: wrong }))
   })
   app.use(async function requireForwardable(c, next) {
-    const refused = refuseForwarding(c.req.raw, (c.env?.ORIGIN ?? configured)!)
-    return refused ? ours(c, refused) : next()
+    const refused = whyNotForward(c.req.raw, (c.env?.ORIGIN ?? configured)!)
+    if (!refused) return next()
+    const { status, ...members } = refused
+    if (status === 508) log('loop', '', members.detail)
+    return ours(c, problem(status, members))
   })
   const ask = (c: Context, options: Pick<ForwardOptions, 'shadow' | 'ending'>) =>
     forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {

@@ -58,6 +58,8 @@ export async function forward(
   try {
     const outgoing = origin === 'zone' ? forZone(request) : readdress(request, origin)
     replaceOurs(outgoing.headers, shadow)
+    const loop = request.headers.get('cdn-loop')
+    outgoing.headers.set('CDN-Loop', loop ? `${loop}, sluice` : 'sluice')
     const response = await fetch(outgoing, { redirect: 'manual', signal, ...verbatim })
     if (upgraded(response)) return response
     if (origin === 'zone') return asVerbatim(response)
@@ -186,15 +188,31 @@ function readdress(request: Request, origin: string): Request {
   return new Request(new Request(target, request), { headers, redirect: 'manual' })
 }
 
-/** The refusal of a request that must not be forwarded; `undefined` where it may be. */
-export function refuseForwarding({ url }: Request, origin: string): Response | undefined {
+/** How many Workers of this kind may pass one request on. Two or three may stand in a chain; more are a loop. */
+const MAX_PASSES = 3
+
+/** How many Workers of this kind have passed a request on, by its `CDN-Loop` field (RFC 8586). Each adds one entry. */
+const passesOf = (headers: Headers): number =>
+  (headers.get('cdn-loop') ?? '').split(',').filter((entry) => /^\s*sluice\s*(;|$)/i.test(entry))
+    .length
+
+/** The problem of a request that must not be forwarded; `undefined` where it may be. */
+export function whyNotForward({ url, headers }: Request, origin: string) {
+  if (passesOf(headers) >= MAX_PASSES) {
+    return {
+      status: 508,
+      title: 'Loop Detected',
+      detail: `${MAX_PASSES} Sluice Workers have passed this request on already, so the origin leads back to this Worker: set origin in sluice.config.ts, or the variable ORIGIN, to the server behind it.`,
+    }
+  }
   const hasBase = origin !== 'zone' && new URL(origin).pathname !== '/'
   if (hasBase && leavesBase(new URL(url).pathname)) {
-    return problem(400, {
+    return {
+      status: 400,
       title: 'Bad Request',
       detail:
         'The path leaves the base path of the origin once it is decoded: send it with ".." resolved.',
-    })
+    }
   }
   return undefined
 }
