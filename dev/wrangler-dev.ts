@@ -86,7 +86,7 @@ export async function startDevWorker(
 
   start()
   await Promise.race([
-    healthy(`http://127.0.0.1:${port}/_sluice/health`),
+    answers(`http://127.0.0.1:${port}/_sluice/health`),
     ended.then((reason) => Promise.reject(new Error(reason))),
   ])
   return { stop, ended }
@@ -101,9 +101,11 @@ function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-async function healthy(url: string): Promise<void> {
+/** Waits until the Worker says how it is, healthy or misconfigured. */
+async function answers(url: string): Promise<void> {
   const deadline = Date.now() + 60_000
-  while (!(await fetch(url).catch(() => undefined))?.ok) {
+  const read = async () => (await (await fetch(url)).json()) as { status?: unknown }
+  while (!(await read().catch(() => undefined))?.status) {
     if (Date.now() > deadline) throw new Error('the Worker did not start within a minute')
     await sleep(100)
   }

@@ -4,7 +4,9 @@ import type { Bindings } from './bindings.ts'
 import { createCore } from './core.ts'
 import { withCors } from './cors.ts'
 import { askEarly, type Early, mayBeEarly } from './early.ts'
+import { isOpen } from './gate/caller.ts'
 import { createGate } from './gate/gate.ts'
+import { createHealth } from './gate/health.ts'
 import { ENVOY } from './gate/told.ts'
 import { enforce, keep } from './middleware.ts'
 import type { ConfigOptions } from './options.ts'
@@ -35,7 +37,7 @@ type App = Hono<{ Bindings: GatewayBindings; Variables: { early?: Early } }>
  */
 export function createGateway(options: ConfigOptions<Context>): App {
   const core = createCore(parseConfig(options), options)
-  const { config, log, rulesOf } = core
+  const { config, log } = core
   const { origin: configured, originTimeoutMs } = config
   /** An answer of the gateway's own, which the pages of `cors` may read. */
   const ours = (c: Context, answer: Response) =>
@@ -49,11 +51,14 @@ export function createGateway(options: ConfigOptions<Context>): App {
     },
   })
 
-  app.get('/_sluice/health', (c) => {
-    const { policies } = rulesOf({ ...around(c), context: undefined }).config
-    const names = policies.map(({ name }) => name)
-    return c.json({ status: 'ok', policies: names }, 200, { 'Cache-Control': 'no-store' })
-  })
+  const { health, ready } = createHealth(core)
+  /** A Worker that only serves the decision API forwards nothing, so it needs no origin. */
+  const noOrigin = ({ env, req }: Context) => {
+    const origin = env?.ORIGIN ?? configured
+    return origin === undefined && isOpen('gate', env ?? {}) ? undefined : whyNot(origin, req.raw)
+  }
+  app.get('/_sluice/health', (c) => health(around(c).env, noOrigin(c)))
+  app.get('/_sluice/ready', (c) => ready(c.req.raw, around(c), noOrigin(c)))
   const gate = createGate(core)
   let good: string | undefined // the last origin that was one
   app.all('/_sluice/*', async (c) => {

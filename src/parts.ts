@@ -19,8 +19,15 @@ const MAX_LEASE_BYTES = 4 * 1024 * 1024
 
 /** The limiter's way outside, and each database by itself. */
 export interface Parts extends LimiterParts {
-  /** `name` where there are several. */
-  databases: { name: string | undefined; store: Store }[]
+  databases: Database[]
+}
+
+interface Database {
+  /** Only where there are several databases. */
+  name: string | undefined
+  store: Store
+  /** Whether the breaker refuses calls now. */
+  isOpen: () => boolean
 }
 
 /** Made once for each set of credentials, which an isolate does not change. */
@@ -34,7 +41,7 @@ export function limiterParts(
     if (code !== 'circuit-open') log('store-error', code, message, store) // which has its own line
   }
 
-  function storeOf(env: Bindings, name: string | undefined): Store {
+  function databaseOf(env: Bindings, name: string | undefined): Database {
     const upstash = createUpstashStore({
       ...credentialsOf(env, name),
       clock,
@@ -47,7 +54,9 @@ export function limiterParts(
         log('breaker-closed', '', `the database answers again after ${openMs} ms`, name),
     })
     const batching = sharing ? withSharing(guarded) : guarded
-    return withDeadline(withLeases(batching, { maxBytes: MAX_LEASE_BYTES / names.length }))
+    const maxBytes = MAX_LEASE_BYTES / names.length
+    const store = withDeadline(withLeases(batching, { maxBytes }))
+    return { name, store, isOpen: guarded.isOpen }
   }
 
   const shielded = shield && createShield(shield, log)
@@ -66,7 +75,7 @@ export function limiterParts(
         )
       }
       const denialCache = proves ? createDenialCache() : undefined
-      const databases = names.map((name) => ({ name, store: storeOf(env, name) }))
+      const databases = names.map((name) => databaseOf(env, name))
       const store = stores
         ? createSpread(databases as { name: string; store: Store }[], {
             onGivenBack(subjects, error) {

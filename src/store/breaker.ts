@@ -34,7 +34,7 @@ const MAX_ROWS = 128
 export function withBreaker(
   store: Store,
   { clock = Date.now, onOpen, onClose }: BreakerOptions = {},
-): Store {
+): Store & { isOpen(): boolean } {
   let failures = 0
   let opened: (Hold & { since: number }) | undefined
   /** While a request tries again: until another may, should the first never come back. */
@@ -59,6 +59,10 @@ export function withBreaker(
     opened = undefined
   }
 
+  /** Whether a call now would fail without asking the store. */
+  const isOpen = (now = clock()) =>
+    opened !== undefined && (holds(opened, now) || holds(trying, now))
+
   /** Counts a failure when `waitMs` have passed, unless it is cancelled before. */
   function watch(waitMs: number, onSlow: () => void): () => void {
     let timer: ReturnType<typeof setTimeout>
@@ -82,7 +86,7 @@ export function withBreaker(
     const now = clock()
     const tries = opened !== undefined
     if (tries) {
-      if (holds(opened, now) || holds(trying, now)) return undefined
+      if (isOpen(now)) return undefined
       trying = { from: now, until: now + Math.min(MAX_TRY_MS, Math.max(HOLD_MS, waitMs ?? 0)) }
     }
     let isSlow = false
@@ -102,6 +106,8 @@ export function withBreaker(
   }
 
   return {
+    isOpen: () => isOpen(),
+
     async decide(requests, options) {
       const end = begin(isSmall([requests]), options)
       if (!end) throw new StoreError('circuit-open')

@@ -141,7 +141,7 @@ export function createUpstashReader({
 }
 
 // A Redis URL (rediss://…) is no REST URL, and the client would throw its password.
-const isUsable = (url: string | undefined): url is string =>
+export const isUsable = (url: string | undefined): url is string =>
   url !== undefined && /^https?:\/\//.test(url) && URL.canParse(url)
 
 /** The client with a transport of ours, which it allows for; and that transport, for several commands at once. */

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { StoreError, type StoreErrorCode } from '../../src/errors.ts'
 import { withBreaker } from '../../src/store/breaker.ts'
-import type { Store, StoreReply } from '../../src/store/store.ts'
+import type { StoreReply } from '../../src/store/store.ts'
 
 const reply: StoreReply = { now: 0, requests: [] }
 let now: number
@@ -10,7 +10,7 @@ let events: string[]
 /** What the store underneath does next. */
 let behaviour: () => Promise<StoreReply>
 let behaviourOfEach: (count: number) => Promise<(StoreReply | StoreError)[]>
-let store: Store
+let store: ReturnType<typeof withBreaker>
 let decide: () => Promise<StoreReply>
 
 beforeEach(() => {
@@ -69,6 +69,21 @@ describe('the breaker', () => {
       await code()
     }
     expect([asked, events]).toEqual([20, []])
+  })
+
+  test('says that it is open for as long as it refuses calls', async () => {
+    expect(store.isOpen()).toBe(false)
+    await open()
+    expect(store.isOpen()).toBe(true)
+    now += 1_000
+    expect(store.isOpen()).toBe(false) // the next call tries the store,
+    let answer = (_: StoreReply) => {}
+    behaviour = () => new Promise((resolve) => (answer = resolve))
+    const trying = decide()
+    expect(store.isOpen()).toBe(true) // and others fail while it does
+    answer(reply)
+    await trying
+    expect(store.isOpen()).toBe(false)
   })
 
   test('lets one request try after a second, however many come', async () => {

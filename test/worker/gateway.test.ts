@@ -23,15 +23,6 @@ describe('the paths under /_sluice/', () => {
   })
   afterAll(() => stack.stop())
 
-  test('tell health without touching Redis or the origin', async () => {
-    const before = stack.httpRequests()
-    const response = await stack.fetch('/_sluice/health')
-    expect(response.status).toBe(200)
-    expect(await response.json()).toEqual({ status: 'ok', policies: ['login', 'all'] })
-    expect(response.headers.has('ratelimit')).toBe(false)
-    expect(stack.httpRequests()).toBe(before)
-  })
-
   test.each([
     '/_sluice',
     '/_sluice/',
