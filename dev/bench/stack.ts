@@ -8,6 +8,7 @@ import { about } from './stack/report/about.ts'
 import { databasesText } from './stack/report/databases.ts'
 import { isolatesText } from './stack/report/isolates.ts'
 import { legsText } from './stack/report/legs.ts'
+import { overloadText } from './stack/report/overload.ts'
 import { panelsOf } from './stack/report/panels.ts'
 import { parallelText } from './stack/report/parallel.ts'
 import { profileText } from './stack/report/profile.ts'
@@ -68,7 +69,7 @@ async function main() {
   try {
     if (!server.owned) throw new Error('this needs a Redis of its own: unset REDIS_URL')
     const results = await runAll({ server, load, workers }, plan, log)
-    const text = reportOf(await about(server.name, plan.rounds, binary), results)
+    const text = reportOf(await about(server.name, plan.rounds, binary), results, !plan.only)
     console.log(text)
     if (values.write) await write(text, results)
     if (values.json) await writeFile(values.json, toJson(text, results))
@@ -80,14 +81,14 @@ async function main() {
   log('done')
 }
 
-function reportOf(about: string, results: Results): string {
+function reportOf(about: string, results: Results, all: boolean): string {
   const tables = workloads.flatMap((workload) => {
     const samples = results.workloads[workload.id]
     return samples ? [workloadTable(workload, samples)] : []
   })
   return [
     about,
-    `### Targets\n\n${targetsText(results)}`,
+    `### Targets\n\n${targetsText(results, all)}`,
     ...tables,
     ...(results.exactness.length > 0 || results.soak ? [legsText(results)] : []),
     ...(results.profiles.length > 0 ? [profileText(results.profiles)] : []),
@@ -95,6 +96,7 @@ function reportOf(about: string, results: Results): string {
     ...(results.parallel ? [parallelText(results)] : []),
     ...(results.shield ? [shieldText(results.shield)] : []),
     ...(results.isolates.length > 0 ? [isolatesText(results.isolates)] : []),
+    ...(results.overload?.length ? [overloadText(results.overload)] : []),
     ...(results.redis.length > 0 ? [redisText(results.redis)] : []),
   ].join('\n\n')
 }

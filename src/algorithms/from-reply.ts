@@ -22,13 +22,17 @@ export function stateFrom(
   switch (algorithm) {
     case 'fixed-window':
       return { time: end - window, end, numbers: [limit - remaining] }
-    case 'token-bucket':
-      return {
-        time: at,
-        numbers: [Math.max(remaining * window, burst * window - resetAfterMs * limit)],
-      }
-    case 'gcra':
-      return { time: at, numbers: [resetAfterMs * limit] }
+    case 'token-bucket': {
+      const level = burst * window - resetAfterMs * limit
+      return { time: at, numbers: [within(level, remaining * window, window)] }
+    }
+    case 'gcra': {
+      const full = burst * window
+      const level = full - resetAfterMs * limit
+      // A debt may be beyond a burst that was lowered since.
+      const most = remaining > 0 ? within(level, remaining * window, window) : level
+      return { time: at, numbers: [full - Math.min(most, (remaining + 1) * window - 1)] }
+    }
     case 'sliding-window':
       return slidingWindowFrom(numbers, at, limit, window)
     case 'sliding-log': {
@@ -43,6 +47,10 @@ export function stateFrom(
       return undefined
   }
 }
+
+/** A level that holds as many whole units as the reply says: its wait may have been cut short by the run-out of the state. */
+const within = (level: number, least: number, window: number) =>
+  Math.min(Math.max(level, least), least + window - 1)
 
 /**
  * The reply tells what is used, and when the window ends. How the use divides between the two counters it does not: the previous one

@@ -186,6 +186,36 @@ export const targets: Target[] = [
       read: (r) => r.soak?.failed,
     },
   ]),
+  ...group('One client floods a cold isolate', [
+    {
+      title: 'requests that pass a limit of 50',
+      most: 100,
+      unit: '',
+      read: ({ overload = [] }) => worst(overload, ({ passed }) => passed),
+    },
+    {
+      title: 'of them sent after Redis had refused one',
+      most: 0,
+      unit: '',
+      read: ({ overload = [] }) => worst(overload, (one) => one.passedAfterRefusal),
+    },
+    {
+      title: 'requests refused of another client within its limit',
+      most: 0,
+      unit: '',
+      read: ({ overload = [] }) => worst(overload, ({ others: [one] }) => one?.refused ?? 0),
+    },
+    {
+      title: 'the last answer to another client without Redis',
+      most: 2,
+      unit: 's',
+      read: ({ overload = [] }) =>
+        worst(
+          overload,
+          ({ others }) => Math.max(0, ...others.map((one) => one.lastFallbackMs)) / 1000,
+        ),
+    },
+  ]),
   ...group('Many databases, each with its limit of commands', [
     {
       title: 'time of as many decisions, two (1.8 × as many)',

@@ -1,0 +1,33 @@
+import { LIMIT, type Overload, scenarios } from '../legs/overload.ts'
+import { table } from './table.ts'
+
+/** One client floods a cold isolate with default settings. */
+export function overloadText(results: Overload[]): string {
+  const lines = results.map(
+    ({ scenario, connections, passed, passedAfterRefusal, flood, others }) => [
+      scenarios[scenario]!.title,
+      connections,
+      passed,
+      passedAfterRefusal,
+      flood.refused,
+      flood.failed,
+      others.length === 0
+        ? '–'
+        : others.map((one) => `${one.passed} / ${one.refused} / ${one.failed}`).join(', '),
+      others.length === 0
+        ? '–'
+        : `${(Math.max(...others.map((one) => one.lastFallbackMs)) / 1000).toFixed(1)} s`,
+    ],
+  )
+  const head = [
+    '',
+    'connections',
+    `passed (limit ${LIMIT})`,
+    'of them after a refusal by Redis',
+    'refused',
+    'failed',
+    'other clients: passed / refused / failed',
+    'last answer to them without Redis',
+  ]
+  return `### One client floods a cold isolate, all defaults\n\n${table(head, lines)}`
+}
