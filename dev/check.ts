@@ -1,13 +1,13 @@
 /** `npm run check`: types, lint and format, policies, the shield's binding, the namespace, import rule, and the deployable bundle. Exits 1 if anything is wrong. */
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { ConfigError } from '../src/errors.ts'
-import { lint, problemsOf } from '../src/lint.ts'
+import { lintWorker, problemsOf } from '../src/lint.ts'
 import { build, readModules } from './build.ts'
 import { checkImports } from './imports.ts'
 import { loadConfig } from './load-config.ts'
@@ -32,17 +32,35 @@ function run(name: string, ...args: string[]): string | undefined {
   return status === 0 ? undefined : `${stdout}${stderr}`
 }
 
-/** The linter's findings, and the problems of a configuration that does not even parse. */
+/** The linter's findings, and the problems of a configuration that does not parse. */
 async function checkPolicies(file: string): Promise<string | undefined> {
-  const findings = await loadConfig(file).then(lint, (error) => {
-    if (error instanceof ConfigError) return problemsOf(error)
-    throw new Error(`${file}: ${error.message}`)
-  })
-  const lines = findings.map(
-    ({ code, path, message, hint }) =>
-      `${code}  ${path}: ${message}\n  ${hint} docs/linter.md#${code}`,
+  const variables = await variablesOf(file)
+  const findings = await loadConfig(file).then(
+    (config) => lintWorker(config, variables),
+    (error) => {
+      if (error instanceof ConfigError) return problemsOf(error)
+      throw new Error(`${file}: ${error.message}`)
+    },
   )
+  const lines = findings.map(({ code, path, message, hint }) => {
+    const more = [hint, code === 'invalid' ? '' : `docs/linter.md#${code}`].filter(Boolean)
+    return `${code}  ${path}: ${message}${more.length > 0 ? `\n  ${more.join(' ')}` : ''}`
+  })
+  if (findings.some(({ code }) => code === 'invalid')) {
+    lines.push(
+      'The configuration does not load until every invalid setting is fixed. docs/configuration.md describes each field.',
+    )
+  }
   return lines.join('\n') || undefined
+}
+
+/** The variables in wrangler.toml beside a configuration, in plain sight. A secret is not known here. */
+async function variablesOf(file: string): Promise<object> {
+  const toml = join(dirname(resolve(file)), 'wrangler.toml')
+  // Importing wrangler takes a second: only where there is something to read.
+  if (!/^\s*\[?vars\b/m.test(await readFile(toml, 'utf8').catch(() => ''))) return {}
+  const { unstable_readConfig: readConfig } = await import('wrangler')
+  return readConfig({ config: toml }, { hideWarnings: true }).vars
 }
 
 async function checkBundle() {

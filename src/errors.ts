@@ -8,7 +8,13 @@ export interface ConfigProblem {
   expected: string
   /** What stood there, shortened. */
   got: string
+  /** The name of the policy or the entry of a list that it is in. */
+  within?: string
 }
+
+/** A problem in a sentence, without its path. */
+export const messageOf = ({ expected, got, within }: ConfigProblem): string =>
+  `expected ${expected}, got ${got}${within ? ` (in "${within}")` : ''}`
 
 /** The configuration is wrong. Tells all its problems at once, one a line: path, expected, got. */
 export class ConfigError extends Error {
@@ -16,9 +22,7 @@ export class ConfigError extends Error {
   readonly problems: ConfigProblem[]
 
   constructor(problems: ConfigProblem[]) {
-    const lines = problems.map(
-      ({ path, expected, got }) => `${path}: expected ${expected}, got ${got}`,
-    )
+    const lines = problems.map((problem) => `${problem.path}: ${messageOf(problem)}`)
     super(lines.length === 1 ? lines[0] : `${lines.length} problems\n  ${lines.join('\n  ')}`)
     this.problems = problems
   }

@@ -20,6 +20,11 @@ export const findingCodes = [
   'global-key',
   'tight-shield',
   'unused-setting',
+  'no-origin',
+  'no-policies',
+  'never-charges',
+  'unknown-plan',
+  'unknown-method',
 ] as const
 
 /** A finding that whoever means it may accept. */
@@ -33,6 +38,6 @@ export interface Finding {
   path: string
   /** What is wrong, in a sentence. */
   message: string
-  /** What to do about it. */
+  /** What to do about it; empty where the message says it all. */
   hint: string
 }

@@ -1,13 +1,18 @@
 import { ConfigError } from './errors.ts'
 import type { Finding, FindingCode } from './finding.ts'
-import { type Facts, type Found, listed, type PolicyRule } from './lint/facts.ts'
+import { type ConfigRule, type Facts, type Found, listed, type PolicyRule } from './lint/facts.ts'
+import { unknownMethods, unknownMethodsInList } from './lint/methods.ts'
 import { neverParallel } from './lint/parallel.ts'
+import { unknownPlans } from './lint/plans.ts'
+import { explained } from './lint/problems.ts'
 import {
   configDurations,
   costNeverFits,
   globalKey,
   largeLog,
   manyPolicies,
+  neverCharges,
+  noPolicies,
   policyDurations,
 } from './lint/quota.ts'
 import { listedAway, redundant, takingAll, unreachable } from './lint/reach.ts'
@@ -36,14 +41,16 @@ const requestRules = [
 ]
 const otherRules = [
   costNeverFits,
+  neverCharges,
+  unknownMethods,
   policyDurations,
   ipv6ByAddress,
   spoofableKey,
   largeLog,
   manyPolicies,
 ]
-const listRules = [takingAll, ipv6Denied, spoofableList, unusedInList]
-const configRules = [configDurations, unusedCredentials]
+const listRules = [takingAll, ipv6Denied, spoofableList, unknownMethodsInList, unusedInList]
+const configRules = [noPolicies, configDurations, unknownPlans, unusedCredentials]
 
 /**
  * What in a configuration is surely or probably not meant, in its order: docs/linter.md has every code. Works on options as they are
@@ -51,10 +58,27 @@ const configRules = [configDurations, unusedCredentials]
  * @example
  * expect(lint({ policies })).toEqual([]) // in the tests of your own app
  */
-export function lint(options: unknown): Finding[] {
+export const lint = (options: unknown): Finding[] => findingsOf(options, undefined)
+
+/**
+ * The findings of `lint`, and those of a Worker that is deployed by itself: `npm run check`.
+ * @param variables of the Worker, as far as they are known
+ */
+export const lintWorker = (options: unknown, variables: { ORIGIN?: unknown } = {}): Finding[] =>
+  findingsOf(options, ({ config }) => (config.origin || variables.ORIGIN ? [] : [NO_ORIGIN]))
+
+const NO_ORIGIN: Found = {
+  code: 'no-origin',
+  path: 'origin',
+  message:
+    'The configuration has no origin: the Worker answers every request that it admits with 500.',
+  hint: "Write origin: 'zone', or the origin's URL. Where the variable ORIGIN names it, write accept: 'no-origin'.",
+}
+
+function findingsOf(options: unknown, workerRule: ConfigRule | undefined): Finding[] {
   try {
     const config = parseConfig(options)
-    return findingsIn({ config, written: options as ConfigOptions })
+    return findingsIn({ config, written: options as ConfigOptions }, workerRule)
   } catch (error) {
     return problemsOf(error)
   }
@@ -63,21 +87,23 @@ export function lint(options: unknown): Finding[] {
 /** The problems that the parser throws, as findings. */
 export function problemsOf(error: unknown): Finding[] {
   if (!(error instanceof ConfigError)) throw error
-  return error.problems.map(({ path, expected, got }) => {
-    const twice = expected === 'a name that no other policy has'
+  return error.problems.map((problem): Finding => {
+    const twice = problem.expected === 'a name that no other policy has'
     return {
       code: twice ? 'duplicate-name' : 'invalid',
-      path,
-      message: `expected ${expected}, got ${got}`,
-      hint: twice
-        ? 'Give it a name of its own: it stands in the RateLimit fields, and marks its counters.'
-        : 'Nothing runs until this is mended.',
+      path: problem.path,
+      ...explained(problem),
+      ...(twice && {
+        hint: 'Give it a name of its own: it stands in the RateLimit fields, and marks its counters.',
+      }),
     }
   })
 }
 
-function findingsIn(facts: Facts): Finding[] {
-  const { policies } = facts.config
+function findingsIn(facts: Facts, workerRule: ConfigRule | undefined): Finding[] {
+  const { policies, accept } = facts.config
+  // Whether a Worker has an origin concerns the Worker alone.
+  const acceptable = workerRule ? accept : accept.filter((code) => code !== 'no-origin')
   return [
     ...policies.flatMap((policy, index) => {
       const at = `policies[${index}]`
@@ -90,7 +116,12 @@ function findingsIn(facts: Facts): Finding[] {
       const found = listRules.flatMap((rule) => rule(entry, facts))
       return withoutAccepted(found, entry.accept, `${entry.at}.accept`, entry.at)
     }),
-    ...configRules.flatMap((rule) => rule(facts)),
+    ...withoutAccepted(
+      [...configRules, ...(workerRule ? [workerRule] : [])].flatMap((rule) => rule(facts)),
+      acceptable,
+      'accept',
+      'The configuration',
+    ),
     ...withoutAccepted(
       tightShield(facts),
       facts.config.shield?.accept ?? [],

@@ -312,4 +312,6 @@ export interface ConfigOptions<Context = unknown> {
   subjects?: 'hashed' | 'plain'
   /** Whether responses that Redis did not decide say so in a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */
   degradedField?: boolean
+  /** Findings of `npm run check` about the configuration itself that are intended (docs/linter.md). */
+  accept?: FindingCode | FindingCode[]
 }

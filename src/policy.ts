@@ -1,11 +1,11 @@
 import type * as v from 'valibot'
 import type { CalendarUnit } from './calendar.ts'
 import type { Degraded, PolicyMode } from './decision.ts'
-import { ConfigError } from './errors.ts'
+import { ConfigError, type ConfigProblem } from './errors.ts'
 import type { FindingCode } from './finding.ts'
 import type { Algorithm, ConfigOptions } from './options.ts'
 import type { Penalty, PlanSource, Statuses } from './schema/act.ts'
-import { checked, show } from './schema/checked.ts'
+import { checked, shortened, show } from './schema/checked.ts'
 import type { Condition } from './schema/condition.ts'
 import * as schema from './schema/config.ts'
 import type { Cost } from './schema/cost.ts'
@@ -95,6 +95,8 @@ export interface Config {
   namespace: string | undefined
   subjects: 'hashed' | 'plain'
   degradedField: boolean
+  /** Findings of the linter about the configuration itself that are intended. */
+  accept: FindingCode[]
 }
 
 /**
@@ -124,6 +126,7 @@ export function parseConfig(options: unknown): Config {
     deadline: defaultDeadline,
     allow,
     deny,
+    tables,
     gate,
     live,
     ...rest
@@ -153,6 +156,14 @@ export function parseConfig(options: unknown): Config {
     originTimeoutMs: originTimeout,
     deadlineMs: defaultDeadline,
     policies: parsed,
+    tables: Object.fromEntries(
+      Object.entries(tables).map(([name, table]) => [
+        name,
+        parsed.some(({ plan }) => plan?.table === name && plan.key.source === 'api-key')
+          ? bareDigests(table)
+          : table,
+      ]),
+    ),
     allow: named('allow', allow),
     deny: named('deny', deny),
   }
@@ -208,9 +219,32 @@ export function parseLive(input: unknown, options: object): Config {
 
 function checkedConfig<T>(shape: v.GenericSchema<unknown, T>, input: unknown): T {
   const { output, problems } = checked(shape, input, 'config')
-  if (problems) throw new ConfigError(problems)
+  if (problems) throw new ConfigError(problems.map((problem) => placed(problem, input)))
   return output
 }
+
+/** Fields that may hold a credential by mistake, with the problem that may concern them. */
+const CREDENTIAL = /^((jwt|apiKeys)(?!\.(algorithms|from|issuer|audience|jwks))\b|.*SHA-256)/
+
+/** Adds the name of the policy or the entry, and hides what may be a secret. */
+function placed(problem: ConfigProblem, input: unknown): ConfigProblem {
+  const [, list, index, field] =
+    /^(policies|allow|deny)(?:\[(\d+)\])?\.?(.*)/.exec(problem.path) ?? []
+  const entries = list && (input as Record<string, unknown>)[list]
+  const { name } = Object(index && Array.isArray(entries) ? entries[Number(index)] : entries)
+  const secret = problem.got !== 'nothing' && CREDENTIAL.test(`${problem.path} ${problem.expected}`)
+  return {
+    ...problem,
+    ...(secret && { got: 'a value that is not shown' }),
+    ...(typeof name === 'string' && field !== 'name' && { within: shortened(name) }),
+  }
+}
+
+/** Names of a table that are digests, as keys are read: in lower case and bare. */
+const bareDigests = (table: Record<string, string>) =>
+  Object.fromEntries(
+    Object.entries(table).map(([name, plan]) => [name.toLowerCase().replace('sha256:', ''), plan]),
+  )
 
 const named = <E extends { name?: string | undefined }>(list: string, entries: E[]) =>
   entries.map((entry, index) => ({ ...entry, name: entry.name ?? `${list}[${index}]` }))

@@ -495,7 +495,14 @@ describe('npm run check -- --policies', () => {
     const file = await write(
       'findings',
       `export default {
-      policies: [{ name: 'login', limit: 5, window: 60, match: { path: '/login', method: 'POST' } }],
+      origin: 'zone',
+      policies: [{
+        name: 'login',
+        limit: 5,
+        window: 60,
+        match: { path: '/login', method: 'POST' },
+        onStoreError: 'allow',
+      }],
     }`,
     )
     expect(await check('--config', file)).toEqual({
@@ -525,6 +532,45 @@ duplicate-name  policies[1].name: expected a name that no other policy has, got 
   Give it a name of its own: it stands in the RateLimit fields, and marks its counters. docs/linter.md#duplicate-name
 `,
     })
+  })
+
+  test('each problem has a hint of its own where there is one, and the last line says what follows', async () => {
+    const file = await write(
+      'problems',
+      `export default {
+      polices: [],
+      policies: [{ name: 'a', limit: 0, window: '1m', match: { path: '/api/**' } }],
+    }`,
+    )
+    expect(await check('--config', file)).toEqual({
+      code: 1,
+      stderr: '',
+      stdout: `✗ policies
+invalid  policies[0].limit: expected a whole number of at least 1, got 0 (in "a")
+invalid  policies[0].match.path: expected a path like "/login", "/users/:id" or "/api/*", got "/api/**" (in "a")
+  Write '/api/*': it covers every path below /api.
+invalid  polices: unknown field
+  Did you mean policies?
+The configuration does not load until every invalid setting is fixed. docs/configuration.md describes each field.
+`,
+    })
+  })
+
+  test('a configuration without an origin is found, unless wrangler.toml beside it has the variable ORIGIN', async () => {
+    const config = "export default { policies: [{ name: 'a', limit: 5, window: '1m' }] }"
+    const file = await write('no-origin', config)
+    const { code, stdout } = await check('--config', file)
+    expect(code).toBe(1)
+    expect(stdout).toMatch(
+      /^✗ policies\nno-origin {2}origin: The configuration has no origin: .*\n {2}Write origin: 'zone'/,
+    )
+    const toml = join(folder, 'wrangler.toml')
+    await writeFile(toml, 'name = "a"\n[vars]\nORIGIN = "https://origin.example.com"\n')
+    try {
+      expect(await check('--config', file)).toMatchObject({ code: 0, stdout: '✓ policies\n' })
+    } finally {
+      await rm(toml)
+    }
   })
 
   test('a mistake on the command line is told', async () => {

@@ -4,7 +4,7 @@ import shipped from '../sluice.config.ts'
 import type { ConfigError, ConfigProblem } from '../src/errors.ts'
 import { findingCodes } from '../src/finding.ts'
 import * as library from '../src/index.ts'
-import { lint } from '../src/lint.ts'
+import { lint, lintWorker } from '../src/lint.ts'
 import type { ConfigOptions, ListOptions, Match, PolicyOptions } from '../src/options.ts'
 import { defineConfig, parseConfig } from '../src/policy.ts'
 
@@ -41,6 +41,14 @@ const shielded = (limit: number, change: object = {}) => ({
   shield: { binding: 'SHIELD', limit, period: '10s' as const, ...change },
 })
 const jwt = { secret: 'JWT_SECRET' }
+const planned = (customers: Record<string, string>): ConfigOptions => ({
+  ...one({
+    key: 'country',
+    limits: { free: 100, pro: 5000 },
+    plan: { key: 'country', table: 'customers' },
+  }),
+  tables: { customers },
+})
 const networks = Array.from({ length: 10_000 }, (_, n) => `10.${n >> 8}.${n & 255}.0/24`)
 
 /** The defect; what is found, as "code path"; a configuration that has it; and one that nearly has. */
@@ -589,6 +597,96 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
     one({}, shielded(199, { accept: 'tight-shield' })),
   ],
 
+  // no-policies
+  [
+    'a configuration limits nothing',
+    'no-policies policies',
+    { policies: [] },
+    { policies: [], deny: { ip: '203.0.113.7' } },
+  ],
+  [
+    'a policy list is left to a live document',
+    'no-policies policies',
+    { policies: [], allow: { ip: '203.0.113.7' }, accept: [] },
+    { policies: [], live: { from: 'redis' } },
+  ],
+
+  // never-charges
+  [
+    'a price of nothing for every request',
+    'never-charges policies[0].cost',
+    priced(0),
+    priced([{ method: 'GET', cost: 0 }]),
+  ],
+  [
+    'a price of nothing by each rule, where the rules take all requests',
+    'never-charges policies[0].cost',
+    priced([{ method: ['GET', 'POST'], cost: 0 }], { match: { method: ['GET', 'POST'] } }),
+    priced({ response: 'x-price', otherwise: 0 }),
+  ],
+  [
+    'a price of nothing, where refusals lead to a ban',
+    'never-charges policies[0].cost',
+    priced(0, { penalty: { after: 3, within: '1m', ban: '1h' } }),
+    priced(0, { penalty: 'by-hand' }),
+  ],
+
+  // unknown-plan
+  [
+    'a table names a plan that no policy has a limit for',
+    'unknown-plan tables.customers.acme',
+    planned({ acme: 'prO', globex: 'prO', initech: 'free' }),
+    planned({ acme: 'pro', initech: 'free' }),
+  ],
+  [
+    'a table that no policy looks plans up in',
+    'unused-setting tables.others',
+    { ...planned({ acme: 'pro' }), tables: { customers: { acme: 'pro' }, others: {} } },
+    planned({}),
+  ],
+
+  // unknown-method
+  [
+    'a method with swapped letters',
+    'unknown-method policies[0].match.method[1]',
+    matching({ method: ['GET', 'PSOT'] }),
+    matching({ method: ['get', 'PROPFIND', 'PATCH'] }),
+  ],
+  [
+    'an unknown method written alone, within a not',
+    'unknown-method policies[0].match.not.method',
+    matching({ not: { method: 'OPTION' } }),
+    matching({ not: { method: 'OPTIONS' } }),
+  ],
+  [
+    'an unknown method in a price',
+    'unknown-method policies[0].cost[0].method',
+    priced([{ method: 'DELTE', cost: 2 }]),
+    priced([{ method: 'DELETE', cost: 2 }]),
+  ],
+  [
+    'an unknown method in a list',
+    'unknown-method deny[1].method',
+    denying({ path: '/a' }, { method: 'TRACK', path: '/b' }),
+    denying({ path: '/a' }, { method: 'TRACE', path: '/b' }),
+  ],
+
+  // unlikely-duration of numbers that are surely seconds
+  ...([60, 300, 900, 3600, 86_400, 604_800, 2_592_000] as const).map(
+    (window): [string, string, object, object] => [
+      `a window of ${window}, which is surely seconds`,
+      'unlikely-duration policies[0].window',
+      one({ window }),
+      one({ window: window * 1000, limit: 10 }),
+    ],
+  ),
+  [
+    'a ban of 3600',
+    'unlikely-duration policies[0].penalty.ban',
+    one({ penalty: { after: 3, within: '1m', ban: 3600 } }),
+    one({ penalty: { after: 3, within: 60_000, ban: 3_600_000 } }),
+  ],
+
   // unused-setting
   [
     'tokens are verified for nothing',
@@ -774,7 +872,7 @@ describe('what is found', () => {
 
   test('each code has a configuration that is named by its defect, and a heading in docs/linter.md', async () => {
     const codes = [...findingCodes, 'duplicate-name', 'invalid'].sort()
-    const shown = new Set(table.map(([, finding]) => finding.split(' ')[0]))
+    const shown = new Set([...table.map(([, finding]) => finding.split(' ')[0]), 'no-origin'])
     expect([...shown].sort()).toEqual(codes)
     const docs = await readFile(new URL('../docs/linter.md', import.meta.url), 'utf8')
     expect([...docs.matchAll(/^### (\S+)$/gm)].map(([, code]) => code).sort()).toEqual(codes)
@@ -824,6 +922,91 @@ describe('what is found', () => {
   )
 })
 
+test('a configuration accepts findings of its own by code, and other codes of it are unused', () => {
+  expect(found({ policies: [], accept: 'no-policies' })).toEqual([])
+  expect(found(one({}, { accept: 'no-policies' }))).toEqual(['unused-setting accept[0]'])
+  expect(found(one({ cost: 0 }, { accept: 'never-charges' }))).toEqual([
+    'never-charges policies[0].cost',
+    'unused-setting accept[0]',
+  ])
+})
+
+describe('the deployed Worker has to have an origin', () => {
+  const worker = (config: unknown) => lintWorker(config).map(({ code, path }) => `${code} ${path}`)
+
+  test('a configuration without one is a finding of the Worker, and none of lint', () => {
+    expect(worker(one({}))).toEqual(['no-origin origin'])
+    expect(found(one({}))).toEqual([])
+    expect(worker(one({}, { origin: 'zone' }))).toEqual([])
+  })
+
+  test('the code no-origin accepts it, and is unused beside an origin', () => {
+    expect(worker(one({}, { accept: 'no-origin' }))).toEqual([])
+    expect(found(one({}, { accept: 'no-origin' }))).toEqual([])
+    expect(worker(one({}, { accept: 'no-origin', origin: 'zone' }))).toEqual([
+      'unused-setting accept[0]',
+    ])
+  })
+
+  test('the variable ORIGIN is an origin', () => {
+    const variables = { ORIGIN: 'https://origin.example.com' }
+    expect(lintWorker(one({}), variables)).toEqual([])
+  })
+
+  test('other findings, and the problems of the parser, are the same as of lint', () => {
+    const config = one({ cost: 0 }, { origin: 'zone' })
+    expect(lintWorker(config)).toEqual(lint(config))
+    expect(lintWorker({})).toEqual(lint({}))
+  })
+})
+
+describe('the hint of a problem says what to write instead', () => {
+  test.each<[object, string, string | RegExp]>([
+    [{ polices: [], policies: [] }, 'polices', 'Did you mean policies?'],
+    [
+      one({ algorithm: 'sliding_window' as never }),
+      'policies[0].algorithm',
+      "Did you mean 'sliding-window'?",
+    ],
+    [one({ windw: '1m' } as never), 'policies[0].windw', 'Did you mean window?'],
+    [matching({ path: /^\/api/ as never }), 'policies[0].match.path', /regular expressions/],
+    [
+      matching({ path: '/api/**' }),
+      'policies[0].match.path',
+      "Write '/api/*': it covers every path below /api.",
+    ],
+    [
+      matching({ path: '/api/*/users' }),
+      'policies[0].match.path',
+      "Write '/api/:name/users': a name takes one segment, and '*' stands only at the end.",
+    ],
+    [
+      matching({ path: 'login' }),
+      'policies[0].match.path',
+      "Write '/login': a path begins with '/'.",
+    ],
+    [
+      matching({ path: ['/a', '/b?c=1'] }),
+      'policies[0].match.path[1]',
+      "Write '/b': a policy does not see the query in a path.",
+    ],
+    [one({ key: 'body:x' as never }), 'policies[0].key', /^No part reads the body of a request\./],
+    [one({ key: 'apikey' as never }), 'policies[0].key', "Did you mean 'api-key'?"],
+    [one({ key: 'user' as never }), 'policies[0].key', ''],
+    [one({ key: ['ip', 'jwt:sub'] }), 'policies[0].key', /^Add jwt beside policies/],
+    [
+      one({}, { jwt: { secret: 's3cr3tVALUE0123456789' } }),
+      'jwt.secret',
+      /wrangler secret put JWT_SECRET/,
+    ],
+  ])('%j', (config, path, hint) => {
+    const problem = lint(config).find((one) => one.path === path)
+    expect(problem).toMatchObject({ code: 'invalid' })
+    if (typeof hint === 'string') expect(problem!.hint).toBe(hint)
+    else expect(problem!.hint).toMatch(hint)
+  })
+})
+
 describe('a message names what and where', () => {
   test.each<[ConfigOptions | object, string]>([
     [
@@ -871,6 +1054,16 @@ describe('a message names what and where', () => {
       one({ countOnly: 401 }, shielded(100)),
       'The shield counts the requests of "a" by its own key, and no policy bounds what it lets pass by that: the shield may be the one to refuse.',
     ],
+    [
+      matching({ method: 'PSOT' }),
+      '"a" names the method PSOT, which is not a registered HTTP method.',
+    ],
+    [
+      planned({ acme: 'prO', globex: 'prO' }),
+      'The table customers names the plan "prO" (2 entries), and no policy that uses the table has it in its limits.',
+    ],
+    [priced(0), '"a" never charges a request, so it never refuses one.'],
+    [one({ window: 3600 }), '"a" has a window of 3600 ms, which is 3.6 s.'],
     [login(), '"a" guards /login, and lets every attempt pass while Redis is away.'],
     [
       several({ name: 'fast', deadline: '1s', match: { path: '/a' } }, { limit: 500 }),
@@ -879,7 +1072,7 @@ describe('a message names what and where', () => {
   ])('%j', (config, message) => {
     const findings = lint(config)
     expect(findings.map((finding) => finding.message)).toEqual([message])
-    expect(findings[0]!.hint).toMatch(/^[A-Z].*\.$/)
+    expect(findings[0]!.hint).toMatch(/^[A-Z].*[.?]$/)
   })
 })
 
@@ -904,7 +1097,7 @@ describe('what is accepted is not found', () => {
 
   test('what the parser finds is never accepted', () => {
     const config = { policies: [{ ...base, accept: 'duplicate-name' }] }
-    expect(found(config)).toEqual(['invalid policies[0].accept[0]'])
+    expect(found(config)).toEqual(['invalid policies[0].accept'])
   })
 })
 

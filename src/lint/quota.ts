@@ -1,5 +1,6 @@
 /** Sizes that cannot work, or cost more than they are worth. */
 import type { Duration } from '../duration.ts'
+import type { PolicyOptions } from '../options.ts'
 import type { Policy } from '../policy.ts'
 import { coveredBy, covers } from './conditions.ts'
 import {
@@ -104,26 +105,84 @@ export const globalKey: PolicyRule = (policy, at, { config }) =>
       ]
     : []
 
+/** A policy that no request uses up. Bans by operators alone need no price. */
+export const neverCharges: PolicyRule = (policy, at, facts) => {
+  const { name, cost } = policy
+  const free =
+    cost.header === undefined &&
+    cost.response === undefined &&
+    cost.rules.every((rule) => rule.cost === 0) &&
+    (cost.otherwise === 0 || rulesTakeAll(policy, facts))
+  return free && writtenOf(policy, facts).penalty !== 'by-hand'
+    ? [
+        {
+          code: 'never-charges',
+          path: `${at}.cost`,
+          message: `"${name}" never charges a request, so it never refuses one.`,
+          hint: 'Raise a cost to 1 at least, or delete the policy.',
+        },
+      ]
+    : []
+}
+
+/** A configuration that neither counts nor refuses. */
+export const noPolicies: ConfigRule = ({ config }) =>
+  config.policies.length + config.deny.length > 0 || config.live
+    ? []
+    : [
+        {
+          code: 'no-policies',
+          path: 'policies',
+          message: 'The configuration limits nothing: it has no policy, and denies nothing.',
+          hint: "Add a policy, such as { name: 'per-ip', limit: 100, window: '1m' }.",
+        },
+      ]
+
 const SECOND = 1_000
+const THIRTY_DAYS = 2_592_000 // as seconds; as milliseconds it is a whole number of seconds
+
+/** Whether a bare number of milliseconds is a usual number of seconds, such as 60, 900, 3600 or 86400. */
+const isSeconds = (written: unknown) =>
+  typeof written === 'number' &&
+  written % 60 === 0 &&
+  (written % SECOND !== 0 || written === THIRTY_DAYS)
 
 /** Durations that are another unit than was meant. */
 export const policyDurations: PolicyRule = (policy, at, facts) => {
-  const { window, deadline } = writtenOf(policy, facts)
-  const short = policy.windowMs < SECOND
+  const { window, deadline, penalty, lease } = writtenOf(policy, facts)
+  const others = {
+    'penalty.within': [Object(penalty).within, 'counts refusals within'],
+    'penalty.ban': [Object(penalty).ban, 'bans for'],
+    'penalty.max': [Object(penalty).max, 'bans for at most'],
+    'lease.ttl': [lease?.ttl, 'leases for'],
+  }
   return [
-    ...(short
-      ? unlikely(`${at}.window`, `"${policy.name}" has a window of ${spanText(window)}`)
+    ...(policy.windowMs < SECOND || isSeconds(window)
+      ? unlikely(`${at}.window`, `"${policy.name}" has a window of ${exactText(window)}`)
       : []),
+    ...Object.entries(others).flatMap(([field, [written, does]]) =>
+      isSeconds(written)
+        ? unlikely(`${at}.${field}`, `"${policy.name}" ${does} ${exactText(written)}`)
+        : [],
+    ),
     ...unlikelyDeadline(`${at}.deadline`, `"${policy.name}"`, deadline, policy.deadlineMs),
   ]
 }
 
+/** `3600 ms, which is 3.6 s`. */
+const exactText = (written: PolicyOptions['window']) =>
+  `${spanText(written)}${typeof written === 'number' && written >= SECOND ? `, which is ${written / SECOND} s` : ''}`
+
 export const configDurations: ConfigRule = ({ config, written }) => {
-  const { originTimeout } = written
+  const { originTimeout, live } = written
   return [
+    ...(isSeconds(live?.every)
+      ? unlikely('live.every', `The document is read every ${exactText(live!.every!)}`)
+      : []),
     ...unlikelyDeadline('deadline', 'The configuration', written.deadline, config.deadlineMs),
-    ...(originTimeout !== undefined && config.originTimeoutMs < SECOND / 10
-      ? unlikely('originTimeout', `The origin has ${spanText(originTimeout)} to answer`)
+    ...(originTimeout !== undefined &&
+    (config.originTimeoutMs < SECOND / 10 || isSeconds(originTimeout))
+      ? unlikely('originTimeout', `The origin has ${exactText(originTimeout)} to answer`)
       : []),
   ]
 }

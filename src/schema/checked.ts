@@ -23,32 +23,47 @@ export function checked<T>(
   const result = v.safeParse(shape, input)
   if (result.success) return { output: result.output }
   return {
-    problems: result.issues.slice(0, most).map((issue) => ({
-      path: pathOf(issue.path ?? []) || whole,
-      expected: issue.message,
-      got: show(found(issue)),
-    })),
+    problems: result.issues.slice(0, most).map(({ path = [], message }) => {
+      const { keys, value } = written(input, path)
+      return {
+        path: pathOf(keys) || whole,
+        expected: message,
+        got: show(path.at(-1)?.origin === 'key' ? keys.at(-1) : value),
+      }
+    }),
   }
 }
 
-function found({ path, input }: v.BaseIssue<unknown>): unknown {
-  const last = path?.at(-1)
-  if (!last) return input
-  return last.origin === 'key' ? last.key : last.value
+/** Follows the path of an issue through the input as written, where a single value may stand for a list of one. */
+function written(input: unknown, path: readonly { key?: unknown }[]) {
+  const keys: string[] = []
+  let value = input
+  for (const key of path.map(({ key }) => String(key))) {
+    const there = typeof value === 'object' && value !== null && Object.hasOwn(value, key)
+    if (!there && /^\d+$/.test(key) && !Array.isArray(value)) continue
+    value = there ? (value as Record<string, unknown>)[key] : undefined
+    keys.push(key)
+  }
+  return { keys, value }
 }
 
 /** As one would write it in code. */
-const pathOf = (path: readonly { key?: unknown }[]) =>
-  path
-    .map(({ key }) => (/^\d+$/.test(String(key)) ? `[${key}]` : `.${shortened(String(key))}`))
+const pathOf = (keys: string[]) =>
+  keys
+    .map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${shortened(key)}`))
     .join('')
     .replace(/^\./, '')
 
 /** A value in at most 60 characters of it. */
 export function show(value: unknown): string {
   if (value === undefined) return 'nothing'
-  const text = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? typeof value)
-  return shortened(text)
+  if (/^(number|bigint)$/.test(typeof value) || value instanceof RegExp)
+    return shortened(String(value))
+  try {
+    return shortened(JSON.stringify(value) ?? typeof value)
+  } catch {
+    return typeof value // such as an object that holds itself
+  }
 }
 
-const shortened = (text: string) => (text.length > 60 ? `${text.slice(0, 60)}…` : text)
+export const shortened = (text: string) => (text.length > 60 ? `${text.slice(0, 60)}…` : text)

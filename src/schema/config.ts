@@ -78,6 +78,7 @@ export const config = object(
     namespace: v.optional(shortName),
     subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
     degradedField: v.optional(v.boolean('true or false'), false),
+    accept: v.optional(list(oneOf(...findingCodes), 0), []),
   },
   (input, problem) => {
     checkStores(input.stores, problem)
@@ -114,6 +115,8 @@ function checkKeys(policies: { algorithm?: unknown; penalty?: unknown }[], probl
   }
 }
 
+const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'
+
 /** What one part of a configuration says of another. */
 function checkReferences(input: Record<string, unknown>, names: string[], problem: Problem) {
   const policies = input.policies as {
@@ -139,8 +142,13 @@ function checkReferences(input: Record<string, unknown>, names: string[], proble
   }
   policies.forEach((policy, index) => {
     const table = policy?.plan?.table
-    if (table !== undefined && !Object.hasOwn((input.tables as object) ?? {}, table)) {
+    if (table === undefined) return
+    if (!Object.hasOwn((input.tables as object) ?? {}, table)) {
       problem(['policies', index, 'plan', 'table'], 'the name of a table in tables')
+    } else if ((policy!.plan!.key as { source?: string })?.source === 'api-key') {
+      const names = Object.keys(Object((input.tables as Record<string, unknown>)[table]))
+      const other = names.findIndex((name) => !/^(sha256:)?[\da-f]{64}$/i.test(name))
+      if (other >= 0) problem(['tables', table], `${DIGESTS}; entry ${other + 1} is not one`)
     }
   })
   if (!Array.isArray(input.allow)) return

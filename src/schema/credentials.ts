@@ -23,7 +23,11 @@ const from = list(
   ),
 )
 
-const variable = pattern('the name of a variable like "JWT_SECRET"', /^[A-Za-z_]\w*$/)
+/** In capitals, and without a run of 24 letters and digits: a secret that was put here by mistake is found. */
+const variable = pattern(
+  'the name of a variable like "JWT_SECRET"',
+  /^(?!.*[A-Z\d]{24})[A-Z][A-Z\d_]*$/,
+)
 const texts = list(v.pipe(v.string('a text'), v.nonEmpty('a text')))
 
 const symmetric = ['HS256', 'HS384', 'HS512'] as const
