@@ -38,11 +38,16 @@ export async function build(outdir: string, entry?: string, project = root): Pro
 }
 
 /** The modules of a built Worker, as Miniflare takes them. */
-export async function readModules(outdir: string) {
+export interface BuiltModules {
+  mainModule: string
+  modules: Record<string, { type: 'esm' | 'text'; contents: string }>
+}
+
+export async function readModules(outdir: string): Promise<BuiltModules> {
   const names = (await readdir(outdir, { recursive: true })).filter((name) =>
     /\.(js|lua)$/.test(name),
   )
-  const modules: Record<string, { type: 'esm' | 'text'; contents: string }> = {}
+  const modules: BuiltModules['modules'] = {}
   let mainModule = ''
   for (const name of names) {
     if (!(await stat(join(outdir, name))).isFile()) continue

@@ -1,6 +1,6 @@
 /** `npm run check`: types, lint and format, policies, the shield's binding, the namespace, import rule, and the deployable bundle. Exits 1 if anything is wrong. */
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,6 +13,7 @@ import { checkImports } from './imports.ts'
 import { loadConfig } from './load-config.ts'
 import { describeNamespace } from './namespace.ts'
 import { shieldMismatches } from './shield.ts'
+import { readBindings } from './wrangler-toml.ts'
 
 const USAGE = `npm run check -- [--policies] [--config FILE]
   --policies     only what is wrong with the policies
@@ -34,9 +35,9 @@ function run(name: string, ...args: string[]): string | undefined {
 
 /** The linter's findings, and the problems of a configuration that does not parse. */
 async function checkPolicies(file: string): Promise<string | undefined> {
-  const variables = await variablesOf(file)
+  const { vars } = await readBindings(join(dirname(resolve(file)), 'wrangler.toml'))
   const findings = await loadConfig(file).then(
-    (config) => lintWorker(config, variables),
+    (config) => lintWorker(config, vars),
     (error) => {
       if (error instanceof ConfigError) return problemsOf(error)
       throw new Error(`${file}: ${error.message}`)
@@ -52,15 +53,6 @@ async function checkPolicies(file: string): Promise<string | undefined> {
     )
   }
   return lines.join('\n') || undefined
-}
-
-/** The variables in wrangler.toml beside a configuration, in plain sight. A secret is not known here. */
-async function variablesOf(file: string): Promise<object> {
-  const toml = join(dirname(resolve(file)), 'wrangler.toml')
-  // Importing wrangler takes a second: only where there is something to read.
-  if (!/^\s*\[?vars\b/m.test(await readFile(toml, 'utf8').catch(() => ''))) return {}
-  const { unstable_readConfig: readConfig } = await import('wrangler')
-  return readConfig({ config: toml }, { hideWarnings: true }).vars
 }
 
 async function checkBundle() {

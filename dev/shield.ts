@@ -1,11 +1,6 @@
 /** Whether wrangler.toml has the binding that a shield names, and says of it what the configuration says. */
 import { parseConfig } from '../src/policy.ts'
-
-/** As wrangler reads it. */
-interface RateLimit {
-  name: string
-  simple: { limit: number; period: number }
-}
+import { readBindings } from './wrangler-toml.ts'
 
 /**
  * What differs, a line each.
@@ -15,9 +10,7 @@ interface RateLimit {
 export async function shieldMismatches(options: unknown, file: string): Promise<string[]> {
   const { shield } = parseConfig(options)
   if (!shield) return []
-  const { unstable_readConfig: readConfig } = await import('wrangler') // which takes its time
-  const read = readConfig({ config: file }, { hideWarnings: true })
-  const { ratelimits } = read as { ratelimits: RateLimit[] }
+  const { ratelimits } = await readBindings(file)
   const found = ratelimits.find(({ name }) => name === shield.binding)
   if (!found)
     return [`shield.binding: wrangler.toml has no [[ratelimits]] of the name ${shield.binding}`]

@@ -1,16 +1,23 @@
 /** `npm start`: a real Redis, the bridge, a demo origin, and the Worker in front of it, until Ctrl-C. */
 import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { variablesOf } from '../src/bindings.ts'
-import type { ConfigOptions, PolicyOptions } from '../src/options.ts'
-import { parseConfig } from '../src/policy.ts'
 import { startBridge } from './bridge.ts'
 import { startOrigin } from './origin.ts'
 import { startRedis } from './redis.ts'
-import { startDevWorker } from './wrangler-dev.ts'
+import { table, tries } from './start/banner.ts'
+import type { Description } from './start/describe.ts'
+import { type Surroundings, startReloading } from './start/reload.ts'
+import { readDevVars, variablesIn } from './start/variables.ts'
+import { readBindings } from './wrangler-toml.ts'
 
 /** On loopback only, and in the documentation. */
 const GATE_TOKEN = 'dev-gate-token-0000'
 const OPERATE_TOKEN = 'dev-operate-token-0000'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const DEV_VARS = join(root, '.dev.vars')
 
 const undo: (() => unknown)[] = []
 let stopping = false
@@ -46,9 +53,9 @@ async function checkFree(port: number): Promise<void> {
   })
 }
 
-/** The database: the one the environment names, or a Redis of our own behind the bridge. */
-async function startDatabase() {
-  const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = process.env
+/** The database: the one the variables name, or a Redis of our own behind the bridge. */
+async function startDatabase(variables: Record<string, string>) {
+  const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = variables
   if (url && token) return { url, token, rows: [['Database', url, 'from UPSTASH_REDIS_REST_URL']] }
   if (url || token) {
     throw new Error('set both UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or neither')
@@ -71,63 +78,67 @@ async function startDemoOrigin(): Promise<string> {
   return demo.url
 }
 
-function describePolicy({
-  name,
-  algorithm = 'sliding-window',
-  limit,
-  window,
-  match = {},
-}: PolicyOptions) {
-  const methods = [match.method ?? []].flat().join(', ')
-  const where = [...[match.host ?? []].flat(), ...[match.path ?? []].flat()].join(', ')
-  const span = typeof window === 'number' ? `${window}ms` : window
-  return [name, `${limit} in ${span}`, algorithm, `${methods} ${where}`.trim() || 'every request']
-}
-
-/** Rows as columns, indented. */
-function table(rows: string[][]): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => row[column]!.length)),
-  )
-  return rows
-    .map((row) =>
-      `  ${row.map((cell, column) => cell.padEnd(widths[column]!)).join('   ')}`.trimEnd(),
-    )
-    .join('\n')
-}
-
 try {
-  const { default: config } = (await import('../sluice.config.ts')) as { default: ConfigOptions }
-  parseConfig(config) // also where defineConfig was left out
   const port = Number(process.env.PORT ?? 8787)
   if (!Number.isInteger(port) || port < 1 || port > 65535) {
     throw new Error(`PORT: expected a port number, got ${JSON.stringify(process.env.PORT)}`)
   }
   await checkFree(port)
-  const database = await startDatabase()
-  const origin = process.env.ORIGIN || (await startDemoOrigin())
-  const { stores = [] } = config
-  const variables = [undefined, ...stores].map((name) => {
-    const { url, token } = variablesOf(name)
-    return { [url]: database.url, [token]: database.token }
-  })
-  const worker = await startDevWorker(port, {
-    ...Object.assign({}, ...variables),
-    ...(stores.length > 0 && { SLUICE_SECRET: 'local' }),
-    ORIGIN: origin,
-    SLUICE_GATE_TOKEN: GATE_TOKEN,
-    SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
-  })
+  const given = { ...(await readDevVars(DEV_VARS)), ...variablesIn(process.env) }
+  const database = await startDatabase(given)
+  const origin = given.ORIGIN || (await startDemoOrigin())
+  let missing: string[] = []
+
+  /** Later ones override earlier ones: wrangler.toml, defaults, .dev.vars, the environment. */
+  async function surroundings({ variables, stores }: Description): Promise<Surroundings> {
+    const { vars, kv, ratelimits } = await readBindings(join(root, 'wrangler.toml'))
+    const given = { ...(await readDevVars(DEV_VARS)), ...variablesIn(process.env, variables) }
+    missing = variables.filter((name) => !(name in given) && !(name in vars))
+    const databases = [undefined, ...stores].map((name) => {
+      const { url, token } = variablesOf(name)
+      return { [url]: database.url, [token]: database.token }
+    })
+    const texts = Object.entries(vars).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ])
+    return {
+      env: {
+        ...Object.fromEntries(texts),
+        ...(stores.length > 0 && { SLUICE_SECRET: 'local' }),
+        SLUICE_GATE_TOKEN: GATE_TOKEN,
+        SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
+        ...Object.assign({}, ...databases),
+        ...given,
+        ORIGIN: given.ORIGIN || origin,
+      },
+      // As `wrangler kv key put --local` has them.
+      kv: Object.fromEntries(kv.map(({ binding, id }) => [binding, id ?? binding])),
+      ...(kv.length > 0 && { persist: join(root, '.wrangler/state/v3') }),
+      ratelimits: Object.fromEntries(ratelimits.map(({ name, simple }) => [name, simple])),
+    }
+  }
+
+  const worker = await startReloading(port, surroundings, console.log)
   undo.push(() => worker.stop())
   worker.ended.then((reason) => stop(1, `Stopped: ${reason}.`))
 
+  const { description } = worker
+  const { stores, policies } = description
   const url = `http://127.0.0.1:${port}`
   const parts = [
     ['Worker', url, 'src/worker.ts in workerd; reloads when you edit sluice.config.ts'],
     ...database.rows,
     ...(stores.length > 0 ? [['Stores', stores.join(', '), 'all in that one database']] : []),
-    ['Origin', origin, process.env.ORIGIN ? 'from ORIGIN' : 'a demo that echoes requests'],
+    ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo that echoes requests'],
   ]
+  const tokens = {
+    gate: given.SLUICE_GATE_TOKEN ? '$SLUICE_GATE_TOKEN' : GATE_TOKEN,
+    operate: given.SLUICE_OPERATE_TOKEN ? '$SLUICE_OPERATE_TOKEN' : OPERATE_TOKEN,
+  }
+  const notes = missing.map(
+    (name) => `${name} is not set. Write it into .dev.vars, or start with: ${name}=… npm start\n\n`,
+  )
   console.log(`
 Sluice is up.
 
@@ -135,16 +146,13 @@ ${table(parts)}
 
 Policies (sluice.config.ts):
 
-${table(config.policies.map(describePolicy)) || '  none'}
+${table(policies) || '  none'}
 
 Try:
 
-  curl -i ${url}/
-  curl -i -X POST ${url}/login
-  curl -s -o /dev/null -w '%{http_code} ' '${url}/?[1-12]'
-  curl ${url}/_sluice/v1/decide -H 'Authorization: Bearer ${GATE_TOKEN}' -d '{"policy":"per-ip","key":"203.0.113.7"}'
+${tries(description, url, tokens)}
 
-Ctrl-C stops everything.
+${notes.join('')}Ctrl-C stops everything.
 `)
 } catch (error) {
   await stop(1, `Could not start: ${(error as Error).message}`)

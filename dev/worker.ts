@@ -1,5 +1,5 @@
 import { Log, LogLevel, Miniflare } from 'miniflare'
-import { compatibilityDate, readModules } from './build.ts'
+import { type BuiltModules, compatibilityDate, readModules } from './build.ts'
 
 type Namespace = Promise<{
   put(key: string, value: string): Promise<void>
@@ -20,23 +20,29 @@ export interface RunningWorker {
 export interface WorkerOptions {
   /** Variables and secrets. */
   env?: Record<string, string>
-  /** Bindings of KV namespaces, each empty. */
-  kv?: string[]
+  /** Bindings of KV namespaces, each empty; or the ids of namespaces by binding. */
+  kv?: string[] | Record<string, string>
+  /** Where resources are kept; in memory by default. */
+  persist?: string
   /** Rate limits of Cloudflare's own, by binding: so many in so many seconds. */
   ratelimits?: Record<string, { limit: number; period: 10 | 60 }>
   /** Defaults to a free one. */
   port?: number
+  /** Takes what the Worker logs, instead of `logs`. */
+  onLog?: (message: string) => void
   /** Answers what the Worker fetches, instead of the network. */
   outbound?: (request: Request) => Response | Promise<Response>
 }
 
-/** Runs a built Worker in workerd, its own fetches on the real network (redirects, resets and upgrades are as in production). */
+/**
+ * Runs a built Worker (its modules, or the folder that they are in) in workerd, its own fetches on the real network (redirects, resets and upgrades are as in production).
+ */
 export async function startWorker(
-  outdir: string,
+  built: string | BuiltModules,
   options: WorkerOptions = {},
 ): Promise<RunningWorker> {
   const logs: string[] = []
-  const { mainModule, modules } = await readModules(outdir)
+  const { mainModule, modules } = typeof built === 'string' ? await readModules(built) : built
   const env = Object.fromEntries(
     Object.entries(options.env ?? {}).map(([name, value]) => [
       name,
@@ -44,7 +50,7 @@ export async function startWorker(
     ]),
   )
   const namespaces = Object.fromEntries(
-    (options.kv ?? []).map((name) => [name, { type: 'kv', id: name }]),
+    namespacesOf(options.kv).map(([name, id]) => [name, { type: 'kv', id }]),
   )
   const ratelimits = Object.fromEntries(
     Object.entries(options.ratelimits ?? {}).map(([name, simple]) => [
@@ -56,7 +62,9 @@ export async function startWorker(
     host: '127.0.0.1',
     port: options.port ?? 0,
     log: new Log(LogLevel.NONE),
-    handleStructuredLogs: ({ message }: { message: string }) => void logs.push(message),
+    handleStructuredLogs: ({ message }: { message: string }) =>
+      options.onLog ? options.onLog(message) : void logs.push(message),
+    ...(options.persist && { resourcePersistencePath: options.persist }),
     workers: [
       {
         config: {
@@ -79,3 +87,6 @@ export async function startWorker(
   const kv = (binding: string) => miniflare.getKVNamespace(binding) as unknown as Namespace
   return { url, directUrl, logs, kv, stop: () => miniflare.dispose() }
 }
+
+const namespacesOf = (kv: WorkerOptions['kv'] = []): [name: string, id: string][] =>
+  Array.isArray(kv) ? kv.map((name) => [name, name]) : Object.entries(kv)

@@ -1,0 +1,51 @@
+import type { Description, Try } from './describe.ts'
+
+/** Rows as columns, indented. */
+export function table(rows: string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => row[column]!.length)),
+  )
+  return rows
+    .map((row) =>
+      `  ${row.map((cell, column) => cell.padEnd(widths[column]!)).join('   ')}`.trimEnd(),
+    )
+    .join('\n')
+}
+
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+
+function curlOf({ method, path, headers, policy }: Try, url: string): [string, string] {
+  const fields = headers.map((field) => ` -H ${quoted(field)}`).join('')
+  const verb = method === 'GET' ? '' : method === 'HEAD' ? ' -I' : ` -X ${method}`
+  return [`curl -i${verb} ${url}${path}${fields}`, policy]
+}
+
+/** Commands to try, by the configuration's own policies. */
+export function tries(
+  { tries, flood, ask }: Description,
+  url: string,
+  tokens: { gate: string; operate: string },
+): string {
+  const commands = tries.map((one) => curlOf(one, url))
+  if (flood) {
+    const target = quoted(`${url}${flood.path}?[1-${flood.count}]`)
+    commands.push([`curl -s -o /dev/null -w '%{http_code} ' ${target}`, 'until 429'])
+  }
+  if (ask) {
+    const call = (path: string, token: string, body: object) =>
+      `curl ${url}/_sluice/v1/${path} -H "Authorization: Bearer ${token}" -d ${quoted(JSON.stringify(body))}`
+    commands.push(
+      [call('decide', tokens.gate, ask), 'the decision API'],
+      [
+        call(`policies/${ask.policy}/look`, tokens.operate, { key: ask.key }),
+        "an operator's look at a key",
+      ],
+    )
+  }
+  if (commands.length === 0) return `  curl -i ${url}/`
+  const distinct = [...new Set(commands.map(([command]) => command))].map((command) => {
+    const about = commands.filter(([other]) => other === command).map(([, text]) => text)
+    return `  # ${about.join(', ')}\n  ${command}`
+  })
+  return distinct.join('\n')
+}

@@ -1,0 +1,40 @@
+/** Reads a configuration for `npm start`, in a process of its own: a module is read only once in each, and may do anything. */
+import { fileURLToPath } from 'node:url'
+import { ConfigError } from '../../src/errors.ts'
+import { problemsOf } from '../../src/lint.ts'
+import type { ConfigOptions } from '../../src/options.ts'
+import { loadConfig } from '../load-config.ts'
+import { type Description, describe } from './describe.ts'
+
+export type FromReader = { description: Description } | { problem: string }
+
+const [file, root] = process.argv.slice(2) as [string, string]
+
+async function read(): Promise<FromReader> {
+  try {
+    return { description: describe((await loadConfig(file)) as ConfigOptions) }
+  } catch (error) {
+    return { problem: problemOf(error as Error) }
+  }
+}
+
+/** In one line. */
+function problemOf(error: Error): string {
+  if (!(error instanceof ConfigError)) return `${placeOf(error)}${error.message.split('\n')[0]}`
+  const [{ path, message, hint }, ...more] = problemsOf(error) as [ReturnType<typeof problemsOf>[0]]
+  const others = more.length > 0 ? ` (and ${more.length} more: npm run check)` : ''
+  return `sluice.config.ts: ${path}: ${message}${hint && `. ${hint}`}${others}`
+}
+
+/** The first line of the project's own that an error came from. */
+function placeOf({ stack = '' }: Error): string {
+  for (const [, url, line, column] of stack.matchAll(/(file:\/\/\S+?):(\d+):(\d+)/g)) {
+    const path = fileURLToPath(url!)
+    if (path.startsWith(root) && !path.includes('node_modules')) {
+      return `${path.slice(root.length)}:${line}:${column}: `
+    }
+  }
+  return 'sluice.config.ts: '
+}
+
+process.send!(await read(), () => process.exit())

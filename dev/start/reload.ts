@@ -1,0 +1,251 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, type FSWatcher, watch } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { WorkerOptions } from '../worker.ts'
+import { bundle, foldersOf } from './bundle.ts'
+import type { Description } from './describe.ts'
+import type { FromHost, ToHost } from './host.ts'
+import { type FrontDoor, startProxy, type Target } from './proxy.ts'
+import type { FromReader } from './read.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const SETTINGS = ['sluice.config.ts', '.dev.vars', 'wrangler.toml']
+/** Until an editor has written all of a file. */
+const QUIET_MS = 100
+/** How long requests of an older Worker may take. */
+const GRACE_MS = 60_000
+
+export interface ReloadingWorker {
+  description: Description
+  /** Settles when workerd ends by itself. */
+  ended: Promise<string>
+  stop(): Promise<void>
+}
+
+/** What a Worker gets beside its code. */
+export type Surroundings = Omit<WorkerOptions, 'port' | 'outbound' | 'onLog'>
+
+/**
+ * Runs the Worker behind a port that stays open, and replaces it whenever the configuration or the source changes, if that is good:
+ * the last good one answers meanwhile.
+ * @param surroundings of a configuration; called at each change
+ * @param say takes a line for each change
+ * @throws where there is no good one to begin with
+ */
+export async function startReloading(
+  port: number,
+  surroundings: (description: Description) => Promise<Surroundings>,
+  say: (line: string) => void,
+): Promise<ReloadingWorker> {
+  const host = startHost()
+  const { promise: ended, resolve: end } = Promise.withResolvers<string>()
+  host.exited.then(() => end('the Worker ended'))
+  let proxy: FrontDoor | undefined
+  let running: { made: string; id: number; target: Target } | undefined
+  let folders: string[] = []
+  let problem: string | undefined
+  let changed = false
+  let stopping = false
+
+  /** Makes a Worker of what is on disk now, and sends requests to it. `undefined`: it is the one that runs. */
+  async function load(): Promise<Description | undefined> {
+    if (!existsSync(join(root, 'sluice.config.ts'))) {
+      throw new Error('sluice.config.ts: there is no such file')
+    }
+    const { script, files } = await bundle(root)
+    folders = foldersOf(files)
+    const description = await readConfiguration()
+    const options = await surroundings(description)
+    const made = JSON.stringify([script, options])
+    if (made === running?.made && problem === undefined) return undefined
+    if (made === running?.made) return description
+    if (changed) return undefined // again: what was bundled and what was read may differ
+    const { id, port: worker } = await host.start(script, options)
+    const before = running
+    running = { made, id, target: { port: worker, inFlight: 0 } }
+    if (proxy) proxy.use(running.target)
+    else proxy = await startProxy(port, running.target)
+    watchOver(worker, () => {
+      if (!stopping && running?.target.port === worker) end('the Worker ended')
+    })
+    if (before) void retire(before.id, before.target)
+    return description
+  }
+
+  async function retire(id: number, target: Target) {
+    const { promise: idle, resolve } = Promise.withResolvers<void>()
+    target.onIdle = resolve
+    if (target.inFlight > 0) await Promise.race([idle, sleep(GRACE_MS, undefined, { ref: false })])
+    host.stop(id)
+  }
+
+  let busy = false
+  async function reload() {
+    changed = true
+    if (busy) return
+    busy = true
+    while (changed && !stopping) {
+      await sleep(QUIET_MS)
+      changed = false
+      await load().then(
+        (description) => {
+          if (changed) return
+          problem = undefined
+          if (description) say(`Reloaded: ${summary(description)}.`)
+          watching.update(folders)
+        },
+        ({ message }: Error) => {
+          if (changed || stopping) return
+          if (message !== problem) {
+            say(`Not reloaded: ${message}. The last good configuration answers.`)
+          }
+          problem = message
+        },
+      )
+    }
+    busy = false
+  }
+
+  const watching = watchFolders(() => void reload())
+  try {
+    const description = (await load())!
+    watching.update(folders)
+    return {
+      description,
+      ended,
+      async stop() {
+        stopping = true
+        watching.close()
+        proxy?.close()
+        await host.end()
+      },
+    }
+  } catch (error) {
+    stopping = true
+    watching.close()
+    await host.end()
+    throw error
+  }
+}
+
+function summary({ policies }: Description): string {
+  const names = policies.map(([name]) => name)
+  if (names.length === 0) return 'sluice.config.ts has no policies'
+  return `${names.length} ${names.length === 1 ? 'policy' : 'policies'} (${names.join(', ')})`
+}
+
+/** In a process of its own. */
+async function readConfiguration(): Promise<Description> {
+  const program = fileURLToPath(new URL('read.ts', import.meta.url))
+  const child = fork(program, [join(root, 'sluice.config.ts'), root], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    timeout: 10_000,
+    killSignal: 'SIGKILL',
+  })
+  const [answer] = (await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(() => [undefined]),
+  ])) as [FromReader | undefined]
+  if (!answer)
+    throw new Error('sluice.config.ts: it does not load within 10 s, or ends the process')
+  if ('problem' in answer) throw new Error(answer.problem)
+  return answer.description
+}
+
+/** The process that workerd runs in. */
+function startHost() {
+  const program = fileURLToPath(new URL('host.ts', import.meta.url))
+  const child: ChildProcess = fork(program, {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, CLOUDFLARE_CF_FETCH_ENABLED: 'false' },
+    detached: true, // a group of its own: Ctrl-C reaches us, and we stop everything in order
+  })
+  const exited = once(child, 'exit').then(() => signalGroup(child.pid!, 'SIGKILL')) // workerd, if it was killed alone
+  let last = 0
+  const tell = (message: ToHost) => {
+    if (child.connected) child.send(message)
+  }
+  return {
+    exited,
+    async start(script: string, options: Surroundings) {
+      const id = ++last
+      const answered = new Promise<FromHost>((resolve, reject) => {
+        const listen = (message: FromHost) => {
+          if (message.id !== id) return
+          child.off('message', listen)
+          resolve(message)
+        }
+        child.on('message', listen)
+        exited.then(() => reject(new Error('the Worker ended')))
+      })
+      tell({ do: 'start', id, script, options })
+      const answer = await answered
+      if ('error' in answer) throw new Error(`the Worker does not start: ${answer.error}`)
+      return answer
+    },
+    stop: (id: number) => tell({ do: 'stop', id }),
+    async end() {
+      if (child.connected) child.disconnect()
+      await Promise.race([exited, sleep(5000)])
+      signalGroup(child.pid!, 'SIGKILL')
+    },
+  }
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals) {
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // it is gone
+  }
+}
+
+/** Holds a connection to a port, and says when nothing listens there any more. */
+function watchOver(port: number, gone: () => void) {
+  const socket = connect(port, '127.0.0.1')
+  socket.unref()
+  let connected = false
+  socket.on('connect', () => {
+    connected = true
+  })
+  socket.on('error', () => {})
+  socket.resume()
+  socket.on('close', () => {
+    if (connected) watchOver(port, gone)
+    else gone()
+  })
+}
+
+/** Watches the settings, the source, and the folders that the configuration imports from. */
+function watchFolders(changed: () => void) {
+  const watchers = new Map<string, FSWatcher>()
+  const add = (folder: string, recursive: boolean, isOurs: (name: string) => boolean) => {
+    const watcher = watch(folder, { recursive }, (_, name) => {
+      if (name !== null && isOurs(name)) changed()
+    })
+    watcher.on('error', () => {})
+    watchers.set(folder, watcher)
+  }
+  const isSource = (name: string) => /\.([cm]?[jt]s|lua|json)$/.test(name)
+  const isRoot = (name: string) => SETTINGS.includes(name) || /\.[cm]?[jt]s$/.test(name)
+  add(root, false, isRoot)
+  add(join(root, 'src'), true, isSource)
+  add(join(root, 'lua'), true, isSource)
+  return {
+    update(folders: string[]) {
+      const others = folders.filter(
+        (folder) => ![...watchers.keys()].some((known) => folder === known.replace(/\/$/, '')),
+      )
+      for (const folder of others) {
+        if (!folder.startsWith(`${join(root, 'src')}/`)) add(folder, false, isSource)
+      }
+    },
+    close: () => {
+      for (const watcher of watchers.values()) watcher.close()
+    },
+  }
+}

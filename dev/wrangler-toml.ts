@@ -1,0 +1,24 @@
+import { readFile } from 'node:fs/promises'
+
+/** What wrangler.toml gives the Worker beside its code. */
+export interface WranglerBindings {
+  vars: Record<string, unknown>
+  kv: { binding: string; id?: string }[]
+  ratelimits: { name: string; simple: { limit: number; period: 10 | 60 } }[]
+}
+
+/** Reads the bindings of a wrangler.toml, as wrangler does; none where there is no such file. */
+export async function readBindings(file: string): Promise<WranglerBindings> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  // Importing wrangler takes seconds: only where there is something to read.
+  if (!/^[^#\n]*\b(vars|kv_namespaces|ratelimits)\b/m.test(text)) {
+    return { vars: {}, kv: [], ratelimits: [] }
+  }
+  const { unstable_readConfig: readConfig } = await import('wrangler')
+  const config = readConfig({ config: file }, { hideWarnings: true })
+  return {
+    vars: config.vars,
+    kv: config.kv_namespaces as WranglerBindings['kv'],
+    ratelimits: config.ratelimits as WranglerBindings['ratelimits'],
+  }
+}
