@@ -27,7 +27,8 @@ const MAX_DISORDER_MS = 10_000
 function isNewer(word: Word, row: RowState, at: number, receivedAt: number): boolean {
   if (receivedAt - word.receivedAt > MAX_DISORDER_MS || receivedAt < word.receivedAt) return false
   if (at !== word.at) return word.at > at
-  return word.row.allowed === row.allowed ? word.row.remaining <= row.remaining : row.allowed
+  if (word.row.remaining !== row.remaining) return word.row.remaining < row.remaining
+  return row.allowed
 }
 
 /** What is known of one limit. */

@@ -239,7 +239,7 @@ test('policies are listed, with who decides them now', async () => {
     burst: 3,
     mode: 'enforce',
     key: ['ip'],
-    onStoreError: 'allow',
+    onStoreError: 'local',
     bans: false,
     decidedBy: 'store',
   })

@@ -302,11 +302,11 @@ describe('without Redis', () => {
     gate = await startGate(
       {
         deadline: '200ms',
-        gate: { callers: { limit: 1, window: '1h' } },
+        gate: { callers: { limit: 100, window: '1h' } },
         policies: [
-          { ...policy, match: { path: '/open' } },
+          { ...policy, onStoreError: 'allow', match: { path: '/open' } },
           { ...policy, name: 'closed', onStoreError: 'deny', match: { path: '/closed' } },
-          { ...policy, name: 'local', limit: 4, onStoreError: 'local', match: { path: '/local' } },
+          { ...policy, name: 'local', limit: 1, onStoreError: 'local', match: { path: '/local' } },
         ],
       },
       { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' },
