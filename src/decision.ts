@@ -40,7 +40,10 @@ export interface LimitState {
   cost: number
   /** The largest cost that would be admitted right now. */
   remaining: number
-  /** 0 when allowed; else the wait after which the same cost fits; `null` when it never can (cost above capacity). */
+  /**
+   * 0 when allowed; else the wait after which the same cost fits; `null` when it never can (cost above capacity). Of concurrent
+   * requests the longest possible wait, as are the next two.
+   */
   retryAfterMs: number | null
   /** Until the whole quota is there again; 0 when it is. */
   resetAfterMs: number
@@ -63,7 +66,11 @@ export interface Decision {
   degraded?: Degraded
   /** With the reason `denied` only: the entry of the list, or the policy and the part of its key that the request lacks. */
   denied?: { by: string; missing?: string }
-  /** 0 when allowed; else the wait after which the same request passes if nothing else happens (with the reason `shielded` the most that it may be); `null`: never, or not known. */
+  /**
+   * 0 when allowed; else the wait after which the same request passes if nothing else happens; `null`: never, or not known. With the
+   * reason `shielded`, and where a limit of concurrent requests refuses, it is the longest possible wait: a slot is free as soon as a
+   * request in flight ends.
+   */
   retryAfterMs: number | null
   /**
    * Every policy that met the request, in the order of the configuration, but for those that no database answered for: no number is

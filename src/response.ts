@@ -44,21 +44,39 @@ export function problem(
   )
 }
 
-/** `Retry-After` (RFC 9110, 10.2.3), where it is known when. */
-export const retryAfter = ({ retryAfterMs }: Decision): Record<string, string> =>
-  retryAfterMs ? { 'Retry-After': String(seconds(retryAfterMs)) } : {}
+/** `Retry-After` (RFC 9110, 10.2.3): the time before which the same request surely does not pass, where there is one. */
+export function retryAfter(decision: Decision): Record<string, string> {
+  const waitMs = sureWait(decision)
+  return waitMs ? { 'Retry-After': String(seconds(waitMs)) } : {}
+}
+
+const isRefusing = ({ mode, allowed }: LimitState) => mode === 'enforce' && !allowed
+
+/**
+ * The wait that is sure, in ms. A slot of a limit of concurrent requests is free as soon as a request in flight ends: how long that
+ * takes is unknown, and a client that waits for the whole life of a slot waits far too long.
+ */
+function sureWait({ retryAfterMs, limits }: Decision): number | null {
+  const refusing = limits.filter(isRefusing)
+  if (retryAfterMs === null || !refusing.some(({ unit }) => unit)) return retryAfterMs
+  return Math.max(
+    ...refusing.map((limit) => (limit.unit ? limit.bannedForMs : limit.retryAfterMs) ?? 0),
+  )
+}
 
 const PROBLEM_TYPES = 'https://iana.org/assignments/http-problem-types'
 
 const isBanned = ({ mode, bannedForMs }: LimitState) =>
   mode === 'enforce' && bannedForMs !== undefined
 
-const whyExceeded = ({ reason, retryAfterMs }: Decision) =>
-  reason === 'shielded'
-    ? `Too many requests at once: try again in ${retryAfterMs} ms.`
-    : retryAfterMs === null
-      ? 'This request costs more than the quota can ever hold.'
-      : `The same request passes in ${retryAfterMs} ms.`
+function whyExceeded(decision: Decision): string {
+  const { reason, retryAfterMs } = decision
+  if (reason === 'shielded') return `Too many requests at once: try again in ${retryAfterMs} ms.`
+  if (retryAfterMs === null) return 'This request costs more than the quota can ever hold.'
+  return sureWait(decision)! < retryAfterMs
+    ? `Too many requests are in flight: this one passes when one of them ends, at the latest in ${retryAfterMs} ms.`
+    : `The same request passes in ${retryAfterMs} ms.`
+}
 
 /**
  * The answer to a refused request: 429 past a limit (or this isolate's share of it, or the shield's), 503 where the store could not answer and a
@@ -95,7 +113,7 @@ export function refusal(decision: Decision): Response {
       retryAfter(decision),
     )
   }
-  const violated = limits.filter(({ mode, allowed }) => mode === 'enforce' && !allowed)
+  const violated = limits.filter(isRefusing)
   return problem(
     429,
     {

@@ -140,6 +140,62 @@ describe('a refusal', () => {
     })
   })
 
+  describe('of concurrent requests', () => {
+    const slots = state({
+      policy: 'slots',
+      unit: 'concurrent-requests',
+      allowed: false,
+      remaining: 0,
+      windowMs: 600_000,
+      retryAfterMs: 599_513,
+      resetAfterMs: 599_900,
+      nextAfterMs: 599_513,
+    })
+    const window = state({ allowed: false, remaining: 0, retryAfterMs: 2001, nextAfterMs: 2001 })
+    const open =
+      'Too many requests are in flight: this one passes when one of them ends, at the latest in 599513 ms.'
+
+    test('promises no time but the latest, and has neither Retry-After nor t', async () => {
+      const decision = refused(599_513, slots)
+      const response = refusal(decision)
+      expect(response.headers.has('Retry-After')).toBe(false)
+      expect(await response.json()).toMatchObject({ detail: open, retryAfterMs: 599_513 })
+      expect(parsed(decision)).toEqual({
+        'RateLimit-Policy': [['slots', { q: 10, qu: 'concurrent-requests' }]],
+        RateLimit: [['slots', { r: 0 }]],
+      })
+    })
+
+    test('and of a window too has the Retry-After of the window', async () => {
+      const response = refusal(refused(599_513, slots, window))
+      expect(response.headers.get('Retry-After')).toBe('3')
+      expect(await response.json()).toMatchObject({ detail: open })
+      const later = { ...window, retryAfterMs: 3_600_000 }
+      const other = refusal(refused(3_600_000, slots, later))
+      expect(other.headers.get('Retry-After')).toBe('3600')
+      expect(await other.json()).toMatchObject({ detail: 'The same request passes in 3600000 ms.' })
+    })
+
+    test('and in shadow or with room says nothing of slots', () => {
+      for (const change of [{ mode: 'shadow' }, { allowed: true, retryAfterMs: 0 }] as const) {
+        const response = refusal(refused(2001, window, { ...slots, ...change }))
+        expect(response.headers.get('Retry-After')).toBe('3')
+      }
+    })
+
+    test('by a ban has the rest of the ban as Retry-After', () => {
+      const banned = { ...slots, bannedForMs: 30_000 }
+      const response = refusal({ ...refused(599_513, banned), reason: 'banned' })
+      expect(response.headers.get('Retry-After')).toBe('30')
+    })
+
+    test('that cost more than there are slots has no Retry-After', async () => {
+      const response = refusal(refused(null, { ...slots, retryAfterMs: null }))
+      expect(response.headers.has('Retry-After')).toBe(false)
+      expect(await response.json()).toMatchObject({ detail: expect.stringContaining('costs more') })
+    })
+  })
+
   test("by this isolate's share alone names no policy's numbers", async () => {
     const response = refusal({
       allowed: false,

@@ -25,7 +25,7 @@ export const limitState = v.object({
   windowMs: ms,
   cost: units,
   remaining: told(units, 'the largest cost that passes now'),
-  retryAfterMs: told(v.nullable(ms), 'null: never'),
+  retryAfterMs: told(v.nullable(ms), 'null: never; of concurrent requests the longest possible'),
   resetAfterMs: told(ms, 'until all is there'),
   nextAfterMs: told(ms, 'until remaining grows'),
   bannedForMs: v.exactOptional(ms),
@@ -48,7 +48,10 @@ export const decision = v.object({
     told(v.picklist(['allow', 'deny', 'local']), 'who answered for the store'),
   ),
   denied,
-  retryAfterMs: told(v.nullable(ms), 'null: never, or unknown'),
+  retryAfterMs: told(
+    v.nullable(ms),
+    'null: never, or unknown; the longest possible where concurrent requests are limited',
+  ),
   limits: v.array(limitState),
   at: v.exactOptional(
     told(ms, 'ms since the epoch, of several databases the earliest; for give-back'),

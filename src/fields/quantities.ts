@@ -25,9 +25,12 @@ export const window = ({ windowMs, unit }: LimitState) =>
 /** A registered unit of the quota (draft-11, "RateLimit Quota Units"), as an sf-string; requests go without saying. */
 export const unit = ({ unit }: LimitState) => unit && `"${unit}"`
 
-/** Seconds until `remaining` next grows; on a refusal not beyond Retry-After, as draft-11 wants ("Server Behavior"). */
-export const untilMore = ({ nextAfterMs }: LimitState, { retryAfterMs }: Decision) =>
-  seconds(retryAfterMs ? Math.min(nextAfterMs, retryAfterMs) : nextAfterMs)
+/**
+ * Seconds until `remaining` next grows; on a refusal not beyond Retry-After, as draft-11 wants ("Server Behavior"). Unknown for
+ * concurrent requests: a slot is free when a request in flight ends.
+ */
+export const untilMore: Quantity = ({ nextAfterMs, unit }, { retryAfterMs }) =>
+  unit ? undefined : seconds(retryAfterMs ? Math.min(nextAfterMs, retryAfterMs) : nextAfterMs)
 
 /** Seconds until the whole quota is there, which is what GitHub's and the other X- fields call reset. Never before Retry-After. */
 export const untilFull = ({ resetAfterMs }: LimitState, { retryAfterMs }: Decision) =>

@@ -517,7 +517,13 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     const refused = answers.filter(({ status }) => status === 429)
     expect(refused).toHaveLength(3)
     expect(refused[0]!.field('ratelimit-policy')).toBe('"reports";q=2;qu="concurrent-requests"')
-    expect(Number(refused[0]!.field('retry-after'))).toBeGreaterThan(500)
+    expect(refused[0]!.field('ratelimit')).toBe('"reports";r=0')
+    expect(refused[0]!.field('retry-after')).toBeUndefined()
+    const { detail, retryAfterMs } = refused[0]!.body
+    expect(retryAfterMs).toBeGreaterThan(500_000)
+    expect(detail).toBe(
+      `Too many requests are in flight: this one passes when one of them ends, at the latest in ${retryAfterMs} ms.`,
+    )
     await expect.poll(async () => (await ask('/reports/8')).left, { timeout: 10_000 }).toBe(1)
     await sleep(300)
     expect(await statuses(1, '/reports/8')).toEqual([200])
