@@ -5,7 +5,7 @@
  * - `within-limit`: every enforced policy had room, and all of them were charged.
  * - `limited`: at least one enforced policy had no room; nothing was charged.
  * - `no-policy`: no policy met the request, or a list let it pass; the store was not asked.
- * - `denied`: a deny list names it, or it lacks what a policy counts by and refuses to miss; the store was not asked.
+ * - `denied`: a deny list names it, or it has no value for the key of a policy with `onMissingKey: 'refuse'`; the store was not asked.
  * - `banned`: refusals have led to a ban (`penalty` of a policy) that is not over; nothing was charged.
  * - `shielded`: the first layer (`shield`) took it for part of a flood, inexactly; the store was not asked, nothing was charged.
  * - `store-error`: the store could not answer; the policies' `onStoreError` decided. Of several databases: one of them could not, and
@@ -58,14 +58,35 @@ export interface LimitState {
 /** How a request was answered that the store could not decide: see `onStoreError` of a policy. */
 export type Degraded = 'allow' | 'deny' | 'local'
 
+/**
+ * Why a part of a key has no value although the request has something there.
+ * - `unreadable`: it is not one value. Which value the origin takes is unknown.
+ * - `unverified`: a token that does not verify, or an API key that is not known.
+ */
+export type KeyFault = 'unreadable' | 'unverified'
+
+/** Who refused a request before any limit was asked. */
+export interface Denied extends Lacking {
+  /** The entry of the list `deny`, or the policy with `onMissingKey: 'refuse'`. */
+  by: string
+}
+
+/** The part of a policy's key that has no value, under the reason. At most one is present. */
+export interface Lacking {
+  /** The request does not have it. */
+  missing?: string
+  unreadable?: string
+  unverified?: string
+}
+
 /** The answer for one request. A refusal is a value, never an exception. */
 export interface Decision {
   allowed: boolean
   reason: Reason
   /** With the reason `store-error` only: who answered instead. */
   degraded?: Degraded
-  /** With the reason `denied` only: the entry of the list, or the policy and the part of its key that the request lacks. */
-  denied?: { by: string; missing?: string }
+  /** With the reason `denied` only. */
+  denied?: Denied
   /**
    * 0 when allowed; else the wait after which the same request passes if nothing else happens; `null`: never, or not known. With the
    * reason `shielded`, and where a limit of concurrent requests refuses, it is the longest possible wait: a slot is free as soon as a

@@ -1,6 +1,7 @@
 import { calendar, type Period } from './calendar.ts'
 import { compileCondition, type Mismatch } from './condition.ts'
 import { compileCost } from './cost.ts'
+import type { Denied, Lacking } from './decision.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import type { Log } from './log.ts'
 import { compilePlan } from './plan.ts'
@@ -20,16 +21,15 @@ export interface Descriptor {
   period?: Period
 }
 
-/** Why a policy does not meet a request: a field of its match, an entry of the list `allow`, or a part of its key that is missing. */
+/** Why a policy does not meet a request: a field of its match, an entry of the list `allow`, or a part of its key without a value. */
 export type Unmet =
   | { policy: Policy; unmet: 'match'; field: NonNullable<Mismatch> }
   | { policy: Policy; unmet: 'allow'; entry: string }
-  | { policy: Policy; unmet: 'key'; missing: string }
+  | ({ policy: Policy; unmet: 'key' } & Lacking)
 
 /** What a configuration makes of a request. */
 export interface Description {
-  /** The entry of the list `deny`, or the policy that refuses requests without its key, and what is missing of it. */
-  denied?: { by: string; missing?: string }
+  denied?: Denied
   /** For each policy, in their order. Of a request on the list `deny`: none. */
   policies: (Descriptor | Unmet)[]
   /** Whom the shield counts; absent where there is none, or the request lacks a part of its key. */
@@ -87,20 +87,27 @@ export function compile(
       }),
     )
     const refusing = described.find(
-      (one) =>
+      (one): one is Refusing =>
         'unmet' in one &&
         one.unmet === 'key' &&
         one.policy.onMissingKey === 'refuse' &&
         one.policy.mode === 'enforce',
-    ) as { policy: Policy; missing: string } | undefined
+    )
     const shield = shieldKey && described.some(isMet) ? await shieldKey(seen) : undefined
     return {
-      ...(refusing && { denied: { by: refusing.policy.name, missing: refusing.missing } }),
+      ...(refusing && { denied: deniedBy(refusing) }),
       policies: described,
       ...(shield?.every(([, value]) => value !== undefined) && { shield }),
     }
   }
 }
+
+type Refusing = Extract<Unmet, { unmet: 'key' }>
+
+const deniedBy = ({ policy, unmet: _, ...lacking }: Refusing): Denied => ({
+  by: policy.name,
+  ...lacking,
+})
 
 /** Who is 7 to one function is another than who is 7 to the next. */
 const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : labelOf(part))
@@ -125,10 +132,10 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
   const meet = async (met: Seen[]): Promise<Descriptor | Unmet> => {
     const seen = met[0]!
     let partitionKey = await key(seen)
-    const missing = partitionKey.find(([, value]) => value === undefined)?.[0]
-    if (missing !== undefined) {
+    if (partitionKey.some(([, value]) => value === undefined)) {
+      const unmet = lackingOf(partitionKey, onMissingKey)
+      if (unmet) return { policy, unmet: 'key', ...unmet }
       if (otherKey) partitionKey = await otherKey(seen)
-      else if (onMissingKey !== 'share') return { policy, unmet: 'key', missing }
     }
     const period = periodOf?.(Date.now())
     return {
@@ -139,4 +146,16 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
     }
   }
   return { policy, describe }
+}
+
+/** The part for which a request without a value is not counted; `undefined` where the request is counted all the same. */
+function lackingOf(
+  partitionKey: Part[],
+  onMissingKey: Policy['onMissingKey'],
+): Lacking | undefined {
+  const lacking = partitionKey.filter(([, value]) => value === undefined)
+  const [label, , fault = 'missing'] = lacking[0]!
+  // The origin may accept a credential that Sluice cannot use: 'skip' would let its client past the policy.
+  const isSkipped = onMissingKey === 'skip' && lacking.every(([, , other]) => !other)
+  return onMissingKey === 'refuse' || isSkipped ? { [fault]: label } : undefined
 }

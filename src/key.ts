@@ -6,13 +6,13 @@ import { pathMatcher } from './path.ts'
 import type { Config } from './policy.ts'
 import type { KeyPart } from './schema/key.ts'
 import type { Seen } from './seen.ts'
-import { readSource } from './source.ts'
+import { readSource, Unusable } from './source.ts'
 import type { Part } from './subject.ts'
 
 /** What the parts of keys are read with, besides the request. */
 export interface KeyReaders {
   claims: Claims
-  apiKey: (seen: Seen) => Promise<string | undefined>
+  apiKey: (seen: Seen) => Promise<string | Unusable | undefined>
   /** Told that a key function threw, or found what is no key: the part counts as missing. */
   onKeyError: (error: unknown) => void
 }
@@ -45,7 +45,7 @@ export function labelOf(part: KeyPart): string {
 
 type Read = (seen: Seen) => unknown
 
-/** Compiles a key into the partition key of a request; a part that is missing or empty has no value. */
+/** Compiles a key into the partition key of a request; a part that is missing, empty or unusable has no value. */
 export function compileKey(
   key: KeyPart[],
   paths: string[],
@@ -55,8 +55,7 @@ export function compileKey(
 ): (seen: Seen) => Promise<Part[]> {
   const patterns = paths.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
   const reads = key.map((part): [string, Read] => [label(part), reader(part, patterns, readers)])
-  return (seen) =>
-    Promise.all(reads.map(async ([label, read]): Promise<Part> => [label, text(await read(seen))]))
+  return (seen) => Promise.all(reads.map(async ([label, read]) => partOf(label, await read(seen))))
 }
 
 function reader(
@@ -74,7 +73,10 @@ function reader(
       return (seen) => readSource(source, seen)
     }
     case 'jwt':
-      return async (seen) => claim((await claims(seen))?.[part.name])
+      return async (seen) => {
+        const found = await claims(seen)
+        return found instanceof Unusable ? found : claim(found?.[part.name])
+      }
     case 'path-parameter':
       return ({ path }) => patterns.map((match) => match(path)?.[part.name]).find((value) => value)
     case 'function':
@@ -108,5 +110,8 @@ const claim = (value: unknown) =>
       ? value
       : JSON.stringify(value)
 
-const text = (value: unknown) =>
-  value === undefined || value === null || value === '' ? undefined : String(value)
+function partOf(label: string, value: unknown): Part {
+  if (value instanceof Unusable) return [label, undefined, value.why]
+  const isMissing = value === undefined || value === null || value === ''
+  return [label, isMissing ? undefined : String(value)]
+}

@@ -116,7 +116,8 @@ export interface PolicyOptions<Context = unknown> {
   key?: Key<Context>
   /**
    * What becomes of a request that lacks a part of the key: `'share'` (default), one quota for all that lack it; `'skip'`, the policy
-   * does not meet it; `'refuse'`, 403; or another key to count it by, `{ key: 'ip' }`.
+   * does not meet it; `'refuse'`, 403; or another key to count it by, `{ key: 'ip' }`. A credential that is there but cannot be read
+   * or verified is treated the same, except that `'skip'` counts it in one shared quota.
    */
   onMissingKey?: 'share' | 'skip' | 'refuse' | { key: Key<Context> }
   /** Which requests. Defaults to every request. */
@@ -192,7 +193,7 @@ export interface JwtOptions {
 export interface ApiKeyOptions {
   /** Defaults to `['header:x-api-key', 'bearer']`. */
   from?: CredentialSource | CredentialSource[]
-  /** The name of the variable that lists the SHA-256 (hex) of each key there is, between spaces or commas; any other counts as missing. Defaults to none: any key is taken at its word. */
+  /** The name of the variable that lists the SHA-256 (hex) of each key there is, between spaces or commas; any other is unverified. Defaults to none: any key is taken at its word. */
   known?: string
 }
 

@@ -1,5 +1,5 @@
 /** A decision on the wire: header fields and problem documents. */
-import type { Decision, LimitState } from './decision.ts'
+import type { Decision, Lacking, LimitState } from './decision.ts'
 import { merge } from './fields/merge.ts'
 import { seconds } from './fields/quantities.ts'
 import { tell } from './fields/sets.ts'
@@ -78,17 +78,20 @@ function whyExceeded(decision: Decision): string {
     : `The same request passes in ${retryAfterMs} ms.`
 }
 
+function whyDenied({ missing, unreadable, unverified }: Lacking): string {
+  if (missing) return `The request lacks ${missing}.`
+  if (unreadable) return `The request has no single readable value of ${unreadable}.`
+  if (!unverified) return 'The request is on a deny list.'
+  return unverified === 'api-key' ? 'The API key is not known.' : 'The token could not be verified.'
+}
+
 /**
  * The answer to a refused request: 429 past a limit (or this isolate's share of it, or the shield's), 503 where the store could not answer and a
- * policy says `deny`, 403 to whom a list denies or who lacks what a policy counts by. Nothing that a client sent is in it.
+ * policy says `deny`, 403 for a request that a list denies, or that has no value for what a policy counts by. Nothing that a client sent is in it.
  */
 export function refusal(decision: Decision): Response {
   if (decision.reason === 'denied') {
-    const { missing } = decision.denied ?? {}
-    return problem(403, {
-      title: 'Forbidden',
-      detail: missing ? `The request lacks ${missing}.` : 'The request is on a deny list.',
-    })
+    return problem(403, { title: 'Forbidden', detail: whyDenied(decision.denied ?? {}) })
   }
   if (decision.degraded === 'deny') {
     return problem(503, {

@@ -1,49 +1,88 @@
 import { parseCookie } from 'cookie'
+import type { KeyFault } from './decision.ts'
 import type { Source } from './schema/credentials.ts'
 import type { Seen } from './seen.ts'
 
+/** A credential that a request has, and that names no client. Unlike a missing one, the origin may accept it. */
+export class Unusable {
+  readonly why: KeyFault
+  constructor(why: KeyFault) {
+    this.why = why
+  }
+}
+export const UNREADABLE = new Unusable('unreadable')
+export const UNVERIFIED = new Unusable('unverified')
+
 /**
- * What a client says in a header, cookie or query parameter, or as its bearer token (RFC 6750, 2.1); `undefined` where it says
- * nothing. Two different values count as nothing: which of them the origin takes is not ours to guess. (But a header that is sent
- * twice reaches us as one text with a comma, RFC 9110, 5.3, which is a value like others: `User-Agent` has commas of its own.)
- * Never throws.
+ * Reads a header, a cookie, a query parameter or a bearer token (RFC 6750, 2.1); `undefined` where the request has none. Two
+ * different values are unreadable. (A header that is sent twice arrives as one text with a comma, RFC 9110, 5.3. That is a value
+ * like others: `User-Agent` has commas of its own.) Never throws.
  */
-export const readSource = (source: Source, seen: Seen): string | undefined =>
+export const readSource = (source: Source, seen: Seen): string | Unusable | undefined =>
   only(valuesOf(source, seen))
 
 /**
- * What a client says at the first of several sources at which it says anything. Two different values there are nothing, and no
- * later source makes up for them: a client must not choose between what we count and what the origin takes.
+ * Reads the first of several sources at which a request has anything. If that is unreadable, no later source makes up for it: a
+ * client must not choose between what Sluice counts and what the origin takes.
  */
-export function readFirst(sources: Source[], seen: Seen): string | undefined {
+export function readFirst(sources: Source[], seen: Seen): string | Unusable | undefined {
   for (const source of sources) {
-    const values = valuesOf(source, seen)
-    if (values.size > 0) return only(values)
+    const found = readSource(source, seen)
+    if (found !== undefined) return found
   }
   return undefined
 }
 
-const only = (values: Set<string>) => (values.size === 1 ? [...values][0] : undefined)
+/** Whether a request has nothing at these sources, or nothing but a bearer token. */
+export const hasAtMostBearer = (sources: Source[], seen: Seen): boolean =>
+  readFirst(
+    sources.filter(({ source }) => source !== 'bearer'),
+    seen,
+  ) === undefined
 
-function valuesOf({ source, name }: Source, seen: Seen): Set<string> {
+const only = (values: Set<string | Unusable>) => (values.size > 1 ? UNREADABLE : [...values][0])
+
+function valuesOf({ source, name }: Source, seen: Seen): Set<string | Unusable> {
   const { headers } = seen.request
-  const said: Record<Source['source'], () => (string | null | undefined)[]> = {
+  const values: Record<Source['source'], () => (string | Unusable | null | undefined)[]> = {
     header: () => [headers.get(name)],
     bearer: () => bearers(headers.get('authorization') ?? ''),
     query: () => seen.query.getAll(name),
-    // One by one: of a whole field the parser hands out the first of two that share a name.
+    // One by one: of a whole field the parser returns the first of two that share a name.
     cookie: () =>
       (headers.get('cookie') ?? '')
         .split(';')
         .filter((pair) => pair.includes(name))
-        .map((pair) => parseCookie(pair)[name]),
+        .map((pair) => cookieOf(pair, name)),
   }
-  return new Set(said[source]().flatMap((value) => value || []))
+  return new Set(values[source]().flatMap((value) => value || []))
 }
 
-/** The bearer tokens of an `Authorization` field, and where there is one whatever stands beside it: the field was sent twice. */
-function bearers(field: string): string[] {
-  const fields = field.split(',').map((text) => text.trim())
-  const tokens = fields.map((text) => /^bearer +(\S+)$/i.exec(text)?.[1])
-  return tokens.some((token) => token) ? tokens.map((token, index) => token ?? fields[index]!) : []
+/**
+ * The bearer tokens of an `Authorization` field, which has a comma where it was sent twice. Frameworks take the first word after the
+ * scheme, or everything up to a `;` or a quote, or what follows the last `Bearer`: where they would differ, it is unreadable.
+ */
+function bearers(field: string): (string | Unusable)[] {
+  if (!/bearer\W/i.test(field)) return []
+  return field.split(',').map((text) => {
+    const token = /^\s*bearer\s+([!#-:<-~]+)(?:\s|$)/i.exec(text)?.[1]
+    const schemes = text.match(/bearer\s/gi)?.length
+    return (schemes === 1 && token) || UNREADABLE
+  })
+}
+
+/**
+ * The value of one cookie; `undefined` where the pair is of another one. DQUOTEs around a value are no part of it (RFC 6265, 4.1.1).
+ * Some frameworks undo escapes between them, and some separate cookies by white space or commas: then it is unreadable.
+ */
+function cookieOf(pair: string, name: string): string | Unusable | undefined {
+  const words = pair.trim().split(/[\s,]+/)
+  const isNamed = (word: string, index: number) =>
+    word.startsWith(`${name}=`) || (word === name && words[index + 1]?.startsWith('='))
+  if (words.findLastIndex(isNamed) > 0) return UNREADABLE
+  const value = parseCookie(pair)[name]
+  if (!pair.includes('"') || value === undefined) return value
+  const sent = pair.slice(pair.indexOf('=') + 1).trim()
+  if (!sent.startsWith('"')) return value
+  return /^"[^"\\]*"$/.test(sent) ? parseCookie(`${name}=${sent.slice(1, -1)}`)[name] : UNREADABLE
 }

@@ -1,11 +1,13 @@
-/** One part of a partition key as found in a request; `undefined` where the request lacks it. */
-export type Part = [label: string, value: string | undefined]
+import type { KeyFault } from './decision.ts'
+
+/** One part of a partition key as found in a request. Without a value it is missing, or has another `fault`. */
+export type Part = [label: string, value: string | undefined, fault?: KeyFault]
 
 /** Names a subject in the store from the parts of its partition key. */
 export type NameSubject = (parts: Part[]) => Promise<string>
 
 /** The parts in one text. JSON keeps apart what joining would not: ("a", "bc") and ("ab", "c"), missing and empty. */
-export const canonical = (parts: Part[]) =>
+export const canonical = (parts: Part[]): string =>
   JSON.stringify(parts.map(([label, value]) => [label, value ?? null]))
 
 /**

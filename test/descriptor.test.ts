@@ -268,6 +268,64 @@ describe('a missing part', () => {
     ).toMatchObject({ policies: [{ partitionKey: [['ip', '203.0.113.7']] }] })
   })
 
+  describe.each([
+    // part of the key, what is sent, label, and what of it
+    ['cookie:a', { cookie: 'a=1; a=2' }, 'unreadable'],
+    ['api-key', { 'x-api-key': 'one, two' }, 'unreadable'],
+    ['api-key', { 'x-api-key': 'unknown' }, 'unverified'],
+    ['jwt:sub', { authorization: 'Bearer a.b.c, Bearer d.e.f' }, 'unreadable'],
+    ['jwt:sub', { authorization: 'Bearer a.b.c' }, 'unverified'],
+  ] as const)('%s of %j is %s, not missing:', (key, headers, fault) => {
+    const of = async (onMissingKey: PolicyOptions['onMissingKey'], mode?: 'shadow') =>
+      describer({
+        jwt: { secret: 'JWT' },
+        apiKeys: { known: 'KEYS' },
+        policies: [{ name: 'a', ...base, key, onMissingKey: onMissingKey!, ...(mode && { mode }) }],
+      })(
+        '/',
+        { headers: { ...headers, 'cf-connecting-ip': '203.0.113.7' } },
+        { env: { JWT: 'x'.repeat(32), KEYS: '0'.repeat(64) } },
+      )
+
+    test.each(['share', 'skip'] as const)(
+      "with '%s' it counts in the shared quota",
+      async (does) => {
+        expect(await of(does)).toEqual({
+          policies: [expect.objectContaining({ partitionKey: [[key, undefined, fault]] })],
+        })
+      },
+    )
+
+    test("with 'refuse' it is denied", async () => {
+      expect(await of('refuse')).toEqual({
+        denied: { by: 'a', [fault]: key },
+        policies: [expect.objectContaining({ unmet: 'key', [fault]: key })],
+      })
+      expect((await of('refuse', 'shadow')).denied).toBe(undefined)
+    })
+
+    test('with another key it counts by that', async () => {
+      expect(await of({ key: 'ip' })).toMatchObject({
+        policies: [{ partitionKey: [['ip', '203.0.113.7']] }],
+      })
+    })
+  })
+
+  test("beside an unreadable one is counted, with 'skip' too", async () => {
+    const key = ['header:x-a', 'cookie:a'] as const
+    const cookie = 'a=1; a=2'
+    expect(await described({ key: [...key], onMissingKey: 'skip' }, { cookie })).toMatchObject({
+      policies: [
+        {
+          partitionKey: [
+            ['header:x-a', undefined],
+            ['cookie:a', undefined, 'unreadable'],
+          ],
+        },
+      ],
+    })
+  })
+
   test('falls back to a function whose 7 is not the 7 of the first', async () => {
     const key = (context: unknown) => (context as { user?: number }).user
     const other = (context: unknown) => (context as { tenant: number }).tenant

@@ -113,7 +113,7 @@ met      exports  10 in 90s, token-bucket, burst 30, in shadow
                   key   path:id is missing → share, header:x-tenant is missing → share
                   cost  1
 met      user     1000 in 1d, fixed-window, by the clock
-                  key   ip = 2001:db8:1:2::/64 (instead of jwt:sub, which is missing)
+                  key   ip = 2001:db8:1:2::/64 (instead of jwt:sub, which has no value)
                   cost  1
 not met  keyed    key: api-key is missing → skip
 not met  posts    method: is GET, the policy has POST, PUT

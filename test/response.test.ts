@@ -229,6 +229,12 @@ describe('a refusal', () => {
   test.each([
     [{ by: 'deny[0]' }, 'The request is on a deny list.'],
     [{ by: 'per-key', missing: 'header:x-api-key' }, 'The request lacks header:x-api-key.'],
+    [
+      { by: 'a', unreadable: 'cookie:sid' },
+      'The request has no single readable value of cookie:sid.',
+    ],
+    [{ by: 'a', unverified: 'api-key' }, 'The API key is not known.'],
+    [{ by: 'a', unverified: 'jwt:sub' }, 'The token could not be verified.'],
   ])(
     'of whom a list or a policy denies (%j) is a 403 that names neither',
     async (denied, detail) => {

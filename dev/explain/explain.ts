@@ -1,10 +1,13 @@
+import type { Denied } from '../../src/decision.ts'
 import { compile, type Descriptor, isMet } from '../../src/descriptor.ts'
+import { type KeyValue, keyValues } from '../../src/gate/trial.ts'
 import { formatAddress } from '../../src/ip.ts'
 import { labelOf } from '../../src/key.ts'
 import { normalizePath } from '../../src/path.ts'
 import type { Config, Policy } from '../../src/policy.ts'
 import type { KeyPart } from '../../src/schema/key.ts'
 import { see } from '../../src/seen.ts'
+import { canonical } from '../../src/subject.ts'
 import { type RequestTerms, toRequest } from './request.ts'
 import { spanText } from './text.ts'
 import { whyNot } from './why.ts'
@@ -22,8 +25,7 @@ export interface Explanation {
     asn: string | null
     colo: string | null
   }
-  /** The entry of the list `deny`, or the policy that refuses requests without its key, and what is missing of it. */
-  denied: { by: string; missing?: string } | null
+  denied: Denied | null
   /** In their order; none where an entry of `deny` names the request. */
   policies: Explained[]
   /** What the Worker would have logged, and what it does about a path of its own. */
@@ -46,11 +48,11 @@ export interface Met {
   burst: number
   align: Policy['align']
   check: Policy['check']
-  /** Whose quota; `null` where the request lacks the part. */
-  key: { part: string; value: string | null }[]
-  /** The policy's own key, where the request lacks a part of it and is counted by another. */
+  /** Whose quota. */
+  key: KeyValue[]
+  /** The policy's own key, where a part of it has no value and the request is counted by another. */
   insteadOf: string[] | null
-  /** What is made of a part that is missing. */
+  /** What is made of a part that has no value. */
   onMissingKey: string
   cost: number
 }
@@ -86,7 +88,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       `before Redis the shield counts it, by ${whom.join(', ')}: ${limit} in ${spanText(periodMs)}`,
     )
   }
-  const keys = new Set(policies.filter(isMet).map((one) => JSON.stringify(one.partitionKey)))
+  const keys = new Set(policies.filter(isMet).map((one) => canonical(one.partitionKey)))
   const places = Math.min(keys.size, config.stores?.length ?? 1)
   if (places > 1) {
     notes.push(
@@ -131,7 +133,7 @@ function met({ policy, partitionKey, cost, period }: Descriptor, { policies }: C
     burst,
     align,
     check,
-    key: partitionKey.map(([part, value]) => ({ part, value: value ?? null })),
+    key: keyValues(partitionKey),
     insteadOf: isOwn ? null : own,
     onMissingKey: typeof onMissingKey === 'object' ? 'share' : onMissingKey,
     cost,

@@ -1,6 +1,6 @@
 import { BY_FUNCTION, type Explained, type Explanation, type Met } from './explain.ts'
 import { harmless, quote, spanText } from './text.ts'
-import { entryText } from './why.ts'
+import { entryText, lackingOf } from './why.ts'
 
 export const toJson = (explanation: Explanation): string =>
   harmless(JSON.stringify(explanation, null, 2))
@@ -26,8 +26,9 @@ function seenText(path: string, [first, ...more]: string[]): string {
 }
 
 function listsText(denied: Explanation['denied'], policies: Explained[]): string {
-  if (denied?.missing !== undefined) {
-    return `403: "${denied.by}" refuses it, since ${denied.missing} is missing. Nothing is counted.`
+  const lacking = denied && lackingOf(denied)
+  if (lacking) {
+    return `403: "${denied.by}" refuses it, since ${lacking.part} is ${lacking.fault}. Nothing is counted.`
   }
   if (denied) return `403: ${entryText(denied.by, 'deny')} refuses it. Nothing is counted.`
   const skipped = policies.flatMap((one) => (!one.met && one.entry ? [one.entry] : []))
@@ -64,7 +65,7 @@ function metText(met: Met): string[] {
   ]
   const parts = key.map((one) => partText(one, met)).join(', ')
   const instead = insteadOf
-    ? ` (instead of ${insteadOf.join(' + ')}, ${insteadOf.length > 1 ? 'of which a part' : 'which'} is missing)`
+    ? ` (instead of ${insteadOf.join(' + ')}, ${insteadOf.length > 1 ? 'of which a part' : 'which'} has no value)`
     : ''
   return [quota.join(', '), `key   ${parts}${instead}`, `cost  ${cost}`]
 }
@@ -77,7 +78,8 @@ function sizeText({ limit, ofPlan, windowMs, calendar, algorithm }: Met): string
     : `${units} in ${spanText(windowMs)}`
 }
 
-function partText({ part, value }: Met['key'][number], { onMissingKey }: Met): string {
+function partText({ part, value, fault }: Met['key'][number], { onMissingKey }: Met): string {
+  if (fault) return `${part} is ${fault} → share` // "skip" is for what is missing
   if (value === null) return `${part} is missing → ${onMissingKey}`
   if (value === BY_FUNCTION) return 'by a function'
   return part === 'global' ? part : `${part} = ${quote(value)}`

@@ -1,4 +1,5 @@
 import { compileCondition } from '../../src/condition.ts'
+import type { Lacking } from '../../src/decision.ts'
 import type { Unmet } from '../../src/descriptor.ts'
 import { formatAddress } from '../../src/ip.ts'
 import type { Config } from '../../src/policy.ts'
@@ -16,13 +17,23 @@ export function whyNot(one: Unmet, seen: Seen, config: Config): NotMet {
   }
   if (one.unmet === 'key') {
     const does = onMissingKey === 'refuse' && mode === 'shadow' ? 'skip (in shadow)' : onMissingKey
-    return { ...because, unmet: 'key', why: `key: ${one.missing} is missing → ${does}` }
+    const { fault, part } = lackingOf(one)!
+    return { ...because, unmet: 'key', why: `key: ${part} is ${fault} → ${does}` }
   }
   return {
     ...because,
     unmet: one.field,
     why: `${one.field}: ${detail(one.field, match, seen, config)}`,
   }
+}
+
+/** What is wrong with a part of a key, and which part. */
+export function lackingOf(of: Lacking): { fault: keyof Lacking; part: string } | undefined {
+  for (const fault of ['missing', 'unreadable', 'unverified'] as const) {
+    const part = of[fault]
+    if (part !== undefined) return { fault, part }
+  }
+  return undefined
 }
 
 /** `allow[0]`, or `allow "office"`. */

@@ -14,7 +14,12 @@ const units = v.pipe(v.number(), v.integer())
 const told = <S extends v.GenericSchema>(schema: S, description: string) =>
   v.pipe(schema, v.description(description))
 
-const denied = v.exactOptional(v.object({ by: v.string(), missing: v.exactOptional(v.string()) }))
+const lacking = {
+  missing: v.exactOptional(v.string()),
+  unreadable: v.exactOptional(v.string()),
+  unverified: v.exactOptional(v.string()),
+}
+const denied = v.exactOptional(v.object({ by: v.string(), ...lacking }))
 
 export const limitState = v.object({
   policy: v.string(),
@@ -95,13 +100,21 @@ export const storeReport = v.object({
 })
 same<Same<v.InferOutput<typeof storeReport>, StoreReport>>()
 
+const keyValues = v.array(
+  v.object({
+    part: v.string(),
+    value: v.nullable(v.string()),
+    fault: v.exactOptional(v.picklist(['unreadable', 'unverified'])),
+  }),
+)
+
 export const trial = v.variant('met', [
   v.object({
     policy: v.string(),
     denied,
     met: v.literal(true),
     mode: v.picklist(['enforce', 'shadow']),
-    key: v.array(v.object({ part: v.string(), value: v.nullable(v.string()) })),
+    key: keyValues,
     limit: units,
     windowMs: ms,
     cost: units,
@@ -113,7 +126,7 @@ export const trial = v.variant('met', [
     unmet: v.picklist(['match', 'allow', 'key', 'deny']),
     field: v.exactOptional(v.string()),
     entry: v.exactOptional(v.string()),
-    missing: v.exactOptional(v.string()),
+    ...lacking,
   }),
 ])
 same<Same<v.InferOutput<typeof trial>, Trial>>()

@@ -1,19 +1,20 @@
 import type { Log } from '../log.ts'
 import type { ApiKeys } from '../schema/credentials.ts'
 import type { Seen } from '../seen.ts'
-import { readFirst } from '../source.ts'
+import { hasAtMostBearer, readFirst, UNREADABLE, UNVERIFIED, type Unusable } from '../source.ts'
 import { sha256 } from './digest.ts'
+import { looksLikeJwt } from './jwt.ts'
 import { oncePerRequest } from './once.ts'
 
 /**
- * Reads a request's API key: hands back its SHA-256 in hex, so that the key itself reaches neither the store nor a log; `undefined`
- * where there is none, or none of the known ones. Never throws.
+ * Reads a request's API key: returns its SHA-256 in hex, so that the key itself reaches neither the store nor a log; `undefined` where
+ * the request has none. A key that is not known is unverified. Never throws.
  * @param log told, as `api-keys`, of a variable that is missing, or whose entries are no digests; of no mistake of a client's
  */
 export function createApiKey(
   { from, known }: ApiKeys,
   log: Log = () => {},
-): (seen: Seen) => Promise<string | undefined> {
+): (seen: Seen) => Promise<string | Unusable | undefined> {
   let list: { text: string; digests: Set<string> } | undefined
 
   function listed(text: unknown): Set<string> {
@@ -42,8 +43,11 @@ export function createApiKey(
   return oncePerRequest(async (seen) => {
     const key = readFirst(from, seen)
     // A field that is sent twice reaches us as one with a comma, and some origins as two, of which they take one.
-    if (key === undefined || /[\s,]/.test(key)) return undefined
+    if (typeof key !== 'string') return key
+    if (/[\s,]/.test(key)) return UNREADABLE
     const digest = await sha256(key)
-    return known === undefined || listed(seen.env[known]).has(digest) ? digest : undefined
+    if (known === undefined || listed(seen.env[known]).has(digest)) return digest
+    // Beside API keys, clients may send tokens of another kind as bearer tokens.
+    return looksLikeJwt(key) && hasAtMostBearer(from, seen) ? undefined : UNVERIFIED
   })
 }

@@ -7,7 +7,7 @@ const FETCH_MS = 5_000
 /** A fetch marks itself for so much longer than it may take: the request that began it may be gone without a trace. */
 const MARGIN_MS = 1_000
 const MAX_AGE_MS = 10 * 60_000
-/** From the start of a fetch to that of the next: with keys in hand; and without, when every token counts as missing meanwhile. */
+/** From the start of a fetch to that of the next: with keys in hand; and without, when every token counts as unverified meanwhile. */
 const RENEW_MS = 30_000
 const RETRY_MS = 2_000
 /** For so long no request waits after one that waited in vain. */

@@ -5,7 +5,7 @@ import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify'
 import type { Log } from '../log.ts'
 import type { Jwt } from '../schema/credentials.ts'
 import type { Seen } from '../seen.ts'
-import { readFirst } from '../source.ts'
+import { hasAtMostBearer, readFirst, UNVERIFIED, type Unusable } from '../source.ts'
 import { createJwks } from './jwks.ts'
 import { oncePerRequest } from './once.ts'
 
@@ -17,8 +17,11 @@ const MAX_TRIES = 8
 const MIN_SECRET_BYTES = 32
 const TOLERANCE_S = 5
 
-/** The claims of a request's verified token, as an object without a prototype; `undefined` where it has none. Never throws. */
-export type Claims = (seen: Seen) => Promise<Record<string, unknown> | undefined>
+/** The claims of a request's verified token, as an object without a prototype; `undefined` where it has no token. Never throws. */
+export type Claims = (seen: Seen) => Promise<Record<string, unknown> | Unusable | undefined>
+
+/** Whether a text may be a token in a compact form: it has three parts or more. */
+export const looksLikeJwt = (text: string): boolean => text.indexOf('.') < text.lastIndexOf('.')
 
 export interface ClaimsParts {
   /** The longest that a request waits for an issuer's first keys, in milliseconds. */
@@ -70,8 +73,12 @@ export function createClaims(
 
   return oncePerRequest(async (seen) => {
     const token = readFirst(from, seen)
-    if (token === undefined || token.length > MAX_LENGTH) return undefined
-    return verified(token, seen).catch(() => undefined) // not a token
+    if (typeof token !== 'string') return token
+    // Beside JWTs, clients may send tokens of another kind as bearer tokens.
+    if (!looksLikeJwt(token) && hasAtMostBearer(from, seen)) return undefined
+    if (token.length > MAX_LENGTH) return UNVERIFIED
+    const claims = await verified(token, seen).catch(() => undefined) // not a token
+    return claims ?? UNVERIFIED
   })
 }
 

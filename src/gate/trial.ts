@@ -1,31 +1,39 @@
+import type { Denied, KeyFault, Lacking } from '../decision.ts'
 import { type Descriptor, isMet, type Unmet } from '../descriptor.ts'
 import type { Policy } from '../policy.ts'
 import { tryBody } from '../schema/gate.ts'
+import type { Part } from '../subject.ts'
 import { bodyOf, type Call } from './call.ts'
 import { describedRequest } from './described.ts'
 import { unprocessable } from './problems.ts'
 
+/** A part of a key as found in a request. A value of `null` is missing, unless there is a `fault`. */
+export interface KeyValue {
+  part: string
+  value: string | null
+  fault?: KeyFault
+}
+
 /** What a policy makes of a request. */
 export type Trial = {
   policy: string
-  /** Where a list refuses the request, or a policy that lacks its key: by which. */
-  denied?: { by: string; missing?: string }
+  /** Where a list refuses the request, or a policy that lacks its key. */
+  denied?: Denied
 } & (
   | {
       met: true
       mode: Policy['mode']
-      key: { part: string; value: string | null }[]
+      key: KeyValue[]
       limit: number
       windowMs: number
       cost: number
     }
-  | {
+  | ({
       met: false
       unmet: 'match' | 'allow' | 'key' | 'deny'
       field?: string
       entry?: string
-      missing?: string
-    }
+    } & Lacking)
 )
 
 /** Why a policy does not meet a request. */
@@ -55,9 +63,12 @@ function metBy({ policy: { mode, limit, windowMs }, partitionKey, cost, period }
   return {
     met: true as const,
     mode,
-    key: partitionKey.map(([part, value]) => ({ part, value: value ?? null })),
+    key: keyValues(partitionKey),
     limit,
     windowMs: period ? period[1] - period[0] : windowMs,
     cost,
   }
 }
+
+export const keyValues = (parts: Part[]): KeyValue[] =>
+  parts.map(([part, value, fault]) => ({ part, value: value ?? null, ...(fault && { fault }) }))

@@ -53,7 +53,7 @@ export const key = list(part)
 
 const otherKey = object({ key })
 
-/** What a policy does about a request that lacks a part of its key. */
+/** What a policy does about a request that has no value for a part of its key. */
 export type OnMissingKey = 'share' | 'skip' | 'refuse' | { key: KeyPart[] }
 
 export const onMissingKey = v.lazy(

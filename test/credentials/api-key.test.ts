@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { createApiKey } from '../../src/credentials/api-key.ts'
 import { parseConfig } from '../../src/policy.ts'
+import { UNREADABLE, UNVERIFIED } from '../../src/source.ts'
 import { seenWith } from './issuer.ts'
 
 const digest = (key: string) => createHash('sha256').update(key).digest('hex')
@@ -24,14 +25,15 @@ describe('any key', () => {
     [x('abc'), 'abc'],
     [{ Authorization: 'Bearer abc' }, 'abc'],
     [{ ...x('abc'), Authorization: 'Bearer def' }, 'abc'],
-    [x('abc, def'), undefined], // two fields
-    [x('abc,def'), undefined],
-    [{ ...x('abc, abd'), Authorization: 'Bearer def' }, undefined],
-    [{ Authorization: 'Bearer abc, Bearer def' }, undefined],
+    [x('abc, def'), UNREADABLE], // two fields
+    [x('abc,def'), UNREADABLE],
+    [{ ...x('abc, abd'), Authorization: 'Bearer def' }, UNREADABLE],
+    [{ Authorization: 'Bearer abc, Bearer def' }, UNREADABLE],
+    [{ Authorization: 'Bearer a.b.c' }, 'a.b.c'],
     [{ Authorization: 'Basic YTpi' }, undefined],
     [x('k'.repeat(100_000)), 'k'.repeat(100_000)],
   ])('of %j', async (headers: Record<string, string>, key) => {
-    expect(await reader()(seenWith(headers))).toBe(key && digest(key))
+    expect(await reader()(seenWith(headers))).toBe(typeof key === 'string' ? digest(key) : key)
     expect(lines).toEqual([])
   })
 
@@ -69,10 +71,30 @@ describe('known keys', () => {
     ['three', `${digest('one')} ${digest('two')}`],
     ['One', digest('one')],
     [digest('one'), digest('one')],
-    ['', digest('')],
+    ['a.b.c', digest('one')],
   ])('%j is none of %j', async (key, listed) => {
-    expect(await read(key, listed)).toBe(undefined)
+    expect(await read(key, listed)).toBe(UNVERIFIED)
     expect(lines).toEqual([])
+  })
+
+  test('an empty key is missing', async () => {
+    expect(await read('', digest(''))).toBe(undefined)
+  })
+
+  test.each([
+    // from, what is sent, what is read
+    [['bearer'], { Authorization: 'Bearer one' }, digest('one')],
+    [['bearer'], { Authorization: 'Bearer a.b.c' }, digest('a.b.c')],
+    [['bearer'], { Authorization: 'Bearer two' }, UNVERIFIED],
+    [['bearer'], { Authorization: 'Bearer x.y.z' }, undefined],
+    [['header:x-api-key', 'bearer'], { Authorization: 'Bearer x.y.z' }, undefined],
+    [['bearer', 'cookie:k'], { Authorization: 'Bearer x.y.z', Cookie: 'k=one' }, UNVERIFIED],
+    [['header:x-api-key'], x('x.y.z'), UNVERIFIED],
+    [['query:key'], {}, undefined],
+  ])('from %j, %j: %j', async (from, headers, expected) => {
+    const env = { KEYS: `${digest('one')} ${digest('a.b.c')}` }
+    const readKey = reader({ known: 'KEYS', from })
+    expect(await readKey(seenWith(headers as Record<string, string>, { env }))).toBe(expected)
   })
 
   test.each([
@@ -80,7 +102,7 @@ describe('known keys', () => {
     ['an empty text', ' '],
     ['no text', 7],
   ])('where the variable holds %s no key is known, and a line says so', async (_, listed) => {
-    expect(await read('one', listed)).toBe(undefined)
+    expect(await read('one', listed)).toBe(UNVERIFIED)
     expect(lines).toEqual([
       'api-keys missing: apiKeys.known names a variable that is not set: no key is known',
     ])
@@ -89,7 +111,7 @@ describe('known keys', () => {
   test('an entry that is no digest lets nobody in, is told of without its text, and spoils no other', async () => {
     const listed = `my-secret-key ${digest('one')} ${digest('two').slice(1)}`
     const readKey = reader({ known: 'KEYS' })
-    expect(await read('my-secret-key', listed, readKey)).toBe(undefined)
+    expect(await read('my-secret-key', listed, readKey)).toBe(UNVERIFIED)
     expect(await read('one', listed, readKey)).toBe(digest('one'))
     expect(lines).toEqual([
       'api-keys not-a-digest: entries of the variable that apiKeys.known names are no SHA-256 in hex: 2',
@@ -99,7 +121,7 @@ describe('known keys', () => {
   test('the variable is read anew where its value changes', async () => {
     const readKey = reader({ known: 'KEYS' })
     expect(await read('one', digest('one'), readKey)).toBe(digest('one'))
-    expect(await read('one', digest('two'), readKey)).toBe(undefined)
+    expect(await read('one', digest('two'), readKey)).toBe(UNVERIFIED)
     expect(await read('two', digest('two'), readKey)).toBe(digest('two'))
   })
 
@@ -108,7 +130,7 @@ describe('known keys', () => {
     async (known) => {
       const { apiKeys } = parseConfig({ policies: [], apiKeys: { known: 'KEYS' } })
       const read = createApiKey({ ...apiKeys, known }, log) // the parser takes no such name
-      expect(await read(seenWith(x('one')))).toBe(undefined)
+      expect(await read(seenWith(x('one')))).toBe(UNVERIFIED)
     },
   )
 
@@ -119,7 +141,7 @@ describe('known keys', () => {
         const listed = keys.map(digest).join(' ') || digest('none of them')
         const readKey = reader({ known: 'KEYS' })
         for (const known of keys) expect(await read(known, listed, readKey)).toBe(digest(known))
-        if (!keys.includes(other)) expect(await read(other, listed, readKey)).toBe(undefined)
+        if (!keys.includes(other)) expect(await read(other, listed, readKey)).toBe(UNVERIFIED)
       }),
     )
   })

@@ -5,6 +5,7 @@ import { type Claims, createClaims } from '../../src/credentials/jwt.ts'
 import { createLog } from '../../src/log.ts'
 import { parseConfig } from '../../src/policy.ts'
 import { see } from '../../src/seen.ts'
+import { Unusable } from '../../src/source.ts'
 
 interface Env {
   JWT: string
@@ -43,6 +44,11 @@ export default {
       apiKey(seen),
       isGate(seen),
     ])
-    return Response.json({ sub: one?.sub ?? null, same: one === other, key: key ?? null, gate })
+    return Response.json({
+      sub: one instanceof Unusable ? null : (one?.sub ?? null),
+      same: one === other,
+      key: key instanceof Unusable ? null : (key ?? null),
+      gate,
+    })
   },
 }

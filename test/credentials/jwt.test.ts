@@ -4,6 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Claims, createClaims } from '../../src/credentials/jwt.ts'
 import type { JwtOptions } from '../../src/options.ts'
 import { parseConfig } from '../../src/policy.ts'
+import type { Seen } from '../../src/seen.ts'
+import { UNREADABLE, UNVERIFIED, Unusable } from '../../src/source.ts'
 import {
   bearing,
   forge,
@@ -27,15 +29,27 @@ beforeEach(() => {
   lines = []
 })
 
+/** Claims that are `undefined` also where a token is there and does not verify. */
+const verified = (claims: Claims) => async (seen: Seen) => {
+  const found = await claims(seen)
+  return found instanceof Unusable ? undefined : found
+}
+
 const create = (jwt: JwtOptions, deadlineMs = 10_000) =>
-  createClaims(parseConfig({ policies: [], jwt }).jwt!, {
-    deadlineMs,
-    log: (event, code, message) => void lines.push(`${event} ${code}: ${message}`),
-    clock: () => now,
-  })
+  verified(
+    createClaims(parseConfig({ policies: [], jwt }).jwt!, {
+      deadlineMs,
+      log: (event, code, message) => void lines.push(`${event} ${code}: ${message}`),
+      clock: () => now,
+    }),
+  )
 
 /** What a token claims, as a plain object. */
-async function read(claims: Claims, token: string, env: Record<string, unknown> = { JWT: SECRET }) {
+async function read(
+  claims: ReturnType<typeof create>,
+  token: string,
+  env: Record<string, unknown> = { JWT: SECRET },
+) {
   const found = await claims(bearing(token, env))
   return found && { ...found }
 }
@@ -278,6 +292,63 @@ describe('with a secret', () => {
   })
 })
 
+describe('what a request without verified claims has', () => {
+  const claims = (from: JwtOptions['from'], env: Record<string, unknown>) => {
+    const read = createClaims(parseConfig({ policies: [], jwt: { secret: 'JWT', from } }).jwt!, {
+      deadlineMs: 10_000,
+      log: () => {},
+      clock: () => now,
+    })
+    return (headers: Record<string, string>, query = '') => read(seenWith(headers, { env, query }))
+  }
+  const env = { JWT: SECRET }
+
+  test('nothing: no token, or a bearer token that is no JWT', async () => {
+    const read = claims(['bearer', 'query:token'], env)
+    expect(await read({})).toBe(undefined)
+    expect(await read({ Authorization: 'Basic YTpi' })).toBe(undefined)
+    expect(await read({ Authorization: 'Bearer an-api-key' })).toBe(undefined)
+    expect(await read({ Authorization: 'Bearer a.key' })).toBe(undefined)
+  })
+
+  test('an unverified token: one that is expired, signed by others, or too long', async () => {
+    const read = claims('bearer', env)
+    const others = new TextEncoder().encode('another secret of 32 bytes or more')
+    const tokens = [
+      await hs({ exp: NOW - 60 }),
+      await hs({ sub: 'ann' }, {}, others),
+      await hs({ sub: 'a'.repeat(20_000) }),
+      'a.b.c',
+    ]
+    for (const token of tokens) {
+      expect(await read({ Authorization: `Bearer ${token}` })).toBe(UNVERIFIED)
+    }
+  })
+
+  test('an unverified token, where the variable of the secret is not set', async () => {
+    const headers = { Authorization: `Bearer ${await hs({ sub: 'ann' })}` }
+    expect(await claims('bearer', {})(headers)).toBe(UNVERIFIED)
+  })
+
+  test('an unverified token: any text at a place that is for tokens alone', async () => {
+    expect(await claims('cookie:session', env)({ Cookie: 'session=x' })).toBe(UNVERIFIED)
+    expect(await claims('header:x-token', env)({ 'X-Token': 'x' })).toBe(UNVERIFIED)
+  })
+
+  test('an unverified token: a bearer token of another kind before a token at a later place', async () => {
+    const token = await hs({ sub: 'ann' })
+    const read = claims(['bearer', 'query:token'], env)
+    expect(await read({ Authorization: 'Bearer x' }, `?token=${token}`)).toBe(UNVERIFIED)
+  })
+
+  test('an unreadable token: two that differ', async () => {
+    const [ann, bob] = [await hs({ sub: 'ann' }), await hs({ sub: 'bob' })]
+    const read = claims(['bearer', 'query:token'], env)
+    expect(await read({ Authorization: `Bearer ${ann}, Bearer ${bob}` })).toBe(UNREADABLE)
+    expect(await read({}, `?token=${ann}&token=${bob}`)).toBe(UNREADABLE)
+  })
+})
+
 describe('with the keys of an issuer', () => {
   let issuer: Issuer
   let first: Signer
@@ -439,9 +510,11 @@ describe('with the keys of an issuer', () => {
         issuer: undefined,
         audience: undefined,
       }
-      const claims = createClaims(
-        { ...options, algorithms: ['HS256', 'RS256'], from: [{ source: 'bearer', name: '' }] },
-        { deadlineMs: 10_000, log: () => {}, clock: () => now },
+      const claims = verified(
+        createClaims(
+          { ...options, algorithms: ['HS256', 'RS256'], from: [{ source: 'bearer', name: '' }] },
+          { deadlineMs: 10_000, log: () => {}, clock: () => now },
+        ),
       )
       for (const kid of ['oct', 'first', undefined]) {
         expect(await read(claims, await hs(ann, kid ? { kid } : {}))).toBe(undefined)
@@ -523,7 +596,7 @@ describe('with the keys of an issuer', () => {
     const settled = async () => {
       while (background.length > 0) await background.shift()
     }
-    const ask = async (claims: Claims, token: string) => {
+    const ask = async (claims: ReturnType<typeof create>, token: string) => {
       const seen = bearing(token)
       const found = await claims(seen)
       background.push(...seen.background)

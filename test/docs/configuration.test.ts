@@ -593,18 +593,20 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     expect(await left(...users.map((user): [string, Asked] => ['/api/things', user]))).toEqual([
       999, 998, 999,
     ])
-    const wrong: Asked[] = [
-      {},
-      await by({ sub: 'ann' }),
+    const unverified: Asked[] = [
       await by({ tenant: 'acme' }, 'another secret of at least 32 bytes'),
       await by({ tenant: 'acme', aud: 'shop' }),
       await by({ tenant: 'acme', iss: 'https://evil.example' }),
       await by({ tenant: 'acme', exp: Math.floor(Date.now() / 1000) - 60 }),
       { headers: { authorization: `Bearer ${forge({ alg: 'none' }, { tenant: 'acme' })}` } },
     ]
-    for (const asked of wrong) {
+    for (const asked of [{}, await by({ sub: 'ann' })]) {
       const { status, body } = await ask('/api/things', asked)
       expect([status, body.detail]).toEqual([403, 'The request lacks jwt:tenant.'])
+    }
+    for (const asked of unverified) {
+      const { status, body } = await ask('/api/things', asked)
+      expect([status, body.detail]).toEqual([403, 'The token could not be verified.'])
     }
     expect(await statuses(1, '/')).toEqual([200])
   },
@@ -633,9 +635,13 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
   async 'known-keys'({ ask, left }) {
     const key = (name: string): Asked => ({ headers: { 'x-api-key': name } })
     expect(await left(['/', key('alpha')], ['/', key('alpha')])).toEqual([999, 998])
-    for (const asked of [key('invented'), key('alpha, alpha'), {}]) {
+    for (const [asked, detail] of [
+      [key('invented'), 'The API key is not known.'],
+      [key('alpha, alpha'), 'The request has no single readable value of api-key.'],
+      [{}, 'The request lacks api-key.'],
+    ] as const) {
       const { status, body } = await ask('/', asked)
-      expect([status, body.detail]).toEqual([403, 'The request lacks api-key.'])
+      expect([status, body.detail]).toEqual([403, detail])
     }
   },
 
