@@ -95,7 +95,7 @@ export interface Decision {
   retryAfterMs: number | null
   /**
    * Every policy that met the request, in the order of the configuration, but for those that no database answered for: no number is
-   * invented. Empty on `no-policy` and `shielded`.
+   * invented. Of several quotas of one policy (see `path:<name>` of a key) the strictest. Empty on `no-policy` and `shielded`.
    */
   limits: LimitState[]
   /** The store's time of the decision, ms since the epoch; of several databases the earliest. Absent where none was asked, or one gave no answer. */

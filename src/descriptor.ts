@@ -8,7 +8,7 @@ import { compilePlan } from './plan.ts'
 import type { Config, Policy } from './policy.ts'
 import type { KeyPart } from './schema/key.ts'
 import type { Seen } from './seen.ts'
-import type { Part } from './subject.ts'
+import { canonical, type Part } from './subject.ts'
 
 /** What a policy makes of a request that it meets. */
 export interface Descriptor {
@@ -30,7 +30,10 @@ export type Unmet =
 /** What a configuration makes of a request. */
 export interface Description {
   denied?: Denied
-  /** For each policy, in their order. Of a request on the list `deny`: none. */
+  /**
+   * For each policy, in their order. A policy has several descriptors in a row where the readings of a path name several quotas: each
+   * of them is charged. Of a request on the list `deny`: none.
+   */
   policies: (Descriptor | Unmet)[]
   /** Whom the shield counts; absent where there is none, or the request lacks a part of its key. */
   shield?: Part[]
@@ -78,14 +81,15 @@ export function compile(
     const denied = deny.find(({ mismatch }) => readings.some((one) => !mismatch(one)))
     if (denied) return { denied: { by: denied.name }, policies: [] }
     const allowed = allow.filter(({ mismatch }) => readings.every((one) => !mismatch(one)))
-    const described = await Promise.all(
-      policies.map(({ policy, describe }): Unmet | Promise<Descriptor | Unmet> => {
+    const each = await Promise.all(
+      policies.map(({ policy, describe }): Unmet | Promise<Met | Unmet> => {
         const entry = allowed.find(({ policies: names = [policy.name] }) =>
           names.includes(policy.name),
         )
         return entry ? { policy, unmet: 'allow', entry: entry.name } : describe(readings)
       }),
     )
+    const described = readings.length === 1 ? (each as (Descriptor | Unmet)[]) : each.flat()
     const refusing = described.find(
       (one): one is Refusing =>
         'unmet' in one &&
@@ -109,6 +113,9 @@ const deniedBy = ({ policy, unmet: _, ...lacking }: Refusing): Denied => ({
   ...lacking,
 })
 
+/** A policy that meets a request: one descriptor, or one for each quota that the readings of its path name. */
+type Met = Descriptor | Descriptor[]
+
 /** Who is 7 to one function is another than who is 7 to the next. */
 const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : labelOf(part))
 
@@ -125,12 +132,13 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
   // What is not met is known at once: most policies do not meet most requests.
-  const describe = (readings: Seen[]): Unmet | Promise<Descriptor | Unmet> => {
+  const describe = (readings: Seen[]): Unmet | Promise<Met | Unmet> => {
     const met = readings.filter((one) => !mismatch(one))
-    return met.length > 0 ? meet(met) : { policy, unmet: 'match', field: mismatch(readings[0]!)! }
+    if (met.length === 0) return { policy, unmet: 'match', field: mismatch(readings[0]!)! }
+    return met.length === 1 ? meet(met[0]!) : meetEach(met)
   }
-  const meet = async (met: Seen[]): Promise<Descriptor | Unmet> => {
-    const seen = met[0]!
+
+  const meet = async (seen: Seen): Promise<Descriptor | Unmet> => {
     let partitionKey = await key(seen)
     if (partitionKey.some(([, value]) => value === undefined)) {
       const unmet = lackingOf(partitionKey, onMissingKey)
@@ -141,9 +149,24 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
     return {
       policy: await planned(seen),
       partitionKey,
-      cost: met.length === 1 ? await cost(seen) : Math.max(...(await Promise.all(met.map(cost)))),
+      cost: await cost(seen),
       ...(period && { period }),
     }
+  }
+
+  // Any of the readings may be the origin's: each quota that one of them names is charged, at the highest cost, by the smallest plan.
+  const meetEach = async (met: Seen[]): Promise<Met | Unmet> => {
+    const each = await Promise.all(met.map(meet))
+    const unmet = each.find((one) => !isMet(one))
+    if (unmet && (onMissingKey === 'refuse' || !each.some(isMet))) return unmet
+    const quotas = new Map<string, Descriptor>()
+    for (const one of each.filter(isMet)) {
+      const name = canonical(one.partitionKey)
+      const known = quotas.get(name)
+      if (!known || one.policy.limit < known.policy.limit) quotas.set(name, one)
+    }
+    const highest = Math.max(...each.filter(isMet).map((one) => one.cost))
+    return [...quotas.values()].map((one) => ({ ...one, cost: highest }))
   }
   return { policy, describe }
 }

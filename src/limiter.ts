@@ -3,7 +3,7 @@ import type { DenialCache } from './denial-cache.ts'
 import { type Describe, type Description, type Descriptor, isMet } from './descriptor.ts'
 import { StoreError } from './errors.ts'
 import type { Policy } from './policy.ts'
-import { limitState, longestWait, type Row, rowOf } from './row.ts'
+import { limitStates, longestWait, type Row, rowOf } from './row.ts'
 import type { Seen } from './seen.ts'
 import { type Charge, type Charged, isOpen, settle } from './settle.ts'
 import type { LocalStore } from './store/local.ts'
@@ -326,7 +326,7 @@ function statesOf(rows: Row[], requests: Asked['requests'], reply: StoreReply): 
 }
 
 function decisionOf(descriptors: Descriptor[], states: RowState[], at: number): Decision {
-  const limits = descriptors.map((one, index) => limitState(one, states[index]!))
+  const limits = limitStates(descriptors, states)
   const deciding = limits.filter(({ mode }) => mode === 'enforce')
   const retryAfterMs = longestWait(deciding)
   const banned = deciding.some(({ bannedForMs }) => bannedForMs)

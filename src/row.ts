@@ -21,6 +21,39 @@ export async function rowOf(
   }
 }
 
+/** How the policies of these rows stand, each once: where a policy has several quotas in a row, as the strictest of them. */
+export function limitStates(rows: Descriptor[], states: RowState[]): LimitState[] {
+  const limits: LimitState[] = []
+  for (const [index, row] of rows.entries()) {
+    const state = limitState(row, states[index]!)
+    const before = limits.at(-1)
+    if (before?.policy === state.policy) limits[limits.length - 1] = strictest(before, state)
+    else limits.push(state)
+  }
+  return limits
+}
+
+/** One state that holds for both: neither has more left, and neither makes a client wait longer. */
+function strictest(one: LimitState, other: LimitState): LimitState {
+  const fuller = one.remaining > other.remaining ? one : other
+  const emptier = fuller === one ? other : one
+  const isTie = one.remaining === other.remaining
+  const bannedForMs = Math.max(one.bannedForMs ?? 0, other.bannedForMs ?? 0)
+  const earliest = Math.min(
+    one.at ?? Number.POSITIVE_INFINITY,
+    other.at ?? Number.POSITIVE_INFINITY,
+  )
+  return {
+    ...emptier,
+    allowed: one.allowed && other.allowed,
+    retryAfterMs: longestWait([one, other]),
+    resetAfterMs: Math.max(one.resetAfterMs, other.resetAfterMs),
+    ...(isTie && { nextAfterMs: Math.max(one.nextAfterMs, other.nextAfterMs) }),
+    ...(bannedForMs > 0 && { bannedForMs }),
+    ...(earliest < Number.POSITIVE_INFINITY && { at: earliest }),
+  }
+}
+
 /** What is told of a row that the store has answered. */
 export function limitState({ policy, cost, period }: Descriptor, row: RowState): LimitState {
   const { name, mode, limit, algorithm } = policy
@@ -41,7 +74,7 @@ function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: RowState) {
 }
 
 /** `null` (never) if any says so, else the longest; 0 when all have room. */
-export function longestWait(rows: RowState[]): number | null {
+export function longestWait(rows: Pick<RowState, 'retryAfterMs'>[]): number | null {
   const waits = rows.map(({ retryAfterMs }) => retryAfterMs)
   return waits.includes(null) ? null : Math.max(0, ...(waits as number[]))
 }

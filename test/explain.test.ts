@@ -271,6 +271,41 @@ Note: the Worker answers paths under /_sluice/ itself, before any policy.
     expect(stdout).toMatch(/^met {6}login /m)
   })
 
+  test('a path that names several quotas, and credentials that name none', async () => {
+    const file = await write(
+      'quotas',
+      `export default {
+      apiKeys: { known: 'EXPLAIN_KEYS' },
+      policies: [
+        { name: 'user', limit: 5, window: '1s', key: 'path:id', match: { path: '/users/:id/*' } },
+        { name: 'session', limit: 5, window: '1s', key: 'cookie:sid', onMissingKey: 'skip' },
+        { name: 'customer', limit: 5, window: '1s', key: 'api-key', onMissingKey: 'refuse' },
+      ],
+    }`,
+    )
+    const sent = ['--cookie', 'sid=1', '--cookie', 'sid=2', '--header', 'x-api-key: unknown']
+    const { stdout } = await explain(
+      ['--config', file, '--path', '/users/8/..%2Fa1%2Fx', ...sent],
+      { EXPLAIN_KEYS: '0'.repeat(64) },
+    )
+    expect(stdout).toBe(`GET https://www.example.com/users/8/..%2Fa1%2Fx from an unknown address
+The path /users/8/..%2Fa1%2Fx is seen as /users/a1/x, and by some origins as /users/8/..%2fa1%2fx: the strictest counts.
+
+403: "customer" refuses it, since api-key is unverified. Nothing is counted.
+
+met      user      5 in 1s, sliding-window
+                   key   path:id = a1
+                   cost  1
+met      user      5 in 1s, sliding-window
+                   key   path:id = 8
+                   cost  1
+met      session   5 in 1s, sliding-window
+                   key   cookie:sid is unreadable → share
+                   cost  1
+not met  customer  key: api-key is unverified → refuse
+`)
+  })
+
   test('--json is the same for programs', async () => {
     const args = ['--config', config, '--json', '--method', 'POST', '--path', '/V1/%C2%9b7']
     const { stdout } = await explain([...args, '--header', 'x-tenant: t1'])

@@ -26,7 +26,10 @@ export interface Explanation {
     colo: string | null
   }
   denied: Denied | null
-  /** In their order; none where an entry of `deny` names the request. */
+  /**
+   * In their order; none where an entry of `deny` names the request. A policy is listed once for each quota it charges: several where
+   * the readings of the path name several.
+   */
   policies: Explained[]
   /** What the Worker would have logged, and what it does about a path of its own. */
   notes: string[]

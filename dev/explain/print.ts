@@ -35,7 +35,7 @@ function listsText(denied: Explanation['denied'], policies: Explained[]): string
   const entries = [...new Set(skipped)].map((entry) => entryText(entry))
   const lists =
     entries.length > 0
-      ? `${entries.join(' and ')} lets it skip ${skipped.length} of ${policies.length} policies.`
+      ? `${entries.join(' and ')} lets it skip ${skipped.length} of ${new Set(policies.map(({ policy }) => policy)).size} policies.`
       : 'No list names it.'
   return policies.some(({ met }) => met) ? lists : `${lists} It meets no policy: it passes.`
 }

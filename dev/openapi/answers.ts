@@ -115,6 +115,9 @@ export const trial = v.variant('met', [
     met: v.literal(true),
     mode: v.picklist(['enforce', 'shadow']),
     key: keyValues,
+    otherKeys: v.exactOptional(
+      told(v.array(keyValues), 'further quotas charged, of other readings of the path'),
+    ),
     limit: units,
     windowMs: ms,
     cost: units,

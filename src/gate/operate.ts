@@ -1,4 +1,4 @@
-import { type Descriptor, isMet } from '../descriptor.ts'
+import { type Descriptor, isMet, type Unmet } from '../descriptor.ts'
 import type { Policy } from '../policy.ts'
 import { problem } from '../response.ts'
 import { rowOf } from '../row.ts'
@@ -62,31 +62,33 @@ async function onKey(
   whose: Target,
   request: Omit<StoreRequest, 'rows'>,
 ): Promise<Response> {
-  const found = await descriptorOf(call, policy, whose)
+  const found = await descriptorsOf(call, policy, whose)
   if (found instanceof Response) return found
-  const row = await rowOf(found, undefined, call.parts.nameSubject)
-  const lists = [[{ ...request, rows: [row] }]]
+  const rows = await Promise.all(found.map((one) => rowOf(one, undefined, call.parts.nameSubject)))
+  const lists = [[{ ...request, rows }]]
   const { waitUntil } = call.around
   const replies = await repliesTo(lists, call.parts, { deadlineMs: DEADLINE_MS, waitUntil })
   if (replies instanceof Response) return replies
-  return Response.json(standing([row], replies[0]!), { headers: { 'Cache-Control': 'no-store' } })
+  return Response.json(standing(rows, replies[0]!), { headers: { 'Cache-Control': 'no-store' } })
 }
 
-/** Whose state, and by which terms. */
-async function descriptorOf(
+/** Whose state, and by which terms. A request may name several quotas. */
+async function descriptorsOf(
   { rules, around }: Call,
   policy: Policy,
   whose: Target,
-): Promise<Descriptor | Response> {
+): Promise<Descriptor[] | Response> {
   if ('key' in whose) {
     const found = await byHand(policy, whose.key, whose.plan, rules.config)
-    return 'expected' in found ? unprocessable([found]) : found
+    return 'expected' in found ? unprocessable([found]) : [found]
   }
   const description = await describedRequest(whose.request, rules, around)
   if ('expected' in description) return unprocessable([description])
-  const found = description.policies.find((one) => one.policy.name === policy.name)
-  if (found && isMet(found)) return found
-  const why = found ? whyNot(found) : { unmet: 'deny', by: description.denied?.by }
+  const found = description.policies.filter((one) => one.policy.name === policy.name)
+  const met = found.filter(isMet)
+  if (met.length > 0) return met
+  const unmet = found.find((one): one is Unmet => !isMet(one))
+  const why = unmet ? whyNot(unmet) : { unmet: 'deny', by: description.denied?.by }
   return problem(409, {
     title: 'Conflict',
     detail: `The policy ${policy.name} does not meet this request.`,

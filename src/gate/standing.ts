@@ -2,7 +2,7 @@ import type { Standing } from '../decision.ts'
 import { isMet } from '../descriptor.ts'
 import { StoreError } from '../errors.ts'
 import type { LimiterParts } from '../limiter.ts'
-import { limitState, type Row, rowOf } from '../row.ts'
+import { limitStates, type Row, rowOf } from '../row.ts'
 import { type GiveBack, giveBackBody } from '../schema/gate.ts'
 import type { StoreOptions, StoreReply, StoreRequest } from '../store/store.ts'
 import { readAsking } from './asked.ts'
@@ -16,7 +16,7 @@ export const DEADLINE_MS = 5_000
 /** Rows as they stand after a call. */
 export const standing = (rows: Row[], { now, requests }: StoreReply): Standing => ({
   at: now,
-  limits: rows.map((row, index) => limitState(row, requests.flat()[index]!)),
+  limits: limitStates(rows, requests.flat()),
 })
 
 /** `POST /_sluice/v1/give-back`: returns what was taken, or part of it, of each policy; slots by their id. */

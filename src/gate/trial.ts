@@ -24,6 +24,8 @@ export type Trial = {
       met: true
       mode: Policy['mode']
       key: KeyValue[]
+      /** The keys of the other quotas that are charged, where origins may read the path in several ways. */
+      otherKeys?: KeyValue[][]
       limit: number
       windowMs: number
       cost: number
@@ -46,24 +48,28 @@ export async function tryRequest(call: Call, { name }: Policy): Promise<Response
   const description = await describedRequest(body.request, call.rules, call.around)
   if ('expected' in description) return unprocessable([description])
   const { denied, policies } = description
-  const found = policies.find(({ policy }) => policy.name === name)
+  const [found, ...others] = policies.filter(({ policy }) => policy.name === name)
   const trial: Trial = {
     policy: name,
     ...(denied && { denied }),
     ...(found
       ? isMet(found)
-        ? metBy(found)
+        ? metBy(found, others.filter(isMet))
         : { met: false, ...whyNot(found) }
       : { met: false, unmet: 'deny' }),
   }
   return Response.json(trial, { headers: { 'Cache-Control': 'no-store' } })
 }
 
-function metBy({ policy: { mode, limit, windowMs }, partitionKey, cost, period }: Descriptor) {
+function metBy(
+  { policy: { mode, limit, windowMs }, partitionKey, cost, period }: Descriptor,
+  others: Descriptor[],
+) {
   return {
     met: true as const,
     mode,
     key: keyValues(partitionKey),
+    ...(others.length > 0 && { otherKeys: others.map((one) => keyValues(one.partitionKey)) }),
     limit,
     windowMs: period ? period[1] - period[0] : windowMs,
     cost,

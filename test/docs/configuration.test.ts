@@ -230,6 +230,8 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     expect(await left(...targets.map((target): [string] => [target]))).toEqual([59, 58, 57, 56, 59])
     expect(await left(['/users/7', { ip: '192.0.2.1' }])).toEqual([55])
     expect((await ask('/users')).policy).toBeUndefined()
+    // Two readings: charged to both users, and told as the one with less left.
+    expect(await left(['/users/8/..%2Fa1%2Fx'], ['/users/a1'], ['/users/8'])).toEqual([58, 58, 57])
   },
 
   async 'per-key'({ ask, left }) {

@@ -44,6 +44,7 @@ beforeAll(async () => {
         onMissingKey: 'skip',
         match: { path: '/keyed' },
       },
+      { ...policy, name: 'users', key: 'path:id', match: { path: '/users/:id/*' } },
     ],
     allow: { name: 'friends', ip: '192.0.2.77' },
     deny: { name: 'abuse', ip: '192.0.2.66' },
@@ -140,6 +141,27 @@ describe.each(algorithms)('a key of %s', (name) => {
   })
 })
 
+test('a request whose path names several quotas is about all of them', async () => {
+  const look = async (key: string) =>
+    (await operate('users', 'look', { key })).body.limits.map(({ remaining }) => remaining)
+  const both = request(newIp(), '/users/8/..%2Fa1%2Fx')
+  const { body } = await gate.decide(both)
+  expect(body.limits.filter(({ policy }) => policy === 'users')).toMatchObject([{ remaining: 2 }])
+  await gate.decide(request(newIp(), '/users/8/x'))
+  expect([await look('8'), await look('a1')]).toEqual([[1], [2]])
+  expect((await operate('users', 'look', both)).body.limits).toMatchObject([{ remaining: 1 }])
+  const trial = await gate.operate('users', 'try', both)
+  expect(trial.body).toMatchObject({
+    key: [{ part: 'path:id', value: 'a1' }],
+    otherKeys: [[{ part: 'path:id', value: '8' }]],
+  })
+  await gate.call('/give-back', both)
+  expect([await look('8'), await look('a1')]).toEqual([[2], [3]])
+  await gate.decide(both)
+  expect((await operate('users', 'reset', both)).body.limits).toMatchObject([{ remaining: 3 }])
+  expect([await look('8'), await look('a1')]).toEqual([[3], [3]])
+})
+
 test('slots are looked at, all freed by a reset, and a ban lets nobody take one', async () => {
   const ip = newIp()
   await gate.decide(request(ip, '/slots'))
@@ -230,7 +252,7 @@ test('policies are listed, with who decides them now', async () => {
   const { status, body } = await list()
   expect(status).toBe(200)
   expect(body.store).toEqual({ status: 'ok', roundTripMs: expect.any(Number) })
-  expect(body.policies).toHaveLength(9)
+  expect(body.policies).toHaveLength(10)
   expect(body.policies[0]).toEqual({
     name: 'other',
     algorithm: 'fixed-window',

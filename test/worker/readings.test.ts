@@ -1,0 +1,161 @@
+/** Origins read a path and a credential in their own ways: each reading is counted, whichever is the origin's. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Stack, startStack } from '../../dev/stack.ts'
+import { sign } from '../credentials/issuer.ts'
+import { raw, request } from '../raw.ts'
+import { startScripted } from './scripted.ts'
+
+const SECRET = 'a secret of at least 32 bytes, or so it says'
+
+/** Policies of a test each. */
+const skipping = ['tab', 'blanks', 'word', 'quoted', 'cookies', 'schemes', 'unverified', 'none']
+
+let origin: Awaited<ReturnType<typeof startScripted>>
+let stack: Stack
+let token: string
+/** How many requests the origin served for each user. */
+const served = new Map<string, number>()
+const count = (what: string) => served.set(what, (served.get(what) ?? 0) + 1)
+
+beforeAll(async () => {
+  origin = await startScripted((_url, response, { url }) => {
+    // As Express routes /users/:id/search/*: by raw segments.
+    const [, users, id, search] = url!.split('/')
+    if (users === 'users' && search === 'search') count(`user ${id}`)
+    response.end('ok')
+  })
+  token = await sign({ tenant: 'acme' }, { alg: 'HS256' }, new TextEncoder().encode(SECRET))
+  stack = await startStack({
+    config: {
+      jwt: { secret: 'JWT_SECRET', from: ['bearer', 'cookie:session'] },
+      policies: [
+        {
+          name: 'per-user',
+          limit: 3,
+          window: '1h' as const,
+          match: { path: '/users/:id/*' },
+          key: 'path:id',
+        },
+        {
+          name: 'follow',
+          mode: 'shadow',
+          limit: 3,
+          window: '1h' as const,
+          match: { path: '/users/:id/*' },
+          key: 'path:id',
+        },
+        ...skipping.map((name) => ({
+          name,
+          limit: 3,
+          window: '1h' as const,
+          match: { path: `/${name}` },
+          key: 'jwt:tenant' as const,
+          onMissingKey: 'skip' as const,
+        })),
+        {
+          name: 'slots',
+          algorithm: 'concurrency',
+          limit: 2,
+          window: '1h' as const,
+          match: { path: '/files/:id/*' },
+          key: 'path:id',
+        },
+      ],
+    },
+    env: { ORIGIN: origin.url, JWT_SECRET: SECRET },
+  })
+})
+afterAll(async () => {
+  await stack?.stop()
+  await origin?.close()
+})
+
+/** Sends a request to the letter. Returns the status and the RateLimit field. */
+async function send(path: string, ...lines: string[]) {
+  const fields = ['Host: www.example.com', 'CF-Connecting-IP: 203.0.113.7', ...lines]
+  const text = await raw(stack.worker.directUrl, request(path, ...fields))
+  return {
+    status: Number(text.split(' ')[1]),
+    rateLimit: /^ratelimit: (.*)$/im.exec(text)?.[1]?.trim(),
+    policies: /^ratelimit-policy: (.*)$/im.exec(text)?.[1]?.trim(),
+  }
+}
+const statuses = async (paths: string[], ...lines: string[]) => {
+  const found: number[] = []
+  for (const path of paths) found.push((await send(path, ...lines)).status)
+  return found
+}
+const limited = [200, 200, 200, 429, 429, 429]
+
+describe('no spelling of a path gives a user a second quota', () => {
+  const six = [1, 2, 3, 4, 5, 6]
+  test.each<[string, (turn: number) => string]>([
+    ['8', () => '/users/8/search/x'],
+    ['9', (turn) => `/users/9/search/..%2F..%2Fa${turn}%2Fx`],
+    ['10', (turn) => `/users/10/search/..;/..;/b${turn}/x`],
+    ['11', (turn) => `/users/11/search/..%5C..%5Cc${turn}/x`],
+  ])('user %s', async (id, path) => {
+    expect(await statuses(six.map(path))).toEqual(limited)
+    expect(served.get(`user ${id}`)).toBe(3)
+  })
+
+  test('and the fields tell of the policy once, as the strictest of its quotas stands', async () => {
+    await send('/users/20/search/x')
+    const path = '/users/20/search/..%2F..%2F21%2Fx'
+    expect(await send(path)).toMatchObject({
+      status: 200,
+      policies: '"per-user";q=3;w=3600',
+      rateLimit: expect.stringContaining('"per-user";r=1;'),
+    })
+    expect((await send('/users/21/x')).rateLimit).toContain('"per-user";r=1;')
+    expect(await statuses([path, path])).toEqual([200, 429])
+    // The refused request took nothing of the other quota: 21 has had three.
+    expect((await send('/users/21/x')).status).toBe(429)
+  })
+
+  test('and one call to Redis decides on all of them', async () => {
+    const before = stack.httpRequests()
+    await send('/users/30/search/..%2F..%2F31%2Fx')
+    expect(stack.httpRequests() - before).toBe(1)
+  })
+
+  test('and every slot that a request holds is free when it ends', async () => {
+    for (let turn = 0; turn < 4; turn++) {
+      expect((await send('/files/1/..%2F..%2Ffiles%2F2%2Fx')).status).toBe(200)
+      await expect
+        .poll(async () => [
+          (await send('/files/1/x')).rateLimit,
+          (await send('/files/2/x')).rateLimit,
+        ])
+        .toEqual(['"slots";r=1', '"slots";r=1'])
+    }
+  })
+})
+
+describe('no spelling of a credential gets a client past a policy that skips requests without one', () => {
+  const times = (count: number, name: string): string[] => Array(count).fill(`/${name}`)
+
+  test.each<[string, () => string]>([
+    ['tab', () => `Authorization: Bearer\t${token}`],
+    ['blanks', () => `Authorization: Bearer  ${token}`],
+    ['word', () => `Authorization: Bearer ${token} x`],
+    ['quoted', () => `Cookie: session="${token}"`],
+  ])('%s: it counts for the tenant', async (name, line) => {
+    const plain = await statuses(times(2, name), `Authorization: Bearer ${token}`)
+    expect(plain).toEqual([200, 200])
+    expect(await statuses(times(3, name), line())).toEqual([200, 429, 429])
+  })
+
+  test.each<[string, () => string]>([
+    ['cookies', () => `Cookie: session=${token}; session=x`],
+    ['schemes', () => `Authorization: Basic YTpi, Bearer ${token}`],
+    ['unverified', () => `Authorization: Bearer ${token}x`],
+  ])('%s: it counts in the shared quota', async (name, line) => {
+    expect(await statuses(times(6, name), line())).toEqual(limited)
+    expect((await send(`/${name}`, `Authorization: Bearer ${token}`)).status).toBe(200)
+  })
+
+  test('a request without a token is skipped', async () => {
+    expect(await statuses(times(6, 'none'))).toEqual(Array(6).fill(200))
+  })
+})
