@@ -146,7 +146,7 @@ describe('with a secret', () => {
     async (secret) => {
       const { jwt } = parseConfig({ policies: [], jwt: { secret: 'JWT' } })
       const deadline = { deadlineMs: 10_000, log: () => {}, clock: () => now }
-      const claims = createClaims({ ...jwt!, secret }, deadline) // the parser takes no such name
+      const claims = verified(createClaims({ ...jwt!, secret }, deadline)) // the parser takes no such name
       expect(await read(claims, await hs({ sub: 'ann' }), {})).toBe(undefined)
     },
   )
