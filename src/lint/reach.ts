@@ -105,7 +105,9 @@ function isRedundant(policy: Policy, other: Policy, facts: Facts): boolean {
     isNarrower(other, policy, isAlwaysMet(policy, other.match, other, facts)) &&
     // What it does while Redis is away, too.
     (policy.mode === 'shadow' ||
-      ((policy.onStoreError === 'allow' || other.onStoreError === 'deny') &&
+      ((policy.onStoreError === 'allow' ||
+        other.onStoreError === 'deny' ||
+        (policy.onStoreError === other.onStoreError && policy.localShare >= other.localShare)) &&
         policy.deadlineMs >= other.deadlineMs))
   )
 }
