@@ -5,7 +5,7 @@
 -- State   at  ms, when the debt was right      debt  parts, at most burst * window
 -- Pro     smooths traffic; an absent key is an empty bucket
 -- Con     burst + limit may pass within one window
-local function gcra(now, limit, window, burst, cost, _, _, at, debt)
+local function gcra(now, limit, window, burst, cost, _, receipt, at, debt)
   local capacity = burst * window
   -- A clock that ran backwards drains nothing.
   local moment = at and math.max(now, at) or now
@@ -25,8 +25,13 @@ local function gcra(now, limit, window, burst, cost, _, _, at, debt)
 
   local before = debt
   if allowed then
+    local parts = cost * window
+    if receipt then
+      -- A refund. Without its units the debt may have been 0 since the receipt: what has drained since then is not paid again.
+      parts = math.min(0, parts + math.max(0, moment - receipt) * limit)
+    end
     -- A debt beyond a burst that was lowered since, or is another plan's, stays: giving back pays no more of it than was taken.
-    debt = math.max(0, debt + cost * window)
+    debt = math.max(0, debt + parts)
   end
   local remaining = math.max(0, math.floor((capacity - debt) / window))
   local reset_after = wait(0)

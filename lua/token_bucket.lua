@@ -4,7 +4,7 @@
 -- State   at  ms, when the level was right      level  parts, at most burst * window
 -- Pro     bursts up to `burst`, then a steady rate; nothing to reset
 -- Con     burst + limit may pass within one window
-local function token_bucket(now, limit, window, burst, cost, _, _, at, level)
+local function token_bucket(now, limit, window, burst, cost, _, receipt, at, level, _, run_out)
   local capacity = burst * window
   -- A clock that ran backwards neither drains nor fills the bucket.
   local moment = at and math.max(now, at) or now
@@ -24,7 +24,12 @@ local function token_bucket(now, limit, window, burst, cost, _, _, at, level)
 
   local before = level
   if allowed then
-    level = math.min(capacity, level - cost * window)
+    local parts = cost * window
+    if receipt then
+      -- A refund. Without its units the bucket may have been full since the receipt: what has flowed back since then stays.
+      parts = math.min(0, parts + math.max(0, moment - receipt) * limit)
+    end
+    level = math.min(capacity, level - parts)
   end
   local remaining = math.floor(level / window)
   local reset_after = wait(capacity)
@@ -32,5 +37,13 @@ local function token_bucket(now, limit, window, burst, cost, _, _, at, level)
   if level == before then
     return allowed, remaining, retry_after, reset_after, next_after
   end
-  return allowed, remaining, retry_after, reset_after, next_after, moment, level
+  -- An absent state is a full bucket for every plan of the key, so the run-out must be late enough for all of them. The level does
+  -- not say how much a larger plan misses. A charge puts the stored run-out off by the time in which its parts flow: a result later
+  -- than this plan's own run-out is another plan's. Twice the time in which this bucket fills is enough; a refund leaves it as it is.
+  local flows, lasts = (before - level) / limit, nil
+  if run_out + math.floor(flows) > now + reset_after then
+    local latest = moment + 2 * math.ceil(capacity / limit)
+    lasts = math.max(run_out, math.min(latest, run_out + math.ceil(flows)))
+  end
+  return allowed, remaining, retry_after, reset_after, next_after, moment, level, nil, lasts
 end

@@ -165,6 +165,20 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
+    'a bucket of two plans keeps the later run-out, which a charge puts off and a refund leaves',
+    { ...bucket, burst: 10 },
+    [
+      [10_000, 'take', 8, [1, 2, 0, 800, 100], 'a:10000:800:2000'],
+      { ...bucket, limit: 5 },
+      // Full by itself 800 ms later: the other plan needs 200 ms more, in which the unit flows.
+      [10_000, 'take', 1, [1, 1, 0, 800, 200], 'a:10000:1000:1000'],
+      [10_000, 'give-back', 1, [1, 2, 0, 600, 200], 'a:10000:1000:2000'],
+      [10_700, 'look', 5, [1, 5, 0, 0, 0], 'a:10000:1000:2000'],
+      { ...bucket, burst: 10 },
+      [10_700, 'look', 10, [0, 9, 100, 100, 100]],
+    ],
+  ],
+  [
     'GCRA is evenly spaced',
     { ...gcra, burst: 1 },
     [
@@ -235,6 +249,23 @@ test('a receipt from before the window credits nothing', () => {
   expect(giveBack(d, 11_499, 10_499)).toBe(0)
   expect(giveBack(d, 11_499, 10_500)).toBe(1)
 })
+
+test.each(['token-bucket', 'gcra'] as const)(
+  '%s: a receipt takes what has flowed since from the credit',
+  (algorithm) => {
+    const model = new Model()
+    const policy = { ...bucket, algorithm }
+    const giveBack = (now: number, receipt: number) =>
+      model.decide([{ mode: 'give-back', rows: [row(policy, 3)], receipt }], now).requests[0]![0]!
+        .remaining
+    model.decide([{ mode: 'take', rows: [row(policy, 5)] }], 10_000)
+    // A unit flows in 100 ms.
+    expect(giveBack(10_100, 9_800)).toBe(1)
+    expect(giveBack(10_100, 10_000)).toBe(3)
+    // A receipt of a clock ahead is credited in full, and no more.
+    expect(giveBack(10_000, 10_900)).toBe(5)
+  },
+)
 
 test('the rows of a request are charged together or not at all', () => {
   const model = new Model()

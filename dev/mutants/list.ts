@@ -146,6 +146,62 @@ export const mutants: Mutant[] = [
     'bounds',
   ),
   bucket('waits from its own time', 'moment - now --', '0 --', 'backwards'),
+  bucket('a refund is credited whole, however late', 'if receipt then', 'if false then', 'bounds'),
+  bucket(
+    'a late refund takes units',
+    'math.min(0, parts + math.max(0, moment - receipt) * limit)',
+    'parts + math.max(0, moment - receipt) * limit',
+    'plans',
+  ),
+  bucket(
+    'a refund under a clock behind its receipt is credited more than was taken',
+    'math.max(0, moment - receipt)',
+    '(moment - receipt)',
+    'oracle',
+  ),
+  bucket(
+    'a refund forgets what flowed until the clock went back',
+    'moment - receipt',
+    'now - receipt',
+    'oracle',
+  ),
+  bucket(
+    'a charge brings the run-out nearer than another plan needs',
+    'if run_out + math.floor(flows) > now + reset_after then',
+    'if false then',
+    'plans',
+  ),
+  bucket(
+    'a rounded wait is taken for another plan',
+    'run_out + math.floor(flows)',
+    'run_out + math.ceil(flows)',
+    'oracle',
+  ),
+  bucket(
+    'a charge under another plan does not put off the run-out',
+    'run_out + math.ceil(flows)))',
+    'run_out))',
+    'plans',
+  ),
+  bucket(
+    'a run-out that is put off is rounded down',
+    'run_out + math.ceil(flows)',
+    'run_out + math.floor(flows) ',
+    'oracle',
+  ),
+  bucket(
+    'a refund brings the run-out of another plan nearer',
+    'math.max(run_out, math.min(',
+    'math.max(0, math.min(',
+    'oracle',
+  ),
+  bucket('puts off the run-out for ever', 'math.min(latest, ', 'math.max(0, ', 'oracle'),
+  bucket(
+    'puts off the run-out by no more than this plan needs',
+    'moment + 2 *',
+    'moment +',
+    'plans',
+  ),
 
   gcra('drains a second time when the clock goes back', ', moment, debt', ', now, debt', 'bounds'),
   gcra(
@@ -156,8 +212,8 @@ export const mutants: Mutant[] = [
   ),
   gcra(
     'forgives a debt above a lowered burst',
-    'math.max(0, debt + cost * window)',
-    'math.min(capacity, math.max(0, debt + cost * window))',
+    'math.max(0, debt + parts)',
+    'math.min(capacity, math.max(0, debt + parts))',
     'oracle',
   ),
   gcra(
@@ -167,6 +223,25 @@ export const mutants: Mutant[] = [
     'quota',
   ),
   gcra('takes the limit for the capacity', 'cost > burst', 'cost > limit', 'waits'),
+  gcra('a refund is credited whole, however late', 'if receipt then', 'if false then', 'bounds'),
+  gcra(
+    'a late refund takes units',
+    'math.min(0, parts + math.max(0, moment - receipt) * limit)',
+    'parts + math.max(0, moment - receipt) * limit',
+    'plans',
+  ),
+  gcra(
+    'a refund under a clock behind its receipt is credited more than was taken',
+    'math.max(0, moment - receipt)',
+    '(moment - receipt)',
+    'oracle',
+  ),
+  gcra(
+    'a refund forgets what flowed until the clock went back',
+    'moment - receipt',
+    'now - receipt',
+    'oracle',
+  ),
 
   penalty('the ban starts a refusal late', 'count < after', 'count <= after', 'penalty'),
   penalty('knocking prolongs a ban', 'rest > 0 or not refused', 'not refused', 'penalty'),
@@ -345,6 +420,12 @@ export const mutants: Mutant[] = [
     'records',
   ),
   driver('waits beyond the run-out', 'retry_after = min(retry_after, runs_out_in)', '', 'waits'),
+  driver(
+    'stores the run-out of the plan that asks',
+    'run_out = run_out or now + reset_after',
+    'run_out = now + reset_after',
+    'plans',
+  ),
   driver('giving back puts the run-out off', '(cost < 0 or not time)', '(not time)', 'give_back'),
   driver('writes other states anew', 'text = state_text', 'text = nil', 'records'),
   driver('loses digits', "'%s:%.0f:%.0f:%.0f'", "'%s:%.0f:%.0f:%.14g'", 'records'),

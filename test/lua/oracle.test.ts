@@ -48,3 +48,7 @@ law(`with operators: ${claim}`, tellsAndKeeps, {
   single: { penalties: true, operators: true },
   mixed: { penalties: true, operators: true },
 })
+law(`with several plans on one key: ${claim}`, tellsAndKeeps, {
+  single: { plans: 2, steps: 30 },
+  mixed: { plans: 2 },
+})

@@ -27,7 +27,10 @@ export interface Played {
 }
 
 /** Runs a schedule on the oracle, which makes numbers of its relative waits and costs. */
-export function play({ start, policies: first, steps }: Schedule, model = new Model()): Played {
+export function play(
+  { start, policies: first, plans, steps }: Schedule,
+  model = new Model(),
+): Played {
   const subjects: string[] = []
   const policies = [...first]
   const calls: Call[] = []
@@ -53,9 +56,9 @@ export function play({ start, policies: first, steps }: Schedule, model = new Mo
 
   function toRequest({ mode, rows, receipt, eighths }: Ask, edge: number): ModelRequest {
     const distinct = new Map<string, ModelRow>()
-    for (const { policy: index, subject: number, cost, slot } of rows) {
+    for (const { policy: index, plan, subject: number, cost, slot } of rows) {
       subjects[number] ??= newSubject()
-      const policy = policies[index]!
+      const policy = { ...policies[index]!, ...plans[index]?.[plan - 1] }
       const slots = policy.algorithm === 'concurrency' && { slot: `slot${slot}` }
       const row = dress({ subject: subjects[number], policy, cost: 0, ...slots }, edge)
       row.cost = costUnits(cost, row)

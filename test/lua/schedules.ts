@@ -8,6 +8,8 @@ import type { AlgorithmName, ModelPolicy, ModelRequest } from '../model.ts'
 export interface Schedule {
   start: number
   policies: ModelPolicy[]
+  /** Other terms of the same counter, for each policy. */
+  plans: Pick<ModelPolicy, 'limit' | 'burst'>[][]
   steps: Step[]
 }
 
@@ -26,7 +28,7 @@ export interface Step {
 export interface Ask {
   mode: ModelRequest['mode']
   /** `slot`: whose, where slots are taken or given back. */
-  rows: { policy: number; subject: number; cost: Cost; slot: number }[]
+  rows: { policy: number; plan: number; subject: number; cost: Cost; slot: number }[]
   /** Of a ban: so many eighths of what is allowed. */
   eighths: number
   /** How many steps ago the units given back were taken; null: no receipt. */
@@ -163,8 +165,12 @@ const cost: fc.Arbitrary<Cost> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ units: fc.integer({ min: 0, max: most }) }) },
 )
 
-/** `subjects` and `policies`: how many there are. One row per subject and policy: `play.ts` sees to it. */
-const ask = (subjects: number, policies: number, operators = false): fc.Arbitrary<Ask> =>
+/** `subjects`, `policies` and `plans`: how many there are. One row per subject and policy: `play.ts` sees to it. */
+const ask = (
+  subjects: number,
+  policies: number,
+  { operators = false, plans = 0 }: Shape,
+): fc.Arbitrary<Ask> =>
   fc.record({
     mode: fc.constantFrom<Ask['mode']>(
       ...(['take', 'take', 'take', 'take', 'look', 'give-back', 'shadow', 'shadow'] as const),
@@ -173,6 +179,7 @@ const ask = (subjects: number, policies: number, operators = false): fc.Arbitrar
     rows: fc.array(
       fc.record({
         policy: fc.nat(policies - 1),
+        plan: fc.nat(plans),
         subject: fc.nat(subjects - 1),
         cost,
         slot: fc.nat(4),
@@ -195,10 +202,12 @@ export interface Shape {
   penalties?: boolean
   /** Whether operators reset, ban and unban. */
   operators?: boolean
+  /** How many plans a policy has beside its own terms: any of them may be asked for at any time. */
+  plans?: number
 }
 
 export function schedule(names: readonly Kind[], shape: Shape = {}): fc.Arbitrary<Schedule> {
-  const { policies: count = 1, subjects = 1, requests = 1, steps = 12 } = shape
+  const { policies: count = 1, subjects = 1, requests = 1, steps = 12, plans = 0 } = shape
   const start = fc.oneof(
     { weight: 6, arbitrary: fc.integer({ min: 1_789_000_000_000, max: 1_789_000_100_000 }) },
     { weight: 1, arbitrary: fc.constantFrom(0, 2 ** 50) },
@@ -210,6 +219,11 @@ export function schedule(names: readonly Kind[], shape: Shape = {}): fc.Arbitrar
     fc.record({
       start: fc.constant(start),
       policies: fc.constant(policies),
+      plans: fc.tuple(
+        ...policies.map((one) =>
+          fc.array(terms(one, shape), { minLength: plans, maxLength: plans }),
+        ),
+      ),
       steps: fc.array(
         fc.record({
           wait,
@@ -218,7 +232,7 @@ export function schedule(names: readonly Kind[], shape: Shape = {}): fc.Arbitrar
             { weight: 1, arbitrary: fc.integer({ min: -5, max: 5 }) },
           ),
           change: fc.option(change(policies, shape), { freq: 6 }),
-          requests: fc.array(ask(subjects, count, shape.operators), {
+          requests: fc.array(ask(subjects, count, shape), {
             minLength: 1,
             maxLength: requests,
           }),
@@ -229,10 +243,16 @@ export function schedule(names: readonly Kind[], shape: Shape = {}): fc.Arbitrar
   )
 }
 
-const change = (policies: ModelPolicy[], { small, penalties }: Shape) =>
-  fc.nat(policies.length - 1).chain((policy) => {
-    const { windowMs, algorithm, lengths } = policies[policy]!
-    const size = units(longest(lengths ? 'calendar' : algorithm, windowMs), algorithm, small)
-    const terms = { limit: size, burst: size, ...(penalties && { penalty }) }
-    return fc.record({ policy: fc.constant(policy), ...terms })
-  })
+const terms = ({ windowMs, algorithm, lengths }: ModelPolicy, { small }: Shape) => {
+  const size = units(longest(lengths ? 'calendar' : algorithm, windowMs), algorithm, small)
+  return fc.record({ limit: size, burst: size })
+}
+
+const change = (policies: ModelPolicy[], shape: Shape) =>
+  fc
+    .nat(policies.length - 1)
+    .chain((policy) =>
+      fc
+        .tuple(terms(policies[policy]!, shape), shape.penalties ? penalty : fc.constant(undefined))
+        .map(([terms, penalty]) => ({ policy, ...terms, ...(penalty && { penalty }) })),
+    )

@@ -28,6 +28,19 @@ export interface Algorithm {
   charge(held: Held, cost: bigint, t: bigint, terms: Terms): Held
   /** The same object where nothing is credited. */
   credit(held: Held, units: bigint, t: bigint, terms: Terms, receipt: bigint | undefined): Held
+  /** The run-out after a change of a live state, where it is not the time at which the quota is whole again by these terms. */
+  runOut?(change: Change, terms: Terms): bigint
+}
+
+/** A live state before and after a charge or a refund, both read at `t`. */
+export interface Change {
+  before: Held
+  after: Held
+  t: bigint
+  /** As stored. */
+  storedRunOut: bigint
+  /** When the quota is whole again by these terms. */
+  ownRunOut: bigint
 }
 
 export const least = (a: bigint, b: bigint) => (a < b ? a : b)
@@ -110,6 +123,22 @@ const slidingLog: Algorithm = {
   },
 }
 
+const ceilDiv = (a: bigint, b: bigint) => a / b + (a > 0n && a % b !== 0n ? 1n : 0n)
+
+/**
+ * The parts that a bucket is credited for a refund. Without the units that are refunded the bucket may have been full ever since,
+ * so what has flowed since the receipt is not credited a second time.
+ */
+function creditedParts(
+  units: bigint,
+  t: bigint,
+  { limit, window }: Terms,
+  receipt: bigint | undefined,
+): bigint {
+  const flowed = receipt === undefined ? 0n : greatest(0n, t - receipt) * limit
+  return greatest(0n, units * window - flowed)
+}
+
 /** In parts: a unit is `window` parts, so that `limit` parts flow in a millisecond. */
 const tokenBucket: Algorithm = {
   capacity: ({ burst }) => burst,
@@ -123,10 +152,21 @@ const tokenBucket: Algorithm = {
     time,
     numbers: [level! - cost * window],
   }),
-  credit(held, units, _, { burst, window }) {
+  credit(held, units, t, terms, receipt) {
     const [level] = held.numbers
-    if (level === burst * window) return held
-    return { time: held.time, numbers: [least(burst * window, level! + units * window)] }
+    const full = terms.burst * terms.window
+    const parts = creditedParts(units, t, terms, receipt)
+    if (level === full || parts === 0n) return held
+    return { time: held.time, numbers: [least(full, level! + parts)] }
+  },
+  // A level does not say how much a larger plan misses. Only the run-out does, which a charge puts off by the time in which its
+  // parts flow. If that is a millisecond or more after this plan's own, another plan needs it.
+  runOut({ before, after, t, storedRunOut, ownRunOut }, { burst, limit, window }) {
+    const parts = before.numbers[0]! - after.numbers[0]!
+    if (storedRunOut * limit + parts < (ownRunOut + 1n) * limit) return ownRunOut
+    // Twice the time in which this plan's bucket fills is enough, and a refund never brings it nearer.
+    const latest = t + 2n * ceilDiv(burst * window, limit)
+    return greatest(storedRunOut, least(latest, storedRunOut + ceilDiv(parts, limit)))
   },
 }
 
@@ -142,10 +182,11 @@ const gcra: Algorithm = {
     time,
     numbers: [debt! + cost * window],
   }),
-  credit(held, units, _, { window }) {
+  credit(held, units, t, terms, receipt) {
     const [debt] = held.numbers
-    if (debt === 0n) return held
-    return { time: held.time, numbers: [greatest(0n, debt! - units * window)] }
+    const parts = creditedParts(units, t, terms, receipt)
+    if (debt === 0n || parts === 0n) return held
+    return { time: held.time, numbers: [greatest(0n, debt! - parts)] }
   },
 }
 
