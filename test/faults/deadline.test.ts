@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type StallMeter, watchStall } from '../../dev/chaos/stall.ts'
 import { startFaults } from '../../dev/faults.ts'
@@ -5,6 +7,7 @@ import { leaksNothing } from './leaks.ts'
 import { type FaultStack, type Seen, startFaultStack } from './stack.ts'
 
 const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
+const GATE_TOKEN = 'a-gate-token-for-tests'
 let stack: FaultStack
 beforeAll(async () => {
   stack = await startFaultStack()
@@ -43,6 +46,49 @@ test('each policy has its own deadline, and of several that a request meets the 
   }
   await stack.faults.set(null)
   await stall.stop()
+})
+
+test('one deadline holds for a whole decision: the issuer’s keys, the limit on an API caller and the store', async () => {
+  const silent = createServer(() => {})
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const { port } = silent.address() as AddressInfo
+  try {
+    const worker = await stack.renew(
+      {
+        deadline: '400ms',
+        jwt: { jwks: `http://127.0.0.1:${port}/` },
+        gate: { callers: { limit: 1000, window: '1h' } },
+        policies: [
+          { ...policy, name: 'by-token', key: 'jwt:sub', match: { path: '/token' } },
+          { ...policy, name: 'by-key', key: 'header:x-key', match: { path: '/key' } },
+        ],
+      },
+      stack.faults.url,
+      { SLUICE_GATE_TOKEN: GATE_TOKEN },
+    )
+    const stall = watchStall(`${worker.url}/free`)
+    await stack.get('/free')
+    await stack.faults.set('hang')
+    const token = `${btoa('{"alg":"RS256"}')}.e30.AA`.replaceAll('=', '')
+    const start = performance.now()
+    const { status } = await stack.get('/token', { Authorization: `Bearer ${token}` })
+    const between = performance.now()
+    const decided = await fetch(`${worker.url}/_sluice/v1/decide`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${GATE_TOKEN}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ policy: 'by-key', key: 'a' }),
+    })
+    await decided.body?.cancel()
+    const end = performance.now()
+    expect([status, decided.status]).toEqual([503, 429])
+    expect(between - start - (await stall.between(start, between))).toBeLessThan(400 + 60)
+    expect(end - between - (await stall.between(between, end))).toBeLessThan(400 + 60)
+    await stall.stop()
+  } finally {
+    await stack.faults.set(null)
+    silent.closeAllConnections()
+    silent.close()
+  }
 })
 
 test('a late reply goes to its own request only, and a request that was refused meanwhile gets its units back', async () => {

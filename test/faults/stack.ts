@@ -29,7 +29,11 @@ export interface FaultStack {
   origin: RunningOrigin
   faults: Faults
   /** A Worker that has just started, its isolate new, behind the proxy (or another store); the one before it is stopped. */
-  renew(config: ConfigOptions, store?: string): Promise<RunningWorker>
+  renew(
+    config: ConfigOptions,
+    store?: string,
+    variables?: Record<string, string>,
+  ): Promise<RunningWorker>
   get(path: string, headers?: Record<string, string>): Promise<Seen>
   /** The Worker's log lines of an event, when there is one. */
   logged(event: string): Promise<{ event: string; code: string; message: string }[]>
@@ -58,7 +62,7 @@ export async function startFaultStack(): Promise<FaultStack> {
     bridge,
     origin,
     faults,
-    async renew(config, store = faults.url) {
+    async renew(config, store = faults.url, variables = {}) {
       await stopWorker()
       worker = await startWorker(anyConfig, {
         env: {
@@ -67,6 +71,7 @@ export async function startFaultStack(): Promise<FaultStack> {
           SLUICE_SECRET: secrets.secret,
           ...(config.origin === undefined && { ORIGIN: origin.url }),
           CONFIG: JSON.stringify(config),
+          ...variables,
         },
       })
       return worker
