@@ -41,7 +41,7 @@ local function token_bucket(now, limit, window, burst, cost, _, receipt, at, lev
   -- not say how much a larger plan misses. A charge puts the stored run-out off by the time in which its parts flow: a result later
   -- than this plan's own run-out is another plan's. Twice the time in which this bucket fills is enough; a refund leaves it as it is.
   local flows, lasts = (before - level) / limit, nil
-  if run_out + math.floor(flows) > now + reset_after then
+  if run_out + math.floor(flows) > math.max(moment, now + reset_after) then
     local latest = moment + 2 * math.ceil(capacity / limit)
     lasts = math.max(run_out, math.min(latest, run_out + math.ceil(flows)))
   end

@@ -167,9 +167,15 @@ export const mutants: Mutant[] = [
   ),
   bucket(
     'a charge brings the run-out nearer than another plan needs',
-    'if run_out + math.floor(flows) > now + reset_after then',
+    'if run_out + math.floor(flows) > math.max(moment, now + reset_after) then',
     'if false then',
     'plans',
+  ),
+  bucket(
+    'a bucket that is full while the clock is back is taken for another plan’s',
+    'math.max(moment, now + reset_after)',
+    'now + reset_after',
+    'records',
   ),
   bucket(
     'a rounded wait is taken for another plan',

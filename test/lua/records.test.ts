@@ -61,6 +61,11 @@ test('a state that is full again is removed', async () => {
   )
 })
 
+test('a token bucket that a refund fills is removed while the clock is behind it', async () => {
+  const bucket: ModelPolicy = { ...policy, algorithm: 'token-bucket' }
+  expect((await after(`mine:${now + 1}:20000:0;`, 'give-back', [bucket])).record).toBe(null)
+})
+
 test('a record without states is deleted', async () => {
   expect((await after(`mine:${now}:60000:1;`, 'give-back')).record).toBe(null)
   expect((await after(`a:${now - 9}:9:1;mine:${now}:60000:1;`, 'give-back')).record).toBe(null)

@@ -7,7 +7,7 @@ import { each, look, settle } from './settle.ts'
 import { snapshot } from './stored.ts'
 
 const server = useServer()
-const shapes = { mixed: { policies: 3, subjects: 2 } }
+const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
 
 law(
   'a refusal, a look and a cost of 0 leave every byte and TTL as they were',

@@ -6,7 +6,7 @@ import { useServer } from './server.ts'
 import { costsAround, each, isReachable, look, settle, wouldAdmit } from './settle.ts'
 
 const server = useServer()
-const shapes = { mixed: { policies: 3, subjects: 2 } }
+const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
 
 law(
   'waiting exactly retry_after is enough, and one millisecond less is not',

@@ -163,7 +163,8 @@ const tokenBucket: Algorithm = {
   // parts flow. If that is a millisecond or more after this plan's own, another plan needs it.
   runOut({ before, after, t, storedRunOut, ownRunOut }, { burst, limit, window }) {
     const parts = before.numbers[0]! - after.numbers[0]!
-    if (storedRunOut * limit + parts < (ownRunOut + 1n) * limit) return ownRunOut
+    const own = greatest(t, ownRunOut)
+    if (storedRunOut * limit + parts < (own + 1n) * limit) return ownRunOut
     // Twice the time in which this plan's bucket fills is enough, and a refund never brings it nearer.
     const latest = t + 2n * ceilDiv(burst * window, limit)
     return greatest(storedRunOut, least(latest, storedRunOut + ceilDiv(parts, limit)))
