@@ -180,9 +180,11 @@ export function createLocalStore(
       resetAfterMs: clamp(outcome.resetAfterMs),
       nextAfterMs: clamp(outcome.nextAfterMs),
     }
-    // Another plan's larger bucket may need longer to fill.
-    const longer = live && policy.algorithm === 'token-bucket' ? entry!.runOut : 0
-    const runOut = Math.max(now + outcome.resetAfterMs, longer)
+    const ownRunOut = now + outcome.resetAfterMs
+    const runOut =
+      live && policy.algorithm === 'token-bucket'
+        ? sharedRunOut(entry!.runOut, ownRunOut, cost, terms, now)
+        : ownRunOut
     const share = outcome.remaining / capacityOf(policy.algorithm, terms)
     return { row: clamped, charged: state && { key, state, runOut, share } }
   }
@@ -284,6 +286,18 @@ function shareOf(
   const terms: Terms = { limit: cut(limit), burst: cut(burst), window: windowMs, align }
   const whole = capacityOf(algorithm, { limit, burst })
   return { terms, cost: cost > whole ? cost : Math.min(cost, capacityOf(algorithm, terms)) }
+}
+
+/**
+ * The run-out of a token bucket that several plans share, after a charge under one of them: lua/token_bucket.lua has the rule and its
+ * reasons.
+ */
+function sharedRunOut(stored: number, own: number, cost: number, terms: Terms, now: number) {
+  const { limit, window, burst } = terms
+  const flowsMs = (cost * window) / limit
+  if (stored + Math.floor(flowsMs) <= own) return own
+  const latest = now + 2 * Math.ceil((burst * window) / limit)
+  return Math.max(stored, Math.min(latest, stored + Math.ceil(flowsMs)))
 }
 
 /** A state of the whole quota as one of a share of it: as much is left, but no more than the share. */

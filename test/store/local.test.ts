@@ -377,3 +377,25 @@ describe('after replies of the store the local store', () => {
     expect(requests.map(([state]) => state!.allowed)).toEqual([true, false])
   })
 })
+
+test('a charge under a small plan does not bring the run-out of a large one nearer', async () => {
+  const local = createLocalStore()
+  const large = policyOf({ algorithm: 'token-bucket', limit: 1000, window: '1m' })
+  const small = { ...large, limit: 10, burst: 10 }
+  let now = 1_000_000
+  let admitted = 0
+  const takeAll = async (policy: LimitRow['policy'], units: number) => {
+    const { requests } = await local.decide([take(policy, units)], { now })
+    if (requests[0]![0]!.allowed) admitted += units
+    return requests[0]![0]!
+  }
+  const end = now + 5 * 60_000
+  while (now < end) {
+    for (const units of [1000, 500, 100, 20, 5, 1]) await takeAll(large, units)
+    now += 660
+    await takeAll(large, 1)
+    const { resetAfterMs } = await takeAll(small, 1)
+    now += Math.max(1, Math.min(resetAfterMs, 6_000))
+  }
+  expect(admitted).toBeLessThanOrEqual(1000 + 5 * 1000 + 1000)
+})
