@@ -214,7 +214,11 @@ async function concluded(
   parts.onStoreError(reply)
   const { charge, ...decided } = await withoutStore(sent.rows, modeOf(sent), parts.local)
   const decision: Decision = { reason: 'store-error', limits: [], ...decided }
-  const late = chargedLate(sent, reply, parts)
+  const late = chargedLate(sent, reply, parts)?.then((charged) => {
+    // The store's charge stands for a request that was admitted here. What stands for none is refunded.
+    const spare = [...charged.keys()].filter((row) => !parts.local.pays(row))
+    return decided.allowed ? charged : new Map(spare.map((row) => [row, charged.get(row)!]))
+  })
   const { rows, slot } = sent
   const { store } = parts
   if (decided.allowed) {

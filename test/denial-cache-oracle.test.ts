@@ -145,7 +145,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
           if (what !== 'take') continue
           const parts: LimiterParts = {
             store,
-            local: { ...store, learn() {} },
+            local: { ...store, learn() {}, pays: () => false },
             denialCache: isolates[who],
             nameSubject,
             onStoreError: () => {},

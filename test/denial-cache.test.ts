@@ -51,7 +51,7 @@ function isolate(
   }
   const parts: LimiterParts = {
     store,
-    local: { ...truth, learn() {} },
+    local: { ...truth, learn() {}, pays: () => false },
     denialCache,
     nameSubject: async () => 'a',
     onStoreError: () => {},

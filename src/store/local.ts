@@ -38,8 +38,10 @@ interface Entry {
   index: number
   /** How the limit stands here. */
   state: State | undefined
-  /** Whether `state` has units that were charged here, of which the store knows nothing. */
+  /** Whether `state` has units that were charged here. */
   isOwn: boolean
+  /** Units charged here that the store does not know of. */
+  unpaid: number
   /** When `state` means nothing any more, ms since the epoch. */
   runOut: number
   word: Word | undefined
@@ -57,6 +59,11 @@ export interface LocalStore extends Store {
    * @param at the store's time of the decision, ms since the epoch
    */
   learn(row: LimitRow, state: RowState, at: number, receivedAt: number): void
+  /**
+   * Takes a charge that the store has made late for one of the same size that was made here, and that the store does not know of.
+   * @returns false where there is no such charge
+   */
+  pays(row: LimitRow): boolean
 }
 
 /**
@@ -87,6 +94,7 @@ export function createLocalStore(
       index: all.length,
       state: undefined,
       isOwn: false,
+      unpaid: 0,
       runOut: 0,
       word: undefined,
       isTaken: true,
@@ -198,11 +206,12 @@ export function createLocalStore(
         charged ? { ...ask({ ...rows[index]!, cost: 0 }, now).row, allowed: row.allowed } : row,
       )
     }
-    for (const { charged } of asked) {
+    for (const [index, { charged }] of asked.entries()) {
       if (!charged) continue
       const entry = entryOf(charged.key, now)
       setState(entry, charged.state, charged.runOut)
       entry.isOwn = true
+      entry.unpaid += rows[index]!.cost
       entry.share = charged.share
       entry.until = Math.max(entry.until, charged.runOut)
     }
@@ -221,9 +230,17 @@ export function createLocalStore(
     const { terms, cost } = shareOf(row.policy, row.cost)
     const state = refunded(row.policy.algorithm, entry.state, terms, cost, takenAt, now)
     setState(entry, state, entry.runOut)
+    entry.unpaid = Math.max(0, entry.unpaid - row.cost)
   }
 
   return {
+    pays(row) {
+      const entry = entries.get(keyOf(row))
+      if (!entry || entry.unpaid < row.cost) return false
+      entry.unpaid -= row.cost
+      return true
+    },
+
     learn(row, state, at, receivedAt) {
       const { policy, cost } = row
       // An untouched quota needs no memory: without a word it counts as full.
@@ -231,7 +248,10 @@ export function createLocalStore(
       const entry = isFull ? entries.get(keyOf(row)) : entryOf(keyOf(row), receivedAt)
       if (!entry || (entry.word && isNewer(entry.word, state, at, receivedAt))) return
       if (!entry.isOwn || entry.runOut <= receivedAt) setState(entry, undefined, 0)
-      if (!entry.state) entry.isOwn = false
+      if (!entry.state) {
+        entry.isOwn = false
+        entry.unpaid = 0
+      }
       entry.word = { row: state, cost, at, receivedAt }
       entry.isTaken = false
       const waitMs = Math.max(state.resetAfterMs, state.bannedForMs ?? 0)

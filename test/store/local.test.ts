@@ -399,3 +399,12 @@ test('a charge under a small plan does not bring the run-out of a large one near
   }
   expect(admitted).toBeLessThanOrEqual(1000 + 5 * 1000 + 1000)
 })
+
+test('a late charge of the store pays once for each unit that was charged here', async () => {
+  const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
+  const local = createLocalStore(() => 1_000_000)
+  const row = take(policy).rows[0]!
+  expect(local.pays(row)).toBe(false)
+  await local.decide([take(policy), take(policy)])
+  expect([local.pays(row), local.pays(row), local.pays(row)]).toEqual([true, true, false])
+})
