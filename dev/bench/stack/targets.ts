@@ -194,7 +194,7 @@ export const targets: Target[] = [
       read: ({ overload = [] }) => worst(overload, ({ passed }) => passed),
     },
     {
-      title: 'of them sent after Redis had refused one',
+      title: 'of them by a fallback, sent after Redis had refused one',
       most: 0,
       unit: '',
       read: ({ overload = [] }) => worst(overload, (one) => one.passedAfterRefusal),

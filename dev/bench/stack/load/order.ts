@@ -57,7 +57,7 @@ export interface ClientOutcome {
 
 export interface FloodOutcome {
   flood: ClientOutcome
-  /** Requests that passed although they were sent after the store had refused one. */
+  /** Requests that passed without the store, although they were sent after it had refused one. */
   passedAfterRefusal: number
   others: ClientOutcome[]
 }

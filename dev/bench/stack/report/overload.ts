@@ -23,7 +23,7 @@ export function overloadText(results: Overload[]): string {
     '',
     'connections',
     `passed (limit ${LIMIT})`,
-    'of them after a refusal by Redis',
+    'of them by a fallback after Redis refused',
     'refused',
     'failed',
     'other clients: passed / refused / failed',
