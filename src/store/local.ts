@@ -14,6 +14,9 @@ const SAMPLES = 8
 interface Word {
   row: RowState
   cost: number
+  /** The terms that its numbers go by: one key may be asked for under several plans, and a live policy may change. */
+  limit: number
+  burst: number
   /** When it was said, ms since the epoch by the store's clock. */
   at: number
   /** When it came, ms since the epoch by the isolate's clock. */
@@ -137,29 +140,27 @@ export function createLocalStore(
     const own = entry.runOut > now ? entry.state : undefined
     const { word } = entry
     if (!word || entry.isTaken) return own
-    entry.isTaken = true
-    const { row, receivedAt } = word
+    const { row, limit, burst, receivedAt } = word
     const runOut = receivedAt + row.resetAfterMs
     if (runOut <= now) return own
-    const whole = { limit: policy.limit, burst: policy.burst, window: terms.window }
-    const said = cut(
-      policy.algorithm,
-      stateFrom(policy.algorithm, row, receivedAt, whole),
-      whole,
-      terms,
-    )
+    const { window } = terms
+    const state = stateFrom(policy.algorithm, row, receivedAt, { limit, burst, window })
+    const said = cut(policy.algorithm, state, policy, terms)
     const algorithm = algorithms[policy.algorithm as keyof typeof algorithms]
     const left = (state: State | undefined) => algorithm(now, terms, 0, state).remaining
+    // The word may still hold when the state here has run out.
     if (own && left(own) <= left(said)) return own
+    entry.isTaken = true
     setState(entry, said, Math.max(runOut, own ? entry.runOut : 0))
     return said
   }
 
-  /** The rest of a refusal by the store, ms: of a ban, or of this cost or a higher one. */
-  function refusedFor({ word }: Entry, cost: number, now: number): number {
+  /** The rest of a refusal by the store, ms: of a ban, or of this cost or a higher one by these or smaller terms. */
+  function refusedFor({ word }: Entry, { policy, cost }: LimitRow, now: number): number {
     if (!word || cost === 0) return 0
-    const { row, receivedAt } = word
-    const refused = !row.allowed && row.retryAfterMs !== null && cost >= word.cost
+    const { row, limit, burst, receivedAt } = word
+    const isCovered = cost >= word.cost && policy.limit <= limit && policy.burst <= burst
+    const refused = isCovered && !row.allowed && row.retryAfterMs !== null
     const waitMs = Math.max(row.bannedForMs ?? 0, refused ? row.retryAfterMs! : 0)
     return Math.max(0, receivedAt + waitMs - now)
   }
@@ -179,7 +180,7 @@ export function createLocalStore(
     )
     const left = live ? entry!.runOut - now : Number.POSITIVE_INFINITY
     const clamp = (wait: number) => (live && !state ? Math.min(wait, left) : wait)
-    const refusedMs = entry ? refusedFor(entry, row.cost, now) : 0
+    const refusedMs = entry ? refusedFor(entry, row, now) : 0
     const clamped: RowState = {
       ...outcome,
       allowed: outcome.allowed && refusedMs === 0,
@@ -202,9 +203,14 @@ export function createLocalStore(
     if (mode === 'give-back') for (const row of rows) refund(row, receipt, now)
     const asked = rows.map((row) => ask(mode === 'give-back' ? { ...row, cost: 0 } : row, now))
     if (mode !== 'take' || !asked.every(({ row }) => row.allowed)) {
-      return asked.map(({ row, charged }, index) =>
-        charged ? { ...ask({ ...rows[index]!, cost: 0 }, now).row, allowed: row.allowed } : row,
-      )
+      const answers = asked.map(({ row, charged }, index) => {
+        if (!charged) return row
+        const { allowed, retryAfterMs } = row
+        return { ...ask({ ...rows[index]!, cost: 0 }, now).row, allowed, retryAfterMs }
+      })
+      if (numbers > MAX_NUMBERS) for (const row of rows) release(row)
+      trim(now)
+      return answers
     }
     for (const [index, { charged }] of asked.entries()) {
       if (!charged) continue
@@ -215,8 +221,20 @@ export function createLocalStore(
       entry.share = charged.share
       entry.until = Math.max(entry.until, charged.runOut)
     }
-    while (numbers > MAX_NUMBERS) remove(worst(now))
+    trim(now)
     return asked.map(({ row }) => row)
+  }
+
+  /** Drops a state that the store's word implies: a refusal must not make others go. */
+  function release(row: LimitRow) {
+    const entry = entries.get(keyOf(row))
+    if (!entry?.word || entry.isOwn) return
+    setState(entry, undefined, 0)
+    entry.isTaken = false
+  }
+
+  function trim(now: number) {
+    while (numbers > MAX_NUMBERS) remove(worst(now))
   }
 
   function forget(row: LimitRow) {
@@ -252,7 +270,7 @@ export function createLocalStore(
         entry.isOwn = false
         entry.unpaid = 0
       }
-      entry.word = { row: state, cost, at, receivedAt }
+      entry.word = { row: state, cost, limit: policy.limit, burst: policy.burst, at, receivedAt }
       entry.isTaken = false
       const waitMs = Math.max(state.resetAfterMs, state.bannedForMs ?? 0)
       entry.until = Math.max(entry.runOut, receivedAt + waitMs)

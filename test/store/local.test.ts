@@ -1,12 +1,18 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { algorithms } from '../../src/algorithms/index.ts'
 import type { PolicyOptions } from '../../src/options.ts'
 import { parseConfig } from '../../src/policy.ts'
-import { createLocalStore } from '../../src/store/local.ts'
+import { createLocalStore, type LocalStore } from '../../src/store/local.ts'
 import type { LimitRow, RowState, StoreRequest } from '../../src/store/store.ts'
+import { withoutStore } from '../../src/without-store.ts'
 import { dress } from '../lua/dress.ts'
 import { Model } from '../model.ts'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
 
 const policyOf = (options: Partial<PolicyOptions>) =>
   parseConfig({ policies: [{ name: 'a', limit: 10, window: '1s', ...options }] }).policies[0]!
@@ -363,6 +369,83 @@ describe('after replies of the store the local store', () => {
     const at = async (time: number) =>
       (await local.decide([take(policy)], { now: time })).requests[0]![0]!.allowed
     expect([await at(now + 59_999), await at(now + 60_000)]).toEqual([false, true])
+  })
+
+  test('makes a request wait for the end of a ban although the limit has room', async () => {
+    const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
+    const local = createLocalStore(() => start + 1000)
+    const { said } = await after(policy, [{ wait: 0, cost: 1 }])
+    const banned = { ...said, allowed: false, retryAfterMs: 60_000, bannedForMs: 60_000 }
+    const row = { ...take(policy).rows[0]!, policy, partitionKey: [] }
+    local.learn(row, banned, start, start)
+    expect(await withoutStore([row], 'take', local)).toMatchObject({
+      allowed: false,
+      retryAfterMs: 59_000,
+    })
+  })
+
+  test.each(['fixed-window', 'sliding-window', 'sliding-log', 'gcra'] as const)(
+    '%s: counts what was used under one plan when another plan asks for the same key',
+    async (algorithm) => {
+      const large = policyOf({
+        algorithm,
+        limit: 1000,
+        ...(algorithm === 'gcra' && { burst: 1000 }),
+      })
+      const small = { ...large, limit: 10, burst: algorithm === 'gcra' ? 10 : large.burst }
+      const passedOf = async (asked: LimitRow['policy'], local: LocalStore) => {
+        const replies = Array.from({ length: 1000 }, () =>
+          local.decide([take(asked)], { now: start }),
+        )
+        return (await Promise.all(replies)).filter(({ requests }) => requests[0]![0]!.allowed)
+          .length
+      }
+      // 10 units are used under the large plan; then the small plan refuses one more.
+      const larger = await after(large, [{ wait: 0, cost: 10 }])
+      expect(await passedOf(small, larger.local)).toBe(0)
+      const smaller = await after(small, [
+        { wait: 0, cost: 10 },
+        { wait: 0, cost: 1 },
+      ])
+      expect(smaller.said.allowed).toBe(false)
+      expect(await passedOf(large, smaller.local)).toBe(990)
+    },
+  )
+
+  test('goes by the last word after its own window has ended, if the window of the store has not', async () => {
+    const policy = policyOf({ algorithm: 'fixed-window', limit: 50, window: '1m' })
+    const local = createLocalStore()
+    await local.decide([take(policy, 45)], { now: start })
+    const store = createLocalStore()
+    const now = start + 50_000
+    const said = (await store.decide([take(policy, 44)], { now })).requests[0]![0]!
+    local.learn(take(policy).rows[0]!, said, now, now)
+    const { requests } = await local.decide([take(policy, 6), take(policy, 5)], { now })
+    expect(requests.map(([state]) => state!.allowed)).toEqual([false, true])
+    const later = await local.decide([take(policy, 7), take(policy, 6)], { now: start + 60_000 })
+    expect(later.requests.map(([state]) => state!.allowed)).toEqual([false, true])
+  })
+
+  test('refuses exhausted sliding logs without keeping all of their units', async () => {
+    const policy = policyOf({ algorithm: 'sliding-log', limit: 10_000 })
+    const local = createLocalStore()
+    const { said } = await after(policy, [{ wait: 0, cost: 10_000 }])
+    const refusal = { ...said, allowed: false, retryAfterMs: said.resetAfterMs }
+    const keys = Array.from({ length: 500 }, (_, n) => `s${n}`)
+    collect()
+    const before = process.memoryUsage().heapUsed
+    for (const key of keys) {
+      local.learn(take(policy, 1, key).rows[0]!, refusal, start, start)
+      const { requests } = await local.decide([take(policy, 1, key)], { now: start })
+      expect(requests[0]![0]!.allowed).toBe(false)
+    }
+    collect()
+    expect((process.memoryUsage().heapUsed - before) / 1024 / 1024).toBeLessThan(20)
+    const again = await local.decide(
+      keys.map((key) => take(policy, 1, key)),
+      { now: start },
+    )
+    expect(again.requests.every(([state]) => !state!.allowed)).toBe(true)
   })
 
   test('counts units that it has charged itself once more, whatever the store says of those it knows', async () => {
