@@ -108,9 +108,10 @@ export function createSpread(
     const partial = answers.length > 0 && options.unanswered
     const failure = conflict ?? (partial ? undefined : errors[0])
     const requests = list.map(({ rows }) => rows.map(() => unknown))
-    let passedAll = true
+    const refused: Group[] = []
 
-    for (const { shares, together } of groups) {
+    for (const group of groups) {
+      const { shares, together } = group
       const answered = shares.flatMap((share): Answered[] => {
         const reply = replies[share.place]!
         return reply instanceof StoreError ? [] : [{ share, reply }]
@@ -130,7 +131,7 @@ export function createSpread(
         (shares.length === 1 || unsure.length === 0 || (await options.unanswered!(unsure, index)))
       // Who repeats a call that somebody has not answered is to find what was taken for it; but where one refuses it is refused again.
       const keeps = options.once && !conflict && hasRoom && errors.length > 0
-      passedAll &&= passes
+      if (!passes) refused.push(group)
       for (const { share, reply } of answered) {
         const inVain = together && !passes && admits(share, reply)
         for (const [cell, state] of toldOf(inVain ? [share.before!] : share.asks, reply)) {
@@ -139,12 +140,33 @@ export function createSpread(
         if (inVain && !keeps) giveBack(share, reply, options)
       }
     }
-    if (answers.length > 0 && !passedAll && !options.once) refundLate(groups, replies, options)
-    // Its late reply is a part of the answer: of no use to a caller that asked for the whole.
-    if (failure) return new StoreError(failure.code, failure.cause as string, failure.store)
+    if (answers.length > 0 && !options.once) refundLate(refused, replies, options)
+    if (failure) {
+      // Where some have answered, the late reply of another is refunded above.
+      const isLate = answers.length === 0 && errors.some(({ late }) => late)
+      const late = isLate ? mergedLate(list, groups, replies, options, index) : undefined
+      return new StoreError(failure.code, failure.cause as string, failure.store, late)
+    }
     const replayed = answers.every(({ replayed }) => replayed) && { replayed: true as const }
     const leased = answers.some(({ leased }) => leased) && { leased: true as const }
     return { now: Math.min(...answers.map(({ now }) => now)), requests, ...replayed, ...leased }
+  }
+
+  /** Merges the late replies of places, none of which has answered in time: the caller decides whether they are refunded. */
+  async function mergedLate(
+    list: StoreRequest[],
+    groups: Group[],
+    replies: Reply[],
+    options: StoreOptions,
+    index: number,
+  ): Promise<Reply> {
+    const all: Reply[] = []
+    const wait = async (reply: Reply, place: number) => {
+      const late = reply instanceof StoreError ? await reply.late : undefined
+      all[place] = (late as Reply | undefined) ?? reply
+    }
+    await Promise.all(replies.map(wait))
+    return merged(list, groups, all, { ...options, unanswered: async () => true }, index)
   }
 
   /** Refunds what a place turns out to have charged after its deadline, for a request that was refused meanwhile. */

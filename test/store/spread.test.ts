@@ -465,6 +465,52 @@ describe('a database that does not answer', () => {
   })
 })
 
+describe('databases that answer late', () => {
+  /** Charges in time, and replies after the deadline. */
+  const lateAt = (late: string[]) => (store: Store, name: string) => ({
+    ...store,
+    async decide(...call: Parameters<Store['decide']>) {
+      const reply = await store.decide(...call)
+      if (!late.includes(name) || !call[0].some(({ mode }) => mode === 'take')) return reply
+      throw new StoreError('timeout', undefined, undefined, Promise.resolve(reply))
+    },
+  })
+  const unanswered = async () => true
+
+  test('all of them: their late replies are one, by which the caller can refund', async () => {
+    const { spread, waitUntil, settled } = newSpread([], lateAt(['eu-1', 'eu-2']))
+    const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+    const error = await spread
+      .decide([take(row(a), row(b))], { waitUntil, unanswered })
+      .catch((error) => error)
+    const late = (await (error as StoreError).late) as StoreReply
+    await settled()
+    expect(left(late)).toEqual([2, 2])
+    expect(late.requests[0]!.every(({ at }) => at !== undefined)).toBe(true)
+    expect(await look(spread, a, b)).toEqual([2, 2])
+  })
+
+  test('all of them: where one refuses, the others refund', async () => {
+    const { spread, waitUntil, settled } = newSpread([], lateAt(['eu-1', 'eu-2']))
+    const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+    const error = await spread
+      .decide([take(row(a), row(b, { cost: 4 }))], { waitUntil, unanswered })
+      .catch((error) => error)
+    expect(allowed((await error.late) as StoreReply)).toEqual([true, false])
+    await settled()
+    expect(await look(spread, a, b)).toEqual([3, 3])
+  })
+
+  test('keep the charges of a request that passes, whatever becomes of others in the list', async () => {
+    const { spread, waitUntil, settled } = newSpread([], lateAt(['eu-2']))
+    const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+    const list = [take(row(a, { cost: 4 })), take(row(b))]
+    await spread.decide(list, { waitUntil, unanswered })
+    await settled()
+    expect(await look(spread, a, b)).toEqual([3, 2])
+  })
+})
+
 describe('a call that is decided once', () => {
   const once = () => ({ key: `once-${newSubject()}`, fingerprint: 'f', forMs: 60_000 })
 
