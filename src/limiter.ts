@@ -231,10 +231,23 @@ async function concluded(
   }
   // A refusal costs nothing. But a call under an idempotency key may be repeated, and finds the answer it was charged for.
   if (late && !options.once) {
-    const refunding = settle({ rows, charged: late, store }, undefined, options.waitUntil)
-    options.waitUntil?.(refunding.catch(parts.onStoreError))
+    const refunding = refundLate({ rows, charged: late, store }, parts, options)
+    options.waitUntil?.(refunding)
   } else if (late) options.waitUntil?.(late)
   return { decision }
+}
+
+/** Refunds everything that a refused request was charged late. Never rejects. */
+async function refundLate(
+  charge: Charge,
+  { denialCache, onStoreError }: LimiterParts,
+  { waitUntil }: DecideOptions,
+): Promise<void> {
+  const charged = await charge.charged
+  if (charged.size === 0) return
+  await settle(charge, undefined, waitUntil).catch(onStoreError)
+  const subjects = [...charged.keys()].map(({ subject }) => subject)
+  denialCache?.forget(Date.now(), subjects) // also after an error: the refund may have counted
 }
 
 /**
@@ -285,7 +298,8 @@ function learn(
       if (row.slot && mayHaveRun(state.unanswered)) charged.set(row, 0)
       continue
     }
-    if (onStoreError === 'local' && mode === 'enforce')
+    // A replay says how the limit stood at the first call.
+    if (onStoreError === 'local' && mode === 'enforce' && !reply.replayed)
       local.learn(row, state, state.at ?? reply.now, receivedAt)
     if (takes && passes && state.allowed && row.cost > 0) charged.set(row, state.at ?? reply.now)
   }
@@ -310,16 +324,21 @@ function outcomeOf(
   const replayed = reply.replayed && { replayed: true as const }
   if (!decision.allowed) return { decision, ...replayed }
   const open = all.filter((row) => isOpen(row) && charged.has(row))
+  const charges = instead?.charge ? [instead.charge] : []
+  if (open.length > 0) charges.push({ rows: open, charged, store: parts.store })
   return {
     decision: slot ? { ...decision, slot } : decision,
-    ...(open.length > 0 && { charges: [{ rows: open, charged, store: parts.store }] }),
+    ...(charges.length > 0 && { charges }),
     ...replayed,
   }
 }
 
 /** What some databases decided, and for the others `instead`. Without a time: what has one may be given back, and not all was taken. */
-const inPart = ({ at, ...told }: Decision, instead: Instead | undefined): Decision =>
-  instead ? { ...told, reason: 'store-error', ...instead } : told
+function inPart({ at, ...told }: Decision, instead: Instead | undefined): Decision {
+  if (!instead) return told
+  const { charge, ...fallback } = instead
+  return { ...told, reason: 'store-error', ...fallback }
+}
 
 /** The rows of a reply in the order of the policies: the requests have the enforced ones first. */
 function statesOf(rows: Row[], requests: Asked['requests'], reply: StoreReply): RowState[] {
