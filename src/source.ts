@@ -58,12 +58,16 @@ function valuesOf({ source, name }: Source, seen: Seen): Set<string | Unusable> 
   return new Set(values[source]().flatMap((value) => value || []))
 }
 
+/** A JSON Web Token as a word of its own, or in `token="…"`. */
+const TOKEN_WORD = /(?:^|\s|\btoken="?)[\w-]+\.[\w-]+\.[\w-]+(?:["\s,;]|$)/i
+
 /**
  * The bearer tokens of an `Authorization` field, which has a comma where it was sent twice. Frameworks take the first word after the
  * scheme, or everything up to a `;` or a quote, or what follows the last `Bearer`: where they would differ, it is unreadable.
+ * Many origins take the second word, or what is left without `Bearer `, and ignore the scheme: so is a token without that scheme.
  */
 function bearers(field: string): (string | Unusable)[] {
-  if (!/bearer\W/i.test(field)) return []
+  if (!/bearer\W/i.test(field)) return TOKEN_WORD.test(field) ? [UNREADABLE] : []
   return field.split(',').map((text) => {
     const token = /^\s*bearer\s+([!#-:<-~]+)(?:\s|$)/i.exec(text)?.[1]
     const schemes = text.match(/bearer\s/gi)?.length

@@ -159,6 +159,11 @@ describe('a bearer token that Sluice cannot read or verify is in the shared quot
     `Bearer ${TOKEN.slice(0, -3)}`,
     'Bearer a.b.c',
     'Bearer a.b.c.d.e',
+    // Origins that take the second word, or all that is left without "Bearer ", do not look at the scheme.
+    `Token ${TOKEN}`,
+    `DPoP ${TOKEN}`,
+    `x ${TOKEN}`,
+    TOKEN,
   ])('as %j', async (field) => {
     expect(await charged(bearer, { Authorization: field })).toEqual(['shared'])
   })
@@ -170,6 +175,8 @@ describe('a request without a token is skipped', () => {
     [{ Authorization: '' }],
     [{ Authorization: 'Bearer' }],
     [{ Authorization: 'Basic YTpi' }],
+    [{ Authorization: 'Digest username="a.b.c", realm="d.e.f", nonce="g"' }],
+    [{ Authorization: 'AWS4-HMAC-SHA256 Credential=a/20261122/eu/s3/aws4_request, Signature=b' }],
     [{ Authorization: 'Bearer an-opaque-token' }],
     [{ Authorization: 'Bearer undefined' }],
     [{ Cookie: `session=${TOKEN}` }],
