@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { cp, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
@@ -271,6 +271,63 @@ test('every sequence of bad edits is recovered from, and requests are answered m
     await run.ended
   }
 }, 180_000)
+
+test('an edit to a file that the configuration imports from another folder is noticed, whatever was wrong before', async () => {
+  const file = `${root}sluice.config.ts`
+  const folder = `${root}limits`
+  const imported = `${folder}/per-ip.ts`
+  const good = await readFile(file, 'utf8')
+  const withImport = `import { limit } from './limits/per-ip.ts'\n${good.replace('limit: 10,', 'limit,')}`
+  const run = await npmStart()
+  /** Saves the imported file, and expects a line in the output. */
+  async function step(text: string, line: RegExp) {
+    const before = run.output().length
+    await mkdir(folder, { recursive: true })
+    await writeFile(imported, text)
+    const said = () => run.output().slice(before)
+    await expect.poll(said, { timeout: 20_000 }).toMatch(line)
+    return Number(
+      /"per-ip";q=(\d+)/.exec((await fetch(run.url)).headers.get('ratelimit-policy')!)?.[1],
+    )
+  }
+  try {
+    await writeFile(file, withImport)
+    await expect.poll(run.output, { timeout: 20_000 }).toContain('Could not resolve')
+    // The folder did not exist when the configuration was last read.
+    expect(await step('export const limit = 0', /limit: expected a whole number/)).toBe(10)
+    expect(await step('export const limit = 11', /Reloaded/)).toBe(11)
+    expect(await step('export const limit = {', /limits\/per-ip\.ts:1:\d+: /)).toBe(11)
+    expect(await step('export const limit = 12', /Reloaded/)).toBe(12)
+    // As a change of branch does.
+    await rm(folder, { recursive: true })
+    await expect.poll(run.output, { timeout: 20_000 }).toMatch(/Could not resolve.*\n$/)
+    expect(await step('export const limit = 13', /Reloaded/)).toBe(13)
+    expect(await step('export const limit = 14', /Reloaded/)).toBe(14)
+  } finally {
+    await writeFile(file, good)
+    await rm(folder, { recursive: true, force: true })
+    process.kill(-run.pid, 'SIGINT')
+    await run.ended
+  }
+}, 120_000)
+
+test('a wrong wrangler.toml is one line that names the file', async () => {
+  const file = `${root}wrangler.toml`
+  const good = await readFile(file, 'utf8')
+  const run = await npmStart()
+  try {
+    await writeFile(file, `${good}\n[vars\n`)
+    await expect
+      .poll(run.output, { timeout: 20_000 })
+      .toMatch(/\nNot reloaded: wrangler\.toml:\d+:\d+: .*\n$/)
+    await writeFile(file, `${good}\n[vars]\nORIGIN_NAME = "a"\n`)
+    await expect.poll(run.output, { timeout: 20_000 }).toContain('\nReloaded: 3 policies')
+  } finally {
+    await writeFile(file, good)
+    process.kill(-run.pid, 'SIGINT')
+    await run.ended
+  }
+}, 60_000)
 
 test('a request under way when the Worker is replaced is answered to its end, and source edits reload too', async () => {
   const source = `${root}src/worker.ts`

@@ -16,6 +16,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const SETTINGS = ['sluice.config.ts', '.dev.vars', 'wrangler.toml']
 /** Until an editor has written all of a file. */
 const QUIET_MS = 100
+/** How often a bundle that failed is made again: a file that it lacks may come in a folder that is not watched yet. */
+const RETRY_MS = 1_000
 /** How long requests of an older Worker may take. */
 const GRACE_MS = 60_000
 
@@ -46,13 +48,16 @@ export async function startReloading(
   host.exited.then(() => end('the Worker ended'))
   let proxy: FrontDoor | undefined
   let running: { made: string; id: number; target: Target } | undefined
-  let folders: string[] = []
+  /** Of the bundle; `undefined` where it failed. */
+  let folders: string[] | undefined
+  let retry: NodeJS.Timeout | undefined
   let problem: string | undefined
   let changed = false
   let stopping = false
 
   /** Makes a Worker of what is on disk now, and sends requests to it. `undefined`: it is the one that runs. */
   async function load(): Promise<Description | undefined> {
+    folders = undefined
     if (!existsSync(join(root, 'sluice.config.ts'))) {
       throw new Error('sluice.config.ts: there is no such file')
     }
@@ -88,6 +93,7 @@ export async function startReloading(
     changed = true
     if (busy) return
     busy = true
+    clearTimeout(retry)
     while (changed && !stopping) {
       await sleep(QUIET_MS)
       changed = false
@@ -96,7 +102,6 @@ export async function startReloading(
           if (changed) return
           problem = undefined
           if (description) say(`Reloaded: ${summary(description)}.`)
-          watching.update(folders)
         },
         ({ message }: Error) => {
           if (changed || stopping) return
@@ -106,19 +111,22 @@ export async function startReloading(
           problem = message
         },
       )
+      if (folders) watching.update(folders)
     }
+    if (!folders && !stopping) retry = setTimeout(() => void reload(), RETRY_MS).unref()
     busy = false
   }
 
   const watching = watchFolders(() => void reload())
   try {
     const description = (await load())!
-    watching.update(folders)
+    watching.update(folders!)
     return {
       description,
       ended,
       async stop() {
         stopping = true
+        clearTimeout(retry)
         watching.close()
         proxy?.close()
         await host.end()
@@ -222,30 +230,38 @@ function watchOver(port: number, gone: () => void) {
 
 /** Watches the settings, the source, and the folders that the configuration imports from. */
 function watchFolders(changed: () => void) {
-  const watchers = new Map<string, FSWatcher>()
   const add = (folder: string, recursive: boolean, isOurs: (name: string) => boolean) => {
     const watcher = watch(folder, { recursive }, (_, name) => {
       if (name !== null && isOurs(name)) changed()
     })
-    watcher.on('error', () => {})
-    watchers.set(folder, watcher)
+    return watcher.on('error', () => {})
   }
   const isSource = (name: string) => /\.([cm]?[jt]s|lua|json)$/.test(name)
   const isRoot = (name: string) => SETTINGS.includes(name) || /\.[cm]?[jt]s$/.test(name)
-  add(root, false, isRoot)
-  add(join(root, 'src'), true, isSource)
-  add(join(root, 'lua'), true, isSource)
+  const src = join(root, 'src')
+  const known = [
+    add(root, false, isRoot),
+    add(src, true, isSource),
+    add(join(root, 'lua'), true, isSource),
+  ]
+  let others: FSWatcher[] = []
+  const closeAll = (watchers: FSWatcher[]) => {
+    for (const watcher of watchers) watcher.close()
+  }
   return {
+    /** Watches these folders anew: the one that a watcher was made for may have been removed and made again. */
     update(folders: string[]) {
-      const others = folders.filter(
-        (folder) => ![...watchers.keys()].some((known) => folder === known.replace(/\/$/, '')),
-      )
-      for (const folder of others) {
-        if (!folder.startsWith(`${join(root, 'src')}/`)) add(folder, false, isSource)
-      }
+      closeAll(others)
+      others = folders
+        .filter((folder) => `${folder}/` !== root && !`${folder}/`.startsWith(`${src}/`))
+        .flatMap((folder) => {
+          try {
+            return [add(folder, false, isSource)]
+          } catch {
+            return [] // it was removed meanwhile
+          }
+        })
     },
-    close: () => {
-      for (const watcher of watchers.values()) watcher.close()
-    },
+    close: () => closeAll([...known, ...others]),
   }
 }
