@@ -48,7 +48,7 @@ export function createShield(
       log('shield', code, `the binding ${name} is of no use: requests go on without it`)
       return undefined
     } finally {
-      clearTimeout(late)
+      if (late !== undefined) clearTimeout(late)
     }
   }
 }

@@ -10,7 +10,7 @@ export async function readJson(request: Request): Promise<{ json: unknown } | Re
   if (!bytes) return tooLarge()
   let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(bytes)
   } catch {
     return badRequest('The body is no UTF-8.')
   }

@@ -139,7 +139,7 @@ export function withSharing(
           : undefined
       void sendInTurn(own, waitUntil)
       const reply = await promise
-      clearTimeout(late)
+      if (late !== undefined) clearTimeout(late)
       if (reply instanceof StoreError) throw reply
       return reply
     },

@@ -1,0 +1,41 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const project = fileURLToPath(new URL('../..', import.meta.url))
+const tool = (name: string) => join(project, 'node_modules/.bin', name)
+
+test("the README's own Hono app compiles with the settings that it names and Cloudflare's types", async () => {
+  const readme = await readFile(join(project, 'README.md'), 'utf8')
+  const app = /## In your own Hono app\n\n```ts\n(.*?)```/s.exec(readme)![1]!
+  const named = [...readme.matchAll(/`"(moduleResolution|allow\w+|noEmit)": ("bundler"|true)`/g)]
+  const settings = named.map(([, name, value]) => [name, JSON.parse(value!)])
+  expect(settings).toHaveLength(3)
+  const root = await mkdtemp(join(tmpdir(), 'sluice-types-'))
+  try {
+    await mkdir(join(root, 'node_modules'))
+    await symlink(project, join(root, 'node_modules/sluice'))
+    await symlink(join(project, 'node_modules/hono'), join(root, 'node_modules/hono'))
+    await writeFile(join(root, 'app.ts'), app)
+    await writeFile(
+      join(root, 'wrangler.toml'),
+      'name = "app"\nmain = "app.ts"\ncompatibility_date = "2026-10-01"\n',
+    )
+    const compilerOptions = {
+      ...{ target: 'es2024', module: 'esnext', lib: ['es2024'], types: [], strict: true },
+      ...{ skipLibCheck: true, ...Object.fromEntries(settings) },
+    }
+    await writeFile(
+      join(root, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, include: ['*.ts'] }),
+    )
+    execFileSync(tool('wrangler'), ['types'], { cwd: root, stdio: 'pipe' })
+    const { stdout } = spawnSync(tool('tsc'), ['-p', '.'], { cwd: root, encoding: 'utf8' })
+    expect(stdout).toBe('')
+  } finally {
+    await rm(root, { recursive: true })
+  }
+}, 60_000)
