@@ -26,7 +26,7 @@ export const scenarios: Record<string, Scenario> = {
   default: { title: 'one policy, all defaults', policies: [main] },
   query: {
     title: 'a second policy by a query parameter, new in each request',
-    policies: [main, { ...main, name: 'by-query', key: 'query:q' }],
+    policies: [main, { ...main, name: 'by-query', key: 'query:q', onMissingKey: 'skip' }],
     request: { vary: 'query' },
   },
   penalty: {
@@ -89,7 +89,6 @@ export async function measureOverload(
             ...scenario.request,
             others: scenario.alone ? [] : OTHERS,
           })
-          // A global quota is everybody's: there each request counts, whoever sent it.
           const result = {
             scenario: id,
             connections,
@@ -123,7 +122,7 @@ export const summary = ({
     `${flood.refused} refused, ${flood.failed} failed`,
     ...others.map(
       (one) =>
-        `other ${one.passed}/${one.refused}/${one.failed}, store decides after ${one.lastFallbackMs.toFixed(0)} ms`,
+        `other ${one.passed}/${one.refused}/${one.failed}, ${one.fallbacks} by a fallback, at most ${one.longestFallbackMs.toFixed(0)} ms in a row`,
     ),
   ].join('; ')
 

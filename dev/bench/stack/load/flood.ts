@@ -44,12 +44,25 @@ export async function flood(order: FloodOrder): Promise<FloodOutcome> {
           if (status === 200) outcome.passed++
           else if (status === 429) outcome.refused++
           else outcome.failed++
-          if (!byStore) outcome.lastFallbackMs = performance.now() - began
+          watch(outcome, byStore, sentAt)
           resolve({ status, byStore, sentAt })
         },
         options,
       )
     })
+  }
+
+  /** When the first of the fallbacks in a row was sent, by client. */
+  const since = new Map<ClientOutcome, number>()
+  function watch(outcome: ClientOutcome, byStore: boolean, sentAt: number) {
+    if (!byStore) {
+      outcome.fallbacks++
+      if (!since.has(outcome)) since.set(outcome, sentAt)
+    }
+    const start = since.get(outcome)
+    if (start === undefined) return
+    outcome.longestFallbackMs = Math.max(outcome.longestFallbackMs, performance.now() - start)
+    if (byStore) since.delete(outcome)
   }
 
   async function floodOver(connection: Connection, outcome: ClientOutcome) {
@@ -83,11 +96,18 @@ export async function flood(order: FloodOrder): Promise<FloodOutcome> {
   return { flood: floods.reduce(sum), passedAfterRefusal, others: paced }
 }
 
-const none = (): ClientOutcome => ({ passed: 0, refused: 0, failed: 0, lastFallbackMs: 0 })
+const none = (): ClientOutcome => ({
+  passed: 0,
+  refused: 0,
+  failed: 0,
+  fallbacks: 0,
+  longestFallbackMs: 0,
+})
 
 const sum = (one: ClientOutcome, other: ClientOutcome): ClientOutcome => ({
   passed: one.passed + other.passed,
   refused: one.refused + other.refused,
   failed: one.failed + other.failed,
-  lastFallbackMs: Math.max(one.lastFallbackMs, other.lastFallbackMs),
+  fallbacks: one.fallbacks + other.fallbacks,
+  longestFallbackMs: Math.max(one.longestFallbackMs, other.longestFallbackMs),
 })

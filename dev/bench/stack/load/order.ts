@@ -51,8 +51,10 @@ export interface ClientOutcome {
   refused: number
   /** Neither 200 nor 429. */
   failed: number
-  /** When the last answer came that the store had not decided, ms after the flood began; 0 if all were. */
-  lastFallbackMs: number
+  /** Answers that the store had not decided. */
+  fallbacks: number
+  /** The longest time without a decision of the store: from when a request was sent that a fallback answered, to the next answer by the store. */
+  longestFallbackMs: number
 }
 
 export interface FloodOutcome {

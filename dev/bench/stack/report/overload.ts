@@ -14,9 +14,10 @@ export function overloadText(results: Overload[]): string {
       others.length === 0
         ? '–'
         : others.map((one) => `${one.passed} / ${one.refused} / ${one.failed}`).join(', '),
+      others.length === 0 ? '–' : others.map((one) => one.fallbacks).join(', '),
       others.length === 0
         ? '–'
-        : `${(Math.max(...others.map((one) => one.lastFallbackMs)) / 1000).toFixed(1)} s`,
+        : `${(Math.max(...others.map((one) => one.longestFallbackMs)) / 1000).toFixed(1)} s`,
     ],
   )
   const head = [
@@ -27,7 +28,8 @@ export function overloadText(results: Overload[]): string {
     'refused',
     'failed',
     'other clients: passed / refused / failed',
-    'last answer to them without Redis',
+    'of them by a fallback',
+    'longest time without Redis',
   ]
   return `### One client floods a cold isolate, all defaults\n\n${table(head, lines)}`
 }
