@@ -189,8 +189,12 @@ async function answers(
 /** The share of one limit of a list, ms. */
 const ROW_MS = 0.1
 
-const hasKeyFunction = ({ policy: { key, plan } }: Row) =>
-  [...key, ...(plan ? [plan.key] : [])].some(({ source }) => source === 'function')
+const hasKeyFunction = ({ policy: { key, onMissingKey, plan } }: Row) =>
+  [
+    ...key,
+    ...(typeof onMissingKey === 'object' ? onMissingKey.key : []),
+    ...(plan ? [plan.key] : []),
+  ].some(({ source }) => source === 'function')
 
 const modeOf = ({ requests: [first] }: Asked) => (first!.mode === 'look' ? 'look' : 'take')
 

@@ -44,7 +44,7 @@ export async function flood(order: FloodOrder): Promise<FloodOutcome> {
           if (status === 200) outcome.passed++
           else if (status === 429) outcome.refused++
           else outcome.failed++
-          watch(outcome, byStore, sentAt)
+          watch(outcome, byStore)
           resolve({ status, byStore, sentAt })
         },
         options,
@@ -52,12 +52,12 @@ export async function flood(order: FloodOrder): Promise<FloodOutcome> {
     })
   }
 
-  /** When the first of the fallbacks in a row was sent, by client. */
+  /** When the first of the fallbacks in a row came, by client. */
   const since = new Map<ClientOutcome, number>()
-  function watch(outcome: ClientOutcome, byStore: boolean, sentAt: number) {
+  function watch(outcome: ClientOutcome, byStore: boolean) {
     if (!byStore) {
       outcome.fallbacks++
-      if (!since.has(outcome)) since.set(outcome, sentAt)
+      if (!since.has(outcome)) since.set(outcome, performance.now())
     }
     const start = since.get(outcome)
     if (start === undefined) return

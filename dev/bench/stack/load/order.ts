@@ -53,7 +53,7 @@ export interface ClientOutcome {
   failed: number
   /** Answers that the store had not decided. */
   fallbacks: number
-  /** The longest time without a decision of the store: from when a request was sent that a fallback answered, to the next answer by the store. */
+  /** The longest time from an answer by a fallback to the next one by the store. */
   longestFallbackMs: number
 }
 
