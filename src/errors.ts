@@ -100,3 +100,7 @@ export class StoreError extends Error {
     return new StoreError(this.code, this.cause as string | undefined, store, this.late)
   }
 }
+
+/** An error as a StoreError: `internal`, with its class as the hint, if it is another. */
+export const asStoreError = (error: unknown): StoreError =>
+  error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)

@@ -1,7 +1,7 @@
 import type { Decision } from './decision.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { type Describe, type Description, type Descriptor, isMet } from './descriptor.ts'
-import { StoreError } from './errors.ts'
+import { asStoreError, StoreError } from './errors.ts'
 import type { Policy } from './policy.ts'
 import { limitStates, longestWait, type Row, rowOf } from './row.ts'
 import type { Seen } from './seen.ts'
@@ -182,7 +182,7 @@ async function answers(
           )
     return replies.map((reply, index) => ({ reply, instead: instead[index] }))
   } catch (error) {
-    return asked.map(() => ({ reply: named(error), instead: undefined }))
+    return asked.map(() => ({ reply: asStoreError(error), instead: undefined }))
   }
 }
 
@@ -197,9 +197,6 @@ const hasKeyFunction = ({ policy: { key, onMissingKey, plan } }: Row) =>
   ].some(({ source }) => source === 'function')
 
 const modeOf = ({ requests: [first] }: Asked) => (first!.mode === 'look' ? 'look' : 'take')
-
-const named = (error: unknown) =>
-  error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)
 
 /** A request that the store has been asked about. */
 interface Sent extends Asked {

@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts'
+import { asStoreError, StoreError } from '../errors.ts'
 import { isLate } from './lag.ts'
 import type { Store, StoreOptions, StoreReply } from './store.ts'
 
@@ -56,7 +56,7 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
   return {
     async decide(requests, options = {}) {
       const { deadlineMs = DEADLINE_MS } = options
-      const deciding = store.decide(requests, patient(options, deadlineMs)).catch(toError)
+      const deciding = store.decide(requests, patient(options, deadlineMs)).catch(asStoreError)
       const reply = await inTime<Reply>(deciding, deadlineMs)
       if (reply === undefined) {
         throw new StoreError('timeout', undefined, undefined, lateOf(deciding, options))
@@ -78,6 +78,3 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
     },
   }
 }
-
-const toError = (error: unknown): StoreError =>
-  error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)

@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts'
+import { asStoreError, StoreError } from '../errors.ts'
 import { createLease, type Lease } from './lease.ts'
 import { brought, callFor, type Lent, type Sent } from './lease-call.ts'
 import { createShelf } from './shelf.ts'
@@ -170,8 +170,7 @@ export function withLeases(
     try {
       return await store.decide(requests, options)
     } catch (error) {
-      if (error instanceof StoreError) return error
-      return new StoreError('internal', (error as Error)?.name)
+      return asStoreError(error)
     }
   }
 

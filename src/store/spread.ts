@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts'
+import { asStoreError, StoreError } from '../errors.ts'
 import { rendezvous } from './rendezvous.ts'
 import { admits, chargedIn, type Group, type Plan, type Share, shareOut, toldOf } from './shares.ts'
 import type { RowState, Store, StoreOptions, StoreReply, StoreRequest } from './store.ts'
@@ -208,9 +208,7 @@ export function createSpread(
     try {
       return await store.decide(list, named(options, name))
     } catch (error) {
-      return error instanceof StoreError
-        ? error.from(name)
-        : new StoreError('internal', (error as Error)?.name, name)
+      return asStoreError(error).from(name)
     }
   }
 
