@@ -1,4 +1,4 @@
-import { defineConfig } from './src/policy.ts'
+import { defineConfig } from './src/config/parse.ts'
 
 /** The policies and the origin: the one file an operator edits. Every field: docs/configuration.md. */
 export default defineConfig({

@@ -14,8 +14,8 @@ export default defineConfig({
     },
   ],
   test: {
-    include: ['test/**/*.test.ts', 'examples/**/*.test.ts'],
-    globalSetup: 'test/global.ts',
+    include: ['{test,packages,bench,examples}/**/*.test.ts'],
+    globalSetup: 'test/support/global.ts',
     reporters: ['default', new Tally()],
     // Every test file runs a Redis and often a Worker of its own; more than a few at once only slow each other down.
     maxWorkers: 2,

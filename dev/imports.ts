@@ -1,111 +1,123 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 
-/** One layer each; a file imports from its own layer's lines or from those before it. */
-const layers = [
-  [
-    'decision.ts',
-    'errors.ts',
-    'duration.ts',
-    'ip.ts',
-    'path.ts',
-    'tag.ts',
-    'log.ts',
-    'lua.d.ts',
-    'subject.ts',
-    'finding.ts',
-    'bindings.ts',
-    'calendar.ts',
-    'body.ts',
-    'shadow.ts',
-    'asks.ts',
-  ],
-  ['client/*'],
-  ['client.ts'],
-  ['options.ts'],
-  ['schema/*'],
-  ['policy.ts', 'seen.ts', 'shield.ts'],
-  ['live.ts'],
-  ['source.ts', 'condition.ts', 'fields.ts', 'fields/*', 'store/store.ts', 'algorithms/*'],
-  ['credentials/*', 'response.ts'],
-  ['key.ts', 'cost.ts', 'cors.ts', 'proxy.ts', 'early.ts'],
-  ['plan.ts'],
-  ['descriptor.ts'],
-  [
-    'store/script.ts',
-    'store/local.ts',
-    'store/rendezvous.ts',
-    'store/lag.ts',
-    'store/breaker.ts',
-    'store/deadline.ts',
-    'store/sharing.ts',
-    'store/transport.ts',
-    'store/demand.ts',
-    'store/shelf.ts',
-  ],
-  ['store/pack.ts', 'store/shares.ts', 'store/lease.ts'],
-  ['store/lease-call.ts'],
-  ['store/upstash.ts', 'store/spread.ts', 'store/leases.ts', 'row.ts', 'settle.ts'],
-  ['denial-cache.ts', 'without-store.ts'],
-  ['limiter.ts'],
-  ['parts.ts', 'rules.ts', 'counter-conflicts.ts'],
-  ['core.ts'],
-  ['gate/*'],
-  ['middleware.ts'],
-  ['gateway.ts'],
-  ['lint.ts', 'lint/*'],
-  ['index.ts', 'worker.ts'],
-]
-const layerOf = (file: string) =>
-  layers.findIndex((layer) => layer.includes(file) || layer.includes(`${dirname(file)}/*`))
-
-/** Packages, and the only files that may import them. */
-const packages: Record<string, RegExp> = {
-  hono: /^(gateway|middleware)(\.ts|\/)/,
-  '@upstash/redis': /^store\/upstash\.ts$/,
-  valibot: /^(schema\/|policy\.ts$)/,
-  jose: /^credentials\/jwt\.ts$/,
-  cookie: /^source\.ts$/,
-  'ipaddr.js': /^ip\.ts$/,
+/** What a room (a folder of src) may import: other rooms, and packages. Nothing else. */
+interface Room {
+  rooms: readonly string[]
+  packages?: readonly string[]
 }
 
-/** What one file of src imports that it must not, a line each. */
+/** The import rule: one line for each room, in an order in which every room comes after those that it imports. */
+const rooms: Record<string, Room> = {
+  base: { rooms: [], packages: ['ipaddr.js'] },
+  config: { rooms: ['base'], packages: ['valibot'] },
+  request: { rooms: ['base', 'config'], packages: ['cookie'] },
+  credentials: { rooms: ['base', 'config', 'request'], packages: ['jose'] },
+  match: { rooms: ['base', 'config', 'request', 'credentials'] },
+  store: { rooms: ['base'], packages: ['@upstash/redis'] },
+  limiter: { rooms: ['base', 'config', 'request', 'match', 'store'] },
+  http: { rooms: ['base', 'config'] },
+  api: {
+    rooms: ['base', 'config', 'request', 'credentials', 'match', 'limiter', 'http'],
+    packages: ['valibot'],
+  },
+  gateway: {
+    rooms: ['base', 'config', 'request', 'match', 'limiter', 'http', 'api'],
+    packages: ['hono'],
+  },
+  client: { rooms: ['base', 'api'] },
+  lint: { rooms: ['base', 'config', 'match'] },
+  'index.ts': { rooms: ['base', 'config', 'gateway', 'lint'] },
+  'worker.ts': { rooms: ['gateway'] },
+}
+
+/** Rooms of which another room may import types only. */
+const typesOnly: Record<string, string> = { client: 'api' }
+
+const IMPORT =
+  /(?:^import\s+(type\s)?|^(?:import|export)\s(type\s)?[^'"`;=]*?\sfrom\s+|\bimport\()['"]([^'"]+)['"]/gm
+
+/** The imports of a file: the specifier, and whether only types are imported. */
+function importsOf(text: string) {
+  return [...text.matchAll(IMPORT)].map(([, bare, type, specifier]) => ({
+    specifier: specifier!,
+    isType: Boolean(bare ?? type),
+  }))
+}
+
+const roomOf = (file: string) => file.split('/')[0]!
+
+/** The imports of one file of src that break the rule, one line for each. */
 export function violations(file: string, text: string): string[] {
-  const specifiers = text.matchAll(
-    /(?:^import\s+|^(?:import|export)\s[^'"`;=]*?\sfrom\s+|\bimport\()['"]([^'"]+)['"]/gm,
-  )
-  return [...specifiers].flatMap(([, specifier]) => {
-    const wrong = why(file, specifier!)
-    return wrong ? [`src/${file}: ${specifier}: ${wrong}`] : []
+  return importsOf(text).flatMap(({ specifier, isType }) => {
+    const reason = reasonAgainst(file, specifier, isType)
+    return reason ? [`src/${file}: ${specifier}: ${reason}`] : []
   })
 }
 
-function why(file: string, specifier: string): string | undefined {
+function reasonAgainst(file: string, specifier: string, isType: boolean): string | undefined {
+  const own = roomOf(file)
+  const room = rooms[own]
+  if (!room) return 'dev/imports.ts does not list this room'
   if (!specifier.startsWith('.')) {
     const name = /^(@[^/]+\/)?[^/]+/.exec(specifier)![0]
-    if (!packages[name]) return 'not a dependency of src'
-    return packages[name].test(file) ? undefined : `${name} belongs to ${packages[name]}`
+    return room.packages?.includes(name) ? undefined : `${own} may not import the package ${name}`
   }
-  if (specifier.endsWith('.lua')) {
-    return file === 'store/script.ts' ? undefined : 'Lua belongs to store/script.ts'
-  }
-  if (specifier.endsWith('.json')) return undefined // data: it imports nobody
-  if (!specifier.endsWith('.ts')) return 'relative imports end in .ts'
   const target = normalize(join(dirname(file), specifier))
+  if (specifier.endsWith('.lua')) {
+    return file === 'store/upstash/script.ts'
+      ? undefined
+      : 'only store/upstash/script.ts imports Lua'
+  }
   if (target === '../sluice.config.ts')
-    return file === 'worker.ts' ? undefined : 'for worker.ts only'
+    return own === 'worker.ts' ? undefined : 'for worker.ts only'
   if (target.startsWith('..')) return 'outside src'
-  if (layerOf(file) < 0) return 'not in the layers of dev/imports.ts yet'
-  return layerOf(target) < 0 || layerOf(target) > layerOf(file) ? 'imports run one way' : undefined
+  if (!/\.(ts|json)$/.test(specifier)) return 'a relative import names its file with .ts'
+  const other = roomOf(target)
+  if (other === own) return undefined
+  if (!room.rooms.includes(other)) return `${own} may not import ${other}`
+  return typesOnly[own] === other && !isType ? `${own} imports types of ${other} only` : undefined
 }
 
-/** Every violation in src. */
+const folders = ['src', 'dev', 'packages', 'bench', 'test', 'examples']
+
+/** Every violation in src, and every import cycle in the repository. */
 export async function checkImports(root: string): Promise<string[]> {
-  const files = (await readdir(join(root, 'src'), { recursive: true })).filter((name) =>
-    name.endsWith('.ts'),
-  )
-  const found = await Promise.all(
-    files.map(async (file) => violations(file, await readFile(join(root, 'src', file), 'utf8'))),
-  )
-  return found.flat()
+  const files = (await Promise.all(folders.map((folder) => sources(root, folder)))).flat()
+  const texts = new Map<string, string>()
+  for (const file of files) texts.set(file, await readFile(join(root, file), 'utf8'))
+  const found = files
+    .filter((file) => file.startsWith('src/'))
+    .flatMap((file) => violations(file.slice('src/'.length), texts.get(file)!))
+  return [...found, ...cycles(texts)]
+}
+
+async function sources(root: string, folder: string): Promise<string[]> {
+  const names = await readdir(join(root, folder), { recursive: true })
+  return names
+    .filter((name) => name.endsWith('.ts') && !/(^|\/)node_modules\//.test(name))
+    .map((name) => join(folder, name))
+}
+
+/** The import cycles between files, each named once. */
+export function cycles(texts: ReadonlyMap<string, string>): string[] {
+  const found: string[] = []
+  const state = new Map<string, 'open' | 'done'>()
+  const path: string[] = []
+  const visit = (file: string) => {
+    if (state.get(file) === 'done' || !texts.has(file)) return
+    if (state.get(file) === 'open') {
+      found.push(`cycle: ${[...path.slice(path.indexOf(file)), file].join(' -> ')}`)
+      return
+    }
+    state.set(file, 'open')
+    path.push(file)
+    for (const { specifier } of importsOf(texts.get(file)!)) {
+      if (specifier.startsWith('.')) visit(normalize(join(dirname(file), specifier)))
+    }
+    path.pop()
+    state.set(file, 'done')
+  }
+  for (const file of texts.keys()) visit(file)
+  return found
 }

@@ -9,8 +9,12 @@ if (!/^[1-9]\d*$/.test(values.runs)) {
   process.exit(1)
 }
 const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url))
-const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/lua', '--testTimeout', '0'], {
-  stdio: 'inherit',
-  env: { ...process.env, LAW_RUNS: values.runs },
-})
+const { status } = spawnSync(
+  process.execPath,
+  [vitest, 'run', 'test/script', '--testTimeout', '0'],
+  {
+    stdio: 'inherit',
+    env: { ...process.env, LAW_RUNS: values.runs },
+  },
+)
 process.exit(status ?? 1)

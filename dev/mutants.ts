@@ -21,14 +21,14 @@ interface Report {
   }[]
 }
 
-/** Runs test files of `test/lua/` on a script with one fault, or none. */
+/** Runs test files of `test/script/` on a script with one fault, or none. */
 async function run(files: string[], mutant?: Mutant): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-mutant-'))
   const report = join(folder, 'report.json')
   const edits = mutant ? [[mutant.file, mutant.search, mutant.replace]] : []
   const args = ['run', '--config', path('mutants/vitest.config.ts'), '--reporter', 'json']
   args.push('--outputFile', report, ...(mutant ? ['--bail', '1'] : []))
-  args.push(...files.map((file) => `test/lua/${file}.test.ts`))
+  args.push(...files.map((file) => `test/script/${file}.test.ts`))
   const options = {
     cwd: path('..'),
     env: { ...process.env, LAW_RUNS: lawRuns, MUTANT: JSON.stringify(edits) },

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { written } from './openapi/document.ts'
 
-const file = new URL('../src/gate/openapi.json', import.meta.url)
+const file = new URL('../src/api/openapi.json', import.meta.url)
 const text = written()
 await writeFile(file, text)
-console.log(`src/gate/openapi.json (${(gzipSync(text).length / 1024).toFixed(1)} KiB gzip)`)
+console.log(`src/api/openapi.json (${(gzipSync(text).length / 1024).toFixed(1)} KiB gzip)`)

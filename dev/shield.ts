@@ -1,5 +1,5 @@
 /** Whether wrangler.toml has the binding that a shield names, and says of it what the configuration says. */
-import { parseConfig } from '../src/policy.ts'
+import { parseConfig } from '../src/config/parse.ts'
 import { readBindings } from './wrangler-toml.ts'
 
 /**

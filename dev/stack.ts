@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
-import type { ConfigOptions } from '../src/options.ts'
-import { startBridge } from './bridge.ts'
+import { startBridge } from '../packages/upstash-bridge/src/bridge.ts'
+import { startRedis } from '../packages/upstash-bridge/src/redis.ts'
+import type { ConfigOptions } from '../src/config/options.ts'
 import { build } from './build.ts'
 import { startOrigin } from './origin.ts'
-import { startRedis } from './redis.ts'
 import { startWorker, type WorkerOptions } from './worker.ts'
 
 const dist = (name: string) => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))

@@ -1,4 +1,4 @@
 import config from '../sluice.config.ts'
-import { createGateway } from './gateway.ts'
+import { createGateway } from './gateway/gateway.ts'
 
 export default createGateway(config)

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
-import { networkRange } from '../../src/ip.ts'
-import { parseConfig } from '../../src/policy.ts'
+import { networkRange } from '../../src/base/ip.ts'
+import { parseConfig } from '../../src/config/parse.ts'
 import { loadConfig } from '../load-config.ts'
 import { explain } from './explain.ts'
 import { toJson, toText } from './print.ts'

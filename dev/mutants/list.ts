@@ -6,7 +6,7 @@ export interface Mutant {
   /** Stands in the file exactly once. */
   search: string
   replace: string
-  /** The file in `test/lua/` that must notice. */
+  /** The file in `test/script/` that must notice. */
   killedBy: string
 }
 

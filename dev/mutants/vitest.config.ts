@@ -22,7 +22,7 @@ export default defineConfig({
     },
   ],
   test: {
-    include: ['test/lua/*.test.ts', 'test/seeds.test.ts'],
+    include: ['test/script/*.test.ts', 'test/model/seeds.test.ts'],
     setupFiles: new URL('setup.ts', import.meta.url).pathname,
     fsModuleCache: false, // a cached script would be another mutant's
     maxWorkers: 2,

@@ -1,9 +1,9 @@
 /** What the gate answers, as schemas. The Worker has no use for them: it makes these values, and their types are checked here. */
 import * as v from 'valibot'
+import type { Trial } from '../../src/api/explain.ts'
+import type { PolicyReport, StoreReport } from '../../src/api/policies.ts'
+import type { Decision, LimitState, Standing } from '../../src/base/decision.ts'
 import type { Problem } from '../../src/client/error.ts'
-import type { Decision, LimitState, Standing } from '../../src/decision.ts'
-import type { PolicyReport, StoreReport } from '../../src/gate/policies.ts'
-import type { Trial } from '../../src/gate/trial.ts'
 
 /** Compiles only where each of two types can stand for the other. */
 type Same<A, B> = [A, B] extends [B, A] ? true : false

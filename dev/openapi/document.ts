@@ -55,5 +55,5 @@ export const document = () => ({
   },
 })
 
-/** As it stands in src/gate/openapi.json: on one line, since the Worker carries it. */
+/** As it stands in src/api/openapi.json: on one line, since the Worker carries it. */
 export const written = () => `${JSON.stringify(document())}\n`

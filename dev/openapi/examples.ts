@@ -1,5 +1,5 @@
 /** Bodies as they go over the wire. A test holds each against its schema. */
-import type { Decision, LimitState } from '../../src/decision.ts'
+import type { Decision, LimitState } from '../../src/base/decision.ts'
 
 const request = { method: 'POST', url: 'https://api.example.com/login', ip: '203.0.113.7' }
 

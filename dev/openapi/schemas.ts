@@ -1,6 +1,6 @@
 import { toJsonSchemaDefs } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
-import * as gate from '../../src/schema/gate.ts'
+import * as gate from '../../src/api/schema.ts'
 import {
   decision,
   limitState,

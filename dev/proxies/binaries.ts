@@ -1,5 +1,5 @@
-import { ask, type Binary } from '../binary.ts'
-import type { Packages } from '../debian.ts'
+import { ask, type Binary } from '../../packages/upstash-bridge/src/binary.ts'
+import type { Packages } from '../../packages/upstash-bridge/src/debian.ts'
 
 /** The reverse proxies that the examples are for, and that tests run. */
 export type ProxyName = 'nginx' | 'caddy'

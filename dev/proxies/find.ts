@@ -1,6 +1,10 @@
 import { delimiter } from 'node:path'
-import { onPath, type ServerBinary, versionIfAny } from '../binary.ts'
-import { cached } from '../debian.ts'
+import {
+  onPath,
+  type ServerBinary,
+  versionIfAny,
+} from '../../packages/upstash-bridge/src/binary.ts'
+import { cached } from '../../packages/upstash-bridge/src/debian.ts'
 import { PROXIES, type ProxyName } from './binaries.ts'
 
 /**

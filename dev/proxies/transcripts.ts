@@ -1,5 +1,5 @@
 /** `npm run transcripts`: runs nginx and Caddy with their examples, and puts what a client sees into docs/decision-api.md. */
-import { writeBetween } from '../bench/markers.ts'
+import { writeBetween } from '../markers.ts'
 import { buildStack } from '../stack.ts'
 import { PROXIES, type ProxyName } from './binaries.ts'
 import { findProxy } from './find.ts'

@@ -1,9 +1,10 @@
 /** What `npm start` has to know and to print of a configuration. */
-import { labelOf } from '../../src/key.ts'
-import type { ConfigOptions, PolicyOptions } from '../../src/options.ts'
-import { type Policy, parseConfig } from '../../src/policy.ts'
-import type { Condition } from '../../src/schema/condition.ts'
-import type { KeyPart } from '../../src/schema/key.ts'
+
+import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
+import { type Policy, parseConfig } from '../../src/config/parse.ts'
+import type { Condition } from '../../src/config/schema/condition.ts'
+import type { KeyPart } from '../../src/config/schema/key.ts'
+import { labelOf } from '../../src/match/key.ts'
 
 /** Plain data, which goes from one process to another. */
 export interface Description {

@@ -1,8 +1,8 @@
 /** Reads a configuration for `npm start`, in a process of its own: a module is read only once in each, and may do anything. */
 import { fileURLToPath } from 'node:url'
-import { ConfigError } from '../../src/errors.ts'
-import { problemsOf } from '../../src/lint.ts'
-import type { ConfigOptions } from '../../src/options.ts'
+import { ConfigError } from '../../src/base/errors.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { problemsOf } from '../../src/lint/lint.ts'
 import { loadConfig } from '../load-config.ts'
 import { type Description, describe } from './describe.ts'
 

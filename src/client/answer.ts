@@ -1,4 +1,4 @@
-import type { Decision } from '../decision.ts'
+import type { Decision } from '../base/decision.ts'
 import { GateError, type Problem } from './error.ts'
 
 /**

@@ -1,5 +1,5 @@
 /** What is sent of asks, so that no client of the caller can make the gate refuse to decide. */
-import type { Ask, KeyValue, KeyValues } from '../asks.ts'
+import type { Ask, KeyValue, KeyValues } from './asks.ts'
 
 const MOST_CHARACTERS = 1024
 const MOST_ASKS = 100

@@ -1,10 +1,16 @@
-import type { Log } from '../log.ts'
-import type { ApiKeys } from '../schema/credentials.ts'
-import type { Seen } from '../seen.ts'
-import { hasAtMostBearer, readFirst, UNREADABLE, UNVERIFIED, type Unusable } from '../source.ts'
-import { sha256 } from './digest.ts'
+import { sha256 } from '../base/digest.ts'
+import type { Log } from '../base/log.ts'
+import type { ApiKeys } from '../config/schema/credentials.ts'
+import { oncePerRequest } from '../request/memo.ts'
+import {
+  hasAtMostBearer,
+  readFirst,
+  UNREADABLE,
+  UNVERIFIED,
+  type Unusable,
+} from '../request/source.ts'
+import type { Seen } from '../request/view.ts'
 import { looksLikeJwt } from './jwt.ts'
-import { oncePerRequest } from './once.ts'
 
 /**
  * Reads a request's API key: returns its SHA-256 in hex, so that the key itself reaches neither the store nor a log; `undefined` where

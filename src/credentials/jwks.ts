@@ -1,5 +1,5 @@
-import type { Log } from '../log.ts'
-import type { Seen } from '../seen.ts'
+import type { Log } from '../base/log.ts'
+import type { Seen } from '../request/view.ts'
 import { download } from './download.ts'
 
 const MAX_BYTES = 64 * 1024

@@ -2,12 +2,12 @@ import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { JOSEError, JWSSignatureVerificationFailed } from 'jose/errors'
 import { createLocalJWKSet } from 'jose/jwks/local'
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify'
-import type { Log } from '../log.ts'
-import type { Jwt } from '../schema/credentials.ts'
-import type { Seen } from '../seen.ts'
-import { hasAtMostBearer, readFirst, UNVERIFIED, type Unusable } from '../source.ts'
+import type { Log } from '../base/log.ts'
+import type { Jwt } from '../config/schema/credentials.ts'
+import { oncePerRequest } from '../request/memo.ts'
+import { hasAtMostBearer, readFirst, UNVERIFIED, type Unusable } from '../request/source.ts'
+import type { Seen } from '../request/view.ts'
 import { createJwks } from './jwks.ts'
-import { oncePerRequest } from './once.ts'
 
 /** Characters of a token; longer ones are not looked at. */
 const MAX_LENGTH = 16_384

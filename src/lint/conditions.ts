@@ -1,6 +1,6 @@
 /** What conditions have to do with each other. Never claimed where it might not be so; unclaimed, now and then, where it is. */
-import { compareAddresses, lastFrom, mergedRanges, type Range } from '../ip.ts'
-import type { Condition } from '../schema/condition.ts'
+import { compareAddresses, lastFrom, mergedRanges, type Range } from '../base/ip.ts'
+import type { Condition } from '../config/schema/condition.ts'
 import { isDeadPattern, patternCovers, patternsApart } from './paths.ts'
 
 export interface PathOptions {

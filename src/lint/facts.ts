@@ -1,9 +1,9 @@
-import type { Finding, FindingCode } from '../finding.ts'
-import { labelOf } from '../key.ts'
-import type { ConfigOptions, PolicyOptions } from '../options.ts'
-import type { Config, ListEntry, Policy } from '../policy.ts'
-import type { Condition } from '../schema/condition.ts'
-import type { KeyPart } from '../schema/key.ts'
+import type { Finding, FindingCode } from '../config/findings.ts'
+import type { ConfigOptions, PolicyOptions } from '../config/options.ts'
+import type { Config, ListEntry, Policy } from '../config/parse.ts'
+import type { Condition } from '../config/schema/condition.ts'
+import type { KeyPart } from '../config/schema/key.ts'
+import { labelOf } from '../match/key.ts'
 import { apart, covers } from './conditions.ts'
 
 /** What rules look at: a configuration as parsed, and as written, to know what was left out. */

@@ -1,5 +1,5 @@
 /** Methods that no client sends. */
-import type { Condition } from '../schema/condition.ts'
+import type { Condition } from '../config/schema/condition.ts'
 import { type Found, type ListRule, type PolicyRule, titleOf, writtenOf } from './facts.ts'
 import { nearest } from './nearest.ts'
 import { costRuleAt } from './quota.ts'

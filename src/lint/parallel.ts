@@ -1,6 +1,7 @@
 /** A `check: 'parallel'` that never is. */
-import { SAFE } from '../early.ts'
-import type { Policy } from '../policy.ts'
+
+import type { Policy } from '../config/parse.ts'
+import { SAFE } from '../gateway/speculative.ts'
 import { isAlwaysMet, type PolicyRule } from './facts.ts'
 import { unused } from './unused.ts'
 

@@ -1,4 +1,4 @@
-import { normalizePath } from '../path.ts'
+import { normalizePath } from '../request/path.ts'
 
 /** A path pattern in pieces, of the meaning that `pathMatcher` gives it. */
 interface Pattern {

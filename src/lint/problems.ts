@@ -1,5 +1,5 @@
 /** Hints for the problems that the parser finds. They are here, and not in the parser, to stay out of the Worker's bundle. */
-import { type ConfigProblem, messageOf } from '../errors.ts'
+import { type ConfigProblem, messageOf } from '../base/errors.ts'
 import { nearest } from './nearest.ts'
 
 const isUnknownField = (expected: string) => expected.startsWith('one of the fields ')

@@ -1,7 +1,7 @@
 /** Sizes that cannot work, or cost more than they are worth. */
-import type { Duration } from '../duration.ts'
-import type { PolicyOptions } from '../options.ts'
-import type { Policy } from '../policy.ts'
+import type { Duration } from '../base/duration.ts'
+import type { PolicyOptions } from '../config/options.ts'
+import type { Policy } from '../config/parse.ts'
 import { coveredBy, covers } from './conditions.ts'
 import {
   type ConfigRule,

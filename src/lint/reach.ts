@@ -1,5 +1,5 @@
 /** Which requests policies and lists ever decide about. */
-import type { Policy } from '../policy.ts'
+import type { Policy } from '../config/parse.ts'
 import { apart, coveredBy, covers, isImpossible } from './conditions.ts'
 import {
   type Facts,

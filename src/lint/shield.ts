@@ -1,6 +1,6 @@
 /** A first layer that refuses what all policies would let pass. */
-import type { Policy } from '../policy.ts'
-import type { Shield } from '../schema/shield.ts'
+import type { Policy } from '../config/parse.ts'
+import type { Shield } from '../config/schema/shield.ts'
 import { type ConfigRule, type Facts, type Found, identity, isAlwaysMet } from './facts.ts'
 import { unreachable } from './reach.ts'
 import { unused } from './unused.ts'

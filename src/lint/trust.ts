@@ -1,8 +1,8 @@
 /** What a client may choose, and what that gives it. */
-import { networkRange } from '../ip.ts'
-import { labelOf } from '../key.ts'
-import type { Config, Policy } from '../policy.ts'
-import type { KeyPart } from '../schema/key.ts'
+import { networkRange } from '../base/ip.ts'
+import type { Config, Policy } from '../config/parse.ts'
+import type { KeyPart } from '../config/schema/key.ts'
+import { labelOf } from '../match/key.ts'
 import {
   alwaysMet,
   asksGuessable,

@@ -1,7 +1,7 @@
 /** Settings that change nothing. */
-import type { Policy } from '../policy.ts'
-import type { Condition } from '../schema/condition.ts'
-import { LEAST_QUOTA } from '../store/lease.ts'
+import type { Policy } from '../config/parse.ts'
+import type { Condition } from '../config/schema/condition.ts'
+import { LEAST_QUOTA } from '../store/leases/lease.ts'
 import { apart, coveredBy, covers, isImpossible } from './conditions.ts'
 import {
   alwaysMet,

@@ -1,4 +1,4 @@
-import { StoreError, type StoreErrorCode } from '../errors.ts'
+import { StoreError, type StoreErrorCode } from '../base/errors.ts'
 import { isLate } from './lag.ts'
 import type { Store, StoreOptions, StoreRequest } from './store.ts'
 

@@ -1,4 +1,4 @@
-import { asStoreError, StoreError } from '../errors.ts'
+import { asStoreError, StoreError } from '../base/errors.ts'
 import { isLate } from './lag.ts'
 import type { Store, StoreOptions, StoreReply } from './store.ts'
 

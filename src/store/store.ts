@@ -1,5 +1,5 @@
-import type { StoreError } from '../errors.ts'
-import type { Policy } from '../policy.ts'
+import type { StoreError } from '../base/errors.ts'
+import type { Policy } from '../config/parse.ts'
 
 /** One limit that a request has to meet. */
 export interface LimitRow {

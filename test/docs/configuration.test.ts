@@ -19,9 +19,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
 import type { Echo } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
+import { defineConfig } from '../../src/config/parse.ts'
 import type { ConfigOptions } from '../../src/index.ts'
-import { defineConfig } from '../../src/policy.ts'
-import { forge, type Issuer, json, sign, signer, startIssuer } from '../credentials/issuer.ts'
+import { forge, type Issuer, json, sign, signer, startIssuer } from '../support/issuer.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 

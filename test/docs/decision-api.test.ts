@@ -4,10 +4,10 @@ import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type SchemaName, schemas } from '../../dev/openapi/schemas.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import type { ConfigOptions } from '../../src/options.ts'
-import { defineConfig } from '../../src/policy.ts'
-import { commandsBetween } from '../commands.ts'
-import { byJsonSchema } from '../gate/json-schema.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { defineConfig } from '../../src/config/parse.ts'
+import { commandsBetween } from '../support/commands.ts'
+import { byJsonSchema } from '../support/json-schema.ts'
 
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
 const doc = await read('docs/decision-api.md')
@@ -192,7 +192,7 @@ test('every configuration of the document parses', () => {
 })
 
 test('every endpoint of the description is in the document, and every file it points at is there', async () => {
-  const { paths } = JSON.parse(await read('src/gate/openapi.json'))
+  const { paths } = JSON.parse(await read('src/api/openapi.json'))
   for (const path of Object.keys(paths)) {
     expect(doc).toContain(path.replace('/{target}', '/…').replace(/.*(?=\/(reset|unban)$)/, ''))
   }

@@ -1,7 +1,7 @@
 /** The linter over every configuration of README.md, SECURITY.md and docs/*.md. */
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { lint, lintWorker } from '../../src/lint.ts'
+import { lint, lintWorker } from '../../src/lint/lint.ts'
 
 const root = new URL('../../', import.meta.url)
 const pages = (await readdir(new URL('docs', root)))

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { watchStall } from '../../dev/chaos/stall.ts'
-import type { FaultText } from '../../dev/faults.ts'
-import { leaksNothing } from './leaks.ts'
-import { type FaultStack, startFaultStack } from './stack.ts'
+import { watchStall } from '../../bench/chaos/stall.ts'
+import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
+import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { leaksNothing } from '../support/leaks.ts'
 
 const DEADLINE = 400
 let stack: FaultStack

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { FaultText } from '../../dev/faults.ts'
-import { algorithms } from '../../src/algorithms/index.ts'
-import type { Algorithm, PolicyOptions } from '../../src/options.ts'
-import { leaksNothing } from './leaks.ts'
-import { type FaultStack, startFaultStack } from './stack.ts'
+import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
+import type { Algorithm, PolicyOptions } from '../../src/config/options.ts'
+import { algorithms } from '../../src/store/local/algorithms/index.ts'
+import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { leaksNothing } from '../support/leaks.ts'
 
 const names = Object.keys(algorithms) as Algorithm[]
 const LIMIT = 20

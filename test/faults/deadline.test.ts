@@ -1,10 +1,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type StallMeter, watchStall } from '../../dev/chaos/stall.ts'
-import { startFaults } from '../../dev/faults.ts'
-import { leaksNothing } from './leaks.ts'
-import { type FaultStack, type Seen, startFaultStack } from './stack.ts'
+import { type StallMeter, watchStall } from '../../bench/chaos/stall.ts'
+import { startFaults } from '../../packages/fault-proxy/src/faults.ts'
+import { type FaultStack, type Seen, startFaultStack } from '../support/fault-stack.ts'
+import { leaksNothing } from '../support/leaks.ts'
 
 const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
 const GATE_TOKEN = 'a-gate-token-for-tests'

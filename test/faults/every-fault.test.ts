@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { watchStall } from '../../dev/chaos/stall.ts'
-import type { FaultText } from '../../dev/faults.ts'
-import type { StoreErrorCode } from '../../src/errors.ts'
-import type { PolicyOptions } from '../../src/options.ts'
-import { leaksNothing } from './leaks.ts'
-import { type FaultStack, type Seen, startFaultStack } from './stack.ts'
+import { watchStall } from '../../bench/chaos/stall.ts'
+import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
+import type { StoreErrorCode } from '../../src/base/errors.ts'
+import type { PolicyOptions } from '../../src/config/options.ts'
+import { type FaultStack, type Seen, startFaultStack } from '../support/fault-stack.ts'
+import { leaksNothing } from '../support/leaks.ts'
 
 /** What every fault is called in the log. */
 const faults: [FaultText, StoreErrorCode][] = [

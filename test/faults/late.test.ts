@@ -1,6 +1,6 @@
 /** Charges of calls whose reply did not come in time. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type FaultStack, startFaultStack } from './stack.ts'
+import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 
 let stack: FaultStack
 beforeAll(async () => {

@@ -2,9 +2,9 @@
 import { Agent, get, type IncomingMessage, type RequestOptions } from 'node:http'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { RunningWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/options.ts'
-import { CROSSED } from '../crossed.ts'
-import { type FaultStack, startFaultStack } from './stack.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { CROSSED } from '../support/crossed.ts'
+import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 
 const policy = {
   name: 'leased',

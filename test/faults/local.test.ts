@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { algorithms } from '../../src/algorithms/index.ts'
-import type { Algorithm, PolicyOptions } from '../../src/options.ts'
-import { leaksNothing } from './leaks.ts'
-import { secrets } from './secrets.ts'
-import { type FaultStack, startFaultStack } from './stack.ts'
+import type { Algorithm, PolicyOptions } from '../../src/config/options.ts'
+import { algorithms } from '../../src/store/local/algorithms/index.ts'
+import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { leaksNothing } from '../support/leaks.ts'
+import { secrets } from '../support/secrets.ts'
 
 const LIMIT = 20
 const SHARE = 5 // a quarter

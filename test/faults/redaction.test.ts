@@ -1,14 +1,14 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { kinds } from '../../dev/faults/kinds.ts'
-import type { FaultText } from '../../dev/faults.ts'
-import { StoreError } from '../../src/errors.ts'
-import type { PolicyOptions } from '../../src/options.ts'
-import { parseConfig } from '../../src/policy.ts'
-import { createUpstashStore } from '../../src/store/upstash.ts'
-import { leaksNothing } from './leaks.ts'
-import { everySecret, secrets, secretsIn } from './secrets.ts'
-import { type FaultStack, startFaultStack } from './stack.ts'
+import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
+import { kinds } from '../../packages/fault-proxy/src/kinds.ts'
+import { StoreError } from '../../src/base/errors.ts'
+import type { PolicyOptions } from '../../src/config/options.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
+import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { leaksNothing } from '../support/leaks.ts'
+import { everySecret, secrets, secretsIn } from '../support/secrets.ts'
 
 /** All of them, and the ways of repeating what was sent that differ by how the client reads them. */
 const faults: FaultText[] = [

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startFaults } from '../../dev/faults.ts'
-import { leaksNothing } from './leaks.ts'
-import { type FaultStack, startFaultStack } from './stack.ts'
+import { startFaults } from '../../packages/fault-proxy/src/faults.ts'
+import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { leaksNothing } from '../support/leaks.ts'
 
 let stack: FaultStack
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 /** The five algorithms as ALGORITHMS.md states them: what is held, and whether a cost fits. No waits: see limit.ts. */
-import type { AlgorithmName } from '../model.ts'
+import type { AlgorithmName } from './model.ts'
 
 /** This period's start, its end, the next one's end. */
 export type Period = [start: bigint, end: bigint, nextEnd: bigint]

@@ -1,4 +1,3 @@
-import type { ModelRow } from '../model.ts'
 import {
   type Algorithm,
   algorithms,
@@ -8,6 +7,7 @@ import {
   type Period,
   type Terms,
 } from './algorithms.ts'
+import type { ModelRow } from './model.ts'
 
 /** What is stored of one limit, and the instant from which on it is absent. */
 export type State = Held & { runOut: bigint; members?: string[] }

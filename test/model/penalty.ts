@@ -1,7 +1,8 @@
 /** Refused too often, banned: ALGORITHMS.md and lua/README.md in the plainest words. */
-import type { ModelRow } from '../model.ts'
+
 import { greatest, least } from './algorithms.ts'
 import type { State } from './limit.ts'
+import type { ModelRow } from './model.ts'
 
 export interface Standing {
   /** The refusals counted, until when they count. */

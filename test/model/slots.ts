@@ -1,7 +1,8 @@
 /** At most `limit` in flight: ALGORITHMS.md and lua/README.md in the plainest words. */
-import type { ModelRow } from '../model.ts'
+
 import { greatest } from './algorithms.ts'
 import { type State, search } from './limit.ts'
+import type { ModelRow } from './model.ts'
 
 /** The slots of one key: `members` and, in the same order, when each of them ends. */
 export class Slots {

@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Echo, type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { readings } from '../../src/path.ts'
-import { raw, request } from '../raw.ts'
+import { readings } from '../../src/request/path.ts'
+import { raw, request } from '../support/raw.ts'
 
 const policies = [{ name: 'login', limit: 1, window: '1d' as const, match: { path: '/login' } }]
 let clients = 0

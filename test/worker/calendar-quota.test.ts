@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import type { PolicyOptions } from '../../src/options.ts'
+import type { PolicyOptions } from '../../src/config/options.ts'
 
 const cases: [window: 'day' | 'week' | 'month', timeZone: string | undefined][] = [
   ['day', undefined],

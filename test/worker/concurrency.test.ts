@@ -10,8 +10,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import WebSocket, { WebSocketServer } from 'ws'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
-import { rateLimiter } from '../../src/middleware.ts'
-import { type Script, startScripted } from './scripted.ts'
+import { rateLimiter } from '../../src/gateway/middleware.ts'
+import { type Script, startScripted } from '../support/scripted.ts'
 
 const LIFE_MS = 5000
 /** Each test has slots of its own, 3 for an hour: /<test>/…; `left` looks and takes none. */

@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { isMet } from '../../src/descriptor.ts'
-import type { KeySource, PolicyOptions } from '../../src/options.ts'
-import { canonical, hashedSubjects } from '../../src/subject.ts'
-import { describer } from '../describe.ts'
+import type { KeySource, PolicyOptions } from '../../src/config/options.ts'
+import { isMet } from '../../src/match/match.ts'
+import { canonical, hashedSubjects } from '../../src/match/subject.ts'
+import { describer } from '../support/describe.ts'
 
 /** Every source there is, each the key of a policy that meets every request. */
 const sources: KeySource[] = [

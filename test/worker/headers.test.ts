@@ -5,7 +5,7 @@ import { parseRateLimit } from 'ratelimit-header-parser'
 import { parseDictionary, parseList } from 'structured-headers'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import type { ConfigOptions } from '../../src/options.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
 
 /** Answers with the fields that `says` holds; each list of values as lines of their own. */
 let origin: Server

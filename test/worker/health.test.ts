@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/options.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
 
 const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
 const OPERATE = 'an-operate-token-for-tests'

@@ -1,7 +1,7 @@
 /** Leases beside proofs and the gate: a flood asks nothing, and what operators do is seen at once. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { PolicyOptions } from '../../src/options.ts'
-import { type Gate, startGate } from '../gate/stack.ts'
+import type { PolicyOptions } from '../../src/config/options.ts'
+import { type Gate, startGate } from '../support/api-stack.ts'
 
 const policies: PolicyOptions[] = [
   {

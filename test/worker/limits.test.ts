@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { commandsBetween } from '../commands.ts'
+import { commandsBetween } from '../support/commands.ts'
 
 let stack: Stack
 const policy = (name: string, algorithm: 'fixed-window' | 'sliding-window') => ({

@@ -1,11 +1,11 @@
 /** T10 of SECURITY.md, CDN-Loop (RFC 8586): a Worker that is its own origin must not call itself without end. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freePort } from '../../dev/free-port.ts'
 import type { Echo } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker, type WorkerOptions } from '../../dev/worker.ts'
-import type { PolicyOptions } from '../../src/options.ts'
-import { raw, request } from '../raw.ts'
+import { freePort } from '../../packages/upstash-bridge/src/free-port.ts'
+import type { PolicyOptions } from '../../src/config/options.ts'
+import { raw, request } from '../support/raw.ts'
 
 const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
 let stack: Stack

@@ -4,7 +4,7 @@ import { createClient } from 'redis'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/options.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
 
 const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
 const GATE = 'a-gate-token-for-tests'

@@ -3,12 +3,12 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Faults, startFaults } from '../../dev/faults.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import { algorithms } from '../../src/algorithms/index.ts'
-import type { Algorithm, PolicyOptions } from '../../src/options.ts'
-import { type Script, startScripted } from './scripted.ts'
+import { type Faults, startFaults } from '../../packages/fault-proxy/src/faults.ts'
+import type { Algorithm, PolicyOptions } from '../../src/config/options.ts'
+import { algorithms } from '../../src/store/local/algorithms/index.ts'
+import { type Script, startScripted } from '../support/scripted.ts'
 
 /** Each has paths of its own: /<name>/…; `left` looks and takes nothing. */
 const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptions => {

@@ -9,10 +9,10 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import WebSocket, { WebSocketServer } from 'ws'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
-import { rateLimiter } from '../../src/middleware.ts'
-import type { ConfigOptions, PolicyOptions } from '../../src/options.ts'
-import { raw } from '../raw.ts'
-import { startScripted } from './scripted.ts'
+import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
+import { rateLimiter } from '../../src/gateway/middleware.ts'
+import { raw } from '../support/raw.ts'
+import { startScripted } from '../support/scripted.ts'
 
 const parallel = (name: string, limit = 1000, rest: Partial<PolicyOptions> = {}) =>
   ({

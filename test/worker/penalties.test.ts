@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { algorithms } from '../../src/algorithms/index.ts'
-import type { Reason } from '../../src/decision.ts'
-import { rateLimiter } from '../../src/middleware.ts'
-import type { Algorithm, PolicyOptions } from '../../src/options.ts'
-import { commandsBetween } from '../commands.ts'
+import type { Reason } from '../../src/base/decision.ts'
+import type { Algorithm, PolicyOptions } from '../../src/config/options.ts'
+import { rateLimiter } from '../../src/gateway/middleware.ts'
+import { algorithms } from '../../src/store/local/algorithms/index.ts'
+import { commandsBetween } from '../support/commands.ts'
 
 const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptions => ({
   name,

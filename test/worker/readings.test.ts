@@ -1,9 +1,9 @@
 /** Origins read a path and a credential in their own ways: each reading is counted, whichever is the origin's. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { sign } from '../credentials/issuer.ts'
-import { raw, request } from '../raw.ts'
-import { startScripted } from './scripted.ts'
+import { sign } from '../support/issuer.ts'
+import { raw, request } from '../support/raw.ts'
+import { startScripted } from '../support/scripted.ts'
 
 const SECRET = 'a secret of at least 32 bytes, or so it says'
 

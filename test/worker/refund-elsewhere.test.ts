@@ -1,9 +1,9 @@
 /** Two isolates on one Redis: how late one of them sees what the other one returned to a client. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { type Bridge, startBridge } from '../../dev/bridge.ts'
-import { startRedis } from '../../dev/redis.ts'
-import { createGateway } from '../../src/gateway.ts'
-import type { ConfigOptions } from '../../src/options.ts'
+import { type Bridge, startBridge } from '../../packages/upstash-bridge/src/bridge.ts'
+import { startRedis } from '../../packages/upstash-bridge/src/redis.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
 
 /** docs/operations.md promises it. */
 const LATEST_MS = 10_000

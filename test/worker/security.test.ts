@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/options.ts'
-import { raw, request } from '../raw.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { raw, request } from '../support/raw.ts'
 
 const config: ConfigOptions = {
   deadline: '10s',

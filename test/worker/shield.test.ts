@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/options.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
 
 const GATE = 'a-gate-token-for-tests'
 const config: ConfigOptions = {

@@ -1,0 +1,55 @@
+/** Everything that can happen to Redis happens, under load, and the Worker's answers are measured. */
+import { parseArgs } from 'node:util'
+import { buildStack } from '../../dev/stack.ts'
+import { within } from '../within.ts'
+import { misses, table } from './report.ts'
+import { runChaos } from './run.ts'
+
+const USAGE = `npm run chaos -- [--seconds N]
+  --seconds N  how long, 20 to 3600; default 180
+  --rate N     requests a second, 200 to 2000; default 250
+  --help       this text
+
+Exits with 1 when a figure misses its mark.`
+
+async function main(): Promise<void> {
+  const options = read()
+  if (!options) return
+  const ending = new AbortController()
+  process.once('SIGINT', () => ending.abort())
+  process.once('SIGTERM', () => ending.abort())
+  await buildStack()
+  const report = await runChaos({ ...options, log: console.error, signal: ending.signal })
+  console.log(`\n${table(report)}`)
+  const missed = misses(report)
+  for (const line of missed) console.error(`MISSED  ${line}`)
+  if (missed.length > 0) process.exitCode = 1
+}
+
+function read(): { seconds: number; rate: number } | undefined {
+  try {
+    const { values } = parseArgs({
+      options: {
+        seconds: { type: 'string', default: '180' },
+        rate: { type: 'string', default: '250' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+    if (!values.help) {
+      return {
+        seconds: within('--seconds', values.seconds, 20, 3600),
+        rate: within('--rate', values.rate, 200, 2000),
+      }
+    }
+    console.log(USAGE)
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`)
+    process.exitCode = 1
+  }
+  return undefined
+}
+
+await main().catch((error) => {
+  console.error(error.name === 'AbortError' ? 'stopped' : error)
+  process.exit(1) // what a failed start left open would keep us; the watchdogs end its children
+})

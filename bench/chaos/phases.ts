@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
+import type { ChaosStack } from './stack.ts'
+
+/** What is done to the stack for a while, and undone when `hurt` resolves. */
+export interface Phase {
+  name: string
+  /** For `ms`, or until `signal` says that all is over. Tells `lost` when Redis lost its counters. */
+  hurt?: (stack: ChaosStack, ms: number, signal: AbortSignal, lost: () => void) => Promise<unknown>
+}
+
+const garbage: FaultText[] = [
+  'garbage',
+  'html=502',
+  'truncated',
+  'wrong-types=fraction',
+  'wrong-shape',
+  'json={}',
+  'html=200',
+  'redis-error',
+]
+
+export const phases: Phase[] = [
+  { name: 'nothing' },
+  {
+    name: 'killed, restarted',
+    async hurt(stack, ms, signal, lost) {
+      lost()
+      await stack.kill()
+      try {
+        await wait(ms, signal)
+      } finally {
+        await stack.restart()
+      }
+    },
+  },
+  {
+    name: 'paused (SIGSTOP)',
+    async hurt(stack, ms, signal) {
+      const goOn = stack.pause()
+      await wait(ms, signal).finally(goOn)
+    },
+  },
+  {
+    name: 'slowed to 1 s',
+    async hurt({ faults }, ms, signal) {
+      await faults.set('delay=1000')
+      await wait(ms, signal).finally(() => faults.set(null))
+    },
+  },
+  {
+    name: 'scripts flushed',
+    hurt: (stack, ms, signal) => repeatedly(ms, 100, signal, () => stack.flushScripts()),
+  },
+  {
+    name: 'answers garbage',
+    async hurt({ faults }, ms, signal) {
+      let turn = 0
+      const next = () => faults.set(garbage[turn++ % garbage.length]!)
+      await repeatedly(ms, 100, signal, next).finally(() => faults.set(null))
+    },
+  },
+]
+
+const wait = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal })
+
+async function repeatedly(
+  ms: number,
+  everyMs: number,
+  signal: AbortSignal,
+  work: () => Promise<void>,
+): Promise<void> {
+  const until = performance.now() + ms
+  while (performance.now() < until) {
+    await work()
+    await wait(everyMs, signal)
+  }
+}

@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { createClient } from 'redis'
+import { startOrigin } from '../../dev/origin.ts'
+import { startWorker } from '../../dev/worker.ts'
+import { startFaults } from '../../packages/fault-proxy/src/faults.ts'
+import { startBridge } from '../../packages/upstash-bridge/src/bridge.ts'
+import { type RunningRedis, startRedis } from '../../packages/upstash-bridge/src/redis.ts'
+import { afterDeath } from '../../packages/upstash-bridge/src/watchdog.ts'
+import { config } from './policies.ts'
+
+/** Everything that is under load, and what may be done to it. */
+export type ChaosStack = Awaited<ReturnType<typeof startChaosStack>>
+
+/** The whole stack on free ports of loopback: origin, Worker, fault proxy, bridge, and a Redis of its own. */
+export async function startChaosStack() {
+  delete process.env.REDIS_URL // it is killed: never somebody else's
+  let redis = await startRedis()
+  let pid = await pidOf(redis)
+  let killed = false
+  const port = Number(new URL(redis.url).port)
+  const bridge = await startBridge({ redis: redis.url, token: 'chaos' })
+  const faults = await startFaults({ target: bridge.url })
+  const origin = await startOrigin()
+  const worker = await startWorker(
+    fileURLToPath(new URL('../../dist/any-config', import.meta.url)),
+    {
+      env: {
+        UPSTASH_REDIS_REST_URL: faults.url,
+        UPSTASH_REDIS_REST_TOKEN: bridge.token,
+        ORIGIN: origin.url,
+        CONFIG: JSON.stringify(config),
+      },
+    },
+  )
+
+  return {
+    worker,
+    faults,
+    /** Ends Redis as a crash would: its counters are gone. */
+    async kill() {
+      killed = true
+      process.kill(pid, 'SIGKILL')
+      await redis.exited
+    },
+    /** An empty one, on the same port. */
+    async restart() {
+      redis = await again(port)
+      pid = await pidOf(redis)
+      killed = false
+    },
+    /** Lets Redis stand still, with its connections open. @returns lets it go on */
+    pause() {
+      const stopped = pid
+      process.kill(stopped, 'SIGSTOP')
+      // A Redis that stands still does not even die when its watchdog asks.
+      const callOff = afterDeath('kill -CONT "$1" 2>/dev/null', String(stopped))
+      return () => {
+        callOff()
+        process.kill(stopped, 'SIGCONT')
+      }
+    },
+    async flushScripts() {
+      await ask(redis, (client) => client.sendCommand(['SCRIPT', 'FLUSH']))
+    },
+    async stop() {
+      await worker.stop()
+      await faults.close()
+      await Promise.all([bridge.close(), origin.close()])
+      if (!killed) await redis.stop()
+    },
+  }
+}
+
+/** The port may have become somebody's outgoing one meanwhile, for a moment. */
+async function again(port: number): Promise<RunningRedis> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startRedis({ port })
+    } catch (error) {
+      if (attempt === 20) throw error
+      await sleep(100)
+    }
+  }
+}
+
+const pidOf = (redis: RunningRedis) =>
+  ask(redis, async (client) => Number(/process_id:(\d+)/.exec(await client.info('server'))![1]))
+
+async function ask<Result>(
+  { url }: RunningRedis,
+  work: (client: ReturnType<typeof createClient>) => Promise<Result>,
+): Promise<Result> {
+  const client = createClient({ url })
+  client.on('error', () => {})
+  await client.connect()
+  return work(client as never).finally(() => client.destroy())
+}

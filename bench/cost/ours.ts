@@ -1,0 +1,64 @@
+import { network, parseAddress } from '../../src/base/ip.ts'
+import type { PolicyOptions } from '../../src/config/options.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+import { hashedSubjects } from '../../src/match/subject.ts'
+import type { StoreRequest } from '../../src/store/store.ts'
+import { decode, encode, script } from '../../src/store/upstash/script.ts'
+import { type Contender, LIMIT, type Question, WINDOW_MS } from './contender.ts'
+
+const nameSubject = hashedSubjects('any secret: the names are as long')
+const subjects = new Map<string, Promise<string>>()
+
+/** As src/match/match.ts and src/limiter/decide.ts name it, once for each client. */
+function subjectOf(client: string): Promise<string> {
+  if (!subjects.has(client)) {
+    subjects.set(client, nameSubject([['ip', network(parseAddress(client)!, 32, 64)]]))
+  }
+  return subjects.get(client)!
+}
+
+const quota = { limit: LIMIT, window: WINDOW_MS }
+const fixed: PolicyOptions = { name: 'per-ip-fixed', algorithm: 'fixed-window', ...quota }
+const sliding: PolicyOptions = { name: 'per-ip-sliding', algorithm: 'sliding-window', ...quota }
+const log: PolicyOptions = { name: 'per-ip-log', algorithm: 'sliding-log', ...quota }
+const bucket: PolicyOptions = { name: 'per-ip-bucket', algorithm: 'token-bucket', ...quota }
+const gcra: PolicyOptions = { name: 'per-ip-gcra', algorithm: 'gcra', burst: LIMIT, ...quota }
+
+/** @param sharing how many clients' requests travel in one call */
+function contender(algorithm: string, options: PolicyOptions[], sharing = 1): Contender {
+  const { policies } = parseConfig({ policies: options })
+
+  async function toRequests({ client, units = 1, look = false }: Question) {
+    const requests: StoreRequest[] = []
+    for (let index = 0; index < sharing; index++) {
+      const subject = await subjectOf(index === 0 ? client : neighbour(client, index))
+      const rows = policies.map((policy) => ({ subject, policy, cost: units }))
+      requests.push({ mode: look ? 'look' : 'take', rows })
+    }
+    return requests
+  }
+
+  return {
+    by: 'Sluice',
+    algorithm,
+    decisions: sharing,
+    async ask(send, question) {
+      const requests = await toRequests(question)
+      const reply = decode(await send({ script, ...encode(requests, question.at) }), requests)
+      return reply?.requests.flat().every(({ allowed }) => allowed) ?? false
+    },
+  }
+}
+
+/** Another address, the same for the same client. */
+const neighbour = (client: string, index: number) => client.replace(/^\d+/, String(100 + index))
+
+export const ours: Contender[] = [
+  contender('fixed window', [fixed]),
+  contender('sliding window', [sliding]),
+  contender('sliding log', [log]),
+  contender('token bucket', [bucket]),
+  contender('GCRA', [gcra]),
+  contender('three limits: fixed, sliding, bucket', [fixed, sliding, bucket]),
+  contender('16 requests in one call: sliding window', [sliding], 16),
+]

@@ -1,0 +1,43 @@
+/** Draws docs/algorithms.svg: the same traffic under all five algorithms, decided by the real script. */
+import { writeFile } from 'node:fs/promises'
+import type { PolicyOptions } from '../src/config/options.ts'
+import { parseConfig } from '../src/config/parse.ts'
+import { mostWithin, play } from './picture/play.ts'
+import { draw, type PictureRow } from './picture/svg.ts'
+import { LENGTH_MS, PHASES, TRAFFIC } from './picture/traffic.ts'
+import { type BenchServer, openServer } from './server.ts'
+
+const FILE = new URL('../docs/algorithms.svg', import.meta.url)
+const LIMIT = 10
+
+type Shown = Pick<PictureRow, 'title' | 'subtitle'> & Partial<PolicyOptions>
+
+const ALGORITHMS: Shown[] = [
+  { title: 'Fixed window', subtitle: 'by the clock', algorithm: 'fixed-window', align: 'clock' },
+  { title: 'Sliding window', subtitle: 'two counters', algorithm: 'sliding-window' },
+  { title: 'Sliding log', subtitle: 'every request', algorithm: 'sliding-log' },
+  { title: 'Token bucket', subtitle: 'burst 10', algorithm: 'token-bucket', burst: 10 },
+  { title: 'GCRA', subtitle: 'burst 3', algorithm: 'gcra', burst: 3 },
+]
+
+/** The same bytes in every run: time is passed in. */
+export async function drawPicture(server: BenchServer): Promise<string> {
+  const rows: PictureRow[] = []
+  for (const { title, subtitle, ...options } of ALGORITHMS) {
+    const { policies } = parseConfig({
+      policies: [{ name: 'picture', limit: LIMIT, window: '10s', ...options }],
+    })
+    const played = await play(server, policies[0]!, TRAFFIC, LENGTH_MS)
+    rows.push({ title, subtitle, played, most: mostWithin(10_000, played.admitted) })
+  }
+  return draw({ rows, phases: PHASES, lengthMs: LENGTH_MS, full: LIMIT })
+}
+
+if (import.meta.main) {
+  const server = await openServer()
+  try {
+    await writeFile(FILE, await drawPicture(server))
+  } finally {
+    await server.stop()
+  }
+}

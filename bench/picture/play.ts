@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto'
+import type { Policy } from '../../src/config/parse.ts'
+import type { RowState } from '../../src/store/store.ts'
+import { decode, encode, script } from '../../src/store/upstash/script.ts'
+import type { BenchServer } from '../server.ts'
+
+/** A full ten seconds, minute and day by the clock, so that every run has the same windows. */
+const START = Date.UTC(2026, 0, 1)
+
+export interface Played {
+  /** ms from the start. */
+  admitted: number[]
+  refused: number[]
+  /** What is left, from each moment on at which it changes. */
+  remaining: { at: number; units: number }[]
+}
+
+/** Asks the real script for every request, and in between when `remaining` grows. */
+export async function play(
+  server: BenchServer,
+  policy: Policy,
+  traffic: number[],
+  end: number,
+): Promise<Played> {
+  const subject = randomUUID()
+
+  async function ask(mode: 'take' | 'look', at: number): Promise<RowState> {
+    const requests = [{ mode, rows: [{ subject, policy, cost: 1 }] }]
+    const call = { script, ...encode(requests, START + at) }
+    return decode(await server.call(call), requests)!.requests[0]![0]!
+  }
+
+  const played: Played = { admitted: [], refused: [], remaining: [] }
+  const note = (at: number, { remaining: units }: RowState) => {
+    if (played.remaining.at(-1)?.units !== units) played.remaining.push({ at, units })
+  }
+  note(0, await ask('look', 0))
+  for (const [index, at] of traffic.entries()) {
+    let state = await ask('take', at)
+    played[state.allowed ? 'admitted' : 'refused'].push(at)
+    note(at, state)
+    let time = at
+    while (state.nextAfterMs > 0 && time + state.nextAfterMs < (traffic[index + 1] ?? end)) {
+      time += state.nextAfterMs
+      state = await ask('look', time)
+      note(time, state)
+    }
+  }
+  return played
+}
+
+/** The most that was admitted in any half-open stretch of `windowMs`. */
+export function mostWithin(windowMs: number, admitted: number[]): number {
+  const from = (start: number) => admitted.filter((at) => at >= start && at < start + windowMs)
+  return Math.max(...admitted.map((start) => from(start).length))
+}

@@ -1,0 +1,60 @@
+import { draw } from '../stack/report/svg.ts'
+import { digits, table } from '../stack/report/table.ts'
+import type { Simulated } from './run.ts'
+
+/** What one database of Upstash's takes a second, and what 100,000 commands cost. */
+const DATABASE = 10_000
+const DOLLARS = 0.2
+
+export function text(results: Simulated[]): string {
+  const lines = results.map(
+    ({ isolates, colos, rps, way, calls, billed, commands, over, under, p50, p99 }) => [
+      isolates,
+      colos,
+      rps,
+      way,
+      digits(calls),
+      digits(billed),
+      digits(dollars(billed)),
+      Math.ceil(commands / DATABASE),
+      over,
+      percent(under),
+      `${p50.toFixed(0)} / ${p99.toFixed(0)}`,
+    ],
+  )
+  const head = [
+    'isolates',
+    'data centres',
+    'requests/s',
+    '',
+    'HTTP calls',
+    'billed',
+    '$ a million',
+    'databases',
+    'over',
+    'under',
+    'p50 / p99, ms',
+  ]
+  return table(head, lines)
+}
+
+const dollars = (billed: number) => (billed * 1e6 * DOLLARS) / 100_000
+const percent = (share: number) => `${digits(share * 100)} %`
+
+export function picture(results: Simulated[]): string {
+  const panel = (title: string, subtitle: string, read: (one: Simulated) => number) => ({
+    title,
+    subtitle,
+    bars: results.map((one) => {
+      const value = read(one)
+      const by = one.way === 'a call for each' ? ('floor' as const) : ('ours' as const)
+      return { label: `${one.isolates}: ${one.way}`, by, value, min: value, max: value }
+    }),
+  })
+  return draw('How the bill grows with isolates', [
+    panel('Billed commands', 'of a decision, by isolates', ({ billed }) => billed),
+    panel('HTTP calls', 'of a decision', ({ calls }) => calls),
+    panel('Databases', `of ${DATABASE} commands a second`, ({ commands }) => commands / DATABASE),
+    panel('Quota that nobody got', '% of what was due', ({ under }) => under * 100),
+  ])
+}

@@ -1,0 +1,189 @@
+/** One world in virtual time: isolates in data centres all over it, and one database. */
+
+import type { PolicyOptions } from '../../src/config/options.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+import { decideEach, type LimiterParts } from '../../src/limiter/decide.ts'
+import { createDenialCache } from '../../src/limiter/denial-cache.ts'
+import type { Description } from '../../src/match/match.ts'
+import { plainSubjects } from '../../src/match/subject.ts'
+import { withSharing } from '../../src/store/batching.ts'
+import { withBreaker } from '../../src/store/breaker.ts'
+import { withLeases } from '../../src/store/leases/leases.ts'
+import { createLocalStore } from '../../src/store/local/local.ts'
+import { createRandom, gapMs } from '../random.ts'
+import type { BenchServer } from '../server.ts'
+import { billed } from '../stack/measure.ts'
+import { quantile } from '../statistics.ts'
+import { createDatabase, type Database } from './database.ts'
+import { startVirtualTime, type VirtualTime } from './time.ts'
+import { createZipf, rttOf } from './traffic.ts'
+
+export interface World {
+  isolates: number
+  colos: number
+  /** Requests a second, over all isolates. */
+  rps: number
+  seconds: number
+}
+
+/** What an isolate uses of what saves calls. */
+export interface Way {
+  name: string
+  sharing: boolean
+  proofs: boolean
+  lease?: PolicyOptions['lease']
+}
+
+export interface Simulated extends World {
+  way: string
+  decisions: number
+  /** Of one decision. */
+  calls: number
+  billed: number
+  /** A second. */
+  commands: number
+  /** Requests admitted beyond a limit, of all. */
+  over: number
+  /** The share of what was due to somebody that nobody got. */
+  under: number
+  /** What a decision took, ms. */
+  p50: number
+  p99: number
+}
+
+/** Half of all requests are of tenants, whom every isolate sees; half are of clients, each of one data centre. */
+const TENANTS = 50
+const START = 1_800_000_000_000
+const WINDOW_MS = 1000
+/** A turn of an isolate's event loop, in which others come to ask. */
+const TURN_MS = 0.1
+
+export async function simulate(world: World, way: Way, server: BenchServer): Promise<Simulated> {
+  await server.send('FLUSHALL')
+  const before = await billed(server)
+  const time = startVirtualTime(START)
+  try {
+    const database = createDatabase(server, time)
+    const tally = createTally()
+    const ask = createIsolates(world, way, database, time)
+    const { isolates, colos, rps, seconds } = world
+    const random = createRandom(1)
+    const zipf = createZipf(TENANTS)
+    const end = START + seconds * 1000
+    const arrive = () => {
+      const tenant = random() < 0.5 ? zipf(random) : undefined
+      const client = Math.floor(random() * rps)
+      // A client is near one data centre; of its isolates any may get the request.
+      const near = (client % colos) + colos * Math.floor(random() * Math.floor(isolates / colos))
+      const isolate = tenant === undefined ? near : Math.floor(random() * isolates)
+      const sent = time.now()
+      void ask(isolate, tenant, client).then(({ allowed, at }) => {
+        tally.add(tenant, allowed, at, time.now() - sent)
+      })
+      const next = time.now() + gapMs(rps, random)
+      if (next < end) time.at(next, arrive)
+    }
+    time.at(START, arrive)
+    await time.run(end + 10_000)
+    const { calls, runs } = database.count()
+    // The clock of the database costs a command each time, which here was told.
+    const commands = (await billed(server)) - before + runs
+    const { decisions, ...figures } = tally.figures(limitOf(rps))
+    return {
+      ...world,
+      way: way.name,
+      decisions,
+      calls: calls / decisions,
+      billed: commands / decisions,
+      commands: commands / seconds,
+      ...figures,
+    }
+  } finally {
+    time.end()
+  }
+}
+
+/** A second: a few tenants ask for far more, most for less. */
+const limitOf = (rps: number) => Math.max(1, Math.round(rps / TENANTS))
+
+function createIsolates(
+  { isolates, colos, rps }: World,
+  { sharing, proofs, lease }: Way,
+  database: Database,
+  time: VirtualTime,
+) {
+  const { policies } = parseConfig({
+    policies: [
+      {
+        name: 'per-tenant',
+        algorithm: 'fixed-window',
+        align: 'clock',
+        limit: limitOf(rps),
+        window: WINDOW_MS,
+        key: 'global', // it is told below whose
+        deadline: '1s',
+        ...(lease && { lease }),
+      },
+      { name: 'per-client', limit: 100, window: '10s', deadline: '1s' },
+    ],
+  })
+  const nameSubject = plainSubjects('simulated')
+  const wait = (ms: number) => time.wait(ms || TURN_MS)
+  const all = Array.from({ length: isolates }, (_, isolate): LimiterParts => {
+    const guarded = withBreaker(database.from(rttOf(isolate % colos)))
+    const store = withLeases(sharing ? withSharing(guarded, { wait }) : guarded)
+    return {
+      store,
+      local: createLocalStore(),
+      nameSubject,
+      ...(proofs && { denialCache: createDenialCache() }),
+      onStoreError(error) {
+        throw error // there are no faults here
+      },
+    }
+  })
+  const waitUntil = () => {}
+  return async (isolate: number, tenant: number | undefined, client: number) => {
+    const policy = policies[tenant === undefined ? 1 : 0]!
+    const name = tenant === undefined ? `client-${client}` : `tenant-${tenant}`
+    const description: Description = {
+      policies: [{ policy, partitionKey: [['key', name]], cost: 1 }],
+    }
+    const [outcome] = await decideEach([{ description }], all[isolate]!, { waitUntil })
+    const { allowed, at } = outcome!.decision
+    return { allowed, at: at! }
+  }
+}
+
+/** Counts by tenant and window: what was asked there, and what passed. */
+function createTally() {
+  const windows = new Map<string, { asked: number; admitted: number }>()
+  const waits: number[] = []
+  return {
+    add(tenant: number | undefined, allowed: boolean, at: number, waited: number) {
+      waits.push(waited)
+      if (tenant === undefined) return
+      const key = `${tenant} ${Math.floor(at / WINDOW_MS)}`
+      const window = windows.get(key) ?? { asked: 0, admitted: 0 }
+      window.asked += 1
+      if (allowed) window.admitted += 1
+      windows.set(key, window)
+    },
+    figures(limit: number) {
+      let [over, due, admitted] = [0, 0, 0]
+      for (const window of windows.values()) {
+        over += Math.max(0, window.admitted - limit)
+        due += Math.min(limit, window.asked)
+        admitted += Math.min(limit, window.admitted)
+      }
+      const sorted = Float64Array.from(waits)
+      return {
+        decisions: waits.length,
+        over,
+        under: 1 - admitted / due,
+        p50: quantile(sorted, 0.5),
+        p99: quantile(sorted, 0.99),
+      }
+    },
+  }
+}

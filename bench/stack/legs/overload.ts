@@ -1,0 +1,147 @@
+/** One client floods a cold isolate with default settings: requests that reach the origin, and other clients' answers. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { PolicyOptions } from '../../../src/config/options.ts'
+import { startFarRedis } from '../bridge.ts'
+import { type ClientOutcome, FLOOD_ADDRESS, type FloodOrder } from '../load/order.ts'
+import type { Stack } from '../run.ts'
+
+export const LIMIT = 50
+/** One within its limit during a run, one beyond it; requests per second. */
+export const OTHERS = [2, 6]
+
+const main: PolicyOptions = { name: 'main', algorithm: 'fixed-window', limit: LIMIT, window: '1d' }
+
+export interface Scenario {
+  title: string
+  policies: PolicyOptions[]
+  request?: Pick<FloodOrder, 'vary' | 'bodyBytes'>
+  /** How long the origin takes, ms. */
+  originMs?: number
+  /** Whether other clients have quotas of their own. */
+  alone?: boolean
+}
+
+export const scenarios: Record<string, Scenario> = {
+  default: { title: 'one policy, all defaults', policies: [main] },
+  query: {
+    title: 'a second policy by a query parameter, new in each request',
+    policies: [main, { ...main, name: 'by-query', key: 'query:q', onMissingKey: 'skip' }],
+    request: { vary: 'query' },
+  },
+  penalty: {
+    title: 'with a penalty',
+    policies: [{ ...main, penalty: { after: 100_000, within: '1d', ban: '1m' } }],
+  },
+  countOnly: { title: 'countOnly: 200', policies: [{ ...main, countOnly: 200 }] },
+  global: {
+    title: 'a global limit, and a policy by a header, new in each request',
+    policies: [
+      { ...main, name: 'by-header', key: 'header:x-key' },
+      { ...main, key: 'global' },
+    ],
+    request: { vary: 'header' },
+    alone: true,
+  },
+  'slow-origin': { title: 'an origin 1 s away', policies: [main], originMs: 1000 },
+  bodies: { title: 'bodies of 100 KB', policies: [main], request: { bodyBytes: 100_000 } },
+}
+
+/** Connections of the flood. */
+export const sizes = [64, 256, 700, 1000, 2000]
+
+export interface Overload {
+  scenario: string
+  connections: number
+  /** Requests of the flooding client that reached the origin. */
+  passed: number
+  passedAfterRefusal: number
+  flood: ClientOutcome
+  others: ClientOutcome[]
+}
+
+export interface OverloadOptions {
+  seconds: number
+  log: (line: string) => void
+  /** Ids; defaults to all. */
+  scenarios?: string[] | undefined
+}
+
+export async function measureOverload(
+  { server, load, workers }: Stack,
+  { seconds, log, scenarios: wanted }: OverloadOptions,
+): Promise<Overload[]> {
+  const results: Overload[] = []
+  const far = await startFarRedis(server.url, 1)
+  try {
+    for (const [id, scenario] of Object.entries(scenarios)) {
+      if (wanted?.includes(id) === false) continue
+      for (const connections of sizes) {
+        await server.send('FLUSHALL')
+        const origin = await startCountingOrigin(scenario.originMs)
+        const settings = { policies: scenario.policies, origin: origin.url }
+        const isolate = await workers.start('overload', [], far, settings)
+        try {
+          const outcome = await load.flood({
+            port: isolate.port,
+            connections,
+            ms: seconds * 1000,
+            ...scenario.request,
+            others: scenario.alone ? [] : OTHERS,
+          })
+          const result = {
+            scenario: id,
+            connections,
+            passed: origin.requestsOf(FLOOD_ADDRESS),
+            ...outcome,
+          }
+          results.push(result)
+          log(`overload: ${summary(result)}`)
+        } finally {
+          await isolate.stop()
+          origin.close()
+        }
+      }
+    }
+  } finally {
+    await far.stop()
+  }
+  return results
+}
+
+export const summary = ({
+  scenario,
+  connections,
+  passed,
+  passedAfterRefusal,
+  flood,
+  others,
+}: Overload) =>
+  [
+    `${scenario}, ${connections} connections: ${passed} passed (${passedAfterRefusal} after a refusal)`,
+    `${flood.refused} refused, ${flood.failed} failed`,
+    ...others.map(
+      (one) =>
+        `other ${one.passed}/${one.refused}/${one.failed}, ${one.fallbacks} by a fallback, at most ${one.longestFallbackMs.toFixed(0)} ms in a row`,
+    ),
+  ].join('; ')
+
+/** Counts requests by client, as the gateway names it. */
+export async function startCountingOrigin(delayMs = 0) {
+  const requests = new Map<string, number>()
+  const server = createServer((request, response) => {
+    const client = String(request.headers['x-forwarded-for'])
+    requests.set(client, (requests.get(client) ?? 0) + 1)
+    request.resume()
+    setTimeout(() => response.end('ok'), delayMs)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requestsOf: (client: string) => requests.get(client) ?? 0,
+    close() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}

@@ -1,0 +1,72 @@
+/** A flood on more exhausted keys than proofs are kept for, with a first layer in front: how much of it gets to Redis. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startWorker } from '../../../dev/worker.ts'
+import type { BenchServer } from '../../server.ts'
+import { startFarRedis } from '../bridge.ts'
+import type { Order } from '../load/order.ts'
+import type { Stack } from '../run.ts'
+
+const CLIENTS = 20_000
+/** Which the shield counts by the clock, from the full minute on. */
+const PERIOD_MS = 60_000
+/** So much of it is needed, on a busy machine. */
+const NEEDED_MS = 55_000
+
+export interface ShieldFlood {
+  requests: number
+  refused: number
+  /** The share of it that Redis decided; `undefined` where it was not over within the period. */
+  reached: number | undefined
+}
+
+/** In Miniflare: workerd by itself has no such binding. */
+export async function measureShield({ server, load, workers }: Stack): Promise<ShieldFlood> {
+  await server.send('FLUSHALL')
+  const far = await startFarRedis(server.url, 0)
+  const quotas = [{ limit: 1, windowMs: 3_600_000 }]
+  const nowhere = { origin: 'http://127.0.0.1:9' }
+  const each = (port: number): Order => ({
+    ports: [port],
+    network: 0,
+    clients: CLIENTS,
+    connections: 64,
+    requests: CLIENTS,
+  })
+  const stops = [far.stop]
+  try {
+    // Redis first, out of the same quotas, where it is quick.
+    const isolate = await workers.start('ours-before', quotas, far, nowhere)
+    stops.unshift(isolate.stop)
+    await load.run(each(isolate.port))
+
+    const [outdir, env] = workers.parts('ours-shield', quotas, far, nowhere)
+    const ratelimits = { SHIELD: { limit: 1, period: 60 as const } }
+    const worker = await startWorker(outdir, { env, ratelimits })
+    stops.unshift(worker.stop)
+    const all = each(Number(new URL(worker.directUrl).port))
+    const left = PERIOD_MS - (Date.now() % PERIOD_MS)
+    if (left < NEEDED_MS) await sleep(left)
+    const period = () => Math.floor(Date.now() / PERIOD_MS)
+    const begun = period()
+    await load.run(all)
+    const before = await keysRead(server)
+    const { count, statuses } = await load.run(all)
+    const read = (await keysRead(server)) - before
+    return {
+      requests: count,
+      refused: statuses[429] ?? 0,
+      reached: period() === begun ? read / count : undefined,
+    }
+  } finally {
+    for (const stop of stops) await stop()
+  }
+}
+
+/** Each decision reads the record of its client, however many share a call. */
+async function keysRead(server: BenchServer): Promise<number> {
+  const stats = String(await server.send('INFO', 'stats'))
+  return [...stats.matchAll(/^keyspace_(?:hits|misses):(\d+)/gm)].reduce(
+    (sum, [, count]) => sum + Number(count),
+    0,
+  )
+}

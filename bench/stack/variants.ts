@@ -1,0 +1,145 @@
+/** Who takes part: ours by its settings, the peers, and the two Workers that all are measured against. */
+import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+
+/** What every limiter enforces. */
+export interface Quota {
+  limit: number
+  windowMs: number
+}
+
+export interface UpstashSettings {
+  algorithm: 'fixed window' | 'sliding window' | 'token bucket'
+  /** Its ephemeral cache of refusals. */
+  cache: boolean
+  quotas: Quota[]
+}
+
+export interface Variant {
+  name: string
+  by: 'floor' | 'ours' | 'peer'
+  /** The Worker's file under workers/. */
+  worker: 'nothing' | 'bare-get' | 'ours' | 'gateway' | 'upstash' | 'hono-rate-limiter'
+  /** What the Worker is told. */
+  settings(quotas: Quota[]): object
+}
+
+/** What a variant of ours changes of a configuration. Its type leaves room for options that are not there yet. */
+interface Changes {
+  policy?: Partial<PolicyOptions>
+  config?: Partial<ConfigOptions> & Record<string, unknown>
+  /** Only the first quota of several. */
+  one?: boolean
+  /** The whole Worker, in front of an origin. */
+  gateway?: boolean
+}
+
+function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes = {}): Variant {
+  const settings = (quotas: Quota[]) => ({
+    policies: quotas.slice(0, one ? 1 : undefined).map(({ limit, windowMs }, index) => ({
+      name: `quota-${index}`,
+      limit,
+      window: windowMs,
+      onStoreError: 'deny', // a decision that was not made must not look like one
+      ...policy,
+      ...(policy.algorithm === 'gcra' && { burst: limit }),
+    })),
+    deadline: '5s', // a busy machine is not what is measured
+    ...config,
+  })
+  return {
+    name: name && `Sluice, ${name}`,
+    by: 'ours',
+    worker: gateway ? 'gateway' : 'ours',
+    settings,
+  }
+}
+
+/** Plain subjects, so that the bench can tell who lives where. */
+function spreadOver(count: number) {
+  const stores = Array.from({ length: count }, (_, n) => `db-${n + 1}`)
+  return { stores, subjects: 'plain' } as const
+}
+
+const leases = (max: number): Changes => ({
+  policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } },
+})
+
+function upstash(algorithm: UpstashSettings['algorithm'], cache: boolean): Variant {
+  return {
+    name: `@upstash/ratelimit, ${algorithm}${cache ? ', cache' : ''}`,
+    by: 'peer',
+    worker: 'upstash',
+    settings: (quotas) => ({ algorithm, cache, quotas }) satisfies UpstashSettings,
+  }
+}
+
+const all = {
+  nothing: {
+    name: 'a Worker that does nothing',
+    by: 'floor',
+    worker: 'nothing',
+    settings: () => ({}),
+  },
+  bare: { name: 'one bare GET', by: 'floor', worker: 'bare-get', settings: () => ({}) },
+  ours: ours('as it comes'),
+  'ours-one': ours('one of them', { one: true }),
+  'ours-unshared': ours('sharing off', { config: { sharing: false } }),
+  'ours-unproven': ours('proofs off', { config: { proofs: false } }),
+  'ours-plain': ours('sharing and proofs off', { config: { sharing: false, proofs: false } }),
+  'ours-edge': ours('clock edge', { config: { clock: 'edge' } }),
+  'ours-fixed': ours('fixed window', { policy: { algorithm: 'fixed-window' } }),
+  'ours-log': ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
+  'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
+  'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
+  'ours-stores-2': ours('two databases', { config: spreadOver(2) }),
+  'ours-stores-4': ours('four databases', { config: spreadOver(4) }),
+  'ours-stores-2-unshared': ours('two databases, sharing off', {
+    config: { ...spreadOver(2), sharing: false },
+  }),
+  'ours-stores-4-unshared': ours('four databases, sharing off', {
+    config: { ...spreadOver(4), sharing: false },
+  }),
+  'ours-origin': ours('no policy met', { gateway: true, config: { allow: {} } }),
+  'ours-before': ours("check: 'before'", { gateway: true }),
+  'ours-parallel': ours("check: 'parallel'", { gateway: true, policy: { check: 'parallel' } }),
+  'ours-shield': ours('with a shield', {
+    gateway: true,
+    config: { proofs: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
+  }),
+  overload: {
+    name: 'Sluice, all defaults',
+    by: 'ours',
+    worker: 'gateway',
+    settings: () => ({ policies: [] }),
+  },
+  'ours-lease-10': ours('leases of 10', leases(10)),
+  'ours-lease-50': ours('leases of 50', leases(50)),
+  'upstash-fixed': upstash('fixed window', false),
+  'upstash-sliding': upstash('sliding window', false),
+  'upstash-bucket': upstash('token bucket', false),
+  'upstash-fixed-cache': upstash('fixed window', true),
+  'upstash-sliding-cache': upstash('sliding window', true),
+  'upstash-bucket-cache': upstash('token bucket', true),
+  hono: {
+    name: 'hono-rate-limiter',
+    by: 'peer',
+    worker: 'hono-rate-limiter',
+    settings: (quotas) => ({ quotas }),
+  },
+} satisfies Record<string, Variant>
+
+export type VariantId = keyof typeof all
+export const variants: Record<VariantId, Variant> = all
+
+/** Whether this version has the options that the variant is about. */
+export function exists(id: VariantId): boolean {
+  const { by, settings } = variants[id]
+  if (by !== 'ours') return true
+  try {
+    parseConfig(settings([{ limit: 1, windowMs: 1000 }]) as ConfigOptions)
+    return true
+  } catch {
+    return false
+  }
+}

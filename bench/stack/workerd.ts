@@ -1,0 +1,113 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { compatibilityDate } from '../../dev/build.ts'
+import { afterDeath } from '../../packages/upstash-bridge/src/watchdog.ts'
+
+/** The pinned one. */
+export const pinned: string = createRequire(import.meta.url)('workerd').default
+
+/** One process of `workerd serve`, which is one isolate. */
+export interface Isolate {
+  port: number
+  pid: number
+  /** Of its inspector, if it has one. */
+  inspectorPort?: number
+  stop(): Promise<void>
+}
+
+let started = 0
+
+/**
+ * Runs a built Worker without anything in front of it.
+ * @param outdir where `build` put the modules
+ * @param bindings texts, as the Worker's `env` has them
+ * @param inspect whether it can be profiled
+ */
+export async function startIsolate(
+  outdir: string,
+  bindings: Record<string, string>,
+  binary: string,
+  { inspect = false } = {},
+): Promise<Isolate> {
+  const file = join(outdir, `${process.pid}-${++started}.capnp`)
+  await writeFile(file, config(await readdir(outdir), bindings))
+  const inspector = inspect ? ['--inspector-addr=127.0.0.1:0'] : []
+  const child = spawn(binary, ['serve', file, '--control-fd=3', ...inspector], {
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+  })
+  let said = ''
+  child.stderr!.setEncoding('utf8').on('data', (text) => {
+    said = (said + text).slice(-4000)
+  })
+  const callOff = afterDeath('kill -9 "$1" 2>/dev/null', `${child.pid}`)
+  const stop = async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
+    callOff()
+    await rm(file, { force: true })
+  }
+  try {
+    const events = inspect ? ['listen', 'listen-inspector'] : ['listen']
+    const [port, inspectorPort] = await portsOf(child, events)
+    return { port: port!, pid: child.pid!, ...(inspectorPort && { inspectorPort }), stop }
+  } catch (cause) {
+    await stop()
+    throw new Error(`workerd did not start. It said:\n${said}`, { cause })
+  }
+}
+
+/** Of these of its events. */
+function portsOf(child: ChildProcess, events: string[]): Promise<number[]> {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error('not ready after 20 s')), 20_000)
+    child.once('error', reject)
+    child.once('exit', (code) => reject(new Error(`it ended with code ${code}`)))
+    const control = child.stdio[3] as Readable
+    let told = ''
+    control.setEncoding('utf8').on('data', (text: string) => {
+      told += text
+      const ports = events.map((event) =>
+        Number(new RegExp(`"event":"${event}".*?"port":(\\d+)`).exec(told)?.[1]),
+      )
+      if (ports.some(Number.isNaN)) return
+      clearTimeout(late)
+      resolve(ports)
+    })
+  })
+}
+
+/** Cap'n Proto's text is close enough to JSON's strings. */
+function config(files: string[], bindings: Record<string, string>): string {
+  const text = JSON.stringify
+  const modules = files
+    .filter((name) => /\.(js|lua)$/.test(name))
+    // The entry comes first.
+    .sort((a, b) => Number(b.endsWith('.js')) - Number(a.endsWith('.js')))
+    .map((name) => {
+      const kind = name.endsWith('.js') ? 'esModule' : 'text'
+      return `(name = ${text(name)}, ${kind} = embed ${text(name)})`
+    })
+  const env = Object.entries(bindings).map(
+    ([name, value]) => `(name = ${text(name)}, text = ${text(value)})`,
+  )
+  return `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "worker", worker = .worker),
+    (name = "internet", network = (allow = ["local"])),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "worker")],
+);
+const worker :Workerd.Worker = (
+  modules = [${modules.join(', ')}],
+  bindings = [${env.join(', ')}],
+  compatibilityDate = ${text(compatibilityDate)},
+);
+`
+}

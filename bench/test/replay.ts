@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto'
+import { parseConfig } from '../../src/config/parse.ts'
+import type { RowState } from '../../src/store/store.ts'
+import { decode, encode, script } from '../../src/store/upstash/script.ts'
+import type { BenchServer } from '../server.ts'
+import type { Line, Story } from './stories.ts'
+
+/** Plays a story on the real script and tells it as the table that docs/algorithms.md shows. */
+export async function replay(server: BenchServer, { policy, lines }: Story): Promise<string> {
+  const subject = randomUUID()
+  let options = policy
+  const rows: string[] = []
+  for (const line of lines) {
+    options = { ...options, ...line.change }
+    const parsed = parseConfig({ policies: [options] }).policies[0]!
+    const requests = [
+      { mode: 'take' as const, rows: [{ subject, policy: parsed, cost: line.cost ?? 1 }] },
+    ]
+    const answers: RowState[] = []
+    for (let time = 0; time < (line.times ?? 1); time++) {
+      const reply = await server.call({ script, ...encode(requests, timeOf(line.at)) })
+      answers.push(decode(reply, requests)!.requests[0]![0]!)
+    }
+    rows.push(tell(line, answers))
+  }
+  return [
+    '| at | asks for | | `remaining` | `retryAfter` | `resetAfter` | `nextAfter` | |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- |',
+    ...rows,
+  ].join('\n')
+}
+
+const timeOf = (clock: string) =>
+  Date.parse(`2026-01-05T${clock.includes('.') ? clock : `${clock}.0`}00Z`)
+
+function tell({ at, times = 1, cost = 1, remark }: Line, answers: RowState[]): string {
+  const last = answers.at(-1)!
+  const passed = answers.filter(({ allowed }) => allowed).length
+  const asked = `${times > 1 ? `${times} × ` : ''}${cost}`
+  const verdict =
+    passed === times ? 'admitted' : passed === 0 ? '**refused**' : `${passed} admitted`
+  const cells = [
+    at,
+    asked,
+    verdict,
+    last.remaining,
+    last.retryAfterMs === null ? 'never' : seconds(last.retryAfterMs),
+    seconds(last.resetAfterMs),
+    seconds(last.nextAfterMs),
+    remark,
+  ]
+  return `| ${cells.join(' | ')} |`
+}
+
+const seconds = (ms: number) => (ms === 0 ? '0' : `${ms / 1000} s`)

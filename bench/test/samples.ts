@@ -1,0 +1,31 @@
+import type { Sample } from '../stack/measure.ts'
+import type { Results } from '../stack/results.ts'
+
+/** A round in which nothing was remarkable, but for what is told. */
+export const sample = (changes: Partial<Sample> = {}): Sample => ({
+  count: 1000,
+  statuses: { 200: 1000 },
+  perSecond: 100,
+  p50: 10,
+  p99: 12,
+  latencies: Float64Array.of(10, 12),
+  calls: 1,
+  billed: 4,
+  workerUs: 100,
+  redisUs: 5,
+  busy: 0.1,
+  lateMs: 0,
+  ...changes,
+})
+
+export const results = (changes: Partial<Results> = {}): Results => ({
+  workloads: {},
+  redis: [],
+  exactness: [],
+  waits: [],
+  greedy: [],
+  isolates: [],
+  soak: undefined,
+  profiles: [],
+  ...changes,
+})

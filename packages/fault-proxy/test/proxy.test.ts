@@ -1,0 +1,219 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type Bridge, startBridge } from '../../upstash-bridge/src/bridge.ts'
+import { type RunningRedis, startRedis } from '../../upstash-bridge/src/redis.ts'
+import { type Faults, type FaultText, startFaults } from '../src/faults.ts'
+import { kinds } from '../src/kinds.ts'
+
+delete process.env.REDIS_URL // its scripts are flushed here
+let redis: RunningRedis
+let bridge: Bridge
+let faults: Faults
+beforeAll(async () => {
+  redis = await startRedis()
+  bridge = await startBridge({ redis: redis.url })
+  faults = await startFaults({ target: bridge.url })
+})
+afterEach(() => faults.set(null))
+afterAll(async () => {
+  await faults.close()
+  await bridge.close()
+  await redis.stop()
+})
+
+const post = (path: string, body: unknown, signal = AbortSignal.timeout(10_000)) =>
+  fetch(faults.url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${bridge.token}` },
+    body: JSON.stringify(body),
+    signal,
+  })
+const command = async (...parts: unknown[]) => (await post('/', parts)).json()
+
+describe('without a fault everything goes through', () => {
+  test('commands, paths, pipelines and errors', async () => {
+    expect(await command('SET', 'k', 'ü')).toEqual({ result: 'OK' })
+    expect(await (await post('/get/k', '')).json()).toEqual({
+      error: expect.stringMatching(/^ERR wrong number/),
+    })
+    const byPath = await fetch(`${faults.url}/get/k?_token=${bridge.token}`)
+    expect(await byPath.json()).toEqual({ result: 'ü' })
+    expect(await (await post('/pipeline', [['GET', 'k'], ['PING']])).json()).toEqual([
+      { result: 'ü' },
+      { result: 'PONG' },
+    ])
+    const response = await post('/', ['NOPE'])
+    expect([response.status, response.headers.has('upstash-sync-token')]).toEqual([400, true])
+  })
+
+  test('a stream, as it comes', async () => {
+    const ending = new AbortController()
+    const response = await post('/subscribe/channel', [], ending.signal)
+    const reader = response.body!.getReader()
+    const first = Buffer.from((await reader.read()).value!).toString()
+    expect(first).toContain('data: subscribe,channel,1')
+    await command('PUBLISH', 'channel', 'hello')
+    expect(Buffer.from((await reader.read()).value!).toString()).toContain('message,channel,hello')
+    ending.abort()
+  })
+})
+
+describe('a fault', () => {
+  const hits = async (count: number) => {
+    const hit: boolean[] = []
+    for (let i = 0; i < count; i++) hit.push((await post('/', ['PING'])).status === 418)
+    return hit
+  }
+
+  test('hits its share of the requests, evenly', async () => {
+    await faults.set('status=418', { share: 0.25 })
+    expect(await hits(8)).toEqual([false, false, false, true, false, false, false, true])
+    await faults.set('status=418', { share: 0.1 })
+    expect((await hits(30)).filter(Boolean)).toHaveLength(3)
+  })
+
+  test('hits the next so many, and is over', async () => {
+    await faults.set('status=418', { next: 2 })
+    expect(await hits(4)).toEqual([true, true, false, false])
+  })
+
+  test('that refuses connections ends at the same port', async () => {
+    await faults.set('refuse')
+    const [error] = await once(connect(Number(new URL(faults.url).port), '127.0.0.1'), 'error')
+    expect(error.code).toBe('ECONNREFUSED')
+    await faults.set(null)
+    expect(await command('PING')).toEqual({ result: 'PONG' })
+  })
+
+  test.each<[FaultText, number]>([
+    ['hang', 0],
+    ['reset', 0],
+    ['lose', 1],
+    ['reset-after', 1],
+    ['reset-body', 1],
+    ['stall-body', 1],
+    ['truncated', 1],
+    ['duplicate', 2],
+    ['status=500', 0],
+    ['over-quota', 0],
+  ])(
+    '%s lets %d of a call reach the database, by the count and by the counter',
+    async (fault, times) => {
+      await command('SET', 'n', '0')
+      const before = faults.counts()
+      await faults.set(fault)
+      await post('/', ['INCR', 'n'], AbortSignal.timeout(500))
+        .then((response) => response.text())
+        .catch(() => {})
+      await faults.set(null)
+      const after = faults.counts()
+      expect(after.arrived.incr! - (before.arrived.incr ?? 0)).toBe(1)
+      expect((after.delivered.incr ?? 0) - (before.delivered.incr ?? 0)).toBe(times)
+      expect(after.hit - before.hit).toBe(1)
+      expect(await command('GET', 'n')).toEqual({ result: String(times) })
+    },
+  )
+
+  test('moves the clock of our script, given or not, and of nothing else', async () => {
+    const script = 'return {KEYS[1], ARGV[1], ARGV[2]}'
+    await faults.set('clock=-60000')
+    const of = async (now: string) =>
+      ((await command('EVAL', script, 1, 'k', now, 'x')) as { result: string[] }).result
+    expect(await of('1000000')).toEqual(['k', '940000', 'x'])
+    expect(Math.abs(Number((await of(''))[1]) - Date.now() + 60_000)).toBeLessThan(5000)
+    expect(await command('ECHO', 'x')).toEqual({ result: 'x' })
+  })
+
+  test('drops the script cache', async () => {
+    const { result: sha } = (await command('SCRIPT', 'LOAD', 'return 1')) as { result: string }
+    expect(await command('EVALSHA', sha, 0)).toEqual({ result: 1 })
+    await faults.set('noscript')
+    expect(await command('EVALSHA', sha, 0)).toEqual({ error: expect.stringMatching(/^NOSCRIPT/) })
+  })
+
+  test.each([
+    ['nonsense', '"nonsense" is no fault: expected one of delay, hang, '],
+    ['delay=soon', 'delay: expected milliseconds from 0 to 600000, got "soon"'],
+    ['status=99', 'status: expected an HTTP status from 200 to 599, got "99"'],
+    ['hang=3', 'hang: expected no argument, got "3"'],
+    ['wrong-types=x', 'wrong-types: expected text, fraction, null, nested, boolean, got "x"'],
+  ])('%s is refused with what was expected', async (fault, message) => {
+    await expect(faults.set(fault as FaultText)).rejects.toThrow(message)
+  })
+
+  test.each([
+    ['status', { share: 0 }, 'share: expected above 0 and at most 1'],
+    ['status', { next: 1.5 }, 'next: expected 1 or more'],
+    ['refuse', { share: 0.5 }, 'refuse: a port is shut for all requests'],
+  ] as const)('%s with %j is refused', async (fault, aim, message) => {
+    await expect(faults.set(fault, aim)).rejects.toThrow(message)
+  })
+})
+
+test('a target that is away is an error, not a crash', async () => {
+  const lonely = await startFaults({ target: 'http://127.0.0.1:1' })
+  const response = await fetch(lonely.url, { method: 'POST', body: '["PING"]' })
+  await lonely.close()
+  expect([response.status, await response.json()]).toEqual([
+    502,
+    { error: 'ERR the target of the fault proxy does not answer' },
+  ])
+})
+
+describe('the command line', () => {
+  const file = fileURLToPath(new URL('../src/faults.ts', import.meta.url))
+  const run = (...args: string[]) => spawn(process.execPath, [file, ...args])
+  async function output(...args: string[]) {
+    const child = run(...args)
+    let text = ''
+    child.stdout.on('data', (chunk) => (text += chunk))
+    child.stderr.on('data', (chunk) => (text += chunk))
+    const [code] = await once(child, 'close')
+    return { code, text }
+  }
+
+  test('explains itself, every fault named', async () => {
+    const { code, text } = await output('--help')
+    expect(code).toBe(0)
+    for (const name of Object.keys(kinds)) expect(text).toMatch(new RegExp(`^  ${name}[= ]`, 'm'))
+  })
+
+  test.each([
+    [[], '--target: expected the REST URL'],
+    [['--target', 'redis://127.0.0.1'], 'target: expected an http(s) URL'],
+    [['--target', 'http://127.0.0.1:1', '--port', '99999'], '--port: expected a whole number'],
+    [['--target', 'http://127.0.0.1:1', '--fault', 'boom'], '"boom" is no fault'],
+    [['--target', 'http://127.0.0.1:1', '--port', '0', '--fault', 'hang', '--share', '7'], 'share'],
+    [['--targte', 'x'], "Unknown option '--targte'"],
+  ])('%j is a clear mistake', async (args, message) => {
+    const { code, text } = await output(...args)
+    expect([code, text]).toEqual([1, expect.stringContaining(message)])
+    expect(text).not.toMatch(/^ +at /m)
+  })
+
+  test('takes a fault from the start, and others while it runs', async () => {
+    const child = run('--target', bridge.url, '--port', '0', '--fault', 'status=418')
+    try {
+      const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+      const errors = createInterface({ input: child.stderr })[Symbol.asyncIterator]()
+      const url = ((await lines.next()).value as string).replace('UPSTASH_REDIS_REST_URL=', '')
+      const status = async () => (await fetch(`${url}/ping?_token=${bridge.token}`)).status
+      expect(await status()).toBe(418)
+      child.stdin.write('html=503\n')
+      expect((await errors.next()).value).toBe('fault: html=503')
+      expect(await status()).toBe(503)
+      child.stdin.write('nonsense\noff\n')
+      expect((await errors.next()).value).toContain('is no fault')
+      expect((await errors.next()).value).toBe('no fault')
+      expect(await status()).toBe(200)
+    } finally {
+      child.kill('SIGINT')
+    }
+    const [code] = await once(child, 'exit')
+    expect(code).toBe(0)
+  })
+})

@@ -1,0 +1,92 @@
+import { Redis } from '@upstash/redis'
+import { ErrorReply } from 'redis'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { refusal } from '../src/commands.ts'
+import { SAMPLES, TRIED_ELSEWHERE } from './samples.ts'
+import { type BridgeStack, startBridgeStack } from './stack.ts'
+
+/** One Redis is asked through the bridge, the other directly. */
+let stack: BridgeStack
+let other: BridgeStack
+beforeAll(async () => {
+  stack = await startBridgeStack()
+  other = await startBridgeStack()
+})
+afterAll(async () => {
+  await stack?.stop()
+  await other?.stop()
+})
+
+beforeEach(async () => {
+  for (const { direct } of [stack, other]) await direct('FLUSHALL')
+})
+
+const directly = (command: string[]) =>
+  other.direct(...command).catch((error: Error) => ({ error: error.message }))
+
+describe('every command of Redis', () => {
+  test('is tried here, or refused over REST', async () => {
+    const names = (await stack.direct('COMMAND', 'LIST')) as string[]
+    const tried = new Set([...SAMPLES.map(([name]) => name), ...TRIED_ELSEWHERE])
+    const left = names.filter((name) => {
+      const [command = ''] = name.split('|')
+      return !tried.has(command) && !refusal(name.split('|'))
+    })
+    expect(left).toEqual([])
+  })
+
+  test('answers as Redis itself does, to raw HTTP', async () => {
+    for (const command of SAMPLES) {
+      const expected = await directly(command)
+      const { result, error } = await stack.command(...command)
+      const answer = error === undefined ? result : { error }
+      expect([command.join(' '), answer]).toEqual([command.join(' '), plain(expected)])
+    }
+  })
+
+  test('answers as Redis itself does, to @upstash/redis', async () => {
+    const client = new Redis({
+      url: stack.bridge.url,
+      token: stack.bridge.token,
+      automaticDeserialization: false,
+    })
+    for (const command of SAMPLES) {
+      const expected = plain(await directly(command))
+      const answer = await client.exec(command as [string, ...string[]]).catch((error: Error) => ({
+        error: error.message.replace(/^Command failed: |, command.*/gs, ''),
+      }))
+      expect([command.join(' '), answer]).toEqual([command.join(' '), expected])
+    }
+  })
+
+  test('that changes from run to run answers too', async () => {
+    await stack.command('set', 'only', 'x')
+    expect(await stack.command('randomkey')).toEqual({ result: 'only' })
+    expect((await stack.command('time')).result).toEqual([
+      expect.stringMatching(/^\d{10}$/),
+      expect.stringMatching(/^\d{1,6}$/),
+    ])
+    expect((await stack.command('info', 'server')).result).toContain('redis_version:')
+    expect((await stack.command('lolwut')).result).toContain('Redis ver.')
+  })
+})
+
+describe('DUMP and RESTORE', () => {
+  test('carry a value over as bytes', async () => {
+    await stack.command('rpush', 'source', 'a', 'b', '😀')
+    const dumped = await fetch(`${stack.bridge.url}/dump/source`, {
+      headers: { authorization: 'Bearer dev', 'upstash-response-format': 'resp2' },
+    })
+    const reply = Buffer.from(await dumped.arrayBuffer())
+    const value = reply.subarray(reply.indexOf('\n') + 1, -2)
+    const restored = await stack.http('/restore/copy/0', { method: 'POST', body: value })
+    expect(restored.json).toEqual({ result: 'OK' })
+    expect(await stack.command('lrange', 'copy', 0, -1)).toEqual({ result: ['a', 'b', '😀'] })
+  })
+})
+
+/** What the direct client gives, as JSON would have it: errors in arrays as their texts. */
+function plain(value: unknown): unknown {
+  if (value instanceof ErrorReply) return value.message
+  return Array.isArray(value) ? value.map(plain) : value
+}

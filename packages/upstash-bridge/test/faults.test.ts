@@ -1,0 +1,207 @@
+import { createHash } from 'node:crypto'
+import { createClient } from 'redis'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type Bridge, startBridge } from '../src/bridge.ts'
+import { type RunningRedis, startRedis } from '../src/redis.ts'
+
+const SCRIPT = `#!lua flags=allow-key-locking\nreturn redis.call('INCR', KEYS[1])`
+const SHA = createHash('sha1').update(SCRIPT).digest('hex')
+
+delete process.env.REDIS_URL // what follows starves and stops its Redis
+let redis: RunningRedis
+let bridge: Bridge
+beforeEach(async () => {
+  redis = await startRedis({ args: ['--enable-debug-command', 'yes'] })
+  bridge = await startBridge({ redis: redis.url, timeout: 500 })
+})
+afterEach(async () => {
+  await bridge?.close()
+  await redis?.stop()
+})
+
+async function post(path: string, body: unknown) {
+  const start = performance.now()
+  const headers = { authorization: 'Bearer dev' }
+  const response = await fetch(bridge.url + path, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(body),
+  })
+  const json = await response.json()
+  return { status: response.status, json, ms: performance.now() - start }
+}
+
+const command = async (...body: unknown[]) => (await post('', body)).json
+
+async function direct<Result>(
+  work: (ask: (...command: string[]) => Promise<unknown>) => Promise<Result>,
+): Promise<Result> {
+  const client = createClient({ url: redis.url, RESP: 2 })
+  client.on('error', () => {})
+  await client.connect()
+  return work((...command) => client.sendCommand(command)).finally(() => client.destroy())
+}
+
+const ERROR = { error: expect.stringMatching(/^ERR Redis /) }
+
+describe('Redis down', () => {
+  test('is an error within a second, for every kind of request', async () => {
+    await redis.stop()
+    const answers = await Promise.all([
+      post('', ['get', 'k']),
+      post('/get/k', ''),
+      post('', ['eval', SCRIPT, 1, 'k']),
+      post('/pipeline', [
+        ['get', 'k'],
+        ['get', 'l'],
+      ]),
+      post('/multi-exec', [['get', 'k']]),
+      post('/subscribe/channel', []),
+    ])
+    for (const { status, json, ms } of answers) {
+      expect([status, json]).toEqual([503, ERROR])
+      expect(ms).toBeLessThan(1500)
+    }
+  })
+
+  test('and up again is taken up by itself', async () => {
+    const port = Number(new URL(redis.url).port)
+    await command('eval', SCRIPT, 1, 'n')
+    expect(await command('evalsha', SHA, 1, 'n')).toEqual({ result: 2 })
+    await redis.stop()
+    expect(await command('get', 'n')).toEqual(ERROR)
+    redis = await startRedis({ port })
+    await vi.waitFor(async () => expect(await command('ping')).toEqual({ result: 'PONG' }))
+    expect(await command('evalsha', SHA, 1, 'n')).toEqual({
+      error: expect.stringMatching(/^NOSCRIPT /),
+    })
+    expect(await command('eval', SCRIPT, 1, 'n')).toEqual({ result: 1 })
+    expect(await command('evalsha', SHA, 1, 'n')).toEqual({ result: 2 })
+  })
+
+  test('for less than a moment goes unnoticed by requests that come meanwhile', async () => {
+    const port = Number(new URL(redis.url).port)
+    await redis.stop()
+    const asked = command('ping')
+    redis = await startRedis({ port })
+    expect(await asked).toEqual({ result: 'PONG' })
+  })
+
+  test('in the middle of a command is an error, and the command is not repeated', async () => {
+    const pid = await redisPid()
+    const asked = Promise.all([
+      command('eval', "for i = 1, 1e9 do redis.call('INCR', 'n') end", 0),
+      command('incr', 'n'),
+    ])
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    process.kill(pid, 'SIGKILL')
+    expect(await asked).toEqual([ERROR, ERROR])
+  })
+
+  test('when the bridge starts is said at once', async () => {
+    await redis.stop()
+    await expect(startBridge({ redis: redis.url })).rejects.toThrow(
+      /^Redis at redis:\/\/127\.0\.0\.1:\d+ does not answer/,
+    )
+    await expect(startBridge({ redis: 'redis://me:secret@127.0.0.1:1' })).rejects.toThrow(
+      'Redis at redis://127.0.0.1:1 does not answer',
+    )
+  })
+})
+
+describe('Redis that', () => {
+  test('stands still costs a request its timeout, and is taken up again', async () => {
+    const pid = await redisPid()
+    process.kill(pid, 'SIGSTOP')
+    try {
+      const answers = await Promise.all([post('', ['get', 'k']), post('/pipeline', [['get', 'k']])])
+      for (const { status, json, ms } of answers) {
+        expect([status, json]).toEqual([503, ERROR])
+        expect(ms).toBeLessThan(1500)
+      }
+      const before = bridge.stats().dev!.commands
+      await post('/pipeline', [['multi'], ['exec'], ['get', 'k']])
+      expect(bridge.stats().dev!.commands).toBe(before) // refused and lost ones are not billed
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    await vi.waitFor(async () => expect(await command('ping')).toEqual({ result: 'PONG' }))
+  })
+
+  test('is busy with a script says so, and SCRIPT KILL frees it', async () => {
+    await direct((ask) => ask('CONFIG', 'SET', 'busy-reply-threshold', '50'))
+    expect(await command('eval', 'while true do end', 0)).toEqual(ERROR)
+    expect(await command('get', 'k')).toEqual({ error: expect.stringMatching(/^BUSY /) })
+    expect(await command('script', 'kill')).toEqual({ result: 'OK' })
+    await vi.waitFor(async () => expect(await command('get', 'k')).toEqual({ result: null }))
+  })
+
+  test('is loading its data says so', async () => {
+    await direct(async (ask) => {
+      await ask('CONFIG', 'SET', 'loading-process-events-interval-bytes', '1024')
+      await ask('DEBUG', 'POPULATE', '300', 'key', '100')
+      await ask('CONFIG', 'SET', 'key-load-delay', '5000')
+    })
+    const loaded = direct((ask) => ask('DEBUG', 'RELOAD'))
+    await vi.waitFor(
+      async () => {
+        const { status, json } = await post('', ['get', 'k'])
+        expect([status, json]).toEqual([400, { error: expect.stringMatching(/^LOADING /) }])
+      },
+      { interval: 10, timeout: 5000 },
+    )
+    await loaded
+    expect(await command('get', 'k')).toEqual({ result: null })
+  })
+
+  test('is out of memory says so, to commands and to scripts', async () => {
+    await direct((ask) => ask('CONFIG', 'SET', 'maxmemory', '1'))
+    const oom = { error: expect.stringMatching(/^OOM command not allowed/) }
+    expect(await command('set', 'k', 'x')).toEqual(oom)
+    expect(await command('eval', "return redis.call('SET', 'k', 1)", 0)).toEqual(oom)
+    expect(await command('eval', SCRIPT, 1, 'k')).toEqual(oom)
+    expect(
+      (
+        await post('/pipeline', [
+          ['set', 'k', 1],
+          ['get', 'k'],
+        ])
+      ).json,
+    ).toEqual([oom, { result: null }])
+    expect(await post('/multi-exec', [['set', 'k', 1]])).toMatchObject({
+      status: 400,
+      json: { error: expect.stringMatching(/^EXECABORT .*OOM/) },
+    })
+  })
+
+  test('gives an answer that cannot be read is an error, and the next answers are right', async () => {
+    const deep = 'local t = {} for i = 1, 20000 do t = {t} end return t'
+    const answers = await Promise.all([
+      command('eval', deep, 0),
+      ...Array.from({ length: 20 }, () => command('echo', 'x')),
+    ])
+    expect(answers[0]).toEqual(ERROR)
+    for (let index = 0; index < 20; index++) {
+      expect(await command('echo', `e${index}`)).toEqual({ result: `e${index}` })
+    }
+  })
+})
+
+test('closing while requests are under way answers them', async () => {
+  const slow = startBridge({ redis: redis.url, rtt: 300 })
+  const url = (await slow).url
+  const asked = fetch(url, {
+    method: 'POST',
+    headers: { authorization: 'Bearer dev' },
+    body: '["ping"]',
+  })
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  await (await slow).close()
+  expect(await (await asked).json()).toEqual({ result: 'PONG' })
+  await expect(fetch(url)).rejects.toThrow()
+})
+
+async function redisPid(): Promise<number> {
+  const info = await direct((ask) => ask('INFO', 'server'))
+  return Number(/process_id:(\d+)/.exec(String(info))?.[1])
+}

@@ -1,0 +1,238 @@
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { startBridge } from '../src/bridge.ts'
+import { type BridgeStack, startBridgeStack } from './stack.ts'
+
+const FLAG = '#!lua flags=allow-key-locking\n'
+const GET = `${FLAG}return redis.call('GET', KEYS[1])`
+const sha1 = (text: string) => createHash('sha1').update(text).digest('hex')
+
+let stack: BridgeStack
+beforeAll(async () => {
+  stack = await startBridgeStack()
+})
+beforeEach(async () => {
+  await stack.direct('FLUSHALL')
+  await stack.direct('SCRIPT', 'FLUSH')
+  await stack.direct('RPUSH', 'list', 'x')
+  await stack.direct('SET', 'k', '5')
+})
+afterAll(() => stack?.stop())
+
+const evaluate = (script: string, keys: unknown[] = [], args: unknown[] = []) =>
+  stack.command('eval', script, keys.length, ...keys, ...args)
+
+describe('the flag allow-key-locking', () => {
+  test.each([
+    ['EVAL', ['eval', GET, 1, 'k']],
+    ['EVAL, beside another flag', ['eval', GET.replace('=', '=no-writes,'), 1, 'k']],
+    ['EVAL_RO', ['eval_ro', GET.replace('=', '=no-writes,'), 1, 'k']],
+    [
+      'EVAL_RO, before another flag',
+      ['eval_ro', GET.replace('locking', 'locking,no-writes'), 1, 'k'],
+    ],
+    ['eval in lower case, with Windows line ends', ['eval', GET.replace('\n', '\r\n'), 1, 'k']],
+  ])('is accepted by %s', async (_, command) => {
+    expect(await stack.command(...command)).toEqual({ result: '5' })
+  })
+
+  test('takes nothing from the other flags', async () => {
+    const script = `#!lua flags=no-writes,allow-key-locking\nredis.call('SET', KEYS[1], 1)`
+    expect((await evaluate(script, ['k'])).error).toContain('Write commands are not allowed')
+  })
+
+  test.each([
+    ['an unknown flag beside it', '#!lua flags=allow-key-locking,nonesuch\nreturn 1', 'nonesuch'],
+    ['another engine', '#!python flags=allow-key-locking\nreturn 1', 'Unexpected engine'],
+    ['no code', '#!lua flags=allow-key-locking', 'Invalid script shebang'],
+    ['a line before the shebang', `\n${GET}`, "unexpected symbol near '#'"],
+  ])('with %s is refused in Redis’s words', async (_, script, words) => {
+    expect((await evaluate(script, ['k'])).error).toContain(words)
+  })
+})
+
+describe('the SHA-1 of the original', () => {
+  test('is what SCRIPT LOAD answers, and runs by EVALSHA and EVALSHA_RO', async () => {
+    const script = GET.replace('=', '=no-writes,')
+    expect(await stack.command('script', 'load', script)).toEqual({ result: sha1(script) })
+    for (const name of ['evalsha', 'EVALSHA_RO']) {
+      expect(await stack.command(name, sha1(script), 1, 'k')).toEqual({ result: '5' })
+      expect(await stack.command(name, sha1(script).toUpperCase(), 1, 'k')).toEqual({ result: '5' })
+    }
+  })
+
+  test('is known once EVAL has run', async () => {
+    expect((await stack.command('evalsha', sha1(GET), 1, 'k')).error).toMatch(/^NOSCRIPT /)
+    await evaluate(GET, ['k'])
+    expect(await stack.command('evalsha', sha1(GET), 1, 'k')).toEqual({ result: '5' })
+  })
+
+  test('is what SCRIPT EXISTS asks for', async () => {
+    await evaluate(GET, ['k'])
+    const other = await stack.command('script', 'load', 'return 1')
+    const asked = await stack.command('script', 'exists', sha1(GET), 'f'.repeat(40), other.result)
+    expect(asked).toEqual({ result: [1, 0, 1] })
+  })
+
+  test('is unknown again after SCRIPT FLUSH, whoever flushed, until the next EVAL', async () => {
+    for (const flush of [
+      () => stack.command('script', 'flush'),
+      () => stack.direct('SCRIPT', 'FLUSH'),
+    ]) {
+      await evaluate(GET, ['k'])
+      await flush()
+      expect((await stack.command('evalsha', sha1(GET), 1, 'k')).error).toMatch(/^NOSCRIPT /)
+      expect(await stack.command('script', 'exists', sha1(GET))).toEqual({ result: [0] })
+      await stack.command('script', 'load', GET)
+      expect(await stack.command('evalsha', sha1(GET), 1, 'k')).toEqual({ result: '5' })
+    }
+  })
+
+  test('is known to another bridge on the same Redis after its own EVAL', async () => {
+    await evaluate(GET, ['k'])
+    const second = await startBridge({ redis: stack.redis.url })
+    const ask = async (command: unknown[]) => {
+      const headers = { authorization: 'Bearer dev' }
+      const body = JSON.stringify(command)
+      return (await fetch(second.url, { method: 'POST', headers, body })).json()
+    }
+    expect(await ask(['evalsha', sha1(GET), 1, 'k'])).toEqual({
+      error: expect.stringMatching(/^NOSCRIPT/),
+    })
+    expect(await ask(['eval', GET, 1, 'k'])).toEqual({ result: '5' })
+    expect(await ask(['evalsha', sha1(GET), 1, 'k'])).toEqual({ result: '5' })
+    await second.close()
+  })
+
+  test('of a script that somebody loaded directly works too', async () => {
+    const sha = await stack.direct('SCRIPT', 'LOAD', "return redis.call('GET', 'k')")
+    expect(await stack.command('evalsha', sha, 0)).toEqual({ result: '5' })
+  })
+
+  test('works in pipelines and transactions', async () => {
+    for (const path of ['/pipeline', '/multi-exec']) {
+      const body = [
+        ['script', 'load', GET],
+        ['evalsha', sha1(GET), 1, 'k'],
+        ['eval', GET, 1, 'k'],
+      ]
+      expect((await stack.http(path, { method: 'POST', body })).json).toEqual([
+        { result: sha1(GET) },
+        { result: '5' },
+        { result: '5' },
+      ])
+    }
+  })
+})
+
+describe('what a script returns and sees', () => {
+  test.each([
+    ['return', null],
+    ['', null],
+    ['return nil', null],
+    ['return false', null],
+    ['return true', 1],
+    ['return 3.9, 5', 3],
+    ["return {1, 'a', {false, {}}, nil, 'cut'}", [1, 'a', [null, []]]],
+    ['return {ok = "FINE"}', 'FINE'],
+    ['return "a" -- a comment', 'a'],
+    ['return {double = 3.5}', '3.5'],
+    ['return redis.sha1hex("")', 'da39a3ee5e6b4b0d3255bfef95601890afd80709'],
+    ["return {redis.status_reply('S'), redis.LOG_WARNING}", ['S', 3]],
+    ['return select("#", ...)', 0],
+    ['return {#KEYS, #ARGV, KEYS[1], ARGV[2]}', [1, 2, 'k', 'b']],
+    ['local redis = redis; return redis.call("GET", KEYS[1])', '5'],
+    ['return cjson.encode({a = {1, 2}})', '{"a":[1,2]}'],
+    [
+      'return {type(redis.call), type(redis.pcall), type(redis)}',
+      ['function', 'function', 'table'],
+    ],
+    ["redis.setresp(3) return redis.call('CONFIG', 'GET', 'x')", undefined],
+  ])('is what Redis would say: %s', async (code, result) => {
+    for (const script of [code, `#!lua\n${code}`, FLAG + code]) {
+      const answer = await evaluate(script, ['k'], ['a', 'b'])
+      if (result === undefined) expect(answer).toEqual({ error: expect.any(String) })
+      else expect(answer).toEqual({ result })
+    }
+  })
+
+  test('may be 200 local variables, beyond which there is no room for the guard', async () => {
+    const locals = Array.from({ length: 200 }, (_, index) => `local v${index} = ${index}`)
+    expect(await evaluate(`${FLAG}${locals.join('\n')}\nreturn v199`)).toEqual({ result: 199 })
+    const upvalues = locals.slice(0, 60).map((_, index) => `v${index}`)
+    const code = `${locals.slice(0, 60).join(' ')}
+      local function all() return ${upvalues.join('+')} end
+      redis.call('SET', 'sum', all()) return all()`
+    expect(await evaluate(code)).toEqual({ result: 1770 })
+  })
+
+  test('is any byte', async () => {
+    const path = `/eval/${encodeURIComponent("return '")}%ff%00%c3${encodeURIComponent("'")}/0`
+    const { json } = await stack.http(path, { headers: { 'upstash-encoding': 'base64' } })
+    expect(json).toEqual({ result: Buffer.from([0xff, 0, 0xc3]).toString('base64') })
+  })
+})
+
+describe('an error in a script', () => {
+  test.each([
+    ["\n\nredis.call('GET', 'list')", 3],
+    ["local x = 1\nreturn redis.call('GET', 'list')", 2],
+    ["local function f()\n  local x = redis.call('GET', 'list')\nend\nf()", 2],
+    ["\nerror({err = 'MINE it is'})", 2],
+    ["\nerror('said')", 2],
+    ['local x\n\nx = nil + 1', 3],
+    ["return redis.call('GET', 'list')", 1],
+  ])('names the line and the SHA-1 that the author knows: %j', async (code, line) => {
+    const direct = await stack.direct('EVAL', code, '0').catch((error: Error) => error.message)
+    expect((await evaluate(code)).error).toBe(direct)
+    expect(direct).toContain(`script: ${sha1(code)}, on @user_script:${line}.`)
+    const flagged = FLAG + code.replace("'list'", 'KEYS[1]')
+    const { error } = await evaluate(flagged, ['list'])
+    expect(error).toContain(`script: ${sha1(flagged)}, on @user_script:${line + 1}.`)
+  })
+
+  test.each(['syntax error', '\n\nif x then\n', 'return 1 end', 'return [[', "return 'a\n'"])(
+    'of its grammar is told as Redis tells it: %j',
+    async (code) => {
+      const direct = await stack.direct('EVAL', code, '0').catch((error: Error) => error.message)
+      expect((await evaluate(code)).error).toBe(direct)
+      expect((await stack.command('script', 'load', code)).error).toBe(direct)
+      expect((await evaluate(FLAG + code)).error).toMatch(/^ERR Error compiling script/)
+    },
+  )
+
+  test.each([
+    "redis.call('INCR', KEYS[1]) return {err = 'ERR Error compiling script (x)'}",
+    "redis.call('INCR', KEYS[1]) error({err = 'ERR Error compiling script (x)'})",
+    "redis.call('INCR', KEYS[1]) return redis.error_reply('ERR Error compiling function')",
+  ])('in words like those of a grammar error does not run twice: %s', async (code) => {
+    expect((await evaluate(code, ['k'])).error).toContain('ERR Error compiling')
+    expect(await stack.direct('GET', 'k')).toBe('6')
+  })
+
+  test('that is a table without a text does not end Redis, as it would in 7.0', async () => {
+    expect((await evaluate('error({1, 2})')).error).toContain('ERR unknown error')
+    expect(await stack.command('ping')).toEqual({ result: 'PONG' })
+  })
+})
+
+describe('without checks', () => {
+  test('a script runs bare: undeclared keys pass, inner commands go uncounted', async () => {
+    const bare = await startBridge({ redis: stack.redis.url, checkKeys: false })
+    const body = JSON.stringify(['eval', `${FLAG}return redis.call('GET', 'k')`, 0])
+    const headers = { authorization: 'Bearer dev' }
+    const answer = await fetch(bare.url, { method: 'POST', headers, body })
+    expect(await answer.json()).toEqual({ result: '5' })
+    expect(bare.stats()).toEqual({ dev: { http: 1, commands: 1, inner: 0 } })
+    const library = `#!lua name=bare
+redis.register_function{function_name='bare', flags={'allow-key-locking'}, callback=function()
+  return redis.call('GET', 'k') end}`
+    const ask = async (...command: unknown[]) => {
+      const init = { method: 'POST', headers, body: JSON.stringify(command) }
+      return (await fetch(bare.url, init)).json()
+    }
+    expect(await ask('function', 'load', library)).toEqual({ result: 'bare' })
+    expect(await ask('fcall', 'bare', 0)).toEqual({ result: '5' })
+    await bare.close()
+  })
+})

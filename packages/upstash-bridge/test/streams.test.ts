@@ -1,0 +1,153 @@
+import { Redis } from '@upstash/redis'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { startBridge } from '../src/bridge.ts'
+import { type BridgeStack, startBridgeStack } from './stack.ts'
+
+let stack: BridgeStack
+beforeAll(async () => {
+  stack = await startBridgeStack()
+})
+afterAll(() => stack?.stop())
+
+/** Reads server-sent events until it has been given `count` of them, or aborts. */
+async function listen(path: string, base = stack.bridge.url) {
+  const abort = new AbortController()
+  const response = await fetch(base + path, {
+    method: 'POST',
+    headers: { authorization: 'Bearer dev', accept: 'text/event-stream' },
+    body: '[]',
+    signal: abort.signal,
+  })
+  const lines: string[] = []
+  let ended = false
+  const read = async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of response.body!) {
+      lines.push(
+        ...decoder
+          .decode(chunk)
+          .split('\n')
+          .filter((line) => line !== ''),
+      )
+    }
+  }
+  read()
+    .catch(() => {})
+    .finally(() => {
+      ended = true
+    })
+  return { response, lines, stop: () => abort.abort(), ended: () => ended }
+}
+
+const subscribers = async (channel: string) =>
+  ((await stack.direct('PUBSUB', 'NUMSUB', channel)) as [string, number])[1]
+
+describe('pub/sub', () => {
+  test('arrives as server-sent events', async () => {
+    const { response, lines, stop } = await listen('/subscribe/chat')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('text/event-stream')
+    await vi.waitFor(() => expect(lines).toEqual(['data: subscribe,chat,1']))
+    await stack.http('/publish/chat/hello', { method: 'POST' })
+    await stack.command('publish', 'chat', 'how are you, today?')
+    await vi.waitFor(() =>
+      expect(lines.slice(1)).toEqual([
+        'data: message,chat,hello',
+        'data: message,chat,how are you, today?',
+      ]),
+    )
+    stop()
+    await vi.waitFor(async () => expect(await subscribers('chat')).toBe(0))
+  })
+
+  test('takes several channels, patterns and URL-encoded names', async () => {
+    const channels = await listen('/subscribe/one/t%2Fwo')
+    const patterns = await listen('/psubscribe/t*')
+    await vi.waitFor(() => expect([...channels.lines, ...patterns.lines]).toHaveLength(3))
+    await stack.command('publish', 't/wo', '{"a":1}')
+    await vi.waitFor(() => {
+      expect(channels.lines).toEqual([
+        'data: subscribe,one,1',
+        'data: subscribe,t/wo,2',
+        'data: message,t/wo,{"a":1}',
+      ])
+      expect(patterns.lines).toEqual(['data: psubscribe,t*,1', 'data: pmessage,t*,t/wo,{"a":1}'])
+    })
+    channels.stop()
+    patterns.stop()
+  })
+
+  test('works with the subscribe of @upstash/redis', async () => {
+    const client = new Redis({ url: stack.bridge.url, token: stack.bridge.token })
+    const heard: unknown[] = []
+    const one = client.subscribe<{ n: number }>('news')
+    const all = client.psubscribe('new*')
+    one.on('message', ({ channel, message }) => heard.push([channel, message]))
+    all.on('pmessage', ({ pattern, channel, message }) => heard.push([pattern, channel, message]))
+    await vi.waitFor(async () => expect(await stack.direct('PUBSUB', 'NUMPAT')).toBe(1))
+    await vi.waitFor(async () => expect(await subscribers('news')).toBe(1))
+    await client.publish('news', { n: 1 })
+    await vi.waitFor(() => expect(heard).toHaveLength(2))
+    expect(heard).toEqual(
+      expect.arrayContaining([
+        ['news', { n: 1 }],
+        ['new*', 'news', { n: 1 }],
+      ]),
+    )
+    await one.unsubscribe()
+    await all.unsubscribe()
+    await vi.waitFor(async () => expect(await subscribers('news')).toBe(0))
+  })
+
+  test('writes a message of several lines as several data lines', async () => {
+    const { lines, stop } = await listen('/subscribe/lines')
+    await vi.waitFor(() => expect(lines).toHaveLength(1))
+    await stack.command('publish', 'lines', 'one\ntwo\r\nevent: three\u2028still three')
+    await vi.waitFor(() =>
+      expect(lines.slice(1)).toEqual([
+        'data: message,lines,one',
+        'data: two',
+        'data: event: three\u2028still three',
+      ]),
+    )
+    stop()
+  })
+
+  test('answers HEAD at once, and subscribes to nothing', async () => {
+    expect((await stack.http('/subscribe/head', { method: 'HEAD' })).status).toBe(200)
+    await vi.waitFor(async () => expect(await subscribers('head')).toBe(0))
+  })
+
+  test('needs a channel', async () => {
+    const { status, json } = await stack.http('/subscribe', { method: 'POST' })
+    expect([status, json]).toEqual([400, { error: expect.stringMatching(/wrong number of arg/) }])
+  })
+})
+
+test('MONITOR tells what Redis runs', async () => {
+  const { lines, stop } = await listen('/monitor')
+  await vi.waitFor(() => expect(lines).toEqual(['data: "OK"']))
+  await stack.command('set', 'watched', 'value')
+  await vi.waitFor(() =>
+    expect(lines.at(-1)).toMatch(/^data: \d+\.\d+ \[0 [^\]]+\] "set" "watched" "value"$/),
+  )
+  stop()
+})
+
+test('a hundred readers come and go without a trace', async () => {
+  const readers = await Promise.all(Array.from({ length: 100 }, () => listen('/subscribe/crowd')))
+  await vi.waitFor(async () => expect(await subscribers('crowd')).toBe(100))
+  await stack.command('publish', 'crowd', 'x')
+  await vi.waitFor(() => expect(readers.every(({ lines }) => lines.length === 2)).toBe(true))
+  for (const { stop } of readers) stop()
+  await vi.waitFor(async () => expect(await subscribers('crowd')).toBe(0))
+})
+
+test('closing the bridge ends its streams', async () => {
+  const bridge = await startBridge({ redis: stack.redis.url })
+  const { lines, ended } = await listen('/subscribe/last', bridge.url)
+  await vi.waitFor(() => expect(lines).toHaveLength(1))
+  await bridge.close()
+  await vi.waitFor(() => expect(ended()).toBe(true))
+  await vi.waitFor(async () => expect(await subscribers('last')).toBe(0))
+})

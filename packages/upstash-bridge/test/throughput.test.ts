@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Bridge, startBridge } from '../src/bridge.ts'
+import { type RunningRedis, startRedis } from '../src/redis.ts'
+
+let redis: RunningRedis
+let bridge: Bridge
+
+beforeAll(async () => {
+  redis = await startRedis()
+  const targets = ['one', 'two'].map((token, index) => ({ url: `${redis.url}/${index}`, token }))
+  bridge = await startBridge({ redis: targets, maxCommands: 200 })
+})
+afterAll(async () => {
+  await bridge.close()
+  await redis.stop()
+})
+
+async function send(token: string, path: string, body: unknown) {
+  const headers = { Authorization: `Bearer ${token}` }
+  const response = await fetch(bridge.url + path, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(body),
+  })
+  return response.json()
+}
+const msOf = async (work: () => Promise<unknown>) => {
+  const start = performance.now()
+  await work()
+  return performance.now() - start
+}
+const many = <T>(count: number, what: () => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, what))
+
+describe('a database of 200 commands a second', () => {
+  test('takes 100 in half a second, and answers all', async () => {
+    let answers: unknown[] = []
+    const ms = await msOf(async () => {
+      answers = await many(100, () => send('one', '/', ['ping']))
+    })
+    expect(answers).toEqual(Array(100).fill({ result: 'PONG' }))
+    expect(ms).toBeGreaterThan(490)
+    expect(ms).toBeLessThan(2000)
+  })
+
+  test.each([
+    ['a pipeline', '/pipeline', Array(50).fill(['ping'])],
+    ['a transaction', '/multi-exec', Array(50).fill(['ping'])],
+    ['a script', '/', ['eval', `for _ = 1, 49 do redis.call('PING') end`, 0]],
+  ])('counts each command of %s', async (_, path, body) => {
+    const ms = await msOf(() => send('one', path, body))
+    expect(ms).toBeGreaterThan(240)
+    expect(ms).toBeLessThan(1500)
+  })
+
+  test('does not slow another', async () => {
+    const busy = many(100, () => send('one', '/', ['ping']))
+    expect(await msOf(() => send('two', '/', ['ping']))).toBeLessThan(400)
+    await busy
+  })
+
+  test('saves up nothing while it has nothing to do', async () => {
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(await msOf(() => many(40, () => send('one', '/', ['ping'])))).toBeGreaterThan(190)
+  })
+})

@@ -1,0 +1,54 @@
+import type { Decision } from '../base/decision.ts'
+import { sha256 } from '../base/digest.ts'
+import { StoreError } from '../base/errors.ts'
+import { retryAfter, withDecisionFields } from '../http/response.ts'
+import { decideEach, type Outcome, type Question } from '../limiter/decide.ts'
+import type { Once } from '../store/store.ts'
+import type { Call } from './call.ts'
+import { usedBefore } from './idempotency.ts'
+import { readAsking } from './questions.ts'
+import { type Ask, decideBody } from './schema.ts'
+
+/** `POST /_sluice/v1/decide`: one decision, its status 200 or 429; or a list of them, in one round trip. */
+export async function decide(call: Call): Promise<Response> {
+  const asking = await readAsking<Ask>(call, decideBody)
+  if (asking instanceof Response) return asking
+  const { many, described, once } = asking
+  const takes = described.some(({ asked }) => asked.mode !== 'look')
+  const questions = await Promise.all(
+    described.map(async ({ asked: { mode = 'take' }, description }, index): Promise<Question> => {
+      // A repeated call holds the slots that the first one took; another under the same key, later, does not.
+      const slot = once && (await slotOf(once, index))
+      return { description, mode, ...(slot && { slot }) }
+    }),
+  )
+  let outcomes: Outcome[]
+  try {
+    outcomes = await decideEach(questions, call.parts, {
+      waitUntil: call.around.waitUntil,
+      spentMs: call.spentMs,
+      ...(once && takes && { once }),
+    })
+  } catch (error) {
+    if (error instanceof StoreError) return usedBefore()
+    throw error
+  }
+  const headers = {
+    'Cache-Control': 'no-store',
+    ...(outcomes.some(({ replayed }) => replayed) && { 'Idempotent-Replayed': 'true' }),
+  }
+  const decisions = outcomes.map(({ decision }) => decision)
+  return many ? Response.json(decisions, { headers }) : one(decisions[0]!, headers, call)
+}
+
+function one(decision: Decision, headers: Record<string, string>, { config }: Call): Response {
+  const status = decision.allowed ? 200 : 429
+  const answer = Response.json(decision, {
+    status,
+    headers: { ...headers, ...retryAfter(decision) },
+  })
+  return withDecisionFields(answer, decision, config, { own: true })
+}
+
+const slotOf = async ({ key, fingerprint }: Once, index: number) =>
+  (await sha256(`${key} ${fingerprint} ${index}`)).slice(0, 32)

@@ -1,0 +1,80 @@
+import type { Denied, KeyFault, Lacking } from '../base/decision.ts'
+import type { Policy } from '../config/parse.ts'
+import { type Descriptor, isMet, type Unmet } from '../match/match.ts'
+import type { Part } from '../match/subject.ts'
+import { bodyOf, type Call } from './call.ts'
+import { describedRequest } from './described-request.ts'
+import { unprocessable } from './problems.ts'
+import { tryBody } from './schema.ts'
+
+/** A part of a key as found in a request. A value of `null` is missing, unless there is a `fault`. */
+export interface KeyValue {
+  part: string
+  value: string | null
+  fault?: KeyFault
+}
+
+/** What a policy makes of a request. */
+export type Trial = {
+  policy: string
+  /** Where a list refuses the request, or a policy that lacks its key. */
+  denied?: Denied
+} & (
+  | {
+      met: true
+      mode: Policy['mode']
+      key: KeyValue[]
+      /** The keys of the other quotas that are charged, where origins may read the path in several ways. */
+      otherKeys?: KeyValue[][]
+      limit: number
+      windowMs: number
+      cost: number
+    }
+  | ({
+      met: false
+      unmet: 'match' | 'allow' | 'key' | 'deny'
+      field?: string
+      entry?: string
+    } & Lacking)
+)
+
+/** Why a policy does not meet a request. */
+export const whyNot = ({ policy, ...why }: Unmet) => why
+
+/** `POST /_sluice/v1/policies/{name}/try` */
+export async function tryRequest(call: Call, { name }: Policy): Promise<Response> {
+  const body = await bodyOf(call.request, tryBody)
+  if (body instanceof Response) return body
+  const description = await describedRequest(body.request, call.rules, call.around)
+  if ('expected' in description) return unprocessable([description])
+  const { denied, policies } = description
+  const [found, ...others] = policies.filter(({ policy }) => policy.name === name)
+  const trial: Trial = {
+    policy: name,
+    ...(denied && { denied }),
+    ...(found
+      ? isMet(found)
+        ? metBy(found, others.filter(isMet))
+        : { met: false, ...whyNot(found) }
+      : { met: false, unmet: 'deny' }),
+  }
+  return Response.json(trial, { headers: { 'Cache-Control': 'no-store' } })
+}
+
+function metBy(
+  { policy: { mode, limit, windowMs }, partitionKey, cost, period }: Descriptor,
+  others: Descriptor[],
+) {
+  return {
+    met: true as const,
+    mode,
+    key: keyValues(partitionKey),
+    ...(others.length > 0 && { otherKeys: others.map((one) => keyValues(one.partitionKey)) }),
+    limit,
+    windowMs: period ? period[1] - period[0] : windowMs,
+    cost,
+  }
+}
+
+export const keyValues = (parts: Part[]): KeyValue[] =>
+  parts.map(([part, value, fault]) => ({ part, value: value ?? null, ...(fault && { fault }) }))

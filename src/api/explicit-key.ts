@@ -1,0 +1,120 @@
+import { calendar, type Period } from '../base/calendar.ts'
+import { sha256 } from '../base/digest.ts'
+import type { ConfigProblem } from '../base/errors.ts'
+import { network, networkRange } from '../base/ip.ts'
+import type { Config, Policy } from '../config/parse.ts'
+import { show } from '../config/schema/checked.ts'
+import type { KeyPart } from '../config/schema/key.ts'
+import { labelOf } from '../match/key.ts'
+import type { Descriptor } from '../match/match.ts'
+import { ofPlan } from '../match/plan.ts'
+import { normalizePath } from '../request/path.ts'
+import type { KeyValues } from './schema.ts'
+
+/** One policy asked by hand: whose quota is said in the words of its key, in its order. Values are read as those of a request are. */
+export async function byHand(
+  policy: Policy,
+  key: KeyValues,
+  plan: string | undefined,
+  config: Pick<Config, 'caseSensitivePaths'>,
+): Promise<Descriptor | ConfigProblem> {
+  const values = Array.isArray(key) ? key : [key]
+  const labels = policy.key.map(labelOf)
+  if (values.length !== labels.length) {
+    return {
+      path: 'key',
+      expected: `a value for each of ${labels.join(', ')}`,
+      got: `${values.length}`,
+    }
+  }
+  const parts = await Promise.all(
+    policy.key.map((part, index) => readPart(part, values[index], config)),
+  )
+  const wrong = parts.findIndex((part) => part instanceof Error)
+  const at = (index: number) => (Array.isArray(key) ? `key[${index}]` : 'key')
+  if (wrong >= 0) {
+    return { path: at(wrong), expected: (parts[wrong] as Error).message, got: show(values[wrong]) }
+  }
+  const missing = parts.indexOf(undefined)
+  if (missing >= 0 && policy.onMissingKey !== 'share') {
+    return {
+      path: at(missing),
+      expected: `a value (a request without ${labels[missing]} has no quota of this key)`,
+      got: show(values[missing]),
+    }
+  }
+  const planned = plan === undefined ? policy : ofPlan(policy, plan)
+  if (!planned) {
+    const names = Object.keys(policy.plan?.limits ?? {}).join(', ')
+    return {
+      path: 'plan',
+      expected: names ? `one of ${names}` : 'nothing (the policy has no plans)',
+      got: show(plan),
+    }
+  }
+  const period = policy.calendar && periodOf(policy)(Date.now())
+  return {
+    policy: planned,
+    partitionKey: labels.map((label, index) => [label, parts[index] as string | undefined]),
+    cost: policy.cost.otherwise,
+    ...(period && { period }),
+  }
+}
+
+/** A part's value as a request's would be, `undefined` where it is missing, or an error that says what is expected. */
+async function readPart(
+  part: KeyPart,
+  said: string | number | null | undefined,
+  { caseSensitivePaths }: Pick<Config, 'caseSensitivePaths'>,
+): Promise<string | undefined | Error> {
+  if (said === null || said === undefined || said === '') return undefined
+  const value = String(said)
+  const cased = (path: string) => (caseSensitivePaths ? path : path.toLowerCase())
+  switch (part.source) {
+    case 'ip':
+      return networkOf(value, part) ?? new Error('an IP address, or a network that has one quota')
+    case 'path':
+      return value.startsWith('/')
+        ? cased(normalizePath(new URL(`http://host${value}`).pathname))
+        : new Error('a path that begins with /')
+    case 'path-parameter': // of a segment: what follows a `;` is not looked at, and a `/` in it is never decoded
+      return cased(value.replace(/;.*/s, '').replace(/[/\\]/g, encodeURIComponent)) || undefined
+    case 'method':
+    case 'country':
+    case 'colo':
+      return value.toUpperCase()
+    case 'host':
+      return hostOf(value) ?? new Error('a host')
+    case 'api-key': // quotas go by the digest of a key, and an operator may know no more than that
+      return /^sha256:([\da-f]{64})$/i.exec(value)?.[1]?.toLowerCase() ?? sha256(value)
+    case 'global':
+      return value === 'global' ? value : new Error('"global"')
+    default:
+      return value
+  }
+}
+
+/** The network that is counted, of an address or of a network within it, as keys are told. */
+function networkOf(text: string, { v4, v6 }: { v4: number; v6: number }): string | undefined {
+  const range = networkRange(text)
+  const [first, last] = range?.map((address) => network(address, v4, v6)) ?? []
+  return first === last ? first : undefined
+}
+
+/** As a URL has it: without port and final dot, in lower case, in ASCII. */
+function hostOf(text: string): string | undefined {
+  const url = `http://${text}/`
+  if (/[\s/?#@\\]/.test(text) || !URL.canParse(url)) return undefined
+  return new URL(url).hostname.replace(/\.$/, '')
+}
+
+/** Finding a period takes some hundred formattings: kept for each policy as long as it lives. */
+const calendars = new WeakMap<object, (now: number) => Period>()
+
+function periodOf({ calendar: of }: Policy): (now: number) => Period {
+  const known = calendars.get(of!)
+  if (known) return known
+  const made = calendar(of!.unit, of!.timeZone)
+  calendars.set(of!, made)
+  return made
+}

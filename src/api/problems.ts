@@ -1,0 +1,21 @@
+import type { ConfigProblem, StoreError } from '../base/errors.ts'
+import { problem } from '../http/response.ts'
+
+export const badRequest = (detail: string): Response =>
+  problem(400, { title: 'Bad Request', detail })
+
+/** A body that is JSON, and not what is expected: each fault with its place. */
+export const unprocessable = (errors: ConfigProblem[]): Response =>
+  problem(422, {
+    title: 'Unprocessable Content',
+    detail: errors.map(
+      ({ path, expected, got }) => `${path}: expected ${expected}, got ${got}`,
+    )[0]!,
+    errors,
+  })
+
+/** Where there is nothing to answer with but the store. */
+export const storeFailed = ({ code, message }: StoreError): Response =>
+  problem(503, { title: 'Service Unavailable', detail: message, code })
+
+export const notFound = (detail: string): Response => problem(404, { title: 'Not Found', detail })

@@ -1,0 +1,56 @@
+import { inNetworks } from '../base/ip.ts'
+import type { Condition } from '../config/schema/condition.ts'
+import { pathMatcher } from '../request/path.ts'
+import type { Seen } from '../request/view.ts'
+
+/** The first field of a condition that a request does not meet; `undefined` where it meets all. */
+export type Mismatch = keyof Condition | undefined
+
+/** Compiles a condition once, so that a request only runs comparisons, the cheap ones first. */
+export function compileCondition(
+  { method, host, path, country, header, ip, not }: Condition,
+  { caseSensitivePaths }: { caseSensitivePaths: boolean },
+): (seen: Seen) => Mismatch {
+  const tests: [keyof Condition, (seen: Seen) => unknown][] = []
+  const add = (field: keyof Condition, test: (seen: Seen) => unknown) => tests.push([field, test])
+
+  if (method) add('method', (seen) => method.includes(seen.method))
+  if (host) add('host', (seen) => host.some((name) => hostMatches(name, seen.host)))
+  if (country) add('country', (seen) => country.includes(seen.country ?? 'XX'))
+  if (path) {
+    const matchers = path.map((pattern) => pathMatcher(pattern, caseSensitivePaths))
+    add('path', (seen) => matchers.some((matches) => matches(seen.path)))
+  }
+  if (header) {
+    const matchers = header.map(({ name, values }) => {
+      const texts = values?.map(textMatcher)
+      return ({ request }: Seen) => {
+        const value = request.headers.get(name)?.toLowerCase()
+        return value !== undefined && (!texts || texts.some((matches) => matches(value)))
+      }
+    })
+    add('header', (seen) => matchers.every((matches) => matches(seen)))
+  }
+  if (ip) {
+    const includes = inNetworks(ip)
+    add('ip', ({ address }) => address !== undefined && includes(address))
+  }
+  if (not) {
+    const others = not.map((condition) => compileCondition(condition, { caseSensitivePaths }))
+    add('not', (seen) => others.every((mismatch) => mismatch(seen) !== undefined))
+  }
+  return (seen) => tests.find(([, test]) => !test(seen))?.[0]
+}
+
+/** `*.example.com` is every host below example.com, not example.com itself. */
+const hostMatches = (name: string, host: string) =>
+  name.startsWith('*.') ? host.endsWith(name.slice(1)) : host === name
+
+/** `curl/*` begins with, `*bot` ends with, `*bot*` holds; without a star the whole text. */
+function textMatcher(pattern: string): (value: string) => boolean {
+  const text = pattern.replace(/^\*|\*$/g, '')
+  if (pattern.startsWith('*') && pattern.endsWith('*')) return (value) => value.includes(text)
+  if (pattern.endsWith('*')) return (value) => value.startsWith(text)
+  if (pattern.startsWith('*')) return (value) => value.endsWith(text)
+  return (value) => value === text
+}

@@ -1,0 +1,179 @@
+import { StoreError } from '../base/errors.ts'
+import type { Store, StoreOptions, StoreReply, StoreRequest } from './store.ts'
+
+/** So much a call takes along, in rows of the script: they hold up Redis for some 3 µs each. */
+const MAX_ROWS = 32
+/** And in characters: subjects may be as long as what a client sends. */
+const MAX_LENGTH = 16_384
+/** Of a row, beside its subject. */
+const ROW_LENGTH = 100
+/** While so many calls are under way, the next one waits a little for company. */
+const MANY_CALLS = 6
+const HOLD_MS = 2
+/** The longest to wait for a reply by default, ms. */
+const DEADLINE_MS = 300
+/** How long after the end of its call a request is there for sure, in ms. */
+const GONE_MS = 500
+/** The hint of a timeout whose list was never sent: nothing was charged. */
+export const NOT_SENT = 'not sent'
+
+export interface SharingOptions {
+  /** ms since the epoch */
+  clock?: () => number
+  /** Lets others have their turn, for so many ms. */
+  wait?: (ms: number) => Promise<void>
+}
+
+/** A list that is to be decided. */
+interface Waiting {
+  requests: StoreRequest[]
+  rows: number
+  length: number
+  /** How long its request waits, and the call may take, ms. */
+  waitMs: number
+  deadlineMs: number
+  /** When its request stops waiting, ms since the epoch. */
+  until: number
+  /** Lets its request go on. Once: whatever comes after is not heard. */
+  answer: (reply: StoreReply | StoreError) => void
+}
+
+/**
+ * A store whose callers share round trips: what they ask in the same turn of an isolate travels in one call. Nobody waits for company,
+ * but for 2 ms while six calls are under way.
+ *
+ * On Workers a request must await nothing that another one made: under load that fails. So each has a promise and a timer of its own, and
+ * only plain values cross. There is no leader either, who could die on the way: each request, when its turn comes, sends its list and
+ * whatever else is queued, unless somebody has taken its list already. Who takes a list off the queue sends it, and nobody else.
+ *
+ * Only calls with `waitUntil` share: whoever sends for others has to go on when its own client is gone.
+ */
+export function withSharing(
+  store: Store,
+  { clock = Date.now, wait = nextTurn }: SharingOptions = {},
+): Store {
+  const queue = new Set<Waiting>()
+  /** The ends of the calls under way: one whose request died never comes back, and must not count for ever. */
+  const calls = new Set<{ until: number }>()
+
+  function busy(): boolean {
+    if (calls.size < MANY_CALLS) return false
+    const now = clock()
+    for (const call of calls) if (call.until <= now) calls.delete(call)
+    return calls.size >= MANY_CALLS
+  }
+
+  async function sendInTurn(own: Waiting, waitUntil: NonNullable<StoreOptions['waitUntil']>) {
+    await wait(0)
+    if (queue.has(own) && busy()) await wait(HOLD_MS)
+    if (queue.has(own) && !isOver(own, clock())) waitUntil(send(take(own)))
+  }
+
+  /** Drops a list whose request no longer waits: the request is gone, or its turn came after its deadline. */
+  function isOver(one: Waiting, now: number): boolean {
+    if (one.until > now) return false
+    queue.delete(one)
+    one.answer(new StoreError('timeout', NOT_SENT))
+    return true
+  }
+
+  /** A list, and from the queue what goes with it. The others have requests that send them. */
+  function take(own: Waiting): Waiting[] {
+    const now = clock()
+    const taken = [own]
+    let { rows, length } = own
+    queue.delete(own)
+    for (const one of queue) {
+      if (isOver(one, now)) continue
+      if (!areAlike(leftOf(own, now), leftOf(one, now))) continue
+      rows += one.rows
+      length += one.length
+      if (rows > MAX_ROWS || length > MAX_LENGTH) break
+      queue.delete(one)
+      taken.push(one)
+    }
+    return taken
+  }
+
+  async function send(lists: Waiting[]): Promise<void> {
+    const now = clock()
+    const waitMs = Math.max(1, ...lists.map((list) => leftOf(list, now)))
+    const goesOnMs = Math.max(...lists.map(({ deadlineMs, waitMs }) => deadlineMs - waitMs))
+    const call = { until: now + waitMs }
+    calls.add(call)
+    const replies = await repliesTo(lists, { waitMs, deadlineMs: waitMs + goesOnMs })
+    calls.delete(call)
+    const end = clock()
+    lists.forEach((list, index) => {
+      if (!isGone(list, end)) list.answer(replies[index] ?? new StoreError('internal'))
+    })
+  }
+
+  async function repliesTo(lists: Waiting[], options: StoreOptions) {
+    try {
+      return await store.decideEach(
+        lists.map(({ requests }) => requests),
+        options,
+      )
+    } catch {
+      return []
+    }
+  }
+
+  return {
+    async decide(requests, options = {}) {
+      const { waitUntil, once, now, deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
+      if (!waitUntil || once || now !== undefined) return store.decide(requests, options)
+      const { promise, resolve } = Promise.withResolvers<StoreReply | StoreError>()
+      const until = clock() + waitMs
+      const own = { requests, ...sizeOf(requests), waitMs, deadlineMs, until, answer: resolve }
+      queue.add(own)
+      // It also keeps the runtime from taking the request for hung, which has nothing else of its own to wait for. A caller that says
+      // `waitMs` has a timer.
+      const late =
+        options.waitMs === undefined
+          ? setTimeout(() => {
+              queue.delete(own)
+              resolve(new StoreError('timeout'))
+            }, deadlineMs)
+          : undefined
+      void sendInTurn(own, waitUntil)
+      const reply = await promise
+      if (late !== undefined) clearTimeout(late)
+      if (reply instanceof StoreError) throw reply
+      return reply
+    },
+    decideEach: store.decideEach,
+  }
+}
+
+/** Whether the request of a list has ended: the runtime warns of a promise that is resolved for it. */
+const isGone = ({ until, waitMs, deadlineMs }: Waiting, now: number) =>
+  now > until + (deadlineMs - waitMs) + GONE_MS
+
+/** The rest of a request's wait, in ms: never more than the whole, even if the clock was set back. */
+const leftOf = ({ waitMs, until }: Waiting, now: number) => Math.min(waitMs, until - now)
+
+/** The longest in a call is its deadline, and by that the breaker learns of a store that hangs: so who waits for long does not go with those in haste. */
+const areAlike = (leftMs: number, otherMs: number) => leftMs <= 2 * otherMs && otherMs <= 2 * leftMs
+
+function sizeOf(requests: StoreRequest[]) {
+  const rows = requests.flatMap((request) => request.rows)
+  return {
+    rows: rows.reduce((sum, { penalty }) => sum + (penalty ? 2 : 1), 0),
+    length: rows.reduce((sum, { subject }) => sum + subject.length + ROW_LENGTH, 0),
+  }
+}
+
+const { navigator, setImmediate } = globalThis as {
+  navigator?: { userAgent?: string }
+  setImmediate?: (resolve: () => void) => unknown
+}
+const inWorkers = navigator?.userAgent === 'Cloudflare-Workers'
+
+/** A turn of the event loop, in which requests that have arrived come to ask. A timer of 0 ms takes 1 ms, on Workers as in Node. */
+async function nextTurn(ms: number): Promise<void> {
+  if (ms === 0 && inWorkers) await new Response('').text()
+  else if (ms === 0 && setImmediate) await new Promise<void>((resolve) => setImmediate(resolve))
+  else await new Promise((resolve) => setTimeout(resolve, ms))
+}

@@ -1,0 +1,77 @@
+import type { LimitRow, RowState } from '../../store.ts'
+import type { State, Terms } from './algorithm.ts'
+
+type Numbers = Pick<RowState, 'remaining' | 'resetAfterMs' | 'nextAfterMs'>
+
+/**
+ * The state of a limit as the numbers of a reply imply it, so that an isolate can go on counting without the store. Exact for a fixed
+ * window; to the millisecond for the buckets; for the sliding window and the log an estimate that holds what is used now, and may
+ * give it back a little early or late.
+ * @param at when the numbers held, ms since the epoch by the isolate's clock
+ * @returns `undefined` for a quota that is full
+ */
+export function stateFrom(
+  algorithm: LimitRow['policy']['algorithm'],
+  numbers: Numbers,
+  at: number,
+  { limit, window, burst }: Pick<Terms, 'limit' | 'window' | 'burst'>,
+): State | undefined {
+  const { remaining, resetAfterMs } = numbers
+  if (resetAfterMs === 0) return undefined
+  const end = at + resetAfterMs
+  switch (algorithm) {
+    case 'fixed-window':
+      return { time: end - window, end, numbers: [limit - remaining] }
+    case 'token-bucket': {
+      const level = burst * window - resetAfterMs * limit
+      return { time: at, numbers: [within(level, remaining * window, window)] }
+    }
+    case 'gcra': {
+      const full = burst * window
+      const level = full - resetAfterMs * limit
+      // A debt may be beyond a burst that was lowered since.
+      const most = remaining > 0 ? within(level, remaining * window, window) : level
+      return { time: at, numbers: [full - Math.min(most, (remaining + 1) * window - 1)] }
+    }
+    case 'sliding-window':
+      return slidingWindowFrom(numbers, at, limit, window)
+    case 'sliding-log': {
+      const newest = end - window
+      const oldest = Math.min(newest, at + numbers.nextAfterMs - window)
+      const count = limit - remaining
+      const step = count > 1 ? (newest - oldest) / (count - 1) : 0
+      const times = Array.from({ length: count }, (_, n) => Math.round(oldest + n * step))
+      return { time: newest, numbers: times }
+    }
+    default:
+      return undefined
+  }
+}
+
+/** A level that holds as many whole units as the reply says: its wait may have been cut short by the run-out of the state. */
+const within = (level: number, least: number, window: number) =>
+  Math.min(Math.max(level, least), least + window - 1)
+
+/**
+ * The reply tells what is used, and when the window ends. How the use divides between the two counters it does not: the previous one
+ * is taken to be as large as the next unit's return allows.
+ */
+function slidingWindowFrom(
+  { remaining, resetAfterMs, nextAfterMs }: Numbers,
+  at: number,
+  limit: number,
+  window: number,
+): State {
+  const used = limit - remaining
+  const left = resetAfterMs > window ? resetAfterMs - window : resetAfterMs
+  const time = Math.round((at + left) / window - 1) * window // windows begin at multiples of their length
+  const most = Math.min(limit, Math.floor((used * window) / left))
+  if (resetAfterMs <= window) return { time, numbers: [0, most] }
+  if (nextAfterMs > left) return { time, numbers: [used, 0] } // nothing comes back within this window
+  const previous = Math.min(most, Math.floor(window / Math.max(1, nextAfterMs)))
+  const usedBefore = Math.min(used - 1, Math.ceil((previous * left) / window))
+  return {
+    time,
+    numbers: [used - usedBefore, Math.min(previous, Math.floor((usedBefore * window) / left))],
+  }
+}

@@ -1,0 +1,34 @@
+import type { LimitRow } from '../../store.ts'
+import type { State, Terms } from './algorithm.ts'
+
+/**
+ * A state after units that were taken at `takenAt` (ms since the epoch) have been refunded. A window that is over gets nothing back, nor does
+ * a bucket what has refilled since.
+ */
+export function refunded(
+  algorithm: LimitRow['policy']['algorithm'],
+  state: State,
+  { limit, window, burst }: Pick<Terms, 'limit' | 'window' | 'burst'>,
+  units: number,
+  takenAt: number,
+  now: number,
+): State {
+  const [first = 0, ...others] = state.numbers
+  const owed = Math.max(0, units * window - Math.max(0, now - takenAt) * limit)
+  switch (algorithm) {
+    case 'token-bucket':
+      return { ...state, numbers: [Math.min(burst * window, first + owed)] }
+    case 'gcra':
+      return { ...state, numbers: [Math.max(0, first - owed)] }
+    case 'sliding-log': {
+      const taken = new Set(
+        state.numbers.flatMap((time, index) => (time === takenAt ? index : [])).slice(0, units),
+      )
+      return { ...state, numbers: state.numbers.filter((_, index) => !taken.has(index)) }
+    }
+    default:
+      return takenAt < state.time
+        ? state
+        : { ...state, numbers: [Math.max(0, first - units), ...others] }
+  }
+}

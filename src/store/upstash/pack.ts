@@ -1,0 +1,69 @@
+import { StoreError } from '../../base/errors.ts'
+import type { Once, StoreReply, StoreRequest } from '../store.ts'
+import { type Call, decode, encode, keysOf } from './script.ts'
+
+/** Neighbouring lists that one call of the script decides. */
+export interface Pack {
+  lists: StoreRequest[][]
+  once?: Once | undefined
+}
+
+/** What the script accepts, beside the key of what is decided once. */
+const MAX_KEYS = 128
+const MAX_REQUESTS = 128
+
+/** As few packs as hold the lists, in their order. */
+export function pack(lists: StoreRequest[][], once?: Once): Pack[] {
+  const packs: Pack[] = []
+  let keys = new Set<string>()
+  let requests = 0
+  for (const list of lists) {
+    const own = keysOf(list)
+    const more = [...own].filter((key) => !keys.has(key))
+    const fits = keys.size + more.length <= MAX_KEYS && requests + list.length <= MAX_REQUESTS
+    if (packs.length === 0 || !fits) {
+      packs.push({ lists: [], once: packs.length > 0 ? named(once, `.${packs.length + 1}`) : once })
+      keys = own
+      requests = 0
+    } else {
+      for (const key of more) keys.add(key)
+    }
+    packs.at(-1)!.lists.push(apart(list))
+    requests += list.length
+  }
+  return packs
+}
+
+/** Each list of a pack by itself. */
+export const unpack = ({ lists, once }: Pack): Pack[] =>
+  lists.map((list, index) => ({ lists: [list], once: named(once, `-${index + 1}`) }))
+
+/** The first call has the name by itself. */
+const named = (once: Once | undefined, suffix: string) =>
+  once && { ...once, key: once.key + suffix }
+
+/** Shadows at the beginning of a list are decided like takes: that they are, so that they follow no stranger. */
+function apart(list: StoreRequest[]): StoreRequest[] {
+  const first = list.findIndex(({ mode }) => mode !== 'shadow')
+  const leading = first === -1 ? list.length : first
+  return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
+}
+
+export const callOf = ({ lists, once }: Pack, now?: number, namespace?: string): Call =>
+  encode(lists.flat(), now, once, namespace)
+
+/** What an answer to the call says of each list. */
+export function repliesOf(
+  { lists, once }: Pack,
+  answer: number[] | StoreError,
+): (StoreReply | StoreError)[] {
+  if (answer instanceof StoreError) return lists.map(() => answer)
+  const reply = decode(answer, lists.flat(), once)
+  if (!reply) return lists.map(() => new StoreError('bad-reply'))
+  const { requests, ...rest } = reply
+  let next = 0
+  return lists.map((list) => {
+    next += list.length
+    return { ...rest, requests: requests.slice(next - list.length, next) }
+  })
+}

@@ -1,0 +1,170 @@
+/** The only file that knows Lua: the script's text, its arguments, its reply. The contract is lua/README.md. */
+/// <reference path="../../lua.d.ts" />
+import rows from '../../../lua/arguments.lua'
+import concurrency from '../../../lua/concurrency.lua'
+import decide from '../../../lua/decide.lua'
+import fixedWindow from '../../../lua/fixed_window.lua'
+import gcra from '../../../lua/gcra.lua'
+import penalty from '../../../lua/penalty.lua'
+import slidingLog from '../../../lua/sliding_log.lua'
+import slidingWindow from '../../../lua/sliding_window.lua'
+import tokenBucket from '../../../lua/token_bucket.lua'
+import type { LimitRow, Once, RowState, StoreReply, StoreRequest } from '../store.ts'
+
+/** Lines of comment and indentation stay at home: every isolate's first call sends the whole text. */
+const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
+
+/** The whole script. Upstash honours the flag only if these are the first bytes. */
+export const script = `#!lua flags=allow-key-locking\n${[
+  fixedWindow,
+  slidingWindow,
+  slidingLog,
+  tokenBucket,
+  gcra,
+  concurrency,
+  penalty,
+  rows,
+  decide,
+]
+  .map(trim)
+  .join('')}`
+
+/** SHA-1 of the script as Redis knows it, in hex. */
+export async function scriptSha(): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-1', new TextEncoder().encode(script))
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Those with a key of their own, and what it is called after the subject. */
+const apart: Partial<Record<LimitRow['policy']['algorithm'], string>> = {
+  'sliding-log': 'log',
+  concurrency: 'slots',
+}
+
+/** KEYS and ARGV of one call. */
+export interface Call {
+  keys: string[]
+  args: string[]
+}
+
+/** @param namespace of all keys; none by default */
+export function encode(
+  requests: StoreRequest[],
+  now?: number,
+  once?: Once,
+  namespace?: string,
+): Call {
+  const places = new Map<string, string>()
+  const place = (key: string) => {
+    const known = places.get(key) ?? String(places.size + 1)
+    places.set(key, known)
+    return known
+  }
+  const args = [now === undefined ? '' : String(now)]
+  if (once) {
+    const { key, fingerprint, forMs } = once
+    const unused = ['', '', '', '']
+    args.push(
+      '0',
+      'once',
+      place(recordOf(key, namespace)),
+      fingerprint,
+      'once',
+      '',
+      String(forMs),
+      ...unused,
+    )
+  }
+  requests.forEach((request, index) => {
+    const asked = [String(index + 1), request.mode]
+    for (const row of request.rows) {
+      const { subject, policy, cost } = row
+      args.push(
+        ...asked,
+        place(keyOf(row, namespace)),
+        policy.tag,
+        policy.algorithm,
+        String(policy.limit),
+        String(policy.windowMs),
+        String(policy.burst),
+        String(cost),
+        alignOf(row),
+        request.receipt === undefined ? '' : String(request.receipt),
+      )
+      const penalty = penaltyOf(request, row)
+      if (!penalty) continue
+      const { tag, after, withinMs, banMs, maxMs } = penalty
+      const first = request.mode === 'ban' ? (request.banMs ?? banMs) : banMs
+      const terms = [after, withinMs, first, maxMs].map(String)
+      const record = place(recordOf(subject, namespace))
+      args.push(...asked, record, tag, 'penalty', ...terms, 'first-request', '')
+    }
+  })
+  return { keys: [...places.keys()], args }
+}
+
+/** All that `encode` would have in KEYS without a namespace. */
+export function keysOf(requests: StoreRequest[]): Set<string> {
+  const keys = requests.flatMap((request) =>
+    request.rows.flatMap((row) =>
+      penaltyOf(request, row) ? [keyOf(row), recordOf(row.subject)] : [keyOf(row)],
+    ),
+  )
+  return new Set(keys)
+}
+
+/** The key of a subject's record. The braces make one slot of all keys of a subject, in every namespace. */
+export const recordOf = (subject: string, namespace?: string) =>
+  namespace ? `sluice:1:${namespace}:{${subject}}` : `sluice:1:{${subject}}`
+
+function keyOf({ subject, policy }: LimitRow, namespace?: string): string {
+  const own = apart[policy.algorithm]
+  const record = recordOf(subject, namespace)
+  return own ? `${record}:${own}:${policy.tag}` : record
+}
+
+function alignOf({ policy, period, slot = '' }: LimitRow): string {
+  if (policy.algorithm === 'concurrency') return slot
+  return policy.algorithm === 'fixed-window' && period ? period.join(',') : policy.align
+}
+
+/** Giving back neither counts nor bans. */
+const penaltyOf = ({ mode }: StoreRequest, { penalty }: LimitRow) =>
+  mode === 'give-back' ? undefined : penalty
+
+/** The reply of the script, or `undefined` where something else answered. */
+export function decode(
+  reply: unknown,
+  requests: StoreRequest[],
+  once?: Once,
+): StoreReply | undefined {
+  const head = once ? 6 : 1 // the time, and the row that remembers
+  const size = requests
+    .flatMap((request) => request.rows.map((row) => (penaltyOf(request, row) ? 10 : 5)))
+    .reduce((sum, numbers) => sum + numbers, head)
+  if (!Array.isArray(reply) || reply.length !== size || !reply.every(Number.isSafeInteger)) {
+    return undefined
+  }
+  let index = head
+  const next = (): [number, number, number, number, number] => {
+    index += 5
+    return reply.slice(index - 5, index) as ReturnType<typeof next>
+  }
+  const rowOf = (request: StoreRequest, row: LimitRow): RowState => {
+    const [allowed, remaining, retryAfter, resetAfterMs, nextAfterMs] = next()
+    const bannedForMs = penaltyOf(request, row) ? next()[2] : 0
+    return {
+      allowed: allowed === 1 && bannedForMs === 0,
+      remaining,
+      retryAfterMs: retryAfter < 0 ? null : Math.max(retryAfter, bannedForMs),
+      resetAfterMs,
+      nextAfterMs,
+      ...(bannedForMs > 0 && { bannedForMs }),
+    }
+  }
+  return {
+    now: reply[0],
+    requests: requests.map((request) => request.rows.map((row) => rowOf(request, row))),
+    ...(once && reply[1] === 1 && { replayed: true }),
+  }
+}

@@ -1,0 +1,48 @@
+import { execFileSync } from 'node:child_process'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, test, vi } from 'vitest'
+import { findProxy } from '../../dev/proxies/find.ts'
+import { proxiesHere } from '../support/binaries.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+afterEach(() => {
+  vi.unstubAllEnvs()
+  vi.restoreAllMocks()
+})
+
+test.each([
+  ['nginx', 'NGINX_BIN'],
+  ['caddy', 'CADDY_BIN'],
+] as const)('%s may be named by %s; a wrong one is an error', async (name, variable) => {
+  vi.stubEnv(variable, process.execPath)
+  await expect(findProxy(name)).rejects.toThrow(`${variable}=${process.execPath} is no `)
+})
+
+test('missing, where none can be fetched, it is one message with the commands', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'))
+  await cp(join(root, 'dev'), join(folder, 'dev'), { recursive: true })
+  const code = `import { findProxy } from './dev/proxies/find.ts'
+    await findProxy('caddy').catch((error) => console.log(error.message))`
+  const said = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
+    cwd: folder,
+    env: { PATH: folder },
+    encoding: 'utf8',
+  })
+  await rm(folder, { recursive: true })
+  expect(said).toContain('brew install caddy')
+  expect(said).toContain('sudo apt-get install caddy')
+  expect(said).toContain('set CADDY_BIN')
+})
+
+test('its tests are skipped with a warning where it is missing, and fail where CI is set', async () => {
+  vi.stubEnv('CADDY_BIN', process.execPath)
+  vi.stubEnv('CI', undefined)
+  const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
+  expect(await proxiesHere()).toMatchObject({ caddy: undefined })
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining('SKIPPED: the tests with caddy.'))
+  vi.stubEnv('CI', 'true')
+  await expect(proxiesHere()).rejects.toThrow('CADDY_BIN')
+})

@@ -1,0 +1,270 @@
+/** Shared round trips in workerd, where what one request awaits of another fails under load: nothing of it may. */
+import { Agent, get, type IncomingMessage, type RequestOptions } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Hono } from 'hono'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { startChaosStack } from '../../bench/chaos/stack.ts'
+import type { RunningWorker } from '../../dev/worker.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { rateLimiter } from '../../src/gateway/middleware.ts'
+import { CROSSED } from '../support/crossed.ts'
+import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { leaksNothing } from '../support/leaks.ts'
+import { secrets } from '../support/secrets.ts'
+
+const LIMIT = 20
+const config: ConfigOptions = {
+  deadline: '10s',
+  policies: [
+    {
+      name: 'a',
+      algorithm: 'fixed-window',
+      limit: LIMIT,
+      window: '1d',
+      key: 'header:x-key',
+      match: { path: '/*', not: { path: '/failures' } },
+    },
+    {
+      // Gives back what every answer of the origin's is charged.
+      name: 'failures',
+      algorithm: 'fixed-window',
+      limit: 1000,
+      window: '1d',
+      key: 'header:x-key',
+      match: { path: '/failures' },
+      countOnly: '5xx',
+    },
+  ],
+}
+
+let stack: FaultStack
+let worker: RunningWorker
+let keys = 0
+const newKey = () => `key-${++keys}`
+
+beforeAll(async () => {
+  stack = await startFaultStack()
+  await renew()
+})
+afterAll(() => stack.stop())
+afterEach(async () => {
+  await stack.faults.set(null)
+  expect(worker.logs.join('\n')).not.toMatch(CROSSED)
+})
+
+/** A new isolate that has the script. */
+async function renew(change: Partial<ConfigOptions> = {}) {
+  worker = await stack.renew({ ...config, ...change })
+  for (let i = 0; i < 3; i++) await ask(newKey())
+}
+
+interface Answer {
+  status: number
+  /** What `RateLimit` says is left. */
+  left: number | undefined
+}
+
+/** Without Miniflare's entry: what becomes of a connection, workerd sees. */
+const ask = (key: string, options: RequestOptions = {}, path = '/') =>
+  new Promise<Answer>((resolve, reject) => {
+    const whole = async (response: IncomingMessage) => {
+      for await (const _ of response);
+      const left = /;r=(\d+)/.exec(String(response.headers.ratelimit))?.[1]
+      resolve({ status: response.statusCode!, left: left === undefined ? left : Number(left) })
+    }
+    const headers = { 'x-key': key }
+    get(worker.directUrl + path, { headers, ...options }, (response) => {
+      whole(response).catch(reject)
+    }).on('error', reject)
+  })
+const leaving = (key: string, afterMs: number) =>
+  ask(key, { signal: AbortSignal.timeout(afterMs) }).catch(() => undefined)
+
+const calls = () => Object.values(stack.faults.counts().arrived).reduce((sum, one) => sum + one, 0)
+const statuses = (answers: Answer[]) => answers.map(({ status }) => status).sort()
+const many = <T>(count: number, what: (index: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, index) => what(index)))
+
+describe('200 requests at once', () => {
+  test.each([true, false])('of one key admit exactly the limit (sharing: %s)', async (sharing) => {
+    await renew({ sharing })
+    const key = newKey()
+    const before = calls()
+    const answers = await many(200, () => ask(key))
+    expect(statuses(answers)).toEqual([...Array(LIMIT).fill(200), ...Array(200 - LIMIT).fill(429)])
+    // Each unit went to one of them.
+    const left = answers.filter(({ status }) => status === 200).map(({ left }) => left!)
+    expect(left.sort((a, b) => a - b)).toEqual([...Array(LIMIT).keys()])
+    if (sharing) expect(calls() - before).toBeLessThan(100)
+    else expect(calls() - before).toBe(200)
+  })
+
+  test('of 200 keys get an answer of their own', async () => {
+    await renew()
+    const before = calls()
+    const spent = newKey()
+    await many(LIMIT, () => ask(spent))
+    const answers = await many(200, (index) => ask(index % 20 === 7 ? spent : newKey()))
+    for (const [index, answer] of answers.entries()) {
+      const expected =
+        index % 20 === 7 ? { status: 429, left: 0 } : { status: 200, left: LIMIT - 1 }
+      expect(answer).toEqual(expected)
+    }
+    expect(calls() - before).toBeLessThan(100)
+  })
+
+  test('on an isolate that has just begun, and while Redis loses the script, are all decided', async () => {
+    worker = await stack.renew(config)
+    const [first, second] = [newKey(), newKey()]
+    expect(statuses(await many(200, () => ask(first))).slice(0, LIMIT + 1)).toEqual([
+      ...Array(LIMIT).fill(200),
+      429,
+    ])
+    await stack.faults.set('noscript')
+    const answers = await many(200, () => ask(second))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(LIMIT)
+  })
+
+  test('whose answers do not count are given back what they took, together too', async () => {
+    await renew()
+    const key = newKey()
+    const before = calls()
+    expect(new Set(statuses(await many(200, () => ask(key, {}, '/failures'))))).toEqual(
+      new Set([200]),
+    )
+    await expect.poll(async () => (await ask(key, {}, '/failures')).left).toBe(999)
+    expect(calls() - before).toBeLessThan(250)
+  })
+})
+
+test('outside Workers requests share as well', async () => {
+  const app = new Hono().use(rateLimiter(config)).get('/', (c) => c.text('ok'))
+  const env = { UPSTASH_REDIS_REST_URL: stack.faults.url, UPSTASH_REDIS_REST_TOKEN: secrets.token }
+  const request = async (key: string) =>
+    (await app.request('/', { headers: { 'x-key': key } }, env)).status
+  expect(await request(newKey())).toBe(200)
+  const [key, before] = [newKey(), calls()]
+  expect((await many(64, () => request(key))).sort()).toEqual([
+    ...Array(LIMIT).fill(200),
+    ...Array(64 - LIMIT).fill(429),
+  ])
+  expect(calls() - before).toBeLessThan(32)
+})
+
+describe('clients that hang up while their call is under way', () => {
+  test('leave the others their answers, and charge nobody twice', async () => {
+    await renew()
+    await stack.faults.set('late=150')
+    for (const lead of [0, 10, 40]) {
+      const key = newKey()
+      // Those who leave come first, and so send for all.
+      const gone = many(8, (index) => leaving(key, 20 + lead + index))
+      if (lead > 0) await sleep(lead)
+      const answers = await many(8, () => ask(key))
+      expect(statuses(answers)).toEqual(Array(8).fill(200))
+      expect(await gone).toEqual(Array(8).fill(undefined))
+      const { left } = await ask(key)
+      expect(left).toBeLessThanOrEqual(LIMIT - 1 - 8)
+      expect(left).toBeGreaterThanOrEqual(LIMIT - 1 - 16)
+    }
+  })
+
+  test('all of them, leave nothing behind', async () => {
+    await renew()
+    await stack.faults.set('late=300')
+    await many(100, () => leaving(newKey(), 50))
+    await stack.faults.set(null)
+    const answers = await many(50, () => ask(newKey()))
+    expect(answers).toEqual(Array(50).fill({ status: 200, left: LIMIT - 1 }))
+  })
+})
+
+describe('a store that fails', () => {
+  test.each(['hang', 'lose', 'reset', 'reset-after', 'html=502'] as const)(
+    '(%s) while 100 wait: each is answered as its policy says within its deadline, and who comes after is decided',
+    async (fault) => {
+      await renew({ deadline: 500 })
+      await stack.faults.set(fault)
+      const start = performance.now()
+      const answers = await many(100, () => ask(newKey()))
+      expect(answers).toEqual(Array(100).fill({ status: 200, left: undefined }))
+      expect(performance.now() - start).toBeLessThan(2500)
+      await stack.faults.set(null)
+      await expect.poll(async () => (await ask(newKey())).left, { timeout: 5000 }).toBe(LIMIT - 1)
+    },
+  )
+
+  test('because it is killed while 100 wait does not make a 5xx that nobody declared', async () => {
+    const chaos = await startChaosStack()
+    worker = chaos.worker
+    const round = async () => {
+      const key = newKey()
+      const paths = ['/allow/many', '/local/many', '/deny/many']
+      return many(99, async (index) => (await ask(key, {}, paths[index % 3])).status)
+    }
+    try {
+      await expect
+        .poll(async () => new Set(await round()), { timeout: 10_000 })
+        .toEqual(new Set([200]))
+      await chaos.faults.set('delay=100')
+      const caught = round()
+      await sleep(50)
+      await chaos.kill()
+      const answers = [...(await caught), ...(await round())]
+      answers.forEach((status, index) => {
+        expect(index % 3 === 2 ? [200, 503] : [200, 429]).toContain(status)
+      })
+      await chaos.faults.set(null)
+      await chaos.restart()
+      await expect
+        .poll(async () => new Set(await round()), { timeout: 10_000 })
+        .toEqual(new Set([200]))
+    } finally {
+      await chaos.stop()
+    }
+  })
+})
+
+test(
+  '64 clients that never stop are all answered, and no key admits more than its limit',
+  async () => {
+    // The longer the surer: with SOAK_MS=60000 before a release.
+    await renew()
+    const before = calls()
+    const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+    const until = performance.now() + Number(process.env.SOAK_MS ?? 5000)
+    const tally: Record<string, number> = {}
+    const admitted = new Map<string, number>()
+    const failures: number[] = []
+    let answered = 0
+    const client = async (index: number) => {
+      while (performance.now() < until) {
+        const key = `soak-${index % 4}-${Math.floor(performance.now() / 500)}`
+        const turn = answered++
+        if (turn % 500 === 0) void leaving(newKey(), 5)
+        if (turn % 50 === 0)
+          failures.push(
+            (await ask('soak', { agent, headers: { 'x-key': key } }, '/failures')).status,
+          )
+        const { status } = await ask(key, { agent }).catch((error) => ({ status: error.code }))
+        tally[status] = (tally[status] ?? 0) + 1
+        if (status === 200) admitted.set(key, (admitted.get(key) ?? 0) + 1)
+      }
+    }
+    await many(64, client)
+    agent.destroy()
+    if (process.env.SOAK_MS)
+      console.log(
+        tally,
+        `${((calls() - before) / answered).toFixed(3)} calls a decision, ${admitted.size} keys`,
+      )
+    expect(Object.keys(tally)).toEqual(['200', '429'])
+    expect(new Set(failures)).toEqual(new Set([200]))
+    expect(Math.max(...admitted.values())).toBe(LIMIT)
+    expect(answered).toBeGreaterThan(100)
+    expect(calls() - before).toBeLessThan(answered / 2)
+  },
+  Number(process.env.SOAK_MS ?? 5000) + 30_000,
+)
+
+leaksNothing(() => stack)

@@ -1,0 +1,360 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { dress } from '../support/dress.ts'
+import { capacityOf, play } from '../support/play.ts'
+import { schedule } from '../support/schedules.ts'
+import { Limit } from './limit.ts'
+import { Model, type ModelPolicy, type ModelRow, spell } from './model.ts'
+
+const terms = { tag: 'a', windowMs: 1000, burst: 5, align: 'first-request' } as const
+const fixed: ModelPolicy = { ...terms, algorithm: 'fixed-window', limit: 3 }
+const sliding: ModelPolicy = { ...terms, algorithm: 'sliding-window', limit: 10 }
+const log: ModelPolicy = { ...terms, algorithm: 'sliding-log', limit: 3 }
+const bucket: ModelPolicy = { ...terms, algorithm: 'token-bucket', limit: 10 }
+const gcra: ModelPolicy = { ...terms, algorithm: 'gcra', limit: 10 }
+
+type Answer = [
+  allowed: number,
+  remaining: number,
+  retry: number | null,
+  reset: number,
+  next: number,
+]
+type Step = [
+  now: number,
+  mode: 'take' | 'look' | 'give-back',
+  cost: number,
+  answer: Answer,
+  stored?: string,
+]
+
+/** Every number below was worked out by hand from ALGORITHMS.md. */
+const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[]][] = [
+  [
+    'a fixed window opens with the first charge and ends for all at once',
+    fixed,
+    [
+      [10_500, 'look', 3, [1, 3, 0, 0, 0]],
+      [10_500, 'take', 2, [1, 1, 0, 1000, 1000], 'a:10500:1000:2'],
+      [10_900, 'take', 2, [0, 1, 600, 600, 600], 'a:10500:1000:2'],
+      [10_900, 'take', 0, [1, 1, 0, 600, 600], 'a:10500:1000:2'],
+      [10_900, 'take', 1, [1, 0, 0, 600, 600], 'a:10500:1000:3'],
+      [10_900, 'look', 4, [0, 0, null, 600, 600]],
+      [11_499, 'take', 1, [0, 0, 1, 1, 1], 'a:10500:1000:3'],
+      [11_500, 'take', 3, [1, 0, 0, 1000, 1000], 'a:11500:1000:3'],
+    ],
+  ],
+  [
+    'a fixed window by the clock opens at a multiple of the window',
+    { ...fixed, align: 'clock' },
+    [
+      [10_500, 'take', 3, [1, 0, 0, 500, 500], 'a:10000:1000:3'],
+      [10_999, 'take', 1, [0, 0, 1, 1, 1]],
+      [11_000, 'take', 1, [1, 2, 0, 1000, 1000], 'a:11000:1000:1'],
+    ],
+  ],
+  [
+    'a fixed window is credited only while it counts, and is removed when nothing is left in it',
+    fixed,
+    [
+      [10_500, 'take', 3, [1, 0, 0, 1000, 1000]],
+      [10_700, 'give-back', 2, [1, 2, 0, 800, 800], 'a:10500:1000:1'],
+      [10_700, 'give-back', 9, [1, 3, 0, 0, 0], ''],
+      [10_800, 'give-back', 1, [1, 3, 0, 0, 0], ''],
+    ],
+  ],
+  [
+    'a fixed window that starts later than now keeps its end, and all waits count from now',
+    fixed,
+    [
+      [10_500, 'take', 2, [1, 1, 0, 1000, 1000]],
+      [10_400, 'take', 2, [0, 1, 1100, 1100, 1100]],
+      [10_400, 'take', 1, [1, 0, 0, 1100, 1100], 'a:10500:1000:3'],
+    ],
+  ],
+  [
+    'a lowered limit applies to a live window at once, without a debt',
+    fixed,
+    [
+      [10_500, 'take', 3, [1, 0, 0, 1000, 1000]],
+      { ...fixed, limit: 2 },
+      [10_600, 'take', 1, [0, 0, 900, 900, 900]],
+      [10_600, 'give-back', 2, [1, 1, 0, 900, 900], 'a:10500:1000:1'],
+      { ...fixed, limit: 5 },
+      [10_600, 'look', 5, [0, 4, 900, 900, 900]],
+    ],
+  ],
+  [
+    'a sliding window weighs what is left of the previous one',
+    sliding,
+    [
+      // Full: in the next window the ten weigh 10 × left, so one fits at 900 left.
+      [10_000, 'take', 10, [1, 0, 0, 2000, 1100], 'a:10000:2000:10:0'],
+      [11_099, 'take', 1, [0, 0, 1, 901, 1]],
+      [11_500, 'look', 5, [1, 5, 0, 500, 100]],
+      [11_500, 'take', 3, [1, 2, 0, 1500, 100], 'a:11000:2000:3:10'],
+      [11_500, 'take', 5, [0, 2, 300, 1500, 100]],
+      // Nine never fit in this window: 3 × left ≤ 1000 in the next, at 333 left.
+      [11_500, 'take', 9, [0, 2, 1167, 1500, 100]],
+      [11_500, 'give-back', 7, [1, 5, 0, 500, 100], 'a:11000:1000:0:10'],
+      [11_500, 'give-back', 1, [1, 5, 0, 500, 100], 'a:11000:1000:0:10'],
+      [11_999, 'look', 10, [0, 9, 1, 1, 1]],
+      [12_000, 'look', 10, [1, 10, 0, 0, 0]],
+    ],
+  ],
+  [
+    'a sliding window that starts later than now is read at its start',
+    sliding,
+    [
+      [11_000, 'take', 4, [1, 6, 0, 2000, 1250]],
+      [10_900, 'look', 7, [0, 6, 1350, 2100, 1350]],
+    ],
+  ],
+  [
+    'a log frees each unit one window after it was taken',
+    log,
+    [
+      [10_000, 'take', 1, [1, 2, 0, 1000, 1000], 'a:10000:1000:10000'],
+      [10_400, 'take', 2, [1, 0, 0, 1000, 600], 'a:10400:1000:10000:10400:10400'],
+      [10_500, 'take', 1, [0, 0, 500, 900, 500]],
+      [10_500, 'take', 2, [0, 0, 900, 900, 500]],
+      [11_000, 'take', 1, [1, 0, 0, 1000, 400], 'a:11000:1000:10400:10400:11000'],
+      [11_100, 'give-back', 2, [1, 2, 0, 300, 300], 'a:10400:1000:10400'],
+    ],
+  ],
+  [
+    'a bucket refills continuously',
+    bucket,
+    [
+      [10_000, 'take', 5, [1, 0, 0, 500, 100], 'a:10000:500:0'],
+      [10_250, 'take', 3, [0, 2, 50, 250, 50]],
+      [10_250, 'take', 2, [1, 0, 0, 450, 50], 'a:10250:450:500'],
+      [10_250, 'take', 6, [0, 0, null, 450, 50]],
+      [10_250, 'give-back', 1, [1, 1, 0, 350, 50], 'a:10250:350:1500'],
+      [10_250, 'give-back', 4, [1, 5, 0, 0, 0], ''],
+    ],
+  ],
+  [
+    'a bucket rounds its waits up to the millisecond in which the unit is there',
+    { ...bucket, limit: 3, burst: 2 },
+    [
+      [10_000, 'take', 2, [1, 0, 0, 667, 334], 'a:10000:667:0'],
+      [10_333, 'take', 1, [0, 0, 1, 334, 1]],
+      [10_334, 'take', 1, [1, 0, 0, 666, 333], 'a:10334:666:2'],
+    ],
+  ],
+  [
+    'a bucket is read no earlier than it was written',
+    bucket,
+    [
+      [10_000, 'take', 5, [1, 0, 0, 500, 100]],
+      [9_990, 'take', 1, [0, 0, 110, 510, 110]],
+      [9_990, 'give-back', 1, [1, 1, 0, 410, 110], 'a:10000:400:1000'],
+    ],
+  ],
+  [
+    'a slower refill never makes a live bucket wait beyond its run-out, nor does giving back',
+    bucket,
+    [
+      [10_000, 'take', 5, [1, 0, 0, 500, 100]],
+      { ...bucket, limit: 1 },
+      [10_250, 'look', 1, [0, 0, 250, 250, 250]],
+      [10_250, 'give-back', 1, [1, 1, 0, 250, 250], 'a:10250:250:1250'],
+      [10_500, 'look', 5, [1, 5, 0, 0, 0]],
+      [10_250, 'take', 1, [1, 0, 0, 4750, 750], 'a:10250:4750:250'],
+    ],
+  ],
+  [
+    'a bucket of two plans keeps the later run-out, which a charge puts off and a refund leaves',
+    { ...bucket, burst: 10 },
+    [
+      [10_000, 'take', 8, [1, 2, 0, 800, 100], 'a:10000:800:2000'],
+      { ...bucket, limit: 5 },
+      // Full by itself 800 ms later: the other plan needs 200 ms more, in which the unit flows.
+      [10_000, 'take', 1, [1, 1, 0, 800, 200], 'a:10000:1000:1000'],
+      [10_000, 'give-back', 1, [1, 2, 0, 600, 200], 'a:10000:1000:2000'],
+      [10_700, 'look', 5, [1, 5, 0, 0, 0], 'a:10000:1000:2000'],
+      { ...bucket, burst: 10 },
+      [10_700, 'look', 10, [0, 9, 100, 100, 100]],
+    ],
+  ],
+  [
+    'GCRA is evenly spaced',
+    { ...gcra, burst: 1 },
+    [
+      [10_000, 'take', 1, [1, 0, 0, 100, 100], 'a:10000:100:1000'],
+      [10_099, 'take', 1, [0, 0, 1, 1, 1]],
+      [10_100, 'take', 1, [1, 0, 0, 100, 100]],
+      [10_100, 'take', 2, [0, 0, null, 100, 100]],
+    ],
+  ],
+  [
+    'a lowered burst leaves the debt as it is, and giving back pays no more than was taken',
+    gcra,
+    [
+      [10_000, 'take', 5, [1, 0, 0, 500, 100], 'a:10000:500:5000'],
+      { ...gcra, burst: 2 },
+      [10_000, 'look', 1, [0, 0, 400, 500, 400], 'a:10000:500:5000'],
+      [10_000, 'give-back', 1, [1, 0, 0, 400, 300], 'a:10000:400:4000'],
+    ],
+  ],
+]
+
+test.each(stories)('%s', (_, policy, steps) => {
+  const model = new Model()
+  let current = policy
+  for (const step of steps) {
+    if (!Array.isArray(step)) {
+      current = step
+      continue
+    }
+    const [now, mode, cost, answer, stored] = step
+    const rows = [{ subject: 's', policy: current, cost }]
+    const row = model.decide([{ mode, rows }], now).requests[0]![0]!
+    const told = [+row.allowed, row.remaining, row.retryAfterMs, row.resetAfterMs, row.nextAfterMs]
+    expect(told, `${mode} ${cost} at ${now}`).toEqual(answer)
+    if (stored !== undefined) expect(stateOf(model)).toBe(stored)
+  }
+})
+
+function stateOf(model: Model): string {
+  return [...model.keys.values()]
+    .flatMap(({ states }) => [...states].map(([tag, state]) => spell(tag, state)))
+    .join(';')
+}
+
+const row = (policy: ModelPolicy, cost: number, subject = 's'): ModelRow => ({
+  subject,
+  policy,
+  cost,
+})
+const a = { ...fixed, tag: 'a' }
+const b = { ...bucket, tag: 'b' }
+
+test('a receipt from before the window credits nothing', () => {
+  const model = new Model()
+  const giveBack = (policy: ModelPolicy, now: number, receipt: number) =>
+    model.decide([{ mode: 'give-back', rows: [row(policy, 1)], receipt }], now).requests[0]![0]!
+      .remaining
+  model.decide([{ mode: 'take', rows: [row(a, 3)] }], 10_500)
+  expect(giveBack(a, 10_600, 10_499)).toBe(0)
+  expect(giveBack(a, 10_600, 10_500)).toBe(1)
+  const c = { ...sliding, tag: 'c' }
+  model.decide([{ mode: 'take', rows: [row(c, 10)] }], 11_000)
+  expect(giveBack(c, 11_600, 10_999)).toBe(0)
+  expect(giveBack(c, 12_500, 11_000)).toBe(5)
+  expect(giveBack(c, 11_600, 11_000)).toBe(1)
+  const d = { ...log, tag: 'd' }
+  model.decide([{ mode: 'take', rows: [row(d, 3)] }], 10_500)
+  expect(giveBack(d, 11_499, 10_499)).toBe(0)
+  expect(giveBack(d, 11_499, 10_500)).toBe(1)
+})
+
+test.each(['token-bucket', 'gcra'] as const)(
+  '%s: a receipt takes what has flowed since from the credit',
+  (algorithm) => {
+    const model = new Model()
+    const policy = { ...bucket, algorithm }
+    const giveBack = (now: number, receipt: number) =>
+      model.decide([{ mode: 'give-back', rows: [row(policy, 3)], receipt }], now).requests[0]![0]!
+        .remaining
+    model.decide([{ mode: 'take', rows: [row(policy, 5)] }], 10_000)
+    // A unit flows in 100 ms.
+    expect(giveBack(10_100, 9_800)).toBe(1)
+    expect(giveBack(10_100, 10_000)).toBe(3)
+    // A receipt of a clock ahead is credited in full, and no more.
+    expect(giveBack(10_000, 10_900)).toBe(5)
+  },
+)
+
+test('the rows of a request are charged together or not at all', () => {
+  const model = new Model()
+  const request = { mode: 'take' as const, rows: [row(a, 2), row(b, 1), row(a, 1, 'other')] }
+  expect(model.decide([request], 10_000).requests[0]!.map((r) => r.remaining)).toEqual([1, 4, 2])
+  const [first, second, third] = model.decide([request], 10_000).requests[0]!
+  expect(first).toMatchObject({ allowed: false, remaining: 1, retryAfterMs: 1000 })
+  expect(second).toMatchObject({ allowed: true, remaining: 4, retryAfterMs: 0 })
+  expect(third).toMatchObject({ allowed: true, remaining: 2, retryAfterMs: 0 })
+})
+
+test('a write copies what is live, drops what has run out, and lives as long as the longest', () => {
+  const model = new Model()
+  model.decide([{ mode: 'take', rows: [row(b, 1)] }], 10_000)
+  model.decide([{ mode: 'take', rows: [row(a, 1)] }], 10_050)
+  expect(stateOf(model)).toBe('b:10000:100:4000;a:10050:1000:1')
+  expect([...model.keys]).toMatchObject([['sluice:1:{s}', { px: 61_000 }]])
+  model.decide([{ mode: 'take', rows: [row(a, 1)] }], 10_100)
+  expect(stateOf(model)).toBe('a:10050:1000:2')
+  expect([...model.keys]).toMatchObject([['sluice:1:{s}', { px: 60_950 }]])
+  model.decide([{ mode: 'give-back', rows: [row(a, 2)] }], 10_100)
+  expect([...model.keys]).toEqual([])
+})
+
+test('a log has a key of its own', () => {
+  const model = new Model()
+  model.decide([{ mode: 'take', rows: [row(log, 1), row(b, 1)] }], 10_000)
+  expect([...model.keys.keys()]).toEqual(['sluice:1:{s}:log:a', 'sluice:1:{s}'])
+})
+
+const penalty = { tag: 'p', after: 2, withinMs: 1000, banMs: 100, maxMs: 400 }
+
+test('a reset forgets one limit and its penalty, and what has run out', () => {
+  const model = new Model()
+  const penal = { ...row(a, 4), penalty }
+  model.decide([{ mode: 'take', rows: [row(a, 1), row(b, 1)] }], 10_050)
+  model.decide([{ mode: 'take', rows: [penal] }], 10_060)
+  expect(stateOf(model)).toBe('a:10050:1000:1;b:10050:100:4000;p:10060:1000:1')
+  expect(model.decide([{ mode: 'reset', rows: [penal] }], 10_070).requests[0]).toEqual([
+    { allowed: false, remaining: 3, retryAfterMs: null, resetAfterMs: 0, nextAfterMs: 0 },
+  ])
+  expect(stateOf(model)).toBe('b:10050:100:4000')
+  model.decide([{ mode: 'reset', rows: [row(b, 1)] }], 99_000)
+  expect([...model.keys]).toEqual([])
+})
+
+test('an operator bans over a longer ban, and ends it', () => {
+  const model = new Model()
+  const penal = { ...row(a, 1), penalty }
+  const of = (mode: 'ban' | 'unban', banMs?: number) => {
+    const request = { mode, rows: [penal], ...(banMs && { banMs }) }
+    return model.decide([request], 10_000).requests[0]![0]!.bannedForMs
+  }
+  expect([of('ban', 400), of('ban', 7), of('ban')]).toEqual([400, 7, 100])
+  expect(stateOf(model)).toBe('p-ban:10000:200:100')
+  expect([of('unban'), model.keys.size]).toEqual([undefined, 0])
+})
+
+const names = [
+  'fixed-window',
+  'sliding-window',
+  'sliding-log',
+  'token-bucket',
+  'gcra',
+  'calendar',
+] as const
+
+// The oracle finds its numbers by bisection, which is right only where one more unit never fits
+// earlier and one more millisecond never fits less: here every unit and every millisecond is tried.
+test.each(names)('%s: what is found by search is what is found by trying all', (name) => {
+  fc.assert(
+    fc.property(schedule([name], { small: true }), (plan) => {
+      const model = new Model()
+      const { calls, policies } = play(plan, model)
+      const now = BigInt(calls.at(-1)!.now)
+      const limit = new Limit(dress(row(policies[0]!, 1), Number(now)))
+      const state = [...model.keys.values()][0]?.states.get('t0')
+      const costs = Array.from({ length: capacityOf(policies[0]!) }, (_, index) => index + 1)
+      const fits = (cost: number, wait: number) =>
+        limit.fits(state, BigInt(cost), now + BigInt(wait))
+
+      const { remaining, resetAfterMs } = limit.report(state, now)
+      expect(costs.filter((cost) => fits(cost, 0))).toEqual(costs.slice(0, remaining))
+      const waits = Array.from({ length: resetAfterMs + 5 }, (_, wait) => wait)
+      for (const cost of costs) {
+        const first = Number(limit.wait(state, BigInt(cost), now))
+        expect(waits.filter((wait) => fits(cost, wait))).toEqual(waits.slice(first))
+      }
+    }),
+    { numRuns: 200 },
+  )
+})

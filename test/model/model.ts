@@ -1,0 +1,175 @@
+/**
+ * The oracle: ALGORITHMS.md and lua/README.md in the plainest words, sharing nothing with the Lua.
+ * An algorithm says only whether a cost fits at an instant; every number of the reply is then found
+ * by its definition (the largest cost that fits, the least wait after which it does), by search.
+ * Here: records, and requests decided as a whole.
+ */
+import type { LimitRow, RowState, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import { greatest } from './algorithms.ts'
+import { Limit, type State } from './limit.ts'
+import { banned, refused, restOf, type Standing, termsOf } from './penalty.ts'
+import { Slots } from './slots.ts'
+
+export type AlgorithmName = LimitRow['policy']['algorithm']
+/** What the script is told of a policy. */
+export type ModelPolicy = Pick<
+  LimitRow['policy'],
+  'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align'
+> & {
+  /** What its rows carry unless they say otherwise: see lua/dress.ts. The lengths of a calendar's periods, over and over since 0. */
+  lengths?: number[]
+  penalty?: Omit<NonNullable<LimitRow['penalty']>, 'tag'> | undefined
+}
+export type ModelRow = Omit<LimitRow, 'policy'> & { policy: ModelPolicy }
+export type ModelRequest = Omit<StoreRequest, 'rows'> & { rows: ModelRow[] }
+
+/** One Redis key: the states that it holds by tag, and the PX of its last write, unless that left the TTL as it was. */
+export interface ModelKey {
+  states: Map<string, State>
+  px: number | undefined
+}
+
+/** Redis expires by its own clock, so that records written at a `now` of ours live a minute longer. */
+const grace = 60_000n
+
+export class Model {
+  readonly keys = new Map<string, ModelKey>()
+
+  decide(requests: ModelRequest[], now: number): StoreReply {
+    const told: RowState[][] = []
+    requests.forEach((request, index) => {
+      const before = requests.slice(0, index).findLastIndex(({ mode }) => mode !== 'shadow')
+      const took =
+        requests[before]?.mode === 'take' && told[before]!.every(({ allowed }) => allowed)
+      const shadow = before === -1 || took ? 'take' : 'look'
+      const mode = request.mode === 'shadow' ? shadow : request.mode
+      told.push(this.#request({ ...request, mode }, BigInt(now)))
+    })
+    return { now, requests: told }
+  }
+
+  #request(request: ModelRequest, now: bigint): RowState[] {
+    const { rows, receipt } = request
+    const operates = ['reset', 'ban', 'unban'].includes(request.mode)
+    if (operates) for (const row of rows) this.#operate(request, row, now)
+    const mode = operates ? 'look' : request.mode
+    const limits = rows.map((row) =>
+      row.policy.algorithm === 'concurrency' ? new Slots(row) : new Limit(row),
+    )
+    const costs = rows.map(({ cost }) => BigInt(cost))
+    const fits = rows.map((row, i) => limits[i]!.fits(this.#state(row), costs[i]!, now))
+    const bans = rows.map((row) => (mode === 'give-back' ? 0n : this.#ban(row, now)))
+    const admitted = fits.every(Boolean) && bans.every((rest) => rest === 0n)
+    // Judged before anything is charged: the waits of a refused row are those of the uncharged state.
+    const waits = rows.map((row, i) => {
+      if (mode === 'give-back' || fits[i]) return 0
+      if (costs[i]! > limits[i]!.capacity) return null
+      return Number(limits[i]!.wait(this.#state(row), costs[i]!, now))
+    })
+    rows.forEach((row, i) => {
+      const before = this.#state(row)
+      if (mode === 'look' || costs[i] === 0n) return
+      if (mode === 'give-back') {
+        const since = receipt === undefined ? undefined : BigInt(receipt)
+        const after = limits[i]!.giveBack(before, costs[i]!, now, since)
+        if (after !== before) this.#write(mode, row, after, now)
+      } else if (admitted) {
+        const after = limits[i]!.take(before, costs[i]!, now)
+        if (after !== before) this.#write('take', row, after, now)
+      }
+    })
+    if (mode === 'take' && !admitted) {
+      rows.forEach((row, i) => {
+        // Who is banned already may knock as he likes.
+        if (row.penalty && !fits[i] && bans[i] === 0n) bans[i] = this.#punish(row, now)
+      })
+    }
+    return rows.map((row, i) => {
+      const ban = Number(bans[i])
+      return {
+        ...limits[i]!.report(this.#state(row), now),
+        allowed: mode === 'give-back' || (fits[i]! && ban === 0),
+        retryAfterMs: waits[i] === null ? null : Math.max(waits[i]!, ban),
+        ...(ban > 0 && { bannedForMs: ban }),
+      }
+    })
+  }
+
+  /** What an operator does to a row, before it is looked at. */
+  #operate({ mode, banMs }: ModelRequest, row: ModelRow, now: bigint) {
+    if (mode === 'reset') this.#forget(keyOf(row), row.policy.tag, now)
+    if (!row.penalty) return
+    const [record, tag] = [recordOf(row.subject), row.penalty.tag]
+    this.#forget(record, tag, now)
+    this.#forget(record, `${tag}-ban`, now)
+    if (mode !== 'ban') return
+    this.#store(record, `${tag}-ban`, banned(BigInt(banMs ?? row.penalty.banMs), now).ban, now)
+  }
+
+  /** Writes nothing where nothing is. */
+  #forget(key: string, tag: string, now: bigint) {
+    if (this.keys.get(key)?.states.has(tag)) this.#store(key, tag, undefined, now)
+  }
+
+  #state(row: ModelRow): State | undefined {
+    return this.keys.get(keyOf(row))?.states.get(row.policy.tag)
+  }
+
+  #standing({ subject, penalty }: ModelRow): Standing {
+    const states = this.keys.get(recordOf(subject))?.states
+    return { counted: states?.get(penalty!.tag), ban: states?.get(`${penalty!.tag}-ban`) }
+  }
+
+  #ban(row: ModelRow, now: bigint): bigint {
+    return row.penalty ? restOf(this.#standing(row), termsOf(row.penalty), now) : 0n
+  }
+
+  /** Counts a refusal; the rest of the ban, if it led to one. */
+  #punish(row: ModelRow, now: bigint): bigint {
+    const { counted, ban } = refused(this.#standing(row), termsOf(row.penalty!), now)
+    const record = recordOf(row.subject)
+    this.#store(record, `${row.penalty!.tag}-ban`, ban, now)
+    this.#store(record, row.penalty!.tag, counted, now)
+    return this.#ban(row, now)
+  }
+
+  #write(mode: 'take' | 'give-back', row: ModelRow, state: State | undefined, now: bigint) {
+    if (row.policy.algorithm !== 'concurrency') {
+      this.#store(keyOf(row), row.policy.tag, state, now)
+    } else if (state === undefined) {
+      this.keys.delete(keyOf(row))
+    } else {
+      // Giving back leaves the TTL, which is never too short.
+      const px = mode === 'take' ? Number(state.runOut - now + grace) : undefined
+      this.keys.set(keyOf(row), { states: new Map([[row.policy.tag, state]]), px })
+    }
+  }
+
+  /** Stores or removes one state, drops the others that have run out, deletes an empty key. */
+  #store(key: string, tag: string, state: State | undefined, now: bigint) {
+    const states = new Map(this.keys.get(key)?.states)
+    if (state) states.set(tag, state)
+    else states.delete(tag)
+    for (const [tag, { runOut }] of states) if (runOut <= now) states.delete(tag)
+    if (states.size === 0) {
+      this.keys.delete(key)
+      return
+    }
+    const last = [...states.values()].map(({ runOut }) => runOut).reduce(greatest)
+    this.keys.set(key, { states, px: Number(last - now + grace) })
+  }
+}
+
+export const recordOf = (subject: string) => `sluice:1:{${subject}}`
+
+/** The log and the slots have keys of their own; all other states of a subject share one. */
+export function keyOf({ subject, policy }: ModelRow): string {
+  if (policy.algorithm === 'concurrency') return `${recordOf(subject)}:slots:${policy.tag}`
+  if (policy.algorithm === 'sliding-log') return `${recordOf(subject)}:log:${policy.tag}`
+  return recordOf(subject)
+}
+
+/** A state as the record spells it: `tag:time:life:numbers`. */
+export function spell(tag: string, { time, runOut, numbers }: State): string {
+  return [tag, time, runOut - time, ...numbers].join(':')
+}

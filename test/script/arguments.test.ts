@@ -1,0 +1,361 @@
+import { expect, test } from 'vitest'
+import { algorithms } from '../support/schedules.ts'
+import { useServer } from '../support/server.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const now = '1789000000000'
+
+const columns = [
+  'request',
+  'mode',
+  'key',
+  'tag',
+  'algorithm',
+  'limit',
+  'window',
+  'burst',
+  'cost',
+  'align',
+  'receipt',
+] as const
+
+type Columns = Partial<Record<(typeof columns)[number], string>>
+
+const usual: Required<Columns> = {
+  request: '1',
+  mode: 'take',
+  key: '1',
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: '10',
+  window: '1000',
+  burst: '10',
+  cost: '1',
+  align: 'clock',
+  receipt: '',
+}
+
+const row = (changed: Columns = {}): string[] => {
+  const all = { ...usual, ...changed }
+  return columns.map((column) => all[column])
+}
+
+const newKey = () => `sluice:1:{${newSubject()}}`
+
+/** Sends arguments that are to be refused, and sees that nothing was written. */
+async function refusal(keys: string[], args: string[]): Promise<string> {
+  const answer = await server.evaluate(keys, args).then(String, (error) => String(error.message))
+  if (keys.length > 0) expect(await server.send('EXISTS', ...keys)).toBe(0)
+  return answer
+}
+
+test('the usual row is accepted', async () => {
+  expect(await server.evaluate([newKey()], [now, ...row()])).toEqual([
+    1_789_000_000_000, 1, 9, 0, 1000, 1000,
+  ])
+})
+
+const numbers = ['nan', '-nan', 'inf', '-inf', '1e999', '1.5', '-1', '', ' ', 'x', `${2 ** 51 + 1}`]
+
+const wrong: [column: (typeof columns)[number], values: string[]][] = [
+  ['request', [...numbers, '0']],
+  ['mode', ['', 'TAKE', 'give_back', 'peek', 'once', 'un-ban']],
+  ['key', [...numbers, '0', '2']],
+  ['tag', ['', 'a:b', 'a;b', 'a b', 'ä', 'a\n', '%w', 'a\0b']],
+  ['algorithm', ['', 'once', 'fixed_window', 'leaky-bucket', '__index']],
+  ['limit', [...numbers, '0']],
+  ['window', [...numbers, '0']],
+  ['burst', [...numbers, '0']],
+  ['cost', numbers],
+  ['align', ['', 'Clock', 'none']],
+  ['receipt', ['0', now, 'nan', 'x']],
+]
+
+test.each(wrong)('refuses a wrong %s, names it, writes nothing', async (column, values) => {
+  for (const value of values) {
+    const args = [now, ...row(), ...row({ request: '2', [column]: value })]
+    const answer = await refusal([newKey()], args)
+    expect(answer, value).toMatch(new RegExp(`^ERR sluice: row 2: .*${column}`))
+  }
+})
+
+test('refuses a wrong now', async () => {
+  for (const value of numbers.filter((value) => value !== '')) {
+    expect(await refusal([newKey()], [value, ...row()]), value).toMatch(/^ERR sluice: .*now/)
+  }
+})
+
+test('refuses a wrong receipt', async () => {
+  for (const value of numbers.filter((value) => value !== '')) {
+    const args = [now, ...row({ mode: 'give-back', receipt: value })]
+    expect(await refusal([newKey()], args), value).toMatch(/^ERR sluice: row 1: .*receipt/)
+  }
+})
+
+test.each([
+  ['limit', { limit: `${2 ** 51}`, window: '2' }],
+  ['limit', { limit: '2', window: `${2 ** 51}` }],
+  ['limit', { limit: '3002399751580331', window: '1' }],
+  ['limit', { limit: '1000799917193444', window: '3' }],
+  ['burst', { burst: '1000799917193444', window: '3' }],
+])('refuses a product of %s and window above 2^53 / 3', async (_, changed) => {
+  expect(await refusal([newKey()], [now, ...row(changed)])).toMatch(/^ERR sluice: row 1: /)
+})
+
+test('accepts products up to 2^53 / 3', async () => {
+  const most = { limit: `${2 ** 26}`, burst: `${2 ** 25}`, window: `${2 ** 25}` }
+  const largest = { limit: `${2 ** 51}`, burst: `${2 ** 51}`, window: '1', cost: `${2 ** 51}` }
+  const thirds = { limit: '1000799917193443', burst: '1000799917193443', window: '3' }
+  for (const changed of [most, largest, thirds]) {
+    const reply = await server.evaluate([newKey()], [now, ...row(changed)])
+    expect((reply as number[])[1]).toBe(1)
+  }
+})
+
+const calendar = (align: string, changed: Columns = {}) => row({ align, ...changed })
+
+test.each([
+  ['two times', '1,2'],
+  ['four times', '1,2,3,4'],
+  ['no times', ',,'],
+  ['a fraction', '1,2,3.5'],
+  ['a time below 0', '-1,2,3'],
+  ['a space', '1, 2,3'],
+  ['a period of nothing', '1,1,3'],
+  ['periods out of order', '1,3,2'],
+  ['a time beyond 2^51', `1,2,${2 ** 51 + 1}`],
+])('refuses the periods of a calendar with %s', async (_, align) => {
+  const answer = await refusal([newKey()], [now, ...calendar(align)])
+  expect(answer).toBe('ERR sluice: row 1: unexpected align')
+})
+
+test('refuses periods but for a fixed window, and a limit too large for the longer of them', async () => {
+  const sliding = calendar('1,2,3', { algorithm: 'sliding-window' })
+  expect(await refusal([newKey()], [now, ...sliding])).toMatch(/row 1: unexpected align/)
+  const most = Math.floor(2 ** 53 / 3)
+  for (const periods of ['0,3,4', '0,1,4']) {
+    const [limit, more] = [Math.floor(most / 3), Math.floor(most / 3) + 1].map(String)
+    const large = { limit: limit!, window: '1', burst: '1' }
+    expect(await server.evaluate([newKey()], ['0', ...calendar(periods, large)])).toHaveLength(6)
+    const larger = calendar(periods, { ...large, limit: more! })
+    expect(await refusal([newKey()], ['0', ...larger])).toMatch(/row 1: unexpected align/)
+  }
+})
+
+const slot = (changed: Columns = {}) => row({ algorithm: 'concurrency', align: 'id', ...changed })
+const newSlots = () => `${newKey()}:slots:t`
+
+test('refuses the id of a slot that is none, or a wrong key, or too many', async () => {
+  for (const align of ['', 'a:1', 'a b', 'x'.repeat(65), '1,2,3']) {
+    const answer = await refusal([newSlots()], [now, ...slot({ align })])
+    expect(answer, align).toBe('ERR sluice: row 1: unexpected align')
+  }
+  const back = slot({ mode: 'give-back', align: '' })
+  expect(await refusal([newSlots()], [now, ...back])).toMatch(/unexpected align/)
+  for (const key of [newKey(), `${newKey()}:slots:u`, `${newKey()}:log:t`]) {
+    expect(await refusal([key], [now, ...slot()])).toMatch(/unexpected key/)
+  }
+  expect(await refusal([newSlots()], [now, ...slot({ limit: '10001' })])).toMatch(
+    /unexpected limit/,
+  )
+})
+
+test('accepts ids of 64 characters, words, and a look without one', async () => {
+  for (const align of ['x'.repeat(64), 'clock', '-', '_9']) {
+    expect(await server.evaluate([newSlots()], [now, ...slot({ align })])).toHaveLength(6)
+  }
+  const look = slot({ mode: 'look', align: '' })
+  expect(await server.evaluate([newSlots()], [now, ...look])).toHaveLength(6)
+})
+
+const ban = (changed: Columns = {}) => row({ algorithm: 'penalty', tag: 'p', ...changed })
+
+const wrongPenalties: [claim: string, rows: string[][], unexpected: string][] = [
+  ['without a row before it', [ban()], 'row 1: unexpected algorithm'],
+  ['of another request', [row(), ban({ request: '2' })], 'row 2: unexpected algorithm'],
+  ['of a penalty', [row(), ban(), ban({ tag: 'q' })], 'row 3: unexpected algorithm'],
+  ['of another key', [row(), ban({ key: '2' })], 'row 2: unexpected key'],
+  [
+    'that is given back',
+    [row({ mode: 'give-back' }), ban({ mode: 'give-back' })],
+    'row 2: unexpected mode',
+  ],
+  ['with a maximum of nothing', [row(), ban({ cost: '0' })], 'row 2: unexpected cost'],
+  ['with the tag of its row', [row(), ban({ tag: 't' })], 'row 2: unexpected tag'],
+]
+
+test.each(wrongPenalties)('refuses a penalty %s', async (_, rows, unexpected) => {
+  const answer = await refusal([newKey(), newKey()], [now, ...rows.flat()])
+  expect(answer).toContain(`ERR sluice: ${unexpected}`)
+})
+
+test('a penalty may last as long as any number', async () => {
+  const most = `${2 ** 51}`
+  const long = ban({ limit: '1', window: most, burst: most, cost: most })
+  const rows = [row({ cost: '11' }), long].flat()
+  const reply = (await server.evaluate([newKey()], [now, ...rows])) as number[]
+  expect(reply.slice(6)).toEqual([0, 0, 2 ** 51, 0, 0])
+  const many = ban({ limit: most, window: most, burst: '1', cost: '1' })
+  expect(await server.evaluate([newKey()], [now, ...row(), ...many])).toHaveLength(11)
+})
+
+test('the penalty of a log, or of slots, stands in the record of the same subject', async () => {
+  const key = newKey()
+  for (const [algorithm, own] of [
+    ['sliding-log', `${key}:log:t`],
+    ['concurrency', `${key}:slots:t`],
+  ] as const) {
+    const rows = [row({ algorithm }), ban({ key: '2' })].flat()
+    expect(await server.evaluate([own, key], [now, ...rows])).toHaveLength(11)
+    const stranger = await server.evaluate([own, newKey()], [now, ...rows]).then(String, String)
+    expect(stranger).toContain('ERR sluice: row 2: unexpected key')
+  }
+})
+
+test('slots of another type fail before an earlier request is charged', async () => {
+  const [record, other] = [newKey(), newSlots()]
+  await server.send('SET', other, 'text')
+  const rows = [row(), slot({ request: '2', key: '2' })].flat()
+  await expect(server.evaluate([record, other], [now, ...rows])).rejects.toThrow(/^WRONGTYPE/)
+  expect(await server.send('EXISTS', record)).toBe(0)
+})
+
+const unused = { limit: '', burst: '', cost: '', align: '' }
+const once = (changed: Columns = {}) =>
+  row({ request: '0', mode: 'once', key: '2', algorithm: 'once', ...unused, ...changed })
+
+const wrongOnces: [column: string, changed: Columns, ...rows: string[][]][] = [
+  ['request', { request: '1' }, row()],
+  ['mode', { mode: 'take' }, row()],
+  ['key', { key: '' }, row()],
+  ['key', { key: '4' }, row()],
+  ['key', { key: '3' }, row()],
+  ['tag', { tag: '' }, row()],
+  ['tag', { tag: 'a:b' }, row()],
+  ['tag', { tag: 'x'.repeat(65) }, row()],
+  ['window', { window: '0' }, row()],
+  ['window', { window: 'nan' }, row()],
+  ['algorithm (by itself)', {}],
+]
+
+test.each(wrongOnces)(
+  'refuses to decide once by a wrong %s: %j',
+  async (column, changed, ...rows) => {
+    const keys = [newKey(), newKey(), `${newKey()}:log:t`]
+    const answer = await refusal(keys, [now, ...once(changed), ...rows.flat()])
+    expect(answer).toBe(`ERR sluice: row 1: unexpected ${column}`)
+  },
+)
+
+test('the key of once is one more than 128', async () => {
+  const keys = Array.from({ length: 129 }, newKey)
+  const some = { key: '129', tag: 't' }
+  const more = [...keys, newKey()]
+  expect(await refusal(more, [now, ...once(some), ...row()])).toMatch(/^ERR sluice: KEYS: /)
+  expect(await server.evaluate(keys, [now, ...once(some), ...row()])).toHaveLength(11)
+})
+
+test('the row of once stands first, its key is its own, and the others are numbered on from it', async () => {
+  const keys = [newKey(), newKey()]
+  const second = await refusal(keys, [now, ...row(), ...once()])
+  expect(second).toMatch(/^ERR sluice: row 2: unexpected request/)
+  const shared = await refusal(keys, [now, ...once(), ...row({ key: '2' })])
+  expect(shared).toBe('ERR sluice: row 2: unexpected key')
+  const third = await refusal(keys, [now, ...once(), ...row(), ...row({ cost: '-1', tag: 'u' })])
+  expect(third).toBe('ERR sluice: row 3: unexpected cost')
+  const all = await server.evaluate(keys, [now, ...once({ tag: 'x'.repeat(64) }), ...row()])
+  expect(all).toEqual([Number(now), 0, 0, 0, 0, 0, 1, 9, 0, 1000, 1000])
+})
+
+const key = newKey()
+
+const lists: [claim: string, keys: string[], args: string[]][] = [
+  ['no keys', [], [now, ...row()]],
+  ['129 keys', Array.from({ length: 129 }, newKey), [now, ...row()]],
+  ['a key twice', [key, newKey(), key], [now, ...row()]],
+  ['no arguments', [key], []],
+  ['no rows', [key], [now]],
+  ['a row cut short', [key], [now, ...row(), ...row().slice(1)]],
+  ['a column too many', [key], [now, ...row(), '']],
+  ['a tag twice in one request', [key], [now, ...row(), ...row()]],
+  [
+    'a tag twice in one request, not side by side',
+    [key],
+    [now, ...row(), ...row({ tag: 'u' }), ...row()],
+  ],
+  ['two modes in one request', [key], [now, ...row(), ...row({ tag: 'u', mode: 'shadow' })]],
+  ['requests out of order', [key], [now, ...row({ request: '2' }), ...row()]],
+  [
+    'a request that comes back',
+    [key],
+    [now, ...row(), ...row({ request: '2' }), ...row({ tag: 'u' })],
+  ],
+  [
+    '129 requests',
+    [key],
+    [now, ...Array.from({ length: 129 }, (_, i) => row({ request: `${i + 1}` })).flat()],
+  ],
+]
+
+test.each(lists)('refuses %s', async (_, keys, args) => {
+  expect(await refusal(keys, args)).toMatch(/^ERR sluice: /)
+})
+
+test('accepts 128 keys and 128 requests, and one tag in several of either', async () => {
+  const keys = Array.from({ length: 128 }, newKey)
+  const rows = keys.flatMap((_, i) => row({ request: `${i + 1}`, key: `${i + 1}` }))
+  expect(await server.evaluate(keys, [now, ...rows])).toHaveLength(1 + 5 * 128)
+})
+
+test.each(['2;t:1:1:1;', 'x', ''])('refuses a record of unknown format: %j', async (text) => {
+  const key = newKey()
+  await server.send('SET', key, text)
+  await expect(server.evaluate([newKey(), key], [now, ...row({ key: '2' })])).rejects.toThrow(
+    /^ERR sluice: key 2 /,
+  )
+  expect(await server.send('GET', key)).toBe(text)
+})
+
+test('a log key of another type fails before an earlier request is charged', async () => {
+  const [record, other] = [newKey(), `${newKey()}:log:t`]
+  await server.send('SET', other, 'text')
+  const rows = [
+    row({ key: '1' }),
+    row({ key: '2', algorithm: 'sliding-log' }),
+    row({ request: '2', key: '3', algorithm: 'sliding-log' }),
+  ]
+  const keys = [record, `${record}:log:t`, other]
+  await expect(server.evaluate(keys, [now, ...rows.flat()])).rejects.toThrow(/^WRONGTYPE/)
+  expect(await server.send('EXISTS', record, `${record}:log:t`)).toBe(0)
+})
+
+test.each(algorithms)(
+  '%s: a row that is well writes nothing beside one that is not',
+  async (name) => {
+    const keys = [newKey(), `${newKey()}:log:t`]
+    const good = row({ algorithm: name, key: name === 'sliding-log' ? '2' : '1' })
+    const answer = await refusal(keys, [now, ...good, ...row({ tag: 'u', cost: '-1' })])
+    expect(answer).toBe('ERR sluice: row 2: unexpected cost')
+  },
+)
+
+const record = newKey()
+const log = (changed: Columns) => row({ algorithm: 'sliding-log', ...changed })
+
+test.each([
+  ['a record as the key of a log', [record], log({})],
+  ['the log of another tag', [`${record}:log:u`], log({})],
+  ['a log as the key of a record', [`${record}:log:t`], row()],
+])('refuses %s', async (_, keys, args) => {
+  expect(await refusal(keys, [now, ...args])).toMatch(/^ERR sluice: row 1: .*key/)
+})
+
+test('accepts a log of 10,000 units, and no longer one', async () => {
+  const key = `${record}:log:t`
+  const longest = log({ limit: '10000', cost: '10000' })
+  const [, allowed, remaining] = (await server.evaluate([key], [now, ...longest])) as number[]
+  expect([allowed, remaining]).toEqual([1, 0])
+  const longer = [now, ...log({ limit: '10001' })]
+  expect(await refusal([`${newKey()}:log:t`], longer)).toMatch(/^ERR sluice: row 1: .*limit/)
+})

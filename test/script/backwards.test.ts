@@ -1,0 +1,38 @@
+import { expect } from 'vitest'
+import type { ModelRow } from '../model/model.ts'
+import { law } from '../support/law.ts'
+import { useServer } from '../support/server.ts'
+import { costsAround, each, look, settle } from '../support/settle.ts'
+
+const server = useServer()
+
+/** How one limit stands for each of several costs. */
+async function looks(row: ModelRow, costs: number[], now: number) {
+  const requests = costs.map((cost) => ({ mode: 'look' as const, rows: [{ ...row, cost }] }))
+  const reply = await server.decide(requests, now)
+  return reply.requests.map(([state]) => state!)
+}
+
+law(
+  'an earlier clock never shows more, and what was refused waits so much longer',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    await each(rows, async (row) => {
+      const costs = costsAround(row, await look(server, row, now))
+      const backs = [0, 1, 7, row.policy.windowMs].filter((back) => back <= now)
+      const views = await Promise.all(backs.map((back) => looks(row, costs, now - back)))
+      const present = views[0]!
+      views.forEach((past, view) => {
+        const back = backs[view]!
+        expect(past[0]!.remaining, story).toBeLessThanOrEqual(present[0]!.remaining)
+        expect(past[0]!.resetAfterMs, story).toBeGreaterThanOrEqual(present[0]!.resetAfterMs)
+        past.forEach(({ allowed, retryAfterMs }, index) => {
+          const then = present[index]!
+          if (!then.allowed) expect(retryAfterMs, story).toBe(then.retryAfterMs! + back)
+          else if (!allowed) expect(retryAfterMs, story).toBeLessThanOrEqual(back)
+        })
+      })
+    })
+  },
+  { mixed: { policies: 3, subjects: 2 } },
+)

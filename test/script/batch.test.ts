@@ -1,0 +1,59 @@
+import { expect } from 'vitest'
+import type { StoreReply } from '../../src/store/store.ts'
+import { keyOf, type ModelRequest } from '../model/model.ts'
+import { law } from '../support/law.ts'
+import { play, tell } from '../support/play.ts'
+import { useServer } from '../support/server.ts'
+import { read } from '../support/stored.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const shapes = {
+  single: { requests: 12, steps: 4 },
+  mixed: { policies: 3, subjects: 3, requests: 12, steps: 4 },
+}
+
+/** What each request of a call is by itself: a shadow is a take if the request that it follows was one and passed, else a look. */
+function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
+  let passed = true
+  return requests.map((request, index) => {
+    if (request.mode === 'shadow') return { ...request, mode: passed ? 'take' : 'look' }
+    passed = request.mode === 'take' && reply.requests[index]!.every(({ allowed }) => allowed)
+    return request
+  })
+}
+
+law(
+  'requests in one call are decided as they are one by one',
+  async (plan) => {
+    const { calls, subjects } = play(plan)
+    const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
+    const toTwin = ({ rows, ...rest }: ModelRequest): ModelRequest => ({
+      ...rest,
+      rows: rows.map((row) => ({ ...row, subject: twins.get(row.subject)! })),
+    })
+    const together = await Promise.all(
+      calls.map(({ requests, now }) => server.decide(requests, now)),
+    )
+    const oneByOne = await Promise.all(
+      calls.flatMap(({ requests, now }, index) =>
+        apart(requests, together[index]!).map((request) => server.decide([toTwin(request)], now)),
+      ),
+    )
+    expect(
+      together.flatMap(({ requests }) => requests),
+      tell(calls),
+    ).toEqual(oneByOne.flatMap(({ requests }) => requests))
+
+    const rows = calls.flatMap(({ requests }) => requests.flatMap(({ rows }) => rows))
+    const contents = await Promise.all(
+      rows.map(async (row) => {
+        const twin = { ...row, subject: twins.get(row.subject)! }
+        const pair = await Promise.all([read(server, keyOf(row)), read(server, keyOf(twin))])
+        return pair.map(({ states }) => states)
+      }),
+    )
+    for (const [record, twin] of contents) expect(record, tell(calls)).toEqual(twin)
+  },
+  shapes,
+)

@@ -1,0 +1,271 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { RowState } from '../../src/store/store.ts'
+import type { ModelPolicy, ModelRequest, ModelRow } from '../model/model.ts'
+import { property } from '../support/law.ts'
+import { algorithms, type Counting } from '../support/schedules.ts'
+import { useServer } from '../support/server.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+
+/** The most that passes in any half-open interval of one window's length (ALGORITHMS.md); what flows, flows for a millisecond less. */
+const bounds: Record<Counting, (policy: ModelPolicy) => number> = {
+  'fixed-window': ({ limit }) => 2 * limit,
+  'sliding-window': ({ limit }) => 2 * limit - 1,
+  'sliding-log': ({ limit }) => limit,
+  'token-bucket': ({ burst, limit }) => burst + limit - 1,
+  gcra: ({ burst, limit }) => burst + limit - 1,
+}
+
+interface Event {
+  /** ms since the event before; below 0 the clock has gone back. */
+  wait: number
+  /** Below 0 units are given back. */
+  cost: number
+}
+
+/** Small quotas under pressure, so that the bound is in reach. */
+const pressure = (algorithm: Counting, least: { wait: number; cost: number }) =>
+  fc
+    .record({
+      limit: fc.integer({ min: 1, max: 8 }),
+      windowMs: fc.integer({ min: 1, max: 40 }),
+      burst: fc.integer({ min: 1, max: 8 }),
+      align: fc.constantFrom('first-request' as const, 'clock' as const),
+    })
+    .chain((terms) => {
+      const wait = fc.oneof(
+        { weight: 6, arbitrary: fc.integer({ min: 0, max: 4 }) },
+        { weight: 2, arbitrary: fc.integer({ min: 0, max: terms.windowMs }) },
+        { weight: 1, arbitrary: fc.integer({ min: least.wait * terms.windowMs, max: 0 }) },
+      )
+      const cost = fc.oneof(fc.constant(1), fc.integer({ min: least.cost, max: 4 }))
+      const events = { minLength: 1, maxLength: 60, size: 'max' } as const
+      return fc.record({
+        policy: fc.constant({ ...terms, tag: 't', algorithm }),
+        events: fc.array(fc.record({ wait, cost }), events),
+      })
+    })
+
+/** What was really taken and given back, each at the latest time at which anything was taken. */
+async function history(policy: ModelPolicy, events: Event[]) {
+  const subject = newSubject()
+  let now = 1_789_000_000_000
+  const calls = events.map(({ wait, cost }) => {
+    now += wait
+    const rows = [{ subject, policy, cost: Math.abs(cost) }]
+    const mode = cost < 0 ? ('give-back' as const) : ('take' as const)
+    return {
+      now,
+      cost,
+      requests: [
+        { mode: 'look' as const, rows },
+        { mode, rows },
+      ],
+    }
+  })
+  const replies = await Promise.all(calls.map(({ requests, now }) => server.decide(requests, now)))
+  let time = 0
+  return calls.flatMap(({ now, cost }, index) => {
+    const [before, after] = replies[index]!.requests.map(([state]) => state!)
+    if (!after!.allowed) return []
+    if (cost > 0) time = Math.max(time, now)
+    // Of a give-back only what it changed counts: the rest was dropped.
+    return [{ time, units: cost > 0 ? cost : before!.remaining - after!.remaining }]
+  })
+}
+
+async function keepsBound({ policy, events }: { policy: ModelPolicy; events: Event[] }) {
+  const bound = bounds[policy.algorithm as Counting](policy)
+  const charges = await history(policy, events)
+  for (const { time: start } of charges) {
+    const within = charges.filter(({ time }) => start <= time && time < start + policy.windowMs)
+    const sum = within.reduce((sum, { units }) => sum + units, 0)
+    expect(sum, JSON.stringify(charges)).toBeLessThanOrEqual(bound)
+  }
+}
+
+for (const name of algorithms) {
+  property(
+    `${name}: no interval admits more than the bound, however the clock goes back`,
+    pressure(name, { wait: -1, cost: 1 }),
+    keepsBound,
+  )
+  property(
+    `${name}: no interval admits more than the bound and what was given back in it`,
+    pressure(name, { wait: 0, cost: -4 }),
+    keepsBound,
+  )
+}
+
+/** Terms of one counter, and the bound that holds for all that passes under any of them. */
+interface Case {
+  policies: ModelPolicy[]
+  bound: number
+}
+
+/** An adversary's step, which goes by what the limit says. */
+const step = fc.record({
+  wait: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(0) },
+    {
+      weight: 4,
+      arbitrary: fc.constantFrom('resetAfterMs', 'resetAfterMs', 'retryAfterMs', 'nextAfterMs'),
+    },
+    { weight: 1, arbitrary: fc.integer({ min: 1, max: 24 }) },
+  ),
+  plan: fc.nat(5),
+  take: fc.constantFrom('one', 'one', 'one', 'half', 'half', 'all'),
+  /** In place of a charge: which of the last charges is refunded, and whether in whole. */
+  refund: fc.oneof(
+    { weight: 2, arbitrary: fc.constant(undefined) },
+    { weight: 1, arbitrary: fc.record({ of: fc.nat(4), whole: fc.boolean() }) },
+  ),
+})
+type AdversaryStep = typeof step extends fc.Arbitrary<infer T> ? T : never
+
+/**
+ * Plays the steps one by one and sums the units that were kept in each window's length.
+ * @param refunds whether charges are refunded later, at once, or never; always with their receipt
+ */
+async function keepsWithin(
+  { policies, bound }: Case,
+  steps: AdversaryStep[],
+  refunds: 'later' | 'at once' | 'never',
+) {
+  const subject = newSubject()
+  const { windowMs } = policies[0]!
+  let now = 1_789_000_000_000
+  let told: RowState | undefined
+  const charges: { time: number; units: number; policy: ModelPolicy }[] = []
+  const ask = async (
+    request: Pick<ModelRequest, 'mode' | 'receipt'>,
+    row: Omit<ModelRow, 'subject'>,
+  ) => (await server.decide([{ ...request, rows: [{ subject, ...row }] }], now)).requests[0]![0]!
+  const refund = async (charge: (typeof charges)[number], units: number) => {
+    charge.units -= units
+    const request = { mode: 'give-back' as const, receipt: charge.time }
+    return ask(request, { policy: charge.policy, cost: units })
+  }
+
+  for (const { wait, plan, take, refund: back } of steps) {
+    now += typeof wait === 'number' ? wait : (told?.[wait] ?? 0)
+    const open = charges.filter(({ units }) => units > 0)
+    const old = refunds === 'later' && back ? open.at(-1 - (back.of % open.length)) : undefined
+    if (old) {
+      told = await refund(old, back!.whole ? old.units : 1)
+      continue
+    }
+    const policy = policies[plan % policies.length]!
+    const { remaining } = await ask({ mode: 'look' }, { policy, cost: 0 })
+    const units = { one: 1, half: Math.ceil(remaining / 2), all: remaining }[take]
+    if (units < 1) continue
+    told = await ask({ mode: 'take' }, { policy, cost: units })
+    if (!told.allowed) continue
+    const charge = { time: now, units, policy }
+    charges.push(charge)
+    if (refunds === 'at once' && back) told = await refund(charge, units)
+  }
+  for (const { time: start } of charges) {
+    const within = charges.filter(({ time }) => start <= time && time < start + windowMs)
+    const sum = within.reduce((sum, { units }) => sum + units, 0)
+    const story = charges.map(({ time, units, policy: { limit } }) => [time, units, limit])
+    expect(sum, JSON.stringify({ policies, story })).toBeLessThanOrEqual(bound)
+  }
+}
+
+/**
+ * Plans of one policy as a configuration can have them: their burst is their limit, or the same for all. A unit of each flows in
+ * whole milliseconds, so that nothing is rounded.
+ */
+const plansOf = (algorithm: Counting): fc.Arbitrary<Case> =>
+  fc
+    .record({
+      windowMs: fc.constantFrom(24, 48, 240, 2400),
+      largest: fc.constantFrom(8, 12, 24),
+      others: fc.uniqueArray(fc.constantFrom(1, 2, 3, 4, 6), { minLength: 1, maxLength: 2 }),
+      burst: fc.option(fc.integer({ min: 1, max: 12 }), { freq: 2 }),
+      align: fc.constantFrom('first-request' as const, 'clock' as const),
+    })
+    .map(({ largest, others, burst, ...terms }) => {
+      const planOf = (limit: number) => ({
+        ...terms,
+        tag: 't',
+        algorithm,
+        limit,
+        burst: burst ?? limit,
+      })
+      // Half of the charges are the largest plan's.
+      const policies = others.flatMap((limit) => [planOf(largest), planOf(limit)])
+      return { policies, bound: bounds[algorithm](policies[0]!) }
+    })
+
+/** Histories side by side, so that their commands travel together. */
+const sideBySide = (one: fc.Arbitrary<Case>) =>
+  fc.array(fc.tuple(one, fc.array(step, { minLength: 1, maxLength: 120, size: 'max' })), {
+    minLength: 1,
+    maxLength: 12,
+    size: 'max',
+  })
+
+/** Only what a bucket has stored depends on the plan, so it takes most of the runs. */
+const adversaries = (name: Counting) =>
+  Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / (name === 'token-bucket' ? 20 : 80))
+
+for (const name of algorithms) {
+  for (const refunds of ['never', 'at once'] as const) {
+    property(
+      `${name}: plans on one key together keep no more than the bound of the largest, with refunds ${refunds}`,
+      sideBySide(plansOf(name)),
+      async (histories) => {
+        await Promise.all(histories.map(([one, steps]) => keepsWithin(one, steps, refunds)))
+      },
+      adversaries(name),
+    )
+  }
+  property(
+    `${name}: no interval keeps more than the bound, however late its refunds come`,
+    sideBySide(
+      pressure(name, { wait: 0, cost: 1 }).map(({ policy }) => ({
+        policies: [policy],
+        bound: bounds[name](policy),
+      })),
+    ),
+    async (histories) => {
+      await Promise.all(histories.map(([one, steps]) => keepsWithin(one, steps, 'later')))
+    },
+    adversaries(name),
+  )
+}
+
+const steadily = Array.from({ length: 10 }, (_, index) => index * 100)
+
+/** Limit 10 per 1000 ms, burst 5. */
+const worst: [Counting, at: number[], passed: number][] = [
+  ['fixed-window', [999, 1000, 1998], 20],
+  ['sliding-window', [999, 1998], 19],
+  ['sliding-log', [0, 500, 999], 10],
+  // The fifteenth comes with the end of the interval, which is not in it.
+  ['token-bucket', steadily, 14],
+  ['gcra', steadily, 14],
+]
+
+test.each(worst.filter(([name]) => algorithms.includes(name)))(
+  '%s: one unit at a time, taken at %j, the bound is reached',
+  async (algorithm, at, passed) => {
+    const policy = {
+      tag: 't',
+      limit: 10,
+      windowMs: 1000,
+      burst: 5,
+      align: 'clock',
+      algorithm,
+    } as const
+    const one = { mode: 'take' as const, rows: [{ subject: newSubject(), policy, cost: 1 }] }
+    const burst = Array<typeof one>(20).fill(one)
+    const replies = await Promise.all(at.map((now) => server.decide(burst, now)))
+    const states = replies.flatMap(({ requests }) => requests.flat())
+    expect(states.filter(({ allowed }) => allowed).length).toBe(passed)
+  },
+)

@@ -1,0 +1,276 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Model, type ModelPolicy, type ModelRequest, type ModelRow } from '../model/model.ts'
+import { periodOf } from '../support/dress.ts'
+import { property } from '../support/law.ts'
+import { useServer } from '../support/server.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const policy: ModelPolicy = {
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: 3,
+  windowMs: 86_400_000,
+  burst: 1,
+  align: 'clock',
+}
+
+type Period = NonNullable<ModelRow['period']>
+
+/** One client, whose periods somebody else's clock may choose. */
+function client(limit = 3) {
+  const subject = newSubject()
+  const model = new Model()
+  return async (mode: ModelRequest['mode'], now: number, period: Period, cost = 1) => {
+    const rows = [{ subject, policy: { ...policy, limit }, period, cost }]
+    const reply = await server.decide([{ mode, rows }], now)
+    expect(reply).toEqual(model.decide([{ mode, rows }], now))
+    return reply.requests[0]![0]!
+  }
+}
+
+const hours = 3_600_000
+const days = 24 * hours
+
+const calendars: [
+  claim: string,
+  start: string,
+  end: string,
+  nextEnd: string,
+  length: number,
+  next: number,
+][] = [
+  [
+    'a day before the clocks go forward, and the 23 hours after it',
+    '2026-03-28T00:00:00+01:00',
+    '2026-03-29T00:00:00+01:00',
+    '2026-03-30T00:00:00+02:00',
+    24 * hours,
+    23 * hours,
+  ],
+  [
+    'the 23 hours, and the day after',
+    '2026-03-29T00:00:00+01:00',
+    '2026-03-30T00:00:00+02:00',
+    '2026-03-31T00:00:00+02:00',
+    23 * hours,
+    24 * hours,
+  ],
+  [
+    'the 25 hours in which the clocks go back',
+    '2026-10-25T00:00:00+02:00',
+    '2026-10-26T00:00:00+01:00',
+    '2026-10-27T00:00:00+01:00',
+    25 * hours,
+    24 * hours,
+  ],
+  [
+    'a day of 24 hours and a half, at Lord Howe',
+    '2026-04-05T00:00:00+11:00',
+    '2026-04-06T00:00:00+10:30',
+    '2026-04-07T00:00:00+10:30',
+    24.5 * hours,
+    24 * hours,
+  ],
+  [
+    'a week with an hour less',
+    '2026-03-23T00:00:00+01:00',
+    '2026-03-30T00:00:00+02:00',
+    '2026-04-06T00:00:00+02:00',
+    7 * days - hours,
+    7 * days,
+  ],
+  [
+    'January and February',
+    '2026-01-01T00:00:00Z',
+    '2026-02-01T00:00:00Z',
+    '2026-03-01T00:00:00Z',
+    31 * days,
+    28 * days,
+  ],
+  [
+    'the February of a leap year, and March',
+    '2028-02-01T00:00:00Z',
+    '2028-03-01T00:00:00Z',
+    '2028-04-01T00:00:00Z',
+    29 * days,
+    31 * days,
+  ],
+  [
+    'March in Berlin, which has an hour less, and April',
+    '2026-03-01T00:00:00+01:00',
+    '2026-04-01T00:00:00+02:00',
+    '2026-05-01T00:00:00+02:00',
+    31 * days - hours,
+    30 * days,
+  ],
+  [
+    'December and the January after',
+    '2026-12-01T00:00:00Z',
+    '2027-01-01T00:00:00Z',
+    '2027-02-01T00:00:00Z',
+    31 * days,
+    31 * days,
+  ],
+]
+
+test.each(calendars)('%s: the count ends with its period', async (_, ...rest) => {
+  const [start, end, nextEnd] = rest.slice(0, 3).map((time) => Date.parse(String(time))) as Period
+  const [length, next] = rest.slice(3) as [number, number]
+  const period: Period = [start, end, nextEnd]
+  const ask = client()
+  const full = { allowed: true, remaining: 0, retryAfterMs: 0 }
+  const wait = (ms: number) => ({ retryAfterMs: ms, resetAfterMs: ms, nextAfterMs: ms })
+
+  expect(await ask('take', start, period, 3)).toMatchObject({ ...full, resetAfterMs: length })
+  expect(await ask('take', start + 5, period)).toMatchObject({
+    allowed: false,
+    ...wait(length - 5),
+  })
+  expect(await ask('take', end - 1, period)).toMatchObject({ allowed: false, ...wait(1) })
+  // Nobody told Redis that the next has begun: it is its own clock that says so.
+  expect(await ask('take', end, period, 3)).toMatchObject({ ...full, resetAfterMs: next })
+  const following: Period = [end, nextEnd, nextEnd + days]
+  expect(await ask('take', end, following)).toMatchObject({ allowed: false, ...wait(next) })
+  expect(await ask('take', nextEnd - 1, following)).toMatchObject({ allowed: false, ...wait(1) })
+  expect(await ask('look', nextEnd, following)).toMatchObject({ remaining: 3, resetAfterMs: 0 })
+})
+
+/** Three periods of different length in a row. */
+const [first, second, third]: [Period, Period, Period] = [
+  [1000, 1400, 1900],
+  [1400, 1900, 2200],
+  [1900, 2200, 2900],
+]
+
+test('a clock ahead of Redis opens the period that it names, unless one is open', async () => {
+  const early = client()
+  expect(await early('take', 1399, second)).toMatchObject({ allowed: true, resetAfterMs: 501 })
+  expect(await early('take', 1399, first)).toMatchObject({ remaining: 1, resetAfterMs: 501 })
+  expect(await early('take', 1400, second)).toMatchObject({ remaining: 0, resetAfterMs: 500 })
+
+  const open = client()
+  expect(await open('take', 1000, first, 2)).toMatchObject({ remaining: 1, resetAfterMs: 400 })
+  expect(await open('take', 1399, second)).toMatchObject({ remaining: 0, resetAfterMs: 1 })
+  expect(await open('take', 1399, second)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+  expect(await open('take', 1400, second, 3)).toMatchObject({ remaining: 0, resetAfterMs: 500 })
+})
+
+test('a clock behind that of Redis makes no difference', async () => {
+  const ask = client()
+  expect(await ask('take', 1400, first, 2)).toMatchObject({ remaining: 1, resetAfterMs: 500 })
+  expect(await ask('take', 1400, second)).toMatchObject({ remaining: 0, resetAfterMs: 500 })
+  expect(await ask('take', 1899, first)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+})
+
+test('a clock more than a period behind goes on in periods like the last that it names', async () => {
+  const ask = client()
+  expect(await ask('take', 1900, first, 2)).toMatchObject({ remaining: 1, resetAfterMs: 500 })
+  expect(await ask('take', 2399, first)).toMatchObject({ remaining: 0, resetAfterMs: 1 })
+  expect(await ask('take', 2400, first)).toMatchObject({ remaining: 2, resetAfterMs: 500 })
+  // What is open is open for everybody, until it ends.
+  expect(await ask('take', 2400, third)).toMatchObject({ remaining: 1, resetAfterMs: 500 })
+})
+
+test('when the clock of Redis runs back, the period that is open goes on, and ends when it did', async () => {
+  const ask = client()
+  expect(await ask('take', 1900, second, 2)).toMatchObject({ remaining: 1, resetAfterMs: 300 })
+  expect(await ask('take', 1300, first)).toMatchObject({ remaining: 0, resetAfterMs: 900 })
+  expect(await ask('take', 1300, first)).toMatchObject({ allowed: false, retryAfterMs: 900 })
+})
+
+test('what is given back counts for the period in which it was taken', async () => {
+  const giveBack = async (now: number, receipt: number) => {
+    const rows = [{ subject, policy, period: second, cost: 1 }]
+    const reply = await server.decide([{ mode: 'give-back', rows, receipt }], now)
+    return reply.requests[0]![0]!.remaining
+  }
+  const subject = newSubject()
+  const rows = [{ subject, policy, period: first, cost: 3 }]
+  await server.decide([{ mode: 'take', rows }], 1399)
+  await server.decide([{ mode: 'take', rows }], 1400)
+  expect(await giveBack(1401, 1399)).toBe(0)
+  expect(await giveBack(1401, 1400)).toBe(1)
+})
+
+interface Event {
+  wait: number
+  /** How far the clock of who asks is ahead. */
+  skew: number
+  /** Below 0 it is given back. */
+  cost: number
+}
+
+const events = fc.array(
+  fc.record({
+    wait: fc.oneof(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 15 })),
+    skew: fc.oneof(fc.constant(0), fc.integer({ min: -6, max: 6 })),
+    cost: fc.oneof(fc.constant(1), fc.integer({ min: -3, max: 4 })),
+  }),
+  { minLength: 1, maxLength: 60, size: 'max' },
+)
+const drawn = fc.record({
+  limit: fc.integer({ min: 1, max: 6 }),
+  lengths: fc.array(fc.integer({ min: 7, max: 25 }), { minLength: 1, maxLength: 4 }),
+  events,
+})
+
+/** What was taken less what was given back in each period of Redis' clock, whoever's clock named it; and when. */
+async function taken(limit: number, lengths: number[], events: Event[]) {
+  const subject = newSubject()
+  let now = 1_789_000_000_000
+  const calls = events.map(({ wait, skew, cost }) => {
+    now += wait
+    const period = periodOf(lengths, now + skew)
+    const row = { subject, policy: { ...policy, limit }, period, cost: Math.abs(cost) }
+    const mode: ModelRequest['mode'] = cost < 0 ? 'give-back' : 'take'
+    return { now, skew, cost, mode, row }
+  })
+  return Promise.all(
+    calls.map(async ({ now, skew, cost, mode, row }) => {
+      const { requests } = await server.decide(
+        [
+          { mode: 'look', rows: [row] },
+          { mode, rows: [row] },
+        ],
+        now,
+      )
+      const [before, after] = requests.map(([state]) => state!)
+      return { now, skew, cost, before: before!, after: after! }
+    }),
+  )
+}
+
+property(
+  'no period admits more than the limit and what was given back in it, whoever asks',
+  drawn,
+  async ({ limit, lengths, events }) => {
+    const sums = new Map<number, number>()
+    for (const { now, before, after } of await taken(limit, lengths, events)) {
+      const [start] = periodOf(lengths, now)
+      const sum = (sums.get(start) ?? 0) + before.remaining - after.remaining
+      sums.set(start, sum)
+      expect(sum).toBeLessThanOrEqual(limit)
+    }
+  },
+)
+
+property(
+  'where the clocks agree nothing is carried over into the next period, and nothing is reset within one',
+  drawn,
+  async ({ limit, lengths, events }) => {
+    const agreed = events.map((event) => ({ ...event, skew: 0 }))
+    let left = limit
+    let period = -1
+    for (const { now, cost, before, after } of await taken(limit, lengths, agreed)) {
+      const [start, end] = periodOf(lengths, now)
+      if (start !== period) [left, period] = [limit, start]
+      expect(before.remaining).toBe(left)
+      expect(after.allowed).toBe(cost <= left)
+      if (cost <= left) left = Math.min(limit, left - cost)
+      expect(after.resetAfterMs).toBe(left < limit ? end - now : 0)
+      expect(after.retryAfterMs).toBe(after.allowed ? 0 : cost > limit ? null : end - now)
+    }
+  },
+)

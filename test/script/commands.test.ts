@@ -1,0 +1,274 @@
+import { expect, test } from 'vitest'
+import type { Once } from '../../src/store/store.ts'
+import type { ModelPolicy, ModelRequest } from '../model/model.ts'
+import { property } from '../support/law.ts'
+import { play, tell } from '../support/play.ts'
+import { algorithms, schedule } from '../support/schedules.ts'
+import { useServer } from '../support/server.ts'
+import { newSubject } from '../support/subjects.ts'
+
+// Counted on a Redis that nobody else talks to.
+delete process.env.REDIS_URL
+const server = useServer()
+const recorded = algorithms.filter((name) => name !== 'sliding-log')
+
+/** Ten limits of every kind. */
+const policies: ModelPolicy[] = Array.from({ length: 10 }, (_, index) => ({
+  tag: `t${index}`,
+  algorithm: recorded[index % recorded.length]!,
+  limit: 40,
+  windowMs: 60_000,
+  burst: 40,
+  align: 'clock',
+}))
+
+const request = (subject: string, mode: ModelRequest['mode'] = 'take', cost = 1): ModelRequest => ({
+  mode,
+  rows: policies.map((policy) => ({ subject, policy, cost })),
+})
+
+/** What Redis executed for one call; Upstash bills each of them. */
+async function commands(requests: ModelRequest[], now?: number, once?: Once) {
+  await server.send('CONFIG', 'RESETSTAT')
+  await server.decide(requests, now, once)
+  const stats = String(await server.send('INFO', 'commandstats'))
+  const counted = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
+    .filter(([, name]) => name !== 'config|resetstat' && name !== 'info')
+    .map(([, name, calls]) => [name, Number(calls)])
+  return Object.fromEntries(counted)
+}
+
+const asked = { evalsha: 1, time: 1, mget: 1 }
+
+test('ten limits of one subject: four commands admitted, three refused', async () => {
+  const subject = newSubject()
+  expect(await commands([request(subject)])).toEqual({ ...asked, set: 1 })
+  expect(await commands([request(subject, 'take', 40)])).toEqual(asked)
+})
+
+test('a look costs three', async () => {
+  expect(await commands([request(newSubject(), 'look')])).toEqual(asked)
+})
+
+test('a cost of 0 costs three', async () => {
+  expect(await commands([request(newSubject(), 'take', 0)])).toEqual(asked)
+})
+
+test('thirty requests of one subject share one write', async () => {
+  const subject = newSubject()
+  const thirty = Array.from({ length: 30 }, () => request(subject))
+  expect(await commands(thirty)).toEqual({ ...asked, set: 1 })
+})
+
+test('policies in shadow cost nothing on a subject that is asked for anyway', async () => {
+  const subject = newSubject()
+  const { rows } = request(subject)
+  const shadows = (cost = 1) =>
+    rows.slice(5).map((row): ModelRequest => ({ mode: 'shadow', rows: [{ ...row, cost }] }))
+  const enforced = (cost = 1): ModelRequest => ({
+    mode: 'take',
+    rows: rows.slice(0, 5).map((row) => ({ ...row, cost })),
+  })
+  expect(await commands([enforced(), ...shadows()])).toEqual({ ...asked, set: 1 })
+  expect(await commands([enforced(), ...shadows(40)])).toEqual({ ...asked, set: 1 })
+  expect(await commands([enforced(40), ...shadows()])).toEqual(asked)
+})
+
+test('every subject charged is one write more, and one that is not is none', async () => {
+  const [first, second, third] = [newSubject(), newSubject(), newSubject()]
+  const three = [request(first), request(second), request(third, 'look')]
+  expect(await commands(three)).toEqual({ ...asked, set: 2 })
+})
+
+test('a now that is passed in saves the clock', async () => {
+  expect(await commands([request(newSubject())], 1_789_000_000_000)).toEqual({
+    evalsha: 1,
+    mget: 1,
+    set: 1,
+  })
+})
+
+test('giving back is one write, or one deletion when nothing is left', async () => {
+  const subject = newSubject()
+  const now = 1_789_000_000_000
+  await server.decide([request(subject, 'take', 2)], now)
+  const back = { evalsha: 1, mget: 1 }
+  expect(await commands([request(subject, 'give-back')], now)).toEqual({ ...back, set: 1 })
+  expect(await commands([request(subject, 'give-back')], now)).toEqual({ ...back, del: 1 })
+  expect(await commands([request(subject, 'give-back')], now)).toEqual(back)
+})
+
+test('a sliding log adds its own, and no write of a record', async () => {
+  const policy: ModelPolicy = { ...policies[0]!, algorithm: 'sliding-log', limit: 1000 }
+  const subject = newSubject()
+  const of = (mode: ModelRequest['mode'], cost: number): ModelRequest => ({
+    mode,
+    rows: [{ subject, policy, cost }],
+  })
+  const now = 1_789_000_000_000
+  const first = { evalsha: 1, zrevrange: 1, zremrangebyscore: 1, zadd: 1, pexpire: 1 }
+  expect(await commands([of('take', 1)], now)).toEqual(first)
+  const read = { evalsha: 1, zrevrange: 1, zcount: 1 }
+  const write = { zremrangebyscore: 1, pexpire: 1 }
+  const second = await commands([of('take', 999)], now + 1)
+  expect(second).toEqual({ ...read, ...write, zadd: 2 })
+  expect(await commands([of('take', 1)], now + 2)).toEqual({ ...read, zrangebyscore: 1 })
+  expect(await commands([of('look', 500)], now + 2)).toEqual({ ...read, zrangebyscore: 2 })
+})
+
+test('slots add their own, and no write of a record', async () => {
+  const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 2 }
+  const subject = newSubject()
+  const of = (mode: ModelRequest['mode'], slot: string): ModelRequest[] => [
+    { mode, rows: [{ subject, policy, cost: 1, slot }] },
+  ]
+  const now = 1_789_000_000_000
+  const read = { evalsha: 1, zrange: 1 }
+  const write = { zadd: 1, pexpire: 1 }
+  expect(await commands(of('take', 'a'), now)).toEqual({ ...read, ...write })
+  expect(await commands(of('take', 'b'), now + 1)).toEqual({ ...read, ...write })
+  expect(await commands(of('take', 'c'), now + 1)).toEqual(read)
+  expect(await commands(of('take', 'b'), now + 1)).toEqual(read)
+  expect(await commands(of('look', 'c'), now + 1)).toEqual(read)
+  expect(await commands(of('give-back', 'b'), now + 1)).toEqual({ ...read, zrem: 1 })
+  expect(await commands(of('give-back', 'b'), now + 1)).toEqual(read)
+  // A dead one is cleared away.
+  const later = now + 60_000
+  expect(await commands(of('take', 'c'), later)).toEqual({ ...read, ...write, zremrangebyscore: 1 })
+})
+
+test('from 32 slots on they add a few more', async () => {
+  const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 40 }
+  const subject = newSubject()
+  const of = (mode: ModelRequest['mode'], slot: string, cost = 1): ModelRequest[] => [
+    { mode, rows: [{ subject, policy, cost, slot }] },
+  ]
+  const now = 1_789_000_000_000
+  const read = { evalsha: 1, zrange: 1, zcount: 1, zrevrange: 1 }
+  for (let index = 0; index < 39; index++) await server.decide(of('take', `s${index}`), now + index)
+  expect(await commands(of('take', 'last'), now + 39)).toEqual({
+    ...read,
+    zscore: 1,
+    zadd: 1,
+    pexpire: 1,
+  })
+  expect(await commands(of('take', 'none'), now + 40)).toEqual({ ...read, zscore: 1 })
+  expect(await commands(of('take', 'many', 35), now + 40)).toEqual({
+    ...read,
+    zscore: 1,
+    zrangebyscore: 1,
+  })
+  expect(await commands(of('give-back', 'last'), now + 40)).toEqual({ ...read, zrange: 2, zrem: 1 })
+})
+
+const penalty = { after: 2, withinMs: 60_000, banMs: 60_000, maxMs: 60_000 }
+
+test('a penalty costs nothing until it counts a refusal: then one SET', async () => {
+  const subject = newSubject()
+  const of = (cost: number): ModelRequest[] => [
+    {
+      mode: 'take',
+      rows: policies.map((policy) => ({ subject, policy: { ...policy, penalty }, cost })),
+    },
+  ]
+  expect(await commands(of(1))).toEqual({ ...asked, set: 1 })
+  expect(await commands([{ ...of(1)[0]!, mode: 'look' }])).toEqual(asked)
+  expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
+  expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
+  // Banned: nothing is counted any more.
+  expect(await commands(of(40))).toEqual(asked)
+  expect(await commands(of(1))).toEqual(asked)
+})
+
+test.each([
+  ['sliding-log', { zrevrange: 1, zremrangebyscore: 1, zadd: 1, pexpire: 1 }],
+  ['concurrency', { zrange: 1, zadd: 1, pexpire: 1 }],
+] as const)(
+  'the penalty of a %s reads the record, which it else does not need',
+  async (algorithm, own) => {
+    const policy: ModelPolicy = { ...policies[0]!, algorithm, penalty }
+    const rows = [{ subject: newSubject(), policy, cost: 1 }]
+    expect(await commands([{ mode: 'take', rows }])).toEqual({ ...asked, ...own })
+  },
+)
+
+const penal = (subject: string, mode: ModelRequest['mode'], cost = 1): ModelRequest => ({
+  mode,
+  rows: policies.map((policy) => ({ subject, policy: { ...policy, penalty }, cost })),
+})
+
+test('a reset is one SET, or one DEL when nothing is left, and nothing where nothing was', async () => {
+  const subject = newSubject()
+  await server.decide([penal(subject, 'take')])
+  await server.decide([penal(subject, 'take', 40)])
+  const { rows } = penal(subject, 'reset')
+  const some: ModelRequest = { mode: 'reset', rows: rows.slice(0, 4) }
+  expect(await commands([some])).toEqual({ ...asked, set: 1 })
+  expect(await commands([some])).toEqual(asked)
+  expect(await commands([penal(subject, 'reset')])).toEqual({ ...asked, del: 1 })
+  expect(await commands([penal(subject, 'reset')])).toEqual(asked)
+})
+
+test.each(['sliding-log', 'concurrency'] as const)(
+  'a reset of a %s is one DEL',
+  async (algorithm) => {
+    const policy: ModelPolicy = { ...policies[0]!, algorithm }
+    const of = (mode: ModelRequest['mode']): ModelRequest[] => [
+      { mode, rows: [{ subject: 'x', policy, cost: 1 }] },
+    ]
+    await server.decide(of('take'), 1_789_000_000_000)
+    expect(await commands(of('reset'))).toEqual({ evalsha: 1, time: 1, del: 1 })
+  },
+)
+
+test('a ban is one SET, its end another write, and nothing where nobody is banned', async () => {
+  const subject = newSubject()
+  expect(await commands([penal(subject, 'ban')])).toEqual({ ...asked, set: 1 })
+  expect(await commands([penal(subject, 'ban')])).toEqual({ ...asked, set: 1 })
+  expect(await commands([penal(subject, 'unban')])).toEqual({ ...asked, del: 1 })
+  expect(await commands([penal(subject, 'unban')])).toEqual(asked)
+  await server.decide([penal(subject, 'take')])
+  await server.decide([penal(subject, 'ban')])
+  expect(await commands([penal(subject, 'unban')])).toEqual({ ...asked, set: 1 })
+})
+
+test('to be decided once costs one SET, also where it is refused, and a replay none', async () => {
+  const subject = newSubject()
+  const once = (key: string): Once => ({
+    key: `${subject}-${key}`,
+    fingerprint: 'f',
+    forMs: 60_000,
+  })
+  expect(await commands([request(subject)], undefined, once('a'))).toEqual({ ...asked, set: 2 })
+  expect(await commands([request(subject)], undefined, once('a'))).toEqual(asked)
+  const refused = [request(subject, 'take', 40)]
+  expect(await commands(refused, undefined, once('b'))).toEqual({ ...asked, set: 1 })
+  expect(await commands(refused, undefined, once('b'))).toEqual(asked)
+  // Whatever the first call had of its own.
+  const slots: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency' }
+  const take: ModelRequest[] = [{ mode: 'take', rows: [{ subject, policy: slots, cost: 1 }] }]
+  const own = { zrange: 1, zadd: 1, pexpire: 1 }
+  expect(await commands(take, undefined, once('c'))).toEqual({ ...asked, ...own, set: 1 })
+  expect(await commands(take, undefined, once('c'))).toEqual(asked)
+})
+
+property(
+  'a call that neither refuses nor finds a ban has the commands that it has without penalties',
+  schedule(recorded, { policies: 3, subjects: 2, requests: 3, steps: 6, penalties: true }),
+  async (plan) => {
+    const { calls, replies } = play(plan)
+    for (const [index, { requests, now }] of calls.entries()) {
+      if (replies[index]!.requests.flat().some(({ allowed }) => !allowed)) return
+      const without = requests.map((request) => ({
+        ...request,
+        rows: request.rows.map(({ penalty: _, ...row }) => {
+          const { penalty: __, ...policy } = row.policy
+          return { ...row, policy, subject: `${row.subject}-free` }
+        }),
+      }))
+      const story = tell(calls.slice(0, index + 1))
+      expect(await commands(requests, now), story).toEqual(await commands(without, now))
+    }
+  },
+  100,
+)

@@ -1,0 +1,301 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { RowState } from '../../src/store/store.ts'
+import { Model, type ModelPolicy, type ModelRequest } from '../model/model.ts'
+import { law, property } from '../support/law.ts'
+import { useServer } from '../support/server.ts'
+import { each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+import { snapshot } from '../support/stored.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const of = ['concurrency'] as const
+
+/** One client's slots, each held for at most a second. */
+function slots(limit: number, windowMs = 1000) {
+  const subject = newSubject()
+  const policy: ModelPolicy = {
+    tag: 't',
+    algorithm: 'concurrency',
+    limit,
+    windowMs,
+    burst: 1,
+    align: 'first-request',
+  }
+  const key = `sluice:1:{${subject}}:slots:t`
+  const model = new Model()
+  const ask =
+    (mode: ModelRequest['mode']) =>
+    async (now: number, slot: string, cost = 1): Promise<RowState> => {
+      const requests: ModelRequest[] = [{ mode, rows: [{ subject, policy, cost, slot }] }]
+      const reply = await server.decide(requests, now)
+      expect(reply).toEqual(model.decide(requests, now))
+      return reply.requests[0]![0]!
+    }
+  return {
+    key,
+    policy,
+    subject,
+    take: ask('take'),
+    look: ask('look'),
+    giveBack: ask('give-back'),
+    members: async () => (await server.send('ZRANGE', key, '0', '-1')) as string[],
+  }
+}
+
+test('so many are in flight at once, and a place is free again when one is given back', async () => {
+  const { take, giveBack, members } = slots(2)
+  expect(await take(100, 'a')).toEqual({
+    allowed: true,
+    remaining: 1,
+    retryAfterMs: 0,
+    resetAfterMs: 1000,
+    nextAfterMs: 1000,
+  })
+  expect(await take(400, 'b')).toMatchObject({ remaining: 0, resetAfterMs: 1000, nextAfterMs: 700 })
+  expect(await take(500, 'c')).toEqual({
+    allowed: false,
+    remaining: 0,
+    retryAfterMs: 600,
+    resetAfterMs: 900,
+    nextAfterMs: 600,
+  })
+  expect(await giveBack(500, 'a')).toMatchObject({ remaining: 1, resetAfterMs: 900 })
+  expect(await take(500, 'c')).toMatchObject({ allowed: true, remaining: 0 })
+  expect(await members()).toEqual(['b:1', 'c:1'])
+})
+
+test('a slot that nobody gives back is free at its end, and not a millisecond before', async () => {
+  const { take, members } = slots(1)
+  await take(100, 'dead')
+  expect(await take(1099, 'next')).toMatchObject({ allowed: false, retryAfterMs: 1 })
+  expect(await take(1100, 'next')).toMatchObject({ allowed: true })
+  // And the dead one is cleared away.
+  expect(await members()).toEqual(['next:1'])
+})
+
+test('what is taken twice is held once, also where nothing is free', async () => {
+  const { take, giveBack, members, key } = slots(3)
+  await take(100, 'a', 2)
+  const before = await snapshot(server, [key])
+  expect(await take(200, 'a', 2)).toMatchObject({ allowed: true, remaining: 1, resetAfterMs: 900 })
+  // Whoever holds slots holds them: what he asks for now is not looked at.
+  expect(await take(200, 'a', 3)).toMatchObject({ allowed: true, remaining: 1 })
+  expect(await take(200, 'a', 9)).toMatchObject({ allowed: true, remaining: 1 })
+  expect(await snapshot(server, [key])).toEqual(before)
+  await take(300, 'b')
+  expect(await take(400, 'a', 2)).toMatchObject({ allowed: true, remaining: 0, retryAfterMs: 0 })
+  expect(await members()).toEqual(['a:1', 'a:2', 'b:1'])
+  expect(await giveBack(400, 'a', 2)).toMatchObject({ remaining: 2 })
+  // After its end it is somebody else's.
+  await take(1299, 'c')
+  await take(1300, 'b')
+  expect(await members()).toEqual(['c:1', 'b:1'])
+})
+
+test('giving back removes all that an id holds and nothing else, whatever it is said to hold', async () => {
+  for (const cost of [1, 3, 7, 5000]) {
+    const { take, giveBack, members } = slots(9)
+    await take(100, 'a', 4)
+    await take(100, 'ab', 2)
+    await take(100, 'a-b', 1)
+    expect(await giveBack(200, 'a', cost)).toMatchObject({ allowed: true, remaining: 6 })
+    expect((await members()).sort()).toEqual(['a-b:1', 'ab:1', 'ab:2'])
+    expect(await giveBack(200, 'none', cost)).toMatchObject({ allowed: true, remaining: 6 })
+    expect(await giveBack(200, 'ab', 0)).toMatchObject({ remaining: 6 })
+  }
+})
+
+test('a dead slot is given back, too', async () => {
+  const { take, giveBack, members } = slots(9)
+  await take(100, 'old', 2)
+  await take(600, 'new')
+  expect(await giveBack(1200, 'old', 2)).toMatchObject({ remaining: 8, resetAfterMs: 400 })
+  expect(await members()).toEqual(['new:1'])
+})
+
+test('several slots are taken together or not at all, and wait for as many ends', async () => {
+  const { take } = slots(4)
+  await take(100, 'a')
+  await take(200, 'b')
+  await take(300, 'c')
+  expect(await take(400, 'd', 3)).toMatchObject({ allowed: false, remaining: 1, retryAfterMs: 800 })
+  expect(await take(400, 'd', 5)).toMatchObject({ allowed: false, retryAfterMs: null })
+  expect(await take(1199, 'd', 3)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+  expect(await take(1200, 'd', 3)).toMatchObject({ allowed: true, remaining: 0 })
+})
+
+test('in one request with other limits all pass or none takes', async () => {
+  const { policy, subject, members } = slots(2)
+  const window: ModelPolicy = { ...policy, tag: 'w', algorithm: 'fixed-window', limit: 1 }
+  const both = (slot: string): ModelRequest => ({
+    mode: 'take',
+    rows: [
+      { subject, policy, cost: 1, slot },
+      { subject, policy: window, cost: 1 },
+    ],
+  })
+  const { requests } = await server.decide([both('a'), both('b')], 100)
+  expect(requests.map((rows) => rows.map(({ allowed }) => allowed))).toEqual([
+    [true, true],
+    [true, false],
+  ])
+  expect(requests[1]![0]).toMatchObject({ remaining: 1 })
+  expect(await members()).toEqual(['a:1'])
+})
+
+test('a lower limit makes nobody give back, and waits for as many ends as it takes', async () => {
+  const { policy, subject, take } = slots(4)
+  for (const [now, id] of [
+    [100, 'a'],
+    [200, 'b'],
+    [300, 'c'],
+  ] as const) {
+    await take(now, id)
+  }
+  const row = { subject, policy: { ...policy, limit: 2 }, cost: 1, slot: 'd' }
+  expect(await look(server, row, 400)).toEqual({
+    allowed: false,
+    remaining: 0,
+    retryAfterMs: 800,
+    resetAfterMs: 900,
+    nextAfterMs: 800,
+  })
+})
+
+test('when the clock runs back no slot ends before one that was taken earlier', async () => {
+  const { take, look } = slots(3)
+  await take(500, 'a')
+  expect(await take(300, 'b')).toMatchObject({ resetAfterMs: 1200, nextAfterMs: 1200 })
+  expect(await look(1499, 'c', 2)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+  expect(await look(1500, 'c', 3)).toMatchObject({ allowed: true })
+})
+
+test('ten thousand slots of one call, and one more has to wait', async () => {
+  const { take, giveBack, members } = slots(10_000)
+  expect(await take(100, 'all', 10_000)).toMatchObject({ allowed: true, remaining: 0 })
+  expect(await take(200, 'more')).toMatchObject({ allowed: false, retryAfterMs: 900 })
+  expect(await take(200, 'all', 10_000)).toMatchObject({ allowed: true })
+  expect((await members()).length).toBe(10_000)
+  expect(await giveBack(300, 'all', 10_000)).toMatchObject({ remaining: 10_000, resetAfterMs: 0 })
+  expect(await members()).toEqual([])
+})
+
+test('with hundreds in flight every number is as exact as with a few', async () => {
+  const { take, look, giveBack } = slots(200)
+  for (let index = 0; index < 200; index++) await take(100 + index, `s${index}`)
+  expect(await take(300, 'more')).toMatchObject({ retryAfterMs: 800, resetAfterMs: 999 })
+  expect(await look(300, 'more', 50)).toMatchObject({ retryAfterMs: 849, nextAfterMs: 800 })
+  expect(await take(300, 's150')).toMatchObject({ allowed: true, remaining: 0 })
+  expect(await giveBack(301, 's150')).toMatchObject({ remaining: 1, resetAfterMs: 998 })
+  expect(await giveBack(301, 's150')).toMatchObject({ remaining: 1 })
+  expect(await giveBack(301, 's0')).toMatchObject({ remaining: 2, nextAfterMs: 800 })
+  // Fifty have ended unnoticed.
+  expect(await take(1150, 'last', 52)).toMatchObject({ allowed: true, remaining: 0 })
+  expect(await take(1151, 'late')).toMatchObject({ allowed: true })
+  expect(await take(1151, 'later')).toMatchObject({ allowed: false, retryAfterMs: 1 })
+})
+
+law(
+  'giving back twice is giving back once',
+  async (plan) => {
+    const { subjects, policies, now, keys, story } = await settle(server, plan)
+    for (const subject of subjects) {
+      for (const cost of [1, 2]) {
+        const rows = [{ subject, policy: policies[0]!, cost, slot: `slot${cost}` }]
+        const giveBack: ModelRequest = { mode: 'give-back', rows }
+        const once = await server.decide([giveBack], now)
+        const after = await snapshot(server, keys)
+        const twice = await server.decide([giveBack], now)
+        expect(twice, story).toEqual(once)
+        expect(await snapshot(server, keys), story).toEqual(after)
+      }
+    }
+  },
+  { of },
+)
+
+law(
+  'whoever holds slots may take them again at any time, and that changes nothing',
+  async (plan) => {
+    const { rows, now, keys, story } = await settle(server, plan)
+    await each(rows, async (row) => {
+      const slot = 'mine'
+      const first = await server.decide([{ mode: 'take', rows: [{ ...row, slot }] }], now)
+      if (!first.requests[0]![0]!.allowed) return
+      const before = await snapshot(server, keys)
+      for (const time of [now, now + row.policy.windowMs - 1]) {
+        if (!isReachable(time)) continue
+        const cost = 2 ** 51
+        const again = await server.decide([{ mode: 'take', rows: [{ ...row, slot, cost }] }], time)
+        expect(again.requests[0]![0]!.allowed, story).toBe(true)
+      }
+      expect(await snapshot(server, keys), story).toEqual(before)
+      const end = now + row.policy.windowMs
+      const others = await look(server, row, now)
+      if (!isReachable(end) || others.resetAfterMs > row.policy.windowMs) return
+      // It was the last: with its end all is free.
+      const whole = [{ ...row, cost: row.policy.limit }]
+      expect(await wouldAdmit(server, whole, end), story).toBe(true)
+      expect(await wouldAdmit(server, whole, end - 1), story).toBe(false)
+    })
+  },
+  { of },
+)
+
+interface Event {
+  wait: number
+  /** Takes that many, or gives back. */
+  cost: number
+  id: number
+}
+
+const drawn = fc.record({
+  limit: fc.integer({ min: 1, max: 40 }),
+  windowMs: fc.integer({ min: 1, max: 30 }),
+  calls: fc.array(
+    fc.array(
+      fc.record({
+        wait: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 8 })),
+        cost: fc.oneof(fc.constant(1), fc.constant(-1), fc.integer({ min: -2, max: 12 })),
+        id: fc.nat(9),
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+    { minLength: 1, maxLength: 40, size: 'max' },
+  ),
+})
+
+property(
+  'there are never more in flight than the limit, whoever takes and gives back when',
+  drawn,
+  async ({ limit, windowMs, calls }) => {
+    const { policy, subject } = slots(limit, windowMs)
+    let now = 1_789_000_000_000
+    const sent = calls.map((events: Event[]) => {
+      now += events[0]!.wait
+      const requests = events.map(({ cost, id }): ModelRequest => {
+        const mode = cost < 0 ? 'give-back' : 'take'
+        return { mode, rows: [{ subject, policy, cost: Math.abs(cost), slot: `${id}` }] }
+      })
+      return { now, requests, events }
+    })
+    const replies = await Promise.all(sent.map(({ now, requests }) => server.decide(requests, now)))
+
+    /** Whoever was let in is in flight until he leaves, or his time is over. */
+    const inFlight = new Map<number, { until: number; cost: number }>()
+    sent.forEach(({ now, events }, call) => {
+      for (const [id, { until }] of inFlight) if (until <= now) inFlight.delete(id)
+      events.forEach(({ cost, id }, index) => {
+        const { allowed, remaining } = replies[call]!.requests[index]![0]!
+        const known = inFlight.has(id)
+        if (cost < 0) inFlight.delete(id)
+        else if (allowed && cost > 0 && !known) inFlight.set(id, { until: now + windowMs, cost })
+        const total = [...inFlight.values()].reduce((sum, { cost }) => sum + cost, 0)
+        expect(total).toBeLessThanOrEqual(limit)
+        expect(remaining).toBe(limit - total)
+        if (known && cost > 0) expect(allowed).toBe(true)
+      })
+    })
+  },
+)

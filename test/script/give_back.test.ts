@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import type { ModelRequest, ModelRow } from '../model/model.ts'
+import { forward, inLine, law, unchanging } from '../support/law.ts'
+import { capacityOf } from '../support/play.ts'
+import { algorithms, type Counting, kinds } from '../support/schedules.ts'
+import { useServer } from '../support/server.ts'
+import { each, look, settle } from '../support/settle.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+
+/** Slots are given back by their id: see concurrency.test.ts. */
+const of = kinds.filter((kind) => kind !== 'concurrency')
+
+/** The state before, what the request answers, the state after. */
+async function around(request: ModelRequest, now: number) {
+  const looking: ModelRequest = { mode: 'look', rows: request.rows }
+  const { requests } = await server.decide([looking, request, looking], now)
+  return requests.map(([state]) => state!)
+}
+
+law(
+  'giving back never leaves less, never makes a wait longer, never exceeds full',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    for (const cost of [1, 3, 2 ** 51]) {
+      await each(rows, async (row) => {
+        const request: ModelRequest = { mode: 'give-back', rows: [{ ...row, cost }] }
+        const [before, told, after] = await around(request, now)
+        const { retryAfterMs, allowed, ...stands } = after!
+        expect(told, story).toEqual({ ...stands, allowed: true, retryAfterMs: 0 })
+        expect(after!.remaining, story).toBeGreaterThanOrEqual(before!.remaining)
+        expect(after!.remaining, story).toBeLessThanOrEqual(capacityOf(row.policy))
+        expect(after!.resetAfterMs, story).toBeLessThanOrEqual(before!.resetAfterMs)
+        if (retryAfterMs !== null && before!.retryAfterMs !== null) {
+          expect(retryAfterMs, story).toBeLessThanOrEqual(before!.retryAfterMs)
+        }
+      })
+    }
+    // Everything was given back by now; only the window before cannot be.
+    await each(rows, async (row) => {
+      if (row.policy.algorithm === 'sliding-window') return
+      const untouched = await look(server, { ...row, subject: newSubject() }, now)
+      expect(await look(server, row, now), story).toEqual(untouched)
+    })
+  },
+  { of },
+)
+
+law(
+  'what is taken and given back at once leaves the limit as it was',
+  async (plan) => {
+    // By a clock ahead a period may be open before its start, and a receipt from then credits nothing.
+    const { rows, now, story } = await settle(server, inLine(forward(unchanging(plan))))
+    await each(rows, async (row) => {
+      const { remaining } = await look(server, row, now)
+      const some = [{ ...row, cost: Math.ceil(remaining / 2) }]
+      const looking: ModelRequest = { mode: 'look', rows: [row] }
+      const { requests } = await server.decide(
+        [
+          looking,
+          { mode: 'take', rows: some },
+          { mode: 'give-back', rows: some, receipt: now },
+          looking,
+        ],
+        now,
+      )
+      expect(requests[3], story).toEqual(requests[0])
+    })
+  },
+  { of },
+)
+
+const terms = { tag: 't', limit: 10, windowMs: 1000, burst: 10, align: 'first-request' } as const
+
+/** Ten taken at 5500, two given back against a receipt: what remains then. */
+const receipts: [Counting, at: number, receipt: number | undefined, number][] = [
+  ['fixed-window', 5600, undefined, 2],
+  ['fixed-window', 5600, 5500, 2],
+  ['fixed-window', 5600, 5499, 0],
+  ['fixed-window', 6499, 5500, 2],
+  ['fixed-window', 6500, 5500, 10],
+  ['sliding-window', 5600, undefined, 2],
+  ['sliding-window', 5600, 5000, 2],
+  ['sliding-window', 5600, 4999, 0],
+  ['sliding-window', 6500, 5500, 5],
+  ['sliding-log', 5600, undefined, 2],
+  ['sliding-log', 5600, 5500, 2],
+  ['sliding-log', 6499, 5499, 0],
+  ['sliding-log', 6499, 5500, 2],
+  ['token-bucket', 5600, undefined, 3],
+  ['token-bucket', 5500, 5500, 2],
+  ['token-bucket', 5500, 5400, 1],
+  ['token-bucket', 5600, 5500, 2],
+  ['token-bucket', 5500, 1, 0],
+  ['gcra', 5600, undefined, 3],
+  ['gcra', 5500, 5500, 2],
+  ['gcra', 5500, 5400, 1],
+  ['gcra', 5600, 5500, 2],
+  ['gcra', 5500, 1, 0],
+]
+
+test.each(receipts.filter(([name]) => algorithms.includes(name)))(
+  '%s: at %i, given back against %s, %i remain',
+  async (algorithm, now, receipt, remaining) => {
+    const row: ModelRow = { subject: newSubject(), policy: { ...terms, algorithm }, cost: 2 }
+    await server.decide([{ mode: 'take', rows: [{ ...row, cost: 10 }] }], 5500)
+    const request: ModelRequest = {
+      mode: 'give-back',
+      rows: [row],
+      ...(receipt !== undefined && { receipt }),
+    }
+    expect((await server.decide([request], now)).requests[0]![0]!.remaining).toBe(remaining)
+  },
+)

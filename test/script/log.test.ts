@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import type { ModelPolicy, ModelRequest } from '../model/model.ts'
+import { useServer } from '../support/server.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+
+/** What only a log can get wrong: its entries. */
+function log(limit: number, windowMs: number) {
+  const subject = newSubject()
+  const terms = { tag: 't', limit, windowMs, burst: 1, align: 'first-request' } as const
+  const policy: ModelPolicy = { ...terms, algorithm: 'sliding-log' }
+  const key = `sluice:1:{${subject}}:log:t`
+  return {
+    key,
+    size: () => server.send('ZCARD', key),
+    async ask(mode: ModelRequest['mode'], now: number, cost = 1, receipt?: number) {
+      const rows = [{ subject, policy, cost }]
+      const request: ModelRequest = { mode, rows, ...(receipt !== undefined && { receipt }) }
+      return (await server.decide([request], now)).requests[0]![0]!
+    },
+  }
+}
+
+test('a log holds ten thousand units taken in one millisecond, and refuses the next', async () => {
+  const { ask, size } = log(10_000, 1000)
+  expect(await ask('take', 5000, 9_999)).toMatchObject({ allowed: true, remaining: 1 })
+  expect(await ask('take', 5000)).toMatchObject({ allowed: true, remaining: 0 })
+  expect(await ask('take', 5000)).toMatchObject({ allowed: false, retryAfterMs: 1000 })
+  expect(await size()).toBe(10_000)
+  expect(await ask('give-back', 5000, 10_000)).toMatchObject({ remaining: 10_000 })
+  expect(await size()).toBe(0)
+})
+
+test('entries are numbered from one in every millisecond, so that five digits are enough', async () => {
+  const { ask, key } = log(5, 10)
+  for (const now of [95, 95, 96]) await ask('take', now)
+  expect(await server.send('ZRANGE', key, '0', '-1')).toEqual(['95:00001', '95:00002', '96:00001'])
+})
+
+test('no entry takes the place of another when the clock goes back after a give-back', async () => {
+  const { ask, size } = log(5, 10)
+  for (const now of [95, 96, 100, 106]) await ask('take', now)
+  await ask('give-back', 106)
+  // At 100 there are fewer entries than when the one of 100 was made: those of 95 and 96 were trimmed.
+  await ask('take', 100)
+  await ask('take', 100)
+  expect(await size()).toBe(3)
+  expect((await ask('look', 100)).remaining).toBe(2)
+})
+
+test('the key goes with the last unit that counts, whatever is dead in it', async () => {
+  const { ask, key } = log(5, 10)
+  await ask('take', 95)
+  await ask('take', 100)
+  await ask('give-back', 105, 1)
+  expect(await server.send('EXISTS', key)).toBe(0)
+})
+
+test('one unit more than remains waits for the oldest that counts, not for a dead one', async () => {
+  const { ask } = log(5, 10)
+  await ask('take', 90, 2)
+  await ask('take', 95, 3)
+  expect(await ask('look', 101, 3)).toMatchObject({ allowed: false, remaining: 2, retryAfterMs: 4 })
+})
+
+test('what is given back by its receipt leaves to others who came later their time', async () => {
+  const { ask } = log(2, 1000)
+  await ask('take', 5000)
+  await ask('take', 5900)
+  await ask('give-back', 5950, 1, 5000)
+  expect(await ask('take', 5960)).toMatchObject({ allowed: true, remaining: 0 })
+  // Were it that of 5900 that had gone, a third would pass within 1000 ms.
+  expect(await ask('take', 6000)).toMatchObject({ allowed: false, retryAfterMs: 900 })
+  expect(await ask('take', 6900)).toMatchObject({ allowed: true })
+})

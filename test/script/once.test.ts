@@ -1,0 +1,220 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Once, StoreReply } from '../../src/store/store.ts'
+import { type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
+import { law } from '../support/law.ts'
+import { play, tell } from '../support/play.ts'
+import { useServer } from '../support/server.ts'
+import { snapshot } from '../support/stored.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const now = 1_789_000_000_000
+const most = 2 ** 51
+
+const policy: ModelPolicy = {
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: 100,
+  windowMs: 60_000,
+  burst: 100,
+  align: 'first-request',
+}
+const take = (subject: string, changed: Partial<ModelPolicy> = {}): ModelRequest => ({
+  mode: 'take',
+  rows: [{ subject, policy: { ...policy, ...changed }, cost: 1 }],
+})
+const onceOf = (changed: Partial<Once> = {}): Once => ({
+  key: newSubject(),
+  fingerprint: 'f',
+  forMs: 60_000,
+  ...changed,
+})
+
+/** The reply, or what the error says. */
+const outcome = (requests: ModelRequest[], time: number, once?: Once) =>
+  server.decide(requests, time, once).catch(({ message }) => String(message))
+
+/** Every key of the server that begins so, with its bytes and its expiry. */
+async function everything(subjects: string[]) {
+  const all = (await server.send('KEYS', 'sluice:1:*')) as string[]
+  const keys = all.filter((key) => subjects.some((subject) => key.includes(subject))).sort()
+  return [keys, await snapshot(server, keys)]
+}
+
+law(
+  'a replay tells the same integers at any time while it is remembered, and changes no key',
+  async (plan) => {
+    const { calls, subjects } = play(plan)
+    const onces = calls.map(() => onceOf({ forMs: 1000 }))
+    const first: unknown[] = []
+    for (const [index, { requests, now }] of calls.entries()) {
+      first.push(await outcome(requests, now, onces[index]))
+    }
+    const names = [...subjects, ...onces.map(({ key }) => key)]
+    const before = await everything(names)
+    for (const [index, { requests, now }] of calls.entries()) {
+      const story = tell(calls.slice(0, index + 1))
+      expect(first[index], story).not.toHaveProperty('replayed')
+      const times = [now, now + 999, 0].filter((time) => time <= most)
+      for (const time of times) {
+        const again = await outcome(requests, time, onces[index])
+        expect(again, story).toEqual({ ...(first[index] as StoreReply), replayed: true })
+      }
+    }
+    expect(await everything(names)).toEqual(before)
+  },
+  { single: { penalties: true, operators: true }, mixed: { penalties: true, operators: true } },
+  Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / 20),
+)
+
+law(
+  'to be decided once changes no answer and no other key',
+  async (plan) => {
+    const { calls, replies } = play(plan)
+    const told = await Promise.all(
+      calls.map(({ requests, now }) => outcome(requests, now, onceOf())),
+    )
+    expect(told, tell(calls)).toEqual(replies)
+  },
+  { single: { penalties: true }, mixed: { penalties: true } },
+  Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / 20),
+)
+
+test('fifty at once are charged once', async () => {
+  const [subject, once] = [newSubject(), onceOf()]
+  const replies = await Promise.all(
+    Array.from({ length: 50 }, () => server.decide([take(subject)], undefined, once)),
+  )
+  expect(replies.filter(({ replayed }) => !replayed)).toHaveLength(1)
+  expect(new Set(replies.map(({ requests }) => requests[0]![0]!.remaining))).toEqual(new Set([99]))
+  const look: ModelRequest = { ...take(subject), mode: 'look' }
+  expect((await server.decide([look])).requests[0]![0]).toMatchObject({ remaining: 99 })
+})
+
+test('what is asked again after it is forgotten is decided anew, at that very millisecond', async () => {
+  const [subject, once] = [newSubject(), onceOf({ forMs: 1000 })]
+  const left = async (time: number) => {
+    const reply = await outcome([take(subject)], time, once)
+    return typeof reply === 'string' ? reply : reply.requests[0]![0]!.remaining
+  }
+  expect([await left(now), await left(now + 999)]).toEqual([99, 99])
+  expect([await left(now + 1000), await left(now + 1999), await left(now + 2000)]).toEqual([
+    98, 98, 97,
+  ])
+})
+
+test('it is remembered for as long as it says, and a minute longer by a clock of ours', async () => {
+  const mine = onceOf({ forMs: 5000 })
+  await server.decide([take(newSubject())], now, mine)
+  const theirs = onceOf({ forMs: 5000 })
+  await server.decide([take(newSubject())], undefined, theirs)
+  const [long, short] = await Promise.all([
+    server.send('PTTL', recordOf(mine.key)),
+    server.send('PTTL', recordOf(theirs.key)),
+  ])
+  expect(Number(long)).toBeGreaterThan(60_000)
+  expect(Number(long)).toBeLessThanOrEqual(65_000)
+  expect(Number(short)).toBeGreaterThan(0)
+  expect(Number(short)).toBeLessThanOrEqual(5000)
+})
+
+test('a refusal is remembered, also when there is room again', async () => {
+  const [subject, once] = [newSubject(), onceOf({ forMs: 100_000 })]
+  const many: ModelRequest = { mode: 'take', rows: [{ subject, policy, cost: 100 }] }
+  await server.decide([many], now)
+  const refused = await server.decide([take(subject)], now, once)
+  expect(refused.requests[0]![0]).toMatchObject({ allowed: false, retryAfterMs: 60_000 })
+  const again = await server.decide([take(subject)], now + 60_000, once)
+  expect(again).toEqual({ ...refused, replayed: true })
+})
+
+test('a give-back is given back once', async () => {
+  const [subject, once] = [newSubject(), onceOf()]
+  await server.decide([{ ...take(subject), rows: [{ subject, policy, cost: 3 }] }], now)
+  const back: ModelRequest = { ...take(subject), mode: 'give-back' }
+  for (let i = 0; i < 3; i++) await server.decide([back], now, once)
+  const { requests } = await server.decide([{ ...back, mode: 'look' }], now)
+  expect(requests[0]![0]!.remaining).toBe(98)
+})
+
+test('a replay takes no slots, not even those that have been given back', async () => {
+  const [subject, once] = [newSubject(), onceOf()]
+  const row = { ...take(subject, { algorithm: 'concurrency' }).rows[0]!, slot: 'a' }
+  await server.decide([{ mode: 'take', rows: [row] }], now, once)
+  await server.decide([{ mode: 'give-back', rows: [row] }], now)
+  const again = await server.decide([{ mode: 'take', rows: [row] }], now, once)
+  expect(again).toMatchObject({ replayed: true, requests: [[{ allowed: true, remaining: 99 }]] })
+  const { requests } = await server.decide([{ mode: 'look', rows: [row] }], now)
+  expect(requests[0]![0]!.remaining).toBe(100)
+})
+
+const conflict = 'ERR sluice: once: used for another call'
+
+test('under another fingerprint, or asking another number of rows, it is refused and writes nothing', async () => {
+  const [subject, once] = [newSubject(), onceOf()]
+  await server.decide([take(subject)], now, once)
+  const before = await everything([subject, once.key])
+  const other = { ...once, fingerprint: 'g' }
+  expect(String(await outcome([take(subject)], now, other))).toMatch(conflict)
+  const two = [take(subject), take(newSubject())]
+  expect(String(await outcome(two, now, once))).toMatch(conflict)
+  expect(await everything([subject, once.key])).toEqual(before)
+})
+
+const other = /^ERR sluice: once: its key holds something else/
+
+test.each([
+  'text',
+  '',
+  '1;t:1789000000000:60000:1;',
+  'once;f:1:',
+  'once;f:x:1,2,3',
+  'once;f:9789000000000:1,2,3,4,5,6,7,8,9,10,11;',
+])('a key that holds %j is refused, and stays', async (text) => {
+  const [subject, once] = [newSubject(), onceOf()]
+  await server.send('SET', recordOf(once.key), text)
+  expect(String(await outcome([take(subject)], now, once))).toMatch(other)
+  expect(await server.send('GET', recordOf(once.key))).toBe(text)
+  expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
+})
+
+test('numbers that are none are another call', async () => {
+  const [subject, once] = [newSubject(), onceOf()]
+  const text = 'once;f:9789000000000:1,-,,2,--,-3-'
+  await server.send('SET', recordOf(once.key), text)
+  expect(String(await outcome([take(subject)], now, once))).toMatch(conflict)
+})
+
+test('a key of another type is refused, stays, and no record is charged', async () => {
+  const [subject, once] = [newSubject(), onceOf()]
+  await server.send('RPUSH', recordOf(once.key), 'a')
+  expect(String(await outcome([take(subject)], now, once))).toMatch(other)
+  expect(await server.send('LLEN', recordOf(once.key))).toBe(1)
+  expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
+})
+
+test('an answer that is remembered is no record', async () => {
+  const once = onceOf()
+  await server.decide([take(newSubject())], now, once)
+  expect(String(await outcome([take(once.key)], now))).toMatch(/^ERR sluice: key 1 holds/)
+})
+
+test('numbers of any size come back to the last digit', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 1, max: most }), async (size) => {
+      const [subject, once] = [newSubject(), onceOf({ forMs: most })]
+      const large = take(subject, { limit: size, windowMs: 1 })
+      const slow = take(subject, {
+        tag: 'u',
+        algorithm: 'gcra',
+        limit: 1,
+        burst: 1,
+        windowMs: size,
+      })
+      const first = await server.decide([large, slow], 0, once)
+      expect(await outcome([large, slow], 0, once)).toEqual({ ...first, replayed: true })
+    }),
+    { numRuns: 100 },
+  )
+})

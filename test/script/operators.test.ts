@@ -1,0 +1,247 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import {
+  keyOf,
+  type ModelPolicy,
+  type ModelRequest,
+  type ModelRow,
+  recordOf,
+} from '../model/model.ts'
+import { dress } from '../support/dress.ts'
+import { law } from '../support/law.ts'
+import { useServer } from '../support/server.ts'
+import { each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+import { snapshot } from '../support/stored.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const shapes = {
+  single: { penalties: true },
+  mixed: { penalties: true, policies: 4, subjects: 2 },
+}
+
+/** All that is stored of a row's subject, on a subject of its own. */
+async function copied(row: ModelRow): Promise<ModelRow> {
+  const copy = { ...row, subject: newSubject() }
+  await Promise.all([
+    server.send('COPY', keyOf(row), keyOf(copy)),
+    server.send('COPY', recordOf(row.subject), recordOf(copy.subject)),
+  ])
+  return copy
+}
+
+const operate = async (mode: ModelRequest['mode'], row: ModelRow, now: number, banMs?: number) => {
+  const request: ModelRequest = { mode, rows: [row], ...(banMs !== undefined && { banMs }) }
+  return (await server.decide([request], now)).requests[0]![0]!
+}
+
+const isApart = (row: ModelRow) => keyOf(row) !== recordOf(row.subject)
+const contentOf = (row: ModelRow) => server.send('GET', recordOf(row.subject))
+
+/** A record to the letter without some states, and those that have run out if it is written. */
+function without(content: unknown, tags: string[], now: number): string | null {
+  if (typeof content !== 'string') return null
+  const [version, ...states] = content.split(';').slice(0, -1)
+  const isNamed = (state: string) => tags.includes(state.split(':')[0]!)
+  if (!states.some(isNamed)) return content
+  const kept = states.filter((state) => {
+    const [, time, life] = state.split(':').map(Number)
+    return !isNamed(state) && time! + life! > now
+  })
+  return kept.length > 0 ? `${[version, ...kept].join(';')};` : null
+}
+
+/** What is stored decides every later answer: here it is that of a world without the states that were reset. */
+law(
+  'a reset leaves what there would be had its states never been, and tells a full quota',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    await each(rows, async (row) => {
+      const copy = dress(await copied(row), now)
+      const { tag } = copy.policy
+      const ban = copy.penalty!.tag
+      const before = await contentOf(copy)
+      const told = await operate('reset', copy, now)
+      const untouched = dress({ ...copy, subject: newSubject() }, now)
+      expect(told, story).toEqual(await look(server, untouched, now))
+      const tags = [...(isApart(copy) ? [] : [tag]), ban, `${ban}-ban`]
+      expect(await contentOf(copy), story).toBe(without(before, tags, now))
+      if (isApart(copy)) expect(await server.send('EXISTS', keyOf(copy)), story).toBe(0)
+    })
+  },
+  shapes,
+)
+
+law(
+  'a ban refuses until exactly its end, whatever ban was running, and leaves all else to the letter',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    await each(rows, async (row) => {
+      const copy = dress(await copied(row), now)
+      const { tag, maxMs } = copy.penalty!
+      const keys = [keyOf(copy)].filter(() => isApart(copy))
+      const [before, apart] = [await contentOf(copy), await snapshot(server, keys)]
+      for (const banMs of [maxMs, Math.ceil(maxMs / 2)]) {
+        const told = await operate('ban', copy, now, banMs)
+        expect(told, story).toMatchObject({ allowed: false, bannedForMs: banMs })
+      }
+      const banMs = Math.ceil(maxMs / 2)
+      const others = without(before, [tag, `${tag}-ban`], now) ?? '1;'
+      const states = String(await contentOf(copy)).split(';')
+      const own = `${tag}-ban:${now}:${2 * banMs}:${banMs}`
+      expect(states, story).toContain(own)
+      const live = others.split(';').filter((state) => {
+        const [, time, life] = state.split(':').map(Number)
+        return !state.includes(':') || time! + life! > now
+      })
+      expect(states.filter((state) => state !== own).sort(), story).toEqual(live.sort())
+      expect(await snapshot(server, keys), story).toEqual(apart)
+
+      if (!isReachable(now + banMs)) return
+      const [last, then, none] = await Promise.all([
+        look(server, copy, now + banMs - 1),
+        look(server, copy, now + banMs),
+        wouldAdmit(server, [{ ...copy, cost: 0 }], now + banMs - 1),
+      ])
+      expect(last, story).toMatchObject({ allowed: false, bannedForMs: 1 })
+      expect(then.bannedForMs, story).toBeUndefined()
+      expect(none, story).toBe(false)
+    })
+  },
+  shapes,
+)
+
+law(
+  'the end of a ban leaves what there would be had nobody been refused or banned',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    await each(rows, async (row) => {
+      const copy = dress(await copied(row), now)
+      const { tag } = copy.penalty!
+      const keys = [keyOf(copy)].filter(() => isApart(copy))
+      const [before, apart] = [await contentOf(copy), await snapshot(server, keys)]
+      expect((await operate('unban', copy, now)).bannedForMs, story).toBeUndefined()
+      expect(await contentOf(copy), story).toBe(without(before, [tag, `${tag}-ban`], now))
+      expect(await snapshot(server, keys), story).toEqual(apart)
+    })
+  },
+  shapes,
+)
+
+const penalty = { after: 2, withinMs: 60_000, banMs: 10_000, maxMs: 60_000 }
+const policyOf = (changed: Partial<ModelPolicy> = {}): ModelPolicy => ({
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: 2,
+  windowMs: 60_000,
+  burst: 2,
+  align: 'first-request',
+  ...changed,
+})
+const now = 1_789_000_000_000
+
+test.each(['reset', 'ban', 'unban'] as const)('a shadow after a %s only looks', async (mode) => {
+  const subject = newSubject()
+  const first = { subject, policy: policyOf({ penalty }), cost: 1 }
+  const second = { subject, policy: policyOf({ tag: 'u' }), cost: 1 }
+  const { requests } = await server.decide(
+    [
+      { mode, rows: [first] },
+      { mode: 'shadow', rows: [second] },
+    ],
+    now,
+  )
+  expect(requests[1]![0]).toMatchObject({ allowed: true, remaining: 2 })
+})
+
+test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
+  '%s: what comes later in the call finds what a reset left, and what it takes stays',
+  async (algorithm) => {
+    const subject = newSubject()
+    const row = (slot: string): ModelRow => ({
+      subject,
+      policy: policyOf({ algorithm }),
+      cost: 2,
+      slot,
+    })
+    const take = (slot: string): ModelRequest => ({ mode: 'take', rows: [row(slot)] })
+    const reset: ModelRequest = { mode: 'reset', rows: [row('a')] }
+    const left = ({ requests }: { requests: { allowed: boolean; remaining: number }[][] }) =>
+      requests.map(([state]) => [state!.allowed, state!.remaining])
+    const calls = [take('a'), take('b'), reset, take('b'), reset, reset, take('c')]
+    expect(left(await server.decide(calls, now))).toEqual([
+      [true, 0],
+      [false, 0],
+      [true, 2],
+      [true, 0],
+      [true, 2],
+      [true, 2],
+      [true, 0],
+    ])
+    expect(left(await server.decide([take('d'), reset, take('d')], now + 1))).toEqual([
+      [false, 0],
+      [true, 2],
+      [true, 0],
+    ])
+    expect(left(await server.decide([reset, take('e'), take('f')], now + 2))).toEqual([
+      [true, 2],
+      [true, 0],
+      [false, 0],
+    ])
+  },
+)
+
+test('a cost that never fits is told so by a reset, too, and slots need no id', async () => {
+  for (const algorithm of ['fixed-window', 'sliding-log', 'concurrency', 'gcra'] as const) {
+    const row = { subject: newSubject(), policy: policyOf({ algorithm }), cost: 3, slot: '' }
+    expect(await operate('reset', row, now)).toEqual({
+      allowed: false,
+      remaining: 2,
+      retryAfterMs: null,
+      resetAfterMs: 0,
+      nextAfterMs: 0,
+    })
+  }
+})
+
+test('the next ban after one by an operator is twice as long', async () => {
+  const row = dress({ subject: newSubject(), policy: policyOf({ penalty }), cost: 3 }, now)
+  await operate('ban', row, now, 12_000)
+  const refuse = async (time: number) =>
+    (await server.decide([{ mode: 'take', rows: [row] }], time)).requests[0]![0]!
+  await refuse(now + 12_000)
+  expect(await refuse(now + 12_001)).toMatchObject({ bannedForMs: 24_000 })
+})
+
+test('a ban without a length lasts as long as a first one', async () => {
+  const row = dress({ subject: newSubject(), policy: policyOf({ penalty }), cost: 1 }, now)
+  expect(await operate('ban', row, now)).toMatchObject({ bannedForMs: 10_000 })
+})
+
+test('a ban beyond the maximum, or with no penalty to ban by, is refused and writes nothing', async () => {
+  const subject = newSubject()
+  const row = dress({ subject, policy: policyOf({ penalty }), cost: 1 }, now)
+  const free: ModelRow = { subject, policy: policyOf({ tag: 'u' }), cost: 1 }
+  const ban = (rows: ModelRow[], banMs: number): ModelRequest => ({ mode: 'ban', rows, banMs })
+  const said = (...requests: ModelRequest[]) => server.decide(requests, now).then(String, String)
+  expect(await said(ban([row], 60_001))).toMatch('ERR sluice: row 2: unexpected burst')
+  expect(await said(ban([row], 0))).toMatch('ERR sluice: row 2: unexpected burst')
+  expect(await said(ban([row, free], 1), ban([free], 1))).toMatch(
+    'ERR sluice: row 4: unexpected mode (no penalty to ban by)',
+  )
+  expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
+  await server.decide([ban([free, row], 60_000)], now)
+  expect(await server.send('EXISTS', recordOf(subject))).toBe(1)
+})
+
+test('an operator is obeyed also where the clock has run back', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.nat(100_000), fc.integer({ min: 1, max: 60_000 }), async (back, banMs) => {
+      const row = dress({ subject: newSubject(), policy: policyOf({ penalty }), cost: 1 }, now)
+      await operate('ban', row, now, 60_000)
+      expect(await operate('ban', row, now - back, banMs)).toMatchObject({ bannedForMs: banMs })
+      expect((await operate('unban', row, now - back)).bannedForMs).toBeUndefined()
+    }),
+    { numRuns: 100 },
+  )
+})

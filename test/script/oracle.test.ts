@@ -1,0 +1,54 @@
+import { expect } from 'vitest'
+import { keyOf, recordOf } from '../model/model.ts'
+import { fullLaw, law } from '../support/law.ts'
+import { play, tell } from '../support/play.ts'
+import type { Schedule } from '../support/schedules.ts'
+import { useServer } from '../support/server.ts'
+import { clock, predictStates, read } from '../support/stored.ts'
+
+const server = useServer()
+
+const tellsAndKeeps = async (plan: Schedule) => {
+  const { calls, replies, stored: predictions } = play(plan)
+  const answers = await Promise.all(
+    calls.map(async ({ now, requests }) => {
+      const rows = requests.flatMap(({ rows }) => rows)
+      // A penalty stands in the record beside a log.
+      const keys = [...new Set(rows.flatMap((row) => [keyOf(row), recordOf(row.subject)]))]
+      const [from, reply, stored, to] = await Promise.all([
+        clock(server),
+        server.decide(requests, now),
+        Promise.all(keys.map((key) => read(server, key))),
+        clock(server),
+      ])
+      return { from, reply, keys, stored, to }
+    }),
+  )
+  answers.forEach(({ from, reply, keys, stored, to }, index) => {
+    const story = tell(calls.slice(0, index + 1))
+    expect(reply, story).toEqual(replies[index])
+    keys.forEach((key, k) => {
+      const { states, expires } = stored[k]!
+      const predicted = predictions[index]!.get(key)
+      expect(states, story).toEqual(predictStates(key, predicted))
+      if (predicted?.px === undefined || predicted === predictions[index - 1]?.get(key)) return
+      expect(expires - predicted.px, story).toBeGreaterThanOrEqual(from)
+      expect(expires - predicted.px, story).toBeLessThanOrEqual(to)
+    })
+  })
+}
+
+const claim = 'answers and stores what the oracle says, to the last number'
+fullLaw(claim, tellsAndKeeps)
+law(`with penalties: ${claim}`, tellsAndKeeps, {
+  single: { penalties: true },
+  mixed: { penalties: true },
+})
+law(`with operators: ${claim}`, tellsAndKeeps, {
+  single: { penalties: true, operators: true },
+  mixed: { penalties: true, operators: true },
+})
+law(`with several plans on one key: ${claim}`, tellsAndKeeps, {
+  single: { plans: 2, steps: 30 },
+  mixed: { plans: 2 },
+})

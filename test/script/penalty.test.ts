@@ -1,0 +1,342 @@
+import { expect, test } from 'vitest'
+import { keyOf, Model, type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
+import { law } from '../support/law.ts'
+import { play } from '../support/play.ts'
+import { kinds, type Schedule } from '../support/schedules.ts'
+import { useServer } from '../support/server.ts'
+import { each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+import { read, snapshot } from '../support/stored.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+
+/** Small windows and quotas, so that many are refused. */
+const single = { penalties: true, small: true }
+const mixed = { penalties: true, small: true, policies: 3, subjects: 2 }
+
+/** The same where nobody asks but to be refused in the end. */
+const eager = (plan: Schedule): Schedule => ({
+  ...plan,
+  steps: plan.steps.map((step) => ({
+    ...step,
+    requests: step.requests.map((ask) => ({
+      ...ask,
+      mode: ask.mode === 'look' || ask.mode === 'give-back' ? 'take' : ask.mode,
+    })),
+  })),
+})
+
+law(
+  'waiting exactly the ban is enough, and one millisecond less is not',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, eager(plan))
+    await each(rows, async (row) => {
+      const { bannedForMs = 0, allowed, retryAfterMs } = await look(server, row, now)
+      if (bannedForMs === 0) return
+      expect(allowed, story).toBe(false)
+      if (!isReachable(now + bannedForMs)) return
+      const [then, before, none] = await Promise.all([
+        look(server, row, now + bannedForMs),
+        look(server, row, now + bannedForMs - 1),
+        wouldAdmit(server, [{ ...row, cost: 0 }], now + bannedForMs - 1),
+      ])
+      expect(then.bannedForMs, story).toBeUndefined()
+      expect(before, story).toMatchObject({ allowed: false, bannedForMs: 1 })
+      expect(none, story).toBe(false)
+      // And then the limit itself decides.
+      const wait = now + retryAfterMs!
+      const tried = await Promise.all([
+        wouldAdmit(server, [row], wait),
+        wouldAdmit(server, [row], wait - 1),
+      ])
+      expect(tried, story).toEqual([true, false])
+    })
+  },
+  { single, mixed },
+)
+
+law(
+  'whoever is banned writes nothing, however often he knocks',
+  async (plan) => {
+    const { rows, now, keys, story } = await settle(server, eager(plan))
+    const before = await snapshot(server, keys)
+    const views = await Promise.all(rows.map((row) => look(server, row, now)))
+    await Promise.all(
+      rows.map(async (row, index) => {
+        const { bannedForMs = 0 } = views[index]!
+        if (bannedForMs === 0) return
+        const cost = 2 ** 51
+        const requests: ModelRequest[] = [
+          { mode: 'take', rows: [row] },
+          { mode: 'take', rows: [{ ...row, cost }] },
+          { mode: 'shadow', rows: [{ ...row, cost }] },
+          { mode: 'look', rows: [{ ...row, cost }] },
+        ]
+        for (const time of [now, now + bannedForMs - 1, now - 1]) {
+          if (time < 0 || !isReachable(time)) continue
+          const { requests: told } = await server.decide(requests, time)
+          for (const [state] of told) {
+            expect(state, story).toMatchObject({ bannedForMs: now + bannedForMs - time })
+            expect(state!.allowed, story).toBe(false)
+          }
+        }
+      }),
+    )
+    expect(await snapshot(server, keys), story).toEqual(before)
+  },
+  { single, mixed },
+)
+
+law(
+  'where nobody was refused a penalty changes no byte and no number',
+  async (plan) => {
+    const { calls } = play(plan)
+    const admitted = new Model()
+    for (const { requests, now } of calls) {
+      const reply = admitted.decide(requests, now)
+      if (reply.requests.flat().some(({ allowed }) => !allowed)) return
+      const without = requests.map((request) => ({
+        ...request,
+        rows: request.rows.map(
+          ({ penalty, policy: { penalty: _, ...policy }, subject, ...row }) => ({
+            ...row,
+            subject: `${subject}-free`,
+            policy,
+          }),
+        ),
+      }))
+      const [with_, free] = await Promise.all([
+        server.decide(requests, now),
+        server.decide(without, now),
+      ])
+      expect(with_).toEqual(free)
+      const rows = requests.flatMap(({ rows }) => rows)
+      for (const row of rows) {
+        const twin = { ...row, subject: `${row.subject}-free` }
+        const pair = await Promise.all([read(server, keyOf(row)), read(server, keyOf(twin))])
+        expect(pair[0].states).toEqual(pair[1].states)
+        expect((await read(server, recordOf(row.subject))).states.join()).not.toContain('-p')
+      }
+    }
+  },
+  { single: { penalties: true }, mixed: { penalties: true } },
+)
+
+law(
+  'a clock that runs back never shortens a ban',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, eager(plan))
+    await each(rows, async (row) => {
+      const { bannedForMs } = await look(server, row, now)
+      if (bannedForMs === undefined) return
+      for (const back of [1, 7, row.policy.windowMs]) {
+        if (back > now) continue
+        const view = await look(server, row, now - back)
+        expect(view, story).toMatchObject({ allowed: false, bannedForMs: bannedForMs + back })
+      }
+    })
+  },
+  { single, mixed },
+)
+
+// Tables. A limit of one an hour, so that every request after the first is refused.
+
+const hour = 3_600_000
+const start = 1_789_000_000_000
+const terms = { after: 3, withinMs: 1000, banMs: 100, maxMs: 800 }
+const one: ModelPolicy = {
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: 1,
+  windowMs: hour,
+  burst: 1,
+  align: 'first-request',
+}
+
+/** One client whose quota is spent; what each answer says of a ban. */
+async function spent(penalty = terms, policy = one) {
+  const subject = newSubject()
+  const model = new Model()
+  const send = async (requests: ModelRequest[], at: number) => {
+    const sent = requests.map((request) => ({
+      ...request,
+      rows: request.rows.map((row) => ({ slot: 'more', ...row })),
+    }))
+    const reply = await server.decide(sent, start + at)
+    expect(reply).toEqual(model.decide(sent, start + at))
+    return reply.requests
+  }
+  const row = (changed: Partial<typeof terms> = {}, cost = 1) => ({
+    subject,
+    policy,
+    cost,
+    penalty: { tag: 'p', ...penalty, ...changed },
+  })
+  await send([{ mode: 'take', rows: [{ ...row(), slot: 'first' }] }], 0)
+  return {
+    subject,
+    send,
+    row,
+    ask: async (at: number, mode: ModelRequest['mode'] = 'take', changed?: Partial<typeof terms>) =>
+      (await send([{ mode, rows: [row(changed)] }], at))[0]![0]!.bannedForMs ?? 0,
+    record: async () => (await read(server, recordOf(subject))).states,
+  }
+}
+
+test('the third refusal within the time starts the ban, and says so', async () => {
+  const { ask } = await spent()
+  expect([await ask(0), await ask(500), await ask(999)]).toEqual([0, 0, 100])
+  expect([await ask(1000), await ask(1098), await ask(1099)]).toEqual([99, 1, 0])
+})
+
+test('refusals count from the first for the time, and no longer', async () => {
+  const { ask } = await spent()
+  expect([await ask(0), await ask(999), await ask(1000), await ask(1001)]).toEqual([0, 0, 0, 0])
+  expect([await ask(1999), await ask(2500)]).toEqual([100, 0])
+})
+
+const doubling: [claim: string, pause: number, bans: number[]][] = [
+  ['comes back at once', 0, [100, 200, 400, 800, 800, 800]],
+  ['comes back a millisecond before that is forgotten', -1, [100, 200, 400, 800, 800]],
+  ['comes back when as much time has passed as the ban lasted', 1, [100, 100, 100]],
+]
+
+test.each(doubling)('a ban is twice the last for who %s', async (_, pause, bans) => {
+  const { ask } = await spent({ ...terms, after: 1 })
+  let at = 0
+  for (const ban of bans) {
+    expect(await ask(at)).toBe(ban)
+    at += pause === 0 ? ban : pause < 0 ? 2 * ban - 1 : 2 * ban
+  }
+})
+
+test('what is counted before a ban does not count after it', async () => {
+  const { ask } = await spent()
+  expect([await ask(0), await ask(0), await ask(0)]).toEqual([0, 0, 100])
+  expect([await ask(100), await ask(100), await ask(101)]).toEqual([0, 0, 200])
+})
+
+test('a ban that is forgotten while refusals are counted doubles nothing', async () => {
+  const { ask } = await spent()
+  for (const at of [0, 0, 0]) await ask(at)
+  expect([await ask(199), await ask(199), await ask(200)]).toEqual([0, 0, 100])
+  expect([await ask(300), await ask(300), await ask(399)]).toEqual([0, 0, 200])
+})
+
+test('looks count for nothing, and see the ban', async () => {
+  const { ask } = await spent()
+  for (const at of [0, 0, 0, 0]) expect(await ask(at, 'look')).toBe(0)
+  expect([await ask(0), await ask(0), await ask(0), await ask(40, 'look')]).toEqual([0, 0, 100, 60])
+})
+
+test('all refusals of one call count', async () => {
+  const { send, row } = await spent()
+  const take: ModelRequest = { mode: 'take', rows: [row()] }
+  const told = await send([take, take, take, take], 0)
+  expect(told.map(([state]) => state!.bannedForMs ?? 0)).toEqual([0, 0, 100, 100])
+})
+
+test('only the refusals of its own limit count, and while banned nobody else is charged', async () => {
+  const { send, row, subject } = await spent({ ...terms, after: 2 })
+  const wide = {
+    subject,
+    policy: { ...one, tag: 'wide', limit: 9 },
+    cost: 1,
+    penalty: { tag: 'q', ...terms, after: 1 },
+  }
+  const both: ModelRequest = { mode: 'take', rows: [wide, row()] }
+  const [first, second, third] = await send([both, both, both], 0)
+  expect(first!.map(({ bannedForMs }) => bannedForMs)).toEqual([undefined, undefined])
+  expect(second!.map(({ bannedForMs }) => bannedForMs)).toEqual([undefined, 100])
+  expect(third!.map(({ remaining }) => remaining)).toEqual([9, 0])
+
+  // A row that has room is refused for the ban of its own limit alone; the ban of `wide` starts by its own refusal.
+  const large = { ...wide, cost: 10 }
+  const [fourth] = await send([{ mode: 'take', rows: [large, { ...row(), cost: 0 }] }], 50)
+  expect(fourth).toMatchObject([
+    { allowed: false, retryAfterMs: null, bannedForMs: 100 },
+    { allowed: false, retryAfterMs: 50, bannedForMs: 50 },
+  ])
+})
+
+test('the wait is that of the ban or of the limit, whichever is longer; never stays never', async () => {
+  const { send, row } = await spent({ ...terms, after: 1, banMs: 2 * hour, maxMs: 2 * hour })
+  const [told] = (await send([{ mode: 'take', rows: [row()] }], 0))[0]!
+  expect(told).toMatchObject({ retryAfterMs: 2 * hour, bannedForMs: 2 * hour })
+  const [never] = (await send([{ mode: 'look', rows: [row({}, 2)] }], 0))[0]!
+  expect(never).toMatchObject({ retryAfterMs: null, bannedForMs: 2 * hour })
+
+  const short = await spent({ ...terms, after: 1 })
+  const [wait] = (await short.send([{ mode: 'take', rows: [short.row()] }], 0))[0]!
+  expect(wait).toMatchObject({ retryAfterMs: hour, bannedForMs: 100 })
+})
+
+test('in shadow a penalty bans itself only, and counts only where a take would', async () => {
+  const { send, row, subject } = await spent({ ...terms, after: 2 })
+  const free: ModelRequest = {
+    mode: 'take',
+    rows: [{ subject, policy: { ...one, tag: 'free', limit: 3 }, cost: 1 }],
+  }
+  const shadow: ModelRequest = { mode: 'shadow', rows: [row()] }
+  const look: ModelRequest = { ...free, mode: 'look' }
+  const bans = (told: { bannedForMs?: number }[][]) => told.map(([s]) => s!.bannedForMs ?? 0)
+  expect(bans(await send([look, shadow, shadow, free, shadow, shadow], 0))).toEqual([
+    0, 0, 0, 0, 0, 100,
+  ])
+  // Banned in shadow, it refuses nobody.
+  const told = await send([free, shadow, free, free, shadow], 1)
+  expect(told.map(([state]) => state!.allowed)).toEqual([true, false, true, false, false])
+})
+
+const changes: [claim: string, changed: Partial<typeof terms>, at: number, bannedFor: number][] = [
+  ['a lower maximum ends it earlier', { maxMs: 60 }, 20, 40],
+  ['and not before its start', { maxMs: 60 }, 60, 0],
+  ['a higher maximum leaves it', { maxMs: 9999 }, 20, 80],
+  ['another length leaves it', { banMs: 1 }, 20, 80],
+  ['another number leaves it', { after: 9 }, 20, 80],
+]
+
+test.each(changes)('a ban under changed terms: %s', async (_, changed, at, bannedFor) => {
+  const { ask } = await spent({ ...terms, after: 1 })
+  expect(await ask(0)).toBe(100)
+  expect(await ask(at, 'look', changed)).toBe(bannedFor)
+})
+
+test('the next ban under changed terms is at most the new maximum, and at least the new length', async () => {
+  const next = async (changed: Partial<typeof terms>) => {
+    const { ask } = await spent({ ...terms, after: 1 })
+    await ask(0)
+    return ask(100, 'take', changed)
+  }
+  expect(await next({ maxMs: 150 })).toBe(150)
+  expect(await next({ banMs: 700 })).toBe(700)
+  expect(await next({ banMs: 10 })).toBe(200)
+  // By a maximum of 40 the last ban is forgotten at 80.
+  expect(await next({ banMs: 10, maxMs: 40 })).toBe(10)
+})
+
+test('fewer refusals than are counted lead to a ban at the next', async () => {
+  const { ask } = await spent({ ...terms, after: 5 })
+  for (const at of [0, 0, 0]) await ask(at)
+  expect(await ask(1, 'look', { after: 2 })).toBe(0)
+  expect(await ask(1, 'take', { after: 2 })).toBe(100)
+})
+
+test('the record holds what is counted, and then the ban and how long it lasts', async () => {
+  const { ask, record } = await spent()
+  await ask(5)
+  await ask(6)
+  expect(await record()).toEqual([`p:${start + 5}:1000:2`, `t:${start}:${hour}:1`])
+  await ask(7)
+  expect(await record()).toEqual([`p-ban:${start + 7}:200:100`, `t:${start}:${hour}:1`])
+})
+
+test.each(kinds.filter((kind) => kind !== 'calendar'))(
+  '%s: its refusals are counted in the record of the subject',
+  async (algorithm) => {
+    const { ask, record } = await spent({ ...terms, after: 2 }, { ...one, algorithm })
+    expect(await ask(1)).toBe(0)
+    expect((await record()).filter((state) => state.startsWith('p'))).toHaveLength(1)
+    expect([await ask(2), await ask(101), await ask(102)]).toEqual([100, 1, 0])
+  },
+)

@@ -1,0 +1,162 @@
+/** Several plans on one key, and refunds to a bucket that has filled up meanwhile. */
+import { expect, test } from 'vitest'
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { createLimiter, type LimiterParts } from '../../src/limiter/decide.ts'
+import type { Seen } from '../../src/request/view.ts'
+import { createLocalStore } from '../../src/store/local/local.ts'
+import type { StoreRequest } from '../../src/store/store.ts'
+import type { ModelPolicy, ModelRequest } from '../model/model.ts'
+import { describer } from '../support/describe.ts'
+import { useServer } from '../support/server.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const start = 1_789_000_000_000
+
+const bucket = (limit: number): ModelPolicy => ({
+  tag: 't',
+  algorithm: 'token-bucket',
+  limit,
+  windowMs: 60_000,
+  burst: limit,
+  align: 'first-request',
+})
+const [large, small] = [bucket(1000), bucket(10)]
+
+/** Asks for units of one subject's limit; counts what passed. */
+function client() {
+  const subject = newSubject()
+  let passed = 0
+  const ask = async (
+    mode: ModelRequest['mode'],
+    policy: ModelPolicy,
+    cost: number,
+    at: number,
+    receipt?: number,
+  ) => {
+    const rows = [{ subject, policy, cost }]
+    const request = { mode, rows, ...(receipt !== undefined && { receipt }) }
+    const state = (await server.decide([request], start + at)).requests[0]![0]!
+    if (mode === 'take' && state.allowed) passed += cost
+    return state
+  }
+  /** Takes all that is there. */
+  const drain = async (policy: ModelPolicy, at: number) => {
+    const { remaining } = await ask('look', policy, 0, at)
+    return ask('take', policy, remaining, at)
+  }
+  return { ask, drain, passed: () => passed }
+}
+
+test('a small plan’s charge does not fill a large plan’s token bucket when the small bucket is full again', async () => {
+  const { ask, drain, passed } = client()
+  let at = 0
+  while (at < 60_000) {
+    await drain(large, at)
+    at += 660 // eleven units of the large plan
+    await ask('take', large, 1, at)
+    const { resetAfterMs } = await ask('take', small, 1, at)
+    at += resetAfterMs
+  }
+  expect(passed()).toBeLessThanOrEqual(1000 + (1000 * at) / 60_000)
+})
+
+test('charges of a smaller plan put off the time at which a large plan’s token bucket is full', async () => {
+  const { ask, passed } = client()
+  const half = bucket(500)
+  // Each takes half of its bucket, and both alone would be full again 30 s later.
+  for (let at = 0; at < 300_000; at += 30_000) {
+    await ask('take', large, 500, at)
+    await ask('take', half, 250, at)
+  }
+  const { remaining } = await ask('look', large, 0, 300_000)
+  expect(passed() + remaining).toBeLessThanOrEqual(1000 + 5 * 1000)
+})
+
+test('a small plan that takes a unit and gets it back does not fill a large plan’s token bucket', async () => {
+  const { ask } = client()
+  await ask('take', large, 990, 0)
+  await ask('take', small, 10, 0)
+  expect(await ask('give-back', small, 10, 0, start)).toMatchObject({ remaining: 10 })
+  expect(await ask('look', large, 1000, 0)).toMatchObject({ remaining: 10, resetAfterMs: 59_400 })
+})
+
+test('a larger plan finds no more of a live token bucket than was in it', async () => {
+  const { drain, ask } = client()
+  await drain(small, 0)
+  expect(await ask('look', large, 1, 0)).toMatchObject({ remaining: 0, retryAfterMs: 60 })
+  expect(await ask('look', large, 1, 6000)).toMatchObject({ remaining: 100 })
+})
+
+test.each(['token-bucket', 'gcra'] as const)(
+  '%s: a refund that comes when the units have flowed back adds nothing',
+  async (algorithm) => {
+    const policy = { ...bucket(10), algorithm }
+    const { ask, passed } = client()
+    await ask('take', policy, 10, 0)
+    await ask('take', policy, 10, 60_000)
+    expect(await ask('give-back', policy, 10, 63_000, start)).toMatchObject({ remaining: 0 })
+    for (let at = 66_000; at < 120_000; at += 6000) {
+      expect(await ask('take', policy, 2, at)).toMatchObject({ allowed: false, remaining: 1 })
+      await ask('take', policy, 1, at)
+    }
+    expect(passed() - 10).toBe(19)
+  },
+)
+
+test.each(['token-bucket', 'gcra'] as const)(
+  '%s: a refund is credited without what has flowed back since its receipt',
+  async (algorithm) => {
+    const policy = { ...bucket(10), algorithm }
+    const { ask } = client()
+    await ask('take', policy, 10, 0)
+    // Four units of 24 s, of five that were taken.
+    await ask('take', policy, 4, 24_000)
+    expect(await ask('give-back', policy, 5, 24_000, start)).toMatchObject({ remaining: 1 })
+    // Without a receipt all of it is.
+    expect(await ask('give-back', policy, 5, 24_000)).toMatchObject({ remaining: 6 })
+  },
+)
+
+test('a client with a large plan that at times shows none gets no more than the large plan, through the limiter', async () => {
+  const config: ConfigOptions = {
+    policies: [
+      {
+        name: 'all',
+        algorithm: 'token-bucket',
+        limit: 10,
+        limits: { pro: 200 },
+        plan: 'header:x-plan',
+        window: '10s',
+        key: 'ip',
+      },
+    ],
+  }
+  const describe = describer(config)
+  const subject = newSubject()
+  let now = start
+  const parts: LimiterParts = {
+    store: {
+      decide: (requests) => server.decide(requests, now),
+      decideEach: (lists: StoreRequest[][]) =>
+        Promise.all(lists.map((requests) => server.decide(requests, now))),
+    },
+    local: createLocalStore(),
+    nameSubject: async () => subject,
+    onStoreError() {},
+  }
+  const request = async (init: RequestInit) =>
+    (await createLimiter(() => describe('/', init))({} as Seen, parts)).decision
+  const pro = { headers: { 'x-plan': 'pro' } }
+  let passed = 0
+  while (now < start + 20_000) {
+    while ((await request(pro)).allowed) passed += 1
+    now += 550 // eleven units
+    passed += Number((await request(pro)).allowed)
+    const { allowed, limits } = await request({})
+    passed += Number(allowed)
+    now += limits[0]!.resetAfterMs
+  }
+  expect(passed).toBeGreaterThan(200)
+  expect(passed).toBeLessThanOrEqual(200 + (200 * (now - start)) / 10_000)
+})

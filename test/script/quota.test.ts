@@ -1,0 +1,76 @@
+import { expect } from 'vitest'
+import type { ModelRow } from '../model/model.ts'
+import { law } from '../support/law.ts'
+import { capacityOf } from '../support/play.ts'
+import { useServer } from '../support/server.ts'
+import { each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const shapes = { mixed: { policies: 3, subjects: 2 } }
+
+const admits = (row: ModelRow, cost: number, now: number) =>
+  wouldAdmit(server, [{ ...row, cost }], now)
+
+law(
+  'a cost of remaining is admitted, and one unit more is not',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    await each(rows, async (row) => {
+      const { remaining } = await look(server, row, now)
+      expect(remaining, story).toBeGreaterThanOrEqual(0)
+      expect(remaining, story).toBeLessThanOrEqual(capacityOf(row.policy))
+      const tried = await Promise.all([
+        admits(row, remaining, now),
+        admits(row, remaining + 1, now),
+      ])
+      expect(tried, `${remaining} of ${row.policy.tag} after${story}`).toEqual([true, false])
+    })
+  },
+  shapes,
+)
+
+law(
+  'remaining grows after next_after, and one millisecond earlier it has not',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    await each(rows, async (row) => {
+      const { remaining, nextAfterMs } = await look(server, row, now)
+      if (remaining === capacityOf(row.policy)) {
+        expect(nextAfterMs, story).toBe(0)
+        return
+      }
+      expect(nextAfterMs, story).toBeGreaterThan(0)
+      if (!isReachable(now + nextAfterMs)) return
+      const [then, before] = await Promise.all([
+        look(server, row, now + nextAfterMs),
+        look(server, row, now + nextAfterMs - 1),
+      ])
+      expect(then.remaining, story).toBeGreaterThan(remaining)
+      expect(before.remaining, story).toBe(remaining)
+    })
+  },
+  shapes,
+)
+
+law(
+  'reset_after later a limit is as if untouched, and one millisecond earlier it is not',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    await each(rows, async (row) => {
+      const whole = { ...row, cost: capacityOf(row.policy) }
+      const { resetAfterMs } = await look(server, whole, now)
+      const reset = now + resetAfterMs
+      if (!isReachable(reset)) return
+      const [then, untouched, all, before] = await Promise.all([
+        look(server, whole, reset),
+        look(server, { ...whole, subject: newSubject() }, reset),
+        admits(row, whole.cost, reset),
+        resetAfterMs > 0 && admits(row, whole.cost, reset - 1),
+      ])
+      expect(then, story).toEqual(untouched)
+      expect([all, before], story).toEqual([true, false])
+    })
+  },
+  shapes,
+)

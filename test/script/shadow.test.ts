@@ -1,0 +1,225 @@
+import { expect, test } from 'vitest'
+import { keyOf, Model, type ModelPolicy, type ModelRequest, type ModelRow } from '../model/model.ts'
+import { forward, law } from '../support/law.ts'
+import { type Call, capacityOf, play, tell } from '../support/play.ts'
+import type { Schedule } from '../support/schedules.ts'
+import { useServer } from '../support/server.ts'
+import { each, look, settle } from '../support/settle.ts'
+import { read, snapshot } from '../support/stored.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const isShadow = ({ mode }: { mode: ModelRequest['mode'] }) => mode === 'shadow'
+
+/** The same where what is asked in shadow are policies of their own, in the records of the enforced ones. */
+const ownShadows = ({ policies, steps, ...rest }: Schedule): Schedule => ({
+  ...rest,
+  policies: [
+    ...policies,
+    ...policies.map((policy) => ({ ...policy, tag: `${policy.tag}-shadow` })),
+  ],
+  steps: steps.map((step) => ({
+    ...step,
+    requests: step.requests.map((ask) => ({
+      ...ask,
+      rows: ask.rows.map((row) =>
+        isShadow(ask) ? { ...row, policy: row.policy + policies.length } : row,
+      ),
+    })),
+  })),
+})
+
+/** Whether a state as it is spelled counts at `now`, and is not a shadow's. A log holds nothing else. */
+function isEnforcedAndLive(state: string, now: number): boolean {
+  const [tag, time, life] = state.split(':')
+  return !tag!.endsWith('-shadow') && (life === undefined || Number(time) + Number(life) > now)
+}
+
+// What has run out is dropped by any write, a shadow's too: it would be missed only by a clock that goes back.
+law(
+  'shadows change no byte of what is enforced, and no number of its reply',
+  async (plan) => {
+    const { calls, subjects } = play(forward(ownShadows(plan)))
+    const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
+    const twin = (row: ModelRow) => ({ ...row, subject: twins.get(row.subject)! })
+
+    const without = calls.map(({ now, requests }) => ({
+      now,
+      requests: requests
+        .filter((request) => !isShadow(request))
+        .map((request) => ({ ...request, rows: request.rows.map(twin) })),
+    }))
+
+    /** Every enforced reply, and every enforced state after every call. */
+    const run = (some: Call[]) => {
+      const enforced = some.flatMap(({ requests }) => requests.filter((one) => !isShadow(one)))
+      const keys = [...new Set(enforced.flatMap(({ rows }) => rows.map(keyOf)))]
+      return Promise.all(
+        some.map(async ({ now, requests }) => {
+          const [reply, stored] = await Promise.all([
+            requests.length > 0 ? server.decide(requests, now) : undefined,
+            Promise.all(keys.map((key) => read(server, key))),
+          ])
+          return {
+            told: reply?.requests.filter((_, index) => !isShadow(requests[index]!)) ?? [],
+            states: stored.map(({ states }) =>
+              states.filter((state) => isEnforcedAndLive(state, now)),
+            ),
+          }
+        }),
+      )
+    }
+    const [beside, alone] = await Promise.all([run(calls), run(without)])
+    expect(beside, tell(calls)).toEqual(alone)
+  },
+  { single: { requests: 4 }, mixed: { requests: 8 } },
+)
+
+law(
+  'after a refusal, a look or a give-back a shadow writes nothing and tells what a look tells',
+  async (plan) => {
+    const { rows, now, keys, story } = await settle(server, plan)
+    const before = await snapshot(server, keys)
+    await each(rows, async (row) => {
+      const { remaining } = await look(server, row, now)
+      const first: ModelRequest[] = [
+        { mode: 'take', rows: [{ ...row, cost: remaining + 1 }] },
+        {
+          mode: 'take',
+          rows: [...rows.filter((other) => other !== row), { ...row, cost: remaining + 1 }],
+        },
+        { mode: 'look', rows: [row] },
+        { mode: 'give-back', rows: [{ ...row, cost: 0 }] },
+      ]
+      const asked = [rows, [row], [{ ...row, cost: capacityOf(row.policy) + 1 }], [row]]
+      const following = (mode: 'shadow' | 'look') => asked.map((rows) => ({ mode, rows }))
+      for (const one of first) {
+        const shadows = await server.decide([one, ...following('shadow')], now)
+        const looks = await server.decide([one, ...following('look')], now)
+        expect(shadows, story).toEqual(looks)
+      }
+    })
+    expect(await snapshot(server, keys), story).toEqual(before)
+  },
+  { mixed: { policies: 3, subjects: 2 } },
+)
+
+const terms = { windowMs: 60_000, burst: 1, align: 'first-request' } as const
+const policies = Object.fromEntries(
+  [
+    ['three', 3],
+    ['two', 2],
+    ['one', 1],
+  ].map(([tag, limit]) => [tag, { ...terms, tag, algorithm: 'fixed-window', limit }]),
+) as Record<'three' | 'two' | 'one', ModelPolicy>
+
+type Ask = [
+  mode: ModelRequest['mode'],
+  policy: keyof typeof policies,
+  allowed: 0 | 1,
+  remaining: number,
+]
+
+const cases: [claim: string, calls: Ask[][]][] = [
+  [
+    'takes after a take that was admitted, and looks after one that was refused',
+    [
+      [
+        ['take', 'one', 1, 0],
+        ['shadow', 'three', 1, 2],
+      ],
+      [
+        ['take', 'one', 0, 0],
+        ['shadow', 'three', 1, 2],
+      ],
+    ],
+  ],
+  [
+    'refuses neither the take after it nor another shadow',
+    [
+      [
+        ['take', 'three', 1, 2],
+        ['shadow', 'one', 1, 0],
+        ['shadow', 'one', 0, 0],
+        ['shadow', 'two', 1, 1],
+        ['take', 'three', 1, 1],
+        ['shadow', 'two', 1, 0],
+      ],
+    ],
+  ],
+  [
+    'follows the nearest request that is no shadow, whatever the ones before said',
+    [
+      [
+        ['take', 'one', 1, 0],
+        ['take', 'one', 0, 0],
+        ['shadow', 'two', 1, 2],
+        ['take', 'three', 1, 2],
+        ['shadow', 'two', 1, 1],
+      ],
+    ],
+  ],
+  [
+    'takes where a call begins with it, whatever other shadows said',
+    [
+      [
+        ['shadow', 'one', 1, 0],
+        ['shadow', 'one', 0, 0],
+        ['shadow', 'two', 1, 1],
+      ],
+      [['shadow', 'two', 1, 0]],
+      [['shadow', 'two', 0, 0]],
+    ],
+  ],
+  [
+    'looks after a look and after giving back, though a take stands before them',
+    [
+      [
+        ['take', 'three', 1, 2],
+        ['look', 'three', 1, 2],
+        ['shadow', 'two', 1, 2],
+        ['take', 'three', 1, 1],
+        ['give-back', 'three', 1, 2],
+        ['shadow', 'two', 1, 2],
+      ],
+    ],
+  ],
+]
+
+test.each(cases)('a shadow %s', async (_, calls) => {
+  const subject = newSubject()
+  const model = new Model()
+  for (const asks of calls) {
+    const requests = asks.map(
+      ([mode, name]): ModelRequest => ({
+        mode,
+        rows: [{ subject, policy: policies[name], cost: 1 }],
+      }),
+    )
+    const reply = await server.decide(requests, 1_789_000_000_000)
+    const told = reply.requests.map(([row]) => [Number(row!.allowed), row!.remaining])
+    expect(told).toEqual(asks.map(([, , ...answer]) => answer))
+    expect(reply).toEqual(model.decide(requests, 1_789_000_000_000))
+  }
+})
+
+test('the rows of one shadow pass together or not at all', async () => {
+  const subject = newSubject()
+  const both: ModelRequest = {
+    mode: 'shadow',
+    rows: [policies.one, policies.two].map((policy) => ({ subject, policy, cost: 1 })),
+  }
+  const { requests } = await server.decide([both, both], 1_789_000_000_000)
+  expect(
+    requests.map((rows) => rows.map(({ allowed, remaining }) => [allowed, remaining])),
+  ).toEqual([
+    [
+      [true, 0],
+      [true, 1],
+    ],
+    [
+      [false, 0],
+      [true, 1],
+    ],
+  ])
+})

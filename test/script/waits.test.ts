@@ -1,0 +1,67 @@
+import { expect } from 'vitest'
+import type { ModelRow } from '../model/model.ts'
+import { law } from '../support/law.ts'
+import { capacityOf } from '../support/play.ts'
+import { useServer } from '../support/server.ts'
+import { costsAround, each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+
+const server = useServer()
+const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
+
+law(
+  'waiting exactly retry_after is enough, and one millisecond less is not',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    const probe = async (row: ModelRow, cost: number) => {
+      const { allowed, retryAfterMs } = await look(server, { ...row, cost }, now)
+      expect(retryAfterMs === 0, story).toBe(allowed)
+      const then = now + retryAfterMs!
+      if (!isReachable(then)) return
+      const tried = await Promise.all([
+        wouldAdmit(server, [{ ...row, cost }], then),
+        !allowed && wouldAdmit(server, [{ ...row, cost }], then - 1),
+      ])
+      expect(tried, `${cost} of ${row.policy.tag} after${story}`).toEqual([true, false])
+    }
+    await each(rows, async (row) => {
+      const costs = costsAround(row, await look(server, row, now))
+      await Promise.all(costs.map((cost) => probe(row, cost)))
+    })
+  },
+  shapes,
+)
+
+law(
+  'a request is admitted after the longest retry_after of its rows, and not before',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    const asked = rows.map((row, index) => {
+      const capacity = capacityOf(row.policy)
+      return { ...row, cost: index % 2 === 0 ? capacity : Math.ceil(capacity / 2) }
+    })
+    const reply = await server.decide([{ mode: 'look', rows: asked }], now)
+    const wait = Math.max(...reply.requests[0]!.map(({ retryAfterMs }) => retryAfterMs!))
+    if (!isReachable(now + wait)) return
+    const tried = await Promise.all([
+      wouldAdmit(server, asked, now + wait),
+      wait > 0 && wouldAdmit(server, asked, now + wait - 1),
+    ])
+    expect(tried, story).toEqual([true, false])
+  },
+  shapes,
+)
+
+law(
+  'a cost above the capacity never fits',
+  async (plan) => {
+    const { rows, now, story } = await settle(server, plan)
+    await each(rows, async (row) => {
+      const cost = capacityOf(row.policy) + 1
+      const { allowed, retryAfterMs, resetAfterMs } = await look(server, { ...row, cost }, now)
+      expect({ allowed, retryAfterMs }, story).toEqual({ allowed: false, retryAfterMs: null })
+      if (!isReachable(now + resetAfterMs)) return
+      expect(await wouldAdmit(server, [{ ...row, cost }], now + resetAfterMs), story).toBe(false)
+    })
+  },
+  shapes,
+)

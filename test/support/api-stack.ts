@@ -1,0 +1,61 @@
+import { startStack } from '../../dev/stack.ts'
+import type { Decision } from '../../src/base/decision.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
+
+export const GATE = 'a-gate-token-for-tests'
+export const OPERATE = 'an-operate-token-for-tests'
+
+export interface Answer<T> {
+  status: number
+  headers: Headers
+  body: T
+}
+
+export interface CallOptions {
+  /** `null` sends none. */
+  token?: string | null
+  headers?: Record<string, string>
+  method?: string
+}
+
+/** The whole stack with a gate in it. */
+export async function startGate(config: ConfigOptions, env: Record<string, string> = {}) {
+  const stack = await startStack({
+    config,
+    env: { SLUICE_GATE_TOKEN: GATE, SLUICE_OPERATE_TOKEN: OPERATE, ...env },
+  })
+
+  /** Calls an endpoint; a body that is no text is sent as JSON. */
+  async function call<T = Record<string, unknown>>(
+    path: string,
+    body?: unknown,
+    { token = GATE, headers = {}, method = body === undefined ? 'GET' : 'POST' }: CallOptions = {},
+  ): Promise<Answer<T>> {
+    const response = await fetch(`${stack.url}/_sluice/v1${path}`, {
+      method,
+      redirect: 'manual',
+      headers: { ...(token !== null && { Authorization: `Bearer ${token}` }), ...headers },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    const json = text !== '' && /json/.test(response.headers.get('content-type') ?? '')
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (json ? JSON.parse(text) : text) as T,
+    }
+  }
+
+  return {
+    stack,
+    call,
+    decide: (ask: unknown, options?: CallOptions) => call<Decision>('/decide', ask, options),
+    decideEach: (asks: unknown[], options?: CallOptions) =>
+      call<Decision[]>('/decide', asks, options),
+    operate: <T>(name: string, operation: string, body: unknown) =>
+      call<T>(`/policies/${name}/${operation}`, body, { token: OPERATE }),
+    stop: () => stack.stop(),
+  }
+}
+
+export type Gate = Awaited<ReturnType<typeof startGate>>

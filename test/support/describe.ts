@@ -1,0 +1,26 @@
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+import { compile, type Describe, type Description } from '../../src/match/match.ts'
+import { see } from '../../src/request/view.ts'
+
+export interface Circumstances {
+  /** What Cloudflare tells beside a request. */
+  cf?: Record<string, unknown>
+  env?: Record<string, unknown>
+  context?: unknown
+}
+
+/** What a configuration makes of a request, without a Worker around it. What is logged is in `lines`. */
+export function describer(options: ConfigOptions, lines: string[] = []) {
+  const config = parseConfig(options)
+  const describe: Describe = compile(config, (event, code) => void lines.push(`${event} ${code}`))
+  return (
+    url: string,
+    init: RequestInit = {},
+    { cf, env = {}, context }: Circumstances = {},
+  ): Promise<Description> => {
+    const request = new Request(new URL(url, 'https://www.example.com'), init)
+    if (cf) Object.assign(request, { cf })
+    return describe(see(request, { env, context, waitUntil: () => {} }, config))
+  }
+}

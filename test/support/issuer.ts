@@ -1,0 +1,69 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from 'jose'
+import { see } from '../../src/request/view.ts'
+
+/** What an issuer's server does with a request for its keys. */
+export type Answer = (response: ServerResponse, request: IncomingMessage) => unknown
+
+export const json =
+  (document: unknown): Answer =>
+  (response) =>
+    response.end(JSON.stringify(document))
+
+/** A real server on loopback that says what `answer` does, and counts. */
+export async function startIssuer(answer: Answer = json({ keys: [] })) {
+  const issuer = { url: '', fetches: 0, answer, close }
+  const server = createServer((request, response) => {
+    issuer.fetches += 1
+    issuer.answer(response, request)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  issuer.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`
+  async function close() {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  return issuer
+}
+
+export type Issuer = Awaited<ReturnType<typeof startIssuer>>
+
+/** A key pair: the public half as it stands in a key set, and a way to sign. */
+export async function signer(alg: string, kid: string | undefined, jwk: object = {}) {
+  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true })
+  const pkcs8 = await exportPKCS8(privateKey)
+  const named = kid === undefined ? {} : { kid }
+  return {
+    jwk: { ...(await exportJWK(publicKey)), ...named, alg, use: 'sig', ...jwk } as JWK,
+    privateJwk: { ...(await exportJWK(privateKey)), ...named, alg },
+    sign: async (claims: object = {}, header: object = {}) =>
+      sign(claims, { alg, ...named, ...header }, await importPKCS8(pkcs8, alg)),
+  }
+}
+
+export type Signer = Awaited<ReturnType<typeof signer>>
+
+export const sign = (claims: object, header: object, key: CryptoKey | Uint8Array) =>
+  new SignJWT(claims as never).setProtectedHeader(header as never).sign(key)
+
+const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('base64url')
+
+/** A token of any text at all. */
+export const forge = (header: unknown, claims: unknown, signature = '') =>
+  `${encode(header)}.${encode(claims)}.${signature}`
+
+/** A request as policies see it, with what goes on after its answer in `background`. */
+export function seenWith(
+  headers: Record<string, string> = {},
+  { env = {}, query = '' }: { env?: Record<string, unknown>; query?: string } = {},
+) {
+  const background: Promise<unknown>[] = []
+  const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
+  const request = new Request(`https://www.example.com/${query}`, { headers })
+  const seen = see(request, { env, waitUntil, context: undefined }, { caseSensitivePaths: false })
+  return { ...seen, background }
+}
+
+export const bearing = (token: string, env: Record<string, unknown> = {}) =>
+  seenWith({ authorization: `Bearer ${token}` }, { env })

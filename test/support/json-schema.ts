@@ -1,0 +1,17 @@
+import { readFile } from 'node:fs/promises'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { SchemaName } from '../../dev/openapi/schemas.ts'
+
+export const openapi = JSON.parse(
+  await readFile(new URL('../../src/api/openapi.json', import.meta.url), 'utf8'),
+)
+
+const $defs = JSON.parse(
+  JSON.stringify(openapi.components.schemas).replaceAll('#/components/schemas/', '#/$defs/'),
+)
+
+/** Whether the JSON Schema of the description takes a value, by an implementation that is not ours. */
+export function byJsonSchema(name: SchemaName): (value: unknown) => boolean {
+  const ajv = new Ajv2020({ strict: true, strictTypes: false })
+  return ajv.compile({ $defs, $ref: `#/$defs/${name}` })
+}

@@ -1,0 +1,116 @@
+import type { RowState, StoreReply } from '../../src/store/store.ts'
+import {
+  Model,
+  type ModelKey,
+  type ModelPolicy,
+  type ModelRequest,
+  type ModelRow,
+} from '../model/model.ts'
+import { dress } from './dress.ts'
+import type { Ask, Cost, Schedule, Wait } from './schedules.ts'
+import { newSubject } from './subjects.ts'
+
+export interface Call {
+  now: number
+  requests: ModelRequest[]
+}
+
+export interface Played {
+  calls: Call[]
+  /** What the oracle answers to each. */
+  replies: StoreReply[]
+  /** What it holds after each. */
+  stored: Map<string, ModelKey>[]
+  /** As the last change left them. */
+  policies: ModelPolicy[]
+  subjects: string[]
+}
+
+/** Runs a schedule on the oracle, which makes numbers of its relative waits and costs. */
+export function play(
+  { start, policies: first, plans, steps }: Schedule,
+  model = new Model(),
+): Played {
+  const subjects: string[] = []
+  const policies = [...first]
+  const calls: Call[] = []
+  const replies: StoreReply[] = []
+  const stored: Played['stored'] = []
+  let now = start
+
+  for (const { wait, forward, skew, change, requests } of steps) {
+    const before = replies.at(-1)?.requests.at(-1)?.at(-1)
+    const ms = waitMs(wait, policies[0]!, before)
+    now = clamp(now + (forward ? Math.max(0, ms) : ms))
+    if (change) {
+      const { policy, ...terms } = change
+      policies[policy] = { ...policies[policy]!, ...terms }
+    }
+    const edge = clamp(now + skew)
+    const call = { now, requests: requests.map((ask) => toRequest(ask, edge)) }
+    calls.push(call)
+    replies.push(model.decide(call.requests, now))
+    stored.push(new Map(model.keys))
+  }
+  return { calls, replies, policies, subjects: Object.values(subjects), stored }
+
+  function toRequest({ mode, rows, receipt, eighths }: Ask, edge: number): ModelRequest {
+    const distinct = new Map<string, ModelRow>()
+    for (const { policy: index, plan, subject: number, cost, slot } of rows) {
+      subjects[number] ??= newSubject()
+      const policy = { ...policies[index]!, ...plans[index]?.[plan - 1] }
+      const slots = policy.algorithm === 'concurrency' && { slot: `slot${slot}` }
+      const row = dress({ subject: subjects[number], policy, cost: 0, ...slots }, edge)
+      row.cost = costUnits(cost, row)
+      distinct.set(`${number} ${index}`, row)
+    }
+    const most = [...distinct.values()].flatMap(({ penalty }) => penalty?.maxMs ?? [])
+    if (mode === 'ban' && most.length === 0) return { mode: 'look', rows: [...distinct.values()] }
+    const banMs = Math.max(1, Math.floor((Math.min(...most) * eighths) / 8))
+    const time = receipt === null ? undefined : replies.at(-1 - receipt)?.now
+    return {
+      mode,
+      rows: [...distinct.values()],
+      ...(mode === 'ban' && { banMs }),
+      ...(mode === 'give-back' && time !== undefined && { receipt: time }),
+    }
+  }
+
+  function costUnits(cost: Cost, row: ModelRow): number {
+    if ('units' in cost) return cost.units
+    const { remaining } = model.decide([{ mode: 'look', rows: [row] }], now).requests[0]![0]!
+    const capacity = capacityOf(row.policy)
+    const base = { remaining, capacity, half: Math.floor(capacity / 2) }[cost.of]
+    return clamp(base + cost.plus)
+  }
+}
+
+/** The largest number that the contract lets through. */
+const clamp = (value: number) => Math.min(2 ** 51, Math.max(0, value))
+
+function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: RowState | undefined): number {
+  if ('ms' in wait) return wait.ms
+  if ('eighths' in wait) return Math.floor((windowMs * wait.eighths) / 8) + wait.plus
+  return (before?.[wait.until] ?? 0) + wait.plus
+}
+
+/** The largest cost that can ever be admitted. */
+export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
+  algorithm === 'token-bucket' || algorithm === 'gcra' ? burst : limit
+
+/** Calls as lines, for a counter-example that can be read. */
+export function tell(calls: Call[]): string {
+  return calls
+    .map(({ now, requests }) => {
+      const asked = requests.map(({ mode, rows, receipt, banMs }) => {
+        const what = rows.map(({ subject, policy, cost, ...rest }) => {
+          const { tag, algorithm, limit, windowMs, burst, align } = policy
+          return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
+        })
+        const length = banMs === undefined ? '' : ` for ${banMs}`
+        return `${mode}${length}${receipt === undefined ? '' : ` against ${receipt}`} ${what.join(' and ')}`
+      })
+      return `\n  at ${now}: ${asked.join('; ')}`
+    })
+    .join('')
+}

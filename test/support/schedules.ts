@@ -1,0 +1,258 @@
+import fc from 'fast-check'
+import type { AlgorithmName, ModelPolicy, ModelRequest } from '../model/model.ts'
+
+/**
+ * Random schedules. Waits and costs are partly relative (one millisecond before the retry, one unit
+ * more than remains), since that is where limiters break; `play.ts` makes numbers of them.
+ */
+export interface Schedule {
+  start: number
+  policies: ModelPolicy[]
+  /** Other terms of the same counter, for each policy. */
+  plans: Pick<ModelPolicy, 'limit' | 'burst'>[][]
+  steps: Step[]
+}
+
+export interface Step {
+  wait: Wait
+  /** Whether a wait below 0 is none. */
+  forward?: boolean
+  /** How far the clock that chooses the calendar's periods is ahead of Redis', in ms. */
+  skew: number
+  /** A new limit and burst for a policy, and a new penalty if it has one, from this step on. */
+  change: ({ policy: number } & Pick<ModelPolicy, 'limit' | 'burst' | 'penalty'>) | null
+  /** One call. */
+  requests: Ask[]
+}
+
+export interface Ask {
+  mode: ModelRequest['mode']
+  /** `slot`: whose, where slots are taken or given back. */
+  rows: { policy: number; plan: number; subject: number; cost: Cost; slot: number }[]
+  /** Of a ban: so many eighths of what is allowed. */
+  eighths: number
+  /** How many steps ago the units given back were taken; null: no receipt. */
+  receipt: number | null
+}
+
+export type Wait =
+  | { ms: number }
+  /** Eighths of the first policy's window. */
+  | { eighths: number; plus: number }
+  /** What the last row of the call before said. */
+  | { until: 'retryAfterMs' | 'resetAfterMs' | 'nextAfterMs'; plus: number }
+
+export type Cost = { units: number } | { of: 'capacity' | 'half' | 'remaining'; plus: number }
+
+/** The algorithms that count units. */
+export type Counting = Exclude<AlgorithmName, 'concurrency'>
+export const algorithms: Counting[] = [
+  'fixed-window',
+  'sliding-window',
+  'sliding-log',
+  'token-bucket',
+  'gcra',
+]
+
+/** What laws are stated of: the algorithms, fixed windows by the calendar, and slots. */
+export const kinds = [...algorithms, 'calendar', 'concurrency'] as const
+export type Kind = (typeof kinds)[number]
+
+const most = 2 ** 51
+const mostParts = Math.floor(2 ** 53 / 3)
+const hour = 3_600_000
+const day = 24 * hour
+const around = fc.constantFrom(-1, 0, 1)
+
+const windowMs = fc.oneof(
+  { weight: 4, arbitrary: fc.integer({ min: 1, max: 60 }) },
+  { weight: 4, arbitrary: fc.constantFrom(1000, 10_000, 60_000, 3_600_000, day, 31 * day) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: most }) },
+)
+
+/**
+ * A quota that the window has room for: the product is at most 2^53 / 3. One unit more is still a legal
+ * cost. A log is as long as its limit.
+ */
+const units = (window: number, algorithm: AlgorithmName, small = false) => {
+  if (small) return fc.integer({ min: 1, max: 9 })
+  const max = Math.min(
+    Math.floor(mostParts / window),
+    algorithm === 'sliding-log' ? 1000 : algorithm === 'concurrency' ? 100 : most - 1,
+  )
+  return fc.oneof(
+    { weight: 6, arbitrary: fc.integer({ min: 1, max: Math.min(max, 12) }) },
+    { weight: 2, arbitrary: fc.integer({ min: 1, max: Math.min(max, 1000) }) },
+    { weight: 1, arbitrary: fc.integer({ min: 1, max }) },
+    { weight: 1, arbitrary: fc.constant(max) },
+  )
+}
+
+const policy = (
+  names: readonly Kind[],
+  { small = false, penalties = false }: Shape,
+): fc.Arbitrary<Omit<ModelPolicy, 'tag'>> =>
+  fc.constantFrom(...names).chain((kind) => {
+    const algorithm = kind === 'calendar' ? 'fixed-window' : kind
+    const window = kind === 'calendar' ? calendarMs : windowMs
+    return (small ? fc.integer({ min: 1, max: 30 }) : window).chain((window) =>
+      fc.record({
+        algorithm: fc.constant<AlgorithmName>(algorithm),
+        windowMs: fc.constant(window),
+        limit: units(longest(kind, window), algorithm, small),
+        burst: units(longest(kind, window), algorithm, small),
+        align: fc.constantFrom<ModelPolicy['align']>('first-request', 'clock'),
+        ...(kind === 'calendar' && { lengths: calendar(window) }),
+        ...(penalties && { penalty }),
+      }),
+    )
+  })
+
+/** A day, a week or a month, or so short that every millisecond can be tried. */
+const calendarMs = fc.oneof(
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 60 }) },
+  { weight: 1, arbitrary: fc.constantFrom(day, 7 * day, 31 * day) },
+)
+
+/** Periods that differ as those of a calendar do, or in any way. */
+const calendar = (window: number) => {
+  const month = [28, 29, 30, 31].map((days) => days * day)
+  const others = [window - hour, window, window + hour]
+  const length =
+    window < hour
+      ? fc.integer({ min: 1, max: window })
+      : fc.constantFrom(...(window === 31 * day ? month : others))
+  return fc.array(length, { minLength: 1, maxLength: 4 })
+}
+
+/** The longest time that a quota may be for. */
+const longest = (kind: Kind, window: number) =>
+  kind === 'calendar' && window >= hour ? window + hour : window
+
+/** In reach of the waits: the first policy's windows, and what its rows say. */
+const penalty: fc.Arbitrary<NonNullable<ModelPolicy['penalty']>> = fc.record({
+  after: fc.integer({ min: 1, max: 4 }),
+  withinMs: windowMs,
+  banMs: windowMs,
+  maxMs: windowMs,
+})
+
+const wait: fc.Arbitrary<Wait> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ ms: fc.constant(0) }) },
+  { weight: 2, arbitrary: fc.record({ ms: fc.integer({ min: -3, max: 10 }) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ eighths: fc.integer({ min: -6, max: 20 }), plus: around }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      until: fc.constantFrom('retryAfterMs', 'resetAfterMs', 'nextAfterMs'),
+      plus: around,
+    }),
+  },
+)
+
+const cost: fc.Arbitrary<Cost> = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ units: fc.constantFrom(1, 1, 1, 0, 2, 3) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      of: fc.constantFrom('capacity', 'half', 'remaining', 'remaining', 'remaining'),
+      plus: around,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ units: fc.integer({ min: 0, max: most }) }) },
+)
+
+/** `subjects`, `policies` and `plans`: how many there are. One row per subject and policy: `play.ts` sees to it. */
+const ask = (
+  subjects: number,
+  policies: number,
+  { operators = false, plans = 0 }: Shape,
+): fc.Arbitrary<Ask> =>
+  fc.record({
+    mode: fc.constantFrom<Ask['mode']>(
+      ...(['take', 'take', 'take', 'take', 'look', 'give-back', 'shadow', 'shadow'] as const),
+      ...(operators ? (['reset', 'ban', 'unban'] as const) : []),
+    ),
+    rows: fc.array(
+      fc.record({
+        policy: fc.nat(policies - 1),
+        plan: fc.nat(plans),
+        subject: fc.nat(subjects - 1),
+        cost,
+        slot: fc.nat(4),
+      }),
+      { minLength: 1, maxLength: subjects * policies > 1 ? 4 : 1 },
+    ),
+    receipt: fc.option(fc.nat(4)),
+    eighths: fc.nat(8),
+  })
+
+export interface Shape {
+  policies?: number
+  subjects?: number
+  /** Requests in one call. */
+  requests?: number
+  steps?: number
+  /** Windows and quotas so small that every millisecond and every unit can be tried. */
+  small?: boolean
+  /** Whether refusals may lead to bans. */
+  penalties?: boolean
+  /** Whether operators reset, ban and unban. */
+  operators?: boolean
+  /** How many plans a policy has beside its own terms: any of them may be asked for at any time. */
+  plans?: number
+}
+
+export function schedule(names: readonly Kind[], shape: Shape = {}): fc.Arbitrary<Schedule> {
+  const { policies: count = 1, subjects = 1, requests = 1, steps = 12, plans = 0 } = shape
+  const start = fc.oneof(
+    { weight: 6, arbitrary: fc.integer({ min: 1_789_000_000_000, max: 1_789_000_100_000 }) },
+    { weight: 1, arbitrary: fc.constantFrom(0, 2 ** 50) },
+  )
+  const policies = fc
+    .array(policy(names, shape), { minLength: count, maxLength: count })
+    .map((some) => some.map((one, index) => ({ ...one, tag: `t${index}` })))
+  return fc.tuple(start, policies).chain(([start, policies]) =>
+    fc.record({
+      start: fc.constant(start),
+      policies: fc.constant(policies),
+      plans: fc.tuple(
+        ...policies.map((one) =>
+          fc.array(terms(one, shape), { minLength: plans, maxLength: plans }),
+        ),
+      ),
+      steps: fc.array(
+        fc.record({
+          wait,
+          skew: fc.oneof(
+            { weight: 3, arbitrary: fc.constant(0) },
+            { weight: 1, arbitrary: fc.integer({ min: -5, max: 5 }) },
+          ),
+          change: fc.option(change(policies, shape), { freq: 6 }),
+          requests: fc.array(ask(subjects, count, shape), {
+            minLength: 1,
+            maxLength: requests,
+          }),
+        }),
+        { minLength: 1, maxLength: steps, size: '+1' },
+      ),
+    }),
+  )
+}
+
+const terms = ({ windowMs, algorithm, lengths }: ModelPolicy, { small }: Shape) => {
+  const size = units(longest(lengths ? 'calendar' : algorithm, windowMs), algorithm, small)
+  return fc.record({ limit: size, burst: size })
+}
+
+const change = (policies: ModelPolicy[], shape: Shape) =>
+  fc
+    .nat(policies.length - 1)
+    .chain((policy) =>
+      fc
+        .tuple(terms(policies[policy]!, shape), shape.penalties ? penalty : fc.constant(undefined))
+        .map(([terms, penalty]) => ({ policy, ...terms, ...(penalty && { penalty }) })),
+    )

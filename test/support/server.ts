@@ -1,0 +1,65 @@
+import { createClient } from 'redis'
+import { afterAll, beforeAll } from 'vitest'
+import { startRedis } from '../../packages/upstash-bridge/src/redis.ts'
+import type { Once, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import { decode, encode, script } from '../../src/store/upstash/script.ts'
+import type { ModelRequest } from '../model/model.ts'
+import { dressed } from './dress.ts'
+
+/** Stock Redis refuses Upstash's flag. */
+export const stockScript = script.replace(/^#!lua[^\n]*\n/, '')
+
+/** One call as a whole command, for a client that has not loaded the script. */
+export function callOf(requests: ModelRequest[]): string[] {
+  const { keys, args } = encode(requests as StoreRequest[])
+  return ['EVAL', stockScript, `${keys.length}`, ...keys, ...args]
+}
+
+export interface Server {
+  /** One command. Commands sent in the same tick travel together, in their order. */
+  send(...command: string[]): Promise<unknown>
+  /** One call of the script, as it comes back: a list of integers, or an error. */
+  evaluate(keys: string[], args: string[]): Promise<unknown>
+  decide(requests: ModelRequest[], now?: number, once?: Once): Promise<StoreReply>
+  /** A client beside the others. */
+  connect(): Promise<Client>
+}
+
+type Client = Awaited<ReturnType<typeof open>>
+
+const open = async (url: string) => createClient({ url }).connect()
+
+/** A Redis of its own for the tests of one file, with the script loaded. */
+export function useServer(): Server {
+  let redis: Awaited<ReturnType<typeof startRedis>> | undefined
+  const clients: Client[] = []
+  let sha = ''
+
+  beforeAll(async () => {
+    redis = await startRedis()
+    const client = await server.connect()
+    sha = String(await client.sendCommand(['SCRIPT', 'LOAD', stockScript]))
+  })
+  afterAll(async () => {
+    for (const client of clients) client.destroy()
+    await redis?.stop()
+  })
+
+  const server: Server = {
+    send: (...command) => clients[0]!.sendCommand(command),
+    evaluate: (keys, args) => server.send('EVALSHA', sha, `${keys.length}`, ...keys, ...args),
+    async decide(requests, now, once) {
+      const known = dressed(requests, now ?? Date.now()) as StoreRequest[]
+      const { keys, args } = encode(known, now, once)
+      const reply = decode(await server.evaluate(keys, args), known, once)
+      if (!reply) throw new Error('the script answered something else than its contract says')
+      return reply
+    },
+    async connect() {
+      const client = await open(redis!.url)
+      clients.push(client)
+      return client
+    },
+  }
+  return server
+}

@@ -1,0 +1,76 @@
+import type { RowState } from '../../src/store/store.ts'
+import { keyOf, type ModelPolicy, type ModelRow, recordOf } from '../model/model.ts'
+import { capacityOf, play, tell } from './play.ts'
+import type { Schedule } from './schedules.ts'
+import type { Server } from './server.ts'
+import { newSubject } from './subjects.ts'
+
+/** A state that some schedule has led to, to be looked at from all sides. */
+export interface Settled {
+  now: number
+  policies: ModelPolicy[]
+  subjects: string[]
+  /** Every limit of every subject, at a cost of 1. */
+  rows: ModelRow[]
+  keys: string[]
+  story: string
+}
+
+/** Runs a schedule on the server. */
+export async function settle(server: Server, plan: Schedule): Promise<Settled> {
+  const { calls, policies, subjects } = play(plan)
+  await Promise.all(calls.map(({ requests, now }) => server.decide(requests, now)))
+  const rows = subjects.flatMap((subject) =>
+    policies.map((policy) => ({ subject, policy, cost: 1 })),
+  )
+  return {
+    now: calls.at(-1)!.now,
+    policies,
+    subjects,
+    rows,
+    // A penalty stands in the record beside a log, or slots.
+    keys: [...new Set(rows.flatMap((row) => [keyOf(row), recordOf(row.subject)]))],
+    story: tell(calls),
+  }
+}
+
+/** How one limit stands for a cost. */
+export async function look(server: Server, row: ModelRow, now: number): Promise<RowState> {
+  return (await server.decide([{ mode: 'look', rows: [row] }], now)).requests[0]![0]!
+}
+
+/**
+ * Whether a request of these rows would be admitted: it is made, on copies of the records, so that
+ * what follows finds everything as it was.
+ */
+export async function wouldAdmit(server: Server, rows: ModelRow[], now: number): Promise<boolean> {
+  const copies = new Map<string, string>()
+  const sent: Promise<unknown>[] = []
+  const moved = rows.map((row) => {
+    const copy = copies.get(row.subject) ?? newSubject()
+    copies.set(row.subject, copy)
+    const there = { ...row, subject: copy }
+    sent.push(server.send('COPY', keyOf(row), keyOf(there)))
+    sent.push(server.send('COPY', recordOf(row.subject), recordOf(copy)))
+    return there
+  })
+  const reply = server.decide([{ mode: 'take', rows: moved }], now)
+  await Promise.all(sent)
+  return (await reply).requests[0]!.every(({ allowed }) => allowed)
+}
+
+/** The costs around which something may go wrong. */
+export function costsAround(row: ModelRow, { remaining }: RowState): number[] {
+  const capacity = capacityOf(row.policy)
+  return [...new Set([1, remaining, remaining + 1, Math.ceil(capacity / 2), capacity])].filter(
+    (cost) => cost > 0 && cost <= capacity,
+  )
+}
+
+/** The contract ends at 2^51 ms: what is promised for later cannot be tried. */
+export const isReachable = (time: number) => time <= 2 ** 51
+
+/** All rows of a settled state, side by side: no probe changes what another sees. */
+export async function each(rows: ModelRow[], probe: (row: ModelRow) => Promise<void>) {
+  await Promise.all(rows.map(probe))
+}

@@ -1,0 +1,69 @@
+import { expect } from 'vitest'
+import { type ModelKey, spell } from '../model/model.ts'
+import type { Server } from './server.ts'
+
+export interface Stored {
+  /** As the record spells them, in any order; of a log, its tag and its scores; of slots, each with its end. */
+  states: string[]
+  /** When Redis will drop the key, ms since the epoch by its clock. */
+  expires: number
+}
+
+const isLog = (key: string) => key.includes('}:log:')
+const isSlots = (key: string) => key.includes('}:slots:')
+
+export async function read(server: Server, key: string): Promise<Stored> {
+  const [content, expires] = await Promise.all([
+    isLog(key) || isSlots(key)
+      ? server.send('ZRANGE', key, '0', '-1', 'WITHSCORES')
+      : server.send('GET', key),
+    server.send('PEXPIRETIME', key),
+  ])
+  return {
+    // RESP3 answers pairs of member and score, RESP2 one list.
+    states: Array.isArray(content) ? statesOfSet(key, content.flat()) : statesOfRecord(content),
+    expires: Number(expires),
+  }
+}
+
+function statesOfRecord(content: unknown): string[] {
+  if (content === null) return []
+  const [version, ...states] = String(content).split(';')
+  expect(version).toBe('1')
+  expect(states.pop()).toBe('')
+  expect(states).not.toEqual([])
+  return states.sort()
+}
+
+function statesOfSet(key: string, membersAndScores: unknown[]): string[] {
+  if (isSlots(key)) {
+    const slots = membersAndScores.map(String)
+    return slots.flatMap((one, i) => (i % 2 ? [] : `${one} until ${slots[i + 1]}`)).sort()
+  }
+  if (membersAndScores.length === 0) return []
+  const tag = key.slice(key.indexOf(':log:') + ':log:'.length)
+  return [`${tag} ${membersAndScores.filter((_, index) => index % 2 === 1)}`]
+}
+
+/** What the oracle expects of `read`. */
+export function predictStates(key: string, predicted: ModelKey | undefined): string[] {
+  return [...(predicted?.states ?? [])]
+    .flatMap(([tag, state]) => {
+      if (isLog(key)) return [`${tag} ${state.numbers}`]
+      if (!isSlots(key)) return [spell(tag, state)]
+      return state.members!.map((member, index) => `${member} until ${state.numbers[index]}`)
+    })
+    .sort()
+}
+
+/** Every byte and every expiry, to be compared with themselves. */
+export async function snapshot(server: Server, keys: string[]): Promise<unknown[]> {
+  const parts = keys.flatMap((key) => [server.send('DUMP', key), server.send('PEXPIRETIME', key)])
+  return Promise.all(parts)
+}
+
+/** Redis' own time, in ms. */
+export async function clock(server: Server): Promise<number> {
+  const [seconds, micros] = (await server.send('TIME')) as [string, string]
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+}

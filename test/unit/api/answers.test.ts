@@ -1,0 +1,124 @@
+/** Answers of the gate, held against its own description by a validator that is not ours. */
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { ConfigOptions } from '../../../src/config/options.ts'
+import { type CallOptions, GATE, type Gate, OPERATE, startGate } from '../../support/api-stack.ts'
+import { openapi } from '../../support/json-schema.ts'
+
+const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
+const config: ConfigOptions = {
+  deny: { name: 'abuse', ip: '192.0.2.66' },
+  allow: { name: 'friends', ip: '192.0.2.77' },
+  policies: [
+    {
+      ...policy,
+      name: 'banning',
+      limit: 1,
+      penalty: { after: 2, within: '1h', ban: '1h' },
+      match: { path: '/banning' },
+    },
+    { ...policy, name: 'slots', algorithm: 'concurrency', match: { path: '/slots' } },
+    {
+      ...policy,
+      name: 'keyed',
+      key: 'header:x-key',
+      onMissingKey: 'refuse',
+      match: { path: '/keyed' },
+    },
+    { ...policy, name: 'ghost', mode: 'shadow', window: 'month', match: { path: '/ghost' } },
+    { ...policy, name: 'closed', onStoreError: 'deny', match: { path: '/closed' } },
+    { ...policy, name: 'local', onStoreError: 'local', match: { path: '/local' } },
+  ],
+}
+const request = (path: string, ip = '203.0.113.1') => ({
+  request: { url: `https://a.example${path}`, ip },
+})
+const paths = ['/banning', '/slots', '/keyed', '/ghost', '/closed', '/local', '/none']
+const ips = ['203.0.113.1', '192.0.2.66', '192.0.2.77']
+const requests = paths.flatMap((path) => ips.map((ip) => request(path, ip)))
+const wrong = ['', '{', '[]', 'null', '7', ' '.repeat(70_000), '{"key":"x"}', '{"request":{}}']
+const operations = ['look', 'reset', 'ban', 'unban', 'try']
+
+const ajv = new Ajv2020({ strict: false })
+ajv.addSchema(openapi, 'gate')
+
+/** An answer has a status that the description has, and is empty or what stands there. */
+async function check(gate: Gate, route: string, path: string, body: unknown, options: CallOptions) {
+  const answer = await gate.call<unknown>(path, body, options)
+  const method = route.startsWith('/auth') || body === undefined ? 'get' : 'post'
+  const place = `${route} ${answer.status}`
+  const { responses } = openapi.paths[route][method]
+  const told = responses[answer.status]
+  expect(told, place).toBeDefined()
+  const { content } = told.$ref ? openapi.components.responses[told.$ref.split('/').at(-1)] : told
+  const type = answer.headers.get('content-type')
+  if (type === null) return expect(answer.body, place).toBe('')
+  expect(Object.keys(content ?? {}), place).toContain(type)
+  const schema = JSON.parse(JSON.stringify(content[type].schema).replaceAll('"#/', '"gate#/'))
+  expect([place, ajv.validate(schema, answer.body), ajv.errorsText()]).toEqual([
+    place,
+    true,
+    'No errors',
+  ])
+}
+
+describe.each([
+  ['with Redis', {}],
+  ['without', { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' }],
+])('%s', (_, env: Record<string, string>) => {
+  let gate: Gate
+  beforeAll(async () => {
+    gate = await startGate(config, env)
+  })
+  afterAll(() => gate?.stop())
+
+  test.each(['/decide', '/give-back'])('%s answers as it is described', async (path) => {
+    for (const body of [...requests, ...requests, ...requests, requests, ...wrong]) {
+      await check(gate, path, path, body, {})
+    }
+    for (const token of [OPERATE, 'wrong', null]) await check(gate, path, path, {}, { token })
+  })
+
+  test('so does forward-auth', async () => {
+    const asking = paths.flatMap((path) => [path, path, path, path])
+    for (const [route, end] of [
+      ['/auth', ''],
+      ['/auth/nginx', ''],
+      ['/auth/envoy/{target}', '/banning'],
+    ] as const) {
+      for (const token of [GATE, OPERATE, 'wrong']) {
+        for (const [uri, ip] of asking.flatMap((uri) => ips.map((ip) => [uri, ip] as const))) {
+          const path = end === '' ? route : `/auth/envoy${uri}`
+          const headers = {
+            'Sluice-Token': token,
+            'X-Forwarded-For': ip,
+            'X-Forwarded-Uri': uri,
+            'X-Forwarded-Method': 'GET',
+          }
+          await check(gate, route, path, undefined, { token: null, headers })
+        }
+        const headers = { 'Sluice-Token': token, 'X-Forwarded-Host': 'a b' }
+        await check(gate, route, route.replace('{target}', 'x'), undefined, {
+          token: null,
+          headers,
+        })
+      }
+    }
+  })
+
+  test('and so do operators’ endpoints', async () => {
+    for (const operation of operations) {
+      for (const name of [...config.policies.map(({ name }) => name), 'none']) {
+        const length = operation === 'ban' ? { for: '1h' } : {}
+        const path = `/policies/${name}/${operation}`
+        for (const body of [{ key: '203.0.113.1' }, request(`/${name}`), ...requests.slice(0, 3)]) {
+          const route = `/policies/{name}/${operation}`
+          await check(gate, route, path, { ...body, ...length }, { token: OPERATE })
+        }
+      }
+    }
+    for (const token of [OPERATE, GATE, null]) {
+      await check(gate, '/policies', '/policies', undefined, { token })
+    }
+  })
+})

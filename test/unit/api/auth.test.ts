@@ -1,0 +1,230 @@
+/** Forward-auth, by calls such as reverse proxies make. Real ones: proxies.test.ts. */
+import { parseList } from 'structured-headers'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { GATE, type Gate, startGate } from '../../support/api-stack.ts'
+
+const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
+let gate: Gate
+beforeAll(async () => {
+  gate = await startGate({
+    deny: { name: 'abuse', ip: '192.0.2.66' },
+    policies: [
+      {
+        ...policy,
+        name: 'shop',
+        match: { host: 'shop.example.com', method: 'POST', path: '/cart/*' },
+      },
+      { ...policy, name: 'per-ip', limit: 100 },
+      { ...policy, name: 'per-key', key: 'header:x-key', match: { path: '/keyed' } },
+      { ...policy, name: 'by-query', key: 'query:user', match: { path: '/query' } },
+      { ...policy, name: 'ghost', limit: 1, mode: 'shadow', match: { path: '/ghost' } },
+      { ...policy, name: 'priced', cost: { header: 'sluice-cost' }, match: { path: '/priced' } },
+      { ...policy, name: 'by-country', key: 'country', match: { path: '/country' } },
+    ],
+  })
+})
+afterAll(() => gate?.stop())
+
+let clients = 0
+const newIp = () => `198.51.100.${++clients}`
+const auth = (
+  fields: Record<string, string>,
+  path = '',
+  { method = 'GET', token = GATE as string | null } = {},
+) =>
+  gate.call<Record<string, unknown>>(`/auth${path}`, undefined, {
+    token: null,
+    method,
+    headers: { ...(token !== null && { 'Sluice-Token': token }), ...fields },
+  })
+const forwarded = (ip: string, uri: string, method = 'GET', host = 'shop.example.com') => ({
+  'X-Forwarded-For': ip,
+  'X-Forwarded-Uri': uri,
+  'X-Forwarded-Method': method,
+  'X-Forwarded-Host': host,
+  'X-Forwarded-Proto': 'https',
+})
+
+const cart = (ip: string) => forwarded(ip, '/cart/add?x=1', 'POST')
+
+test('allows, then refuses with all that the client is to see', async () => {
+  const ip = newIp()
+  for (const remaining of [1, 0]) {
+    const { status, headers, body } = await auth(cart(ip))
+    expect([status, body]).toEqual([200, ''])
+    expect(parseList(headers.get('ratelimit')!)[0]).toEqual([
+      'shop',
+      new Map([
+        ['r', remaining],
+        ['t', 3600],
+      ]),
+    ])
+  }
+  const { status, headers, body } = await auth(cart(ip))
+  expect([status, body['violated-policies']]).toEqual([429, ['shop']])
+  expect(headers.get('sluice-status')).toBe('429')
+  expect(headers.get('content-type')).toBe('application/problem+json')
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(3500)
+  expect(headers.get('ratelimit-policy')).toContain('"shop";q=2;w=3600')
+})
+
+test('shares quotas with the decide API', async () => {
+  const ip = newIp()
+  await auth(cart(ip))
+  const url = 'https://shop.example.com/cart/y'
+  const { body } = await gate.decide({ request: { url, ip, method: 'POST' } })
+  expect(body.limits[0]!.remaining).toBe(0)
+})
+
+test.each(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])(
+  '%s asks as well as any',
+  async (method) => {
+    const { status, headers } = await auth(forwarded(newIp(), '/'), '', { method })
+    expect([status, headers.has('ratelimit')]).toEqual([200, true])
+  },
+)
+
+test('for nginx every refusal is a 403 that says what it would have been', async () => {
+  const ip = newIp()
+  for (const status of [200, 200, 403]) {
+    const answer = await auth(cart(ip), '/nginx')
+    expect([answer.status, answer.headers.get('sluice-status')]).toEqual([
+      status,
+      status === 403 ? '429' : null,
+    ])
+    if (status === 403) expect(answer.headers.has('retry-after')).toBe(true)
+  }
+  const denied = await auth(cart('192.0.2.66'), '/nginx')
+  expect([denied.status, denied.headers.get('sluice-status')]).toEqual([403, '403'])
+})
+
+test('for Envoy the request is what follows in the path, by the method and host of the call', async () => {
+  const ip = newIp()
+  const ask = (method: string) =>
+    auth(
+      { 'X-Forwarded-For': ip, 'X-Forwarded-Uri': '/else', 'X-Forwarded-Method': 'PUT' },
+      '/envoy/query?user=eve',
+      { method },
+    )
+  for (const status of [200, 200, 429]) expect((await ask('GET')).status).toBe(status)
+  expect((await auth({ 'X-Forwarded-For': ip }, '/envoy')).status).toBe(200)
+})
+
+test.each([
+  ['/cart/..%2F..%2F..%2F..%2Fhealth', '"shop"'],
+  ['/cart/..%2F..%2F..%2F..%2F..%2F', '"shop"'],
+  ['/cart/..;/..;/..;/..;/..;/', '"shop"'],
+  ['/..%2Fnginx', '"per-ip"'],
+  ['/%2E%2E%5C..%5c..%5C..%5C', '"per-ip"'],
+])('no path of a client leads out of Envoy’s: %s', async (path, policies) => {
+  const fields = { 'X-Forwarded-For': newIp(), 'X-Forwarded-Host': 'shop.example.com' }
+  const { status, headers } = await auth(fields, `/envoy${path}`, { method: 'POST' })
+  expect([status, headers.get('ratelimit-policy')]).toEqual([
+    200,
+    expect.stringContaining(policies),
+  ])
+})
+
+test.each([
+  '/_sluice//v1/auth/envoy/cart/',
+  '/%5Fsluice/v1/auth/envoy/cart/',
+  '/_sluice/v1/auth/envoy;x/',
+])('Envoy’s prefix has one spelling: %s is none', async (path) => {
+  const { status } = await gate.stack.fetch(path, { headers: { 'Sluice-Token': GATE } })
+  expect(status).toBe(400)
+})
+
+describe('the client', () => {
+  const remaining = async (xff: string, cf?: string) => {
+    const { headers } = await auth({
+      ...forwarded(xff, '/cart/', 'POST'),
+      ...(cf && { 'CF-Connecting-IP': cf }),
+    })
+    return parseList(headers.get('ratelimit')!)[0]![1].get('r')
+  }
+  test.each([
+    ['alone', (ip: string) => ip, undefined],
+    ['after what it claims', (ip: string) => `192.0.2.66, 10.0.0.1, ${ip}`, undefined],
+    [
+      'before the proxy, where Cloudflare appended that',
+      (ip: string) => `192.0.2.66, ${ip}, 203.0.113.99`,
+      '203.0.113.99',
+    ],
+    ['alone, and the proxy itself', (ip: string) => ip, 'same'],
+  ])('is the last entry of X-Forwarded-For: %s', async (_, write, cf) => {
+    const ip = newIp()
+    expect(await remaining(ip)).toBe(1)
+    expect(await remaining(write(ip), cf === 'same' ? ip : cf)).toBe(0)
+  })
+
+  test('brings its own headers, query and host for the keys of policies', async () => {
+    for (const [user, key] of [
+      ['ann', 'a'],
+      ['bob', 'b'],
+    ]) {
+      const told = { ...forwarded(newIp(), `/keyed?user=${user}`), 'x-key': key! }
+      expect(parseList((await auth(told)).headers.get('ratelimit')!)[0]![1].get('r')).toBe(1)
+      const { headers } = await auth(forwarded(newIp(), `/query?user=${user}`))
+      expect(parseList(headers.get('ratelimit')!)[0]![1].get('r')).toBe(1)
+    }
+  })
+
+  test('sets no price, asks nothing of the auth URL’s query, and has not the country of the proxy', async () => {
+    const ip = newIp()
+    const told = { ...forwarded(ip, '/priced'), 'Sluice-Cost': '0' }
+    for (const status of [200, 200, 429])
+      expect((await auth(told, '?cost=0&status=200')).status).toBe(status)
+    const abroad = {
+      ...forwarded(newIp(), '/country'),
+      'MF-CF-Blob': JSON.stringify({ country: 'DE' }),
+    }
+    await auth(abroad)
+    const { body } = await gate.decide({ policy: 'by-country', key: [null], mode: 'look' })
+    expect(body.limits[0]!.remaining).toBe(1)
+  })
+
+  test('is told to the origin where a policy in shadow would have refused it', async () => {
+    const ip = newIp()
+    expect((await auth(forwarded(ip, '/ghost'))).headers.has('sluice-shadow')).toBe(false)
+    expect((await auth(forwarded(ip, '/ghost'))).headers.get('sluice-shadow')).toBe('"ghost"')
+  })
+})
+
+test.each([
+  [{ 'X-Forwarded-Uri': '/' }, 'X-Forwarded-Method'],
+  [{ 'X-Forwarded-Method': 'GET' }, 'X-Forwarded-Uri'],
+  [forwarded('203.0.113.1', '/x#/../cart/'), 'X-Forwarded-Uri'],
+  [forwarded('203.0.113.1', '/cart/', 'GET', ''), 'X-Forwarded-Host'],
+  [forwarded('203.0.113.1', '/cart/', 'GET', 'a#b'), 'X-Forwarded-Host'],
+  [{ 'X-Forwarded-Method': 'G T', 'X-Forwarded-Uri': '/' }, 'tell of no request'],
+  [{ ...forwarded('203.0.113.1', '/', 'GET', 'a b') }, 'X-Forwarded-Host'],
+  [forwarded('203.0.113.1', '/', 'GET', 'user:pass@shop.example.com'), 'X-Forwarded-Host'],
+  [forwarded('203.0.113.1', '/', 'GET', 'shop.example.com/cart?'), 'X-Forwarded-Host'],
+])('%j is refused', async (fields, detail) => {
+  const { status, body } = await auth(fields)
+  expect([status, body.detail]).toEqual([400, expect.stringContaining(detail)])
+})
+
+test.each(['*', 'http://evil.example/cart/', '//evil.example/cart/', '/%zz', '/\\x', '/%00'])(
+  'the URI %j is a path of the host all the same',
+  async (uri) => {
+    const { status, headers } = await auth(forwarded(newIp(), uri, 'POST'))
+    expect([status, headers.get('ratelimit-policy')]).toEqual([
+      200,
+      expect.stringContaining('per-ip'),
+    ])
+  },
+)
+
+test.each([null, 'not-the-token-at-all'])(
+  'without a token of the gate nothing is decided: %j',
+  async (token) => {
+    const ip = newIp()
+    const authorization = { Authorization: `Bearer ${GATE}` } // there it is the client's
+    for (let time = 0; time < 3; time++) {
+      const { status, headers } = await auth({ ...cart(ip), ...authorization }, '', { token })
+      expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    }
+    expect((await auth(cart(ip))).status).toBe(200)
+  },
+)

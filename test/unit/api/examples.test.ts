@@ -1,0 +1,88 @@
+/** The examples for Traefik and Envoy, which no test runs: what they would ask is asked here, with the paths and names that stand in them. */
+import { readFile } from 'node:fs/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Stack, startStack } from '../../../dev/stack.ts'
+
+const token = 'a-token-of-the-gate-for-tests'
+let stack: Stack
+beforeAll(async () => {
+  stack = await startStack({
+    config: {
+      policies: [
+        {
+          name: 'page',
+          limit: 1,
+          window: '1h',
+          match: { path: '/page/*', method: 'POST', host: 'www.example.com' },
+          key: ['ip', 'path'],
+        },
+      ],
+    },
+    env: { SLUICE_GATE_TOKEN: token },
+  })
+})
+afterAll(() => stack?.stop())
+
+const example = (path: string) =>
+  readFile(new URL(`../../examples/${path}`, import.meta.url), 'utf8')
+/** What stands behind a key, once. */
+function standsBehind(text: string, key: string): string {
+  const found = [...text.matchAll(new RegExp(`^ *(?:- )?${key}: (\\S+)$`, 'gm'))]
+  expect(found, key).toHaveLength(1)
+  return found[0]![1]!
+}
+
+test('Traefik’s asks an endpoint that knows what it tells', async () => {
+  const text = await example('traefik/dynamic.yml')
+  const { origin, pathname } = new URL(standsBehind(text, 'address'))
+  expect(origin).toBe('https://gate.example.com')
+  expect(standsBehind(text, 'trustForwardHeader')).toBe('false')
+  const tokenField = /^ *(\S+): the-token-of-SLUICE_GATE_TOKEN$/m.exec(text)![1]!
+  expect(tokenField).toMatch(
+    new RegExp(standsBehind(text, 'authResponseHeadersRegex').slice(1, -1)),
+  )
+  const ask = (path: string) =>
+    fetch(stack.url + pathname, {
+      headers: {
+        [tokenField]: token,
+        'X-Forwarded-For': '192.0.2.1',
+        'X-Forwarded-Host': 'www.example.com',
+        'X-Forwarded-Method': 'POST',
+        'X-Forwarded-Proto': 'http',
+        'X-Forwarded-Uri': path,
+      },
+    })
+  const allowed = await ask('/page/traefik?a=1')
+  expect(allowed.ok).toBe(true)
+  for (const name of ['RateLimit', 'RateLimit-Policy']) {
+    expect(text).toMatch(new RegExp(`^ *- ${name}$`, 'm'))
+    expect(allowed.headers.has(name)).toBe(true)
+  }
+  expect((await ask('/page/traefik')).status).toBe(429)
+})
+
+test('Envoy’s asks an endpoint that knows what it tells', async () => {
+  const text = await example('envoy/envoy.yaml')
+  const tokenField = /key: (\S+), value: the-token-of-SLUICE_GATE_TOKEN /.exec(text)![1]!
+  const prefix = standsBehind(text, 'path_prefix')
+  expect(text).toContain(`match: { prefix: ${prefix}/ }`)
+  expect(text.match(/^ *normalize_path: true$/gm)).toHaveLength(2)
+  const ask = (path: string) =>
+    fetch(stack.url + prefix + path, {
+      method: 'POST',
+      headers: {
+        [tokenField]: token,
+        'X-Forwarded-For': '192.0.2.1',
+        'X-Forwarded-Host': 'www.example.com',
+        'X-Client-Address': '192.0.2.1',
+      },
+    })
+  // ext_authz knows no other status for "allowed".
+  expect((await ask('/page/envoy?a=1')).status).toBe(200)
+  const refused = await ask('/page/envoy')
+  expect(refused.status).toBe(429)
+  for (const name of ['ratelimit', 'ratelimit-policy', 'retry-after', 'content-type']) {
+    expect(text).toContain(`{ exact: ${name}, ignore_case: true }`)
+    expect(refused.headers.has(name)).toBe(true)
+  }
+})

@@ -1,0 +1,263 @@
+/** Ten thousand calls with hostile bodies and fields, all with a good token: each is answered, and none by a fault of ours. */
+import { Agent, request } from 'node:http'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { GATE, type Gate, OPERATE, startGate } from '../../support/api-stack.ts'
+
+let gate: Gate
+beforeAll(async () => {
+  const quota = { limit: 100, window: '1h' } as const
+  gate = await startGate({
+    jwt: { secret: 'JWT_SECRET' },
+    deny: { header: { 'x-deny': true } },
+    policies: [
+      { ...quota, name: 'a', penalty: { after: 2, within: '1m', ban: '1s' } },
+      { ...quota, name: 'b', key: ['path', 'header:x-key', 'jwt:sub'], algorithm: 'sliding-log' },
+      { ...quota, name: 'c', key: 'path:id', match: { path: '/users/:id' }, algorithm: 'gcra' },
+      {
+        ...quota,
+        name: 'd',
+        window: '1s',
+        algorithm: 'concurrency',
+        key: 'global',
+        match: { method: 'POST' },
+      },
+      {
+        ...quota,
+        name: 'e',
+        window: 'month',
+        algorithm: 'fixed-window',
+        plan: 'header:x-plan',
+        limits: { pro: 9 },
+      },
+    ],
+  })
+})
+afterAll(() => gate?.stop())
+
+const nasty = fc.constantFrom(
+  '__proto__',
+  'constructor',
+  'toString',
+  '',
+  '*',
+  '\u0000',
+  '\ud800',
+  '1e400',
+  '-0',
+  '𝒳'.repeat(600),
+  'a'.repeat(2000),
+)
+const text = fc.oneof(nasty, fc.string({ unit: 'binary', maxLength: 30 }), fc.string())
+const number = fc.oneof(
+  fc.double(),
+  fc.integer(),
+  fc.constantFrom(-0, 2 ** 51, 2 ** 53, 1e308, Number.MIN_VALUE),
+)
+const junk = fc.oneof(
+  { maxDepth: 3 },
+  text,
+  number,
+  fc.constantFrom(null, true, [], {}),
+  fc.array(text, { maxLength: 20 }),
+  fc.dictionary(text, fc.oneof(text, number), { maxKeys: 5 }),
+)
+/** Mostly as it should be, so that it gets far. */
+const or = <T>(usual: fc.Arbitrary<T>) =>
+  fc.oneof({ weight: 6, arbitrary: usual as fc.Arbitrary<unknown> }, { weight: 1, arbitrary: junk })
+const names = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'z')
+const url = fc.oneof(
+  fc.webUrl({ withQueryParameters: true, withFragments: true }),
+  text.map((text) => `https://a.example/${text}`),
+  text,
+)
+const described = fc.record(
+  {
+    method: or(fc.constantFrom('GET', 'POST', 'TRACE', 'get', 'QUERY')),
+    url: or(url),
+    ip: or(fc.oneof(fc.ipV4(), fc.ipV6())),
+    headers: or(
+      fc.dictionary(
+        fc.oneof(
+          fc.constantFrom(
+            'x-key',
+            'authorization',
+            'cookie',
+            'host',
+            'x-plan',
+            'sluice-token',
+            'connection',
+          ),
+          text,
+        ),
+        text,
+        { maxKeys: 4 },
+      ),
+    ),
+    country: or(fc.constantFrom('DE', 'xx')),
+    asn: or(fc.integer({ min: 1, max: 99999 })),
+    colo: or(fc.constant('FRA')),
+  },
+  { requiredKeys: ['url'] },
+)
+const ask = fc.record(
+  {
+    policy: or(names),
+    request: or(described),
+    key: or(fc.oneof(text, fc.array(fc.oneof(text, number, fc.constant(null)), { maxLength: 4 }))),
+    plan: or(fc.constantFrom('pro', 'free')),
+    cost: or(fc.integer({ min: 0, max: 9 })),
+    mode: or(fc.constantFrom('take', 'look')),
+    at: or(fc.nat()),
+    slot: or(fc.constant('slot-1')),
+    for: or(fc.constantFrom('1s', 7)),
+  },
+  { requiredKeys: [] },
+)
+/** Only some fields, so that not all of them are out of place. */
+const usual = fc.oneof(
+  fc.record({ request: described, mode: fc.constantFrom('take', 'look') }),
+  fc.record({
+    policy: names,
+    key: fc.oneof(
+      text,
+      fc.ipV4(),
+      fc.array(fc.oneof(text, fc.constant(null)), { minLength: 1, maxLength: 3 }),
+    ),
+  }),
+  fc.record({ key: fc.oneof(fc.ipV4(), text) }),
+  fc.record({ key: fc.ipV4(), for: fc.constantFrom('1s', '1d', 5) }),
+  fc.record({ request: described }),
+)
+const one = fc.oneof(
+  { weight: 3, arbitrary: usual as fc.Arbitrary<unknown> },
+  { weight: 2, arbitrary: ask },
+  { weight: 1, arbitrary: junk },
+)
+const body = fc.oneof(
+  { weight: 6, arbitrary: one.map((value) => JSON.stringify(value) ?? '') },
+  { weight: 2, arbitrary: fc.array(one, { maxLength: 12 }).map((value) => JSON.stringify(value)) },
+  { weight: 1, arbitrary: text },
+)
+const path = fc.oneof(
+  fc.constantFrom(
+    '/decide',
+    '/decide',
+    '/give-back',
+    '/auth',
+    '/auth/nginx',
+    '/auth/envoy/',
+    '/policies',
+    '/openapi.json',
+  ),
+  fc
+    .tuple(names, fc.constantFrom('look', 'reset', 'ban', 'unban', 'try', 'grow'))
+    .map((parts) => `/policies/${parts.join('/')}`),
+  text.map((text) => `/policies/${encodeURIComponent(text.toWellFormed())}/look`),
+  text.map((text) => `/auth/envoy/${encodeURIComponent(text.toWellFormed())}`),
+)
+/** What Node lets into a field: bytes, no controls. */
+const value = fc
+  .oneof(
+    text,
+    url,
+    fc.constantFrom('/', '*', 'POST', 'a.example', '203.0.113.1, 203.0.113.2', '"k"'),
+  )
+  .map((text) => text.replace(/[^\t\x20-\x7e\x80-\xff]/g, '').trim())
+const fields = fc.dictionary(
+  fc.constantFrom(
+    'Idempotency-Key',
+    'X-Forwarded-For',
+    'X-Forwarded-Uri',
+    'X-Forwarded-Method',
+    'X-Forwarded-Host',
+    'X-Forwarded-Proto',
+    'CF-Connecting-IP',
+    'X-Key',
+    'Authorization',
+    'Cookie',
+    'Content-Type',
+    'Origin',
+    'X-Plan',
+    'X-Deny',
+  ),
+  value,
+  { maxKeys: 6 },
+)
+const call = fc.record({ path, body, fields, wrong: fc.nat({ max: 9 }) })
+
+const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+afterAll(() => agent.destroy())
+
+function send({
+  path,
+  body,
+  fields,
+  wrong,
+}: {
+  path: string
+  body: string
+  fields: Record<string, string>
+  wrong: number
+}) {
+  const { hostname, port } = new URL(gate.stack.worker.directUrl)
+  const operates = path.startsWith('/policies') === wrong > 0
+  const token = operates ? OPERATE : GATE
+  const told = /^\/auth/.test(path)
+    ? { 'X-Forwarded-Method': 'GET', 'X-Forwarded-Uri': '/', ...fields }
+    : fields
+  const method = path === '/policies' || path === '/openapi.json' ? 'GET' : 'POST'
+  return new Promise<{ status: number; type: string; text: string }>((resolve, reject) => {
+    const sent = request(
+      {
+        agent,
+        hostname,
+        port,
+        path: `/_sluice/v1${path}`,
+        method,
+        headers: { Host: 'gate.example', ...told, 'Sluice-Token': token },
+      },
+      (answer) => {
+        let text = ''
+        answer.setEncoding('utf8')
+        answer.on('data', (chunk) => (text += chunk))
+        answer.on('end', () =>
+          resolve({ status: answer.statusCode!, type: answer.headers['content-type'] ?? '', text }),
+        )
+        answer.on('error', reject)
+      },
+    )
+    sent.on('error', reject)
+    sent.end(method === 'POST' ? body : undefined)
+  })
+}
+
+test('ten thousand hostile calls: no 5xx, each error a problem, and the gate goes on', async () => {
+  const statuses: Record<number, number> = {}
+  const one = async (asked: Parameters<typeof send>[0]) => {
+    const { status, type, text } = await send(asked)
+    statuses[status] = (statuses[status] ?? 0) + 1
+    const about = JSON.stringify({ status, text, asked }).slice(0, 2000)
+    expect(status, about).toBeLessThan(500)
+    expect(status, about).toBeGreaterThanOrEqual(200)
+    if (asked.path === '/auth/nginx' && status === 403 && text === '') {
+      expect(type, about).toBe('')
+    } else if (status >= 400 && !(status === 429 && asked.path === '/decide')) {
+      expect(type, about).toBe('application/problem+json')
+      const problem = JSON.parse(text)
+      expect(problem, about).toMatchObject({ title: expect.any(String) })
+      expect(text.length, about).toBeLessThan(8192)
+    }
+    for (const secret of [GATE, OPERATE]) expect(text, about).not.toContain(secret)
+  }
+  const calls = fc.sample(call, { numRuns: 10_000, seed: Number(process.env.SEED ?? Date.now()) })
+  for (let start = 0; start < calls.length; start += 16) {
+    await Promise.all(calls.slice(start, start + 16).map(one))
+  }
+  // It got as far as decisions, and not only as far as its door.
+  expect(statuses[200], JSON.stringify(statuses)).toBeGreaterThan(500)
+  expect(statuses[422], JSON.stringify(statuses)).toBeGreaterThan(1000)
+  const logs = gate.stack.worker.logs.join('\n')
+  expect(logs).not.toMatch(/"event":"error"|"code":"(redis-error|bad-reply|internal)"/)
+  expect((await gate.decide({ policy: 'a', key: '198.18.0.1' })).status).toBe(200)
+}, 120_000)

@@ -1,0 +1,82 @@
+import { readFile } from 'node:fs/promises'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import * as v from 'valibot'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { written } from '../../../dev/openapi/document.ts'
+import { type SchemaName, schemas } from '../../../dev/openapi/schemas.ts'
+import type * as gate from '../../../src/api/schema.ts'
+import type { Ask, GiveBack, KeyValues, RequestDescription } from '../../../src/client/asks.ts'
+import { byJsonSchema, openapi } from '../../support/json-schema.ts'
+
+test('the description is what npm run openapi makes of the schemas now', async () => {
+  const file = new URL('../../../src/api/openapi.json', import.meta.url)
+  expect(await readFile(file, 'utf8')).toBe(written())
+})
+
+test('the description is OpenAPI 3.1', async () => {
+  const validator = new Validator()
+  expect(await validator.validate(structuredClone(openapi))).toEqual({ valid: true })
+  expect(validator.version).toBe('3.1')
+})
+
+test('the types that callers import are those of the schemas', () => {
+  expectTypeOf<Ask>().toExtend<v.InferInput<typeof gate.ask>>()
+  expectTypeOf<v.InferInput<typeof gate.ask>>().toExtend<Ask>()
+  expectTypeOf<GiveBack>().toExtend<v.InferInput<typeof gate.giveBack>>()
+  expectTypeOf<v.InferInput<typeof gate.giveBack>>().toExtend<GiveBack>()
+  expectTypeOf<KeyValues>().toExtend<v.InferInput<typeof gate.keyValues>>()
+  expectTypeOf<v.InferInput<typeof gate.keyValues>>().toExtend<KeyValues>()
+  expectTypeOf<RequestDescription>().toExtend<v.InferInput<typeof gate.requestDescription>>()
+  expectTypeOf<v.InferInput<typeof gate.requestDescription>>().toExtend<RequestDescription>()
+})
+
+interface Content {
+  schema: { $ref?: string; anyOf?: { $ref?: string }[] }
+  example?: unknown
+  examples?: Record<string, { value: unknown }>
+}
+interface Operation {
+  operationId: string
+  security?: object[]
+  requestBody?: { content: Record<string, Content> }
+  responses: Record<string, { $ref?: string; content?: Record<string, Content> }>
+}
+const operations = Object.values<Record<string, Operation>>(openapi.paths).flatMap((path) =>
+  ['get', 'post'].flatMap((method) => path[method] ?? []),
+)
+
+/** Every example of the description, with the schema that stands beside it. */
+const examples = operations.flatMap(({ operationId, requestBody, responses }) =>
+  [requestBody, ...Object.values(responses)].flatMap((one) =>
+    Object.values(one?.content ?? {}).flatMap(({ schema, example, examples = {} }) => {
+      const name = (schema.$ref ?? schema.anyOf?.[0]?.$ref)?.split('/').at(-1) as SchemaName
+      const values = [...(example ? [example] : []), ...Object.values(examples).map((e) => e.value)]
+      return values.flat().map((value) => [operationId, name, value] as const)
+    }),
+  ),
+)
+
+describe('the examples', () => {
+  test('are there for every body', () => {
+    const withBody = operations.filter(({ requestBody }) => requestBody)
+    const names = new Set(examples.map(([operationId]) => operationId))
+    expect(withBody.map(({ operationId }) => operationId).filter((id) => !names.has(id))).toEqual(
+      [],
+    )
+  })
+
+  test.each(examples)('of %s are a right %s', (_, name, value) => {
+    expect(byJsonSchema(name)(value)).toBe(true)
+    const result = v.safeParse(schemas[name], value)
+    expect(result.issues ?? []).toEqual([])
+    // Answers have no field that their schema does not name.
+    if (!['Ban'].includes(name)) expect(result.output).toEqual(value)
+  })
+})
+
+test('every operation says who may call it, and what becomes of a wrong token', () => {
+  for (const { operationId, security, responses } of operations) {
+    expect(security, operationId).toBeDefined()
+    if (security!.length > 0) expect(Object.keys(responses), operationId).toContain('401')
+  }
+})

@@ -1,0 +1,194 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type CalendarUnit, calendar, isTimeZone } from '../../../src/base/calendar.ts'
+
+const at = (text: string) => Date.parse(text)
+
+test.each<[CalendarUnit, string, string, string, string, string]>([
+  [
+    'day',
+    'UTC',
+    '2026-11-21T12:00:00Z',
+    '2026-11-21T00:00Z',
+    '2026-11-22T00:00Z',
+    '2026-11-23T00:00Z',
+  ],
+  // Clocks go forward in Berlin: a day of 23 hours, and back: one of 25.
+  [
+    'day',
+    'Europe/Berlin',
+    '2026-03-29T12:00:00Z',
+    '2026-03-28T23:00Z',
+    '2026-03-29T22:00Z',
+    '2026-03-30T22:00Z',
+  ],
+  [
+    'day',
+    'Europe/Berlin',
+    '2026-10-25T12:00:00Z',
+    '2026-10-24T22:00Z',
+    '2026-10-25T23:00Z',
+    '2026-10-26T23:00Z',
+  ],
+  [
+    'day',
+    'America/New_York',
+    '2026-11-01T04:00:00Z',
+    '2026-11-01T04:00Z',
+    '2026-11-02T05:00Z',
+    '2026-11-03T05:00Z',
+  ],
+  // At midnight: the day begins at one o'clock, or an hour comes twice before it.
+  [
+    'day',
+    'America/Sao_Paulo',
+    '2018-11-04T12:00:00Z',
+    '2018-11-04T03:00Z',
+    '2018-11-05T02:00Z',
+    '2018-11-06T02:00Z',
+  ],
+  [
+    'day',
+    'America/Sao_Paulo',
+    '2018-02-17T12:00:00Z',
+    '2018-02-17T02:00Z',
+    '2018-02-18T03:00Z',
+    '2018-02-19T03:00Z',
+  ],
+  [
+    'day',
+    'Africa/Cairo',
+    '2026-04-24T12:00:00Z',
+    '2026-04-23T22:00Z',
+    '2026-04-24T21:00Z',
+    '2026-04-25T21:00Z',
+  ],
+  [
+    'day',
+    'Asia/Kathmandu',
+    '2026-01-01T00:00:00Z',
+    '2025-12-31T18:15Z',
+    '2026-01-01T18:15Z',
+    '2026-01-02T18:15Z',
+  ],
+  [
+    'day',
+    'Pacific/Kiritimati',
+    '2026-01-01T09:59:59Z',
+    '2025-12-31T10:00Z',
+    '2026-01-01T10:00Z',
+    '2026-01-02T10:00Z',
+  ],
+  // Samoa had no 30 December 2011.
+  [
+    'day',
+    'Pacific/Apia',
+    '2011-12-30T09:00:00Z',
+    '2011-12-29T10:00Z',
+    '2011-12-30T10:00Z',
+    '2011-12-31T10:00Z',
+  ],
+  [
+    'week',
+    'UTC',
+    '2026-11-22T23:59:59Z',
+    '2026-11-16T00:00Z',
+    '2026-11-23T00:00Z',
+    '2026-11-30T00:00Z',
+  ],
+  [
+    'week',
+    'Europe/Berlin',
+    '2026-03-29T22:00:00Z',
+    '2026-03-29T22:00Z',
+    '2026-04-05T22:00Z',
+    '2026-04-12T22:00Z',
+  ],
+  [
+    'month',
+    'UTC',
+    '2026-01-31T12:00:00Z',
+    '2026-01-01T00:00Z',
+    '2026-02-01T00:00Z',
+    '2026-03-01T00:00Z',
+  ],
+  [
+    'month',
+    'UTC',
+    '2028-02-29T12:00:00Z',
+    '2028-02-01T00:00Z',
+    '2028-03-01T00:00Z',
+    '2028-04-01T00:00Z',
+  ],
+  [
+    'month',
+    'UTC',
+    '2026-12-31T23:59:59Z',
+    '2026-12-01T00:00Z',
+    '2027-01-01T00:00Z',
+    '2027-02-01T00:00Z',
+  ],
+  [
+    'month',
+    'Europe/Berlin',
+    '2026-10-31T22:59:59Z',
+    '2026-09-30T22:00Z',
+    '2026-10-31T23:00Z',
+    '2026-11-30T23:00Z',
+  ],
+  [
+    'month',
+    'America/Los_Angeles',
+    '2026-03-31T12:00:00Z',
+    '2026-03-01T08:00Z',
+    '2026-04-01T07:00Z',
+    '2026-05-01T07:00Z',
+  ],
+])('the %s in %s of %s is from %s to %s, the next to %s', (unit, zone, now, ...instants) => {
+  expect(calendar(unit, zone)(at(now))).toEqual(instants.map(at))
+})
+
+/** What a clock on a wall shows, told by another formatter than the one under test uses. */
+const wall = (zone: string, unit: CalendarUnit) => {
+  const format = new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short' })
+  return (instant: number) => {
+    const date = format.format(instant)
+    if (unit === 'month') return date.slice(0, 7)
+    if (unit === 'day') return date
+    const days = Math.floor(Date.parse(date) / 86_400_000)
+    return String(Math.floor((days + 3) / 7)) // 1 January 1970 was a Thursday
+  }
+}
+
+test('in every zone: what clocks show changes at start, end and next end, and nowhere between', () => {
+  const zone = fc.constantFrom(...Intl.supportedValuesOf('timeZone'))
+  const unit = fc.constantFrom<CalendarUnit>('day', 'week', 'month')
+  const now = fc.integer({ min: at('2015-01-01T00:00Z'), max: at('2040-01-01T00:00Z') })
+  fc.assert(
+    fc.property(
+      zone,
+      unit,
+      now,
+      fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      (zone, unit, now, share) => {
+        const [start, end, nextEnd] = calendar(unit, zone)(now)
+        const shown = wall(zone, unit)
+        expect(start <= now && now < end).toBe(true)
+        const within = start + Math.floor(share * (end - start - 1))
+        expect([start, within, end - 1].map(shown)).toEqual(Array(3).fill(shown(now)))
+        expect(shown(start - 1)).not.toBe(shown(start))
+        expect(shown(end)).not.toBe(shown(now))
+        expect(shown(nextEnd - 1)).toBe(shown(end))
+        expect(shown(nextEnd)).not.toBe(shown(end))
+      },
+    ),
+    { numRuns: 1000 },
+  )
+})
+
+test.each(['UTC', 'Europe/Berlin', 'Etc/GMT+12', '+02:00'])('%s is a time zone', (name) => {
+  expect(isTimeZone(name)).toBe(true)
+})
+test.each(['', 'Berlin', 'Europe/Nowhere', 7, undefined])('%s is none', (name) => {
+  expect(isTimeZone(name)).toBe(false)
+})

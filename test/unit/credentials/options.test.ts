@@ -1,0 +1,96 @@
+/** What a configuration may say of credentials. */
+import { describe, expect, test } from 'vitest'
+import { ConfigError } from '../../../src/base/errors.ts'
+import { parseConfig } from '../../../src/config/parse.ts'
+
+const parse = (options: object) => parseConfig({ policies: [], ...options })
+const problems = (options: object) => {
+  try {
+    parse(options)
+    return []
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.message.split('\n').map((line) => line.trim())
+  }
+}
+
+describe('jwt', () => {
+  test('has defaults', () => {
+    const bearer = [{ source: 'bearer', name: '' }]
+    expect(parse({ jwt: { secret: 'A' } }).jwt).toEqual({
+      secret: 'A',
+      algorithms: ['HS256'],
+      from: bearer,
+    })
+    expect(parse({ jwt: { jwks: 'https://a/b' } }).jwt).toEqual({
+      jwks: 'https://a/b',
+      algorithms: ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519'],
+      from: bearer,
+    })
+  })
+
+  test('takes one value or a list', () => {
+    const options = {
+      secret: 'A',
+      algorithms: ['HS256', 'HS512'],
+      issuer: 'i',
+      audience: ['a', 'b'],
+      from: ['cookie:__Host-id', 'header:X-Token', 'query:a=b', 'bearer'],
+    }
+    expect(parse({ jwt: options }).jwt).toEqual({
+      ...options,
+      issuer: ['i'],
+      from: [
+        { source: 'cookie', name: '__Host-id' },
+        { source: 'header', name: 'x-token' },
+        { source: 'query', name: 'a=b' },
+        { source: 'bearer', name: '' },
+      ],
+    })
+  })
+
+  test.each<[object, string]>([
+    [{}, 'jwt.secret: expected one of secret and jwks'],
+    [{ secret: 'A', jwks: 'https://a/b' }, 'jwt.jwks: expected one of secret and jwks'],
+    [{ secret: 'not a name' }, 'jwt.secret: expected the name of a variable'],
+    [{ secret: 'A', algorithms: [] }, 'jwt.algorithms: expected at least one'],
+    [{ secret: 'A', algorithms: 'none' }, 'jwt.algorithms: expected one of HS256'],
+    [{ secret: 'A', algorithms: 'hs256' }, 'jwt.algorithms: expected one of HS256'],
+    [{ secret: 'A', algorithms: 'RS256' }, 'jwt.algorithms: expected one of HS256, HS384, HS512,'],
+    [{ jwks: 'https://a/b', algorithms: 'HS256' }, 'jwt.algorithms: expected one of RS256'],
+    [{ secret: 'A', issuer: '' }, 'jwt.issuer: expected a text'],
+    [{ secret: 'A', audience: [] }, 'jwt.audience: expected at least one'],
+    [{ secret: 'A', from: 'bearer:' }, 'jwt.from: expected "bearer", "header:<name>"'],
+    [{ secret: 'A', from: 'header:a b' }, 'jwt.from: expected "bearer", "header:<name>"'],
+    [{ secret: 'A', from: 'ip' }, 'jwt.from: expected "bearer", "header:<name>"'],
+    [{ secret: 'A', kid: 'x' }, 'jwt.kid: expected one of the fields secret, jwks,'],
+    [{ jwks: 'http://issuer.example.com/keys' }, 'jwt.jwks: expected a URL like "https://'],
+    [{ jwks: 'http://127.0.0.1.example.com/keys' }, 'jwt.jwks: expected a URL like "https://'],
+    [{ jwks: 'http://localhost@example.com/keys' }, 'jwt.jwks: expected a URL like "https://'],
+    [{ jwks: 'https://user:word@example.com/keys' }, 'jwt.jwks: expected a URL like "https://'],
+    [{ jwks: 'https://' }, 'jwt.jwks: expected a URL like "https://'],
+    [{ jwks: 'issuer.example.com' }, 'jwt.jwks: expected a URL like "https://'],
+  ])('%j is one problem', (jwt, problem) => {
+    expect(problems({ jwt })).toEqual([expect.stringContaining(problem)])
+  })
+
+  test.each(['http://localhost:8080/keys', 'http://127.0.0.1/keys', 'http://[::1]:8080/'])(
+    '%s is on this machine',
+    (jwks) => expect(problems({ jwt: { jwks } })).toEqual([]),
+  )
+})
+
+test('apiKeys', () => {
+  const from = [
+    { source: 'header', name: 'x-api-key' },
+    { source: 'bearer', name: '' },
+  ]
+  expect(parse({}).apiKeys).toEqual({ from })
+  expect(parse({ apiKeys: { known: 'API_KEYS' } }).apiKeys).toEqual({ from, known: 'API_KEYS' })
+  expect(problems({ apiKeys: { known: 'a-b' } })).toEqual([
+    expect.stringContaining('apiKeys.known: expected the name of a variable'),
+  ])
+  expect(problems({ apiKeys: { from: [] } })).toEqual([
+    expect.stringContaining('apiKeys.from: expected at least one'),
+  ])
+})

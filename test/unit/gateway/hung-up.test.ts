@@ -1,0 +1,49 @@
+/** A client may leave before there is a decision: what was charged by the answer is to be settled all the same. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Hono } from 'hono'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { PolicyOptions } from '../../../src/config/options.ts'
+import { rateLimiter } from '../../../src/gateway/middleware.ts'
+
+let arrived = Promise.withResolvers<() => void>()
+/** A database that answers a take when it is told to. */
+const redis = createServer(async (request, response) => {
+  const asked = (await request.toArray()).join('')
+  const reply = () => void response.end(JSON.stringify({ result: [0, 1, 0, 0, 0, 0] }))
+  if (asked.includes('"take"')) arrived.resolve(reply)
+  else reply()
+})
+beforeAll(() => new Promise<void>((resolve) => void redis.listen(0, '127.0.0.1', resolve)))
+afterAll(() => void redis.close())
+
+test.each<[keeps: boolean, Partial<PolicyOptions>]>([
+  [true, { countOnly: '4xx' }],
+  [true, { algorithm: 'concurrency' }],
+  [true, { cost: { response: 'x-cost' } }],
+  [false, {}],
+])('whether the isolate is kept at work while Redis decides: %s, with %j', async (keeps, more) => {
+  const app = new Hono()
+  app.use(
+    rateLimiter({
+      sharing: false, // which keeps it at work by itself
+      policies: [{ name: 'a', limit: 1, window: '1h', ...more }],
+    }),
+  )
+  app.get('/', (c) => c.text('ok'))
+  arrived = Promise.withResolvers()
+  const work: Promise<unknown>[] = []
+  const answer = app.request(
+    '/',
+    { headers: { 'cf-connecting-ip': '192.0.2.1' } },
+    {
+      UPSTASH_REDIS_REST_URL: `http://127.0.0.1:${(redis.address() as AddressInfo).port}`,
+      UPSTASH_REDIS_REST_TOKEN: 'a-token',
+    },
+    { waitUntil: (promise: Promise<unknown>) => void work.push(promise) } as never,
+  )
+  const reply = await arrived.promise
+  expect(work.length > 0).toBe(keeps)
+  reply()
+  expect((await answer).status).toBe(200)
+})

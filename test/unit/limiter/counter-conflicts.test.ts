@@ -1,0 +1,100 @@
+import { afterEach, expect, test } from 'vitest'
+import { ConfigError } from '../../../src/base/errors.ts'
+import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
+import { createGateway } from '../../../src/gateway/gateway.ts'
+import { rateLimiter } from '../../../src/gateway/middleware.ts'
+
+type Changes = Partial<PolicyOptions>
+const policy = (changes: Changes = {}): PolicyOptions => ({
+  name: 'per-ip',
+  limit: 100,
+  window: '1m',
+  ...changes,
+})
+const limiter = (changes: Changes = {}, config: Partial<ConfigOptions> = {}) =>
+  rateLimiter({ policies: [policy(changes)], ...config })
+
+// What the next test makes is of another run of the event loop.
+afterEach(() => new Promise((resolve) => setTimeout(resolve)))
+
+function problemsOf(run: () => unknown) {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+  }
+  return []
+}
+
+const penalty = { after: 3, within: '1m', ban: '10s' } as const
+
+test.each<[field: string, first: Changes, second: Changes, expected: string, got: string]>([
+  ['limit', {}, { limit: 5 }, '100', '5'],
+  ['limit', {}, { limit: 5, cost: 2, match: { path: '/a' }, mode: 'shadow' }, '100', '5'],
+  ['burst', { algorithm: 'token-bucket' }, { algorithm: 'token-bucket', burst: 7 }, '100', '7'],
+  [
+    'limits',
+    { limits: { pro: 200 }, plan: 'header:x-plan' },
+    { limits: { pro: 300 }, plan: 'header:x-plan' },
+    '{"pro":200}',
+    '{"pro":300}',
+  ],
+  ['limits', {}, { limits: { pro: 200 }, plan: 'header:x-plan' }, 'none', '{"pro":200}'],
+  ['limit', { key: () => 'a' }, { key: () => 'b', limit: 5 }, '100', '5'],
+])(
+  'two limiters of one Worker whose policies share a counter must agree on %s',
+  (field, first, second, expected, got) => {
+    limiter(first)
+    const [problem, ...others] = problemsOf(() => limiter(second))
+    expect(others).toEqual([])
+    expect(problem).toEqual({
+      path: `policies[0].${field}`,
+      expected: `${expected}, as the policy "per-ip" of another rateLimiter() or createGateway() has it (both count in one place in Redis: give this one another name, or one of the two configurations a namespace)`,
+      got,
+    })
+  },
+)
+
+test('two limiters of one Worker must agree on a penalty, whose bans go by name and key alone', () => {
+  limiter({ penalty })
+  const stricter = { ...penalty, after: 2 }
+  expect(problemsOf(() => limiter({ penalty: stricter, window: '1h' }))).toMatchObject([
+    { path: 'policies[0].penalty', got: expect.stringContaining('"after":2') },
+  ])
+})
+
+test.each<[claim: string, changes: Changes, config?: Partial<ConfigOptions>]>([
+  ['the same terms', {}],
+  ['another cost, match and mode', { cost: 5, match: { path: '/export' }, mode: 'shadow' }],
+  ['another name', { name: 'admin', limit: 5 }],
+  ['another window', { window: '1h', limit: 5 }],
+  ['another algorithm', { algorithm: 'fixed-window', limit: 5 }],
+  ['another key', { key: 'header:x-key', limit: 5 }],
+  ['another namespace', { limit: 5 }, { namespace: 'admin' }],
+  ['other databases', { limit: 5 }, { stores: ['eu-1', 'eu-2'] }],
+  ['other names of clients', { limit: 5 }, { subjects: 'plain' }],
+  ['a penalty that the other one lacks', { penalty }],
+])('two limiters of one Worker go together with %s', (_, changes, config) => {
+  limiter()
+  expect(() => limiter(changes, config)).not.toThrow()
+})
+
+test('a gateway counts as a limiter', () => {
+  createGateway({ policies: [policy()] })
+  expect(() => limiter({ limit: 5 })).toThrow(ConfigError)
+  expect(() => createGateway({ policies: [policy({ limit: 5 })] })).toThrow(ConfigError)
+})
+
+test('every policy that differs is named', () => {
+  const policies = (limit: number) => [policy({ limit }), policy({ name: 'b', limit })]
+  rateLimiter({ policies: policies(1) })
+  expect(() => rateLimiter({ policies: [policy({ name: 'a' }), ...policies(2)] })).toThrow(
+    /^2 problems\n {2}policies\[1\]\.limit: .*\n {2}policies\[2\]\.limit: /,
+  )
+})
+
+test('a configuration that replaces another one later, as a hot reload does, is not compared', async () => {
+  limiter()
+  await Promise.resolve()
+  expect(() => limiter({ limit: 5 })).not.toThrow()
+})

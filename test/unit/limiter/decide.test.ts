@@ -1,0 +1,171 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { StoreError } from '../../../src/base/errors.ts'
+import type { ConfigOptions } from '../../../src/config/options.ts'
+import {
+  createLimiter,
+  type DecideOptions,
+  decideEach,
+  type LimiterParts,
+} from '../../../src/limiter/decide.ts'
+import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
+import { rowOf } from '../../../src/limiter/limit.ts'
+import { isMet } from '../../../src/match/match.ts'
+import type { Seen } from '../../../src/request/view.ts'
+import { createLocalStore } from '../../../src/store/local/local.ts'
+import { createSpread } from '../../../src/store/shards/shards.ts'
+import type { Store, StoreReply } from '../../../src/store/store.ts'
+import { describer } from '../../support/describe.ts'
+
+/** The time that a store is given for a request, in milliseconds. */
+async function givenMs(config: ConfigOptions, init: RequestInit = {}): Promise<number> {
+  const local = createLocalStore()
+  let given = Number.NaN
+  const parts: LimiterParts = {
+    store: {
+      decide(requests, options) {
+        given = options!.deadlineMs!
+        return local.decide(requests)
+      },
+      decideEach: local.decideEach,
+    },
+    local,
+    nameSubject: async () => 'subject',
+    onStoreError() {},
+  }
+  const describe = describer(config)
+  await createLimiter(() => describe('/', init))({} as Seen, parts)
+  return given
+}
+
+const quota = { name: 'a', limit: 5, window: '1m' } as const
+
+test('a key function that takes long, as one may that reads what the client sends, leaves the store half of the deadline', async () => {
+  const policies = [{ ...quota, deadline: 100, key: () => sleep(250, 'ann') }]
+  expect(await givenMs({ policies })).toBe(50)
+})
+
+test('keys of an issuer that do not come take half of the shortest deadline, and the store has the rest', async () => {
+  const silent = createServer(() => {})
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const { port } = silent.address() as AddressInfo
+  const token = `${btoa('{"alg":"RS256"}')}.e30.AA`.replaceAll('=', '')
+  const config: ConfigOptions = {
+    deadline: '20s',
+    jwt: { jwks: `http://127.0.0.1:${port}/` },
+    policies: [{ ...quota, deadline: '2s', key: 'jwt:sub' }],
+  }
+  const start = performance.now()
+  const given = await givenMs(config, { headers: { Authorization: `Bearer ${token}` } })
+  silent.closeAllConnections()
+  silent.close()
+  const tookMs = performance.now() - start
+  expect(tookMs).toBeGreaterThan(900) // it was waited for
+  expect(given + tookMs).toBeLessThan(2100)
+  expect(given).toBeGreaterThan(500)
+  expect(performance.now() - start).toBeLessThan(5000)
+})
+
+/** Decides one request after the other. */
+function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {}) {
+  const errors: string[] = []
+  const parts: LimiterParts = {
+    store,
+    local: createLocalStore(),
+    nameSubject: async (parts) => parts.map(([, value]) => value).join(),
+    denialCache: createDenialCache(),
+    onStoreError: ({ code }) => void errors.push(code),
+  }
+  const describe = describer(config)
+  async function ask(options: DecideOptions = {}) {
+    const description = await describe('/', init)
+    return (await decideEach([{ description }], parts, options))[0]!
+  }
+  const rows = async () => {
+    const descriptors = (await describe('/', init)).policies.filter(isMet)
+    return Promise.all(descriptors.map((one) => rowOf(one, undefined, parts.nameSubject)))
+  }
+  return { ask, parts, errors, rows }
+}
+
+/** A store whose first reply comes after the deadline, when it is released. */
+function lateStore(answerRest?: Store['decide']) {
+  const store = createLocalStore()
+  const { promise: late, resolve } = Promise.withResolvers<StoreReply>()
+  let release: (() => void) | undefined
+  const decide: Store['decide'] = async (requests, options) => {
+    if (release) return (answerRest ?? store.decide)(requests, options)
+    const reply = await store.decide(requests)
+    release = () => resolve(reply)
+    throw new StoreError('timeout', undefined, undefined, late)
+  }
+  return { store: { ...store, decide }, release: () => release!() }
+}
+
+const single = { name: 'a', limit: 1, window: '1d', algorithm: 'fixed-window' } as const
+
+test('a refund of a late charge makes the isolate forget the refusals that it has seen meanwhile', async () => {
+  const { store, release } = lateStore()
+  const { ask } = newLimiter({ policies: [{ ...single, onStoreError: 'deny' }] }, store)
+  const background: Promise<unknown>[] = []
+  const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
+  const reasons = [(await ask({ waitUntil })).decision.reason, (await ask()).decision.reason]
+  expect(reasons).toEqual(['store-error', 'limited'])
+  release()
+  await Promise.all(background)
+  expect((await ask()).decision.reason).toBe('within-limit')
+})
+
+test('a late charge that cannot be refunded is an error to log, also without waitUntil', async () => {
+  const { store, release } = lateStore(() => Promise.reject(new StoreError('unreachable')))
+  const { ask, errors } = newLimiter({ policies: [{ ...single, onStoreError: 'deny' }] }, store)
+  const unhandled: unknown[] = []
+  const listener = (error: unknown) => void unhandled.push(error)
+  process.on('unhandledRejection', listener)
+  await ask()
+  release()
+  await sleep(20)
+  process.off('unhandledRejection', listener)
+  expect([errors, unhandled]).toEqual([['timeout', 'unreachable'], []])
+})
+
+test('a replay of an earlier answer does not tell the isolate how a limit stands now', async () => {
+  const state = { allowed: true, remaining: 1, retryAfterMs: 0, resetAfterMs: 1000, nextAfterMs: 1 }
+  const replay: StoreReply = { now: 1000, replayed: true, requests: [[state]] }
+  const store = { ...createLocalStore(), decide: async () => replay }
+  const { ask, parts, rows } = newLimiter({ policies: [single] }, store)
+  const [row] = await rows()
+  const seenAt = Date.now() - 20_000
+  const refused = { ...state, allowed: false, remaining: 0, retryAfterMs: 90_000 }
+  parts.local.learn(row!, { ...refused, resetAfterMs: 90_000 }, seenAt, seenAt)
+  await ask({ once: { key: 'k', fingerprint: 'f', forMs: 60_000 } })
+  const { requests } = await parts.local.decide([{ mode: 'take', rows: [row!] }])
+  expect(requests[0]![0]!.allowed).toBe(false)
+})
+
+test('units that an isolate charges for one of several databases are refunded by the answer, and no part of the decision', async () => {
+  const dead: Store = {
+    decide: () => Promise.reject(new StoreError('unreachable')),
+    decideEach: async (lists) => lists.map(() => new StoreError('unreachable')),
+  }
+  const store = createSpread([
+    { name: 'one', store: createLocalStore() },
+    { name: 'two', store: dead },
+  ])
+  // Of ten keys some are in each database.
+  const policies = Array.from({ length: 10 }, (_, n) => ({
+    ...single,
+    name: `p${n}`,
+    key: `header:x-${n}` as const,
+    countOnly: '4xx' as const,
+  }))
+  const headers = Object.fromEntries(policies.map((_, n) => [`x-${n}`, `client-${n}`]))
+  const { ask, parts } = newLimiter({ policies }, store, { headers })
+  const { decision, charges } = await ask()
+  expect(decision).toMatchObject({ allowed: true, reason: 'store-error', degraded: 'local' })
+  expect(decision).not.toHaveProperty('charge')
+  expect(charges!.map(({ store }) => store === parts.local)).toEqual([true, false])
+  expect(charges!.reduce((sum, { rows }) => sum + rows.length, 0)).toBe(10)
+})

@@ -1,0 +1,358 @@
+/** Refusals from memory: they say what the store would say, and never more than it. */
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { PolicyOptions } from '../../../src/config/options.ts'
+import { parseConfig } from '../../../src/config/parse.ts'
+import { decideEach, type LimiterParts } from '../../../src/limiter/decide.ts'
+import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
+import { algorithms } from '../../../src/store/local/algorithms/index.ts'
+import { createLocalStore } from '../../../src/store/local/local.ts'
+import type { Store } from '../../../src/store/store.ts'
+
+const start = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
+let now = start
+const advance = (by: number) => {
+  now += by
+  vi.setSystemTime(now)
+}
+beforeEach(() => {
+  now = start
+  vi.useFakeTimers({ now, toFake: ['Date'] })
+})
+afterEach(() => void vi.useRealTimers())
+
+const descriptorsOf = (options: Partial<PolicyOptions>[], cost = 1) =>
+  parseConfig({
+    policies: options.map((option, index) => ({
+      name: `p${index}`,
+      limit: 5,
+      window: '10s',
+      localShare: 1,
+      onStoreError: option.algorithm === 'concurrency' ? 'deny' : 'local',
+      ...option,
+    })),
+  }).policies.map((policy) => ({ policy, partitionKey: [['ip', 'a'] as [string, string]], cost }))
+
+/** An isolate on a store that answers `there` ms after it was asked, by a clock that is `ahead` of ours, and `back` ms before we know. */
+function isolate(
+  truth: Store,
+  { there = 0, back = 0, ahead = 0, denialCache = createDenialCache() } = {},
+) {
+  let calls = 0
+  const store: Store = {
+    async decide(requests) {
+      calls += 1
+      advance(there)
+      const reply = await truth.decide(requests, { now: now + ahead })
+      advance(back)
+      return reply
+    },
+    decideEach: () => Promise.reject(new Error('not asked')),
+  }
+  const parts: LimiterParts = {
+    store,
+    local: { ...truth, learn() {}, pays: () => false },
+    denialCache,
+    nameSubject: async () => 'a',
+    onStoreError: () => {},
+  }
+  return {
+    denialCache,
+    async decide(descriptors: ReturnType<typeof descriptorsOf>) {
+      const before = calls
+      const [outcome] = await decideEach([{ description: { policies: descriptors } }], parts)
+      return { ...outcome!.decision, asked: calls > before }
+    },
+  }
+}
+
+const names = Object.keys(algorithms) as (keyof typeof algorithms)[]
+
+test.each(names)(
+  '%s: what is answered without asking is what the store would answer, whoever else takes',
+  async (algorithm) => {
+    const burst = algorithm === 'token-bucket' || algorithm === 'gcra'
+    let cached = 0
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          limit: fc.integer({ min: 1, max: 4 }),
+          window: fc.integer({ min: 50, max: 800 }),
+          burst: fc.integer({ min: 1, max: 4 }),
+          ahead: fc.integer({ min: -500, max: 500 }),
+          steps: fc.array(
+            fc.record({
+              wait: fc.integer({ min: 0, max: 30 }),
+              who: fc.constantFrom(0, 1),
+              cost: fc.constantFrom(0, 1, 1, 1, 2, 3),
+              there: fc.integer({ min: 0, max: 20 }),
+              back: fc.integer({ min: 0, max: 20 }),
+            }),
+            { minLength: 5, maxLength: 40 },
+          ),
+        }),
+        async ({ limit, window, burst: room, ahead, steps }) => {
+          now = start
+          vi.setSystemTime(now)
+          const truth = createLocalStore()
+          const caches = [createDenialCache(), createDenialCache()]
+          for (const { wait, who, cost, there, back } of steps) {
+            advance(wait)
+            const descriptors = descriptorsOf(
+              [{ algorithm, limit, window, ...(burst && { burst: room }) }],
+              cost,
+            )
+            const { asked, ...decision } = await isolate(truth, {
+              there,
+              back,
+              ahead,
+              denialCache: caches[who]!,
+            }).decide(descriptors)
+            if (asked) continue
+            cached += 1
+            const look = { mode: 'look' as const, rows: [{ ...descriptors[0]!, subject: 'a' }] }
+            const told = decision.limits[0]!
+            const at = async (time: number) =>
+              (await truth.decide([look], { now: time + ahead })).requests[0]![0]!
+            const true_ = await at(now)
+            expect(decision.allowed).toBe(false)
+            expect([told.allowed, told.remaining]).toEqual([true_.allowed, true_.remaining])
+            // Late by the way back and forth of whoever asked, at most, and never early.
+            for (const field of ['retryAfterMs', 'resetAfterMs', 'nextAfterMs'] as const) {
+              expect(told[field]! - true_[field]!, field).toBeGreaterThanOrEqual(0)
+              expect(told[field]! - true_[field]!, field).toBeLessThanOrEqual(40)
+            }
+            expect((await at(now + told.retryAfterMs!)).allowed).toBe(true)
+          }
+        },
+      ),
+      { numRuns: 500 },
+    )
+    expect(cached).toBeGreaterThan(100)
+  },
+)
+
+describe('a refusal', () => {
+  const exhaust = async (
+    one: ReturnType<typeof isolate>,
+    descriptors: ReturnType<typeof descriptorsOf>,
+  ) => {
+    let last = await one.decide(descriptors)
+    for (let time = 0; time < 20 && last.allowed; time++) last = await one.decide(descriptors)
+    return last
+  }
+
+  test('is asked for once, and again as soon as anything may have come back', async () => {
+    const one = isolate(createLocalStore(), { there: 3, back: 4 })
+    const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }])
+    const first = await exhaust(one, descriptors)
+    expect([first.allowed, first.asked]).toEqual([false, true])
+    advance(1000)
+    const again = await one.decide(descriptors)
+    expect([again.asked, again.retryAfterMs, again.at]).toEqual([
+      false,
+      first.retryAfterMs! - 1000,
+      first.at! + 1000,
+    ])
+    advance(again.retryAfterMs! - 8) // as far as can be proven: less the way there and back
+    expect((await one.decide(descriptors)).asked).toBe(false)
+    advance(1)
+    expect((await one.decide(descriptors)).asked).toBe(true)
+  })
+
+  test('is asked for again after ten seconds, for what others may have given back', async () => {
+    const one = isolate(createLocalStore())
+    const descriptors = descriptorsOf([{ algorithm: 'fixed-window', window: '1h' }])
+    await exhaust(one, descriptors)
+    advance(9_999)
+    expect((await one.decide(descriptors)).asked).toBe(false)
+    advance(1)
+    expect((await one.decide(descriptors)).asked).toBe(true)
+  })
+
+  test('is forgotten when this isolate gives something back, also where its answer is still on the way', async () => {
+    const one = isolate(createLocalStore())
+    const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }])
+    await exhaust(one, descriptors)
+    one.denialCache.forget(now)
+    expect((await one.decide(descriptors)).asked).toBe(true)
+    expect((await one.decide(descriptors)).asked).toBe(true) // of the same millisecond: sent before, for all that is known
+    advance(1)
+    expect((await one.decide(descriptors)).asked).toBe(true)
+    expect((await one.decide(descriptors)).asked).toBe(false)
+  })
+
+  test('by a clock that was set back proves nothing', async () => {
+    const one = isolate(createLocalStore())
+    const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }])
+    await exhaust(one, descriptors)
+    advance(-1)
+    expect((await one.decide(descriptors)).asked).toBe(true)
+  })
+
+  test('by a clock that was set back while its answer was on the way proves nothing: nobody passes by it uncharged', async () => {
+    const one = isolate(createLocalStore(), { back: -100 })
+    const descriptors = descriptorsOf([{ algorithm: 'fixed-window', limit: 1, window: 1000 }])
+    await exhaust(one, descriptors)
+    advance(900) // by when the window may be over
+    const { asked } = await one.decide(descriptors)
+    expect(asked).toBe(true)
+  })
+
+  test('names every limit that is known to refuse, with the longest of their waits, and no other limit', async () => {
+    const one = isolate(createLocalStore())
+    const descriptors = descriptorsOf([
+      { algorithm: 'fixed-window', limit: 3 },
+      { algorithm: 'token-bucket', limit: 100 },
+      { algorithm: 'fixed-window', limit: 3, window: '1m' },
+    ])
+    await exhaust(one, descriptors)
+    advance(500)
+    const { asked, limits, retryAfterMs } = await one.decide(descriptors)
+    expect([
+      asked,
+      limits.map(({ policy, allowed, remaining }) => [policy, allowed, remaining]),
+    ]).toEqual([
+      false,
+      [
+        ['p0', false, 0],
+        ['p2', false, 0],
+      ],
+    ])
+    expect(retryAfterMs).toBe(59_500)
+  })
+
+  test('by one limit answers every request that this limit would refuse, whatever the other keys of the request are', async () => {
+    const one = isolate(createLocalStore())
+    const [exhausted, varied] = descriptorsOf([
+      { algorithm: 'fixed-window', limit: 3 },
+      { algorithm: 'fixed-window', limit: 3, key: 'query:q' },
+    ])
+    await exhaust(one, [exhausted!])
+    for (let n = 0; n < 100; n++) {
+      const other = { ...varied!, partitionKey: [['query:q', `${n}`] as [string, string]] }
+      const { asked, allowed, limits } = await one.decide([other, exhausted!])
+      expect([asked, allowed, limits.map(({ policy }) => policy)]).toEqual([false, false, ['p0']])
+    }
+  })
+
+  test('is asked for where another limit of the request counts refusals towards a ban', async () => {
+    const one = isolate(createLocalStore())
+    const [exhausted, banning] = descriptorsOf([
+      { algorithm: 'fixed-window', limit: 3 },
+      { algorithm: 'fixed-window', limit: 3, penalty: { after: 9, within: '1m', ban: '1m' } },
+    ])
+    await exhaust(one, [exhausted!])
+    expect((await one.decide([exhausted!])).asked).toBe(false)
+    expect((await one.decide([exhausted!, banning!])).asked).toBe(true)
+  })
+
+  test.each<[string, Partial<PolicyOptions>, number]>([
+    ['a cost that something is left for', { algorithm: 'fixed-window', limit: 5 }, 2],
+    ['a cost that never fits', { algorithm: 'fixed-window', limit: 5 }, 6],
+    ['slots, which others give back', { algorithm: 'concurrency', limit: 2, window: '1m' }, 1],
+    ['a policy that gives back by the answer', { algorithm: 'fixed-window', countOnly: 401 }, 1],
+    [
+      'a price that the answer tells',
+      { algorithm: 'fixed-window', cost: { response: 'x-cost' } },
+      1,
+    ],
+    [
+      'refusals that count towards a ban',
+      { algorithm: 'fixed-window', penalty: { after: 50, within: '1m', ban: '1m' } },
+      1,
+    ],
+  ])('is always asked for: %s', async (_, options, cost) => {
+    const one = isolate(createLocalStore())
+    const descriptors = descriptorsOf([options], cost)
+    await exhaust(one, descriptors)
+    expect((await one.decide(descriptors)).asked).toBe(true)
+  })
+
+  test.each<[string, Partial<PolicyOptions>]>([
+    ['count towards a ban', { penalty: { after: 2, within: '1m', ban: '1m' } }],
+    ['get a refund by the answer', { countOnly: 401 }],
+  ])('is none for new policies by which they %s', async (_, change) => {
+    const one = isolate(createLocalStore())
+    await exhaust(one, descriptorsOf([{ algorithm: 'fixed-window' }]))
+    const changed = descriptorsOf([{ algorithm: 'fixed-window', ...change }])
+    expect((await one.decide(changed)).asked).toBe(true)
+    expect((await one.decide(changed)).asked).toBe(true)
+  })
+
+  test('of another price, limit, plan, penalty, period or key is another', () => {
+    const [one] = descriptorsOf([{}])
+    const penalty = { tag: 'ban', after: 1, withinMs: 1000, banMs: 1000, maxMs: 1000 }
+    const others = [
+      { ...one!, cost: 2 },
+      { ...one!, policy: { ...one!.policy, limit: 6 } },
+      { ...one!, policy: { ...one!.policy, burst: 6 } },
+      { ...one!, policy: { ...one!.policy, tag: 'other' } },
+      { ...one!, policy: { ...one!.policy, penalty } },
+      { ...one!, partitionKey: [['ip', 'b'] as [string, string]] },
+      { ...one!, partitionKey: [['ip', undefined] as [string, undefined]] },
+      { ...one!, period: [1, 2, 3] as [number, number, number] },
+    ]
+    const cache = createDenialCache()
+    cache.keep([{ ...one!, subject: 's' }], [refusing], start, start, start)
+    expect(cache.find([one!], start)).toBeDefined()
+    for (const other of others) expect(cache.find([other], start)).toBeUndefined()
+  })
+})
+
+/** A limit with nothing left for 5 s. */
+const refusing = {
+  allowed: false,
+  remaining: 0,
+  retryAfterMs: 5000,
+  resetAfterMs: 5000,
+  nextAfterMs: 5000,
+}
+const [limit] = descriptorsOf([{ algorithm: 'fixed-window' }])
+const ofClient = (n: number) => ({
+  ...limit!,
+  subject: `s${n}`,
+  partitionKey: [['ip', `${n}`] as [string, string]],
+})
+
+test('the cache stays within its bytes: the least recently used refusals go first', () => {
+  const cache = createDenialCache(10_000)
+  for (let n = 0; n < 1000; n++) {
+    cache.keep([ofClient(n)], [refusing], start, start, start)
+    cache.find([ofClient(0)], start)
+  }
+  const left = Array.from({ length: 1000 }, (_, n) => n).filter((n) =>
+    cache.find([ofClient(n)], start),
+  )
+  expect(left.length).toBeGreaterThan(10)
+  expect(left.length).toBeLessThan(30)
+  expect(left).toEqual([
+    0,
+    ...Array.from({ length: left.length - 1 }, (_, n) => 1000 - left.length + 1 + n),
+  ])
+})
+
+test('a refund makes the cache forget the refusals of its subject, also one that is on its way, and no other', () => {
+  const cache = createDenialCache()
+  const [first, second] = [ofClient(0), ofClient(1)]
+  const allowed = { ...refusing, allowed: true, retryAfterMs: 0 }
+  const keep = (sentAt: number) =>
+    cache.keep([first, second], [refusing, allowed], start, sentAt, sentAt)
+  keep(start)
+  cache.forget(start, ['s1', 'another'])
+  expect(cache.find([first], start)).toBeDefined()
+  cache.forget(start + 1, ['s0'])
+  expect(cache.find([first], start + 1)).toBeUndefined()
+  keep(start) // its call was sent before the refund
+  expect(cache.find([first], start + 1)).toBeUndefined()
+  keep(start + 2)
+  expect(cache.find([first], start + 2)).toBeDefined()
+  cache.forget(start + 2, ['s0'])
+  cache.forget(start + 3, ['another'])
+  keep(start + 3)
+  expect(cache.find([first], start + 3)).toBeDefined()
+  cache.forget(start + 4, ['s0'])
+  for (let other = 0; other < 3000; other++) cache.forget(start + 4, [`other ${other}`])
+  keep(start + 4)
+  expect(cache.find([first], start + 4)).toBeUndefined() // beyond what is tracked by name every refusal on its way is discarded
+})

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest'
+import { parseConfig } from '../../../src/config/parse.ts'
+import { limitStates } from '../../../src/limiter/limit.ts'
+import type { Descriptor } from '../../../src/match/match.ts'
+import type { RowState } from '../../../src/store/store.ts'
+
+const [a, b] = parseConfig({
+  policies: [
+    { name: 'a', limit: 10, window: '1m' },
+    { name: 'b', limit: 10, window: '1m' },
+  ],
+}).policies
+const of = (policy = a!): Descriptor => ({ policy, partitionKey: [], cost: 1 })
+const state = (change: Partial<RowState> = {}): RowState => ({
+  allowed: true,
+  remaining: 5,
+  retryAfterMs: 0,
+  resetAfterMs: 30_000,
+  nextAfterMs: 6_000,
+  ...change,
+})
+const refusing = { allowed: false, remaining: 0 }
+
+test('each policy is listed once, in order', () => {
+  const rows = [of(b), of(a), of(a), of(a), of(b)]
+  const limits = limitStates(
+    rows,
+    rows.map(() => state()),
+  )
+  expect(limits.map(({ policy }) => policy)).toEqual(['b', 'a', 'b'])
+})
+
+describe('several quotas of a policy are told as one state:', () => {
+  const told = (...states: Partial<RowState>[]) => {
+    const rows = states.map(() => of())
+    const [found] = limitStates(rows, states.map(state))
+    const reversed = limitStates(rows, states.toReversed().map(state))
+    expect(reversed).toEqual([found])
+    return found
+  }
+
+  test.each<[string, Partial<RowState>[], object]>([
+    [
+      'a refusal, and the wait of it',
+      [{ ...refusing, retryAfterMs: 700, nextAfterMs: 700 }, { resetAfterMs: 40_000 }],
+      { allowed: false, remaining: 0, retryAfterMs: 700, nextAfterMs: 700, resetAfterMs: 40_000 },
+    ],
+    [
+      'the longest wait of two refusals',
+      [
+        { ...refusing, retryAfterMs: 700, nextAfterMs: 700 },
+        { ...refusing, retryAfterMs: 900, nextAfterMs: 900 },
+      ],
+      { allowed: false, retryAfterMs: 900, nextAfterMs: 900 },
+    ],
+    [
+      'never as the longest wait',
+      [
+        { ...refusing, retryAfterMs: null },
+        { ...refusing, retryAfterMs: 900 },
+      ],
+      { allowed: false, retryAfterMs: null },
+    ],
+    [
+      'the least that is left, and when that grows',
+      [
+        { remaining: 2, nextAfterMs: 100 },
+        { remaining: 3, nextAfterMs: 9_000 },
+      ],
+      { allowed: true, remaining: 2, nextAfterMs: 100 },
+    ],
+    [
+      'a refusal beside a quota with less left',
+      [
+        { allowed: false, remaining: 3, retryAfterMs: 700 },
+        { remaining: 2, nextAfterMs: 100 },
+      ],
+      { allowed: false, remaining: 2, retryAfterMs: 700 },
+    ],
+    [
+      'the longest ban',
+      [
+        { ...refusing, retryAfterMs: 900, bannedForMs: 900 },
+        { ...refusing, retryAfterMs: 950 },
+      ],
+      { allowed: false, remaining: 0, retryAfterMs: 950, bannedForMs: 900 },
+    ],
+    ['the earliest time', [{ at: 20 }, { at: 10 }], { at: 10 }],
+    ['of three', [{ remaining: 3 }, { remaining: 1 }, { remaining: 2 }], { remaining: 1 }],
+  ])('%s', (_, states, expected) => {
+    expect(told(...states)).toMatchObject(expected)
+  })
+})

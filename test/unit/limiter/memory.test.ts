@@ -1,0 +1,84 @@
+/** Memory of an isolate under a flood of random keys, with the largest configuration that the schema accepts. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterEach, expect, test, vi } from 'vitest'
+import { parseConfig } from '../../../src/config/parse.ts'
+import { decideEach } from '../../../src/limiter/decide.ts'
+import { limiterParts } from '../../../src/limiter/parts.ts'
+import type { Descriptor } from '../../../src/match/match.ts'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+afterEach(() => void vi.unstubAllGlobals())
+
+function heapMiB(): number {
+  for (let n = 0; n < 4; n++) collect()
+  return process.memoryUsage().heapUsed / 1024 / 1024
+}
+
+/** Answers as the script does: every request is refused if `allowed` is 0. Only the memory of the isolate is tested here. */
+const answerAll = (allowed: 0 | 1) =>
+  vi.stubGlobal('fetch', async (_: string, { body }: { body: string }) => {
+    const reply = ([, , count, ...rest]: (string | number)[]) => {
+      const rows = (rest.length - Number(count) - 1) / 11
+      const row = allowed ? [1, 49, 0, 60_000, 60_000] : [0, 0, 60_000, 60_000, 60_000]
+      return { result: [Date.now(), ...Array.from({ length: rows }, () => row).flat()] }
+    }
+    const command = JSON.parse(body)
+    return Response.json(Array.isArray(command[0]) ? command.map(reply) : reply(command))
+  })
+
+const names = Array.from({ length: 64 }, (_, index) => `store-${index}`)
+const env = Object.fromEntries(
+  names.flatMap((name) => {
+    const suffix = name.replaceAll('-', '_').toUpperCase()
+    return [
+      [`UPSTASH_REDIS_REST_URL_${suffix}`, 'http://127.0.0.1'],
+      [`UPSTASH_REDIS_REST_TOKEN_${suffix}`, 'token'],
+    ]
+  }),
+)
+
+test.each([
+  ['admitted', 1],
+  ['refused', 0],
+] as const)(
+  '20,000 random keys over 64 databases with leases, all %s, take at most 24 MiB',
+  async (_, allowed) => {
+    answerAll(allowed)
+    const config = parseConfig({
+      stores: names,
+      deadline: '10s',
+      policies: [
+        {
+          name: 'leased',
+          algorithm: 'fixed-window',
+          limit: 50,
+          window: '1d',
+          lease: { max: 50, ttl: '1m' },
+        },
+        { name: 'log', algorithm: 'sliding-log', limit: 50, window: '1d' },
+      ],
+    })
+    const parts = limiterParts(config, () => {})(env)
+    const decide = async (key: string) => {
+      const policies = config.policies.map(
+        (policy): Descriptor => ({ policy, partitionKey: [['header:x', key]], cost: 1 }),
+      )
+      const [outcome] = await decideEach([{ description: { policies } }], parts, {
+        waitUntil: () => {},
+      })
+      expect(outcome!.decision.reason).toBe(allowed ? 'within-limit' : 'limited')
+    }
+    const flood = async (count: number) => {
+      for (let n = 0; n < count; n += 100) {
+        await Promise.all(Array.from({ length: 100 }, () => decide(`${Math.random()}`.repeat(5))))
+      }
+    }
+    await flood(2_000) // compiled code and constants count for no key
+    const before = heapMiB()
+    await flood(20_000)
+    expect(heapMiB() - before).toBeLessThan(24)
+  },
+  120_000,
+)

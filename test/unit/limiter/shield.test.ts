@@ -1,0 +1,234 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { shieldMismatches } from '../../../dev/shield.ts'
+import type { ConfigOptions } from '../../../src/config/options.ts'
+import { parseConfig } from '../../../src/config/parse.ts'
+import { decideEach, type LimiterParts, type Question } from '../../../src/limiter/decide.ts'
+import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
+import { createShield } from '../../../src/limiter/shield.ts'
+import { hashedSubjects } from '../../../src/match/subject.ts'
+import { createLocalStore } from '../../../src/store/local/local.ts'
+import { describer } from '../../support/describe.ts'
+
+// The whole limit, of a store in memory.
+const policy = {
+  name: 'a',
+  limit: 2,
+  window: '1m',
+  algorithm: 'fixed-window',
+  localShare: 1,
+} as const
+const shield = { binding: 'SHIELD', limit: 100, period: '10s' } as const
+const refusal = { allowed: false, reason: 'shielded', retryAfterMs: 10_000, limits: [] }
+
+describe('the binding', () => {
+  const lines: string[] = []
+  let now = 0
+  const made = () => {
+    lines.length = 0
+    const config = parseConfig({ policies: [policy], shield }).shield!
+    return createShield(
+      config,
+      (event, code) => void lines.push(`${event} ${code}`),
+      () => now,
+    )
+  }
+  const bound = (limit: unknown) => ({ SHIELD: { limit } })
+
+  test('is asked by a key of ours, and its word is taken', async () => {
+    const keys: string[] = []
+    let success = true
+    const ask = made()
+    const env = bound(async ({ key }: { key: string }) => {
+      keys.push(key)
+      return { success }
+    })
+    expect(await ask(env, 'subject')).toBeUndefined()
+    success = false
+    expect(await ask(env, 'subject')).toEqual(refusal)
+    expect([keys, lines]).toEqual([['sluice:subject', 'sluice:subject'], []])
+  })
+
+  test('refuses nobody by an answer that says neither', async () => {
+    expect(
+      await made()(
+        bound(async () => ({})),
+        'subject',
+      ),
+    ).toBeUndefined()
+    expect(lines).toEqual([])
+  })
+
+  test.each<[string, object]>([
+    ['missing', {}],
+    ['missing', { SHIELD: 'a text' }],
+    ['failed', bound(() => Promise.reject(new Error('no')))],
+    [
+      'failed',
+      bound(() => {
+        throw new Error('no')
+      }),
+    ],
+    ['failed', bound(async () => undefined)],
+    ['timeout', bound(() => new Promise(() => {}))],
+    ['timeout', bound(() => new Promise((_, reject) => setTimeout(reject, 150)))],
+  ])(
+    '%s: the request goes on, the log says so, and for a second nobody asks',
+    async (code, env) => {
+      const ask = made()
+      const start = performance.now()
+      expect(await ask(env, 'subject')).toBeUndefined()
+      expect(performance.now() - start).toBeLessThan(1000)
+      expect(lines).toEqual([`shield ${code}`])
+      const well = bound(async () => ({ success: false }))
+      now += 999
+      expect(await ask(well, 'subject')).toBeUndefined()
+      now += 1
+      expect(await ask(well, 'subject')).toEqual(refusal)
+      expect(lines).toHaveLength(1)
+    },
+  )
+
+  test('is not left alone for longer by a clock that is set back', async () => {
+    const ask = made()
+    await ask({}, 'subject')
+    now -= 3_600_000
+    const well = bound(async () => ({ success: false }))
+    expect(await ask(well, 'subject')).toEqual(refusal)
+  })
+})
+
+describe('is asked', () => {
+  /** Whom it was asked about. */
+  const asked: unknown[] = []
+  let refuses = false
+  const store = createLocalStore()
+  const parts: LimiterParts = {
+    store,
+    local: store,
+    nameSubject: hashedSubjects('secret'),
+    denialCache: createDenialCache(),
+    async shield(key) {
+      asked.push(key)
+      return refuses ? (refusal as never) : undefined
+    },
+    onStoreError() {},
+  }
+  const decide = async (
+    config: Partial<ConfigOptions>,
+    { more = {}, once = false, ip = '192.0.2.1' } = {} as {
+      more?: Partial<Question>
+      once?: boolean
+      ip?: string
+    },
+  ) => {
+    asked.length = 0
+    const describe = describer({ policies: [policy], shield, ...config })
+    const description = await describe('/', { headers: { 'cf-connecting-ip': ip } })
+    const key = { key: 'k', fingerprint: 'f', forMs: 1000 }
+    const options = once ? { once: key } : {}
+    const [outcome] = await decideEach([{ description, ...more }], parts, options)
+    return [outcome!.decision.reason, asked.length]
+  }
+  const only = (change: object) => ({ policies: [{ ...policy, ...change }] })
+
+  test('of a request that would be charged, by its own key', async () => {
+    expect(await decide({})).toEqual(['within-limit', 1])
+    expect(asked).toEqual([[['ip', '192.0.2.1']]])
+    refuses = true
+    expect(await decide({})).toEqual(['shielded', 1])
+    refuses = false
+    await decide({ ...only({ key: 'host' }), shield: { ...shield, key: ['ip', 'host'] } })
+    expect(asked).toEqual([
+      [
+        ['ip', '192.0.2.1'],
+        ['host', 'www.example.com'],
+      ],
+    ])
+  })
+
+  test.each<[string, Parameters<typeof decide>, string]>([
+    ['without a shield', [{ shield: undefined as never }], 'within-limit'],
+    ['on the list deny', [{ deny: { path: '/' } }], 'denied'],
+    ['on the list allow', [{ allow: { path: '/' } }], 'no-policy'],
+    ['that meets no policy', [only({ match: { path: '/x' } })], 'no-policy'],
+    ['that meets shadows alone', [only({ mode: 'shadow' })], 'within-limit'],
+    ['that costs nothing', [only({ cost: 0 })], 'within-limit'],
+    ['that only looks', [{}, { more: { mode: 'look' } }], 'within-limit'],
+    ['that was decided before', [{}, { once: true }], 'within-limit'],
+    ['that lacks its key', [{ shield: { ...shield, key: 'header:x-a' } }], 'within-limit'],
+  ])('not of a request %s', async (_, [config, options = {}], reason) => {
+    refuses = true
+    const ip = `198.51.100.${_.length}`
+    expect(await decide(config, { ip, ...options })).toEqual([reason, 0])
+    refuses = false
+  })
+
+  test('within the deadline, of which the store has what is left', async () => {
+    const given: (number | undefined)[] = []
+    const slow: LimiterParts = {
+      ...parts,
+      store: {
+        ...store,
+        decide(requests, options) {
+          given.push(options?.deadlineMs)
+          return store.decide(requests)
+        },
+      },
+      async shield() {
+        await sleep(100)
+        return undefined
+      },
+    }
+    const config = { policies: [{ ...policy, deadline: 1000 }], shield }
+    const description = await describer(config)('/', {
+      headers: { 'cf-connecting-ip': '203.0.113.2' },
+    })
+    await decideEach([{ description }], slow)
+    expect(given[0]).toBeGreaterThanOrEqual(500)
+    expect(given[0]).toBeLessThanOrEqual(902) // timers may be early, by less than that
+  })
+
+  test('not where the refusal is proven', async () => {
+    const ip = '203.0.113.1'
+    expect(await decide({}, { ip })).toEqual(['within-limit', 1])
+    expect(await decide({}, { ip })).toEqual(['within-limit', 1])
+    expect(await decide({}, { ip })).toEqual(['limited', 1])
+    expect(await decide({}, { ip })).toEqual(['limited', 0])
+  })
+})
+
+describe('npm run check compares it with wrangler.toml', () => {
+  let folder: string
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-'))
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+  const options = { policies: [policy], shield }
+  const binding = (name: string, limit: number, period: number) =>
+    `[[ratelimits]]\nname = "${name}"\nnamespace_id = "1001"\nsimple = { limit = ${limit}, period = ${period} }\n`
+
+  test.each<[string, string[]]>([
+    [binding('SHIELD', 100, 10), []],
+    [binding('OTHER', 1, 60) + binding('SHIELD', 100, 10), []],
+    ['', ['shield.binding: wrangler.toml has no [[ratelimits]] of the name SHIELD']],
+    [
+      binding('SHIELD', 99, 60),
+      [
+        'shield.limit: 100, and wrangler.toml says limit = 99',
+        'shield.period: 10 s, and wrangler.toml says period = 60',
+      ],
+    ],
+  ])('%j', async (text, lines) => {
+    const file = join(folder, 'wrangler.toml')
+    await writeFile(file, `name = "a"\nmain = "a.ts"\ncompatibility_date = "2026-10-01"\n${text}`)
+    expect(await shieldMismatches(options, file)).toEqual(lines)
+  })
+
+  test('where there is none, nothing is read', async () => {
+    expect(await shieldMismatches({ policies: [policy] }, '/nowhere')).toEqual([])
+  })
+})

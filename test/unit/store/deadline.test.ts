@@ -1,0 +1,187 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { StoreError } from '../../../src/base/errors.ts'
+import { withBreaker } from '../../../src/store/breaker.ts'
+import { withDeadline } from '../../../src/store/deadline.ts'
+import type { Store, StoreOptions, StoreReply } from '../../../src/store/store.ts'
+
+const reply: StoreReply = { now: 1, requests: [] }
+const failed = (code: StoreError['code']) => new StoreError(code)
+
+/** A store that replies after `ms`. */
+function slow(ms: number, answer: StoreReply | StoreError = reply) {
+  const seen: (StoreOptions | undefined)[] = []
+  const store: Store = {
+    async decide(_, options) {
+      seen.push(options)
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      if (answer instanceof StoreError) throw answer
+      return answer
+    },
+    async decideEach(lists, options) {
+      seen.push(options)
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      return lists.map(() => answer)
+    },
+  }
+  return { store, seen }
+}
+
+const errorOf = (deciding: Promise<unknown>) =>
+  deciding.then(
+    () => undefined,
+    (error) => error as StoreError,
+  )
+
+describe('a store with a deadline', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  test('hands on a reply that comes in time, and an error', async () => {
+    const deciding = withDeadline(slow(299).store).decide([])
+    await vi.advanceTimersByTimeAsync(299)
+    expect(await deciding).toBe(reply)
+    const failing = errorOf(withDeadline(slow(10, failed('redis-error')).store).decide([]))
+    await vi.advanceTimersByTimeAsync(10)
+    expect((await failing)!.code).toBe('redis-error')
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('times out at the deadline, while the call goes on for five seconds', async () => {
+    const { store, seen } = slow(2000)
+    const failing = errorOf(withDeadline(store).decide([], { deadlineMs: 100 }))
+    await vi.advanceTimersByTimeAsync(100)
+    const error = await failing
+    expect(error!.code).toBe('timeout')
+    expect(seen).toMatchObject([{ waitMs: 100, deadlineMs: 5100 }])
+    await vi.advanceTimersByTimeAsync(1900)
+    expect(await error!.late).toBe(reply)
+  })
+
+  test('has the error of the call as its late reply, and a timeout where the call never ends', async () => {
+    const failing = errorOf(withDeadline(slow(500, failed('unreachable')).store).decide([]))
+    const hanging = errorOf(withDeadline(slow(60_000).store).decide([]))
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await (await failing)!.late).toMatchObject({ code: 'unreachable' })
+    expect(await (await hanging)!.late).toMatchObject({ code: 'timeout' })
+  })
+
+  test('keeps the isolate at work until the late reply has come', async () => {
+    const work: Promise<unknown>[] = []
+    const failing = errorOf(
+      withDeadline(slow(900).store).decide([], { waitUntil: (promise) => void work.push(promise) }),
+    )
+    await vi.advanceTimersByTimeAsync(300)
+    await failing
+    expect(work).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(600)
+    expect(await work[0]).toBe(reply)
+  })
+
+  test('gives each list of a call its own late reply', async () => {
+    const store: Store = {
+      decide: () => Promise.reject(new Error('not asked')),
+      async decideEach() {
+        await new Promise((resolve) => setTimeout(resolve, 500))
+        return [{ now: 1, requests: [] }, failed('bad-reply')]
+      },
+    }
+    const deciding = withDeadline(store).decideEach([[], []])
+    await vi.advanceTimersByTimeAsync(300)
+    const errors = (await deciding) as StoreError[]
+    expect(errors.map(({ code }) => code)).toEqual(['timeout', 'timeout'])
+    await vi.advanceTimersByTimeAsync(200)
+    expect(await errors[0]!.late).toMatchObject({ now: 1 })
+    expect(await errors[1]!.late).toMatchObject({ code: 'bad-reply' })
+  })
+
+  test('gives the replies one more turn if its timer fires late, since the isolate is behind', async () => {
+    let now = 0
+    const { store } = slow(350)
+    const deciding = withDeadline(store, () => now).decide([])
+    now = 500 // by the clock the timer fires 200 ms late
+    await vi.advanceTimersByTimeAsync(300)
+    await vi.advanceTimersByTimeAsync(50)
+    expect(await deciding).toBe(reply)
+  })
+
+  test('waits at most twice its deadline, however late its timer fires', async () => {
+    const failing = errorOf(withDeadline(slow(60_000).store, () => 1e9).decide([]))
+    await vi.advanceTimersByTimeAsync(600)
+    expect((await failing)!.code).toBe('timeout')
+  })
+})
+
+describe('the breaker under a deadline', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+  const fail = async (store: Store, times: number, waitMs = 300) => {
+    const failing = Array.from({ length: times }, () => errorOf(store.decide([])))
+    await vi.advanceTimersByTimeAsync(waitMs)
+    return Promise.all(failing)
+  }
+
+  test('opens after five calls that are not back in time, before any of them has ended', async () => {
+    const opened = vi.fn()
+    const store = withDeadline(withBreaker(slow(60_000).store, { onOpen: opened }))
+    await fail(store, 4)
+    expect(opened).not.toHaveBeenCalled()
+    await fail(store, 1)
+    expect(opened).toHaveBeenCalledWith('timeout')
+    expect((await fail(store, 1))[0]!.code).toBe('circuit-open')
+  })
+
+  test('stays closed while timers fire late: the isolate is behind, and the store may be well', async () => {
+    const opened = vi.fn()
+    let lagMs = 0
+    const clock = () => Date.now() + lagMs
+    const guarded = withBreaker(slow(400).store, { onOpen: opened, clock })
+    const store = withDeadline(guarded, clock)
+    for (let round = 0; round < 5; round++) {
+      const failing = Array.from({ length: 10 }, () => errorOf(store.decide([])))
+      lagMs += 100 // what the isolate does meanwhile takes longer than the timers know
+      await vi.advanceTimersByTimeAsync(1000)
+      await Promise.all(failing)
+    }
+    expect(opened).not.toHaveBeenCalled()
+  })
+
+  test('closes with a reply that comes after the deadline', async () => {
+    const [opened, closed] = [vi.fn(), vi.fn()]
+    const store = withDeadline(withBreaker(slow(1000).store, { onOpen: opened, onClose: closed }))
+    await fail(store, 5)
+    expect(opened).toHaveBeenCalledOnce()
+    expect(closed).not.toHaveBeenCalled()
+    await vi.advanceTimersByTimeAsync(700)
+    expect(closed).toHaveBeenCalledOnce()
+  })
+
+  test('does not count a large list that is slow', async () => {
+    const opened = vi.fn()
+    const store = withDeadline(withBreaker(slow(1000).store, { onOpen: opened }))
+    const row = { subject: 's', cost: 1 } as never
+    const lists = Array.from({ length: 100 }, () => [
+      { mode: 'take' as const, rows: [row, row, row] },
+    ])
+    for (let call = 0; call < 6; call++) {
+      const deciding = store.decideEach(lists)
+      await vi.advanceTimersByTimeAsync(300)
+      expect((await deciding).every((one) => one instanceof StoreError)).toBe(true)
+    }
+    expect(opened).not.toHaveBeenCalled()
+  })
+})
+
+test('real timers: a reply that has arrived while the isolate was busy is read before the deadline counts', async () => {
+  const store = withDeadline({
+    async decide() {
+      await sleep(50)
+      return reply
+    },
+    decideEach: () => Promise.reject(new Error('not asked')),
+  })
+  const deciding = store.decide([], { deadlineMs: 100 })
+  const until = performance.now() + 400
+  while (performance.now() < until); // 300 ms behind
+  expect(await deciding).toBe(reply)
+})

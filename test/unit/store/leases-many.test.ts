@@ -1,0 +1,298 @@
+/** Leases of requests with several limits, and of many calls at once: what nobody may count twice, and what may not last. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { LimitRow, StoreReply, StoreRequest } from '../../../src/store/store.ts'
+import { Model, type ModelRequest } from '../../model/model.ts'
+import { settled, World } from '../../support/isolates.ts'
+import { property } from '../../support/law.ts'
+import { useServer } from '../../support/server.ts'
+import { newSubject } from '../../support/subjects.ts'
+
+const server = useServer()
+
+const leased: LimitRow['policy'] = {
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: 100_000,
+  windowMs: 60_000,
+  burst: 100_000,
+  align: 'clock',
+  localShare: 1,
+  lease: { max: 10, ttlMs: 10_000 },
+}
+const small: LimitRow['policy'] = {
+  ...leased,
+  tag: 'small',
+  limit: 1,
+  windowMs: 3_600_000,
+  lease: undefined,
+}
+const take = (...rows: LimitRow[]): StoreRequest => ({ mode: 'take', rows })
+
+/** The beginning of a minute. */
+const start = 1_789_000_020_000
+
+/** A key that is asked for so often that it is worth a lease. */
+async function busy(policy = leased, now = start) {
+  const world = new World(server, [0])
+  world.now = now
+  const row: LimitRow = { subject: newSubject(), policy, cost: 1 }
+  const ask = (cost = 1) => world.alone(0, [take({ ...row, cost })])
+  const held = async () => {
+    const looked = await world.evaluate([{ mode: 'look', rows: [{ ...row, cost: 0 }] }])
+    const counted = row.policy.burst - looked.requests[0]![0]!.remaining
+    return counted - world.units((passed) => passed.row.policy === policy)
+  }
+  /** Asks until so many are held. */
+  async function hold(count: number) {
+    for (let tries = 0; tries < 50 && (await held()) !== count; tries++) await ask()
+    expect(await held()).toBe(count)
+  }
+  for (let times = 0; times < 30; times++) await ask()
+  return { world, row, ask, hold, held }
+}
+
+describe('a request with another limit', () => {
+  const other = (): LimitRow => ({ subject: newSubject(), policy: small, cost: 1 })
+
+  test('that only the other one refuses is a proof, though units are held', async () => {
+    const { world, row, hold, held } = await busy()
+    await hold(5)
+    const its = other()
+    const both = () => world.alone(0, [take({ ...row }, { ...its })])
+    expect((await both()).requests[0]!.map(({ allowed }) => allowed)).toEqual([true, true])
+    const refused = await both()
+    expect(refused.requests[0]!.map(({ allowed }) => allowed)).toEqual([true, false])
+    expect(await held()).toBe(4)
+    expect(refused.leased).toBeUndefined()
+  })
+
+  test('that was lent a unit right before the end of a window gives none back to the next', async () => {
+    const { world, row, hold } = await busy(leased, start + 55_000)
+    await hold(5)
+    world.now = start + 60_000 - 10
+    const both = world.ask(0, [take({ ...row }, other())])
+    await settled()
+    world.now += 20
+    await world.drain()
+    const { now, requests: told } = (await both) as StoreReply
+    const receipt = told[0]![0]!.at ?? now
+    const next = { ...row, cost: 3 }
+    await world.evaluate([take(next)])
+    const back: StoreRequest = { mode: 'give-back', rows: [row], receipt }
+    const { requests } = await world.evaluate([back])
+    expect(requests[0]![0]!.remaining).toBe(leased.limit - 3)
+  })
+
+  test('that is gone and never comes back does not lessen leases for ever', async () => {
+    const { world, row, ask, hold } = await busy()
+    await hold(9)
+    for (let times = 0; times < 9; times++) void world.ask(0, [take({ ...row }, other())])
+    await settled()
+    world.calls.splice(0) // nobody ever answers
+    world.now += 700_000
+    for (let times = 0; times < 30; times++) await ask()
+    const before = world.sent
+    for (let times = 0; times < 20; times++) await ask()
+    expect(world.sent - before).toBe(2)
+  })
+})
+
+test('a bucket has lent no more than max, what is on its way back included', async () => {
+  const bucket: LimitRow['policy'] = {
+    ...leased,
+    algorithm: 'token-bucket',
+    limit: 1000,
+    windowMs: 3_600_000,
+    lease: { max: 10, ttlMs: 1000 },
+  }
+  const { world, row, hold } = await busy(bucket)
+  await hold(9)
+  world.now += 5000 // it has ended, and nobody asked lately
+  const asked = Array.from({ length: 12 }, () => world.ask(0, [take({ ...row })]))
+  await settled()
+  const [first] = world.calls
+  expect(first!.requests[0]).toMatchObject({ mode: 'give-back', rows: [{ cost: 9 }] })
+  // While that call is on its way, for long, others bring more.
+  const later = world.calls.slice(1).flatMap(({ requests }) => requests)
+  const more = later.filter(({ mode }) => mode === 'shadow').map(({ rows }) => rows[0]!.cost)
+  expect(more.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(1)
+  await world.drain()
+  await Promise.all(asked)
+})
+
+test('what was taken from a window that is over does not spoil what is of the next', async () => {
+  const { world, row, ask, hold } = await busy(leased, start + 55_000)
+  const other: LimitRow = { subject: newSubject(), policy: small, cost: 1 }
+  await world.evaluate([take({ ...other })]) // all that it has
+  await hold(5)
+  world.now = start + 60_000 - 10
+  const refused = world.ask(0, [take({ ...row }, other)])
+  await settled()
+  const [old] = world.calls
+  world.now += 20
+  const fresh = world.ask(0, [take({ ...row })])
+  await settled()
+  const [, call] = world.calls
+  await call!.arrive()
+  call!.answer()
+  await fresh
+  await old!.arrive()
+  old!.answer() // which puts back the unit that was lent
+  await refused
+  const before = world.sent
+  await ask()
+  expect(world.sent).toBe(before)
+})
+
+test('a lease ends with its window, however long its call took', async () => {
+  const { world, row, ask, hold, held } = await busy(leased, start + 55_000)
+  await hold(0)
+  world.now = start + 59_900
+  const asked = world.ask(0, [take({ ...row })])
+  await settled()
+  world.now += 10
+  await world.calls[0]!.arrive()
+  world.now += 60
+  await world.drain()
+  await asked
+  expect(await held()).toBe(9)
+  world.now = start + 60_010
+  const before = world.sent
+  await ask()
+  expect(world.sent).toBe(before + 1)
+})
+
+test('what goes back by one plan gives nothing to another plan of the same counter', async () => {
+  const debt = {
+    ...leased,
+    algorithm: 'gcra',
+    limit: 100,
+    burst: 400,
+    windowMs: 3_600_000,
+  } as const
+  const { world, row, ask, hold } = await busy(debt)
+  await hold(5)
+  const large = { ...row, policy: { ...debt, burst: 2000 } }
+  const left = async (cost: number) => {
+    const mode = cost === 0 ? 'look' : 'take'
+    const { requests } = await world.evaluate([{ mode, rows: [{ ...large, cost }] }])
+    return requests[0]![0]!.remaining
+  }
+  const before = await left(1000)
+  world.now += 20_000
+  await ask() // gives back what was held, and is refused itself
+  expect((await left(0)) - before).toBeLessThanOrEqual(5 + 1) // what has drained since
+})
+
+describe('requests of several limits, by isolates whose clocks differ and jump', () => {
+  const lease = { max: 12, ttlMs: 300 }
+  const short = { windowMs: 200, limit: 150, lease }
+  const fixed: LimitRow['policy'][] = [
+    { ...leased, ...short },
+    { ...leased, ...short, tag: 'u', windowMs: 1000, limit: 300 },
+    { ...small, tag: 'n', windowMs: 200, limit: 25 },
+    { ...leased, ...short, tag: 's' }, // in shadow
+  ]
+  const sliding: LimitRow['policy'] = { ...leased, ...short, tag: 'w', algorithm: 'sliding-window' }
+  const events = fc.array(
+    fc.record({
+      what: fc.constantFrom(
+        ...Array<'ask'>(10).fill('ask'),
+        ...Array<'answer'>(6).fill('answer'),
+        ...(['arrive', 'arrive', 'pass', 'pass', 'fail', 'jump'] as const),
+      ),
+      which: fc.nat(20),
+      of: fc.nat(5),
+      cost: fc.constantFrom(1, 1, 1, 2, 5, 15),
+      ms: fc.oneof(fc.nat(3), fc.nat(60), fc.constant(200)),
+    }),
+    { maxLength: 400, size: 'max' },
+  )
+
+  property(
+    'what passed in a fixed window is counted in it, and a sliding one admits it without leases, too',
+    fc.record({ skews: fc.array(fc.nat(50_000), { minLength: 1, maxLength: 3 }), events }),
+    async ({ skews, events }) => {
+      const world = new World(server, skews)
+      const subject = newSubject()
+      const passed: { policy: LimitRow['policy']; cost: number; at: number }[] = []
+      const asked: Promise<void>[] = []
+      const [a, b, n, s] = fixed as [typeof sliding, typeof sliding, typeof sliding, typeof sliding]
+      const ask = async (
+        isolate: number,
+        enforced: typeof fixed,
+        shadow: boolean,
+        cost: number,
+      ) => {
+        const list: StoreRequest[] = [enforced, ...(shadow ? [[s]] : [])].map(
+          (policies, index) => ({
+            mode: index === 0 ? 'take' : 'shadow',
+            rows: policies.map((policy) => ({ subject, policy, cost })),
+          }),
+        )
+        const reply = await world.ask(isolate, list)
+        if (typeof reply === 'string') return
+        const admits = (index: number) => reply.requests[index]!.every(({ allowed }) => allowed)
+        if (!admits(0)) return
+        // Without a call the time that is told is a guess that is never late.
+        const now = reply.leased && list.every((_, index) => admits(index)) ? world.now : reply.now
+        expect(reply.now).toBeLessThanOrEqual(now)
+        for (const [index, { rows }] of list.entries()) {
+          if (!admits(index)) continue
+          for (const [place, { policy }] of rows.entries()) {
+            const { at = now } = reply.requests[index]![place]!
+            passed.push({ policy, cost, at })
+          }
+        }
+      }
+      const expectCounted = async () => {
+        const looks = fixed.map((policy) => ({
+          mode: 'look',
+          rows: [{ subject, policy, cost: 0 }],
+        }))
+        const { requests } = await world.evaluate(looks as StoreRequest[])
+        fixed.forEach((policy, index) => {
+          const start = world.now - (world.now % policy.windowMs)
+          const units = passed
+            .filter((one) => one.policy === policy && one.at >= start)
+            .reduce((sum, { cost }) => sum + cost, 0)
+          const counted = policy.limit - requests[index]![0]!.remaining
+          expect(units, policy.tag).toBeLessThanOrEqual(counted)
+        })
+      }
+      for (const { what, which, of, cost, ms } of events) {
+        const call = world.calls[which % Math.max(1, world.calls.length)]
+        const isolate = which % skews.length
+        if (what === 'ask') {
+          const enforced = [[a], [a, sliding], [a, b], [sliding, n], [a, b, n], [sliding]][of]!
+          asked.push(ask(isolate, enforced, of > 2, cost))
+        } else if (what === 'pass') world.now += ms
+        // So far that nobody overlooks it.
+        else if (what === 'jump') world.skews[isolate]! += (of % 2 ? 1 : -1) * 1_000_000
+        else if (what === 'fail') call?.fail()
+        else {
+          await call?.arrive()
+          if (what === 'answer') call?.answer()
+        }
+        await settled()
+        await expectCounted()
+      }
+      await world.drain()
+      await Promise.all(asked)
+      const model = new Model()
+      const inOrder = passed
+        .filter(({ policy }) => policy === sliding)
+        .sort((one, other) => one.at - other.at)
+      for (const { cost, at } of inOrder) {
+        const requests = [take({ subject, policy: sliding, cost })] as ModelRequest[]
+        if (
+          process.env.DBG &&
+          !model.decide([{ ...requests[0]!, mode: 'look' }], at).requests[0]![0]!.allowed
+        )
+          console.log('SLIDING', cost, at)
+        expect(model.decide(requests, at).requests[0]![0]!.allowed).toBe(true)
+      }
+    },
+  )
+})

@@ -1,0 +1,77 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { StoreError } from '../../../src/base/errors.ts'
+import type { StoreRequest } from '../../../src/store/store.ts'
+import { callOf, pack, repliesOf, unpack } from '../../../src/store/upstash/pack.ts'
+
+const policy: StoreRequest['rows'][number]['policy'] = {
+  tag: 't',
+  algorithm: 'gcra',
+  limit: 1,
+  windowMs: 1,
+  burst: 1,
+  align: 'clock',
+  localShare: 1,
+}
+const request = (subjects: number[], mode: StoreRequest['mode'] = 'take'): StoreRequest => ({
+  mode,
+  rows: subjects.map((subject) => ({ subject: `${subject}`, policy, cost: 1 })),
+})
+const once = { key: 'k', fingerprint: 'f', forMs: 1 }
+
+const lists = fc.array(
+  fc.array(fc.array(fc.nat(400), { minLength: 1, maxLength: 40 }), { minLength: 1, maxLength: 40 }),
+  { maxLength: 40 },
+)
+
+test('as few calls as neighbouring lists fit, each within 128 keys and 128 requests', () => {
+  fc.assert(
+    fc.property(lists, fc.boolean(), (numbers, isOnce) => {
+      const all = numbers.map((list) => list.map((subjects) => request(subjects)))
+      const packs = pack(all, isOnce ? once : undefined)
+      expect(packs.flatMap(({ lists }) => lists)).toEqual(all)
+      const fits = (some: StoreRequest[][]) =>
+        callOf({ lists: some }).keys.length <= 128 && some.flat().length <= 128
+      packs.forEach(({ lists }, index) => {
+        expect(lists.length).toBeGreaterThan(0)
+        expect(lists.length === 1 || fits(lists)).toBe(true)
+        const next = packs[index + 1]?.lists[0]
+        if (next) expect(fits([...lists, next])).toBe(false)
+      })
+      const names = packs.map(({ once }) => once?.key)
+      const wanted = packs.map((_, index) => (index === 0 ? 'k' : `k.${index + 1}`))
+      expect(names).toEqual(isOnce ? wanted : packs.map(() => undefined))
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('a list by itself has a name of its own', () => {
+  const [only] = pack([[request([1])], [request([2])]], once)
+  expect(unpack(only!).map(({ lists, once }) => [lists.length, once!.key])).toEqual([
+    [1, 'k-1'],
+    [1, 'k-2'],
+  ])
+})
+
+test('shadows at the beginning of a list follow no stranger', () => {
+  const modes = (...list: StoreRequest['mode'][]) => {
+    const [packed] = pack([[request([1])], list.map((mode) => request([2], mode))])
+    return packed!.lists[1]!.map(({ mode }) => mode)
+  }
+  expect(modes('shadow', 'shadow', 'take', 'shadow')).toEqual(['take', 'take', 'take', 'shadow'])
+  expect(modes('look', 'shadow')).toEqual(['look', 'shadow'])
+  expect(modes('shadow')).toEqual(['take'])
+})
+
+test('an answer is cut into those of its lists, and an error is that of each', () => {
+  const two = { lists: [[request([1])], [request([1]), request([2])]] }
+  const row = (remaining: number) => [1, remaining, 0, 0, 0]
+  const [first, second] = repliesOf(two, [9, ...row(1), ...row(2), ...row(3)])
+  expect(first).toMatchObject({ now: 9, requests: [[{ remaining: 1 }]] })
+  expect(second).toMatchObject({ now: 9, requests: [[{ remaining: 2 }], [{ remaining: 3 }]] })
+  const failure = new StoreError('timeout')
+  expect(repliesOf(two, failure)).toEqual([failure, failure])
+  const codes = repliesOf(two, [9]).map((reply) => (reply as StoreError).code)
+  expect(codes).toEqual(['bad-reply', 'bad-reply'])
+})

@@ -1,0 +1,177 @@
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { parseConfig } from '../../../src/config/parse.ts'
+import type { LimitRow, StoreRequest } from '../../../src/store/store.ts'
+import { decode, encode, keysOf, script, scriptSha } from '../../../src/store/upstash/script.ts'
+
+const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '10s' }] }).policies
+const take = (...subjects: string[]): StoreRequest => ({
+  mode: 'take',
+  rows: subjects.map((subject) => ({ subject, policy: policy!, cost: 1 })),
+})
+
+test('the first bytes of the script are the flag, or Upstash would not see it', () => {
+  expect(script.startsWith('#!lua flags=allow-key-locking\n')).toBe(true)
+})
+
+test('the script keeps no comment lines and no indentation', () => {
+  expect(
+    script
+      .split('\n')
+      .slice(1)
+      .filter((line) => /^\s*(--.*)?$|^\s/.test(line)),
+  ).toEqual([''])
+})
+
+test('the SHA-1 is that of the bytes sent', async () => {
+  expect(await scriptSha()).toBe(createHash('sha1').update(script).digest('hex'))
+})
+
+test('one key per subject, however many rows and requests name it', () => {
+  const { keys, args } = encode([take('x', 'y'), take('y')], 7)
+  expect(keys).toEqual(['sluice:1:{x}', 'sluice:1:{y}'])
+  const { tag } = policy!
+  const rest = [tag, 'sliding-window', '5', '10000', '5', '1', 'first-request', '']
+  expect(args).toEqual([
+    '7',
+    '1',
+    'take',
+    '1',
+    ...rest,
+    '1',
+    'take',
+    '2',
+    ...rest,
+    '2',
+    'take',
+    '2',
+    ...rest,
+  ])
+})
+
+test.each([
+  ['null', null],
+  ['a string', 'OK'],
+  ['too short', [1, 1, 4, 0, 10, 10, 1]],
+  ['too long', [1, 1, 4, 0, 10, 10, 1, 1]],
+  ['strings for numbers', ['1', '1', '4', '0', '10', '10']],
+  ['a fraction', [1, 1, 4, 0, 10, 0.5]],
+])('a reply that is %s is none of the script', (_, reply) => {
+  expect(decode(reply, [take('x')])).toBeUndefined()
+})
+
+const penalty = { tag: 'p', after: 3, withinMs: 1000, banMs: 60_000, maxMs: 600_000 }
+const rowOf = (changed: Partial<LimitRow>): LimitRow => ({
+  subject: 'x',
+  policy: policy!,
+  cost: 1,
+  ...changed,
+})
+const algorithm = (name: LimitRow['policy']['algorithm']) => ({ ...policy!, algorithm: name })
+
+test('a penalty is one more row, in the record of the subject', () => {
+  const penal = ['p', 'penalty', '3', '1000', '60000', '600000', 'first-request', '']
+  const { keys, args } = encode([{ mode: 'take', rows: [rowOf({ penalty })] }], 7)
+  expect(keys).toEqual(['sluice:1:{x}'])
+  expect(args.slice(12)).toEqual(['1', 'take', '1', ...penal])
+
+  const log = encode([
+    { mode: 'shadow', rows: [rowOf({ penalty, policy: algorithm('sliding-log') })] },
+  ])
+  expect(log.keys).toEqual([`sluice:1:{x}:log:${policy!.tag}`, 'sluice:1:{x}'])
+  expect(log.args.slice(12)).toEqual(['1', 'shadow', '2', ...penal])
+})
+
+test('giving back carries no penalty', () => {
+  const request: StoreRequest = { mode: 'give-back', rows: [rowOf({ penalty })] }
+  expect(encode([request], 7).args).toHaveLength(12)
+  expect(decode([7, 1, 4, 0, 10, 10], [request])?.requests[0]).toHaveLength(1)
+})
+
+test('the periods of a calendar, and the id of slots, stand in the column of the alignment', () => {
+  const alignOf = (row: LimitRow, mode: StoreRequest['mode'] = 'take') =>
+    encode([{ mode, rows: [row] }], 7).args[10]
+  expect(alignOf(rowOf({ policy: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
+  expect(alignOf(rowOf({ policy: algorithm('gcra'), period: [1, 2, 4] }))).toBe('first-request')
+  const slots = { policy: algorithm('concurrency') }
+  expect(alignOf(rowOf({ ...slots, slot: 'id' }), 'give-back')).toBe('id')
+  expect(alignOf(rowOf(slots), 'look')).toBe('')
+  const { keys } = encode([{ mode: 'take', rows: [rowOf({ ...slots, slot: 'id' })] }])
+  expect(keys).toEqual([`sluice:1:{x}:slots:${policy!.tag}`])
+})
+
+test('a ban refuses its row, and its wait is the longer one, unless that is never', () => {
+  const read = (...numbers: number[]) =>
+    decode([99, ...numbers], [{ mode: 'take', rows: [rowOf({ penalty })] }])!.requests[0]![0]
+  const rest = { remaining: 4, resetAfterMs: 10, nextAfterMs: 5 }
+  const free = read(1, 4, 0, 10, 5, 1, 0, 0, 0, 0)
+  expect(free).toEqual({ ...rest, allowed: true, retryAfterMs: 0 })
+  expect(free).not.toHaveProperty('bannedForMs')
+  const banned = { ...rest, allowed: false, bannedForMs: 7 }
+  expect(read(1, 4, 0, 10, 5, 0, 0, 7, 0, 0)).toEqual({ ...banned, retryAfterMs: 7 })
+  expect(read(0, 4, 9, 10, 5, 0, 0, 7, 0, 0)).toEqual({ ...banned, retryAfterMs: 9 })
+  expect(read(0, 4, -1, 10, 5, 0, 0, 7, 0, 0)).toEqual({ ...banned, retryAfterMs: null })
+})
+
+test('a reply is read row by row', () => {
+  expect(decode([99, 1, 4, 0, 10, 5, 0, 0, -1, 7, 7], [take('x'), take('y')])).toEqual({
+    now: 99,
+    requests: [
+      [{ allowed: true, remaining: 4, retryAfterMs: 0, resetAfterMs: 10, nextAfterMs: 5 }],
+      [{ allowed: false, remaining: 0, retryAfterMs: null, resetAfterMs: 7, nextAfterMs: 7 }],
+    ],
+  })
+})
+
+test('a ban carries its length in place of the first one, and nothing else does', () => {
+  const burst = (request: Partial<StoreRequest>) =>
+    encode([{ mode: 'ban', rows: [rowOf({ penalty })], ...request }], 7).args[19]
+  expect(burst({ banMs: 5 })).toBe('5')
+  expect(burst({})).toBe('60000')
+  expect(burst({ mode: 'unban', banMs: 5 })).toBe('60000')
+})
+
+const once = { key: 'k', fingerprint: 'f', forMs: 9 }
+
+test('to be decided once is a row before the others, with the first key', () => {
+  const { keys, args } = encode([take('x')], 7, once)
+  expect(keys).toEqual(['sluice:1:{k}', 'sluice:1:{x}'])
+  expect(args.slice(0, 12)).toEqual(['7', '0', 'once', '1', 'f', 'once', '', '9', '', '', '', ''])
+  expect(args.slice(12)).toEqual(
+    encode([take('x')], 7)
+      .args.slice(1)
+      .with(2, '2'), // the same row, of another key
+  )
+})
+
+test('the first number of its row says whether it is a replay', () => {
+  const read = (...row: number[]) => decode([99, ...row, 1, 4, 0, 10, 5], [take('x')], once)
+  const first = read(0, 0, 0, 0, 0)!
+  expect(first.requests[0]![0]).toMatchObject({ allowed: true, remaining: 4 })
+  expect(first).not.toHaveProperty('replayed')
+  expect(read(1, 0, 0, 0, 0)).toEqual({ ...first, replayed: true })
+  expect(read()).toBeUndefined()
+})
+
+test('every key of a call begins with the namespace, and nothing else changes', () => {
+  const rows = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
+    rowOf({ penalty, policy: algorithm(name), slot: 'id' }),
+  )
+  const requests: StoreRequest[] = [{ mode: 'take', rows }]
+  const plain = encode(requests, 7, once)
+  const shop = encode(requests, 7, once, 'shop')
+  expect(shop.args).toEqual(plain.args)
+  const prefix = 'sluice:1:'
+  expect(plain.keys.every((key) => key.startsWith(`${prefix}{`))).toBe(true)
+  expect(shop.keys).toEqual(plain.keys.map((key) => `${prefix}shop:${key.slice(prefix.length)}`))
+})
+
+test('the keys of requests are told without the call', () => {
+  const rows = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
+    rowOf({ penalty, subject: name, policy: algorithm(name), slot: 'id' }),
+  )
+  for (const mode of ['take', 'give-back', 'reset', 'ban'] as const) {
+    const requests: StoreRequest[] = [{ mode, rows }, take('x', 'gcra')]
+    expect([...keysOf(requests)]).toEqual(encode(requests).keys)
+  }
+})

@@ -1,0 +1,306 @@
+import { createServer } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startBridge } from '../../../packages/upstash-bridge/src/bridge.ts'
+import { startRedis } from '../../../packages/upstash-bridge/src/redis.ts'
+import { StoreError } from '../../../src/base/errors.ts'
+import type { PolicyOptions } from '../../../src/config/options.ts'
+import { parseConfig } from '../../../src/config/parse.ts'
+import type { StoreRequest } from '../../../src/store/store.ts'
+import { createUpstashStore } from '../../../src/store/upstash/upstash.ts'
+import { commandsBetween } from '../../support/commands.ts'
+
+let redis: Awaited<ReturnType<typeof startRedis>>
+let bridge: Awaited<ReturnType<typeof startBridge>>
+const client = async () => createClient({ url: redis.url }).connect()
+
+beforeAll(async () => {
+  redis = await startRedis()
+  bridge = await startBridge({ redis: redis.url, token: 'the-right-token' })
+})
+afterAll(async () => {
+  await bridge.close()
+  await redis.stop()
+})
+
+const newStore = (options: Partial<Parameters<typeof createUpstashStore>[0]> = {}) =>
+  createUpstashStore({ url: bridge.url, token: bridge.token, deadlineMs: 10_000, ...options })
+
+let subjects = 0
+const newSubject = () => `test-${process.pid}-${Date.now()}-${++subjects}`
+
+function policies(...options: Partial<PolicyOptions>[]) {
+  return parseConfig({
+    policies: options.map((option, index) => ({
+      name: `p${index}`,
+      limit: 5,
+      window: '1h',
+      ...option,
+    })),
+  }).policies
+}
+
+describe('one call', () => {
+  test('decides two requests on three subjects and five policies, each request as a whole', async () => {
+    const [a, b] = [newSubject(), newSubject()]
+    const last = newSubject()
+    const [p0, p1, p2, p3, full] = policies(
+      {},
+      { algorithm: 'fixed-window' },
+      { algorithm: 'gcra', burst: 3 },
+      { algorithm: 'token-bucket' },
+      { limit: 1 },
+    )
+    const request = (cost: number): StoreRequest => ({
+      mode: 'take',
+      rows: [
+        { subject: a, policy: p0!, cost },
+        { subject: a, policy: p1!, cost },
+        { subject: b, policy: p2!, cost },
+        { subject: b, policy: p3!, cost },
+        { subject: last, policy: full!, cost: 1 },
+      ],
+    })
+    const store = newStore()
+    const commands = await commandsBetween(redis.url, async () => {
+      const { requests } = await store.decide([request(2), request(1)])
+      expect(requests[0]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+        [true, 3],
+        [true, 3],
+        [true, 1],
+        [true, 3],
+        [true, 0],
+      ])
+      // The last policy refuses the second request, so the first four are not charged.
+      expect(requests[1]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+        [true, 3],
+        [true, 3],
+        [true, 1],
+        [true, 3],
+        [false, 0],
+      ])
+      expect(requests[1]![4]!.retryAfterMs).toBeGreaterThan(3_599_000)
+    })
+    expect(commands).toEqual({ eval: 1, time: 1, mget: 1, set: 3 })
+  })
+
+  test('costs EVALSHA, TIME, MGET and one SET for any number of limits of one subject; refused, no SET', async () => {
+    const store = newStore()
+    const subject = newSubject()
+    const three = policies(
+      { limit: 1 },
+      { algorithm: 'fixed-window' },
+      { algorithm: 'token-bucket' },
+    )
+    const request: StoreRequest = {
+      mode: 'take',
+      rows: three.map((policy) => ({ subject, policy, cost: 1 })),
+    }
+    await store.decide([{ ...request, mode: 'look' }])
+    const before = bridge.stats()[bridge.token]!.http
+    expect(await commandsBetween(redis.url, () => store.decide([request]))).toEqual({
+      evalsha: 1,
+      time: 1,
+      mget: 1,
+      set: 1,
+    })
+    expect(await commandsBetween(redis.url, () => store.decide([request]))).toEqual({
+      evalsha: 1,
+      time: 1,
+      mget: 1,
+    })
+    expect(
+      await commandsBetween(redis.url, () => store.decide([{ ...request, mode: 'look' }])),
+    ).toEqual({ evalsha: 1, time: 1, mget: 1 })
+    expect(bridge.stats()[bridge.token]!.http - before).toBe(3)
+  })
+
+  test('takes, looks and gives back by the receipt of the take', async () => {
+    const store = newStore()
+    const [policy] = policies({ algorithm: 'fixed-window' })
+    const rows = [{ subject: newSubject(), policy: policy!, cost: 3 }]
+    const taken = await store.decide([{ mode: 'take', rows }])
+    expect(Math.abs(taken.now - Date.now())).toBeLessThan(5_000)
+    const look = async () => (await store.decide([{ mode: 'look', rows }])).requests[0]![0]!
+    expect(await look()).toMatchObject({ allowed: false, remaining: 2 })
+    await store.decide([{ mode: 'give-back', rows, receipt: taken.now - 3_600_000 }])
+    expect(await look()).toMatchObject({ remaining: 2 })
+    await store.decide([{ mode: 'give-back', rows, receipt: taken.now }])
+    expect(await look()).toEqual({
+      allowed: true,
+      remaining: 5,
+      retryAfterMs: 0,
+      resetAfterMs: 0,
+      nextAfterMs: 0,
+    })
+    const redisClient = await client()
+    expect(await redisClient.exists(`sluice:1:{${rows[0]!.subject}}`)).toBe(0)
+    redisClient.destroy()
+  })
+
+  test('goes by the clock that it is told', async () => {
+    const store = newStore()
+    const [policy] = policies({ algorithm: 'fixed-window', limit: 1 })
+    const request: StoreRequest = {
+      mode: 'take',
+      rows: [{ subject: newSubject(), policy: policy!, cost: 1 }],
+    }
+    const at = async (now: number) => (await store.decide([request], { now })).requests[0]![0]!
+    expect(await at(1_000)).toMatchObject({ allowed: true })
+    expect(await at(3_600_999)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+    expect(await at(3_601_000)).toMatchObject({ allowed: true })
+  })
+})
+
+describe('a script cache that is lost', () => {
+  test.skipIf(process.env.REDIS_URL)('in mid-traffic fails no request', async () => {
+    const store = newStore()
+    const [policy] = policies({ limit: 1000 })
+    const request: StoreRequest = {
+      mode: 'take',
+      rows: [{ subject: newSubject(), policy: policy!, cost: 1 }],
+    }
+    const redisClient = await client()
+    for (let round = 0; round < 20; round++) {
+      const calls = Array.from({ length: 10 }, () => store.decide([request]))
+      await redisClient.sendCommand(['SCRIPT', 'FLUSH'])
+      const replies = await Promise.all(calls)
+      expect(replies.every(({ requests }) => requests[0]![0]!.allowed)).toBe(true)
+    }
+    redisClient.destroy()
+    const { requests } = await store.decide([{ ...request, mode: 'look' }])
+    expect(requests[0]![0]!.remaining).toBe(800)
+  })
+})
+
+describe('a failure', () => {
+  const [policy] = policies({})
+  const rows = [{ subject: 'planted-subject', policy: policy!, cost: 1 }]
+
+  /** A server that answers every request with this. */
+  async function answering(status: number, body: string, delayMs = 0) {
+    const server = createServer((_, response) => {
+      setTimeout(
+        () => response.writeHead(status, { 'content-type': 'application/json' }).end(body),
+        delayMs,
+      )
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      close: () => server.closeAllConnections(),
+    }
+  }
+  async function failure(options: Parameters<typeof newStore>[0]): Promise<StoreError> {
+    const error = await newStore(options)
+      .decide([{ mode: 'take', rows }])
+      .catch((error) => error)
+    expect(error).toBeInstanceOf(StoreError)
+    // Nothing of the call is in it, however it is printed.
+    const printed = `${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`
+    expect(printed).not.toMatch(/planted|the-right-token|a-wrong-token|allow-key-locking|sluice:1/)
+    return error
+  }
+
+  test.each([
+    [200, '<html>502</html>', 'bad-reply'],
+    [502, '<html>Bad Gateway planted-subject</html>', 'bad-reply'],
+    [200, '{"result":"OK"}', 'bad-reply'],
+    [200, '{"result":null}', 'bad-reply'],
+    [200, '{}', 'bad-reply'],
+    [200, '{"result":[1,2', 'bad-reply'],
+    [
+      400,
+      '{"error":"ERR max requests limit exceeded. Limit: 500000, Usage: 500001"}',
+      'over-quota',
+    ],
+    [400, '{"error":"ERR max daily request limit exceeded. Limit: 10000"}', 'over-quota'],
+    [
+      400,
+      '{"error":"ERR This database has been suspended for exceeding the defined budget limit"}',
+      'over-quota',
+    ],
+    [
+      400,
+      '{"error":"ERR DB capacity quota exceeded. Threshold: 268435456 bytes, Usage: 268979370 bytes."}',
+      'database-full',
+    ],
+    // From within a script Redis 6 puts the cause behind words of its own.
+    [
+      400,
+      '{"error":"ERR Error running script (call to f_1): @user_script:1: ERR DB capacity quota exceeded"}',
+      'database-full',
+    ],
+    [400, `{"error":"OOM command not allowed when used memory > 'maxmemory'."}`, 'database-full'],
+    [400, '{"error":"ERR max request size exceeded. Limit: 1048576 bytes"}', 'redis-error'],
+    [400, '{"error":"ERR max single record size exceeded"}', 'redis-error'],
+    [400, '{"error":"ERR max key size exceeded. Limit: 32768 bytes"}', 'redis-error'],
+    [
+      400,
+      '{"error":"ERR Dynamic keys are not allowed. Key was: sluice:1:quota:{suspended}:budget"}',
+      'redis-error',
+    ],
+    [401, '{"error":"WRONGPASS invalid or missing auth token"}', 'unauthorized'],
+    [
+      400,
+      '{"error":"NOPERM this user has no permissions to run the \'eval\' command"}',
+      'unauthorized',
+    ],
+    [
+      400,
+      '{"error":"ERR unknown command, with args beginning with: planted-subject"}',
+      'redis-error',
+    ],
+    [400, '{"error":"planted-subject"}', 'redis-error'],
+    [500, '{"error":""}', 'redis-error'],
+  ])('%d %s is %s', async (status, body, code) => {
+    const server = await answering(status, body)
+    expect((await failure({ url: server.url })).code).toBe(code)
+    server.close()
+  })
+
+  test('of the token is unauthorized', async () => {
+    expect((await failure({ token: 'a-wrong-token' })).code).toBe('unauthorized')
+  })
+
+  test('of the connection is unreachable, after one attempt: a second might count twice', async () => {
+    let connections = 0
+    const server = createTcpServer((socket) => {
+      connections += 1
+      socket.resetAndDestroy()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    expect((await failure({ url })).code).toBe('unreachable')
+    expect(connections).toBe(1)
+    server.close()
+  })
+
+  test('to answer in time is a timeout, at the deadline', async () => {
+    const server = await answering(200, '{"result":[]}', 5_000)
+    const start = performance.now()
+    expect((await failure({ url: server.url, deadlineMs: 100 })).code).toBe('timeout')
+    expect(performance.now() - start).toBeLessThan(1_000)
+    server.close()
+  })
+
+  test.each([
+    [undefined, 'token'],
+    ['', 'token'],
+    ['https://example.com', undefined],
+    ['nonsense', 'token'],
+    ['rediss://default:planted@example.com:6379', 'token'],
+  ])('to be configured (%j, %j) is told', async (url, token) => {
+    expect((await failure({ url, token })).code).toBe('not-configured')
+  })
+
+  test('of the script is told with its own words', async () => {
+    const error = await newStore()
+      .decide([{ mode: 'take', rows: [{ ...rows[0]!, cost: -1 }] }])
+      .catch((error) => error)
+    expect(error.message).toBe(
+      'redis-error: Redis refused the command (ERR sluice: row 1: unexpected cost)',
+    )
+  })
+})

@@ -1,0 +1,116 @@
+/** Proven refusals through the front door: a flood asks Redis hardly ever, and nobody is refused who would pass. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { PolicyOptions } from '../../src/config/options.ts'
+import { type Gate, startGate } from '../support/api-stack.ts'
+
+const policies: PolicyOptions[] = [
+  { name: 'hour', algorithm: 'fixed-window', limit: 3, window: '1h', match: { path: '/hour' } },
+  {
+    name: 'moment',
+    algorithm: 'sliding-window',
+    limit: 5,
+    window: '2s',
+    match: { path: '/moment' },
+  },
+  {
+    name: 'banning',
+    algorithm: 'fixed-window',
+    limit: 1,
+    window: '1h',
+    penalty: { after: 2, within: '1m', ban: '2s' },
+    match: { path: '/banning' },
+  },
+]
+let gate: Gate
+beforeAll(async () => {
+  gate = await startGate({ policies })
+})
+afterAll(() => gate?.stop())
+
+let clients = 0
+const newIp = () => `198.51.100.${++clients}`
+const get = async (path: string, ip: string) => {
+  const response = await gate.stack.fetch(path, { ip })
+  await response.arrayBuffer()
+  return response
+}
+async function requestsFor<T>(run: () => Promise<T>): Promise<[T, number]> {
+  const before = gate.stack.httpRequests()
+  const result = await run()
+  return [result, gate.stack.httpRequests() - before]
+}
+
+test('a flood on an exhausted key asks Redis nothing, and is told what Redis would tell', async () => {
+  const ip = newIp()
+  for (let time = 0; time < 3; time++) await get('/hour', ip)
+  const first = await get('/hour', ip)
+  const [answers, requests] = await requestsFor(() =>
+    Promise.all(Array.from({ length: 200 }, () => get('/hour', ip))),
+  )
+  expect(requests).toBe(0)
+  for (const { status, headers } of answers) {
+    expect(status).toBe(429)
+    expect(headers.get('ratelimit-policy')).toBe(first.headers.get('ratelimit-policy'))
+    const waited = Number(first.headers.get('retry-after')) - Number(headers.get('retry-after'))
+    expect(waited).toBeGreaterThanOrEqual(0)
+    expect(waited).toBeLessThanOrEqual(10)
+  }
+})
+
+test('who waits as told passes, every time', async () => {
+  const ip = newIp()
+  for (let round = 0; round < 5; round++) {
+    let last = await get('/moment', ip)
+    for (let time = 0; time < 30 && last.status === 200; time++) last = await get('/moment', ip)
+    expect(last.status).toBe(429)
+    const told = await gate.stack.fetch('/moment', { ip })
+    if (told.status === 200) continue
+    const { retryAfterMs } = (await told.json()) as { retryAfterMs: number }
+    await sleep(retryAfterMs + 2) // timers of this process may be a millisecond early
+    expect((await get('/moment', ip)).status).toBe(200)
+  }
+})
+
+test('a reset and a give-back through this isolate are seen at once', async () => {
+  const ip = newIp()
+  for (let time = 0; time < 5; time++) await get('/hour', ip)
+  await gate.operate('hour', 'reset', { key: ip })
+  expect((await get('/hour', ip)).status).toBe(200)
+  for (let time = 0; time < 5; time++) await get('/hour', ip)
+  await gate.call('/give-back', { policy: 'hour', key: ip, cost: 1 })
+  expect((await get('/hour', ip)).status).toBe(200)
+})
+
+test('every refusal that counts towards a ban is counted, and a ban asks nothing while it runs', async () => {
+  const ip = newIp()
+  const titles = []
+  for (let time = 0; time < 4; time++) {
+    const response = await gate.stack.fetch('/banning', { ip })
+    titles.push(((await response.json()) as { title?: string }).title)
+  }
+  expect(titles.slice(1)).toEqual([
+    'Quota exceeded',
+    'Abnormal usage detected',
+    'Abnormal usage detected',
+  ])
+  const [answers, requests] = await requestsFor(() =>
+    Promise.all(Array.from({ length: 50 }, () => get('/banning', ip))),
+  )
+  expect([requests, new Set(answers.map(({ status }) => status))]).toEqual([0, new Set([429])])
+  await gate.operate('banning', 'unban', { key: ip })
+  await gate.operate('banning', 'reset', { key: ip })
+  expect((await get('/banning', ip)).status).toBe(200)
+})
+
+test('switched off, every request asks', async () => {
+  const off = await startGate({ policies, proofs: false })
+  try {
+    for (let time = 0; time < 3; time++) await off.stack.fetch('/hour')
+    const before = off.stack.httpRequests()
+    for (let time = 0; time < 5; time++) expect((await off.stack.fetch('/hour')).status).toBe(429)
+    expect(off.stack.httpRequests() - before).toBe(5)
+  } finally {
+    await off.stop()
+  }
+})
