@@ -49,5 +49,5 @@ const lookups = time(() => {
 })
 const each = ((lookups * 1000) / ROUNDS / ASKED).toFixed(2)
 console.log(
-  `${size} networks: ${startup.toFixed(0)} ms at start-up; ${each} µs a look-up (${found} of ${asked.length} in one)`,
+  `${size} networks: ${startup.toFixed(0)} ms at start-up; ${each} µs a peek-up (${found} of ${asked.length} in one)`,
 )

@@ -21,7 +21,7 @@ const USAGE = `npm run check -- [--policies] [--config FILE]
   --help         this text`
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** Above the 60 KiB that were meant: 18 of them are the commands of @upstash/redis, of which two are used, 14 the gate, and 8 what is off until it is asked for. */
+/** Above the 60 KiB that were meant: 18 of them are the commands of @upstash/redis, of which two are used, 14 the decision API, and 8 what is off until it is asked for. */
 const MAX_BUNDLE = 97 * 1024
 
 type Check = [name: string, run: () => unknown]

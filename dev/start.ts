@@ -8,12 +8,12 @@ import { variablesOf } from '../src/base/bindings.ts'
 import { startOrigin } from './origin.ts'
 import { table, tries } from './start/banner.ts'
 import type { Description } from './start/describe.ts'
-import { type Surroundings, startReloading } from './start/reload.ts'
+import { type RuntimeContext, startReloading } from './start/reload.ts'
 import { readDevVars, variablesIn } from './start/variables.ts'
 import { readBindings } from './wrangler-toml.ts'
 
 /** On loopback only, and in the documentation. */
-const GATE_TOKEN = 'dev-gate-token-0000'
+const GATE_TOKEN = 'dev-api-token-0000'
 const OPERATE_TOKEN = 'dev-operate-token-0000'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -90,11 +90,11 @@ try {
   let missing: string[] = []
 
   /** Later ones override earlier ones: wrangler.toml, defaults, .dev.vars, the environment. */
-  async function surroundings({ variables, stores }: Description): Promise<Surroundings> {
+  async function runtime({ variables, shards }: Description): Promise<RuntimeContext> {
     const { vars, kv, ratelimits } = await readBindings(join(root, 'wrangler.toml'))
     const given = { ...(await readDevVars(DEV_VARS)), ...variablesIn(process.env, variables) }
     missing = variables.filter((name) => !(name in given) && !(name in vars))
-    const databases = [undefined, ...stores].map((name) => {
+    const databases = [undefined, ...shards].map((name) => {
       const { url, token } = variablesOf(name)
       return { [url]: database.url, [token]: database.token }
     })
@@ -105,8 +105,8 @@ try {
     return {
       env: {
         ...Object.fromEntries(texts),
-        ...(stores.length > 0 && { SLUICE_SECRET: 'local' }),
-        SLUICE_GATE_TOKEN: GATE_TOKEN,
+        ...(shards.length > 0 && { SLUICE_SECRET: 'local' }),
+        SLUICE_API_TOKEN: GATE_TOKEN,
         SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
         ...Object.assign({}, ...databases),
         ...given,
@@ -119,21 +119,21 @@ try {
     }
   }
 
-  const worker = await startReloading(port, surroundings, console.log)
+  const worker = await startReloading(port, runtime, console.log)
   undo.push(() => worker.stop())
   worker.ended.then((reason) => stop(1, `Stopped: ${reason}.`))
 
   const { description } = worker
-  const { stores, policies } = description
+  const { shards, policies } = description
   const url = `http://127.0.0.1:${port}`
   const parts = [
     ['Worker', url, 'src/worker.ts in workerd; reloads when you edit sluice.config.ts'],
     ...database.rows,
-    ...(stores.length > 0 ? [['Stores', stores.join(', '), 'all in that one database']] : []),
+    ...(shards.length > 0 ? [['Stores', shards.join(', '), 'all in that one database']] : []),
     ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo that echoes requests'],
   ]
   const tokens = {
-    gate: given.SLUICE_GATE_TOKEN ? '$SLUICE_GATE_TOKEN' : GATE_TOKEN,
+    api: given.SLUICE_API_TOKEN ? '$SLUICE_API_TOKEN' : GATE_TOKEN,
     operate: given.SLUICE_OPERATE_TOKEN ? '$SLUICE_OPERATE_TOKEN' : OPERATE_TOKEN,
   }
   const notes = missing.map(

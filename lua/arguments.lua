@@ -16,7 +16,7 @@ local algorithms = {
 }
 local modes = {
   take = 'charges',
-  ['give-back'] = 'charges',
+  ['refund'] = 'charges',
   shadow = 'charges',
   look = 'looks',
   reset = 'operates',
@@ -98,7 +98,7 @@ for start = once and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
     align = align,
   }
   -- What few rows have is not in the list above: it would be room for all.
-  if mode == 'give-back' then
+  if mode == 'refund' then
     row.receipt = whole(receipt, 0)
   end
   if not aligns[align] then
@@ -129,7 +129,7 @@ for start = once and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
     wrong = wrong
       or not (row.own and row.own.request == row.request and row.own.algorithm ~= penalty) and 'algorithm'
       or string.find(KEYS[row.own.key], KEYS[row.key], 1, true) ~= 1 and 'key'
-      or mode == 'give-back' and 'mode'
+      or mode == 'refund' and 'mode'
       or row.cost == 0 and 'cost'
       or mode == 'ban' and row.burst > row.cost and 'burst'
   end

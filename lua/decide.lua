@@ -220,10 +220,10 @@ local function decide(first, last)
   end
   for index = first, last do
     local row = rows[index]
-    row.allowed, row.retry_after = ask(row, mode == 'give-back' and -row.cost or row.cost)
+    row.allowed, row.retry_after = ask(row, mode == 'refund' and -row.cost or row.cost)
     admitted = admitted and row.allowed
   end
-  local takes = mode == 'take' or mode == 'give-back' or mode == 'shadow' and passed
+  local takes = mode == 'take' or mode == 'refund' or mode == 'shadow' and passed
   local charges = admitted and takes
   for index = first, last do
     local row = rows[index]

@@ -19,7 +19,7 @@ export interface Figures {
   /** Answers that nobody declared: any 5xx with `allow` and `local`, any but its own 503 with `deny`, and no answer at all. */
   errors: number
   /** Requests that Redis did not decide. */
-  degraded: number
+  fallback: number
   /** The slowest answer in ms, as it was, and less the time for which the machine stood still meanwhile. */
   slowestMs: number
   slowestLessStallMs: number
@@ -69,7 +69,7 @@ export async function figuresOf(
       // One that Redis never decided was held to nothing.
       if (comparable && calls.some(({ decided }) => decided))
         hot.add(passed.filter(({ decided }) => decided).length)
-      const alone = calls.filter(({ degraded }) => degraded === 'local')
+      const alone = calls.filter(({ fallback }) => fallback === 'local')
       if (alone.length > 0) local.add(alone.filter(({ status }) => status === 200).length)
     }
   }
@@ -80,7 +80,7 @@ export async function figuresOf(
     phase,
     requests: samples.length,
     errors: samples.filter(undeclared).length,
-    degraded: samples.filter(({ degraded }) => degraded !== undefined).length,
+    fallback: samples.filter(({ fallback }) => fallback !== undefined).length,
     ...(await slowest(samples, stall)),
     keys: hot.count,
     overAdmitted: hot.beyond,
@@ -122,8 +122,8 @@ class Tally {
   }
 }
 
-const undeclared = ({ mode, status, degraded }: Sample) =>
-  status === 0 || (status >= 500 && !(mode === 'deny' && status === 503 && degraded === 'deny'))
+const undeclared = ({ mode, status, fallback }: Sample) =>
+  status === 0 || (status >= 500 && !(mode === 'deny' && status === 503 && fallback === 'deny'))
 
 /** All calls of the hot keys whose first call is one of `samples`: a key's life may reach into the next phase. */
 function byKey(samples: Sample[], all: Sample[]): Map<string, Sample[]> {

@@ -13,7 +13,7 @@ export interface Sample {
   /** Whether Redis decided it. */
   decided: boolean
   /** Who did instead. */
-  degraded: string | undefined
+  fallback: string | undefined
 }
 
 const TICK_MS = 5
@@ -43,7 +43,7 @@ export function startLoad(url: string, rate: number) {
         done: now,
         status: 0,
         decided: false,
-        degraded: undefined,
+        fallback: undefined,
       }
       samples.push(sample)
       if (underWay.size >= MAX_IN_FLIGHT) continue
@@ -78,7 +78,7 @@ function send(url: string, { path, key }: Call, agent: Agent, sample: Sample): P
       response.on('end', () => {
         sample.status = response.statusCode!
         sample.decided = 'ratelimit' in response.headers
-        sample.degraded = response.headers['sluice-degraded'] as string | undefined
+        sample.fallback = response.headers['sluice-fallback'] as string | undefined
         done()
       })
       response.resume()

@@ -17,7 +17,7 @@ const names = Object.keys(algorithms) as Algorithm[]
 
 /** One path for each way to fail and algorithm, whose hot keys are counted exactly, and one for each way with many keys. */
 export const config: ConfigOptions = {
-  degradedField: true,
+  degradedHeader: true,
   policies: modes.flatMap((onStoreError): PolicyOptions[] => [
     ...names.map(
       (algorithm): PolicyOptions => ({

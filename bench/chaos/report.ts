@@ -11,7 +11,7 @@ const columns: [title: string, cell: (figures: Figures) => string][] = [
   ['Redis', ({ phase }) => phase],
   ['requests', ({ requests }) => String(requests)],
   ['undeclared 5xx', ({ errors }) => String(errors)],
-  ['degraded', ({ degraded }) => String(degraded)],
+  ['fallback', ({ fallback }) => String(fallback)],
   ['slowest', ({ slowestMs }) => `${Math.round(slowestMs)} ms`],
   ['less stall', ({ slowestLessStallMs }) => `${Math.round(slowestLessStallMs)} ms`],
   ['over-admitted', ({ overAdmitted, keys }) => `${overAdmitted} (${keys} keys)`],

@@ -8,17 +8,17 @@ export interface Commands {
   first: number
   admitted: number
   refused: number
-  look: number
+  peek: number
 }
 
 export async function countCommands(server: BenchServer, contender: Contender): Promise<Commands> {
   async function billed(client: string, past: Question[], question: Question, admitted = true) {
-    await contender.ask(server.call, { client: '198.51.100.99', look: true }) // loads the script
+    await contender.ask(server.call, { client: '198.51.100.99', peek: true }) // loads the script
     for (const earlier of past) await contender.ask(server.call, earlier)
     const before = await total(server)
     const answer = await contender.ask(server.call, question)
     const after = await total(server)
-    if (!question.look && answer !== admitted) {
+    if (!question.peek && answer !== admitted) {
       throw new Error(`${contender.by}, ${contender.algorithm}: ${client} was not as expected`)
     }
     return after - before
@@ -28,7 +28,7 @@ export async function countCommands(server: BenchServer, contender: Contender): 
     first: await billed(a, [], { client: a }),
     admitted: await billed(b, regular(b), { client: b }),
     refused: await billed(c, exhausted(c), { client: c }, false),
-    look: await billed(d, regular(d), { client: d, look: true }),
+    peek: await billed(d, regular(d), { client: d, peek: true }),
   }
 }
 

@@ -7,7 +7,7 @@ export interface Question {
   /** Units; 1 by default. */
   units?: number
   /** Ask what is left, take nothing. */
-  look?: boolean
+  peek?: boolean
   /** ms since the epoch; the limiter's own clock by default. */
   at?: number
 }
@@ -18,7 +18,7 @@ export interface Contender {
   algorithm: string
   /** How many decisions one question is. */
   decisions: number
-  /** Asks by way of `send`. @returns whether all was admitted; without meaning for a look */
+  /** Asks by way of `send`. @returns whether all was admitted; without meaning for a peek */
   ask(send: (call: Call) => Promise<unknown>, question: Question): Promise<boolean>
 }
 

@@ -6,7 +6,7 @@ export const hono: Contender = {
   by: 'hono-rate-limiter',
   algorithm: 'fixed window',
   decisions: 1,
-  async ask(send, { client, units = 1, look }) {
+  async ask(send, { client, units = 1, peek }) {
     const texts: string[] = []
     const store = new RedisStore({
       client: {
@@ -20,7 +20,7 @@ export const hono: Contender = {
       },
     })
     store.windowMs = WINDOW_MS
-    if (look) return Boolean(await store.get(client))
+    if (peek) return Boolean(await store.get(client))
     let hits = 0
     for (let unit = 0; unit < units; unit++) hits = (await store.increment(client)).totalHits
     return hits <= LIMIT

@@ -28,12 +28,12 @@ const gcra: PolicyOptions = { name: 'per-ip-gcra', algorithm: 'gcra', burst: LIM
 function contender(algorithm: string, options: PolicyOptions[], sharing = 1): Contender {
   const { policies } = parseConfig({ policies: options })
 
-  async function toRequests({ client, units = 1, look = false }: Question) {
+  async function toRequests({ client, units = 1, peek = false }: Question) {
     const requests: StoreRequest[] = []
     for (let index = 0; index < sharing; index++) {
       const subject = await subjectOf(index === 0 ? client : neighbour(client, index))
       const rows = policies.map((policy) => ({ subject, policy, cost: units }))
-      requests.push({ mode: look ? 'look' : 'take', rows })
+      requests.push({ mode: peek ? 'peek' : 'take', rows })
     }
     return requests
   }

@@ -34,13 +34,13 @@ function contender(name: string, algorithms: Limiter[]): Contender {
     by: '@upstash/ratelimit',
     algorithm: name,
     decisions: 1,
-    async ask(send, { client, units = 1, look, at }) {
+    async ask(send, { client, units = 1, peek, at }) {
       let admitted = true
       for (const [index, algorithm] of algorithms.entries()) {
         const prefix = prefixes[index] && `@upstash/ratelimit:per-ip-${prefixes[index]}`
         const limits = limiter(send, algorithm, prefix)
         await atTime(at, async () => {
-          if (look) await limits.getRemaining(client)
+          if (peek) await limits.getRemaining(client)
           else admitted = (await limits.limit(client, { rate: units })).success && admitted
         })
       }

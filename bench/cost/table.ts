@@ -17,11 +17,11 @@ const name = ({ by, algorithm }: Row) => `${by === 'Sluice' ? by : `\`${by}\``} 
 
 export function commandsTable(rows: Row[]): string {
   const lines = rows.map((row) => {
-    const { first, admitted, refused, look } = row.commands
-    return [name(row), first, admitted, refused, look, row.bytes.ipv4, row.bytes.ipv6]
+    const { first, admitted, refused, peek } = row.commands
+    return [name(row), first, admitted, refused, peek, row.bytes.ipv4, row.bytes.ipv6]
   })
   return table(
-    ['', 'algorithm', 'first', 'admitted', 'refused', 'look', 'bytes, IPv4', 'bytes, IPv6'],
+    ['', 'algorithm', 'first', 'admitted', 'refused', 'peek', 'bytes, IPv4', 'bytes, IPv6'],
     lines,
   )
 }

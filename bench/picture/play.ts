@@ -24,7 +24,7 @@ export async function play(
 ): Promise<Played> {
   const subject = randomUUID()
 
-  async function ask(mode: 'take' | 'look', at: number): Promise<RowState> {
+  async function ask(mode: 'take' | 'peek', at: number): Promise<RowState> {
     const requests = [{ mode, rows: [{ subject, policy, cost: 1 }] }]
     const call = { script, ...encode(requests, START + at) }
     return decode(await server.call(call), requests)!.requests[0]![0]!
@@ -34,7 +34,7 @@ export async function play(
   const note = (at: number, { remaining: units }: RowState) => {
     if (played.remaining.at(-1)?.units !== units) played.remaining.push({ at, units })
   }
-  note(0, await ask('look', 0))
+  note(0, await ask('peek', 0))
   for (const [index, at] of traffic.entries()) {
     let state = await ask('take', at)
     played[state.allowed ? 'admitted' : 'refused'].push(at)
@@ -42,7 +42,7 @@ export async function play(
     let time = at
     while (state.nextAfterMs > 0 && time + state.nextAfterMs < (traffic[index + 1] ?? end)) {
       time += state.nextAfterMs
-      state = await ask('look', time)
+      state = await ask('peek', time)
       note(time, state)
     }
   }

@@ -6,7 +6,7 @@ import { decideEach, type LimiterParts } from '../../src/limiter/decide.ts'
 import { createDenialCache } from '../../src/limiter/denial-cache.ts'
 import type { Description } from '../../src/match/match.ts'
 import { plainSubjects } from '../../src/match/subject.ts'
-import { withSharing } from '../../src/store/batching.ts'
+import { withBatching } from '../../src/store/batching.ts'
 import { withBreaker } from '../../src/store/breaker.ts'
 import { withLeases } from '../../src/store/leases/leases.ts'
 import { createLocalStore } from '../../src/store/local/local.ts'
@@ -29,8 +29,8 @@ export interface World {
 /** What an isolate uses of what saves calls. */
 export interface Way {
   name: string
-  sharing: boolean
-  proofs: boolean
+  batching: boolean
+  denialCache: boolean
   lease?: PolicyOptions['lease']
 }
 
@@ -108,7 +108,7 @@ const limitOf = (rps: number) => Math.max(1, Math.round(rps / TENANTS))
 
 function createIsolates(
   { isolates, colos, rps }: World,
-  { sharing, proofs, lease }: Way,
+  { batching, denialCache, lease }: Way,
   database: Database,
   time: VirtualTime,
 ) {
@@ -131,12 +131,12 @@ function createIsolates(
   const wait = (ms: number) => time.wait(ms || TURN_MS)
   const all = Array.from({ length: isolates }, (_, isolate): LimiterParts => {
     const guarded = withBreaker(database.from(rttOf(isolate % colos)))
-    const store = withLeases(sharing ? withSharing(guarded, { wait }) : guarded)
+    const store = withLeases(batching ? withBatching(guarded, { wait }) : guarded)
     return {
       store,
       local: createLocalStore(),
       nameSubject,
-      ...(proofs && { denialCache: createDenialCache() }),
+      ...(denialCache && { denialCache: createDenialCache() }),
       onStoreError(error) {
         throw error // there are no faults here
       },

@@ -2,9 +2,9 @@ import type { Way, World } from './run.ts'
 
 /** From none of what saves calls to all of it. */
 export const ways: Way[] = [
-  { name: 'a call for each', sharing: false, proofs: false },
-  { name: 'as it comes', sharing: true, proofs: true },
-  { name: 'with leases', sharing: true, proofs: true, lease: { max: 50, ttl: '1s' } },
+  { name: 'a call for each', batching: false, denialCache: false },
+  { name: 'as it comes', batching: true, denialCache: true },
+  { name: 'with leases', batching: true, denialCache: true, lease: { max: 50, ttl: '1s' } },
 ]
 
 /** Worlds a tenth as large each, with as many requests for each isolate; the smallest first. */

@@ -111,7 +111,7 @@ export async function runAll(
   return results
 }
 
-/** A bridge that does not know the peer's scripts again makes each of its decisions two calls, and us look twice as good. */
+/** A bridge that does not know the peer's scripts again makes each of its decisions two calls, and us peek twice as good. */
 function expectWarmScripts(samples: Samples) {
   for (const id of Object.keys(samples) as VariantId[]) {
     if (!/^upstash-[a-z]+$/.test(id)) continue

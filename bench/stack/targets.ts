@@ -228,7 +228,7 @@ export const targets: Target[] = [
       title: 'one of two away: not decided by Redis, of clients of the other',
       most: 0,
       unit: '',
-      read: ({ databases }) => databases?.killed.living.degraded,
+      read: ({ databases }) => databases?.killed.living.fallback,
     },
   ]),
 ]

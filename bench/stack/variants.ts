@@ -40,7 +40,7 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
       name: `quota-${index}`,
       limit,
       window: windowMs,
-      onStoreError: 'deny', // a decision that was not made must not look like one
+      onStoreError: 'deny', // a decision that was not made must not peek like one
       ...policy,
       ...(policy.algorithm === 'gcra' && { burst: limit }),
     })),
@@ -56,9 +56,9 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
 }
 
 /** Plain subjects, so that the bench can tell who lives where. */
-function spreadOver(count: number) {
-  const stores = Array.from({ length: count }, (_, n) => `db-${n + 1}`)
-  return { stores, subjects: 'plain' } as const
+function shardedOver(count: number) {
+  const shards = Array.from({ length: count }, (_, n) => `db-${n + 1}`)
+  return { shards, hashKeys: false } as const
 }
 
 const leases = (max: number): Changes => ({
@@ -84,28 +84,30 @@ const all = {
   bare: { name: 'one bare GET', by: 'floor', worker: 'bare-get', settings: () => ({}) },
   ours: ours('as it comes'),
   'ours-one': ours('one of them', { one: true }),
-  'ours-unshared': ours('sharing off', { config: { sharing: false } }),
-  'ours-unproven': ours('proofs off', { config: { proofs: false } }),
-  'ours-plain': ours('sharing and proofs off', { config: { sharing: false, proofs: false } }),
+  'ours-unshared': ours('batching off', { config: { batching: false } }),
+  'ours-uncached': ours('denial cache off', { config: { denialCache: false } }),
+  'ours-plain': ours('batching and denial cache off', {
+    config: { batching: false, denialCache: false },
+  }),
   'ours-edge': ours('clock edge', { config: { clock: 'edge' } }),
   'ours-fixed': ours('fixed window', { policy: { algorithm: 'fixed-window' } }),
   'ours-log': ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
   'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
   'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
-  'ours-stores-2': ours('two databases', { config: spreadOver(2) }),
-  'ours-stores-4': ours('four databases', { config: spreadOver(4) }),
-  'ours-stores-2-unshared': ours('two databases, sharing off', {
-    config: { ...spreadOver(2), sharing: false },
+  'ours-shards-2': ours('two databases', { config: shardedOver(2) }),
+  'ours-shards-4': ours('four databases', { config: shardedOver(4) }),
+  'ours-shards-2-unshared': ours('two databases, batching off', {
+    config: { ...shardedOver(2), batching: false },
   }),
-  'ours-stores-4-unshared': ours('four databases, sharing off', {
-    config: { ...spreadOver(4), sharing: false },
+  'ours-shards-4-unshared': ours('four databases, batching off', {
+    config: { ...shardedOver(4), batching: false },
   }),
   'ours-origin': ours('no policy met', { gateway: true, config: { allow: {} } }),
   'ours-before': ours("check: 'before'", { gateway: true }),
   'ours-parallel': ours("check: 'parallel'", { gateway: true, policy: { check: 'parallel' } }),
   'ours-shield': ours('with a shield', {
     gateway: true,
-    config: { proofs: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
+    config: { denialCache: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
   }),
   overload: {
     name: 'Sluice, all defaults',

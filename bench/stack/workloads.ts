@@ -98,7 +98,7 @@ export const workloads: Workload[] = [
       'nothing',
       'bare',
       'ours',
-      'ours-unproven',
+      'ours-uncached',
       'ours-plain',
       'upstash-fixed',
       'upstash-sliding',

@@ -14,7 +14,7 @@ const sample = (more: Partial<Sample> = {}): Sample => ({
   done: 110,
   status: 200,
   decided: true,
-  degraded: undefined,
+  fallback: undefined,
   ...more,
 })
 const many = (count: number, more: Partial<Sample> = {}) =>
@@ -29,24 +29,24 @@ describe('the figures of chaos', () => {
     const fine = [
       ...many(LIMIT),
       ...many(5, { status: 429 }),
-      ...many(3, { decided: false, degraded: 'allow' }),
-      ...many(SHARE, { mode: 'local', hotKey: 'x', decided: false, degraded: 'local' }),
+      ...many(3, { decided: false, fallback: 'allow' }),
+      ...many(SHARE, { mode: 'local', hotKey: 'x', decided: false, fallback: 'local' }),
       ...many(3, {
         mode: 'deny',
         hotKey: undefined,
         status: 503,
         decided: false,
-        degraded: 'deny',
+        fallback: 'deny',
       }),
     ]
     expect(await missed(fine)).toEqual([])
-    expect(await figures(fine)).toMatchObject({ requests: fine.length, degraded: 3 + SHARE + 3 })
+    expect(await figures(fine)).toMatchObject({ requests: fine.length, fallback: 3 + SHARE + 3 })
   })
 
   test.each<[string, Sample[], Partial<Span>, string]>([
     [
       'a 5xx',
-      [...many(1), ...many(1, { status: 503, degraded: 'deny' })],
+      [...many(1), ...many(1, { status: 503, fallback: 'deny' })],
       {},
       '1 answers were 5xx',
     ],
@@ -56,12 +56,12 @@ describe('the figures of chaos', () => {
     ['one too many', many(LIMIT + 1), {}, 'hot keys admitted 1 beyond their limit'],
     [
       'one too many of an isolate',
-      [...many(1), ...many(SHARE + 1, { hotKey: 'x', decided: false, degraded: 'local' })],
+      [...many(1), ...many(SHARE + 1, { hotKey: 'x', decided: false, fallback: 'local' })],
       {},
       'isolates admitted 1 beyond their share',
     ],
     ['nothing to hold', many(5, { hotKey: undefined }), {}, 'no hot key'],
-    ['nothing decided', many(5, { decided: false, degraded: 'allow' }), {}, 'no hot key'],
+    ['nothing decided', many(5, { decided: false, fallback: 'allow' }), {}, 'no hot key'],
     [
       'a late recovery',
       many(200, { sent: 4000 }),

@@ -21,13 +21,13 @@ describe.skipIf(process.env.REDIS_URL)('what a decision costs', () => {
   beforeEach(() => server.send('FLUSHALL'))
 
   test.each([
-    ['fixed window', { first: 4, admitted: 4, refused: 3, look: 3 }],
-    ['sliding window', { first: 4, admitted: 4, refused: 3, look: 3 }],
-    ['sliding log', { first: 6, admitted: 8, refused: 5, look: 5 }],
-    ['token bucket', { first: 4, admitted: 4, refused: 3, look: 3 }],
-    ['GCRA', { first: 4, admitted: 4, refused: 3, look: 3 }],
-    ['three limits', { first: 4, admitted: 4, refused: 3, look: 3 }],
-    ['16 requests', { first: 19, admitted: 19, refused: 3, look: 3 }],
+    ['fixed window', { first: 4, admitted: 4, refused: 3, peek: 3 }],
+    ['sliding window', { first: 4, admitted: 4, refused: 3, peek: 3 }],
+    ['sliding log', { first: 6, admitted: 8, refused: 5, peek: 5 }],
+    ['token bucket', { first: 4, admitted: 4, refused: 3, peek: 3 }],
+    ['GCRA', { first: 4, admitted: 4, refused: 3, peek: 3 }],
+    ['three limits', { first: 4, admitted: 4, refused: 3, peek: 3 }],
+    ['16 requests', { first: 19, admitted: 19, refused: 3, peek: 3 }],
   ])('%s: as many commands as docs/algorithms.md says', async (name, commands) => {
     const contender = find(ours, name)
     expect(await countCommands(server, contender)).toEqual(commands)
@@ -49,15 +49,15 @@ describe.skipIf(process.env.REDIS_URL)('what a decision costs', () => {
   })
 
   test.each([
-    ['fixed window', { first: 3, admitted: 2, refused: 2, look: 2 }],
-    ['sliding window', { first: 5, admitted: 4, refused: 3, look: 3 }],
-    ['token bucket', { first: 4, admitted: 4, refused: 2, look: 2 }],
+    ['fixed window', { first: 3, admitted: 2, refused: 2, peek: 2 }],
+    ['sliding window', { first: 5, admitted: 4, refused: 3, peek: 3 }],
+    ['token bucket', { first: 4, admitted: 4, refused: 2, peek: 2 }],
   ])('%s of the peer: as many commands as its own documentation says', async (name, commands) => {
     expect(await countCommands(server, find(peer, name))).toEqual(commands)
   })
 
   test('hono-rate-limiter: an expiry is read each time, and set the first', async () => {
-    const commands = { first: 4, admitted: 3, refused: 3, look: 3 }
+    const commands = { first: 4, admitted: 3, refused: 3, peek: 3 }
     expect(await countCommands(server, hono)).toEqual(commands)
     expect((await countBytes(server, hono)).ipv4).toBeGreaterThan(0)
   })

@@ -28,7 +28,7 @@ test.each(ways)(
     expect(over).toBe(0)
     if (way.lease) expect(under).toBeLessThan(0.1)
     else expect(under).toBe(0)
-    if (way.sharing) expect(calls).toBeLessThan(0.9)
+    if (way.batching) expect(calls).toBeLessThan(0.9)
     else expect(calls).toBe(1)
     expect(billed).toBeGreaterThan(0.05)
     expect(billed).toBeLessThan(4.1)

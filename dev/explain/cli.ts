@@ -23,7 +23,7 @@ const USAGE = `What the policies of sluice.config.ts make of one request. No Red
   --json           for programs
   --help           this text
 
-Variables that the configuration names (jwt.secret, apiKeys.known), and SLUICE_GATE_TOKEN, are read from the environment:
+Variables that the configuration names (jwt.secret, apiKeys.known), and SLUICE_PROXY_TOKEN, are read from the environment:
 
   JWT_SECRET=… npm run explain -- --path /me --header 'authorization: Bearer …'`
 

@@ -7,7 +7,7 @@ import { labelOf } from '../../src/match/key.ts'
 import { compile, type Descriptor, isMet } from '../../src/match/match.ts'
 import { canonical } from '../../src/match/subject.ts'
 import { normalizePath } from '../../src/request/path.ts'
-import { see } from '../../src/request/view.ts'
+import { viewOf } from '../../src/request/view.ts'
 import { type RequestTerms, toRequest } from './request.ts'
 import { spanText } from './text.ts'
 import { whyNot } from './why.ts'
@@ -75,8 +75,8 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const config = withoutFunctions(parsed)
   const notes: string[] = []
   const describe = compile(config, (_event, _code, message) => void notes.push(message))
-  const surroundings = { env: process.env, context: undefined, waitUntil: () => {} }
-  const seen = see(toRequest(terms), surroundings, config)
+  const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
+  const seen = viewOf(toRequest(terms), runtime, config)
   const { denied, policies, shield } = await describe(seen)
   if (/^\/_sluice(\/|$)/.test(normalizePath(new URL(seen.request.url).pathname))) {
     notes.push('the Worker answers paths under /_sluice/ itself, before any policy')
@@ -92,10 +92,10 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     )
   }
   const keys = new Set(policies.filter(isMet).map((one) => canonical(one.partitionKey)))
-  const places = Math.min(keys.size, config.stores?.length ?? 1)
+  const places = Math.min(keys.size, config.shards?.length ?? 1)
   if (places > 1) {
     notes.push(
-      `its ${keys.size} keys may be in ${places} of the ${config.stores!.length} databases: a call to each`,
+      `its ${keys.size} keys may be in ${places} of the ${config.shards!.length} databases: a call to each`,
     )
   }
   if (config.namespace && keys.size > 0) {

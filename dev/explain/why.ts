@@ -4,12 +4,12 @@ import type { Config } from '../../src/config/parse.ts'
 import type { Condition } from '../../src/config/schema/condition.ts'
 import { compileCondition } from '../../src/match/condition.ts'
 import type { Unmet } from '../../src/match/match.ts'
-import type { Seen } from '../../src/request/view.ts'
+import type { RequestView } from '../../src/request/view.ts'
 import type { NotMet } from './explain.ts'
 import { quote } from './text.ts'
 
 /** Why a policy does not meet a request, in words. Which it is has been decided: here only what stands on both sides is looked up. */
-export function whyNot(one: Unmet, seen: Seen, config: Config): NotMet {
+export function whyNot(one: Unmet, seen: RequestView, config: Config): NotMet {
   const { name, match, onMissingKey, mode } = one.policy
   const because = { policy: name, met: false } as const
   if (one.unmet === 'allow') {
@@ -40,7 +40,12 @@ export function lackingOf(of: Lacking): { fault: keyof Lacking; part: string } |
 export const entryText = (name: string, list = 'allow') =>
   name.startsWith(`${list}[`) ? name : `${list} "${name}"`
 
-function detail(field: keyof Condition, match: Condition, seen: Seen, config: Config): string {
+function detail(
+  field: keyof Condition,
+  match: Condition,
+  seen: RequestView,
+  config: Config,
+): string {
   const meets = (condition: Condition) => compileCondition(condition, config)(seen) === undefined
   const { address, country, request } = seen
   switch (field) {

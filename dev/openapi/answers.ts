@@ -1,8 +1,8 @@
-/** What the gate answers, as schemas. The Worker has no use for them: it makes these values, and their types are checked here. */
+/** What the decision API answers, as schemas. The Worker has no use for them: it makes these values, and their types are checked here. */
 import * as v from 'valibot'
 import type { Trial } from '../../src/api/explain.ts'
 import type { PolicyReport, StoreReport } from '../../src/api/policies.ts'
-import type { Decision, LimitState, Standing } from '../../src/base/decision.ts'
+import type { Decision, LimitState, LimitStatus } from '../../src/base/decision.ts'
 import type { Problem } from '../../src/client/error.ts'
 
 /** Compiles only where each of two types can stand for the other. */
@@ -34,7 +34,7 @@ export const limitState = v.object({
   resetAfterMs: told(ms, 'until all is there'),
   nextAfterMs: told(ms, 'until remaining grows'),
   bannedForMs: v.exactOptional(ms),
-  at: v.exactOptional(told(ms, 'its own time, where not all limits have the same; for give-back')),
+  at: v.exactOptional(told(ms, 'its own time, where not all limits have the same; for refund')),
 })
 same<Same<v.InferOutput<typeof limitState>, LimitState>>()
 
@@ -49,7 +49,7 @@ export const decision = v.object({
     'shielded',
     'store-error',
   ]),
-  degraded: v.exactOptional(
+  fallback: v.exactOptional(
     told(v.picklist(['allow', 'deny', 'local']), 'who answered for the store'),
   ),
   denied,
@@ -59,14 +59,14 @@ export const decision = v.object({
   ),
   limits: v.array(limitState),
   at: v.exactOptional(
-    told(ms, 'ms since the epoch, of several databases the earliest; for give-back'),
+    told(ms, 'ms since the epoch, of several databases the earliest; for refund'),
   ),
-  slot: v.exactOptional(told(v.string(), 'for give-back')),
+  slot: v.exactOptional(told(v.string(), 'for refund')),
 })
 same<Same<v.InferOutput<typeof decision>, Decision>>()
 
 export const standing = v.object({ at: v.exactOptional(ms), limits: v.array(limitState) })
-same<Same<v.InferOutput<typeof standing>, Standing>>()
+same<Same<v.InferOutput<typeof standing>, LimitStatus>>()
 
 const onStoreError = ['allow', 'deny', 'local'] as const
 export const policyReport = v.object({

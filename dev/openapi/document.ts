@@ -23,7 +23,7 @@ export const document = () => ({
   paths,
   components: {
     securitySchemes: {
-      bearer: { type: 'http', scheme: 'bearer', description: 'of scope gate or operate' },
+      bearer: { type: 'http', scheme: 'bearer', description: 'of scope api or operate' },
       token: { type: 'apiKey', in: 'header', name: 'Sluice-Token' },
     },
     parameters: {

@@ -26,9 +26,9 @@ const allowed: Decision = {
 
 export const examples = {
   ask: { policy: 'per-user', key: 'user-7', cost: 1 },
-  asks: [{ policy: 'per-user', key: ['user-7'], mode: 'look' }, { request }],
+  asks: [{ policy: 'per-user', key: ['user-7'], mode: 'peek' }, { request }],
   allowed,
-  giveBack: { policy: 'per-user', key: 'user-7', cost: 1, at: 1_795_176_000_400 },
+  refund: { policy: 'per-user', key: 'user-7', cost: 1, at: 1_795_176_000_400 },
   target: { key: 'user-7' },
   ban: { key: 'user-7', for: '1h' },
   try: { request },

@@ -94,7 +94,7 @@ const forwardAuth = (
     operationId,
     summary,
     description: 'any method',
-    security: [{ token: ['gate'] }],
+    security: [{ token: ['api'] }],
     parameters: parameters.map((name) => ({ $ref: `#/components/parameters/${name}` })),
     responses: {
       200: { description: 'it may pass', headers: fields },
@@ -119,7 +119,7 @@ export const paths = {
     post: {
       operationId: 'decide',
       summary: 'Decide one ask, or a list',
-      ...by('gate'),
+      ...by('api'),
       ...idempotencyKey,
       requestBody: body(oneOrMany('Ask'), {
         examples: { one: { value: examples.ask }, list: { value: examples.asks } },
@@ -139,18 +139,18 @@ export const paths = {
       },
     },
   },
-  '/give-back': {
+  '/refund': {
     post: {
-      operationId: 'giveBack',
+      operationId: 'refund',
       summary: 'Give back what was taken, or part of it',
-      ...by('gate', 'operate'),
+      ...by('api', 'operate'),
       ...idempotencyKey,
-      requestBody: body(oneOrMany('GiveBack'), { example: examples.giveBack }),
+      requestBody: body(oneOrMany('Refund'), { example: examples.refund }),
       responses: {
         200: {
           description: 'how the limits stand',
           headers: replayed,
-          content: json(oneOrMany('Standing')),
+          content: json(oneOrMany('LimitStatus')),
         },
         ...answers(400, 401, 403, 404, 405, 413, 422, 429, 503),
       },
@@ -185,7 +185,7 @@ export const paths = {
             properties: {
               policies: { type: 'array', items: ref('PolicyReport') },
               store: ref('StoreReport'),
-              stores: {
+              shards: {
                 type: 'array',
                 description: 'each of several databases',
                 items: {
@@ -203,17 +203,17 @@ export const paths = {
       },
     },
   },
-  '/policies/{name}/look': operation('look', 'How a key stands', onTarget, 'Standing', 409, 503),
+  '/policies/{name}/peek': operation('peek', 'How a key stands', onTarget, 'LimitStatus', 409, 503),
   '/policies/{name}/reset': operation(
     'reset',
     'Forget what a key took',
     onTarget,
-    'Standing',
+    'LimitStatus',
     409,
     503,
   ),
-  '/policies/{name}/ban': operation('ban', 'Ban a key', onBan, 'Standing', 409, 503),
-  '/policies/{name}/unban': operation('unban', 'End a ban', onTarget, 'Standing', 409, 503),
+  '/policies/{name}/ban': operation('ban', 'Ban a key', onBan, 'LimitStatus', 409, 503),
+  '/policies/{name}/unban': operation('unban', 'End a ban', onTarget, 'LimitStatus', 409, 503),
   '/policies/{name}/try': operation('try', 'What a policy makes of a request', onTry, 'Trial'),
   '/openapi.json': {
     get: {

@@ -1,6 +1,6 @@
 import { toJsonSchemaDefs } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
-import * as gate from '../../src/api/schema.ts'
+import * as api from '../../src/api/schema.ts'
 import {
   decision,
   limitState,
@@ -13,16 +13,16 @@ import {
 
 /** Every schema that the description names. */
 export const schemas = {
-  RequestDescription: gate.requestDescription,
-  KeyValues: gate.keyValues,
-  Ask: gate.ask,
-  GiveBack: gate.giveBack,
-  Target: gate.target,
-  Ban: gate.banBody,
-  Try: gate.tryBody,
+  RequestDescription: api.requestDescription,
+  KeyValues: api.keyValues,
+  Ask: api.ask,
+  Refund: api.refund,
+  Target: api.target,
+  Ban: api.banBody,
+  Try: api.tryBody,
   LimitState: limitState,
   Decision: decision,
-  Standing: standing,
+  LimitStatus: standing,
   PolicyReport: policyReport,
   StoreReport: storeReport,
   Trial: trial,

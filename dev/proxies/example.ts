@@ -4,7 +4,7 @@ import type { ProxyName } from './binaries.ts'
 /** What an operator would write into an example. */
 export interface Settings {
   /** The Worker's URL, such as `http://127.0.0.1:8787`. */
-  gate: string
+  api: string
   token: string
   /** The app's URL. */
   app: string
@@ -33,12 +33,12 @@ const EXAMPLES: Record<
 > = {
   nginx: {
     file: file('nginx/nginx.conf'),
-    replace: ({ gate, token, app, undecided, patience = '1s' }, { port, folder }) => [
-      ['gate.example.com:443', address(gate)],
+    replace: ({ api, token, app, undecided, patience = '1s' }, { port, folder }) => [
+      ['api.example.com:443', address(api)],
       ['https://sluice/', 'http://sluice/'],
       [/^ *proxy_ssl_trusted_certificate .*\n/gm, ''],
-      ['gate.example.com', host(gate)],
-      ['the-token-of-SLUICE_GATE_TOKEN', token],
+      ['api.example.com', host(api)],
+      ['the-token-of-SLUICE_API_TOKEN', token],
       ['127.0.0.1:3000', address(app)],
       ['proxy_read_timeout 1s;', `proxy_read_timeout ${patience};`],
       ['listen 80;', `listen 127.0.0.1:${port};`],
@@ -54,9 +54,9 @@ const EXAMPLES: Record<
   },
   caddy: {
     file: file('caddy/Caddyfile'),
-    replace: ({ gate, token, app, undecided, patience = '1s' }, { port }) => [
-      ['https://gate.example.com', gate],
-      ['the-token-of-SLUICE_GATE_TOKEN', token],
+    replace: ({ api, token, app, undecided, patience = '1s' }, { port }) => [
+      ['https://api.example.com', api],
+      ['the-token-of-SLUICE_API_TOKEN', token],
       ['127.0.0.1:3000', address(app)],
       ['response_header_timeout 1s', `response_header_timeout ${patience}`],
       [

@@ -34,7 +34,7 @@ export async function record(name: ProxyName, binary: ServerBinary): Promise<str
 }
 
 async function recordOnce(name: ProxyName, binary: ServerBinary): Promise<string> {
-  const stack = await startStack({ config, env: { SLUICE_GATE_TOKEN: token } })
+  const stack = await startStack({ config, env: { SLUICE_API_TOKEN: token } })
   const app = await startApp()
   const scenes: string[] = []
   /** Requests through a proxy with these settings, each with a remark. */
@@ -43,7 +43,7 @@ async function recordOnce(name: ProxyName, binary: ServerBinary): Promise<string
     requests: [path: string, remark: string][],
   ) => {
     const proxy = await runProxy(name, binary, {
-      gate: stack.url,
+      api: stack.url,
       token,
       app: app.url,
       undecided: 'pass',
@@ -67,8 +67,8 @@ async function recordOnce(name: ProxyName, binary: ServerBinary): Promise<string
       ['/internal/', 'on a list of the denied'],
     ])
     const away = `http://127.0.0.1:${await freePort()}`
-    await through({ gate: away }, [['/', 'Sluice is away, and requests are to pass']])
-    await through({ gate: away, undecided: 'refuse' }, [['/', 'the same, refused']])
+    await through({ api: away }, [['/', 'Sluice is away, and requests are to pass']])
+    await through({ api: away, undecided: 'refuse' }, [['/', 'the same, refused']])
   } finally {
     await Promise.all([stack.stop(), app.close()])
   }

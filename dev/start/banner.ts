@@ -24,7 +24,7 @@ function curlOf({ method, path, headers, policy }: Try, url: string): [string, s
 export function tries(
   { tries, flood, ask }: Description,
   url: string,
-  tokens: { gate: string; operate: string },
+  tokens: { api: string; operate: string },
 ): string {
   const commands = tries.map((one) => curlOf(one, url))
   if (flood) {
@@ -35,9 +35,9 @@ export function tries(
     const call = (path: string, token: string, body: object) =>
       `curl ${url}/_sluice/v1/${path} -H "Authorization: Bearer ${token}" -d ${quoted(JSON.stringify(body))}`
     commands.push(
-      [call('decide', tokens.gate, ask), 'the decision API'],
+      [call('decide', tokens.api, ask), 'the decision API'],
       [
-        call(`policies/${ask.policy}/look`, tokens.operate, { key: ask.key }),
+        call(`policies/${ask.policy}/peek`, tokens.operate, { key: ask.key }),
         "an operator's look at a key",
       ],
     )

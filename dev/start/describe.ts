@@ -10,7 +10,7 @@ import { labelOf } from '../../src/match/key.ts'
 export interface Description {
   /** Rows of a table: name, quota, algorithm, key, requests. */
   policies: string[][]
-  stores: string[]
+  shards: string[]
   /** Variables that the configuration names. */
   variables: string[]
   /** Requests to try: a method, a path, fields, and what it is about. */
@@ -30,7 +30,7 @@ export interface Try {
 
 export function describe(options: ConfigOptions): Description {
   const config = parseConfig(options)
-  const { policies, jwt, apiKeys, stores = [] } = config
+  const { policies, jwt, apiKeys, shards = [] } = config
   const plain = policies.filter(({ match }) => isPlain(match))
   const smallest = plain
     .filter(({ match, algorithm }) => algorithm !== 'concurrency' && !writes(match))
@@ -38,7 +38,7 @@ export function describe(options: ConfigOptions): Description {
   const asked = policies.find(({ key }) => key.every(({ source }) => source !== 'function'))
   return {
     policies: policies.map((policy, index) => rowOf(policy, options.policies[index]!)),
-    stores,
+    shards,
     variables: [jwt?.secret, apiKeys.known].filter((name) => name !== undefined),
     tries: plain.slice(0, 3).map(tryOf),
     ask: asked && { policy: asked.name, key: keyOf(asked.key) },

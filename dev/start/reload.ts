@@ -29,18 +29,18 @@ export interface ReloadingWorker {
 }
 
 /** What a Worker gets beside its code. */
-export type Surroundings = Omit<WorkerOptions, 'port' | 'outbound' | 'onLog'>
+export type RuntimeContext = Omit<WorkerOptions, 'port' | 'outbound' | 'onLog'>
 
 /**
  * Runs the Worker behind a port that stays open, and replaces it whenever the configuration or the source changes, if that is good:
  * the last good one answers meanwhile.
- * @param surroundings of a configuration; called at each change
+ * @param runtime of a configuration; called at each change
  * @param say takes a line for each change
  * @throws where there is no good one to begin with
  */
 export async function startReloading(
   port: number,
-  surroundings: (description: Description) => Promise<Surroundings>,
+  runtime: (description: Description) => Promise<RuntimeContext>,
   say: (line: string) => void,
 ): Promise<ReloadingWorker> {
   const host = startHost()
@@ -64,7 +64,7 @@ export async function startReloading(
     const { script, files } = await bundle(root)
     folders = foldersOf(files)
     const description = await readConfiguration()
-    const options = await surroundings(description)
+    const options = await runtime(description)
     const made = JSON.stringify([script, options])
     if (made === running?.made && problem === undefined) return undefined
     if (made === running?.made) return description
@@ -179,7 +179,7 @@ function startHost() {
   }
   return {
     exited,
-    async start(script: string, options: Surroundings) {
+    async start(script: string, options: RuntimeContext) {
       const id = ++last
       const answered = new Promise<FromHost>((resolve, reject) => {
         const listen = (message: FromHost) => {

@@ -1,6 +1,6 @@
 import type { Config } from '../config/parse.ts'
 import { checked, type Schema } from '../config/schema/checked.ts'
-import { MOST_PROBLEMS } from '../config/schema/strict.ts'
+import { MAX_PROBLEMS } from '../config/schema/strict.ts'
 import type { Parts } from '../limiter/parts.ts'
 import type { Rules } from '../limiter/rules.ts'
 import { readJson } from './body.ts'
@@ -8,7 +8,7 @@ import type { Caller } from './caller.ts'
 import type { Around } from './described-request.ts'
 import { unprocessable } from './problems.ts'
 
-/** A call of the gate by somebody who may make it, and what it takes to answer. */
+/** A call of the decision API by somebody who may make it, and what it takes to answer. */
 export interface Call {
   request: Request
   caller: Caller
@@ -28,6 +28,6 @@ export interface Call {
 export async function bodyOf<T>(request: Request, schema: Schema<T>): Promise<T | Response> {
   const read = await readJson(request)
   if (read instanceof Response) return read
-  const { output, problems } = checked(schema, read.json, 'body', MOST_PROBLEMS)
+  const { output, problems } = checked(schema, read.json, 'body', MAX_PROBLEMS)
   return problems ? unprocessable(problems) : output
 }

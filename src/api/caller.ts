@@ -4,10 +4,10 @@ import { holds, tokensIn } from '../credentials/trusted-token.ts'
 import { problem } from '../http/response.ts'
 
 /** What a token opens: decisions, or the work on keys and policies. */
-export type Scope = 'gate' | 'operate'
+export type Scope = 'api' | 'operate'
 
 const variables = {
-  gate: 'SLUICE_GATE_TOKEN',
+  api: 'SLUICE_API_TOKEN',
   operate: 'SLUICE_OPERATE_TOKEN',
 } as const satisfies Record<Scope, keyof Bindings>
 
@@ -28,11 +28,11 @@ export async function callerOf(
   env: Record<string, unknown>,
 ): Promise<Caller | Response> {
   const scopesOf = async (scope: Scope) => holds(said, env[variables[scope]])
-  const [gate, operate] = await Promise.all([scopesOf('gate'), scopesOf('operate')])
-  if ((gate && scopes.includes('gate')) || (operate && scopes.includes('operate'))) {
+  const [api, operate] = await Promise.all([scopesOf('api'), scopesOf('operate')])
+  if ((api && scopes.includes('api')) || (operate && scopes.includes('operate'))) {
     return { id: (await sha256(said!)).slice(0, 32) }
   }
-  if (gate || operate) {
+  if (api || operate) {
     return problem(403, {
       title: 'Forbidden',
       detail: `This token is not one of ${scopes.map((scope) => variables[scope]).join(' or ')}.`,

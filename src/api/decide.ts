@@ -3,7 +3,7 @@ import { sha256 } from '../base/digest.ts'
 import { StoreError } from '../base/errors.ts'
 import { retryAfter, withDecisionFields } from '../http/response.ts'
 import { decideEach, type Outcome, type Question } from '../limiter/decide.ts'
-import type { Once } from '../store/store.ts'
+import type { Idempotency } from '../store/store.ts'
 import type { Call } from './call.ts'
 import { usedBefore } from './idempotency.ts'
 import { readAsking } from './questions.ts'
@@ -14,7 +14,7 @@ export async function decide(call: Call): Promise<Response> {
   const asking = await readAsking<Ask>(call, decideBody)
   if (asking instanceof Response) return asking
   const { many, described, once } = asking
-  const takes = described.some(({ asked }) => asked.mode !== 'look')
+  const takes = described.some(({ asked }) => asked.mode !== 'peek')
   const questions = await Promise.all(
     described.map(async ({ asked: { mode = 'take' }, description }, index): Promise<Question> => {
       // A repeated call holds the slots that the first one took; another under the same key, later, does not.
@@ -50,5 +50,5 @@ function one(decision: Decision, headers: Record<string, string>, { config }: Ca
   return withDecisionFields(answer, decision, config, { own: true })
 }
 
-const slotOf = async ({ key, fingerprint }: Once, index: number) =>
+const slotOf = async ({ key, fingerprint }: Idempotency, index: number) =>
   (await sha256(`${key} ${fingerprint} ${index}`)).slice(0, 32)

@@ -5,11 +5,11 @@ import { show } from '../config/schema/checked.ts'
 import { dropOurs } from '../gateway/proxy.ts'
 import type { Rules } from '../limiter/rules.ts'
 import type { Description } from '../match/match.ts'
-import { type Seen, type Surroundings, see } from '../request/view.ts'
+import { type RequestView, type RuntimeContext, viewOf } from '../request/view.ts'
 import type { RequestDescription } from './schema.ts'
 
 /** What the runtime gives along with a call, and how a described request comes by a context of its own, for key functions. */
-export interface Around extends Omit<Surroundings, 'context'> {
+export interface Around extends Omit<RuntimeContext, 'context'> {
   contextOf: (request: Request) => Promise<unknown>
 }
 
@@ -19,26 +19,26 @@ export async function describedRequest(
   { config, describe }: Rules,
   around: Around,
 ): Promise<Description | ConfigProblem> {
-  let seen: Seen
+  let view: RequestView
   try {
-    seen = await seenOf(request, around, config)
+    view = await seenOf(request, around, config)
   } catch {
     // What the schema lets pass, and this runtime makes no request of.
     return { path: 'request', expected: 'a request', got: show(request.url) }
   }
-  return describe(seen)
+  return describe(view)
 }
 
-/** Nothing in it is the gate's word on a price: its headers are a client's. */
+/** Nothing in it is a trusted proxy's word on a price: its headers are a client's. */
 async function seenOf(
   { method = 'GET', url, ip, headers = {}, country, asn, colo }: RequestDescription,
   { env, waitUntil, contextOf }: Around,
   config: Config,
-): Promise<Seen> {
+): Promise<RequestView> {
   const request = new Request(url, { method, headers: ofClient(headers, ip) })
   const context = await contextOf(request)
   return {
-    ...see(request, { env, waitUntil, context }, config),
+    ...viewOf(request, { env, waitUntil, context }, config),
     // The client's, not those of whoever calls.
     address: parseAddress(ip ?? ''),
     country: country?.toUpperCase(),

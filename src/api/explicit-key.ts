@@ -12,7 +12,7 @@ import { normalizePath } from '../request/path.ts'
 import type { KeyValues } from './schema.ts'
 
 /** One policy asked by hand: whose quota is said in the words of its key, in its order. Values are read as those of a request are. */
-export async function byHand(
+export async function explicitKey(
   policy: Policy,
   key: KeyValues,
   plan: string | undefined,

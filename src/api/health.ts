@@ -1,6 +1,6 @@
 import { credentialsOf, variablesOf } from '../base/bindings.ts'
 import type { Core } from '../limiter/create.ts'
-import type { Surroundings } from '../request/view.ts'
+import type { RuntimeContext } from '../request/view.ts'
 import { isUsable } from '../store/upstash/upstash.ts'
 import { callerOf, tokenOf } from './caller.ts'
 
@@ -14,15 +14,15 @@ export interface HealthProblem {
   detail: string
 }
 
-type Env = Surroundings['env']
-type Around = Omit<Surroundings, 'context'>
+type Env = RuntimeContext['env']
+type Around = Omit<RuntimeContext, 'context'>
 
 /** Answers `GET /_sluice/health` and `GET /_sluice/ready`. Without a token neither calls a database. */
 export function createHealth({ config, log, rulesOf, partsOf }: Core) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` where they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
-    const stores = config.stores ?? [undefined]
-    const problems = stores.flatMap((store) => lackingCredentials(env, store))
+    const shards = config.shards ?? [undefined]
+    const problems = shards.flatMap((store) => lackingCredentials(env, store))
     if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
     return problems
   }
@@ -38,7 +38,7 @@ export function createHealth({ config, log, rulesOf, partsOf }: Core) {
       const token = tokenOf(request)
       const caller = token === null ? undefined : await callerOf(token, ['operate'], env)
       if (caller instanceof Response) {
-        log('gate-refused', String(caller.status), 'a call of /ready had no token that opens it')
+        log('api-refused', String(caller.status), 'a call of /ready had no token that opens it')
         return caller
       }
       const problems = misconfigured(env, noOrigin)

@@ -1,7 +1,7 @@
 import { sha256 } from '../base/digest.ts'
 import { problem } from '../http/response.ts'
 import { type Description, isMet } from '../match/match.ts'
-import type { Once } from '../store/store.ts'
+import type { Idempotency } from '../store/store.ts'
 import type { Caller } from './caller.ts'
 
 /** How long a repeated call gets the answer of the first, in ms. */
@@ -12,12 +12,12 @@ const FOR_MS = 60_000
  * visible characters, belongs to whoever calls; the fingerprint tells another body under the same key, or other policies: what is
  * remembered are numbers, which would be told of those. Nothing without the field.
  */
-export async function onceOf(
+export async function idempotencyOf(
   { headers, url }: Request,
   caller: Caller,
   body: unknown,
   described: { description: Description }[],
-): Promise<Once | Response | undefined> {
+): Promise<Idempotency | Response | undefined> {
   const key = headers.get('idempotency-key')
   if (key === null) return undefined
   if (!/^[!-~]{1,255}$/.test(key)) {

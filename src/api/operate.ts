@@ -6,17 +6,17 @@ import type { StoreRequest } from '../store/store.ts'
 import { bodyOf, type Call } from './call.ts'
 import { describedRequest } from './described-request.ts'
 import { tryRequest, whyNot } from './explain.ts'
-import { byHand } from './explicit-key.ts'
+import { explicitKey } from './explicit-key.ts'
 import { notFound, unprocessable } from './problems.ts'
 import { policyOf } from './questions.ts'
 import { banBody, type Target, target } from './schema.ts'
-import { DEADLINE_MS, repliesTo, standing } from './status.ts'
+import { DEADLINE_MS, repliesTo, status } from './status.ts'
 
 type Operation = (call: Call, policy: Policy) => Promise<Response>
 
 /** `POST /_sluice/v1/policies/{name}/…`: what operators do about one key of one policy. */
 const operations: Record<string, Operation> = {
-  look: simply('look'),
+  peek: simply('peek'),
   reset: simply('reset'),
   unban: (call, policy) => (policy.penalty ? simply('unban')(call, policy) : noPenalty(policy)),
   ban,
@@ -30,7 +30,7 @@ export async function operate(call: Call): Promise<Response> {
   return operations[operation]!(call, policy)
 }
 
-function simply(mode: 'look' | 'reset' | 'unban'): Operation {
+function simply(mode: 'peek' | 'reset' | 'unban'): Operation {
   return async (call, policy) => {
     const body = await bodyOf(call.request, target)
     return body instanceof Response ? body : onKey(call, policy, body, { mode })
@@ -53,7 +53,7 @@ async function ban(call: Call, policy: Policy): Promise<Response> {
 const noPenalty = async ({ name }: Policy): Promise<Response> =>
   problem(409, {
     title: 'Conflict',
-    detail: `The policy ${name} bans nobody: give it a penalty, or penalty: 'by-hand'.`,
+    detail: `The policy ${name} bans nobody: give it a penalty, or penalty: 'manual'.`,
   })
 
 async function onKey(
@@ -69,7 +69,7 @@ async function onKey(
   const { waitUntil } = call.around
   const replies = await repliesTo(lists, call.parts, { deadlineMs: DEADLINE_MS, waitUntil })
   if (replies instanceof Response) return replies
-  return Response.json(standing(rows, replies[0]!), { headers: { 'Cache-Control': 'no-store' } })
+  return Response.json(status(rows, replies[0]!), { headers: { 'Cache-Control': 'no-store' } })
 }
 
 /** Whose state, and by which terms. A request may name several quotas. */
@@ -79,7 +79,7 @@ async function descriptorsOf(
   whose: Target,
 ): Promise<Descriptor[] | Response> {
   if ('key' in whose) {
-    const found = await byHand(policy, whose.key, whose.plan, rules.config)
+    const found = await explicitKey(policy, whose.key, whose.plan, rules.config)
     return 'expected' in found ? unprocessable([found]) : [found]
   }
   const description = await describedRequest(whose.request, rules, around)

@@ -56,7 +56,7 @@ export async function listPolicies({ rules, parts }: Call): Promise<Response> {
         }
       }),
       store,
-      ...(reports.length > 1 && { stores: reports }),
+      ...(reports.length > 1 && { shards: reports }),
     },
     { headers: { 'Cache-Control': 'no-store' } },
   )
@@ -76,7 +76,7 @@ const nobodys = {
 async function storeReport(store: Store, row: LimitRow): Promise<StoreReport> {
   const start = Date.now()
   try {
-    await store.decide([{ mode: 'look', rows: [row] }], { deadlineMs: DEADLINE_MS })
+    await store.decide([{ mode: 'peek', rows: [row] }], { deadlineMs: DEADLINE_MS })
     return { status: 'ok', roundTripMs: Date.now() - start }
   } catch (error) {
     return { status: 'failing', code: (error as { code?: string }).code ?? 'internal' }

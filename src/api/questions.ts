@@ -3,20 +3,20 @@ import type { Policy } from '../config/parse.ts'
 import { type Schema, show } from '../config/schema/checked.ts'
 import type { Rules } from '../limiter/rules.ts'
 import type { Description } from '../match/match.ts'
-import type { Once } from '../store/store.ts'
+import type { Idempotency } from '../store/store.ts'
 import { bodyOf, type Call } from './call.ts'
 import { type Around, describedRequest } from './described-request.ts'
-import { byHand } from './explicit-key.ts'
-import { onceOf } from './idempotency.ts'
+import { explicitKey } from './explicit-key.ts'
+import { idempotencyOf } from './idempotency.ts'
 import { unprocessable } from './problems.ts'
-import type { Ask, GiveBack } from './schema.ts'
+import type { Ask, Refund } from './schema.ts'
 
 export const policyOf = ({ config }: Rules, name: string): Policy | undefined =>
   config.policies.find((policy) => policy.name === name)
 
 /** The policies that a caller asks about, by hand or by a request, at the price that the caller names; or what is wrong. */
 async function describedBy(
-  asked: Ask | GiveBack,
+  asked: Ask | Refund,
   rules: Rules,
   around: Around,
 ): Promise<Description | ConfigProblem> {
@@ -31,12 +31,12 @@ async function describedBy(
 }
 
 async function byPolicy(
-  { policy: name, key, plan }: Extract<Ask | GiveBack, { policy: string }>,
+  { policy: name, key, plan }: Extract<Ask | Refund, { policy: string }>,
   rules: Rules,
 ): Promise<Description | ConfigProblem> {
   const policy = policyOf(rules, name)
   if (!policy) return { path: 'policy', expected: 'the name of a policy', got: show(name) }
-  const found = await byHand(policy, key, plan, rules.config)
+  const found = await explicitKey(policy, key, plan, rules.config)
   return 'expected' in found ? found : { policies: [found] }
 }
 
@@ -51,11 +51,11 @@ export interface Asking<A> {
   /** Whether it is a list, and so the answer. */
   many: boolean
   described: Described<A>[]
-  once: Once | undefined
+  once: Idempotency | undefined
 }
 
 /** Reads what a call asks, one or a list; or what is wrong with it, each fault with its place. */
-export async function readAsking<A extends Ask | GiveBack>(
+export async function readAsking<A extends Ask | Refund>(
   { request, caller, rules, around }: Call,
   schema: Schema<A | A[]>,
 ): Promise<Asking<A> | Response> {
@@ -74,6 +74,6 @@ export async function readAsking<A extends Ask | GiveBack>(
   const problems = all.filter((one): one is ConfigProblem => 'expected' in one)
   if (problems.length > 0) return unprocessable(problems)
   const described = all as Described<A>[]
-  const once = await onceOf(request, caller, body, described)
+  const once = await idempotencyOf(request, caller, body, described)
   return once instanceof Response ? once : { many, described, once }
 }

@@ -10,7 +10,7 @@ import { auth } from './forward-auth.ts'
 import openapi from './openapi.json' with { type: 'json' }
 import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
-import { giveBack } from './status.ts'
+import { refund } from './status.ts'
 
 interface Endpoint {
   /** What follows `/_sluice/v1`; the group is the endpoint's own. */
@@ -25,12 +25,12 @@ interface Endpoint {
 }
 
 const endpoints: Endpoint[] = [
-  { path: /^\/decide()$/, methods: ['POST'], scopes: ['gate'], answer: decide },
-  { path: /^\/give-back()$/, methods: ['POST'], scopes: ['gate', 'operate'], answer: giveBack },
-  { path: /^\/auth(|\/nginx|\/envoy(?:\/.*)?)$/s, scopes: ['gate'], answer: auth, clients: true },
+  { path: /^\/decide()$/, methods: ['POST'], scopes: ['api'], answer: decide },
+  { path: /^\/refund()$/, methods: ['POST'], scopes: ['api', 'operate'], answer: refund },
+  { path: /^\/auth(|\/nginx|\/envoy(?:\/.*)?)$/s, scopes: ['api'], answer: auth, clients: true },
   { path: /^\/policies()$/, methods: ['GET'], scopes: ['operate'], answer: listPolicies },
   {
-    path: /^\/policies\/([^/]+\/(?:look|reset|ban|unban|try))$/,
+    path: /^\/policies\/([^/]+\/(?:peek|reset|ban|unban|try))$/,
     methods: ['POST'],
     scopes: ['operate'],
     answer: operate,
@@ -38,16 +38,16 @@ const endpoints: Endpoint[] = [
 ]
 
 /**
- * The gate: decisions for those who cannot put their origin behind the Worker (docs/decision-api.md). Without a token in the Worker's
+ * The decision API: decisions for those who cannot put their origin behind the Worker (docs/decision-api.md). Without a token in the Worker's
  * environment none of it exists.
- * @returns `undefined` for paths that are not the gate's
+ * @returns `undefined` for paths that are not the decision API's
  */
-export function createGate({ config, rulesOf, partsOf, log }: Core) {
+export function createApi({ config, rulesOf, partsOf, log }: Core) {
   return async (request: Request, path: string, around: Around): Promise<Response | undefined> => {
     const { env } = around
     const under = /^\/_sluice\/v1(\/.*)$/s.exec(path)?.[1]
     if (under === undefined) return undefined
-    if (under === '/openapi.json' && (isOpen('gate', env) || isOpen('operate', env))) {
+    if (under === '/openapi.json' && (isOpen('api', env) || isOpen('operate', env))) {
       if (!['GET', 'HEAD'].includes(request.method)) return notAllowed(['GET'])
       return Response.json(openapi, { headers: { 'Cache-Control': 'no-store' } })
     }
@@ -59,7 +59,11 @@ export function createGate({ config, rulesOf, partsOf, log }: Core) {
     const token = clients ? request.headers.get('sluice-token') : tokenOf(request)
     const caller = await callerOf(token, scopes, env)
     if (caller instanceof Response) {
-      log('gate-refused', String(caller.status), 'a call of the gate had no token that opens it')
+      log(
+        'api-refused',
+        String(caller.status),
+        'a call of the decision API had no token that opens it',
+      )
       return caller
     }
     const parts = partsOf(env)
@@ -93,17 +97,17 @@ const preflight = (methods: string[]): Response =>
     },
   })
 
-/** The refusal of a caller who calls more often than `gate.callers` says; nothing where there is room, or nobody can tell. */
+/** The refusal of a caller who calls more often than `api.callers` says; nothing where there is room, or nobody can tell. */
 async function tooMany(
   { id }: Caller,
-  { gate, ...config }: Config,
+  { api, ...config }: Config,
   parts: LimiterParts,
   { waitUntil }: Around,
 ): Promise<Response | undefined> {
-  if (!gate) return undefined
+  if (!api) return undefined
   const description = {
     policies: [
-      { policy: gate.callers, partitionKey: [['caller', id] as [string, string]], cost: 1 },
+      { policy: api.callers, partitionKey: [['caller', id] as [string, string]], cost: 1 },
     ],
   }
   const [outcome] = await decideEach([{ description }], parts, { waitUntil })

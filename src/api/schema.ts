@@ -1,4 +1,4 @@
-/** What callers of the gate send: the bodies of docs/decision-api.md. Messages are the texts of what is expected. */
+/** What callers of the decision API send: the bodies of docs/decision-api.md. Messages are the texts of what is expected. */
 import * as v from 'valibot'
 import { parseDuration } from '../base/duration.ts'
 import { networkRange } from '../base/ip.ts'
@@ -15,7 +15,7 @@ import {
 } from '../config/schema/strict.ts'
 
 /** So many asks are one list, at most. */
-export const MOST_ASKS = 100
+export const MAX_ASKS = 100
 
 // Those that no Request may have (Fetch, 2.2.1), and no other spelling of them.
 const method = text(
@@ -115,15 +115,15 @@ const about = <const E extends v.ObjectEntries>(more: E) => ({
 const isByRequest = hasOnly('request', 'policy')
 const asks = about({
   cost: v.optional(cost),
-  mode: v.optional(says('take or look', v.picklist(['take', 'look']))),
+  mode: v.optional(says('take or look', v.picklist(['take', 'peek']))),
 })
-const giveBacks = about({
+const refunds = about({
   cost: v.optional(cost),
   at: v.optional(wholeFrom(0, MAX_UNITS, 'of milliseconds: at of the decision')),
   slot: v.optional(text('slot of the decision', 1, 64, /^[\w-]+$/)),
 })
 const oneOrMany = <const S extends v.GenericSchema>(one: S, what: string) =>
-  either(Array.isArray, one, listOf(one, MOST_ASKS, what))
+  either(Array.isArray, one, listOf(one, MAX_ASKS, what))
 
 /** One thing to decide. */
 export const ask = either(isByRequest, asks.byPolicy, asks.byRequest)
@@ -133,11 +133,11 @@ export type Ask = v.InferOutput<typeof ask>
 export const decideBody = oneOrMany(ask, 'asks')
 
 /** What was taken and is not needed. */
-export const giveBack = either(isByRequest, giveBacks.byPolicy, giveBacks.byRequest)
-export type GiveBack = v.InferOutput<typeof giveBack>
+export const refund = either(isByRequest, refunds.byPolicy, refunds.byRequest)
+export type Refund = v.InferOutput<typeof refund>
 
-/** The body of `give-back`. */
-export const giveBackBody = oneOrMany(giveBack, 'things to give back')
+/** The body of `refund`. */
+export const refundBody = oneOrMany(refund, 'things to give back')
 
 /** Whose state of one policy, with more fields. */
 function targetWith<const E extends v.ObjectEntries>(more: E) {

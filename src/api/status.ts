@@ -1,4 +1,4 @@
-import type { Standing } from '../base/decision.ts'
+import type { LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { LimiterParts } from '../limiter/decide.ts'
 import { limitStates, type Row, rowOf } from '../limiter/limit.ts'
@@ -8,20 +8,20 @@ import type { Call } from './call.ts'
 import { usedBefore } from './idempotency.ts'
 import { storeFailed } from './problems.ts'
 import { readAsking } from './questions.ts'
-import { type GiveBack, giveBackBody } from './schema.ts'
+import { type Refund, refundBody } from './schema.ts'
 
 /** Nobody's request waits for it. */
 export const DEADLINE_MS = 5_000
 
 /** Rows as they stand after a call. */
-export const standing = (rows: Row[], { now, requests }: StoreReply): Standing => ({
+export const status = (rows: Row[], { now, requests }: StoreReply): LimitStatus => ({
   at: now,
   limits: limitStates(rows, requests.flat()),
 })
 
-/** `POST /_sluice/v1/give-back`: returns what was taken, or part of it, of each policy; slots by their id. */
-export async function giveBack(call: Call): Promise<Response> {
-  const asking = await readAsking<GiveBack>(call, giveBackBody)
+/** `POST /_sluice/v1/refund`: returns what was taken, or part of it, of each policy; slots by their id. */
+export async function refund(call: Call): Promise<Response> {
+  const asking = await readAsking<Refund>(call, refundBody)
   if (asking instanceof Response) return asking
   const { many, described, once } = asking
 
@@ -43,9 +43,9 @@ export async function giveBack(call: Call): Promise<Response> {
     options,
   )
   if (replies instanceof Response) return replies
-  const standings = lists.map((list): Standing => {
+  const standings = lists.map((list): LimitStatus => {
     const reply = replies[some.indexOf(list)]
-    return reply ? standing(list.rows, reply) : { limits: [] }
+    return reply ? status(list.rows, reply) : { limits: [] }
   })
   const replayed = replies.some(({ replayed }) => replayed)
   return Response.json(many ? standings : standings[0], {
@@ -57,13 +57,13 @@ export async function giveBack(call: Call): Promise<Response> {
 }
 
 /** Each row by itself: what one policy gets back is no matter of another. */
-function requestFor(row: Row, { at }: GiveBack): StoreRequest {
+function requestFor(row: Row, { at }: Refund): StoreRequest {
   if (row.policy.algorithm === 'concurrency') {
     // Slots that nobody names cannot be given back; those of an id go together, whatever a price says.
-    if (row.slot === undefined) return { mode: 'look', rows: [row] }
-    return { mode: 'give-back', rows: [{ ...row, cost: Math.max(1, row.cost) }] }
+    if (row.slot === undefined) return { mode: 'peek', rows: [row] }
+    return { mode: 'refund', rows: [{ ...row, cost: Math.max(1, row.cost) }] }
   }
-  return { mode: 'give-back', rows: [row], ...(at !== undefined && { receipt: at }) }
+  return { mode: 'refund', rows: [row], ...(at !== undefined && { receipt: at }) }
 }
 
 /** What the store says to each list; or, where it fails for one of them, why. */
@@ -81,7 +81,7 @@ export async function repliesTo(
   const replies = await asked
   const failed = replies.find((reply) => reply instanceof StoreError)
   if (!failed) return replies as StoreReply[]
-  if (failed.code === 'once-conflict') return usedBefore()
+  if (failed.code === 'idempotency-conflict') return usedBefore()
   onStoreError(failed)
   return storeFailed(failed)
 }

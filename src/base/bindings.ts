@@ -5,8 +5,10 @@ export interface Bindings {
   UPSTASH_REDIS_REST_TOKEN?: string
   /** The secret under which subjects are hashed. Defaults to the token, of several databases that of the first; Workers that share quotas have to share it. */
   SLUICE_SECRET?: string
-  /** The gate's tokens, between spaces or commas, at least 16 characters each: who may ask for decisions, and whose word on a request is believed. */
-  SLUICE_GATE_TOKEN?: string
+  /** Tokens of the decision API's callers, at least 16 characters each, separated by spaces or commas. */
+  SLUICE_API_TOKEN?: string
+  /** Tokens of trusted proxies, likewise: a proxy that sends one in `Sluice-Token` may set the cost of a request (`cost.header`). */
+  SLUICE_PROXY_TOKEN?: string
   /** Operators' tokens, likewise: who may look at, reset, ban and unban a key. */
   SLUICE_OPERATE_TOKEN?: string
 }

@@ -56,7 +56,7 @@ export interface LimitState {
 }
 
 /** How a request was answered that the store could not decide: see `onStoreError` of a policy. */
-export type Degraded = 'allow' | 'deny' | 'local'
+export type Fallback = 'allow' | 'deny' | 'local'
 
 /**
  * Why a part of a key has no value although the request has something there.
@@ -84,7 +84,7 @@ export interface Decision {
   allowed: boolean
   reason: Reason
   /** With the reason `store-error` only: who answered instead. */
-  degraded?: Degraded
+  fallback?: Fallback
   /** With the reason `denied` only. */
   denied?: Denied
   /**
@@ -105,7 +105,7 @@ export interface Decision {
 }
 
 /** How limits stand, by the store's time. */
-export interface Standing {
+export interface LimitStatus {
   /** ms since the epoch; absent where no limit was asked for. */
   at?: number
   limits: LimitState[]

@@ -39,7 +39,7 @@ export class ConfigError extends Error {
  * - `bad-reply`: something answered, but not the Upstash REST API, or not our script.
  * - `redis-error`: Redis refused the command.
  * - `circuit-open`: not asked, since it failed repeatedly a moment ago.
- * - `once-conflict`: what names a call that is decided once was used for another call. The caller's mistake.
+ * - `idempotency-conflict`: what names a call that is decided once was used for another call. The caller's mistake.
  * - `internal`: none of these; a fault of ours.
  */
 export type StoreErrorCode =
@@ -52,7 +52,7 @@ export type StoreErrorCode =
   | 'bad-reply'
   | 'redis-error'
   | 'circuit-open'
-  | 'once-conflict'
+  | 'idempotency-conflict'
   | 'internal'
 
 const meanings: Record<Exclude<StoreErrorCode, 'not-configured'>, string> = {
@@ -64,7 +64,7 @@ const meanings: Record<Exclude<StoreErrorCode, 'not-configured'>, string> = {
   'bad-reply': 'the answer was not what the script replies',
   'redis-error': 'Redis refused the command',
   'circuit-open': 'not asked: it failed repeatedly a moment ago',
-  'once-conflict': 'its name was used for another call',
+  'idempotency-conflict': 'its name was used for another call',
   internal: 'the limiter failed',
 }
 

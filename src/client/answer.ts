@@ -1,9 +1,9 @@
 import type { Decision } from '../base/decision.ts'
-import { GateError, type Problem } from './error.ts'
+import { ApiError, type Problem } from './error.ts'
 
 /**
- * What the gate answered.
- * @throws {GateError} where it refused, or something else answered
+ * What the decision API answered.
+ * @throws {ApiError} where it refused, or something else answered
  */
 export async function answerOf(response: Response): Promise<unknown> {
   const { status } = response
@@ -12,13 +12,13 @@ export async function answerOf(response: Response): Promise<unknown> {
   const isAnswer = type.startsWith('application/json') && (status === 200 || status === 429)
   if (!isProblem && !isAnswer) {
     await response.body?.cancel()
-    throw notTheGate(status) // of a redirect 0, to a page in a browser
+    throw notTheApi(status) // of a redirect 0, to a page in a browser
   }
   const body = parsed(await response.text())
-  if (typeof body !== 'object' || body === null) throw notTheGate(status)
+  if (typeof body !== 'object' || body === null) throw notTheApi(status)
   if (isProblem) {
     const problem = body as Problem
-    throw new GateError('refused', `the gate answered ${status}${hint(problem)}`, {
+    throw new ApiError('refused', `the decision API answered ${status}${hint(problem)}`, {
       status,
       problem,
     })
@@ -32,10 +32,10 @@ function hint({ errors }: Problem): string {
   return path && expected ? `, ${path}: expected ${expected}` : ''
 }
 
-export const notTheGate = (status?: number) =>
-  new GateError(
+export const notTheApi = (status?: number) =>
+  new ApiError(
     'bad-reply',
-    `something else than the gate answered${status === undefined ? '' : ` ${status}`}`,
+    `something else than the decision API answered${status === undefined ? '' : ` ${status}`}`,
     status === undefined ? {} : { status },
   )
 
@@ -47,10 +47,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** @throws {GateError} where it is none */
+/** @throws {ApiError} where it is none */
 export function decisionOf(answer: unknown): Decision {
   const { allowed, reason, limits } = (answer ?? {}) as Partial<Decision>
   const is = typeof allowed === 'boolean' && typeof reason === 'string' && Array.isArray(limits)
-  if (!is) throw notTheGate()
+  if (!is) throw notTheApi()
   return answer as Decision
 }

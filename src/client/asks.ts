@@ -1,4 +1,4 @@
-/** What callers of the gate send: types only, imported by anyone, importing nobody. `schema/gate.ts` checks them. */
+/** What callers of the decision API send: types only, imported by anyone, importing nobody. `schema/api.ts` checks them. */
 
 /** One value of a policy's key; a text has at most 1024 characters. */
 export type KeyValue = string | number
@@ -40,13 +40,13 @@ interface AskOptions {
   /** Units, whole, from 0 to 2^51; default what the policy or its rules say. By a request, it holds for every policy met. */
   cost?: number | undefined
   /** `look` charges nothing. Default `take`. */
-  mode?: 'take' | 'look' | undefined
+  mode?: 'take' | 'peek' | undefined
 }
 
 /** One thing to decide. */
 export type Ask = (ByPolicy & AskOptions) | (ByRequest & AskOptions)
 
-interface GiveBackOptions {
+interface RefundOptions {
   /** Units; default as of an ask. */
   cost?: number | undefined
   /** `at` of the decision. */
@@ -56,4 +56,4 @@ interface GiveBackOptions {
 }
 
 /** What was taken and is not needed. */
-export type GiveBack = (ByPolicy & GiveBackOptions) | (ByRequest & GiveBackOptions)
+export type Refund = (ByPolicy & RefundOptions) | (ByRequest & RefundOptions)

@@ -1,40 +1,40 @@
 /** A client of the decision API (docs/decision-api.md) for whoever has `fetch`: Node, Bun, Deno, browsers, Workers. */
 
-import type { Decision, Standing } from '../base/decision.ts'
-import { answerOf, decisionOf, notTheGate } from './answer.ts'
+import type { Decision, LimitStatus } from '../base/decision.ts'
+import { answerOf, decisionOf, notTheApi } from './answer.ts'
 import type { Ask } from './asks.ts'
-import { GateError } from './error.ts'
+import { ApiError } from './error.ts'
 import { lists, sent } from './sent.ts'
 
-export type { Decision, LimitState, Reason, Standing } from '../base/decision.ts'
+export type { Decision, LimitState, LimitStatus, Reason } from '../base/decision.ts'
 export type {
   Ask,
   ByPolicy,
   ByRequest,
-  GiveBack,
   KeyValue,
   KeyValues,
+  Refund,
   RequestDescription,
 } from './asks.ts'
 export { describeRequest } from './describe.ts'
-export { GateError, type GateErrorCode, type Problem } from './error.ts'
+export { ApiError, type ApiErrorCode, type Problem } from './error.ts'
 
 export interface ClientOptions {
   /** Where the Worker is, such as `https://limits.example.com`; the path is the API's own. */
   url: string | URL
-  /** One of those in `SLUICE_GATE_TOKEN`. */
+  /** One of those in `SLUICE_API_TOKEN`. */
   token: string
   /** Milliseconds until a call is given up. Default 1000. */
   deadlineMs?: number
   /**
-   * What is answered where the gate gives no decision, whatever the reason. Default `allow`.
+   * What is answered where the decision API gives no decision, whatever the reason. Default `allow`.
    * `allow` and `deny` tell it on the console, once for each kind of failure; a function tells it where it likes, and may throw.
    */
   onError?:
     | 'allow'
     | 'deny'
     | 'throw'
-    | ((error: GateError, ask: Ask) => Decision | 'allow' | 'deny')
+    | ((error: ApiError, ask: Ask) => Decision | 'allow' | 'deny')
   /** Another `fetch`, such as that of a service binding. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
@@ -46,7 +46,7 @@ export interface CallOptions {
   signal?: AbortSignal
 }
 
-export interface GateClient {
+export interface ApiClient {
   /**
    * Decides and charges one ask, or a list, in one call for each 100 of them or 64 KiB. Never repeated by itself, since it may have
    * counted.
@@ -54,47 +54,47 @@ export interface GateClient {
   decide(ask: Ask, options?: CallOptions): Promise<Decision>
   decide(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]>
   /** The same, charging nothing. */
-  look(ask: Ask, options?: CallOptions): Promise<Decision>
-  look(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]>
+  peek(ask: Ask, options?: CallOptions): Promise<Decision>
+  peek(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]>
   /**
    * Gives back what a decision took, or `cost` of it, and the slots it holds.
    * @returns how the limits stand; `undefined` where nothing was taken (refused, only looked at, not decided by the store), and
    *   where the call failed, unless `onError` is `throw`
    */
-  giveBack(
+  refund(
     ask: Ask,
     decision: Decision,
     options?: CallOptions & { cost?: number },
-  ): Promise<Standing | undefined>
+  ): Promise<LimitStatus | undefined>
 }
 
 /**
- * Makes a client of one gate.
+ * Makes a client of one api.
  * @throws {TypeError} where the URL, the token or the deadline is none
  * @example
- * const gate = createClient({ url: 'https://limits.example.com', token: env.SLUICE_GATE_TOKEN })
- * const { allowed } = await gate.decide({ policy: 'per-user', key: user.id })
+ * const api = createClient({ url: 'https://limits.example.com', token: env.SLUICE_API_TOKEN })
+ * const { allowed } = await api.decide({ policy: 'per-user', key: user.id })
  */
-export function createClient(options: ClientOptions): GateClient {
+export function createClient(options: ClientOptions): ApiClient {
   const { deadlineMs = 1000 } = options
   const call = caller({ ...options, deadlineMs })
-  const otherwise = fallback(options.onError ?? 'allow')
+  const fallback = createFallback(options.onError ?? 'allow')
 
   async function one(ask: Ask, options?: CallOptions): Promise<Decision> {
     try {
       return decisionOf(await call('decide', sent(ask), options))
     } catch (error) {
-      return otherwise(error, ask)
+      return fallback(error, ask)
     }
   }
 
   async function list(asks: Ask[], options: CallOptions, deadline: AbortSignal) {
     try {
       const answers = await call('decide', asks.map(sent), options, deadline)
-      if (!Array.isArray(answers) || answers.length !== asks.length) throw notTheGate()
+      if (!Array.isArray(answers) || answers.length !== asks.length) throw notTheApi()
       return answers.map(decisionOf)
     } catch (error) {
-      return asks.map((ask) => otherwise(error, ask))
+      return asks.map((ask) => fallback(error, ask))
     }
   }
 
@@ -114,33 +114,33 @@ export function createClient(options: ClientOptions): GateClient {
   // biome-ignore lint/suspicious/noExplicitAny: one answer for one ask, a list for a list, as the interface says
   const decide = (asks: Ask | readonly Ask[], options?: CallOptions): Promise<any> =>
     isOne(asks) ? one(asks, options) : many(asks, options)
-  const looking = (ask: Ask): Ask => ({ ...ask, mode: 'look' })
+  const peeking = (ask: Ask): Ask => ({ ...ask, mode: 'peek' })
 
   return {
     decide,
-    look: (asks: Ask | readonly Ask[], options?: CallOptions) =>
-      decide(isOne(asks) ? looking(asks) : asks.map(looking), options),
-    async giveBack(ask, { allowed, at, slot }, { cost = ask.cost, ...options } = {}) {
-      if (!allowed || at === undefined || ask.mode === 'look') return undefined
+    peek: (asks: Ask | readonly Ask[], options?: CallOptions) =>
+      decide(isOne(asks) ? peeking(asks) : asks.map(peeking), options),
+    async refund(ask, { allowed, at, slot }, { cost = ask.cost, ...options } = {}) {
+      if (!allowed || at === undefined || ask.mode === 'peek') return undefined
       const { mode: _, ...whose } = sent(ask)
       try {
-        return (await call('give-back', { ...whose, cost, at, slot }, options)) as Standing
+        return (await call('refund', { ...whose, cost, at, slot }, options)) as LimitStatus
       } catch (error) {
-        otherwise(error, ask)
+        fallback(error, ask)
         return undefined
       }
     },
   }
 }
 
-/** Makes a function that calls the gate once: its answer, or a GateError. */
+/** Makes a function that calls the decision API once: its answer, or a ApiError. */
 function caller({
   url,
   token,
   deadlineMs,
   fetch = (url, init) => globalThis.fetch(url, init),
 }: ClientOptions & { deadlineMs: number }) {
-  if (!isGateUrl(String(url)))
+  if (!isApiUrl(String(url)))
     throw new TypeError('url: expected an http or https URL without user name and password')
   if (typeof token !== 'string' || !/^[!-~]{16,}$/.test(token))
     throw new TypeError('token: expected at least 16 visible ASCII characters')
@@ -175,10 +175,10 @@ function caller({
       return await Promise.race([ask(path, body, idempotencyKey, over), aborted(over)])
     } catch (error) {
       signal?.throwIfAborted()
-      if (error instanceof GateError) throw error
+      if (error instanceof ApiError) throw error
       throw deadline.aborted
-        ? new GateError('timeout', `no answer within ${deadlineMs} ms`)
-        : new GateError('unreachable', 'the call failed', { cause: error })
+        ? new ApiError('timeout', `no answer within ${deadlineMs} ms`)
+        : new ApiError('unreachable', 'the call failed', { cause: error })
     }
   }
 }
@@ -189,32 +189,32 @@ const aborted = (signal: AbortSignal): Promise<never> =>
     else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
 
-function isGateUrl(text: string): boolean {
+function isApiUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const { protocol, username, password } = new URL(text)
   return /^https?:$/.test(protocol) && !username && !password
 }
 
-/** Makes what answers for the gate. What is no GateError (the caller's own signal) is nobody's to answer. */
-function fallback(onError: NonNullable<ClientOptions['onError']>) {
+/** Makes what answers for the decision API. What is no ApiError (the caller's own signal) is nobody's to answer. */
+function createFallback(onError: NonNullable<ClientOptions['onError']>) {
   const told = new Set<string>()
   return (error: unknown, ask: Ask): Decision => {
-    if (!(error instanceof GateError) || onError === 'throw') throw error
+    if (!(error instanceof ApiError) || onError === 'throw') throw error
     if (typeof onError === 'function') {
       const answer = onError(error, ask)
-      return typeof answer === 'string' ? withoutGate(answer) : answer
+      return typeof answer === 'string' ? withoutApi(answer) : answer
     }
     const kind = `${error.code} ${error.status}`
     if (!told.has(kind)) console.warn(`sluice: ${error.message} (onError: ${onError}; told once)`)
     told.add(kind)
-    return withoutGate(onError)
+    return withoutApi(onError)
   }
 }
 
-const withoutGate = (answer: 'allow' | 'deny'): Decision => ({
+const withoutApi = (answer: 'allow' | 'deny'): Decision => ({
   allowed: answer === 'allow',
   reason: 'store-error',
-  degraded: answer,
+  fallback: answer,
   retryAfterMs: answer === 'allow' ? 0 : null,
   limits: [],
 })

@@ -1,12 +1,12 @@
 import type { RequestDescription } from './asks.ts'
 
-const MOST_HEADERS = 100
+const MAX_HEADERS = 100
 /** Of all names and values together, far below what a body may have. */
-const MOST_CHARACTERS = 16_384
-const MOST_URL = 8192
+const MAX_CHARACTERS = 16_384
+const MAX_URL = 8192
 
 /**
- * Tells the gate of a request in hand. The gate takes all that comes out, whatever the client sent, so that no client can be
+ * Tells the decision API of a request in hand. The decision API takes all that comes out, whatever the client sent, so that no client can be
  * asked about in vain: of too many header fields the longest are left out, and an address that is none.
  * @param ip the client's address, from the connection or a proxy of yours: no header is believed
  * @param fields names of the only header fields to tell: those that your policies look at. Then no client can crowd them out.
@@ -36,9 +36,9 @@ function shortUrl(text: string): string {
   url.username = ''
   url.password = ''
   url.hash = ''
-  if (url.href.length > MOST_URL) url.search = ''
-  if (url.href.length > MOST_URL) url.pathname = url.pathname.replace(/\/{2,}/g, '/')
-  return url.href.slice(0, MOST_URL)
+  if (url.href.length > MAX_URL) url.search = ''
+  if (url.href.length > MAX_URL) url.pathname = url.pathname.replace(/\/{2,}/g, '/')
+  return url.href.slice(0, MAX_URL)
 }
 
 /** They say who asks, and come first. */
@@ -48,14 +48,14 @@ function someHeaders(headers: Headers, fields?: readonly string[]): Record<strin
   const told = fields?.map((name) => name.toLowerCase())
   const size = ([name, value]: [string, string]) => name.length + value.length
   const rank = (field: [string, string]) => (CREDENTIALS.includes(field[0]) ? 0 : size(field))
-  let left = MOST_CHARACTERS
+  let left = MAX_CHARACTERS
   return Object.fromEntries(
     [...headers]
       .filter(([name, value]) => name.length <= 256 && value.length <= 8192)
       .filter(([, value]) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value))
       .filter(([name]) => !told || told.includes(name))
       .sort((a, b) => rank(a) - rank(b))
-      .slice(0, MOST_HEADERS)
+      .slice(0, MAX_HEADERS)
       .filter((field) => {
         left -= size(field)
         return left >= 0

@@ -1,4 +1,4 @@
-/** A problem document of the gate (RFC 9457). */
+/** A problem document of the decision API (RFC 9457). */
 export interface Problem {
   type: string
   status: number
@@ -10,25 +10,25 @@ export interface Problem {
 }
 
 /**
- * Why the gate gave no decision.
+ * Why the decision API gave no decision.
  * - `timeout`: no answer within the deadline. The call may have counted.
  * - `unreachable`: the connection failed. The call may have counted.
  * - `refused`: it answered with a problem, see `status`: 401, 403 and 404 are about the token, 400, 413 and 422 about what was
  *   asked, 429 is the caller's own limit.
- * - `bad-reply`: something answered, but not the gate. A redirect is such an answer, and is not followed.
+ * - `bad-reply`: something answered, but not the decision API. A redirect is such an answer, and is not followed.
  */
-export type GateErrorCode = 'timeout' | 'unreachable' | 'refused' | 'bad-reply'
+export type ApiErrorCode = 'timeout' | 'unreachable' | 'refused' | 'bad-reply'
 
-/** The gate gave no decision. The text never holds the token, nor anything of what was asked. */
-export class GateError extends Error {
-  override readonly name = 'GateError'
-  readonly code: GateErrorCode
+/** The decision API gave no decision. The text never holds the token, nor anything of what was asked. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly code: ApiErrorCode
   /** Of the answer, where there was one. */
   readonly status: number | undefined
   readonly problem: Problem | undefined
 
   constructor(
-    code: GateErrorCode,
+    code: ApiErrorCode,
     message: string,
     { status, problem, cause }: { status?: number; problem?: Problem; cause?: unknown } = {},
   ) {

@@ -1,5 +1,5 @@
 /** What an operator writes in sluice.config.ts: types only. docs/configuration.md has an example of each. */
-import type { Degraded, PolicyMode } from '../base/decision.ts'
+import type { Fallback, PolicyMode } from '../base/decision.ts'
 import type { Duration } from '../base/duration.ts'
 import type { FindingCode } from './findings.ts'
 
@@ -54,9 +54,9 @@ export interface Match {
 /** A cost for some requests. */
 export type CostRule = Match & { cost: number }
 
-/** The price of a request by what it is, or as the gate says. */
+/** The price of a request by what it is, or as a trusted proxy says. */
 export interface CostOptions {
-  /** A request header with the price, believed of the gate only: of requests with its token in `Sluice-Token`. */
+  /** A request header with the price, believed of a trusted proxy only: of requests with a token of `SLUICE_PROXY_TOKEN` in `Sluice-Token`. */
   header?: string
   /**
    * A field of the origin's answer with the price: what was taken beforehand, by `rules` or `otherwise`, is the most it can be, and the
@@ -122,15 +122,15 @@ export interface PolicyOptions<Context = unknown> {
   onMissingKey?: 'share' | 'skip' | 'refuse' | { key: Key<Context> }
   /** Which requests. Defaults to every request. */
   match?: Match
-  /** The price of a request in units: a number, by rules of which the first that matches holds, or from a header that only the gate may set. Defaults to 1; 0 only looks. */
+  /** The price of a request in units: a number, by rules of which the first that matches holds, or from a header that only a trusted proxy may set. Defaults to 1; 0 only looks. */
   cost?: number | CostRule[] | CostOptions
   /**
    * Which answers of the origin count: a status (`401`), a range (`'4xx'`, `'200-299'`), or several. A request takes its place first and
    * gets it back when its answer does not count. Defaults to all.
    */
   countOnly?: StatusRange | StatusRange[]
-  /** What refusals lead to; or `'by-hand'`, bans that operators set and nobody else (docs/decision-api.md). Defaults to nothing. */
-  penalty?: PenaltyOptions | 'by-hand'
+  /** What refusals lead to; or `'manual'`, bans that operators set and nobody else (docs/decision-api.md). Defaults to nothing. */
+  penalty?: PenaltyOptions | 'manual'
   /**
    * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call, and spend them without asking for at most `ttl`
    * (at most a minute): docs/configuration.md, "Leases". Defaults to one call for each request.
@@ -151,7 +151,7 @@ export interface PolicyOptions<Context = unknown> {
    * Redis last said; `'deny'`, 503; `'allow'`, every request passes. Where policies differ, `'deny'` wins, then `'local'`. Defaults to
    * `'local'`, with concurrency to `'allow'`: an isolate cannot count slots that others hold.
    */
-  onStoreError?: Degraded
+  onStoreError?: Fallback
   /** With `'local'`: the part of limit and burst that one isolate may admit by itself, above 0 and at most 1. Defaults to 1. */
   localShare?: number
   /** Findings of `npm run check` that are meant (docs/linter.md). */
@@ -216,8 +216,8 @@ export interface CorsOptions {
   credentials?: boolean
 }
 
-/** How often each caller of the gate may call it (docs/decision-api.md), whatever they ask. */
-export interface GateOptions {
+/** How often each caller of the decision API may call it (docs/decision-api.md), whatever they ask. */
+export interface ApiOptions {
   /** Counted by token, in a call to Redis of its own, and not where a proxy asks for its clients (`/_sluice/v1/auth`). */
   callers: Pick<PolicyOptions, 'limit' | 'burst'> & {
     window: Duration
@@ -276,8 +276,8 @@ export interface ConfigOptions<Context = unknown> {
    * until it is gone. One that is wrong is reported, and the last good one stays.
    */
   live?: LiveOptions
-  /** Limits on callers of the gate itself. Defaults to none. */
-  gate?: GateOptions
+  /** Limits on callers of the decision API itself. Defaults to none. */
+  api?: ApiOptions
   /** Whether `/Login` is another path than `/login`. Defaults to false: to meet a request too many is better than to be dodged. */
   caseSensitivePaths?: boolean
   /** How the tokens of `jwt:<claim>` are verified. */
@@ -293,26 +293,26 @@ export interface ConfigOptions<Context = unknown> {
   /** Whose clock decides: Redis' own, or `'edge'`, the Worker's, for a command less and with a bound (docs/operations.md). Defaults to `'store'`. */
   clock?: 'store' | 'edge'
   /** Whether refusals that this isolate has seen, and that nothing can have changed, are answered without asking Redis again. Defaults to true. */
-  proofs?: boolean
+  denialCache?: boolean
   /** A first layer in front of Redis, for floods. Defaults to none. */
   shield?: ShieldOptions<Context>
   /** Whether decisions of one isolate that are made at the same time travel in one call to Redis. Defaults to true. */
-  sharing?: boolean
+  batching?: boolean
   /**
    * Names of several databases that clients are spread over: 2 to 64, each 1 to 32 lower-case letters, digits and `-`. Those of
    * `eu-1` are reached by the variables `UPSTASH_REDIS_REST_URL_EU_1` and `UPSTASH_REDIS_REST_TOKEN_EU_1`. Where a client
    * is goes by the names alone. Defaults to one database, of `UPSTASH_REDIS_REST_URL`.
    */
-  stores?: string[]
+  shards?: string[]
   /**
    * Part of every key in Redis: 1 to 32 lower-case letters, digits and `-`. Two applications, or staging and production, on one
    * database need one each, or their policies of the same name count together. Another one begins all quotas anew. Defaults to none.
    */
   namespace?: string
-  /** How clients are named in Redis: `'hashed'` (default; keyed SHA-256, no personal data), or `'plain'`, readable. */
-  subjects?: 'hashed' | 'plain'
+  /** Whether keys in Redis name clients by a keyed SHA-256 (no personal data) instead of readable text. Defaults to true. */
+  hashKeys?: boolean
   /** Whether responses that Redis did not decide say so in a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */
-  degradedField?: boolean
+  degradedHeader?: boolean
   /** Findings of `npm run check` about the configuration itself that are intended (docs/linter.md). */
   accept?: FindingCode | FindingCode[]
 }

@@ -1,6 +1,6 @@
 import type * as v from 'valibot'
 import type { CalendarUnit } from '../base/calendar.ts'
-import type { Degraded, PolicyMode } from '../base/decision.ts'
+import type { Fallback, PolicyMode } from '../base/decision.ts'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
 import { tagOf } from '../base/tag.ts'
 import type { FindingCode } from './findings.ts'
@@ -51,7 +51,7 @@ export interface Policy {
   /** Whether the origin may be asked meanwhile. */
   check: 'before' | 'parallel'
   deadlineMs: number
-  onStoreError: Degraded
+  onStoreError: Fallback
   localShare: number
   accept: FindingCode[]
 }
@@ -73,8 +73,8 @@ export interface Config {
   deny: ListEntry[]
   tables: Record<string, Record<string, string>>
   live: Live | undefined
-  /** The policy on each caller of the gate. */
-  gate: { callers: Policy } | undefined
+  /** The policy on each caller of the decision API. */
+  api: { callers: Policy } | undefined
   caseSensitivePaths: boolean
   jwt: Jwt | undefined
   apiKeys: ApiKeys
@@ -84,17 +84,17 @@ export interface Config {
   deadlineMs: number
   clock: 'store' | 'edge'
   /** Whether refusals that need no asking are not asked. */
-  proofs: boolean
+  denialCache: boolean
   /** A first layer in front of the store. */
   shield: Shield | undefined
   /** Whether decisions of an isolate travel together. */
-  sharing: boolean
+  batching: boolean
   /** Names of the databases that subjects are spread over; `undefined`: one, that has no name. */
-  stores: string[] | undefined
+  shards: string[] | undefined
   /** Part of every key in Redis. */
   namespace: string | undefined
-  subjects: 'hashed' | 'plain'
-  degradedField: boolean
+  hashKeys: boolean
+  degradedHeader: boolean
   /** Findings of the linter about the configuration itself that are intended. */
   accept: FindingCode[]
 }
@@ -127,7 +127,7 @@ export function parseConfig(options: unknown): Config {
     allow,
     deny,
     tables,
-    gate,
+    api,
     live,
     ...rest
   } = checkedConfig(schema.config, options)
@@ -148,11 +148,11 @@ export function parseConfig(options: unknown): Config {
     jwt: undefined,
     cors: undefined,
     namespace: undefined,
-    stores: undefined,
+    shards: undefined,
     shield: undefined,
     ...rest,
     live: live && { ...live, key: live.key ?? liveKey(rest.namespace) },
-    gate: gate && { callers: policyOf(gate.callers, defaultDeadline) },
+    api: api && { callers: policyOf(api.callers, defaultDeadline) },
     originTimeoutMs: originTimeout,
     deadlineMs: defaultDeadline,
     policies: parsed,

@@ -9,7 +9,7 @@ import {
   UNVERIFIED,
   type Unusable,
 } from '../request/source.ts'
-import type { Seen } from '../request/view.ts'
+import type { RequestView } from '../request/view.ts'
 import { looksLikeJwt } from './jwt.ts'
 
 /**
@@ -20,7 +20,7 @@ import { looksLikeJwt } from './jwt.ts'
 export function createApiKey(
   { from, known }: ApiKeys,
   log: Log = () => {},
-): (seen: Seen) => Promise<string | Unusable | undefined> {
+): (view: RequestView) => Promise<string | Unusable | undefined> {
   let list: { text: string; digests: Set<string> } | undefined
 
   function listed(text: unknown): Set<string> {
@@ -46,14 +46,14 @@ export function createApiKey(
     return new Set(digests)
   }
 
-  return oncePerRequest(async (seen) => {
-    const key = readFirst(from, seen)
+  return oncePerRequest(async (view) => {
+    const key = readFirst(from, view)
     // A field that is sent twice reaches us as one with a comma, and some origins as two, of which they take one.
     if (typeof key !== 'string') return key
     if (/[\s,]/.test(key)) return UNREADABLE
     const digest = await sha256(key)
-    if (known === undefined || listed(seen.env[known]).has(digest)) return digest
+    if (known === undefined || listed(view.env[known]).has(digest)) return digest
     // Beside API keys, clients may send tokens of another kind as bearer tokens.
-    return looksLikeJwt(key) && hasAtMostBearer(from, seen) ? undefined : UNVERIFIED
+    return looksLikeJwt(key) && hasAtMostBearer(from, view) ? undefined : UNVERIFIED
   })
 }

@@ -1,5 +1,5 @@
 import type { Log } from '../base/log.ts'
-import type { Seen } from '../request/view.ts'
+import type { RequestView } from '../request/view.ts'
 import { download } from './download.ts'
 
 const MAX_BYTES = 64 * 1024
@@ -31,9 +31,9 @@ export interface JwksOptions<Keys> {
 /** An issuer's keys as an isolate keeps them. */
 export interface Jwks<Keys> {
   /** The keys in hand. Only where there never were any, this waits for them. */
-  keys(seen: Seen): Promise<Keys | undefined>
+  keys(view: RequestView): Promise<Keys | undefined>
   /** Asks for newer keys in the background: a token was signed by none of these. */
-  renew(seen: Seen): void
+  renew(view: RequestView): void
 }
 
 /**
@@ -64,12 +64,12 @@ export function createJwks<Keys>({
   const busy = () => fetching && within(fetchedAt, fetchMs + MARGIN_MS)
 
   /** Unless one is under way or has just been made. */
-  function fetchKeys(seen: Seen): Promise<void> | undefined {
+  function fetchKeys(view: RequestView): Promise<void> | undefined {
     if (busy() || within(fetchedAt, kept ? RENEW_MS : RETRY_MS)) return undefined
     fetching = true
     fetchedAt = clock()
     const done = replaceKeys()
-    seen.waitUntil(done) // the request may be answered before
+    view.waitUntil(done) // the request may be answered before
     return done
   }
 
@@ -96,9 +96,9 @@ export function createJwks<Keys>({
     }
   }
 
-  async function waitForKeys(seen: Seen): Promise<void> {
+  async function waitForKeys(view: RequestView): Promise<void> {
     const waits = !within(vainAt, HOLD_MS)
-    const own = fetchKeys(seen)
+    const own = fetchKeys(view)
     if (!waits) return
     let late = false
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -113,13 +113,13 @@ export function createJwks<Keys>({
   }
 
   return {
-    async keys(seen) {
-      if (!kept) await waitForKeys(seen)
-      else if (!within(keptAt, MAX_AGE_MS)) fetchKeys(seen)
+    async keys(view) {
+      if (!kept) await waitForKeys(view)
+      else if (!within(keptAt, MAX_AGE_MS)) fetchKeys(view)
       return kept
     },
-    renew(seen) {
-      fetchKeys(seen)
+    renew(view) {
+      fetchKeys(view)
     },
   }
 }

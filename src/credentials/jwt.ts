@@ -6,7 +6,7 @@ import type { Log } from '../base/log.ts'
 import type { Jwt } from '../config/schema/credentials.ts'
 import { oncePerRequest } from '../request/memo.ts'
 import { hasAtMostBearer, readFirst, UNVERIFIED, type Unusable } from '../request/source.ts'
-import type { Seen } from '../request/view.ts'
+import type { RequestView } from '../request/view.ts'
 import { createJwks } from './jwks.ts'
 
 /** Characters of a token; longer ones are not looked at. */
@@ -18,7 +18,7 @@ const MIN_SECRET_BYTES = 32
 const TOLERANCE_S = 5
 
 /** The claims of a request's verified token, as an object without a prototype; `undefined` where it has no token. Never throws. */
-export type Claims = (seen: Seen) => Promise<Record<string, unknown> | Unusable | undefined>
+export type Claims = (view: RequestView) => Promise<Record<string, unknown> | Unusable | undefined>
 
 /** Whether a text may be a token in a compact form: it has three parts or more. */
 export const looksLikeJwt = (text: string): boolean => text.indexOf('.') < text.lastIndexOf('.')
@@ -53,10 +53,10 @@ export function createClaims(
     ...(audience && { audience }),
   }
 
-  async function verified(token: string, seen: Seen) {
+  async function verified(token: string, view: RequestView) {
     const { alg, kid } = decodeProtectedHeader(token)
     if (!alg || !algorithms.includes(alg)) return undefined // not worth a fetch
-    for (const key of await source.keys(alg, kid, seen)) {
+    for (const key of await source.keys(alg, kid, view)) {
       try {
         const currentDate = new Date(clock())
         const { payload } = await jwtVerify(token, key, { ...rules, currentDate })
@@ -67,26 +67,26 @@ export function createClaims(
         if (ofToken) return undefined // else of this key: another may do
       }
     }
-    source.renew(seen) // signed by none of them
+    source.renew(view) // signed by none of them
     return undefined
   }
 
-  return oncePerRequest(async (seen) => {
-    const token = readFirst(from, seen)
+  return oncePerRequest(async (view) => {
+    const token = readFirst(from, view)
     if (typeof token !== 'string') return token
     // Beside JWTs, clients may send tokens of another kind as bearer tokens.
-    if (!looksLikeJwt(token) && hasAtMostBearer(from, seen)) return undefined
+    if (!looksLikeJwt(token) && hasAtMostBearer(from, view)) return undefined
     if (token.length > MAX_LENGTH) return UNVERIFIED
-    const claims = await verified(token, seen).catch(() => undefined) // not a token
+    const claims = await verified(token, view).catch(() => undefined) // not a token
     return claims ?? UNVERIFIED
   })
 }
 
 /** Where the keys come from that a token may have been signed with. */
 interface KeySource {
-  keys(alg: string, kid: string | undefined, seen: Seen): Promise<(CryptoKey | Uint8Array)[]>
+  keys(alg: string, kid: string | undefined, view: RequestView): Promise<(CryptoKey | Uint8Array)[]>
   /** Told of a token that was signed with none of them. */
-  renew(seen: Seen): void
+  renew(view: RequestView): void
 }
 
 function secretSource(variable: string | undefined, log: Log): KeySource {
@@ -118,8 +118,8 @@ function issuerSource(url: string, algorithms: string[], parts: Required<ClaimsP
   const parse = (document: unknown) => importKeys(document, algorithms)
   const jwks = createJwks({ url, parse, ...parts })
   return {
-    async keys(alg, kid, seen) {
-      const keys = (await jwks.keys(seen)) ?? []
+    async keys(alg, kid, view) {
+      const keys = (await jwks.keys(view)) ?? []
       return keys
         .filter((key) => key.alg === alg && (kid === undefined || key.kid === kid))
         .slice(0, MAX_TRIES)

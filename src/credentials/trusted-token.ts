@@ -1,6 +1,6 @@
 import { sha256 } from '../base/digest.ts'
 import { oncePerRequest } from '../request/memo.ts'
-import type { Seen } from '../request/view.ts'
+import type { RequestView } from '../request/view.ts'
 
 /** Shorter ones could be guessed, and are ignored. */
 const MIN_LENGTH = 16
@@ -24,9 +24,9 @@ export async function holds(said: string | null, configured: unknown): Promise<b
   return found
 }
 
-/** Whether a request comes from the gate: says one of the tokens in `SLUICE_GATE_TOKEN` in `Sluice-Token`. Never throws. A request is asked about once. */
-export const isGate = oncePerRequest(({ request, env }: Seen) =>
-  holds(request.headers.get('sluice-token'), env.SLUICE_GATE_TOKEN),
+/** Whether a trusted proxy sent the request: its `Sluice-Token` is one of those in `SLUICE_PROXY_TOKEN`. Never throws. Checked once for each request. */
+export const isTrustedProxy = oncePerRequest(({ request, env }: RequestView) =>
+  holds(request.headers.get('sluice-token'), env.SLUICE_PROXY_TOKEN),
 )
 
 /** Takes as long wherever two digests differ; and what differs is not the token. */

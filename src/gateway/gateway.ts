@@ -3,7 +3,7 @@ import { Hono } from 'hono/tiny'
 import { isOpen } from '../api/caller.ts'
 import { ENVOY } from '../api/forwarded.ts'
 import { createHealth } from '../api/health.ts'
-import { createGate } from '../api/router.ts'
+import { createApi } from '../api/router.ts'
 import type { Bindings } from '../base/bindings.ts'
 import type { ConfigOptions } from '../config/options.ts'
 import { parseConfig } from '../config/parse.ts'
@@ -27,7 +27,7 @@ type App = Hono<{ Bindings: GatewayBindings; Variables: { early?: Early } }>
 
 /**
  * The whole Worker: every request is decided, then forwarded to the origin or answered 429. Paths under `/_sluice/` are its own,
- * the gate among them.
+ * the decision API among them.
  * @throws {ConfigError} at once, where the configuration is wrong
  * @example
  * export default createGateway(defineConfig({
@@ -55,14 +55,14 @@ export function createGateway(options: ConfigOptions<Context>): App {
   /** A Worker that only serves the decision API forwards nothing, so it needs no origin. */
   const noOrigin = ({ env, req }: Context) => {
     const origin = env?.ORIGIN ?? configured
-    return origin === undefined && isOpen('gate', env ?? {}) ? undefined : whyNot(origin, req.raw)
+    return origin === undefined && isOpen('api', env ?? {}) ? undefined : whyNot(origin, req.raw)
   }
   app.get('/_sluice/health', (c) => health(around(c).env, noOrigin(c)))
   app.get('/_sluice/ready', (c) => ready(c.req.raw, around(c), noOrigin(c)))
-  const gate = createGate(core)
+  const api = createApi(core)
   let good: string | undefined // the last origin that was one
   app.all('/_sluice/*', async (c) => {
-    const answer = await gate(c.req.raw, c.req.path, {
+    const answer = await api(c.req.raw, c.req.path, {
       ...around(c),
       contextOf: (request) => contextOf(request, c),
     })

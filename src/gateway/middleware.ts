@@ -11,7 +11,7 @@ import { wouldRefuse } from '../http/shadow.ts'
 import { type Core, createCore } from '../limiter/create.ts'
 import { createLimiter, type LimiterParts } from '../limiter/decide.ts'
 import { type Charge, holdsSlots, isOpen, settle } from '../limiter/settle.ts'
-import { type Seen, see } from '../request/view.ts'
+import { type RequestView, viewOf } from '../request/view.ts'
 
 declare module 'hono' {
   interface ContextVariableMap {
@@ -65,21 +65,21 @@ export function enforce(
   { config, log, rulesOf, partsOf }: Core,
   meanwhile?: Meanwhile,
 ): MiddlewareHandler {
-  const decide = createLimiter((seen) => rulesOf(seen).describe(seen))
+  const decide = createLimiter((view) => rulesOf(view).describe(view))
 
   return async function rateLimiter(c, next) {
     const env = (c.env ?? {}) as Bindings & Record<string, unknown>
-    const seen = see(
+    const view = viewOf(
       c.req.raw,
       { env, context: c, waitUntil: (promise) => keep(c, promise) },
       config,
     )
     const parts = partsOf(env)
-    const deciding = decide(seen, parts, (policies) => meanwhile?.asking(c, policies))
+    const deciding = decide(view, parts, (policies) => meanwhile?.asking(c, policies))
     // What waits for the answer is settled also for a client who leaves before there is a decision.
-    if (rulesOf(seen).config.policies.some((policy) => isOpen({ policy }))) seen.waitUntil(deciding)
+    if (rulesOf(view).config.policies.some((policy) => isOpen({ policy }))) view.waitUntil(deciding)
     const { decision, charges } = await deciding
-    const settled = charges && open(seen, charges, parts)
+    const settled = charges && open(view, charges, parts)
     c.set('rateLimit', decision)
     for (const policy of wouldRefuse(decision)) {
       log('shadow-refused', policy, 'a policy in shadow would have refused a request')
@@ -106,19 +106,19 @@ export function enforce(
 }
 
 /** What is to be done of a charge once there is an answer. Begun before, so that it is done also where the client is gone by then. */
-function open(seen: Seen, charges: Charge[], { onStoreError }: LimiterParts) {
+function open(view: RequestView, charges: Charge[], { onStoreError }: LimiterParts) {
   const { promise, resolve } = Promise.withResolvers<void>()
-  seen.waitUntil(promise)
+  view.waitUntil(promise)
   return (answer: Response): Response => {
     const { status, headers } = answer
     const finish = () =>
       Promise.all(
         charges.map((charge) =>
-          settle(charge, { status, headers }, seen.waitUntil).catch(onStoreError),
+          settle(charge, { status, headers }, view.waitUntil).catch(onStoreError),
         ),
       ).then(() => resolve(), resolve)
     // Of an answer to HEAD nobody reads a body: Hono throws it away, and its end would never come.
-    if (charges.some(holdsSlots) && seen.request.method !== 'HEAD') return whenEnded(answer, finish)
+    if (charges.some(holdsSlots) && view.request.method !== 'HEAD') return whenEnded(answer, finish)
     finish()
     return answer
   }

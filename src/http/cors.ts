@@ -19,7 +19,7 @@ const EXPOSE = 'Access-Control-Expose-Headers'
 export function withCors(
   response: Response,
   origin: string | undefined,
-  config: Pick<Config, 'cors' | 'headers' | 'degradedField'>,
+  config: Pick<Config, 'cors' | 'headers' | 'degradedHeader'>,
   { own = false } = {},
 ): Response {
   const allow = own && !response.headers.has(ALLOW_ORIGIN) ? allowed(origin, config) : undefined
@@ -44,10 +44,10 @@ function allowed(origin: string | undefined, { cors }: Pick<Config, 'cors'>): st
   return cors.origins.includes(origin) ? origin : undefined
 }
 
-const fieldsOf = ({ headers, degradedField }: Pick<Config, 'headers' | 'degradedField'>) => [
+const fieldsOf = ({ headers, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>) => [
   ...headers.flatMap(namesOf),
   'Retry-After',
-  ...(degradedField ? ['Sluice-Degraded'] : []),
+  ...(degradedHeader ? ['Sluice-Degraded'] : []),
 ]
 
 /**

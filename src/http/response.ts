@@ -13,15 +13,15 @@ import { tell } from './ratelimit-fields/sets.ts'
 export function withDecisionFields(
   response: Response,
   decision: Decision,
-  { headers: sets, degradedField }: Pick<Config, 'headers' | 'degradedField'>,
+  { headers: sets, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>,
   { own = false } = {},
 ): Response {
   const told = sets.map((set) => tell(set, decision)).filter((told) => told !== undefined)
-  const degraded = degradedField ? decision.degraded : undefined
-  if (told.length === 0 && !degraded) return response
+  const fallback = degradedHeader ? decision.fallback : undefined
+  if (told.length === 0 && !fallback) return response
   const copy = own ? response : new Response(response.body, response) // what fetch returns cannot be changed
   for (const one of told) merge(copy.headers, one)
-  if (degraded) copy.headers.set('Sluice-Degraded', degraded)
+  if (fallback) copy.headers.set('Sluice-Degraded', fallback)
   return copy
 }
 
@@ -93,7 +93,7 @@ export function refusal(decision: Decision): Response {
   if (decision.reason === 'denied') {
     return problem(403, { title: 'Forbidden', detail: whyDenied(decision.denied ?? {}) })
   }
-  if (decision.degraded === 'deny') {
+  if (decision.fallback === 'deny') {
     return problem(503, {
       type: `${PROBLEM_TYPES}#temporary-reduced-capacity`,
       title: 'Temporarily reduced capacity',

@@ -12,10 +12,10 @@ const configured = new Map<string, Policy[]>()
  * the next test, comes in a later run. It replaces a configuration, so it is not compared with it.
  * @throws {ConfigError} naming every policy that disagrees
  */
-export function checkCounterConflicts({ namespace, policies, stores, subjects }: Config): void {
+export function checkCounterConflicts({ namespace, policies, shards, hashKeys }: Config): void {
   // The parts of the key, without functions: two functions may return the same name.
   const placeOf = ({ name, key }: Policy) =>
-    JSON.stringify([namespace, stores, subjects, name, key])
+    JSON.stringify([namespace, shards, hashKeys, name, key])
   const problems = policies.flatMap((policy, index): ConfigProblem[] => {
     const others = configured.get(placeOf(policy)) ?? []
     const difference = others.flatMap((other) => differenceOf(policy, other) ?? [])[0]

@@ -1,18 +1,18 @@
 import type { Bindings } from '../base/bindings.ts'
 import { createLog, type Log } from '../base/log.ts'
 import type { Config } from '../config/parse.ts'
-import type { Surroundings } from '../request/view.ts'
+import type { RuntimeContext } from '../request/view.ts'
 import { checkCounterConflicts } from './counter-conflicts.ts'
 import { limiterParts, type Parts } from './parts.ts'
 import { createRules, type Rules } from './rules.ts'
 
-/** What the ways in share: proxy, gate and middleware decide by the same rules, on the same store. */
+/** What the ways in share: proxy, api and middleware decide by the same rules, on the same store. */
 export interface Core {
   /** The deployment's. */
   config: Config
   log: Log
   /** The rules that hold now. */
-  rulesOf: (surroundings: Surroundings) => Rules
+  rulesOf: (runtime: RuntimeContext) => Rules
   partsOf: (env: Bindings) => Parts
 }
 

@@ -3,11 +3,11 @@ import { asStoreError, StoreError } from '../base/errors.ts'
 import type { Policy } from '../config/parse.ts'
 import { type Describe, type Description, type Descriptor, isMet } from '../match/match.ts'
 import type { NameSubject, Part } from '../match/subject.ts'
-import type { Seen } from '../request/view.ts'
+import type { RequestView } from '../request/view.ts'
 import { NOT_SENT } from '../store/batching.ts'
 import type { LocalStore } from '../store/local/local.ts'
 import type {
-  Once,
+  Idempotency,
   RowState,
   Store,
   StoreOptions,
@@ -37,7 +37,7 @@ export interface LimiterParts {
 export interface Question {
   description: Description
   /** Defaults to `take`. */
-  mode?: 'take' | 'look'
+  mode?: 'take' | 'peek'
   /** The id under which slots are held; by default one that nobody else has. */
   slot?: string
 }
@@ -54,9 +54,9 @@ export interface DecideOptions {
   /** What has gone by of the deadline, in ms. Defaults to 0. */
   spentMs?: number
   /** Makes of this and later calls under the same key one. */
-  once?: Once
+  once?: Idempotency
   /** Keeps the isolate at work: one decision may then share its call with those of other requests. */
-  waitUntil?: Seen['waitUntil']
+  waitUntil?: RequestView['waitUntil']
   /** Told right before the store is asked: about which policies. */
   asking?: ((policies: Policy[]) => void) | undefined
 }
@@ -64,12 +64,12 @@ export interface DecideOptions {
 /** Makes `decide`: which policies a request meets, whose quotas, one call to the store. Never throws for what a store does. */
 export function createLimiter(
   describe: Describe,
-): (seen: Seen, parts: LimiterParts, asking?: DecideOptions['asking']) => Promise<Outcome> {
-  return async (seen, parts, asking) => {
+): (view: RequestView, parts: LimiterParts, asking?: DecideOptions['asking']) => Promise<Outcome> {
+  return async (view, parts, asking) => {
     const start = Date.now()
-    const description = await describe(seen)
+    const description = await describe(view)
     const spentMs = Math.max(0, Date.now() - start)
-    const { waitUntil } = seen
+    const { waitUntil } = view
     const [outcome] = await decideEach([{ description }], parts, { spentMs, waitUntil, asking })
     return outcome!
   }
@@ -77,7 +77,7 @@ export function createLimiter(
 
 /**
  * Decides several requests, each by itself, in one round trip.
- * @throws {StoreError} `once-conflict` only: for what a store does there is `onStoreError`
+ * @throws {StoreError} `idempotency-conflict` only: for what a store does there is `onStoreError`
  */
 export async function decideEach(
   questions: Question[],
@@ -196,7 +196,7 @@ const hasKeyFunction = ({ policy: { key, onMissingKey, plan } }: Row) =>
     ...(plan ? [plan.key] : []),
   ].some(({ source }) => source === 'function')
 
-const modeOf = ({ requests: [first] }: Asked) => (first!.mode === 'look' ? 'look' : 'take')
+const modeOf = ({ requests: [first] }: Asked) => (first!.mode === 'peek' ? 'peek' : 'take')
 
 /** A request that the store has been asked about. */
 interface Sent extends Asked {
@@ -211,7 +211,7 @@ async function concluded(
   options: DecideOptions,
 ): Promise<Outcome> {
   if (!(reply instanceof StoreError)) return outcomeOf(sent, reply, instead, parts)
-  if (reply.code === 'once-conflict') throw reply
+  if (reply.code === 'idempotency-conflict') throw reply
   parts.onStoreError(reply)
   const { charge, ...decided } = await withoutStore(sent.rows, modeOf(sent), parts.local)
   const decision: Decision = { reason: 'store-error', limits: [], ...decided }
@@ -283,7 +283,7 @@ function learn(
   const receivedAt = Date.now()
   const states = statesOf(rows, requests, reply)
   const isWhole = states.every(({ unanswered }) => !unanswered)
-  const takes = requests.every(({ mode }) => mode !== 'look')
+  const takes = requests.every(({ mode }) => mode !== 'peek')
   const passes = rows.every(
     ({ policy }, index) =>
       policy.mode === 'shadow' || states[index]!.allowed || states[index]!.unanswered,

@@ -28,7 +28,7 @@ interface Entry {
 
 /**
  * How long a change by others may go unseen, in ms: a reset, an unban or a refund by another isolate, and a charge by other terms
- * (another plan, or policies that have not come here yet), can make a quota better than it was seen.
+ * (another plan, or policies that have not come here yet), can make a quota better than it was view.
  */
 const MAX_AGE_MS = 10_000
 /** An isolate has some 128 MB. Beyond this the least recently used entries go. */

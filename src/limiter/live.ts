@@ -2,7 +2,7 @@
 import { StoreError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Live } from '../config/schema/live.ts'
-import type { Surroundings } from '../request/view.ts'
+import type { RuntimeContext } from '../request/view.ts'
 
 /** Every fault of a document has a line; a long one would be told at a length that no log takes. */
 const MAX_MESSAGE = 2_000
@@ -14,7 +14,7 @@ export interface LiveParts<T> {
   /** Makes of a document what holds. @throws {ConfigError} */
   compile: (document: unknown) => T
   /** Finds the text of the document; null where there is none. */
-  read: (surroundings: Surroundings) => Promise<string | null>
+  read: (runtime: RuntimeContext) => Promise<string | null>
   log: Log
   /** ms since the epoch */
   clock?: () => number
@@ -31,7 +31,7 @@ export function createLive<T>({
   read,
   log,
   clock = Date.now,
-}: LiveParts<T>): (surroundings: Surroundings) => T {
+}: LiveParts<T>): (runtime: RuntimeContext) => T {
   let current = fallback
   let known: string | null = null // the last document, good or not: each is told of once
   let unread: string | undefined // why, likewise
@@ -39,11 +39,11 @@ export function createLive<T>({
   let looks = 0
   let newest = 0 // of those that came back
 
-  async function look(surroundings: Surroundings) {
+  async function refresh(runtime: RuntimeContext) {
     const turn = ++looks
     let text: string | null
     try {
-      text = await read(surroundings)
+      text = await read(runtime)
     } catch (error) {
       const code = error instanceof StoreError ? error.code : ((error as Error)?.name ?? '')
       if (turn < newest || code === unread) return
@@ -74,12 +74,12 @@ export function createLive<T>({
     }
   }
 
-  return (surroundings) => {
+  return (runtime) => {
     const now = clock()
     // A mark and no promise: no request waits for what another one does.
     if (now - lookedAt >= live.everyMs || now < lookedAt) {
       lookedAt = now
-      surroundings.waitUntil(look(surroundings))
+      runtime.waitUntil(refresh(runtime))
     }
     return current
   }

@@ -2,12 +2,12 @@ import { type Bindings, credentialsOf } from '../base/bindings.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/parse.ts'
 import { hashedSubjects, plainSubjects } from '../match/subject.ts'
-import { withSharing } from '../store/batching.ts'
+import { withBatching } from '../store/batching.ts'
 import { withBreaker } from '../store/breaker.ts'
 import { withDeadline } from '../store/deadline.ts'
 import { withLeases } from '../store/leases/leases.ts'
 import { createLocalStore } from '../store/local/local.ts'
-import { createSpread } from '../store/shards/shards.ts'
+import { createShards } from '../store/shards/shards.ts'
 import type { Store } from '../store/store.ts'
 import { createUpstashStore } from '../store/upstash/upstash.ts'
 import type { LimiterParts } from './decide.ts'
@@ -32,10 +32,10 @@ interface Database {
 
 /** Made once for each set of credentials, which an isolate does not change. */
 export function limiterParts(
-  { clock, namespace, proofs: proves, sharing, shield, stores, subjects }: Config,
+  { clock, namespace, batching, denialCache: hasDenialCache, hashKeys, shield, shards }: Config,
   log: Log,
 ): (env: Bindings) => Parts {
-  const names = stores ?? [undefined]
+  const names = shards ?? [undefined]
   const local = createLocalStore()
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
     if (code !== 'circuit-open') log('store-error', code, message, store) // which has its own line
@@ -53,9 +53,9 @@ export function limiterParts(
       onClose: (openMs) =>
         log('breaker-closed', '', `the database answers again after ${openMs} ms`, name),
     })
-    const batching = sharing ? withSharing(guarded) : guarded
+    const batched = batching ? withBatching(guarded) : guarded
     const maxBytes = MAX_LEASE_BYTES / names.length
-    const store = withDeadline(withLeases(batching, { maxBytes }))
+    const store = withDeadline(withLeases(batched, { maxBytes }))
     return { name, store, isOpen: guarded.isOpen }
   }
 
@@ -67,24 +67,24 @@ export function limiterParts(
     const secret = env.SLUICE_SECRET || credentials[0]!.token || 'sluice'
     const by = JSON.stringify([credentials, secret])
     if (made?.by !== by) {
-      if (stores && !env.SLUICE_SECRET) {
+      if (shards && !env.SLUICE_SECRET) {
         log(
           'no-secret',
           '',
           'set SLUICE_SECRET: without it the token of the first database names clients',
         )
       }
-      const denialCache = proves ? createDenialCache() : undefined
+      const denialCache = hasDenialCache ? createDenialCache() : undefined
       const databases = names.map((name) => databaseOf(env, name))
-      const store = stores
-        ? createSpread(databases as { name: string; store: Store }[], {
-            onGivenBack(subjects, error) {
+      const store = shards
+        ? createShards(databases as { name: string; store: Store }[], {
+            onRefund(subjects, error) {
               denialCache?.forget(Date.now(), subjects)
               if (error) onStoreError(error)
             },
           })
         : databases[0]!.store
-      const nameSubject = subjects === 'plain' ? plainSubjects(secret) : hashedSubjects(secret)
+      const nameSubject = hashKeys ? hashedSubjects(secret) : plainSubjects(secret)
       made = { by, parts: { store, databases, local, nameSubject, denialCache, onStoreError } }
     }
     const { parts } = made

@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import { type Config, parseLive } from '../config/parse.ts'
 import { keyReaders } from '../match/key.ts'
 import { compile, type Describe } from '../match/match.ts'
-import type { Surroundings } from '../request/view.ts'
+import type { RuntimeContext } from '../request/view.ts'
 import { createUpstashReader } from '../store/upstash/upstash.ts'
 import { createLive } from './live.ts'
 
@@ -18,7 +18,7 @@ export function createRules(
   config: Config,
   options: object,
   log: Log,
-): (surroundings: Surroundings) => Rules {
+): (runtime: RuntimeContext) => Rules {
   // One for all documents: an issuer's keys stay in hand, whatever the policies do.
   const readers = keyReaders(config, log)
   const compiled = (config: Config): Rules => ({ config, describe: compile(config, log, readers) })
@@ -29,7 +29,7 @@ export function createRules(
     live,
     fallback,
     compile: (document) => compiled(parseLive(document, options)),
-    read: (surroundings) => readLive(live.from, live.key, config.stores?.[0], surroundings),
+    read: (runtime) => readLive(live.from, live.key, config.shards?.[0], runtime),
     log,
   })
 }
@@ -39,7 +39,7 @@ async function readLive(
   from: string,
   key: string,
   store: string | undefined,
-  { env }: Surroundings,
+  { env }: RuntimeContext,
 ): Promise<string | null> {
   if (from === 'redis') return createUpstashReader(credentialsOf(env, store))(key)
   const namespace = env[from.slice('kv:'.length)] as { get(key: string): Promise<string | null> }

@@ -46,7 +46,7 @@ export async function settle(
     const receipt = receipts.get(row)
     const cost = row.cost - (answer ? due(row, answer) : 0)
     if (receipt === undefined || cost <= 0) return []
-    return { mode: 'give-back', rows: [{ ...row, cost }], receipt }
+    return { mode: 'refund', rows: [{ ...row, cost }], receipt }
   })
   if (requests.length === 0) return
   await store.decide(requests, { deadlineMs: DEADLINE_MS, ...(waitUntil && { waitUntil }) })

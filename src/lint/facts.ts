@@ -113,7 +113,7 @@ export const isAlwaysMet = (
 export const alwaysMet = (condition: Condition, besides: Policy, facts: Facts): Policy[] =>
   facts.config.policies.filter((policy) => isAlwaysMet(policy, condition, besides, facts))
 
-const MIN_SECRET = 16 // characters, as of the gate's tokens
+const MIN_SECRET = 16 // characters, as of the decision API's tokens
 
 /** Whether a condition asks for headers, and anybody anywhere could guess what to send. */
 export const asksGuessable = ({ header, ip }: Condition): boolean =>

@@ -113,7 +113,7 @@ export const neverCharges: PolicyRule = (policy, at, facts) => {
     cost.response === undefined &&
     cost.rules.every((rule) => rule.cost === 0) &&
     (cost.otherwise === 0 || rulesTakeAll(policy, facts))
-  return free && writtenOf(policy, facts).penalty !== 'by-hand'
+  return free && writtenOf(policy, facts).penalty !== 'manual'
     ? [
         {
           code: 'never-charges',

@@ -1,7 +1,7 @@
 /** Settings that change nothing. */
 import type { Policy } from '../config/parse.ts'
 import type { Condition } from '../config/schema/condition.ts'
-import { LEAST_QUOTA } from '../store/leases/lease.ts'
+import { MIN_QUOTA } from '../store/leases/lease.ts'
 import { apart, coveredBy, covers, isImpossible } from './conditions.ts'
 import {
   alwaysMet,
@@ -67,8 +67,8 @@ export const unusedInPolicy: PolicyRule = (policy, at, facts) => {
     found.push(unused(`${at}.onMissingKey`, message))
   }
   const largest = largestQuota(policy)
-  if (policy.lease && largest < LEAST_QUOTA) {
-    const message = `"${name}" has a quota of ${largest} at most, and nothing of one below ${LEAST_QUOTA} is ever leased.`
+  if (policy.lease && largest < MIN_QUOTA) {
+    const message = `"${name}" has a quota of ${largest} at most, and nothing of one below ${MIN_QUOTA} is ever leased.`
     found.push(unused(`${at}.lease`, message))
   }
   return [...found, ...overruled(policy, at, facts), ...unusedCosts(policy, at, facts)]

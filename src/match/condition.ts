@@ -1,7 +1,7 @@
 import { inNetworks } from '../base/ip.ts'
 import type { Condition } from '../config/schema/condition.ts'
 import { pathMatcher } from '../request/path.ts'
-import type { Seen } from '../request/view.ts'
+import type { RequestView } from '../request/view.ts'
 
 /** The first field of a condition that a request does not meet; `undefined` where it meets all. */
 export type Mismatch = keyof Condition | undefined
@@ -10,26 +10,27 @@ export type Mismatch = keyof Condition | undefined
 export function compileCondition(
   { method, host, path, country, header, ip, not }: Condition,
   { caseSensitivePaths }: { caseSensitivePaths: boolean },
-): (seen: Seen) => Mismatch {
-  const tests: [keyof Condition, (seen: Seen) => unknown][] = []
-  const add = (field: keyof Condition, test: (seen: Seen) => unknown) => tests.push([field, test])
+): (view: RequestView) => Mismatch {
+  const tests: [keyof Condition, (view: RequestView) => unknown][] = []
+  const add = (field: keyof Condition, test: (view: RequestView) => unknown) =>
+    tests.push([field, test])
 
-  if (method) add('method', (seen) => method.includes(seen.method))
-  if (host) add('host', (seen) => host.some((name) => hostMatches(name, seen.host)))
-  if (country) add('country', (seen) => country.includes(seen.country ?? 'XX'))
+  if (method) add('method', (view) => method.includes(view.method))
+  if (host) add('host', (view) => host.some((name) => hostMatches(name, view.host)))
+  if (country) add('country', (view) => country.includes(view.country ?? 'XX'))
   if (path) {
     const matchers = path.map((pattern) => pathMatcher(pattern, caseSensitivePaths))
-    add('path', (seen) => matchers.some((matches) => matches(seen.path)))
+    add('path', (view) => matchers.some((matches) => matches(view.path)))
   }
   if (header) {
     const matchers = header.map(({ name, values }) => {
       const texts = values?.map(textMatcher)
-      return ({ request }: Seen) => {
+      return ({ request }: RequestView) => {
         const value = request.headers.get(name)?.toLowerCase()
         return value !== undefined && (!texts || texts.some((matches) => matches(value)))
       }
     })
-    add('header', (seen) => matchers.every((matches) => matches(seen)))
+    add('header', (view) => matchers.every((matches) => matches(view)))
   }
   if (ip) {
     const includes = inNetworks(ip)
@@ -37,9 +38,9 @@ export function compileCondition(
   }
   if (not) {
     const others = not.map((condition) => compileCondition(condition, { caseSensitivePaths }))
-    add('not', (seen) => others.every((mismatch) => mismatch(seen) !== undefined))
+    add('not', (view) => others.every((mismatch) => mismatch(view) !== undefined))
   }
-  return (seen) => tests.find(([, test]) => !test(seen))?.[0]
+  return (view) => tests.find(([, test]) => !test(view))?.[0]
 }
 
 /** `*.example.com` is every host below example.com, not example.com itself. */

@@ -6,13 +6,13 @@ import { createApiKey } from '../credentials/api-key.ts'
 import { type Claims, createClaims } from '../credentials/jwt.ts'
 import { pathMatcher } from '../request/path.ts'
 import { readSource, Unusable } from '../request/source.ts'
-import type { Seen } from '../request/view.ts'
+import type { RequestView } from '../request/view.ts'
 import type { Part } from './subject.ts'
 
 /** What the parts of keys are read with, besides the request. */
 export interface KeyReaders {
   claims: Claims
-  apiKey: (seen: Seen) => Promise<string | Unusable | undefined>
+  apiKey: (view: RequestView) => Promise<string | Unusable | undefined>
   /** Told that a key function threw, or found what is no key: the part counts as missing. */
   onKeyError: (error: unknown) => void
 }
@@ -43,7 +43,7 @@ export function labelOf(part: KeyPart): string {
   return 'name' in part ? `${part.source}:${part.name}` : part.source
 }
 
-type Read = (seen: Seen) => unknown
+type Read = (view: RequestView) => unknown
 
 /** Compiles a key into the partition key of a request; a part that is missing, empty or unusable has no value. */
 export function compileKey(
@@ -52,10 +52,10 @@ export function compileKey(
   options: { caseSensitivePaths: boolean },
   readers: KeyReaders,
   label: (part: KeyPart) => string = labelOf,
-): (seen: Seen) => Promise<Part[]> {
+): (view: RequestView) => Promise<Part[]> {
   const patterns = paths.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
   const reads = key.map((part): [string, Read] => [label(part), reader(part, patterns, readers)])
-  return (seen) => Promise.all(reads.map(async ([label, read]) => partOf(label, await read(seen))))
+  return (view) => Promise.all(reads.map(async ([label, read]) => partOf(label, await read(view))))
 }
 
 function reader(
@@ -70,11 +70,11 @@ function reader(
     case 'cookie':
     case 'query': {
       const source = { source: part.source, name: part.name }
-      return (seen) => readSource(source, seen)
+      return (view) => readSource(source, view)
     }
     case 'jwt':
-      return async (seen) => {
-        const found = await claims(seen)
+      return async (view) => {
+        const found = await claims(view)
         return found instanceof Unusable ? found : claim(found?.[part.name])
       }
     case 'path-parameter':
@@ -97,7 +97,7 @@ function reader(
       return () => 'global'
     default: {
       const { source } = part
-      return (seen) => seen[source]
+      return (view) => view[source]
     }
   }
 }

@@ -3,7 +3,7 @@ import type { Denied, Lacking } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
-import type { Seen } from '../request/view.ts'
+import type { RequestView } from '../request/view.ts'
 import { compileCondition, type Mismatch } from './condition.ts'
 import { compileCost } from './cost.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
@@ -42,7 +42,7 @@ export interface Description {
 /** Whether a policy meets the request after all. */
 export const isMet = (one: Descriptor | Unmet): one is Descriptor => !('unmet' in one)
 
-export type Describe = (seen: Seen) => Promise<Description>
+export type Describe = (view: RequestView) => Promise<Description>
 
 type Rules = Pick<
   Config,
@@ -74,10 +74,10 @@ export function compile(
   const policies = config.policies.map((policy) => compilePolicy(policy, config, readers))
   const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
 
-  return async (seen) => {
+  return async (view) => {
     // Where origins differ on what a path says, the strictest reading counts: no spelling is a way round, or in.
     const readings =
-      seen.paths.length === 1 ? [seen] : seen.paths.map((path) => ({ ...seen, path }))
+      view.paths.length === 1 ? [view] : view.paths.map((path) => ({ ...view, path }))
     const denied = deny.find(({ mismatch }) => readings.some((one) => !mismatch(one)))
     if (denied) return { denied: { by: denied.name }, policies: [] }
     const allowed = allow.filter(({ mismatch }) => readings.every((one) => !mismatch(one)))
@@ -97,7 +97,7 @@ export function compile(
         one.policy.onMissingKey === 'refuse' &&
         one.policy.mode === 'enforce',
     )
-    const shield = shieldKey && described.some(isMet) ? await shieldKey(seen) : undefined
+    const shield = shieldKey && described.some(isMet) ? await shieldKey(view) : undefined
     return {
       ...(refusing && { denied: deniedBy(refusing) }),
       policies: described,
@@ -132,30 +132,30 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
   // What is not met is known at once: most policies do not meet most requests.
-  const describe = (readings: Seen[]): Unmet | Promise<Met | Unmet> => {
+  const describe = (readings: RequestView[]): Unmet | Promise<Met | Unmet> => {
     const met = readings.filter((one) => !mismatch(one))
     if (met.length === 0) return { policy, unmet: 'match', field: mismatch(readings[0]!)! }
     return met.length === 1 ? meet(met[0]!) : meetEach(met)
   }
 
-  const meet = async (seen: Seen): Promise<Descriptor | Unmet> => {
-    let partitionKey = await key(seen)
+  const meet = async (view: RequestView): Promise<Descriptor | Unmet> => {
+    let partitionKey = await key(view)
     if (partitionKey.some(([, value]) => value === undefined)) {
       const unmet = lackingOf(partitionKey, onMissingKey)
       if (unmet) return { policy, unmet: 'key', ...unmet }
-      if (otherKey) partitionKey = await otherKey(seen)
+      if (otherKey) partitionKey = await otherKey(view)
     }
     const period = periodOf?.(Date.now())
     return {
-      policy: await planned(seen),
+      policy: await planned(view),
       partitionKey,
-      cost: await cost(seen),
+      cost: await cost(view),
       ...(period && { period }),
     }
   }
 
   // Any of the readings may be the origin's: each quota that one of them names is charged, at the highest cost, by the smallest plan.
-  const meetEach = async (met: Seen[]): Promise<Met | Unmet> => {
+  const meetEach = async (met: RequestView[]): Promise<Met | Unmet> => {
     const each = await Promise.all(met.map(meet))
     const unmet = each.find((one) => !isMet(one))
     if (unmet && (onMissingKey === 'refuse' || !each.some(isMet))) return unmet

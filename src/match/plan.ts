@@ -1,5 +1,5 @@
 import type { Config, Policy } from '../config/parse.ts'
-import type { Seen } from '../request/view.ts'
+import type { RequestView } from '../request/view.ts'
 import { compileKey, type KeyReaders } from './key.ts'
 
 /** Compiles the policy as it is for the plan of a request: one of another size. The counter stays the same, so a change of plan counts at once. */
@@ -7,15 +7,15 @@ export function compilePlan(
   policy: Policy,
   config: Pick<Config, 'tables' | 'caseSensitivePaths'>,
   readers: KeyReaders,
-): (seen: Seen) => Policy | Promise<Policy> {
+): (view: RequestView) => Policy | Promise<Policy> {
   const { plan } = policy
   if (!plan) return () => policy
   const read = compileKey([plan.key], policy.match.path ?? [], config, readers)
   const sizes = new Map(Object.keys(plan.limits).map((name) => [name, ofPlan(policy, name)!]))
   const table =
     plan.table === undefined ? undefined : new Map(Object.entries(config.tables[plan.table]!))
-  return async (seen) => {
-    const value = (await read(seen))[0]![1]
+  return async (view) => {
+    const value = (await read(view))[0]![1]
     const name = table && value !== undefined ? table.get(value) : value
     return (name !== undefined && sizes.get(name)) || policy
   }

@@ -1,7 +1,7 @@
 import { parseCookie } from 'cookie'
 import type { KeyFault } from '../base/decision.ts'
 import type { Source } from '../config/schema/credentials.ts'
-import type { Seen } from './view.ts'
+import type { RequestView } from './view.ts'
 
 /** A credential that a request has, and that names no client. Unlike a missing one, the origin may accept it. */
 export class Unusable {
@@ -18,36 +18,36 @@ export const UNVERIFIED = new Unusable('unverified')
  * different values are unreadable. (A header that is sent twice arrives as one text with a comma, RFC 9110, 5.3. That is a value
  * like others: `User-Agent` has commas of its own.) Never throws.
  */
-export const readSource = (source: Source, seen: Seen): string | Unusable | undefined =>
-  only(valuesOf(source, seen))
+export const readSource = (source: Source, view: RequestView): string | Unusable | undefined =>
+  only(valuesOf(source, view))
 
 /**
  * Reads the first of several sources at which a request has anything. If that is unreadable, no later source makes up for it: a
  * client must not choose between what Sluice counts and what the origin takes.
  */
-export function readFirst(sources: Source[], seen: Seen): string | Unusable | undefined {
+export function readFirst(sources: Source[], view: RequestView): string | Unusable | undefined {
   for (const source of sources) {
-    const found = readSource(source, seen)
+    const found = readSource(source, view)
     if (found !== undefined) return found
   }
   return undefined
 }
 
 /** Whether a request has nothing at these sources, or nothing but a bearer token. */
-export const hasAtMostBearer = (sources: Source[], seen: Seen): boolean =>
+export const hasAtMostBearer = (sources: Source[], view: RequestView): boolean =>
   readFirst(
     sources.filter(({ source }) => source !== 'bearer'),
-    seen,
+    view,
   ) === undefined
 
 const only = (values: Set<string | Unusable>) => (values.size > 1 ? UNREADABLE : [...values][0])
 
-function valuesOf({ source, name }: Source, seen: Seen): Set<string | Unusable> {
-  const { headers } = seen.request
+function valuesOf({ source, name }: Source, view: RequestView): Set<string | Unusable> {
+  const { headers } = view.request
   const values: Record<Source['source'], () => (string | Unusable | null | undefined)[]> = {
     header: () => [headers.get(name)],
     bearer: () => bearers(headers.get('authorization') ?? ''),
-    query: () => seen.query.getAll(name),
+    query: () => view.query.getAll(name),
     // One by one: of a whole field the parser returns the first of two that share a name.
     cookie: () =>
       (headers.get('cookie') ?? '')

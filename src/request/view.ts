@@ -2,7 +2,7 @@ import { type Address, parseAddress } from '../base/ip.ts'
 import { readings } from './path.ts'
 
 /** What the runtime gives along with a request. */
-export interface Surroundings {
+export interface RuntimeContext {
   /** Variables and secrets. */
   env: Record<string, unknown>
   /** Keeps the isolate at work on something after the answer has gone. */
@@ -12,7 +12,7 @@ export interface Surroundings {
 }
 
 /** What policies look at of one request. */
-export interface Seen extends Surroundings {
+export interface RequestView extends RuntimeContext {
   request: Request
   /** Lower case, without port and final dot. */
   host: string
@@ -32,11 +32,11 @@ export interface Seen extends Surroundings {
   colo: string | undefined
 }
 
-export function see(
+export function viewOf(
   request: Request,
-  surroundings: Surroundings,
+  runtime: RuntimeContext,
   { caseSensitivePaths }: { caseSensitivePaths: boolean },
-): Seen {
+): RequestView {
   const url = new URL(request.url)
   const paths = readings(url.pathname).map((path) =>
     caseSensitivePaths ? path : path.toLowerCase(),
@@ -49,7 +49,7 @@ export function see(
     return value ? String(value) : undefined
   }
   return {
-    ...surroundings,
+    ...runtime,
     request,
     host: url.hostname.replace(/\.$/, '').toLowerCase(),
     path: paths[0]!,

@@ -17,7 +17,7 @@ const GONE_MS = 500
 /** The hint of a timeout whose list was never sent: nothing was charged. */
 export const NOT_SENT = 'not sent'
 
-export interface SharingOptions {
+export interface BatchingOptions {
   /** ms since the epoch */
   clock?: () => number
   /** Lets others have their turn, for so many ms. */
@@ -48,9 +48,9 @@ interface Waiting {
  *
  * Only calls with `waitUntil` share: whoever sends for others has to go on when its own client is gone.
  */
-export function withSharing(
+export function withBatching(
   store: Store,
-  { clock = Date.now, wait = nextTurn }: SharingOptions = {},
+  { clock = Date.now, wait = nextTurn }: BatchingOptions = {},
 ): Store {
   const queue = new Set<Waiting>()
   /** The ends of the calls under way: one whose request died never comes back, and must not count for ever. */

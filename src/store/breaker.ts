@@ -150,5 +150,7 @@ const holds = (hold: Hold | undefined, now: number): hold is Hold =>
 function isAnswer(reply: unknown): boolean {
   if (!(reply instanceof Error)) return true
   if (!(reply instanceof StoreError)) return false
-  return reply.code === 'once-conflict' || /^(WRONGTYPE$|ERR sluice: )/.test(String(reply.cause))
+  return (
+    reply.code === 'idempotency-conflict' || /^(WRONGTYPE$|ERR sluice: )/.test(String(reply.cause))
+  )
 }

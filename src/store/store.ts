@@ -5,7 +5,7 @@ import type { Policy } from '../config/parse.ts'
 export interface LimitRow {
   /** Whose quota: the name of the record in the store. */
   subject: string
-  /** The rule; its tag marks the state in the record. Once per subject and request. */
+  /** The rule; its tag marks the state in the record. Idempotency per subject and request. */
   policy: Pick<Policy, 'tag' | 'limit' | 'windowMs' | 'burst' | 'align' | 'localShare'> & {
     algorithm: Policy['algorithm'] | 'concurrency'
     lease?: Policy['lease']
@@ -36,17 +36,17 @@ export interface Penalty {
 /** Rows that pass together or not at all. */
 export interface StoreRequest {
   /**
-   * `take` charges if all rows have room; `look` never writes; `give-back` returns units, never above a full quota.
+   * `take` charges if all rows have room; `look` never writes; `refund` returns units, never above a full quota.
    * `shadow` is a `take` if the nearest request before it in the call that is not itself `shadow` is an admitted `take`,
    * or if there is none; else a `look`.
    * For operators, each a `look` of all that it does not name: `reset` forgets what was counted of each row, slots and
    * bans too; `ban` bans by each row's penalty from now on, whoever is banned already, too; `unban` ends bans and forgets
    * the refusals counted.
    */
-  mode: 'take' | 'look' | 'give-back' | 'shadow' | 'reset' | 'ban' | 'unban'
+  mode: 'take' | 'peek' | 'refund' | 'shadow' | 'reset' | 'ban' | 'unban'
   /** For `ban`, one of them at least with a penalty. */
   rows: LimitRow[]
-  /** For `give-back`: the time at which the units were taken, so that a later window is not credited. */
+  /** For `refund`: the time at which the units were taken, so that a later window is not credited. */
   receipt?: number
   /** For `ban`: how long, ms ≥ 1, at most the `maxMs` of each penalty. Defaults to the penalty's own `banMs`. */
   banMs?: number
@@ -74,7 +74,7 @@ export interface RowState {
 
 /** The answer to one call. */
 export interface StoreReply {
-  /** The store's time of the decision, ms since the epoch: the receipt for a later give-back. Of several databases the earliest. */
+  /** The store's time of the decision, ms since the epoch: the receipt for a later refund. Of several databases the earliest. */
   now: number
   /** For each request, its rows, in the order given. */
   requests: RowState[][]
@@ -85,10 +85,10 @@ export interface StoreReply {
 }
 
 /** A call that is decided once: whoever repeats it gets the same answer, and nothing is charged again. */
-export interface Once {
+export interface Idempotency {
   /** Names the call. Kept beside the subjects' records, so that no subject may have the same name. */
   key: string
-  /** Of all that the call asks, `[A-Za-z0-9_-]{1,64}`: another under the same key is an error, `once-conflict`. */
+  /** Of all that the call asks, `[A-Za-z0-9_-]{1,64}`: another under the same key is an error, `idempotency-conflict`. */
   fingerprint: string
   /** How long the answer is remembered, ms ≥ 1. */
   forMs: number
@@ -105,7 +105,7 @@ export interface StoreOptions {
    */
   waitMs?: number
   /** Decides it once, however often it is sent. */
-  once?: Once
+  once?: Idempotency
   /** Keeps the isolate at work on what is under way when the request is over. A call may then travel with others. */
   waitUntil?: (promise: Promise<unknown>) => void
   /**

@@ -636,9 +636,9 @@ test('a note says which keys in Redis a namespace makes, if the request meets a 
 
 test('of several databases a note says how many a request may ask', async () => {
   const file = await write(
-    'stores',
+    'shards',
     `export default {
-      stores: ['a', 'b'],
+      shards: ['a', 'b'],
       policies: [
         { name: 'per-ip', limit: 5, window: '1m' },
         { name: 'more', limit: 50, window: '1h' },

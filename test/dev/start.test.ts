@@ -404,7 +404,7 @@ export default defineConfig({
 })
 `
   await writeFile(file, config)
-  await writeFile(vars, `SLUICE_GATE_TOKEN="a-token-of-dev-vars"\nAPI_KEYS=${digest('one')}\n`)
+  await writeFile(vars, `SLUICE_API_TOKEN="a-token-of-dev-vars"\nAPI_KEYS=${digest('one')}\n`)
   const run = await npmStart({ API_KEYS: digest('two'), NOT_NAMED: 'x' })
   const status = async (path: string, headers: Record<string, string>, init: RequestInit = {}) =>
     (await fetch(`${run.url}${path}`, { ...init, headers })).status
@@ -421,7 +421,7 @@ export default defineConfig({
         },
       )
     expect(await decide('a-token-of-dev-vars')).toBe(200)
-    expect(await decide('dev-gate-token-0000')).toBe(401)
+    expect(await decide('dev-api-token-0000')).toBe(401)
     const banner = run.output()
     for (const text of [
       /per-key +7 in 1h \(pro 70 by header:x-plan\) +sliding-window +by api-key +\/api\/\*, not \/api\/health/,
@@ -429,8 +429,8 @@ export default defineConfig({
       /per-user +9 in 3600000 ms/,
       `curl -i ${run.url}/api/x -H 'X-Api-Key: …'`,
       `curl -i -X POST ${run.url}/exports/1`,
-      /\/decide .*\$SLUICE_GATE_TOKEN.*"policy":"per-key"/,
-      /policies\/per-key\/look .*dev-operate-token-0000/,
+      /\/decide .*\$SLUICE_API_TOKEN.*"policy":"per-key"/,
+      /policies\/per-key\/peek .*dev-operate-token-0000/,
       'JWT_SECRET is not set. Write it into .dev.vars, or start with: JWT_SECRET=… npm start',
     ]) {
       expect(banner).toMatch(text)
@@ -438,7 +438,7 @@ export default defineConfig({
     expect(banner).not.toContain('"policy":"per-ip"')
     expect(banner).not.toContain('a-token-of-dev-vars')
     // An edit of .dev.vars reloads.
-    await writeFile(vars, 'SLUICE_GATE_TOKEN="another-token-of-dev-vars"\n')
+    await writeFile(vars, 'SLUICE_API_TOKEN="another-token-of-dev-vars"\n')
     await expect.poll(run.output, { timeout: 20_000 }).toContain('Reloaded: 3 policies')
     expect(await decide('another-token-of-dev-vars')).toBe(200)
   } finally {

@@ -48,7 +48,7 @@ const configOf = (code: string): ConfigOptions =>
 const env = {
   SESSION_SECRET: 'a-secret-of-sessions',
   JWT_SECRET: 'a-secret-of-tokens-of-32-bytes-or-more',
-  SLUICE_GATE_TOKEN: 'a-token-of-the-gate',
+  SLUICE_PROXY_TOKEN: 'a-token-of-a-proxy',
   API_KEYS: createHash('sha256').update('alpha').digest('hex'),
 }
 
@@ -647,12 +647,12 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     }
   },
 
-  async 'gate-cost'({ ask, left }) {
+  async 'api-cost'({ ask, left }) {
     const said = (headers: Record<string, string>): [string, Asked] => [
       'POST /v1/completions',
       { headers: { 'X-Customer': 'acme', ...headers } },
     ]
-    const token = { 'Sluice-Token': env.SLUICE_GATE_TOKEN }
+    const token = { 'Sluice-Token': env.SLUICE_PROXY_TOKEN }
     expect(
       await left(
         said({ ...token, 'Sluice-Cost': '42' }),
@@ -695,8 +695,8 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     expect(stack.origin.requests() - before).toBeLessThanOrEqual(61)
   },
 
-  async sharing() {
-    expect(await callsOf('sharing')).toBe(50)
+  async batching() {
+    expect(await callsOf('batching')).toBe(50)
     expect(await callsOf('first')).toBeLessThan(40)
   },
 
@@ -706,7 +706,7 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     expect(await statuses(100, '/')).toEqual([...ok(98), 429, 429])
     expect(stack.worker.logs.filter((line) => line.includes('"shield"'))).toEqual([])
   },
-  async stores({ left }) {
+  async shards({ left }) {
     const of = (tenant: string) => ({ headers: { 'x-tenant': tenant } })
     for (let n = 1; n <= 4; n++) {
       const ip = `192.0.2.${n}`

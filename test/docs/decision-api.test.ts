@@ -19,7 +19,7 @@ interface Call {
   /** As it stands there, for the names of tests. */
   title: string
   url: string
-  token: 'GATE' | 'OPERATE'
+  token: 'API_TOKEN' | 'OPERATE'
   headers: Record<string, string>
   body: string | undefined
   /** What the document says comes back. */
@@ -48,7 +48,7 @@ function callOf(text: string): Call {
   return {
     title: command.replace(/ -H .*?(?= -d|$)/, ''),
     url: /(?:\$API|http:)\S+/.exec(command)![0],
-    token: /OPERATE/.test(command) ? 'OPERATE' : 'GATE',
+    token: /OPERATE/.test(command) ? 'OPERATE' : 'API_TOKEN',
     headers: Object.fromEntries(headers.filter(([name]) => name !== 'Authorization')),
     body: / -d '(.*)'/s.exec(command)?.[1],
     status: head ? Number(head.split(' ')[1]) : undefined,
@@ -70,8 +70,8 @@ const tamed = (value: unknown): unknown =>
   )
 const tamedField = (value: string | null) => value?.replace(/;t=[1-9]\d*/, ';t=…')
 
-const token = { GATE: 'dev-gate-token-0000', OPERATE: 'dev-operate-token-0000' }
-const env = { SLUICE_GATE_TOKEN: token.GATE, SLUICE_OPERATE_TOKEN: token.OPERATE }
+const token = { API_TOKEN: 'dev-api-token-0000', OPERATE: 'dev-operate-token-0000' }
+const env = { SLUICE_API_TOKEN: token.API_TOKEN, SLUICE_OPERATE_TOKEN: token.OPERATE }
 
 describe('the calls', () => {
   let shipped: Stack
@@ -82,7 +82,7 @@ describe('the calls', () => {
   })
   afterAll(() => Promise.all([shipped?.stop(), stack?.stop()]))
 
-  /** Of the answer before: what a give-back names. */
+  /** Of the answer before: what a refund names. */
   let last: { at?: number; slot?: string } = {}
 
   test('are there', () => {
@@ -113,12 +113,12 @@ describe('the calls', () => {
     last = answer
   })
 
-  test('examples/gate-client.ts is the one of the document, and pays for what it used', async () => {
-    expect((await read('examples/gate-client.ts')).split('\n').slice(1).join('\n')).toBe(
+  test('examples/api-client.ts is the one of the document, and pays for what it used', async () => {
+    expect((await read('examples/api-client.ts')).split('\n').slice(1).join('\n')).toBe(
       block('client'),
     )
-    Object.assign(process.env, { SLUICE_URL: stack.url, SLUICE_GATE_TOKEN: token.GATE })
-    const { complete } = await import('../../examples/gate-client.ts')
+    Object.assign(process.env, { SLUICE_URL: stack.url, SLUICE_API_TOKEN: token.API_TOKEN })
+    const { complete } = await import('../../examples/api-client.ts')
     for (const remaining of [6000, 4800]) {
       const { limits } = await complete('user-of-the-example', 4000, async () => 1200)
       expect(limits[0]!.remaining).toBe(remaining)
@@ -129,7 +129,10 @@ describe('the calls', () => {
     const decide = (key?: string) =>
       fetch(`${stack.url}/_sluice/v1/decide`, {
         method: 'POST',
-        headers: { Authorization: `Bearer ${token.GATE}`, ...(key && { 'Idempotency-Key': key }) },
+        headers: {
+          Authorization: `Bearer ${token.API_TOKEN}`,
+          ...(key && { 'Idempotency-Key': key }),
+        },
         body: '{"policy":"per-user","key":"user-of-commands"}',
       })
     await decide()
@@ -146,10 +149,10 @@ describe('the bodies', () => {
     url,
   }: Call): [asked: SchemaName | undefined, answered: SchemaName | undefined] => {
     if (url.endsWith('/decide')) return ['Ask', 'Decision']
-    if (url.endsWith('/give-back')) return ['GiveBack', 'Standing']
+    if (url.endsWith('/refund')) return ['Refund', 'LimitStatus']
     if (url.endsWith('/try')) return ['Try', 'Trial']
     if (url.endsWith('/policies')) return [undefined, undefined]
-    return [url.endsWith('/ban') ? 'Ban' : 'Target', 'Standing']
+    return [url.endsWith('/ban') ? 'Ban' : 'Target', 'LimitStatus']
   }
   const bodies = calls.flatMap((call): [string, SchemaName, unknown, boolean][] => {
     const [asked, answered] = nameOf(call)

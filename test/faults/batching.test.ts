@@ -86,18 +86,24 @@ const many = <T>(count: number, what: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, index) => what(index)))
 
 describe('200 requests at once', () => {
-  test.each([true, false])('of one key admit exactly the limit (sharing: %s)', async (sharing) => {
-    await renew({ sharing })
-    const key = newKey()
-    const before = calls()
-    const answers = await many(200, () => ask(key))
-    expect(statuses(answers)).toEqual([...Array(LIMIT).fill(200), ...Array(200 - LIMIT).fill(429)])
-    // Each unit went to one of them.
-    const left = answers.filter(({ status }) => status === 200).map(({ left }) => left!)
-    expect(left.sort((a, b) => a - b)).toEqual([...Array(LIMIT).keys()])
-    if (sharing) expect(calls() - before).toBeLessThan(100)
-    else expect(calls() - before).toBe(200)
-  })
+  test.each([true, false])(
+    'of one key admit exactly the limit (batching: %s)',
+    async (batching) => {
+      await renew({ batching })
+      const key = newKey()
+      const before = calls()
+      const answers = await many(200, () => ask(key))
+      expect(statuses(answers)).toEqual([
+        ...Array(LIMIT).fill(200),
+        ...Array(200 - LIMIT).fill(429),
+      ])
+      // Each unit went to one of them.
+      const left = answers.filter(({ status }) => status === 200).map(({ left }) => left!)
+      expect(left.sort((a, b) => a - b)).toEqual([...Array(LIMIT).keys()])
+      if (batching) expect(calls() - before).toBeLessThan(100)
+      else expect(calls() - before).toBe(200)
+    },
+  )
 
   test('of 200 keys get an answer of their own', async () => {
     await renew()

@@ -13,11 +13,11 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 
 /** A Worker whose script is there, and how many calls arrived before the fault that now begins. */
-async function broken(fault: FaultText, sharing = false) {
+async function broken(fault: FaultText, batching = false) {
   await stack.faults.set(null)
   const worker = await stack.renew({
     deadline: DEADLINE,
-    sharing,
+    batching,
     policies: [{ name: 'a', limit: 100_000, window: '1d', match: { path: '/x' } }],
   })
   await vi.waitFor(async () => expect(await decided()).toBe(true), { timeout: 10_000 })

@@ -69,7 +69,7 @@ describe.each(names)('%s', (algorithm) => {
 describe.each([
   ['', false],
   [', shared with others,', true],
-])('a call%s whose answer was lost', (_, sharing) => {
+])('a call%s whose answer was lost', (_, batching) => {
   test.each<FaultText>([
     'late=400',
     'lose',
@@ -79,7 +79,7 @@ describe.each([
     'truncated',
   ])('(%s) is not made again: it counted once', async (fault) => {
     // Three failures leave the circuit closed.
-    await stack.renew({ policies, deadline: '250ms', sharing })
+    await stack.renew({ policies, deadline: '250ms', batching })
     const client = newKey()
     const left = async () => {
       for (;;) {
@@ -97,11 +97,11 @@ describe.each([
     const lost = delivered()
     await stack.faults.set(null)
     const calls = arrived.evalsha! - (before.arrived.evalsha ?? 0)
-    if (sharing) expect([1, 2, 3]).toContain(calls)
+    if (batching) expect([1, 2, 3]).toContain(calls)
     else expect(calls).toBe(3)
     expect(arrived.eval).toBe(before.arrived.eval)
     expect(lost - before.delivered).toBe(calls)
-    // One each for the three, and one for each look.
+    // One each for the three, and one for each peek.
     const last = await left()
     expect(first - last).toBe(3 + delivered() - lost)
   })

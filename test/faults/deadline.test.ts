@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type StallMeter, watchStall } from '../../bench/chaos/stall.ts'
 import { startFaults } from '../../packages/fault-proxy/src/faults.ts'
-import { type FaultStack, type Seen, startFaultStack } from '../support/fault-stack.ts'
+import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'
 import { leaksNothing } from '../support/leaks.ts'
 
 const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
-const GATE_TOKEN = 'a-gate-token-for-tests'
+const GATE_TOKEN = 'a-api-token-for-tests'
 let stack: FaultStack
 beforeAll(async () => {
   stack = await startFaultStack()
@@ -15,12 +15,13 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 
 /** How long it took, less the time for which the machine stood still meanwhile. */
-async function timed(stall: StallMeter, path: string): Promise<Seen> {
+async function timed(stall: StallMeter, path: string): Promise<RequestView> {
   const start = performance.now()
   const seen = await stack.get(path)
   return { ...seen, ms: seen.ms - (await stall.between(start, performance.now())) }
 }
-const remaining = ({ headers }: Seen) => Number(/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')![1])
+const remaining = ({ headers }: RequestView) =>
+  Number(/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')![1])
 
 test('each policy has its own deadline, and of several that a request meets the shortest counts, also on an isolate that has just begun', async () => {
   const worker = await stack.renew({
@@ -57,14 +58,14 @@ test('one deadline holds for a whole decision: the issuer’s keys, the limit on
       {
         deadline: '400ms',
         jwt: { jwks: `http://127.0.0.1:${port}/` },
-        gate: { callers: { limit: 1000, window: '1h' } },
+        api: { callers: { limit: 1000, window: '1h' } },
         policies: [
           { ...policy, name: 'by-token', key: 'jwt:sub', match: { path: '/token' } },
           { ...policy, name: 'by-key', key: 'header:x-key', match: { path: '/key' } },
         ],
       },
       stack.faults.url,
-      { SLUICE_GATE_TOKEN: GATE_TOKEN },
+      { SLUICE_API_TOKEN: GATE_TOKEN },
     )
     const stall = watchStall(`${worker.url}/free`)
     await stack.get('/free')

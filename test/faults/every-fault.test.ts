@@ -3,7 +3,7 @@ import { watchStall } from '../../bench/chaos/stall.ts'
 import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
 import type { StoreErrorCode } from '../../src/base/errors.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
-import { type FaultStack, type Seen, startFaultStack } from '../support/fault-stack.ts'
+import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'
 import { leaksNothing } from '../support/leaks.ts'
 
 /** What every fault is called in the log. */
@@ -68,7 +68,7 @@ describe('every request is answered as its policy says, in time, and asked for o
   test.each(faults)('does %s, a %s', async (fault, code) => {
     // Where the fault is no wait, a busy machine must not make it one.
     const deadline = code === 'timeout' ? 300 : 5000
-    const worker = await stack.renew({ policies, deadline, degradedField: true })
+    const worker = await stack.renew({ policies, deadline, degradedHeader: true })
     const stall = watchStall(`${worker.url}/free`)
     const all = () => Promise.all(paths.map((path) => stack.get(path)))
     const usual = await vi.waitFor(decidedByRedis(all), { timeout: 10_000, interval: 100 })
@@ -81,7 +81,7 @@ describe('every request is answered as its policy says, in time, and asked for o
     await stack.faults.set(null)
     const after = stack.faults.counts()
 
-    const [allow, deny, ...local] = answers as [Seen, Seen, ...Seen[]]
+    const [allow, deny, ...local] = answers as [RequestView, RequestView, ...RequestView[]]
     expect([allow.status, allow.passed, told(allow)]).toEqual([200, true, ['allow']])
     expect([deny.status, told(deny)]).toEqual([503, ['deny']])
     expect(JSON.parse(deny.body).type).toMatch(/#temporary-reduced-capacity$/)
@@ -102,13 +102,13 @@ describe('every request is answered as its policy says, in time, and asked for o
 })
 
 /** Every field that says something of limits. A `deny` or a missing store has no number to tell. */
-const told = ({ headers }: Seen) =>
+const told = ({ headers }: RequestView) =>
   [...headers]
     .filter(([name]) => /^(x-)?ratelimit|^sluice-/.test(name))
-    .map(([name, value]) => (name === 'sluice-degraded' ? value : `${name}: ${value}`))
+    .map(([name, value]) => (name === 'sluice-fallback' ? value : `${name}: ${value}`))
 
 /** The slowest of these requests, when all of them were decided by Redis, as they are once the script is there. */
-function decidedByRedis(all: () => Promise<Seen[]>): () => Promise<number> {
+function decidedByRedis(all: () => Promise<RequestView[]>): () => Promise<number> {
   return async () => {
     const answers = await all()
     expect(answers.every(({ headers }) => headers.has('ratelimit'))).toBe(true)

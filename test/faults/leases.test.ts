@@ -72,7 +72,7 @@ test(
   '64 clients that never stop are all answered, one call for ten of them',
   async () => {
     // The longer the surer: with SOAK_MS=60000 before a release. Not shared, so that each call is one refill.
-    await renew({ sharing: false })
+    await renew({ batching: false })
     const key = await hotKey()
     const agent = new Agent({ keepAlive: true, maxSockets: 64 })
     const soakMs = Number(process.env.SOAK_MS ?? 4000)
@@ -98,9 +98,9 @@ test(
 )
 
 test.each([true, false])(
-  'a quota is used up to the last unit, and not beyond (sharing: %s)',
-  async (sharing) => {
-    await renew({ sharing, policies: [{ ...policy, limit: 500 }] })
+  'a quota is used up to the last unit, and not beyond (batching: %s)',
+  async (batching) => {
+    await renew({ batching, policies: [{ ...policy, limit: 500 }] })
     const key = newKey()
     const answers = (await many(20, () => many(40, () => ask(key)))).flat()
     expect(statuses(answers)).toEqual([...Array(500).fill(200), ...Array(300).fill(429)])
@@ -108,8 +108,8 @@ test.each([true, false])(
 )
 
 describe('clients that hang up while their call brings what others wait for', () => {
-  test.each([true, false])('leave the others their answers (sharing: %s)', async (sharing) => {
-    await renew({ sharing })
+  test.each([true, false])('leave the others their answers (batching: %s)', async (batching) => {
+    await renew({ batching })
     await stack.faults.set('late=100')
     for (let round = 0; round < 3; round++) {
       const key = await hotKey()

@@ -24,7 +24,7 @@ const policies = names.map(
 let stack: FaultStack
 beforeAll(async () => {
   stack = await startFaultStack()
-  await stack.renew({ policies, deadline: '5s', degradedField: true })
+  await stack.renew({ policies, deadline: '5s', degradedHeader: true })
 })
 afterAll(() => stack.stop())
 
@@ -46,7 +46,7 @@ describe.each(names)('while Redis is away, %s', (algorithm) => {
     const refused = first.find(({ status }) => status === 429)!
     expect(JSON.parse(refused.body).retryAfterMs).toBeGreaterThan(0)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(refused.headers.get('sluice-degraded')).toBe('local')
+    expect(refused.headers.get('sluice-fallback')).toBe('local')
     for (const { headers } of [...first, ...second]) expect(headers.has('ratelimit')).toBe(false)
   })
 })
@@ -64,7 +64,7 @@ test('a request that meets several policies passes all of their shares or none',
 test('when Redis is back, its own counters decide again, which know nothing of the shares', async () => {
   await vi.waitFor(
     async () =>
-      expect((await stack.get('/fixed-window')).headers.has('sluice-degraded')).toBe(false),
+      expect((await stack.get('/fixed-window')).headers.has('sluice-fallback')).toBe(false),
     { timeout: 10_000, interval: 50 },
   )
   const client = '198.51.100.3'

@@ -51,9 +51,9 @@ describe('the search for secrets', () => {
   })
 })
 
-describe.each(['hashed', 'plain'] as const)('with %s subjects', (subjects) => {
+describe.each([true, false])('with hashKeys %s', (hashKeys) => {
   test('refusals, failures of every kind and their logs are written', async () => {
-    await stack.renew({ policies, subjects, deadline: '150ms', degradedField: true })
+    await stack.renew({ policies, hashKeys, deadline: '150ms', degradedHeader: true })
     for (const fault of [null, ...faults]) {
       await stack.faults.set(fault)
       await Promise.all(

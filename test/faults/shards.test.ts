@@ -15,9 +15,9 @@ import { CROSSED } from '../support/crossed.ts'
 // These tests stop their Redis: never somebody else's.
 delete process.env.REDIS_URL
 
-const stores = ['eu-1', 'eu-2']
-const placeOf = rendezvous(stores)
-const gateToken = 'a-gate-token-for-tests'
+const shards = ['eu-1', 'eu-2']
+const placeOf = rendezvous(shards)
+const gateToken = 'a-api-token-for-tests'
 const operateToken = 'an-operate-token-for-tests'
 
 const quota = { algorithm: 'fixed-window', limit: 3, window: '1d' } as const
@@ -33,9 +33,9 @@ const policies: PolicyOptions[] = (['allow', 'deny', 'local'] as const).flatMap(
   })),
 )
 const config: ConfigOptions = {
-  stores,
-  subjects: 'plain', // so that a test can tell who lives where
-  degradedField: true,
+  shards,
+  hashKeys: false, // so that a test can tell who lives where
+  degradedHeader: true,
   deadline: '10s', // a busy machine must not turn a wait into a store error
   policies: [
     ...policies,
@@ -63,9 +63,9 @@ let origin: RunningOrigin
 let worker: RunningWorker
 
 beforeAll(async () => {
-  redis = await Promise.all(stores.map(() => startRedis()))
+  redis = await Promise.all(shards.map(() => startRedis()))
   bridge = await startBridge({
-    redis: redis.map(({ url }, index) => ({ url, token: stores[index]! })),
+    redis: redis.map(({ url }, index) => ({ url, token: shards[index]! })),
   })
   origin = await startOrigin()
   worker = await newWorker()
@@ -87,7 +87,7 @@ const newWorker = (change: Partial<ConfigOptions> = {}, env: Record<string, stri
       UPSTASH_REDIS_REST_URL_EU_2: bridge.url,
       UPSTASH_REDIS_REST_TOKEN_EU_2: 'eu-2',
       SLUICE_SECRET: 'a-secret-of-names',
-      SLUICE_GATE_TOKEN: gateToken,
+      SLUICE_API_TOKEN: gateToken,
       SLUICE_OPERATE_TOKEN: operateToken,
       ORIGIN: origin.url,
       CONFIG: JSON.stringify({ ...config, ...change }),
@@ -115,11 +115,11 @@ const get = async (path: string, headers: Record<string, string>) => {
     policies: [...(response.headers.get('ratelimit-policy') ?? '').matchAll(/"([^"]+)"/g)].map(
       ([, name]) => name,
     ),
-    degraded: response.headers.get('sluice-degraded'),
+    fallback: response.headers.get('sluice-fallback'),
     shadow: /"sluice-shadow": "(.*?)"[,\n]/i.exec(body)?.[1],
   }
 }
-const gate = async <T>(path: string, body?: unknown, token = gateToken) => {
+const api = async <T>(path: string, body?: unknown, token = gateToken) => {
   const response = await fetch(`${worker.url}/_sluice/v1${path}`, {
     ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
     headers: { Authorization: `Bearer ${token}` },
@@ -128,7 +128,7 @@ const gate = async <T>(path: string, body?: unknown, token = gateToken) => {
 }
 /** What a policy has left for a key, by its own word. */
 const leftOf = async (policy: string, key: string) =>
-  (await gate<Decision>('/decide', { policy, key, mode: 'look' })).limits[0]?.remaining
+  (await api<Decision>('/decide', { policy, key, mode: 'peek' })).limits[0]?.remaining
 const statuses = (answers: { status: number }[]) => answers.map(({ status }) => status).sort()
 const many = <T>(count: number, what: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, index) => what(index)))
@@ -156,9 +156,9 @@ describe('where all answer', () => {
       status: 200,
       left: 1,
       policies: ['deny-x', 'deny-y'],
-      degraded: null,
+      fallback: null,
     })
-    const { limits, at } = await gate<Decision>('/decide', {
+    const { limits, at } = await api<Decision>('/decide', {
       request: { url: 'https://a.example/deny', headers: { 'x-x': x, 'x-y': y } },
     })
     expect(limits.map(({ remaining }) => remaining)).toEqual([0, 1])
@@ -226,14 +226,14 @@ describe('where all answer', () => {
   })
 
   test('each tells operators how it does', async () => {
-    const { store, stores: told } = await gate<{ store: object; stores: object[] }>(
+    const { store, shards: told } = await api<{ store: object; shards: object[] }>(
       '/policies',
       undefined,
       operateToken,
     )
     expect(store).toEqual({ status: 'ok', roundTripMs: expect.any(Number) })
     expect(told).toEqual(
-      stores.map((name) => ({ name, status: 'ok', roundTripMs: expect.any(Number) })),
+      shards.map((name) => ({ name, status: 'ok', roundTripMs: expect.any(Number) })),
     )
   })
 })
@@ -244,17 +244,17 @@ describe.each([0, 1])('database %i is killed in the middle', (dead) => {
   test('the keys of the other notice nothing, and it heals', async () => {
     await worker.stop()
     worker = await newWorker()
-    const answers: { place: number; status: number; degraded: string | null }[] = []
+    const answers: { place: number; status: number; fallback: string | null }[] = []
     let goesOn = true
     const load = many(16, async (n) => {
       const place = n % 2
       while (goesOn) {
-        const { status, degraded } = await get('/deny', { 'x-x': keyAt(place, 'x-x') })
-        answers.push({ place, status, degraded })
+        const { status, fallback } = await get('/deny', { 'x-x': keyAt(place, 'x-x') })
+        answers.push({ place, status, fallback })
       }
     })
     const of = (place: number) => answers.filter((one) => one.place === place)
-    const degraded = (place: number) => of(place).filter(({ degraded }) => degraded).length
+    const fallback = (place: number) => of(place).filter(({ fallback }) => fallback).length
     const more = (count: number, what: () => number) => {
       const enough = what() + count
       return until(async () => what() >= enough)
@@ -262,7 +262,7 @@ describe.each([0, 1])('database %i is killed in the middle', (dead) => {
     try {
       await more(50, () => answers.length)
       const revive = await kill(dead)
-      await more(10, () => degraded(dead))
+      await more(10, () => fallback(dead))
       await more(100, () => of(living).length)
       await revive()
       await more(100, () => answers.length)
@@ -270,7 +270,7 @@ describe.each([0, 1])('database %i is killed in the middle', (dead) => {
       goesOn = false
       await load
     }
-    expect(degraded(living)).toBe(0)
+    expect(fallback(living)).toBe(0)
     expect(new Set(statuses(of(living)))).toEqual(new Set([200]))
     expect(new Set(statuses(of(dead)))).toEqual(new Set([200, 503]))
     expect(answers.slice(-20).filter(({ status }) => status !== 200)).toEqual([])
@@ -284,52 +284,52 @@ describe.each([0, 1])('database %i is killed in the middle', (dead) => {
       expect(await get('/deny', denied)).toMatchObject({
         status: 503,
         left: undefined,
-        degraded: 'deny',
+        fallback: 'deny',
       })
       await until(async () => (await leftOf('deny-x', denied['x-x'])) === 3)
 
       const allowed = pair()
       const left = [await get('/allow', allowed), await get('/allow', allowed)]
       expect(left).toMatchObject([
-        { status: 200, left: 2, policies: ['allow-x'], degraded: 'allow' },
-        { status: 200, left: 1, policies: ['allow-x'], degraded: 'allow' },
+        { status: 200, left: 2, policies: ['allow-x'], fallback: 'allow' },
+        { status: 200, left: 1, policies: ['allow-x'], fallback: 'allow' },
       ])
       await get('/allow', allowed)
-      expect(await get('/allow', allowed)).toMatchObject({ status: 429, degraded: null })
+      expect(await get('/allow', allowed)).toMatchObject({ status: 429, fallback: null })
 
       const local = pair() // a third of 3 is one
-      expect(await get('/local', local)).toMatchObject({ status: 200, left: 2, degraded: 'local' })
-      expect(await get('/local', local)).toMatchObject({ status: 429, degraded: 'local' })
+      expect(await get('/local', local)).toMatchObject({ status: 200, left: 2, fallback: 'local' })
+      expect(await get('/local', local)).toMatchObject({ status: 429, fallback: 'local' })
       await until(async () => (await leftOf('local-x', local['x-x'])) === 2)
 
-      const asked = await gate<Decision>('/decide', {
+      const asked = await api<Decision>('/decide', {
         request: { url: 'https://a.example/allow', headers: pair() },
       })
-      expect(asked).toMatchObject({ allowed: true, reason: 'store-error', degraded: 'allow' })
+      expect(asked).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'allow' })
       expect(asked.limits.map(({ policy }) => policy)).toEqual(['allow-x'])
       expect(asked.at).toBeUndefined()
-      const looked = await gate<Decision>('/decide', {
+      const looked = await api<Decision>('/decide', {
         request: { url: 'https://a.example/deny', headers: pair() },
-        mode: 'look',
+        mode: 'peek',
       })
-      expect(looked).toMatchObject({ allowed: false, reason: 'store-error', degraded: 'deny' })
+      expect(looked).toMatchObject({ allowed: false, reason: 'store-error', fallback: 'deny' })
 
       // Where a policy in shadow alone is away, nothing is missing.
       const shown = { 'x-x': keyAt(living, 'x-x'), 'x-y': keyAt(dead, 'x-y') }
-      expect(await get('/shadow', shown)).toMatchObject({ status: 200, left: 2, degraded: null })
+      expect(await get('/shadow', shown)).toMatchObject({ status: 200, left: 2, fallback: null })
       // Where the enforced one is, the shadow is charged where the request passes.
       const hidden = { 'x-x': keyAt(dead, 'x-x'), 'x-y': keyAt(living, 'x-y') }
-      expect(await get('/shadow', hidden)).toMatchObject({ status: 200, degraded: 'allow' })
+      expect(await get('/shadow', hidden)).toMatchObject({ status: 200, fallback: 'allow' })
       expect(await leftOf('hidden', hidden['x-y'])).toBe(2)
 
-      const report = await gate<{
+      const report = await api<{
         store: object
-        stores: object[]
+        shards: object[]
         policies: { decidedBy: string }[]
       }>('/policies', undefined, operateToken)
       expect(report.store).toMatchObject({ status: 'failing' })
-      expect(report.stores[dead]).toMatchObject({ name: stores[dead], status: 'failing' })
-      expect(report.stores[living]).toMatchObject({ name: stores[living], status: 'ok' })
+      expect(report.shards[dead]).toMatchObject({ name: shards[dead], status: 'failing' })
+      expect(report.shards[living]).toMatchObject({ name: shards[living], status: 'ok' })
       expect(report.policies[0]).toMatchObject({ decidedBy: 'allow' })
     } finally {
       await revive()
@@ -337,12 +337,12 @@ describe.each([0, 1])('database %i is killed in the middle', (dead) => {
     const lines = worker.logs.map((line) => JSON.parse(line))
     const named = lines.filter(({ event }) => /^(store-error|breaker)/.test(event))
     expect(named.length).toBeGreaterThan(0)
-    expect(named.every(({ store }) => stores.includes(store))).toBe(true)
+    expect(named.every(({ store }) => shards.includes(store))).toBe(true)
   })
 })
 
 test('whatever fails, and however policies are asked, nobody has more than a policy that denies lets pass', async () => {
-  const faults = await Promise.all(stores.map(() => startFaults({ target: bridge.url })))
+  const faults = await Promise.all(shards.map(() => startFaults({ target: bridge.url })))
   const strict = {
     ...quota,
     onStoreError: 'deny',

@@ -83,7 +83,7 @@ export class Limit {
   }
 
   /** `state` itself where nothing is credited. Giving back never makes a state last longer. */
-  giveBack(state: State | undefined, units: bigint, now: bigint, receipt: bigint | undefined) {
+  refund(state: State | undefined, units: bigint, now: bigint, receipt: bigint | undefined) {
     const { held, t } = this.stand(state, now)
     const credited = this.algorithm.credit(held, units, t, this.terms, receipt)
     if (!state || credited === held) return state

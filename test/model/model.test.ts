@@ -22,7 +22,7 @@ type Answer = [
 ]
 type Step = [
   now: number,
-  mode: 'take' | 'look' | 'give-back',
+  mode: 'take' | 'peek' | 'refund',
   cost: number,
   answer: Answer,
   stored?: string,
@@ -34,12 +34,12 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     'a fixed window opens with the first charge and ends for all at once',
     fixed,
     [
-      [10_500, 'look', 3, [1, 3, 0, 0, 0]],
+      [10_500, 'peek', 3, [1, 3, 0, 0, 0]],
       [10_500, 'take', 2, [1, 1, 0, 1000, 1000], 'a:10500:1000:2'],
       [10_900, 'take', 2, [0, 1, 600, 600, 600], 'a:10500:1000:2'],
       [10_900, 'take', 0, [1, 1, 0, 600, 600], 'a:10500:1000:2'],
       [10_900, 'take', 1, [1, 0, 0, 600, 600], 'a:10500:1000:3'],
-      [10_900, 'look', 4, [0, 0, null, 600, 600]],
+      [10_900, 'peek', 4, [0, 0, null, 600, 600]],
       [11_499, 'take', 1, [0, 0, 1, 1, 1], 'a:10500:1000:3'],
       [11_500, 'take', 3, [1, 0, 0, 1000, 1000], 'a:11500:1000:3'],
     ],
@@ -58,9 +58,9 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     fixed,
     [
       [10_500, 'take', 3, [1, 0, 0, 1000, 1000]],
-      [10_700, 'give-back', 2, [1, 2, 0, 800, 800], 'a:10500:1000:1'],
-      [10_700, 'give-back', 9, [1, 3, 0, 0, 0], ''],
-      [10_800, 'give-back', 1, [1, 3, 0, 0, 0], ''],
+      [10_700, 'refund', 2, [1, 2, 0, 800, 800], 'a:10500:1000:1'],
+      [10_700, 'refund', 9, [1, 3, 0, 0, 0], ''],
+      [10_800, 'refund', 1, [1, 3, 0, 0, 0], ''],
     ],
   ],
   [
@@ -79,9 +79,9 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
       [10_500, 'take', 3, [1, 0, 0, 1000, 1000]],
       { ...fixed, limit: 2 },
       [10_600, 'take', 1, [0, 0, 900, 900, 900]],
-      [10_600, 'give-back', 2, [1, 1, 0, 900, 900], 'a:10500:1000:1'],
+      [10_600, 'refund', 2, [1, 1, 0, 900, 900], 'a:10500:1000:1'],
       { ...fixed, limit: 5 },
-      [10_600, 'look', 5, [0, 4, 900, 900, 900]],
+      [10_600, 'peek', 5, [0, 4, 900, 900, 900]],
     ],
   ],
   [
@@ -91,15 +91,15 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
       // Full: in the next window the ten weigh 10 × left, so one fits at 900 left.
       [10_000, 'take', 10, [1, 0, 0, 2000, 1100], 'a:10000:2000:10:0'],
       [11_099, 'take', 1, [0, 0, 1, 901, 1]],
-      [11_500, 'look', 5, [1, 5, 0, 500, 100]],
+      [11_500, 'peek', 5, [1, 5, 0, 500, 100]],
       [11_500, 'take', 3, [1, 2, 0, 1500, 100], 'a:11000:2000:3:10'],
       [11_500, 'take', 5, [0, 2, 300, 1500, 100]],
       // Nine never fit in this window: 3 × left ≤ 1000 in the next, at 333 left.
       [11_500, 'take', 9, [0, 2, 1167, 1500, 100]],
-      [11_500, 'give-back', 7, [1, 5, 0, 500, 100], 'a:11000:1000:0:10'],
-      [11_500, 'give-back', 1, [1, 5, 0, 500, 100], 'a:11000:1000:0:10'],
-      [11_999, 'look', 10, [0, 9, 1, 1, 1]],
-      [12_000, 'look', 10, [1, 10, 0, 0, 0]],
+      [11_500, 'refund', 7, [1, 5, 0, 500, 100], 'a:11000:1000:0:10'],
+      [11_500, 'refund', 1, [1, 5, 0, 500, 100], 'a:11000:1000:0:10'],
+      [11_999, 'peek', 10, [0, 9, 1, 1, 1]],
+      [12_000, 'peek', 10, [1, 10, 0, 0, 0]],
     ],
   ],
   [
@@ -107,7 +107,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     sliding,
     [
       [11_000, 'take', 4, [1, 6, 0, 2000, 1250]],
-      [10_900, 'look', 7, [0, 6, 1350, 2100, 1350]],
+      [10_900, 'peek', 7, [0, 6, 1350, 2100, 1350]],
     ],
   ],
   [
@@ -119,7 +119,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
       [10_500, 'take', 1, [0, 0, 500, 900, 500]],
       [10_500, 'take', 2, [0, 0, 900, 900, 500]],
       [11_000, 'take', 1, [1, 0, 0, 1000, 400], 'a:11000:1000:10400:10400:11000'],
-      [11_100, 'give-back', 2, [1, 2, 0, 300, 300], 'a:10400:1000:10400'],
+      [11_100, 'refund', 2, [1, 2, 0, 300, 300], 'a:10400:1000:10400'],
     ],
   ],
   [
@@ -130,8 +130,8 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
       [10_250, 'take', 3, [0, 2, 50, 250, 50]],
       [10_250, 'take', 2, [1, 0, 0, 450, 50], 'a:10250:450:500'],
       [10_250, 'take', 6, [0, 0, null, 450, 50]],
-      [10_250, 'give-back', 1, [1, 1, 0, 350, 50], 'a:10250:350:1500'],
-      [10_250, 'give-back', 4, [1, 5, 0, 0, 0], ''],
+      [10_250, 'refund', 1, [1, 1, 0, 350, 50], 'a:10250:350:1500'],
+      [10_250, 'refund', 4, [1, 5, 0, 0, 0], ''],
     ],
   ],
   [
@@ -149,7 +149,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100]],
       [9_990, 'take', 1, [0, 0, 110, 510, 110]],
-      [9_990, 'give-back', 1, [1, 1, 0, 410, 110], 'a:10000:400:1000'],
+      [9_990, 'refund', 1, [1, 1, 0, 410, 110], 'a:10000:400:1000'],
     ],
   ],
   [
@@ -158,9 +158,9 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100]],
       { ...bucket, limit: 1 },
-      [10_250, 'look', 1, [0, 0, 250, 250, 250]],
-      [10_250, 'give-back', 1, [1, 1, 0, 250, 250], 'a:10250:250:1250'],
-      [10_500, 'look', 5, [1, 5, 0, 0, 0]],
+      [10_250, 'peek', 1, [0, 0, 250, 250, 250]],
+      [10_250, 'refund', 1, [1, 1, 0, 250, 250], 'a:10250:250:1250'],
+      [10_500, 'peek', 5, [1, 5, 0, 0, 0]],
       [10_250, 'take', 1, [1, 0, 0, 4750, 750], 'a:10250:4750:250'],
     ],
   ],
@@ -172,10 +172,10 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
       { ...bucket, limit: 5 },
       // Full by itself 800 ms later: the other plan needs 200 ms more, in which the unit flows.
       [10_000, 'take', 1, [1, 1, 0, 800, 200], 'a:10000:1000:1000'],
-      [10_000, 'give-back', 1, [1, 2, 0, 600, 200], 'a:10000:1000:2000'],
-      [10_700, 'look', 5, [1, 5, 0, 0, 0], 'a:10000:1000:2000'],
+      [10_000, 'refund', 1, [1, 2, 0, 600, 200], 'a:10000:1000:2000'],
+      [10_700, 'peek', 5, [1, 5, 0, 0, 0], 'a:10000:1000:2000'],
       { ...bucket, burst: 10 },
-      [10_700, 'look', 10, [0, 9, 100, 100, 100]],
+      [10_700, 'peek', 10, [0, 9, 100, 100, 100]],
     ],
   ],
   [
@@ -194,8 +194,8 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100], 'a:10000:500:5000'],
       { ...gcra, burst: 2 },
-      [10_000, 'look', 1, [0, 0, 400, 500, 400], 'a:10000:500:5000'],
-      [10_000, 'give-back', 1, [1, 0, 0, 400, 300], 'a:10000:400:4000'],
+      [10_000, 'peek', 1, [0, 0, 400, 500, 400], 'a:10000:500:5000'],
+      [10_000, 'refund', 1, [1, 0, 0, 400, 300], 'a:10000:400:4000'],
     ],
   ],
 ]
@@ -233,21 +233,21 @@ const b = { ...bucket, tag: 'b' }
 
 test('a receipt from before the window credits nothing', () => {
   const model = new Model()
-  const giveBack = (policy: ModelPolicy, now: number, receipt: number) =>
-    model.decide([{ mode: 'give-back', rows: [row(policy, 1)], receipt }], now).requests[0]![0]!
+  const refund = (policy: ModelPolicy, now: number, receipt: number) =>
+    model.decide([{ mode: 'refund', rows: [row(policy, 1)], receipt }], now).requests[0]![0]!
       .remaining
   model.decide([{ mode: 'take', rows: [row(a, 3)] }], 10_500)
-  expect(giveBack(a, 10_600, 10_499)).toBe(0)
-  expect(giveBack(a, 10_600, 10_500)).toBe(1)
+  expect(refund(a, 10_600, 10_499)).toBe(0)
+  expect(refund(a, 10_600, 10_500)).toBe(1)
   const c = { ...sliding, tag: 'c' }
   model.decide([{ mode: 'take', rows: [row(c, 10)] }], 11_000)
-  expect(giveBack(c, 11_600, 10_999)).toBe(0)
-  expect(giveBack(c, 12_500, 11_000)).toBe(5)
-  expect(giveBack(c, 11_600, 11_000)).toBe(1)
+  expect(refund(c, 11_600, 10_999)).toBe(0)
+  expect(refund(c, 12_500, 11_000)).toBe(5)
+  expect(refund(c, 11_600, 11_000)).toBe(1)
   const d = { ...log, tag: 'd' }
   model.decide([{ mode: 'take', rows: [row(d, 3)] }], 10_500)
-  expect(giveBack(d, 11_499, 10_499)).toBe(0)
-  expect(giveBack(d, 11_499, 10_500)).toBe(1)
+  expect(refund(d, 11_499, 10_499)).toBe(0)
+  expect(refund(d, 11_499, 10_500)).toBe(1)
 })
 
 test.each(['token-bucket', 'gcra'] as const)(
@@ -255,15 +255,15 @@ test.each(['token-bucket', 'gcra'] as const)(
   (algorithm) => {
     const model = new Model()
     const policy = { ...bucket, algorithm }
-    const giveBack = (now: number, receipt: number) =>
-      model.decide([{ mode: 'give-back', rows: [row(policy, 3)], receipt }], now).requests[0]![0]!
+    const refund = (now: number, receipt: number) =>
+      model.decide([{ mode: 'refund', rows: [row(policy, 3)], receipt }], now).requests[0]![0]!
         .remaining
     model.decide([{ mode: 'take', rows: [row(policy, 5)] }], 10_000)
     // A unit flows in 100 ms.
-    expect(giveBack(10_100, 9_800)).toBe(1)
-    expect(giveBack(10_100, 10_000)).toBe(3)
+    expect(refund(10_100, 9_800)).toBe(1)
+    expect(refund(10_100, 10_000)).toBe(3)
     // A receipt of a clock ahead is credited in full, and no more.
-    expect(giveBack(10_000, 10_900)).toBe(5)
+    expect(refund(10_000, 10_900)).toBe(5)
   },
 )
 
@@ -286,7 +286,7 @@ test('a write copies what is live, drops what has run out, and lives as long as 
   model.decide([{ mode: 'take', rows: [row(a, 1)] }], 10_100)
   expect(stateOf(model)).toBe('a:10050:1000:2')
   expect([...model.keys]).toMatchObject([['sluice:1:{s}', { px: 60_950 }]])
-  model.decide([{ mode: 'give-back', rows: [row(a, 2)] }], 10_100)
+  model.decide([{ mode: 'refund', rows: [row(a, 2)] }], 10_100)
   expect([...model.keys]).toEqual([])
 })
 

@@ -7,7 +7,7 @@
 import type { LimitRow, RowState, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { greatest } from './algorithms.ts'
 import { Limit, type State } from './limit.ts'
-import { banned, refused, restOf, type Standing, termsOf } from './penalty.ts'
+import { banned, type LimitStatus, refused, restOf, termsOf } from './penalty.ts'
 import { Slots } from './slots.ts'
 
 export type AlgorithmName = LimitRow['policy']['algorithm']
@@ -41,7 +41,7 @@ export class Model {
       const before = requests.slice(0, index).findLastIndex(({ mode }) => mode !== 'shadow')
       const took =
         requests[before]?.mode === 'take' && told[before]!.every(({ allowed }) => allowed)
-      const shadow = before === -1 || took ? 'take' : 'look'
+      const shadow = before === -1 || took ? 'take' : 'peek'
       const mode = request.mode === 'shadow' ? shadow : request.mode
       told.push(this.#request({ ...request, mode }, BigInt(now)))
     })
@@ -52,26 +52,26 @@ export class Model {
     const { rows, receipt } = request
     const operates = ['reset', 'ban', 'unban'].includes(request.mode)
     if (operates) for (const row of rows) this.#operate(request, row, now)
-    const mode = operates ? 'look' : request.mode
+    const mode = operates ? 'peek' : request.mode
     const limits = rows.map((row) =>
       row.policy.algorithm === 'concurrency' ? new Slots(row) : new Limit(row),
     )
     const costs = rows.map(({ cost }) => BigInt(cost))
     const fits = rows.map((row, i) => limits[i]!.fits(this.#state(row), costs[i]!, now))
-    const bans = rows.map((row) => (mode === 'give-back' ? 0n : this.#ban(row, now)))
+    const bans = rows.map((row) => (mode === 'refund' ? 0n : this.#ban(row, now)))
     const admitted = fits.every(Boolean) && bans.every((rest) => rest === 0n)
     // Judged before anything is charged: the waits of a refused row are those of the uncharged state.
     const waits = rows.map((row, i) => {
-      if (mode === 'give-back' || fits[i]) return 0
+      if (mode === 'refund' || fits[i]) return 0
       if (costs[i]! > limits[i]!.capacity) return null
       return Number(limits[i]!.wait(this.#state(row), costs[i]!, now))
     })
     rows.forEach((row, i) => {
       const before = this.#state(row)
-      if (mode === 'look' || costs[i] === 0n) return
-      if (mode === 'give-back') {
+      if (mode === 'peek' || costs[i] === 0n) return
+      if (mode === 'refund') {
         const since = receipt === undefined ? undefined : BigInt(receipt)
-        const after = limits[i]!.giveBack(before, costs[i]!, now, since)
+        const after = limits[i]!.refund(before, costs[i]!, now, since)
         if (after !== before) this.#write(mode, row, after, now)
       } else if (admitted) {
         const after = limits[i]!.take(before, costs[i]!, now)
@@ -88,7 +88,7 @@ export class Model {
       const ban = Number(bans[i])
       return {
         ...limits[i]!.report(this.#state(row), now),
-        allowed: mode === 'give-back' || (fits[i]! && ban === 0),
+        allowed: mode === 'refund' || (fits[i]! && ban === 0),
         retryAfterMs: waits[i] === null ? null : Math.max(waits[i]!, ban),
         ...(ban > 0 && { bannedForMs: ban }),
       }
@@ -115,7 +115,7 @@ export class Model {
     return this.keys.get(keyOf(row))?.states.get(row.policy.tag)
   }
 
-  #standing({ subject, penalty }: ModelRow): Standing {
+  #standing({ subject, penalty }: ModelRow): LimitStatus {
     const states = this.keys.get(recordOf(subject))?.states
     return { counted: states?.get(penalty!.tag), ban: states?.get(`${penalty!.tag}-ban`) }
   }
@@ -133,7 +133,7 @@ export class Model {
     return this.#ban(row, now)
   }
 
-  #write(mode: 'take' | 'give-back', row: ModelRow, state: State | undefined, now: bigint) {
+  #write(mode: 'take' | 'refund', row: ModelRow, state: State | undefined, now: bigint) {
     if (row.policy.algorithm !== 'concurrency') {
       this.#store(keyOf(row), row.policy.tag, state, now)
     } else if (state === undefined) {

@@ -4,7 +4,7 @@ import { greatest, least } from './algorithms.ts'
 import type { State } from './limit.ts'
 import type { ModelRow } from './model.ts'
 
-export interface Standing {
+export interface LimitStatus {
   /** The refusals counted, until when they count. */
   counted: State | undefined
   /** The last ban, until it is forgotten: from when on, and how long. */
@@ -27,13 +27,13 @@ export function termsOf({
 const lengthOf = (ban: State, { most }: Terms) => least(ban.numbers[0]!, most)
 
 /** The rest of the ban. */
-export function restOf({ ban }: Standing, terms: Terms, now: bigint): bigint {
+export function restOf({ ban }: LimitStatus, terms: Terms, now: bigint): bigint {
   if (!ban || ban.runOut <= now) return 0n
   return greatest(0n, ban.time + lengthOf(ban, terms) - now)
 }
 
 /** After a refusal of somebody who is not banned. */
-export function refused({ counted, ban }: Standing, terms: Terms, now: bigint): Standing {
+export function refused({ counted, ban }: LimitStatus, terms: Terms, now: bigint): LimitStatus {
   const open = counted && now < counted.runOut ? counted : undefined
   const count = (open?.numbers[0] ?? 0n) + 1n
   if (count < terms.after) {
@@ -47,7 +47,7 @@ export function refused({ counted, ban }: Standing, terms: Terms, now: bigint): 
 }
 
 /** From now on, whatever was before. */
-export const banned = (length: bigint, now: bigint): Standing => ({
+export const banned = (length: bigint, now: bigint): LimitStatus => ({
   counted: undefined,
   ban: { time: now, runOut: now + 2n * length, numbers: [length] },
 })

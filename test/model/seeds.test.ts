@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest'
 import { createLimiter, type LimiterParts } from '../../src/limiter/decide.ts'
-import type { Seen } from '../../src/request/view.ts'
+import type { RequestView } from '../../src/request/view.ts'
 import type { RowState } from '../../src/store/store.ts'
 import { describer } from '../support/describe.ts'
 import { callOf, useServer } from '../support/server.ts'
@@ -118,7 +118,7 @@ test('7: a request without a policy is an answer of its own, without Redis', asy
     policies: [{ name: 'api', limit: 10, window: '1s', match: { path: '/api/*' } }],
   })
   const decide = createLimiter(() => describe('https://example.com/other'))
-  const { decision } = await decide({} as Seen, {} as LimiterParts)
+  const { decision } = await decide({} as RequestView, {} as LimiterParts)
   expect(decision).toMatchObject({ allowed: true, reason: 'no-policy', limits: [] })
 })
 

@@ -50,7 +50,7 @@ export class Slots {
     return stateOf([...live, ...taken])
   }
 
-  giveBack(state: State | undefined): State | undefined {
+  refund(state: State | undefined): State | undefined {
     const slots = this.live(state, -1n)
     const others = slots.filter(({ member }) => !this.isMine(member))
     return others.length === slots.length ? state : stateOf(others)

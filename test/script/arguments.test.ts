@@ -60,7 +60,7 @@ const numbers = ['nan', '-nan', 'inf', '-inf', '1e999', '1.5', '-1', '', ' ', 'x
 
 const wrong: [column: (typeof columns)[number], values: string[]][] = [
   ['request', [...numbers, '0']],
-  ['mode', ['', 'TAKE', 'give_back', 'peek', 'once', 'un-ban']],
+  ['mode', ['', 'TAKE', 'refund', 'peek', 'once', 'un-ban']],
   ['key', [...numbers, '0', '2']],
   ['tag', ['', 'a:b', 'a;b', 'a b', 'ä', 'a\n', '%w', 'a\0b']],
   ['algorithm', ['', 'once', 'fixed_window', 'leaky-bucket', '__index']],
@@ -88,7 +88,7 @@ test('refuses a wrong now', async () => {
 
 test('refuses a wrong receipt', async () => {
   for (const value of numbers.filter((value) => value !== '')) {
-    const args = [now, ...row({ mode: 'give-back', receipt: value })]
+    const args = [now, ...row({ mode: 'refund', receipt: value })]
     expect(await refusal([newKey()], args), value).toMatch(/^ERR sluice: row 1: .*receipt/)
   }
 })
@@ -151,7 +151,7 @@ test('refuses the id of a slot that is none, or a wrong key, or too many', async
     const answer = await refusal([newSlots()], [now, ...slot({ align })])
     expect(answer, align).toBe('ERR sluice: row 1: unexpected align')
   }
-  const back = slot({ mode: 'give-back', align: '' })
+  const back = slot({ mode: 'refund', align: '' })
   expect(await refusal([newSlots()], [now, ...back])).toMatch(/unexpected align/)
   for (const key of [newKey(), `${newKey()}:slots:u`, `${newKey()}:log:t`]) {
     expect(await refusal([key], [now, ...slot()])).toMatch(/unexpected key/)
@@ -161,12 +161,12 @@ test('refuses the id of a slot that is none, or a wrong key, or too many', async
   )
 })
 
-test('accepts ids of 64 characters, words, and a look without one', async () => {
+test('accepts ids of 64 characters, words, and a peek without one', async () => {
   for (const align of ['x'.repeat(64), 'clock', '-', '_9']) {
     expect(await server.evaluate([newSlots()], [now, ...slot({ align })])).toHaveLength(6)
   }
-  const look = slot({ mode: 'look', align: '' })
-  expect(await server.evaluate([newSlots()], [now, ...look])).toHaveLength(6)
+  const peek = slot({ mode: 'peek', align: '' })
+  expect(await server.evaluate([newSlots()], [now, ...peek])).toHaveLength(6)
 })
 
 const ban = (changed: Columns = {}) => row({ algorithm: 'penalty', tag: 'p', ...changed })
@@ -178,7 +178,7 @@ const wrongPenalties: [claim: string, rows: string[][], unexpected: string][] = 
   ['of another key', [row(), ban({ key: '2' })], 'row 2: unexpected key'],
   [
     'that is given back',
-    [row({ mode: 'give-back' }), ban({ mode: 'give-back' })],
+    [row({ mode: 'refund' }), ban({ mode: 'refund' })],
     'row 2: unexpected mode',
   ],
   ['with a maximum of nothing', [row(), ban({ cost: '0' })], 'row 2: unexpected cost'],

@@ -2,13 +2,13 @@ import { expect } from 'vitest'
 import type { ModelRow } from '../model/model.ts'
 import { law } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
-import { costsAround, each, look, settle } from '../support/settle.ts'
+import { costsAround, each, peek, settle } from '../support/settle.ts'
 
 const server = useServer()
 
 /** How one limit stands for each of several costs. */
 async function looks(row: ModelRow, costs: number[], now: number) {
-  const requests = costs.map((cost) => ({ mode: 'look' as const, rows: [{ ...row, cost }] }))
+  const requests = costs.map((cost) => ({ mode: 'peek' as const, rows: [{ ...row, cost }] }))
   const reply = await server.decide(requests, now)
   return reply.requests.map(([state]) => state!)
 }
@@ -18,7 +18,7 @@ law(
   async (plan) => {
     const { rows, now, story } = await settle(server, plan)
     await each(rows, async (row) => {
-      const costs = costsAround(row, await look(server, row, now))
+      const costs = costsAround(row, await peek(server, row, now))
       const backs = [0, 1, 7, row.policy.windowMs].filter((back) => back <= now)
       const views = await Promise.all(backs.map((back) => looks(row, costs, now - back)))
       const present = views[0]!

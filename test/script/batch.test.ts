@@ -13,11 +13,11 @@ const shapes = {
   mixed: { policies: 3, subjects: 3, requests: 12, steps: 4 },
 }
 
-/** What each request of a call is by itself: a shadow is a take if the request that it follows was one and passed, else a look. */
+/** What each request of a call is by itself: a shadow is a take if the request that it follows was one and passed, else a peek. */
 function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
   let passed = true
   return requests.map((request, index) => {
-    if (request.mode === 'shadow') return { ...request, mode: passed ? 'take' : 'look' }
+    if (request.mode === 'shadow') return { ...request, mode: passed ? 'take' : 'peek' }
     passed = request.mode === 'take' && reply.requests[index]!.every(({ allowed }) => allowed)
     return request
   })

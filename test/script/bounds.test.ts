@@ -55,12 +55,12 @@ async function history(policy: ModelPolicy, events: Event[]) {
   const calls = events.map(({ wait, cost }) => {
     now += wait
     const rows = [{ subject, policy, cost: Math.abs(cost) }]
-    const mode = cost < 0 ? ('give-back' as const) : ('take' as const)
+    const mode = cost < 0 ? ('refund' as const) : ('take' as const)
     return {
       now,
       cost,
       requests: [
-        { mode: 'look' as const, rows },
+        { mode: 'peek' as const, rows },
         { mode, rows },
       ],
     }
@@ -71,7 +71,7 @@ async function history(policy: ModelPolicy, events: Event[]) {
     const [before, after] = replies[index]!.requests.map(([state]) => state!)
     if (!after!.allowed) return []
     if (cost > 0) time = Math.max(time, now)
-    // Of a give-back only what it changed counts: the rest was dropped.
+    // Of a refund only what it changed counts: the rest was dropped.
     return [{ time, units: cost > 0 ? cost : before!.remaining - after!.remaining }]
   })
 }
@@ -145,7 +145,7 @@ async function keepsWithin(
   ) => (await server.decide([{ ...request, rows: [{ subject, ...row }] }], now)).requests[0]![0]!
   const refund = async (charge: (typeof charges)[number], units: number) => {
     charge.units -= units
-    const request = { mode: 'give-back' as const, receipt: charge.time }
+    const request = { mode: 'refund' as const, receipt: charge.time }
     return ask(request, { policy: charge.policy, cost: units })
   }
 
@@ -158,7 +158,7 @@ async function keepsWithin(
       continue
     }
     const policy = policies[plan % policies.length]!
-    const { remaining } = await ask({ mode: 'look' }, { policy, cost: 0 })
+    const { remaining } = await ask({ mode: 'peek' }, { policy, cost: 0 })
     const units = { one: 1, half: Math.ceil(remaining / 2), all: remaining }[take]
     if (units < 1) continue
     told = await ask({ mode: 'take' }, { policy, cost: units })

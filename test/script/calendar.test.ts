@@ -134,7 +134,7 @@ test.each(calendars)('%s: the count ends with its period', async (_, ...rest) =>
   const following: Period = [end, nextEnd, nextEnd + days]
   expect(await ask('take', end, following)).toMatchObject({ allowed: false, ...wait(next) })
   expect(await ask('take', nextEnd - 1, following)).toMatchObject({ allowed: false, ...wait(1) })
-  expect(await ask('look', nextEnd, following)).toMatchObject({ remaining: 3, resetAfterMs: 0 })
+  expect(await ask('peek', nextEnd, following)).toMatchObject({ remaining: 3, resetAfterMs: 0 })
 })
 
 /** Three periods of different length in a row. */
@@ -181,17 +181,17 @@ test('when the clock of Redis runs back, the period that is open goes on, and en
 })
 
 test('what is given back counts for the period in which it was taken', async () => {
-  const giveBack = async (now: number, receipt: number) => {
+  const refund = async (now: number, receipt: number) => {
     const rows = [{ subject, policy, period: second, cost: 1 }]
-    const reply = await server.decide([{ mode: 'give-back', rows, receipt }], now)
+    const reply = await server.decide([{ mode: 'refund', rows, receipt }], now)
     return reply.requests[0]![0]!.remaining
   }
   const subject = newSubject()
   const rows = [{ subject, policy, period: first, cost: 3 }]
   await server.decide([{ mode: 'take', rows }], 1399)
   await server.decide([{ mode: 'take', rows }], 1400)
-  expect(await giveBack(1401, 1399)).toBe(0)
-  expect(await giveBack(1401, 1400)).toBe(1)
+  expect(await refund(1401, 1399)).toBe(0)
+  expect(await refund(1401, 1400)).toBe(1)
 })
 
 interface Event {
@@ -224,14 +224,14 @@ async function taken(limit: number, lengths: number[], events: Event[]) {
     now += wait
     const period = periodOf(lengths, now + skew)
     const row = { subject, policy: { ...policy, limit }, period, cost: Math.abs(cost) }
-    const mode: ModelRequest['mode'] = cost < 0 ? 'give-back' : 'take'
+    const mode: ModelRequest['mode'] = cost < 0 ? 'refund' : 'take'
     return { now, skew, cost, mode, row }
   })
   return Promise.all(
     calls.map(async ({ now, skew, cost, mode, row }) => {
       const { requests } = await server.decide(
         [
-          { mode: 'look', rows: [row] },
+          { mode: 'peek', rows: [row] },
           { mode, rows: [row] },
         ],
         now,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Once } from '../../src/store/store.ts'
+import type { Idempotency } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
 import { property } from '../support/law.ts'
 import { play, tell } from '../support/play.ts'
@@ -28,7 +28,7 @@ const request = (subject: string, mode: ModelRequest['mode'] = 'take', cost = 1)
 })
 
 /** What Redis executed for one call; Upstash bills each of them. */
-async function commands(requests: ModelRequest[], now?: number, once?: Once) {
+async function commands(requests: ModelRequest[], now?: number, once?: Idempotency) {
   await server.send('CONFIG', 'RESETSTAT')
   await server.decide(requests, now, once)
   const stats = String(await server.send('INFO', 'commandstats'))
@@ -46,8 +46,8 @@ test('ten limits of one subject: four commands admitted, three refused', async (
   expect(await commands([request(subject, 'take', 40)])).toEqual(asked)
 })
 
-test('a look costs three', async () => {
-  expect(await commands([request(newSubject(), 'look')])).toEqual(asked)
+test('a peek costs three', async () => {
+  expect(await commands([request(newSubject(), 'peek')])).toEqual(asked)
 })
 
 test('a cost of 0 costs three', async () => {
@@ -76,7 +76,7 @@ test('policies in shadow cost nothing on a subject that is asked for anyway', as
 
 test('every subject charged is one write more, and one that is not is none', async () => {
   const [first, second, third] = [newSubject(), newSubject(), newSubject()]
-  const three = [request(first), request(second), request(third, 'look')]
+  const three = [request(first), request(second), request(third, 'peek')]
   expect(await commands(three)).toEqual({ ...asked, set: 2 })
 })
 
@@ -93,9 +93,9 @@ test('giving back is one write, or one deletion when nothing is left', async () 
   const now = 1_789_000_000_000
   await server.decide([request(subject, 'take', 2)], now)
   const back = { evalsha: 1, mget: 1 }
-  expect(await commands([request(subject, 'give-back')], now)).toEqual({ ...back, set: 1 })
-  expect(await commands([request(subject, 'give-back')], now)).toEqual({ ...back, del: 1 })
-  expect(await commands([request(subject, 'give-back')], now)).toEqual(back)
+  expect(await commands([request(subject, 'refund')], now)).toEqual({ ...back, set: 1 })
+  expect(await commands([request(subject, 'refund')], now)).toEqual({ ...back, del: 1 })
+  expect(await commands([request(subject, 'refund')], now)).toEqual(back)
 })
 
 test('a sliding log adds its own, and no write of a record', async () => {
@@ -113,7 +113,7 @@ test('a sliding log adds its own, and no write of a record', async () => {
   const second = await commands([of('take', 999)], now + 1)
   expect(second).toEqual({ ...read, ...write, zadd: 2 })
   expect(await commands([of('take', 1)], now + 2)).toEqual({ ...read, zrangebyscore: 1 })
-  expect(await commands([of('look', 500)], now + 2)).toEqual({ ...read, zrangebyscore: 2 })
+  expect(await commands([of('peek', 500)], now + 2)).toEqual({ ...read, zrangebyscore: 2 })
 })
 
 test('slots add their own, and no write of a record', async () => {
@@ -129,9 +129,9 @@ test('slots add their own, and no write of a record', async () => {
   expect(await commands(of('take', 'b'), now + 1)).toEqual({ ...read, ...write })
   expect(await commands(of('take', 'c'), now + 1)).toEqual(read)
   expect(await commands(of('take', 'b'), now + 1)).toEqual(read)
-  expect(await commands(of('look', 'c'), now + 1)).toEqual(read)
-  expect(await commands(of('give-back', 'b'), now + 1)).toEqual({ ...read, zrem: 1 })
-  expect(await commands(of('give-back', 'b'), now + 1)).toEqual(read)
+  expect(await commands(of('peek', 'c'), now + 1)).toEqual(read)
+  expect(await commands(of('refund', 'b'), now + 1)).toEqual({ ...read, zrem: 1 })
+  expect(await commands(of('refund', 'b'), now + 1)).toEqual(read)
   // A dead one is cleared away.
   const later = now + 60_000
   expect(await commands(of('take', 'c'), later)).toEqual({ ...read, ...write, zremrangebyscore: 1 })
@@ -158,7 +158,7 @@ test('from 32 slots on they add a few more', async () => {
     zscore: 1,
     zrangebyscore: 1,
   })
-  expect(await commands(of('give-back', 'last'), now + 40)).toEqual({ ...read, zrange: 2, zrem: 1 })
+  expect(await commands(of('refund', 'last'), now + 40)).toEqual({ ...read, zrange: 2, zrem: 1 })
 })
 
 const penalty = { after: 2, withinMs: 60_000, banMs: 60_000, maxMs: 60_000 }
@@ -172,7 +172,7 @@ test('a penalty costs nothing until it counts a refusal: then one SET', async ()
     },
   ]
   expect(await commands(of(1))).toEqual({ ...asked, set: 1 })
-  expect(await commands([{ ...of(1)[0]!, mode: 'look' }])).toEqual(asked)
+  expect(await commands([{ ...of(1)[0]!, mode: 'peek' }])).toEqual(asked)
   expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
   expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
   // Banned: nothing is counted any more.
@@ -234,7 +234,7 @@ test('a ban is one SET, its end another write, and nothing where nobody is banne
 
 test('to be decided once costs one SET, also where it is refused, and a replay none', async () => {
   const subject = newSubject()
-  const once = (key: string): Once => ({
+  const once = (key: string): Idempotency => ({
     key: `${subject}-${key}`,
     fingerprint: 'f',
     forMs: 60_000,

@@ -4,7 +4,7 @@ import type { RowState } from '../../src/store/store.ts'
 import { Model, type ModelPolicy, type ModelRequest } from '../model/model.ts'
 import { law, property } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
 import { snapshot } from '../support/stored.ts'
 import { newSubject } from '../support/subjects.ts'
 
@@ -37,14 +37,14 @@ function slots(limit: number, windowMs = 1000) {
     policy,
     subject,
     take: ask('take'),
-    look: ask('look'),
-    giveBack: ask('give-back'),
+    peek: ask('peek'),
+    refund: ask('refund'),
     members: async () => (await server.send('ZRANGE', key, '0', '-1')) as string[],
   }
 }
 
 test('so many are in flight at once, and a place is free again when one is given back', async () => {
-  const { take, giveBack, members } = slots(2)
+  const { take, refund, members } = slots(2)
   expect(await take(100, 'a')).toEqual({
     allowed: true,
     remaining: 1,
@@ -60,7 +60,7 @@ test('so many are in flight at once, and a place is free again when one is given
     resetAfterMs: 900,
     nextAfterMs: 600,
   })
-  expect(await giveBack(500, 'a')).toMatchObject({ remaining: 1, resetAfterMs: 900 })
+  expect(await refund(500, 'a')).toMatchObject({ remaining: 1, resetAfterMs: 900 })
   expect(await take(500, 'c')).toMatchObject({ allowed: true, remaining: 0 })
   expect(await members()).toEqual(['b:1', 'c:1'])
 })
@@ -75,7 +75,7 @@ test('a slot that nobody gives back is free at its end, and not a millisecond be
 })
 
 test('what is taken twice is held once, also where nothing is free', async () => {
-  const { take, giveBack, members, key } = slots(3)
+  const { take, refund, members, key } = slots(3)
   await take(100, 'a', 2)
   const before = await snapshot(server, [key])
   expect(await take(200, 'a', 2)).toMatchObject({ allowed: true, remaining: 1, resetAfterMs: 900 })
@@ -86,7 +86,7 @@ test('what is taken twice is held once, also where nothing is free', async () =>
   await take(300, 'b')
   expect(await take(400, 'a', 2)).toMatchObject({ allowed: true, remaining: 0, retryAfterMs: 0 })
   expect(await members()).toEqual(['a:1', 'a:2', 'b:1'])
-  expect(await giveBack(400, 'a', 2)).toMatchObject({ remaining: 2 })
+  expect(await refund(400, 'a', 2)).toMatchObject({ remaining: 2 })
   // After its end it is somebody else's.
   await take(1299, 'c')
   await take(1300, 'b')
@@ -95,22 +95,22 @@ test('what is taken twice is held once, also where nothing is free', async () =>
 
 test('giving back removes all that an id holds and nothing else, whatever it is said to hold', async () => {
   for (const cost of [1, 3, 7, 5000]) {
-    const { take, giveBack, members } = slots(9)
+    const { take, refund, members } = slots(9)
     await take(100, 'a', 4)
     await take(100, 'ab', 2)
     await take(100, 'a-b', 1)
-    expect(await giveBack(200, 'a', cost)).toMatchObject({ allowed: true, remaining: 6 })
+    expect(await refund(200, 'a', cost)).toMatchObject({ allowed: true, remaining: 6 })
     expect((await members()).sort()).toEqual(['a-b:1', 'ab:1', 'ab:2'])
-    expect(await giveBack(200, 'none', cost)).toMatchObject({ allowed: true, remaining: 6 })
-    expect(await giveBack(200, 'ab', 0)).toMatchObject({ remaining: 6 })
+    expect(await refund(200, 'none', cost)).toMatchObject({ allowed: true, remaining: 6 })
+    expect(await refund(200, 'ab', 0)).toMatchObject({ remaining: 6 })
   }
 })
 
 test('a dead slot is given back, too', async () => {
-  const { take, giveBack, members } = slots(9)
+  const { take, refund, members } = slots(9)
   await take(100, 'old', 2)
   await take(600, 'new')
-  expect(await giveBack(1200, 'old', 2)).toMatchObject({ remaining: 8, resetAfterMs: 400 })
+  expect(await refund(1200, 'old', 2)).toMatchObject({ remaining: 8, resetAfterMs: 400 })
   expect(await members()).toEqual(['new:1'])
 })
 
@@ -154,7 +154,7 @@ test('a lower limit makes nobody give back, and waits for as many ends as it tak
     await take(now, id)
   }
   const row = { subject, policy: { ...policy, limit: 2 }, cost: 1, slot: 'd' }
-  expect(await look(server, row, 400)).toEqual({
+  expect(await peek(server, row, 400)).toEqual({
     allowed: false,
     remaining: 0,
     retryAfterMs: 800,
@@ -164,32 +164,32 @@ test('a lower limit makes nobody give back, and waits for as many ends as it tak
 })
 
 test('when the clock runs back no slot ends before one that was taken earlier', async () => {
-  const { take, look } = slots(3)
+  const { take, peek } = slots(3)
   await take(500, 'a')
   expect(await take(300, 'b')).toMatchObject({ resetAfterMs: 1200, nextAfterMs: 1200 })
-  expect(await look(1499, 'c', 2)).toMatchObject({ allowed: false, retryAfterMs: 1 })
-  expect(await look(1500, 'c', 3)).toMatchObject({ allowed: true })
+  expect(await peek(1499, 'c', 2)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+  expect(await peek(1500, 'c', 3)).toMatchObject({ allowed: true })
 })
 
 test('ten thousand slots of one call, and one more has to wait', async () => {
-  const { take, giveBack, members } = slots(10_000)
+  const { take, refund, members } = slots(10_000)
   expect(await take(100, 'all', 10_000)).toMatchObject({ allowed: true, remaining: 0 })
   expect(await take(200, 'more')).toMatchObject({ allowed: false, retryAfterMs: 900 })
   expect(await take(200, 'all', 10_000)).toMatchObject({ allowed: true })
   expect((await members()).length).toBe(10_000)
-  expect(await giveBack(300, 'all', 10_000)).toMatchObject({ remaining: 10_000, resetAfterMs: 0 })
+  expect(await refund(300, 'all', 10_000)).toMatchObject({ remaining: 10_000, resetAfterMs: 0 })
   expect(await members()).toEqual([])
 })
 
 test('with hundreds in flight every number is as exact as with a few', async () => {
-  const { take, look, giveBack } = slots(200)
+  const { take, peek, refund } = slots(200)
   for (let index = 0; index < 200; index++) await take(100 + index, `s${index}`)
   expect(await take(300, 'more')).toMatchObject({ retryAfterMs: 800, resetAfterMs: 999 })
-  expect(await look(300, 'more', 50)).toMatchObject({ retryAfterMs: 849, nextAfterMs: 800 })
+  expect(await peek(300, 'more', 50)).toMatchObject({ retryAfterMs: 849, nextAfterMs: 800 })
   expect(await take(300, 's150')).toMatchObject({ allowed: true, remaining: 0 })
-  expect(await giveBack(301, 's150')).toMatchObject({ remaining: 1, resetAfterMs: 998 })
-  expect(await giveBack(301, 's150')).toMatchObject({ remaining: 1 })
-  expect(await giveBack(301, 's0')).toMatchObject({ remaining: 2, nextAfterMs: 800 })
+  expect(await refund(301, 's150')).toMatchObject({ remaining: 1, resetAfterMs: 998 })
+  expect(await refund(301, 's150')).toMatchObject({ remaining: 1 })
+  expect(await refund(301, 's0')).toMatchObject({ remaining: 2, nextAfterMs: 800 })
   // Fifty have ended unnoticed.
   expect(await take(1150, 'last', 52)).toMatchObject({ allowed: true, remaining: 0 })
   expect(await take(1151, 'late')).toMatchObject({ allowed: true })
@@ -203,10 +203,10 @@ law(
     for (const subject of subjects) {
       for (const cost of [1, 2]) {
         const rows = [{ subject, policy: policies[0]!, cost, slot: `slot${cost}` }]
-        const giveBack: ModelRequest = { mode: 'give-back', rows }
-        const once = await server.decide([giveBack], now)
+        const refund: ModelRequest = { mode: 'refund', rows }
+        const once = await server.decide([refund], now)
         const after = await snapshot(server, keys)
-        const twice = await server.decide([giveBack], now)
+        const twice = await server.decide([refund], now)
         expect(twice, story).toEqual(once)
         expect(await snapshot(server, keys), story).toEqual(after)
       }
@@ -232,7 +232,7 @@ law(
       }
       expect(await snapshot(server, keys), story).toEqual(before)
       const end = now + row.policy.windowMs
-      const others = await look(server, row, now)
+      const others = await peek(server, row, now)
       if (!isReachable(end) || others.resetAfterMs > row.policy.windowMs) return
       // It was the last: with its end all is free.
       const whole = [{ ...row, cost: row.policy.limit }]
@@ -275,7 +275,7 @@ property(
     const sent = calls.map((events: Event[]) => {
       now += events[0]!.wait
       const requests = events.map(({ cost, id }): ModelRequest => {
-        const mode = cost < 0 ? 'give-back' : 'take'
+        const mode = cost < 0 ? 'refund' : 'take'
         return { mode, rows: [{ subject, policy, cost: Math.abs(cost), slot: `${id}` }] }
       })
       return { now, requests, events }

@@ -4,7 +4,7 @@ import { keyOf, type ModelPolicy, type ModelRow } from '../model/model.ts'
 import { law, unchanging } from '../support/law.ts'
 import { algorithms } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { look, settle } from '../support/settle.ts'
+import { peek, settle } from '../support/settle.ts'
 import { clock, read } from '../support/stored.ts'
 import { newSubject } from '../support/subjects.ts'
 
@@ -23,7 +23,7 @@ law("a key's PTTL is the longest reset_after of what it holds, and a minute", as
   const charged = new Set(rows.filter((_, index) => requests[index]![0]!.allowed).map(keyOf))
   for (const key of charged) {
     const held = rows.filter((row) => keyOf(row) === key)
-    const looks = await Promise.all(held.map((row) => look(server, row, now)))
+    const looks = await Promise.all(held.map((row) => peek(server, row, now)))
     const px = Math.max(...looks.map(({ resetAfterMs }) => resetAfterMs)) + room
     const { expires } = await read(server, key)
     expect(expires - px, story).toBeGreaterThanOrEqual(from)

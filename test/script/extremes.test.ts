@@ -53,12 +53,12 @@ test.each(cases)('%s is exact for %s', async (algorithm, _, terms) => {
       now,
       requests: [
         of('take', 0),
-        of('look', capacity),
+        of('peek', capacity),
         of('take', capacity),
         of('take', 1),
-        of('look', Math.ceil(capacity / 2)),
+        of('peek', Math.ceil(capacity / 2)),
         of('take', capacity + 1),
-        of('give-back', Math.floor(capacity / 3)),
+        of('refund', Math.floor(capacity / 3)),
         of('take', 2 ** 51),
       ],
     })),
@@ -86,8 +86,8 @@ test.each(
   })
   await bothAnswer([
     { now: start, requests: [of(before, 'take', before.limit)] },
-    { now: start + 1, requests: [of(after, 'look', 1), of(after, 'take', 1)] },
-    { now: start + 500, requests: [of(after, 'give-back', 1), of(after, 'take', 2)] },
+    { now: start + 1, requests: [of(after, 'peek', 1), of(after, 'take', 1)] },
+    { now: start + 500, requests: [of(after, 'refund', 1), of(after, 'take', 2)] },
     // Never locked out: the run-out of what was taken under the old terms has passed.
     { now: start + 3000, requests: [of(after, 'take', after.limit)] },
   ])

@@ -4,7 +4,7 @@ import { forward, inLine, law, unchanging } from '../support/law.ts'
 import { capacityOf } from '../support/play.ts'
 import { algorithms, type Counting, kinds } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { each, look, settle } from '../support/settle.ts'
+import { each, peek, settle } from '../support/settle.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -14,7 +14,7 @@ const of = kinds.filter((kind) => kind !== 'concurrency')
 
 /** The state before, what the request answers, the state after. */
 async function around(request: ModelRequest, now: number) {
-  const looking: ModelRequest = { mode: 'look', rows: request.rows }
+  const looking: ModelRequest = { mode: 'peek', rows: request.rows }
   const { requests } = await server.decide([looking, request, looking], now)
   return requests.map(([state]) => state!)
 }
@@ -25,7 +25,7 @@ law(
     const { rows, now, story } = await settle(server, plan)
     for (const cost of [1, 3, 2 ** 51]) {
       await each(rows, async (row) => {
-        const request: ModelRequest = { mode: 'give-back', rows: [{ ...row, cost }] }
+        const request: ModelRequest = { mode: 'refund', rows: [{ ...row, cost }] }
         const [before, told, after] = await around(request, now)
         const { retryAfterMs, allowed, ...stands } = after!
         expect(told, story).toEqual({ ...stands, allowed: true, retryAfterMs: 0 })
@@ -40,8 +40,8 @@ law(
     // Everything was given back by now; only the window before cannot be.
     await each(rows, async (row) => {
       if (row.policy.algorithm === 'sliding-window') return
-      const untouched = await look(server, { ...row, subject: newSubject() }, now)
-      expect(await look(server, row, now), story).toEqual(untouched)
+      const untouched = await peek(server, { ...row, subject: newSubject() }, now)
+      expect(await peek(server, row, now), story).toEqual(untouched)
     })
   },
   { of },
@@ -53,14 +53,14 @@ law(
     // By a clock ahead a period may be open before its start, and a receipt from then credits nothing.
     const { rows, now, story } = await settle(server, inLine(forward(unchanging(plan))))
     await each(rows, async (row) => {
-      const { remaining } = await look(server, row, now)
+      const { remaining } = await peek(server, row, now)
       const some = [{ ...row, cost: Math.ceil(remaining / 2) }]
-      const looking: ModelRequest = { mode: 'look', rows: [row] }
+      const looking: ModelRequest = { mode: 'peek', rows: [row] }
       const { requests } = await server.decide(
         [
           looking,
           { mode: 'take', rows: some },
-          { mode: 'give-back', rows: some, receipt: now },
+          { mode: 'refund', rows: some, receipt: now },
           looking,
         ],
         now,
@@ -106,7 +106,7 @@ test.each(receipts.filter(([name]) => algorithms.includes(name)))(
     const row: ModelRow = { subject: newSubject(), policy: { ...terms, algorithm }, cost: 2 }
     await server.decide([{ mode: 'take', rows: [{ ...row, cost: 10 }] }], 5500)
     const request: ModelRequest = {
-      mode: 'give-back',
+      mode: 'refund',
       rows: [row],
       ...(receipt !== undefined && { receipt }),
     }

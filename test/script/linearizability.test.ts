@@ -37,7 +37,7 @@ const { policies } = parseConfig({
 
 let histories = 0
 
-/** Sends the calls with so many at once, to these paths in turn; a give-back names the time of an earlier answer. */
+/** Sends the calls with so many at once, to these paths in turn; a refund names the time of an earlier answer. */
 async function record(plans: ModelRequest[][], atOnce: number, paths: string[]): Promise<Call[]> {
   const run = `h${process.pid}-${++histories}`
   const history: Call[] = []
@@ -51,7 +51,7 @@ async function record(plans: ModelRequest[][], atOnce: number, paths: string[]):
     for (let plan = waiting.shift(); plan; plan = waiting.shift()) {
       const receipt = history.at(-1)?.reply.now
       const requests = plan.map((request) =>
-        request.mode === 'give-back' && receipt !== undefined ? { ...request, receipt } : request,
+        request.mode === 'refund' && receipt !== undefined ? { ...request, receipt } : request,
       )
       const sent = performance.now()
       const path = paths[waiting.length % paths.length]
@@ -80,7 +80,7 @@ const plans = (choice: Policy[]) => {
       { weight: 2, arbitrary: fc.constant('shadow' as const) },
       {
         weight: 1,
-        arbitrary: fc.constantFrom('look' as const, 'give-back' as const, 'reset' as const),
+        arbitrary: fc.constantFrom('peek' as const, 'refund' as const, 'reset' as const),
       },
     ),
     rows: fc.uniqueArray(row, {

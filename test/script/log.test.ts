@@ -28,7 +28,7 @@ test('a log holds ten thousand units taken in one millisecond, and refuses the n
   expect(await ask('take', 5000)).toMatchObject({ allowed: true, remaining: 0 })
   expect(await ask('take', 5000)).toMatchObject({ allowed: false, retryAfterMs: 1000 })
   expect(await size()).toBe(10_000)
-  expect(await ask('give-back', 5000, 10_000)).toMatchObject({ remaining: 10_000 })
+  expect(await ask('refund', 5000, 10_000)).toMatchObject({ remaining: 10_000 })
   expect(await size()).toBe(0)
 })
 
@@ -38,22 +38,22 @@ test('entries are numbered from one in every millisecond, so that five digits ar
   expect(await server.send('ZRANGE', key, '0', '-1')).toEqual(['95:00001', '95:00002', '96:00001'])
 })
 
-test('no entry takes the place of another when the clock goes back after a give-back', async () => {
+test('no entry takes the place of another when the clock goes back after a refund', async () => {
   const { ask, size } = log(5, 10)
   for (const now of [95, 96, 100, 106]) await ask('take', now)
-  await ask('give-back', 106)
+  await ask('refund', 106)
   // At 100 there are fewer entries than when the one of 100 was made: those of 95 and 96 were trimmed.
   await ask('take', 100)
   await ask('take', 100)
   expect(await size()).toBe(3)
-  expect((await ask('look', 100)).remaining).toBe(2)
+  expect((await ask('peek', 100)).remaining).toBe(2)
 })
 
 test('the key goes with the last unit that counts, whatever is dead in it', async () => {
   const { ask, key } = log(5, 10)
   await ask('take', 95)
   await ask('take', 100)
-  await ask('give-back', 105, 1)
+  await ask('refund', 105, 1)
   expect(await server.send('EXISTS', key)).toBe(0)
 })
 
@@ -61,14 +61,14 @@ test('one unit more than remains waits for the oldest that counts, not for a dea
   const { ask } = log(5, 10)
   await ask('take', 90, 2)
   await ask('take', 95, 3)
-  expect(await ask('look', 101, 3)).toMatchObject({ allowed: false, remaining: 2, retryAfterMs: 4 })
+  expect(await ask('peek', 101, 3)).toMatchObject({ allowed: false, remaining: 2, retryAfterMs: 4 })
 })
 
 test('what is given back by its receipt leaves to others who came later their time', async () => {
   const { ask } = log(2, 1000)
   await ask('take', 5000)
   await ask('take', 5900)
-  await ask('give-back', 5950, 1, 5000)
+  await ask('refund', 5950, 1, 5000)
   expect(await ask('take', 5960)).toMatchObject({ allowed: true, remaining: 0 })
   // Were it that of 5900 that had gone, a third would pass within 1000 ms.
   expect(await ask('take', 6000)).toMatchObject({ allowed: false, retryAfterMs: 900 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Once, StoreReply } from '../../src/store/store.ts'
+import type { Idempotency, StoreReply } from '../../src/store/store.ts'
 import { type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
 import { law } from '../support/law.ts'
 import { play, tell } from '../support/play.ts'
@@ -24,7 +24,7 @@ const take = (subject: string, changed: Partial<ModelPolicy> = {}): ModelRequest
   mode: 'take',
   rows: [{ subject, policy: { ...policy, ...changed }, cost: 1 }],
 })
-const onceOf = (changed: Partial<Once> = {}): Once => ({
+const idempotencyOf = (changed: Partial<Idempotency> = {}): Idempotency => ({
   key: newSubject(),
   fingerprint: 'f',
   forMs: 60_000,
@@ -32,7 +32,7 @@ const onceOf = (changed: Partial<Once> = {}): Once => ({
 })
 
 /** The reply, or what the error says. */
-const outcome = (requests: ModelRequest[], time: number, once?: Once) =>
+const outcome = (requests: ModelRequest[], time: number, once?: Idempotency) =>
   server.decide(requests, time, once).catch(({ message }) => String(message))
 
 /** Every key of the server that begins so, with its bytes and its expiry. */
@@ -46,7 +46,7 @@ law(
   'a replay tells the same integers at any time while it is remembered, and changes no key',
   async (plan) => {
     const { calls, subjects } = play(plan)
-    const onces = calls.map(() => onceOf({ forMs: 1000 }))
+    const onces = calls.map(() => idempotencyOf({ forMs: 1000 }))
     const first: unknown[] = []
     for (const [index, { requests, now }] of calls.entries()) {
       first.push(await outcome(requests, now, onces[index]))
@@ -73,7 +73,7 @@ law(
   async (plan) => {
     const { calls, replies } = play(plan)
     const told = await Promise.all(
-      calls.map(({ requests, now }) => outcome(requests, now, onceOf())),
+      calls.map(({ requests, now }) => outcome(requests, now, idempotencyOf())),
     )
     expect(told, tell(calls)).toEqual(replies)
   },
@@ -82,18 +82,18 @@ law(
 )
 
 test('fifty at once are charged once', async () => {
-  const [subject, once] = [newSubject(), onceOf()]
+  const [subject, once] = [newSubject(), idempotencyOf()]
   const replies = await Promise.all(
     Array.from({ length: 50 }, () => server.decide([take(subject)], undefined, once)),
   )
   expect(replies.filter(({ replayed }) => !replayed)).toHaveLength(1)
   expect(new Set(replies.map(({ requests }) => requests[0]![0]!.remaining))).toEqual(new Set([99]))
-  const look: ModelRequest = { ...take(subject), mode: 'look' }
-  expect((await server.decide([look])).requests[0]![0]).toMatchObject({ remaining: 99 })
+  const peek: ModelRequest = { ...take(subject), mode: 'peek' }
+  expect((await server.decide([peek])).requests[0]![0]).toMatchObject({ remaining: 99 })
 })
 
 test('what is asked again after it is forgotten is decided anew, at that very millisecond', async () => {
-  const [subject, once] = [newSubject(), onceOf({ forMs: 1000 })]
+  const [subject, once] = [newSubject(), idempotencyOf({ forMs: 1000 })]
   const left = async (time: number) => {
     const reply = await outcome([take(subject)], time, once)
     return typeof reply === 'string' ? reply : reply.requests[0]![0]!.remaining
@@ -105,9 +105,9 @@ test('what is asked again after it is forgotten is decided anew, at that very mi
 })
 
 test('it is remembered for as long as it says, and a minute longer by a clock of ours', async () => {
-  const mine = onceOf({ forMs: 5000 })
+  const mine = idempotencyOf({ forMs: 5000 })
   await server.decide([take(newSubject())], now, mine)
-  const theirs = onceOf({ forMs: 5000 })
+  const theirs = idempotencyOf({ forMs: 5000 })
   await server.decide([take(newSubject())], undefined, theirs)
   const [long, short] = await Promise.all([
     server.send('PTTL', recordOf(mine.key)),
@@ -120,7 +120,7 @@ test('it is remembered for as long as it says, and a minute longer by a clock of
 })
 
 test('a refusal is remembered, also when there is room again', async () => {
-  const [subject, once] = [newSubject(), onceOf({ forMs: 100_000 })]
+  const [subject, once] = [newSubject(), idempotencyOf({ forMs: 100_000 })]
   const many: ModelRequest = { mode: 'take', rows: [{ subject, policy, cost: 100 }] }
   await server.decide([many], now)
   const refused = await server.decide([take(subject)], now, once)
@@ -129,30 +129,30 @@ test('a refusal is remembered, also when there is room again', async () => {
   expect(again).toEqual({ ...refused, replayed: true })
 })
 
-test('a give-back is given back once', async () => {
-  const [subject, once] = [newSubject(), onceOf()]
+test('a refund is given back once', async () => {
+  const [subject, once] = [newSubject(), idempotencyOf()]
   await server.decide([{ ...take(subject), rows: [{ subject, policy, cost: 3 }] }], now)
-  const back: ModelRequest = { ...take(subject), mode: 'give-back' }
+  const back: ModelRequest = { ...take(subject), mode: 'refund' }
   for (let i = 0; i < 3; i++) await server.decide([back], now, once)
-  const { requests } = await server.decide([{ ...back, mode: 'look' }], now)
+  const { requests } = await server.decide([{ ...back, mode: 'peek' }], now)
   expect(requests[0]![0]!.remaining).toBe(98)
 })
 
 test('a replay takes no slots, not even those that have been given back', async () => {
-  const [subject, once] = [newSubject(), onceOf()]
+  const [subject, once] = [newSubject(), idempotencyOf()]
   const row = { ...take(subject, { algorithm: 'concurrency' }).rows[0]!, slot: 'a' }
   await server.decide([{ mode: 'take', rows: [row] }], now, once)
-  await server.decide([{ mode: 'give-back', rows: [row] }], now)
+  await server.decide([{ mode: 'refund', rows: [row] }], now)
   const again = await server.decide([{ mode: 'take', rows: [row] }], now, once)
   expect(again).toMatchObject({ replayed: true, requests: [[{ allowed: true, remaining: 99 }]] })
-  const { requests } = await server.decide([{ mode: 'look', rows: [row] }], now)
+  const { requests } = await server.decide([{ mode: 'peek', rows: [row] }], now)
   expect(requests[0]![0]!.remaining).toBe(100)
 })
 
 const conflict = 'ERR sluice: once: used for another call'
 
 test('under another fingerprint, or asking another number of rows, it is refused and writes nothing', async () => {
-  const [subject, once] = [newSubject(), onceOf()]
+  const [subject, once] = [newSubject(), idempotencyOf()]
   await server.decide([take(subject)], now, once)
   const before = await everything([subject, once.key])
   const other = { ...once, fingerprint: 'g' }
@@ -172,7 +172,7 @@ test.each([
   'once;f:x:1,2,3',
   'once;f:9789000000000:1,2,3,4,5,6,7,8,9,10,11;',
 ])('a key that holds %j is refused, and stays', async (text) => {
-  const [subject, once] = [newSubject(), onceOf()]
+  const [subject, once] = [newSubject(), idempotencyOf()]
   await server.send('SET', recordOf(once.key), text)
   expect(String(await outcome([take(subject)], now, once))).toMatch(other)
   expect(await server.send('GET', recordOf(once.key))).toBe(text)
@@ -180,14 +180,14 @@ test.each([
 })
 
 test('numbers that are none are another call', async () => {
-  const [subject, once] = [newSubject(), onceOf()]
+  const [subject, once] = [newSubject(), idempotencyOf()]
   const text = 'once;f:9789000000000:1,-,,2,--,-3-'
   await server.send('SET', recordOf(once.key), text)
   expect(String(await outcome([take(subject)], now, once))).toMatch(conflict)
 })
 
 test('a key of another type is refused, stays, and no record is charged', async () => {
-  const [subject, once] = [newSubject(), onceOf()]
+  const [subject, once] = [newSubject(), idempotencyOf()]
   await server.send('RPUSH', recordOf(once.key), 'a')
   expect(String(await outcome([take(subject)], now, once))).toMatch(other)
   expect(await server.send('LLEN', recordOf(once.key))).toBe(1)
@@ -195,7 +195,7 @@ test('a key of another type is refused, stays, and no record is charged', async 
 })
 
 test('an answer that is remembered is no record', async () => {
-  const once = onceOf()
+  const once = idempotencyOf()
   await server.decide([take(newSubject())], now, once)
   expect(String(await outcome([take(once.key)], now))).toMatch(/^ERR sluice: key 1 holds/)
 })
@@ -203,7 +203,7 @@ test('an answer that is remembered is no record', async () => {
 test('numbers of any size come back to the last digit', async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: most }), async (size) => {
-      const [subject, once] = [newSubject(), onceOf({ forMs: most })]
+      const [subject, once] = [newSubject(), idempotencyOf({ forMs: most })]
       const large = take(subject, { limit: size, windowMs: 1 })
       const slow = take(subject, {
         tag: 'u',

@@ -10,7 +10,7 @@ import {
 import { dress } from '../support/dress.ts'
 import { law } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
 import { snapshot } from '../support/stored.ts'
 import { newSubject } from '../support/subjects.ts'
 
@@ -63,7 +63,7 @@ law(
       const before = await contentOf(copy)
       const told = await operate('reset', copy, now)
       const untouched = dress({ ...copy, subject: newSubject() }, now)
-      expect(told, story).toEqual(await look(server, untouched, now))
+      expect(told, story).toEqual(await peek(server, untouched, now))
       const tags = [...(isApart(copy) ? [] : [tag]), ban, `${ban}-ban`]
       expect(await contentOf(copy), story).toBe(without(before, tags, now))
       if (isApart(copy)) expect(await server.send('EXISTS', keyOf(copy)), story).toBe(0)
@@ -99,8 +99,8 @@ law(
 
       if (!isReachable(now + banMs)) return
       const [last, then, none] = await Promise.all([
-        look(server, copy, now + banMs - 1),
-        look(server, copy, now + banMs),
+        peek(server, copy, now + banMs - 1),
+        peek(server, copy, now + banMs),
         wouldAdmit(server, [{ ...copy, cost: 0 }], now + banMs - 1),
       ])
       expect(last, story).toMatchObject({ allowed: false, bannedForMs: 1 })

@@ -4,7 +4,7 @@ import { law } from '../support/law.ts'
 import { play } from '../support/play.ts'
 import { kinds, type Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
 import { read, snapshot } from '../support/stored.ts'
 import { newSubject } from '../support/subjects.ts'
 
@@ -21,7 +21,7 @@ const eager = (plan: Schedule): Schedule => ({
     ...step,
     requests: step.requests.map((ask) => ({
       ...ask,
-      mode: ask.mode === 'look' || ask.mode === 'give-back' ? 'take' : ask.mode,
+      mode: ask.mode === 'peek' || ask.mode === 'refund' ? 'take' : ask.mode,
     })),
   })),
 })
@@ -31,13 +31,13 @@ law(
   async (plan) => {
     const { rows, now, story } = await settle(server, eager(plan))
     await each(rows, async (row) => {
-      const { bannedForMs = 0, allowed, retryAfterMs } = await look(server, row, now)
+      const { bannedForMs = 0, allowed, retryAfterMs } = await peek(server, row, now)
       if (bannedForMs === 0) return
       expect(allowed, story).toBe(false)
       if (!isReachable(now + bannedForMs)) return
       const [then, before, none] = await Promise.all([
-        look(server, row, now + bannedForMs),
-        look(server, row, now + bannedForMs - 1),
+        peek(server, row, now + bannedForMs),
+        peek(server, row, now + bannedForMs - 1),
         wouldAdmit(server, [{ ...row, cost: 0 }], now + bannedForMs - 1),
       ])
       expect(then.bannedForMs, story).toBeUndefined()
@@ -60,7 +60,7 @@ law(
   async (plan) => {
     const { rows, now, keys, story } = await settle(server, eager(plan))
     const before = await snapshot(server, keys)
-    const views = await Promise.all(rows.map((row) => look(server, row, now)))
+    const views = await Promise.all(rows.map((row) => peek(server, row, now)))
     await Promise.all(
       rows.map(async (row, index) => {
         const { bannedForMs = 0 } = views[index]!
@@ -70,7 +70,7 @@ law(
           { mode: 'take', rows: [row] },
           { mode: 'take', rows: [{ ...row, cost }] },
           { mode: 'shadow', rows: [{ ...row, cost }] },
-          { mode: 'look', rows: [{ ...row, cost }] },
+          { mode: 'peek', rows: [{ ...row, cost }] },
         ]
         for (const time of [now, now + bannedForMs - 1, now - 1]) {
           if (time < 0 || !isReachable(time)) continue
@@ -127,11 +127,11 @@ law(
   async (plan) => {
     const { rows, now, story } = await settle(server, eager(plan))
     await each(rows, async (row) => {
-      const { bannedForMs } = await look(server, row, now)
+      const { bannedForMs } = await peek(server, row, now)
       if (bannedForMs === undefined) return
       for (const back of [1, 7, row.policy.windowMs]) {
         if (back > now) continue
-        const view = await look(server, row, now - back)
+        const view = await peek(server, row, now - back)
         expect(view, story).toMatchObject({ allowed: false, bannedForMs: bannedForMs + back })
       }
     })
@@ -225,8 +225,8 @@ test('a ban that is forgotten while refusals are counted doubles nothing', async
 
 test('looks count for nothing, and see the ban', async () => {
   const { ask } = await spent()
-  for (const at of [0, 0, 0, 0]) expect(await ask(at, 'look')).toBe(0)
-  expect([await ask(0), await ask(0), await ask(0), await ask(40, 'look')]).toEqual([0, 0, 100, 60])
+  for (const at of [0, 0, 0, 0]) expect(await ask(at, 'peek')).toBe(0)
+  expect([await ask(0), await ask(0), await ask(0), await ask(40, 'peek')]).toEqual([0, 0, 100, 60])
 })
 
 test('all refusals of one call count', async () => {
@@ -263,7 +263,7 @@ test('the wait is that of the ban or of the limit, whichever is longer; never st
   const { send, row } = await spent({ ...terms, after: 1, banMs: 2 * hour, maxMs: 2 * hour })
   const [told] = (await send([{ mode: 'take', rows: [row()] }], 0))[0]!
   expect(told).toMatchObject({ retryAfterMs: 2 * hour, bannedForMs: 2 * hour })
-  const [never] = (await send([{ mode: 'look', rows: [row({}, 2)] }], 0))[0]!
+  const [never] = (await send([{ mode: 'peek', rows: [row({}, 2)] }], 0))[0]!
   expect(never).toMatchObject({ retryAfterMs: null, bannedForMs: 2 * hour })
 
   const short = await spent({ ...terms, after: 1 })
@@ -278,9 +278,9 @@ test('in shadow a penalty bans itself only, and counts only where a take would',
     rows: [{ subject, policy: { ...one, tag: 'free', limit: 3 }, cost: 1 }],
   }
   const shadow: ModelRequest = { mode: 'shadow', rows: [row()] }
-  const look: ModelRequest = { ...free, mode: 'look' }
+  const peek: ModelRequest = { ...free, mode: 'peek' }
   const bans = (told: { bannedForMs?: number }[][]) => told.map(([s]) => s!.bannedForMs ?? 0)
-  expect(bans(await send([look, shadow, shadow, free, shadow, shadow], 0))).toEqual([
+  expect(bans(await send([peek, shadow, shadow, free, shadow, shadow], 0))).toEqual([
     0, 0, 0, 0, 0, 100,
   ])
   // Banned in shadow, it refuses nobody.
@@ -299,7 +299,7 @@ const changes: [claim: string, changed: Partial<typeof terms>, at: number, banne
 test.each(changes)('a ban under changed terms: %s', async (_, changed, at, bannedFor) => {
   const { ask } = await spent({ ...terms, after: 1 })
   expect(await ask(0)).toBe(100)
-  expect(await ask(at, 'look', changed)).toBe(bannedFor)
+  expect(await ask(at, 'peek', changed)).toBe(bannedFor)
 })
 
 test('the next ban under changed terms is at most the new maximum, and at least the new length', async () => {
@@ -318,7 +318,7 @@ test('the next ban under changed terms is at most the new maximum, and at least 
 test('fewer refusals than are counted lead to a ban at the next', async () => {
   const { ask } = await spent({ ...terms, after: 5 })
   for (const at of [0, 0, 0]) await ask(at)
-  expect(await ask(1, 'look', { after: 2 })).toBe(0)
+  expect(await ask(1, 'peek', { after: 2 })).toBe(0)
   expect(await ask(1, 'take', { after: 2 })).toBe(100)
 })
 

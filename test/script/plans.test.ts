@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { createLimiter, type LimiterParts } from '../../src/limiter/decide.ts'
-import type { Seen } from '../../src/request/view.ts'
+import type { RequestView } from '../../src/request/view.ts'
 import { createLocalStore } from '../../src/store/local/local.ts'
 import type { StoreRequest } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
@@ -42,7 +42,7 @@ function client() {
   }
   /** Takes all that is there. */
   const drain = async (policy: ModelPolicy, at: number) => {
-    const { remaining } = await ask('look', policy, 0, at)
+    const { remaining } = await ask('peek', policy, 0, at)
     return ask('take', policy, remaining, at)
   }
   return { ask, drain, passed: () => passed }
@@ -69,7 +69,7 @@ test('charges of a smaller plan put off the time at which a large plan’s token
     await ask('take', large, 500, at)
     await ask('take', half, 250, at)
   }
-  const { remaining } = await ask('look', large, 0, 300_000)
+  const { remaining } = await ask('peek', large, 0, 300_000)
   expect(passed() + remaining).toBeLessThanOrEqual(1000 + 5 * 1000)
 })
 
@@ -77,15 +77,15 @@ test('a small plan that takes a unit and gets it back does not fill a large plan
   const { ask } = client()
   await ask('take', large, 990, 0)
   await ask('take', small, 10, 0)
-  expect(await ask('give-back', small, 10, 0, start)).toMatchObject({ remaining: 10 })
-  expect(await ask('look', large, 1000, 0)).toMatchObject({ remaining: 10, resetAfterMs: 59_400 })
+  expect(await ask('refund', small, 10, 0, start)).toMatchObject({ remaining: 10 })
+  expect(await ask('peek', large, 1000, 0)).toMatchObject({ remaining: 10, resetAfterMs: 59_400 })
 })
 
 test('a larger plan finds no more of a live token bucket than was in it', async () => {
   const { drain, ask } = client()
   await drain(small, 0)
-  expect(await ask('look', large, 1, 0)).toMatchObject({ remaining: 0, retryAfterMs: 60 })
-  expect(await ask('look', large, 1, 6000)).toMatchObject({ remaining: 100 })
+  expect(await ask('peek', large, 1, 0)).toMatchObject({ remaining: 0, retryAfterMs: 60 })
+  expect(await ask('peek', large, 1, 6000)).toMatchObject({ remaining: 100 })
 })
 
 test.each(['token-bucket', 'gcra'] as const)(
@@ -95,7 +95,7 @@ test.each(['token-bucket', 'gcra'] as const)(
     const { ask, passed } = client()
     await ask('take', policy, 10, 0)
     await ask('take', policy, 10, 60_000)
-    expect(await ask('give-back', policy, 10, 63_000, start)).toMatchObject({ remaining: 0 })
+    expect(await ask('refund', policy, 10, 63_000, start)).toMatchObject({ remaining: 0 })
     for (let at = 66_000; at < 120_000; at += 6000) {
       expect(await ask('take', policy, 2, at)).toMatchObject({ allowed: false, remaining: 1 })
       await ask('take', policy, 1, at)
@@ -112,9 +112,9 @@ test.each(['token-bucket', 'gcra'] as const)(
     await ask('take', policy, 10, 0)
     // Four units of 24 s, of five that were taken.
     await ask('take', policy, 4, 24_000)
-    expect(await ask('give-back', policy, 5, 24_000, start)).toMatchObject({ remaining: 1 })
+    expect(await ask('refund', policy, 5, 24_000, start)).toMatchObject({ remaining: 1 })
     // Without a receipt all of it is.
-    expect(await ask('give-back', policy, 5, 24_000)).toMatchObject({ remaining: 6 })
+    expect(await ask('refund', policy, 5, 24_000)).toMatchObject({ remaining: 6 })
   },
 )
 
@@ -146,7 +146,7 @@ test('a client with a large plan that at times shows none gets no more than the 
     onStoreError() {},
   }
   const request = async (init: RequestInit) =>
-    (await createLimiter(() => describe('/', init))({} as Seen, parts)).decision
+    (await createLimiter(() => describe('/', init))({} as RequestView, parts)).decision
   const pro = { headers: { 'x-plan': 'pro' } }
   let passed = 0
   while (now < start + 20_000) {

@@ -3,7 +3,7 @@ import type { ModelRow } from '../model/model.ts'
 import { law } from '../support/law.ts'
 import { capacityOf } from '../support/play.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -17,7 +17,7 @@ law(
   async (plan) => {
     const { rows, now, story } = await settle(server, plan)
     await each(rows, async (row) => {
-      const { remaining } = await look(server, row, now)
+      const { remaining } = await peek(server, row, now)
       expect(remaining, story).toBeGreaterThanOrEqual(0)
       expect(remaining, story).toBeLessThanOrEqual(capacityOf(row.policy))
       const tried = await Promise.all([
@@ -35,7 +35,7 @@ law(
   async (plan) => {
     const { rows, now, story } = await settle(server, plan)
     await each(rows, async (row) => {
-      const { remaining, nextAfterMs } = await look(server, row, now)
+      const { remaining, nextAfterMs } = await peek(server, row, now)
       if (remaining === capacityOf(row.policy)) {
         expect(nextAfterMs, story).toBe(0)
         return
@@ -43,8 +43,8 @@ law(
       expect(nextAfterMs, story).toBeGreaterThan(0)
       if (!isReachable(now + nextAfterMs)) return
       const [then, before] = await Promise.all([
-        look(server, row, now + nextAfterMs),
-        look(server, row, now + nextAfterMs - 1),
+        peek(server, row, now + nextAfterMs),
+        peek(server, row, now + nextAfterMs - 1),
       ])
       expect(then.remaining, story).toBeGreaterThan(remaining)
       expect(before.remaining, story).toBe(remaining)
@@ -59,12 +59,12 @@ law(
     const { rows, now, story } = await settle(server, plan)
     await each(rows, async (row) => {
       const whole = { ...row, cost: capacityOf(row.policy) }
-      const { resetAfterMs } = await look(server, whole, now)
+      const { resetAfterMs } = await peek(server, whole, now)
       const reset = now + resetAfterMs
       if (!isReachable(reset)) return
       const [then, untouched, all, before] = await Promise.all([
-        look(server, whole, reset),
-        look(server, { ...whole, subject: newSubject() }, reset),
+        peek(server, whole, reset),
+        peek(server, { ...whole, subject: newSubject() }, reset),
         admits(row, whole.cost, reset),
         resetAfterMs > 0 && admits(row, whole.cost, reset - 1),
       ])

@@ -16,7 +16,7 @@ const policy: ModelPolicy = {
 }
 
 /** Keeps a record with `states` and asks for units of it. */
-async function after(states: string, mode: 'take' | 'give-back', rows = [policy], cost = 1) {
+async function after(states: string, mode: 'take' | 'refund', rows = [policy], cost = 1) {
   const subject = newSubject()
   const key = `sluice:1:{${subject}}`
   if (states) await server.send('SET', key, `1;${states}`)
@@ -56,19 +56,19 @@ test('a state that has run out is absent, whatever its numbers say', async () =>
 })
 
 test('a state that is full again is removed', async () => {
-  expect((await after(`a:${now}:9:1;mine:${now}:60000:1;`, 'give-back')).record).toBe(
+  expect((await after(`a:${now}:9:1;mine:${now}:60000:1;`, 'refund')).record).toBe(
     `1;a:${now}:9:1;`,
   )
 })
 
 test('a token bucket that a refund fills is removed while the clock is behind it', async () => {
   const bucket: ModelPolicy = { ...policy, algorithm: 'token-bucket' }
-  expect((await after(`mine:${now + 1}:20000:0;`, 'give-back', [bucket])).record).toBe(null)
+  expect((await after(`mine:${now + 1}:20000:0;`, 'refund', [bucket])).record).toBe(null)
 })
 
 test('a record without states is deleted', async () => {
-  expect((await after(`mine:${now}:60000:1;`, 'give-back')).record).toBe(null)
-  expect((await after(`a:${now - 9}:9:1;mine:${now}:60000:1;`, 'give-back')).record).toBe(null)
+  expect((await after(`mine:${now}:60000:1;`, 'refund')).record).toBe(null)
+  expect((await after(`a:${now - 9}:9:1;mine:${now}:60000:1;`, 'refund')).record).toBe(null)
 })
 
 test('a tag that begins like another, or holds a pattern, is another', async () => {

@@ -4,7 +4,7 @@ import { forward, law } from '../support/law.ts'
 import { type Call, capacityOf, play, tell } from '../support/play.ts'
 import type { Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { each, look, settle } from '../support/settle.ts'
+import { each, peek, settle } from '../support/settle.ts'
 import { read, snapshot } from '../support/stored.ts'
 import { newSubject } from '../support/subjects.ts'
 
@@ -76,26 +76,26 @@ law(
 )
 
 law(
-  'after a refusal, a look or a give-back a shadow writes nothing and tells what a look tells',
+  'after a refusal, a peek or a refund a shadow writes nothing and tells what a peek tells',
   async (plan) => {
     const { rows, now, keys, story } = await settle(server, plan)
     const before = await snapshot(server, keys)
     await each(rows, async (row) => {
-      const { remaining } = await look(server, row, now)
+      const { remaining } = await peek(server, row, now)
       const first: ModelRequest[] = [
         { mode: 'take', rows: [{ ...row, cost: remaining + 1 }] },
         {
           mode: 'take',
           rows: [...rows.filter((other) => other !== row), { ...row, cost: remaining + 1 }],
         },
-        { mode: 'look', rows: [row] },
-        { mode: 'give-back', rows: [{ ...row, cost: 0 }] },
+        { mode: 'peek', rows: [row] },
+        { mode: 'refund', rows: [{ ...row, cost: 0 }] },
       ]
       const asked = [rows, [row], [{ ...row, cost: capacityOf(row.policy) + 1 }], [row]]
-      const following = (mode: 'shadow' | 'look') => asked.map((rows) => ({ mode, rows }))
+      const following = (mode: 'shadow' | 'peek') => asked.map((rows) => ({ mode, rows }))
       for (const one of first) {
         const shadows = await server.decide([one, ...following('shadow')], now)
-        const looks = await server.decide([one, ...following('look')], now)
+        const looks = await server.decide([one, ...following('peek')], now)
         expect(shadows, story).toEqual(looks)
       }
     })
@@ -172,14 +172,14 @@ const cases: [claim: string, calls: Ask[][]][] = [
     ],
   ],
   [
-    'looks after a look and after giving back, though a take stands before them',
+    'looks after a peek and after giving back, though a take stands before them',
     [
       [
         ['take', 'three', 1, 2],
-        ['look', 'three', 1, 2],
+        ['peek', 'three', 1, 2],
         ['shadow', 'two', 1, 2],
         ['take', 'three', 1, 1],
-        ['give-back', 'three', 1, 2],
+        ['refund', 'three', 1, 2],
         ['shadow', 'two', 1, 2],
       ],
     ],

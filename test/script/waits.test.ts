@@ -3,7 +3,7 @@ import type { ModelRow } from '../model/model.ts'
 import { law } from '../support/law.ts'
 import { capacityOf } from '../support/play.ts'
 import { useServer } from '../support/server.ts'
-import { costsAround, each, isReachable, look, settle, wouldAdmit } from '../support/settle.ts'
+import { costsAround, each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
 
 const server = useServer()
 const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
@@ -13,7 +13,7 @@ law(
   async (plan) => {
     const { rows, now, story } = await settle(server, plan)
     const probe = async (row: ModelRow, cost: number) => {
-      const { allowed, retryAfterMs } = await look(server, { ...row, cost }, now)
+      const { allowed, retryAfterMs } = await peek(server, { ...row, cost }, now)
       expect(retryAfterMs === 0, story).toBe(allowed)
       const then = now + retryAfterMs!
       if (!isReachable(then)) return
@@ -24,7 +24,7 @@ law(
       expect(tried, `${cost} of ${row.policy.tag} after${story}`).toEqual([true, false])
     }
     await each(rows, async (row) => {
-      const costs = costsAround(row, await look(server, row, now))
+      const costs = costsAround(row, await peek(server, row, now))
       await Promise.all(costs.map((cost) => probe(row, cost)))
     })
   },
@@ -39,7 +39,7 @@ law(
       const capacity = capacityOf(row.policy)
       return { ...row, cost: index % 2 === 0 ? capacity : Math.ceil(capacity / 2) }
     })
-    const reply = await server.decide([{ mode: 'look', rows: asked }], now)
+    const reply = await server.decide([{ mode: 'peek', rows: asked }], now)
     const wait = Math.max(...reply.requests[0]!.map(({ retryAfterMs }) => retryAfterMs!))
     if (!isReachable(now + wait)) return
     const tried = await Promise.all([
@@ -57,7 +57,7 @@ law(
     const { rows, now, story } = await settle(server, plan)
     await each(rows, async (row) => {
       const cost = capacityOf(row.policy) + 1
-      const { allowed, retryAfterMs, resetAfterMs } = await look(server, { ...row, cost }, now)
+      const { allowed, retryAfterMs, resetAfterMs } = await peek(server, { ...row, cost }, now)
       expect({ allowed, retryAfterMs }, story).toEqual({ allowed: false, retryAfterMs: null })
       if (!isReachable(now + resetAfterMs)) return
       expect(await wouldAdmit(server, [{ ...row, cost }], now + resetAfterMs), story).toBe(false)

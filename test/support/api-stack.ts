@@ -2,7 +2,7 @@ import { startStack } from '../../dev/stack.ts'
 import type { Decision } from '../../src/base/decision.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 
-export const GATE = 'a-gate-token-for-tests'
+export const API_TOKEN = 'a-api-token-for-tests'
 export const OPERATE = 'an-operate-token-for-tests'
 
 export interface Answer<T> {
@@ -18,18 +18,22 @@ export interface CallOptions {
   method?: string
 }
 
-/** The whole stack with a gate in it. */
-export async function startGate(config: ConfigOptions, env: Record<string, string> = {}) {
+/** The whole stack with a api in it. */
+export async function startApi(config: ConfigOptions, env: Record<string, string> = {}) {
   const stack = await startStack({
     config,
-    env: { SLUICE_GATE_TOKEN: GATE, SLUICE_OPERATE_TOKEN: OPERATE, ...env },
+    env: { SLUICE_API_TOKEN: API_TOKEN, SLUICE_OPERATE_TOKEN: OPERATE, ...env },
   })
 
   /** Calls an endpoint; a body that is no text is sent as JSON. */
   async function call<T = Record<string, unknown>>(
     path: string,
     body?: unknown,
-    { token = GATE, headers = {}, method = body === undefined ? 'GET' : 'POST' }: CallOptions = {},
+    {
+      token = API_TOKEN,
+      headers = {},
+      method = body === undefined ? 'GET' : 'POST',
+    }: CallOptions = {},
   ): Promise<Answer<T>> {
     const response = await fetch(`${stack.url}/_sluice/v1${path}`, {
       method,
@@ -58,4 +62,4 @@ export async function startGate(config: ConfigOptions, env: Record<string, strin
   }
 }
 
-export type Gate = Awaited<ReturnType<typeof startGate>>
+export type Api = Awaited<ReturnType<typeof startApi>>

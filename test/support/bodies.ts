@@ -1,4 +1,4 @@
-/** Random bodies of the gate: right ones, and ones that are wrong in a place or two. */
+/** Random bodies of the decision API: right ones, and ones that are wrong in a place or two. */
 import fc from 'fast-check'
 
 const token = fc.stringMatching(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,12}$/)
@@ -71,7 +71,7 @@ const whole = fc.oneof(
 )
 const more = {
   cost: whole,
-  mode: fc.constantFrom('take', 'look', 'steal'),
+  mode: fc.constantFrom('take', 'peek', 'steal'),
   at: whole,
   slot: fc.oneof(fc.uuid(), fc.string({ maxLength: 3 })),
   for: fc.oneof(
@@ -108,7 +108,7 @@ const plausible = {
   RequestDescription: requests,
   KeyValues: keys,
   Ask: asks,
-  GiveBack: withSome(fc.oneof(byPolicy, byRequest), 'cost', 'at', 'slot'),
+  Refund: withSome(fc.oneof(byPolicy, byRequest), 'cost', 'at', 'slot'),
   Target: targets,
   Ban: fc.tuple(targets, more.for).map(([target, banned]): object => ({ ...target, for: banned })),
   Try: byRequest,

@@ -60,7 +60,7 @@ const changesNothing = ({ requests, reply }: Call) =>
   requests.every(({ mode, rows }, index) => {
     const refused = reply.requests[index]!.some(({ allowed }) => !allowed)
     const idle = refused || rows.every(({ cost }) => cost === 0)
-    return mode === 'look' || ((mode === 'take' || mode === 'shadow') && idle)
+    return mode === 'peek' || ((mode === 'take' || mode === 'shadow') && idle)
   })
 
 /** The model after a call, if it says of the call what the store said. */

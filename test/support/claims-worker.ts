@@ -4,9 +4,9 @@ import { createLog } from '../../src/base/log.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { createApiKey } from '../../src/credentials/api-key.ts'
 import { type Claims, createClaims } from '../../src/credentials/jwt.ts'
-import { isGate } from '../../src/credentials/trusted-token.ts'
+import { isTrustedProxy } from '../../src/credentials/trusted-token.ts'
 import { Unusable } from '../../src/request/source.ts'
-import { see } from '../../src/request/view.ts'
+import { viewOf } from '../../src/request/view.ts'
 
 interface Env {
   JWT: string
@@ -33,23 +33,23 @@ export default {
       apiKey = createApiKey(apiKeys, log)
     }
     const waitUntil = (promise: Promise<unknown>) => context.waitUntil(promise)
-    const seen = see(
+    const seen = viewOf(
       request,
       { env: { ...env }, waitUntil, context: undefined },
       { caseSensitivePaths: false },
     )
     // As several policies of one request would.
-    const [one, other, key, gate] = await Promise.all([
+    const [one, other, key, api] = await Promise.all([
       claims(seen),
       claims(seen),
       apiKey(seen),
-      isGate(seen),
+      isTrustedProxy(seen),
     ])
     return Response.json({
       sub: one instanceof Unusable ? null : (one?.sub ?? null),
       same: one === other,
       key: key instanceof Unusable ? null : (key ?? null),
-      gate,
+      api,
     })
   },
 }

@@ -1,5 +1,5 @@
 /** A Worker that is only the store: it decides what is posted to it, at `/shared` in calls that requests share. */
-import { withSharing } from '../../src/store/batching.ts'
+import { withBatching } from '../../src/store/batching.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
 
@@ -17,7 +17,7 @@ export default {
         url: env.UPSTASH_REDIS_REST_URL,
         token: env.UPSTASH_REDIS_REST_TOKEN,
       })
-      stores = { '/': store, '/shared': withSharing(store) }
+      stores = { '/': store, '/shared': withBatching(store) }
     }
     const store = stores[new URL(request.url).pathname]!
     const requests = (await request.json()) as never

@@ -1,7 +1,7 @@
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { compile, type Describe, type Description } from '../../src/match/match.ts'
-import { see } from '../../src/request/view.ts'
+import { viewOf } from '../../src/request/view.ts'
 
 export interface Circumstances {
   /** What Cloudflare tells beside a request. */
@@ -21,6 +21,6 @@ export function describer(options: ConfigOptions, lines: string[] = []) {
   ): Promise<Description> => {
     const request = new Request(new URL(url, 'https://www.example.com'), init)
     if (cf) Object.assign(request, { cf })
-    return describe(see(request, { env, context, waitUntil: () => {} }, config))
+    return describe(viewOf(request, { env, context, waitUntil: () => {} }, config))
   }
 }

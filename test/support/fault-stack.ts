@@ -14,7 +14,7 @@ delete process.env.REDIS_URL
 const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
 
 /** An answer as a client saw it. `ms` is how long it took, from the request to the last byte. */
-export interface Seen {
+export interface RequestView {
   status: number
   headers: Headers
   body: string
@@ -34,7 +34,7 @@ export interface FaultStack {
     store?: string,
     variables?: Record<string, string>,
   ): Promise<RunningWorker>
-  get(path: string, headers?: Record<string, string>): Promise<Seen>
+  get(path: string, headers?: Record<string, string>): Promise<RequestView>
   /** The Worker's log lines of an event, when there is one. */
   logged(event: string): Promise<{ event: string; code: string; message: string }[]>
   /** All that Sluice said so far: log lines, and all but the origin's words of its answers. */

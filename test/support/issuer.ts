@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from 'jose'
-import { see } from '../../src/request/view.ts'
+import { viewOf } from '../../src/request/view.ts'
 
 /** What an issuer's server does with a request for its keys. */
 export type Answer = (response: ServerResponse, request: IncomingMessage) => unknown
@@ -61,7 +61,11 @@ export function seenWith(
   const background: Promise<unknown>[] = []
   const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
   const request = new Request(`https://www.example.com/${query}`, { headers })
-  const seen = see(request, { env, waitUntil, context: undefined }, { caseSensitivePaths: false })
+  const seen = viewOf(
+    request,
+    { env, waitUntil, context: undefined },
+    { caseSensitivePaths: false },
+  )
   return { ...seen, background }
 }
 

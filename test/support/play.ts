@@ -65,20 +65,20 @@ export function play(
       distinct.set(`${number} ${index}`, row)
     }
     const most = [...distinct.values()].flatMap(({ penalty }) => penalty?.maxMs ?? [])
-    if (mode === 'ban' && most.length === 0) return { mode: 'look', rows: [...distinct.values()] }
+    if (mode === 'ban' && most.length === 0) return { mode: 'peek', rows: [...distinct.values()] }
     const banMs = Math.max(1, Math.floor((Math.min(...most) * eighths) / 8))
     const time = receipt === null ? undefined : replies.at(-1 - receipt)?.now
     return {
       mode,
       rows: [...distinct.values()],
       ...(mode === 'ban' && { banMs }),
-      ...(mode === 'give-back' && time !== undefined && { receipt: time }),
+      ...(mode === 'refund' && time !== undefined && { receipt: time }),
     }
   }
 
   function costUnits(cost: Cost, row: ModelRow): number {
     if ('units' in cost) return cost.units
-    const { remaining } = model.decide([{ mode: 'look', rows: [row] }], now).requests[0]![0]!
+    const { remaining } = model.decide([{ mode: 'peek', rows: [row] }], now).requests[0]![0]!
     const capacity = capacityOf(row.policy)
     const base = { remaining, capacity, half: Math.floor(capacity / 2) }[cost.of]
     return clamp(base + cost.plus)

@@ -37,7 +37,7 @@ const scriptLines = Object.fromEntries(
     .map((line, index) => [`script, line ${index}`, line]),
 )
 
-/** Everything to look for, by name: what is planted, and what Sluice makes of it. */
+/** Everything to peek for, by name: what is planted, and what Sluice makes of it. */
 export async function everySecret(): Promise<Record<string, string>> {
   const name = hashedSubjects(secrets.secret)
   const subjects = {

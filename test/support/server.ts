@@ -1,7 +1,7 @@
 import { createClient } from 'redis'
 import { afterAll, beforeAll } from 'vitest'
 import { startRedis } from '../../packages/upstash-bridge/src/redis.ts'
-import type { Once, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import type { Idempotency, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { ModelRequest } from '../model/model.ts'
 import { dressed } from './dress.ts'
@@ -20,7 +20,7 @@ export interface Server {
   send(...command: string[]): Promise<unknown>
   /** One call of the script, as it comes back: a list of integers, or an error. */
   evaluate(keys: string[], args: string[]): Promise<unknown>
-  decide(requests: ModelRequest[], now?: number, once?: Once): Promise<StoreReply>
+  decide(requests: ModelRequest[], now?: number, once?: Idempotency): Promise<StoreReply>
   /** A client beside the others. */
   connect(): Promise<Client>
 }

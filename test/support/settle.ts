@@ -35,8 +35,8 @@ export async function settle(server: Server, plan: Schedule): Promise<Settled> {
 }
 
 /** How one limit stands for a cost. */
-export async function look(server: Server, row: ModelRow, now: number): Promise<RowState> {
-  return (await server.decide([{ mode: 'look', rows: [row] }], now)).requests[0]![0]!
+export async function peek(server: Server, row: ModelRow, now: number): Promise<RowState> {
+  return (await server.decide([{ mode: 'peek', rows: [row] }], now)).requests[0]![0]!
 }
 
 /**

@@ -8,7 +8,7 @@ beforeAll(async () => {
   stack = await startStack({
     config: {
       clock: 'edge',
-      proofs: false,
+      denialCache: false,
       policies: [1, 2, 3].map((n) => ({ ...quota, name: `p${n}` })),
     },
   })

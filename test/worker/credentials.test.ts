@@ -213,20 +213,20 @@ test('clients that leave before their answer leave nothing behind', async () => 
   })
 })
 
-test('API keys and the gate are read in workerd too', async () => {
-  const env = { SLUICE_GATE_TOKEN: 'a-token-of-the-gate old-token-of-the-gate' }
+test('API keys and the decision API are read in workerd too', async () => {
+  const env = { SLUICE_PROXY_TOKEN: 'a-token-of-the-api old-token-of-the-api' }
   await withWorker(env, async (worker) => {
     const get = async (headers: Record<string, string>) =>
       (await fetch(worker.url, { headers })).json()
-    expect(
-      await get({ 'x-api-key': 'abc', 'sluice-token': 'old-token-of-the-gate' }),
-    ).toMatchObject({
-      key: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad', // FIPS 180-4's own example
-      gate: true,
-    })
+    expect(await get({ 'x-api-key': 'abc', 'sluice-token': 'old-token-of-the-api' })).toMatchObject(
+      {
+        key: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad', // FIPS 180-4's own example
+        api: true,
+      },
+    )
     expect(await get({ 'sluice-token': 'a-token-of-the-gat' })).toMatchObject({
       key: null,
-      gate: false,
+      api: false,
     })
   })
 })

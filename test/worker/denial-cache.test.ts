@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../src/config/options.ts'
-import { type Gate, startGate } from '../support/api-stack.ts'
+import { type Api, startApi } from '../support/api-stack.ts'
 
 const policies: PolicyOptions[] = [
   { name: 'hour', algorithm: 'fixed-window', limit: 3, window: '1h', match: { path: '/hour' } },
@@ -22,23 +22,23 @@ const policies: PolicyOptions[] = [
     match: { path: '/banning' },
   },
 ]
-let gate: Gate
+let api: Api
 beforeAll(async () => {
-  gate = await startGate({ policies })
+  api = await startApi({ policies })
 })
-afterAll(() => gate?.stop())
+afterAll(() => api?.stop())
 
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`
 const get = async (path: string, ip: string) => {
-  const response = await gate.stack.fetch(path, { ip })
+  const response = await api.stack.fetch(path, { ip })
   await response.arrayBuffer()
   return response
 }
 async function requestsFor<T>(run: () => Promise<T>): Promise<[T, number]> {
-  const before = gate.stack.httpRequests()
+  const before = api.stack.httpRequests()
   const result = await run()
-  return [result, gate.stack.httpRequests() - before]
+  return [result, api.stack.httpRequests() - before]
 }
 
 test('a flood on an exhausted key asks Redis nothing, and is told what Redis would tell', async () => {
@@ -64,7 +64,7 @@ test('who waits as told passes, every time', async () => {
     let last = await get('/moment', ip)
     for (let time = 0; time < 30 && last.status === 200; time++) last = await get('/moment', ip)
     expect(last.status).toBe(429)
-    const told = await gate.stack.fetch('/moment', { ip })
+    const told = await api.stack.fetch('/moment', { ip })
     if (told.status === 200) continue
     const { retryAfterMs } = (await told.json()) as { retryAfterMs: number }
     await sleep(retryAfterMs + 2) // timers of this process may be a millisecond early
@@ -72,13 +72,13 @@ test('who waits as told passes, every time', async () => {
   }
 })
 
-test('a reset and a give-back through this isolate are seen at once', async () => {
+test('a reset and a refund through this isolate are seen at once', async () => {
   const ip = newIp()
   for (let time = 0; time < 5; time++) await get('/hour', ip)
-  await gate.operate('hour', 'reset', { key: ip })
+  await api.operate('hour', 'reset', { key: ip })
   expect((await get('/hour', ip)).status).toBe(200)
   for (let time = 0; time < 5; time++) await get('/hour', ip)
-  await gate.call('/give-back', { policy: 'hour', key: ip, cost: 1 })
+  await api.call('/refund', { policy: 'hour', key: ip, cost: 1 })
   expect((await get('/hour', ip)).status).toBe(200)
 })
 
@@ -86,7 +86,7 @@ test('every refusal that counts towards a ban is counted, and a ban asks nothing
   const ip = newIp()
   const titles = []
   for (let time = 0; time < 4; time++) {
-    const response = await gate.stack.fetch('/banning', { ip })
+    const response = await api.stack.fetch('/banning', { ip })
     titles.push(((await response.json()) as { title?: string }).title)
   }
   expect(titles.slice(1)).toEqual([
@@ -98,13 +98,13 @@ test('every refusal that counts towards a ban is counted, and a ban asks nothing
     Promise.all(Array.from({ length: 50 }, () => get('/banning', ip))),
   )
   expect([requests, new Set(answers.map(({ status }) => status))]).toEqual([0, new Set([429])])
-  await gate.operate('banning', 'unban', { key: ip })
-  await gate.operate('banning', 'reset', { key: ip })
+  await api.operate('banning', 'unban', { key: ip })
+  await api.operate('banning', 'reset', { key: ip })
   expect((await get('/banning', ip)).status).toBe(200)
 })
 
 test('switched off, every request asks', async () => {
-  const off = await startGate({ policies, proofs: false })
+  const off = await startApi({ policies, denialCache: false })
   try {
     for (let time = 0; time < 3; time++) await off.stack.fetch('/hour')
     const before = off.stack.httpRequests()

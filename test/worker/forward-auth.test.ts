@@ -13,7 +13,7 @@ import type { ConfigOptions } from '../../src/config/options.ts'
 import { proxiesHere } from '../support/binaries.ts'
 import { startScripted } from '../support/scripted.ts'
 
-const token = 'a-token-of-the-gate-for-tests'
+const token = 'a-token-of-the-api-for-tests'
 const config: ConfigOptions = {
   deny: { name: 'abuse', path: '/forbidden' },
   policies: [
@@ -36,7 +36,7 @@ const config: ConfigOptions = {
     { name: 'strict', limit: 9, window: '1h', match: { path: '/strict' }, onStoreError: 'deny' },
   ],
 }
-const env = { SLUICE_GATE_TOKEN: token }
+const env = { SLUICE_API_TOKEN: token }
 
 const here = await proxiesHere()
 const names: ProxyName[] = ['nginx', 'caddy']
@@ -56,7 +56,7 @@ describe.each(names)('%s', (name) => {
   const binary = here[name]
   const run = (settings: Partial<Settings> = {}) =>
     runProxy(name, binary!, {
-      gate: stack.url,
+      api: stack.url,
       token,
       app: stack.origin.url,
       undecided: 'pass',
@@ -243,12 +243,12 @@ describe.each(names)('%s', (name) => {
       },
     )
 
-    test('the token stays between the proxy and the gate', async () => {
+    test('the token stays between the proxy and the decision API', async () => {
       const headers = { 'Sluice-Token': 'a-guess', 'Sluice-Cost': '0', 'Sluice-Other': 'x' }
       for (const path of [`/page/${name}-token`, '/free', '/forbidden', '/_sluice/ask']) {
         const { rawHeaders, body } = await get(path, { headers })
         expect(rawHeaders.join() + body).not.toContain(token)
-        // nginx has no way to strike out all that begin alike; the gate overlooks the others.
+        // nginx has no way to strike out all that begin alike; the decision API overlooks the others.
         expect(body).not.toMatch(name === 'nginx' ? /"sluice-(token|cost)"/ : /"sluice-/)
       }
     })
@@ -256,11 +256,11 @@ describe.each(names)('%s', (name) => {
     test('what the client sends to the proxy’s own location is nothing special', async () => {
       const answer = await get('/_sluice/ask', { headers: { 'X-Forwarded-Uri': '/free' } })
       expect(answer.status).toBe(name === 'nginx' ? 404 : 200)
-      const gate = await get('/_sluice/v1/auth')
-      expect(seenByApp(gate).url).toBe('/_sluice/v1/auth')
+      const api = await get('/_sluice/v1/auth')
+      expect(seenByApp(api).url).toBe('/_sluice/v1/auth')
     })
 
-    test('decisions share a connection to the gate', async () => {
+    test('decisions share a connection to the decision API', async () => {
       const { hostname, port } = new URL(stack.url)
       let connections = 0
       const relay = createServer((socket) => {
@@ -272,8 +272,8 @@ describe.each(names)('%s', (name) => {
       }).listen(0, '127.0.0.1')
       await once(relay, 'listening')
       undo.push(async () => void relay.close())
-      const gate = `http://127.0.0.1:${(relay.address() as AddressInfo).port}`
-      const { url } = await runHere({ gate })
+      const api = `http://127.0.0.1:${(relay.address() as AddressInfo).port}`
+      const { url } = await runHere({ api })
       const browser = { headers: { 'Accept-Encoding': 'gzip, deflate, br, zstd' } }
       for (let i = 0; i < 10; i++) expect((await ask(`${url}/free`, browser)).status).toBe(200)
       expect(connections).toBe(1)
@@ -282,7 +282,7 @@ describe.each(names)('%s', (name) => {
     test.each(['pass', 'refuse'] as const)(
       'a wrong token lets nobody through (undecided: %s)',
       async (undecided) => {
-        const { url } = await runHere({ token: 'not-the-token-of-the-gate', undecided })
+        const { url } = await runHere({ token: 'not-the-token-of-the-api', undecided })
         const before = stack.origin.requests()
         for (const path of ['/free', `/page/${name}-wrong`, '/forbidden']) {
           const answer = await ask(url + path)
@@ -321,7 +321,7 @@ describe.each(names)('%s', (name) => {
         })
 
       test('nobody listens', async () => {
-        const { url } = await runHere({ gate: `http://127.0.0.1:${await freePort()}`, undecided })
+        const { url } = await runHere({ api: `http://127.0.0.1:${await freePort()}`, undecided })
         const before = stack.origin.requests()
         expectAsConfigured(await post(url), before)
       })
@@ -331,7 +331,7 @@ describe.each(names)('%s', (name) => {
         await once(silent, 'listening')
         const { port } = silent.address() as AddressInfo
         const { url } = await runHere({
-          gate: `http://127.0.0.1:${port}`,
+          api: `http://127.0.0.1:${port}`,
           undecided,
           patience: '1s',
         })
@@ -352,7 +352,7 @@ describe.each(names)('%s', (name) => {
             response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Error</h1>'),
           )
           undo.push(failing.close)
-          const { url } = await runHere({ gate: failing.url, undecided })
+          const { url } = await runHere({ api: failing.url, undecided })
           const before = stack.origin.requests()
           expectAsConfigured(await post(url), before)
         },
@@ -361,7 +361,7 @@ describe.each(names)('%s', (name) => {
       test('it breaks off', async () => {
         const failing = await startScripted((_, response) => response.socket!.destroy())
         undo.push(failing.close)
-        const { url } = await runHere({ gate: failing.url, undecided })
+        const { url } = await runHere({ api: failing.url, undecided })
         const before = stack.origin.requests()
         expectAsConfigured(await post(url), before)
       })
@@ -377,7 +377,7 @@ test.skipIf(!here.nginx || !here.caddy)(
     for (const name of names) {
       for (const undecided of ['pass', 'refuse'] as const) {
         const settings = {
-          gate: worker.url,
+          api: worker.url,
           token,
           app: stack.origin.url,
           undecided,
@@ -420,7 +420,7 @@ describe('with the store away', () => {
       const binary = here[name]
       if (!binary) return
       const proxy = await runProxy(name, binary, {
-        gate: away.url,
+        api: away.url,
         token,
         app: stack.origin.url,
         undecided: 'pass',

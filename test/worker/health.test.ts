@@ -6,7 +6,7 @@ import type { ConfigOptions } from '../../src/config/options.ts'
 
 const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
 const OPERATE = 'an-operate-token-for-tests'
-const GATE = 'a-gate-token-for-tests'
+const API_TOKEN = 'a-api-token-for-tests'
 const policies: ConfigOptions['policies'] = [
   { name: 'login', limit: 1, window: '1h', match: { path: '/login' } },
   { name: 'all', limit: 1000, window: '1h' },
@@ -34,7 +34,7 @@ describe('a Worker that is configured', () => {
   beforeAll(async () => {
     stack = await startStack({
       config: { policies },
-      env: { SLUICE_OPERATE_TOKEN: OPERATE, SLUICE_GATE_TOKEN: GATE },
+      env: { SLUICE_OPERATE_TOKEN: OPERATE, SLUICE_API_TOKEN: API_TOKEN },
     })
   })
   afterAll(() => stack.stop())
@@ -64,12 +64,12 @@ describe('a Worker that is configured', () => {
       status: 'ready',
       policies: ['login', 'all'],
     })
-    expect((await ready(GATE)).status).toBe(403)
+    expect((await ready(API_TOKEN)).status).toBe(403)
     const refused = await ready('a-token-that-is-wrong')
     expect(refused.status).toBe(401)
     expect(await refused.text()).not.toContain('login')
     const events = stack.worker.logs.map((line) => JSON.parse(line)).map(({ event }) => event)
-    expect(events).toEqual(['gate-refused', 'gate-refused'])
+    expect(events).toEqual(['api-refused', 'api-refused'])
   })
 })
 
@@ -79,7 +79,7 @@ describe('a Worker that is not configured', () => {
     [URL_OF]: 'http://127.0.0.1:1',
     [TOKEN_OF]: 'hidden-token',
   }
-  const stores = ['eu-1', 'eu-2']
+  const shards = ['eu-1', 'eu-2']
   test.each<[string, Partial<ConfigOptions>, Record<string, string>, object[]]>([
     ['without secrets', {}, { [URL_OF]: '', [TOKEN_OF]: '' }, [noUrl(), noToken()]],
     ['without a token', {}, { [TOKEN_OF]: '' }, [noToken()]],
@@ -91,7 +91,7 @@ describe('a Worker that is not configured', () => {
     ],
     [
       'without the secrets of one of its databases',
-      { stores },
+      { shards },
       { [`${URL_OF}_EU_1`]: 'http://127.0.0.1:1', [`${TOKEN_OF}_EU_1`]: 'hidden-token' },
       [noUrl(`${URL_OF}_EU_2`), noToken(`${TOKEN_OF}_EU_2`)],
     ],
@@ -128,7 +128,7 @@ describe('a Worker that is not configured', () => {
   test('needs no origin where it serves the decision API only', async () => {
     const { ORIGIN: _, ...secrets } = good
     const worker = await startWorker(anyConfig, {
-      env: { ...secrets, SLUICE_GATE_TOKEN: GATE, CONFIG: JSON.stringify({ policies }) },
+      env: { ...secrets, SLUICE_API_TOKEN: API_TOKEN, CONFIG: JSON.stringify({ policies }) },
     })
     try {
       expect((await fetch(`${worker.url}/_sluice/health`)).status).toBe(200)
@@ -143,7 +143,7 @@ test.each<[string, Partial<ConfigOptions>, object]>([
   ['its database', {}, {}],
   [
     'one of its databases',
-    { stores: ['eu-1', 'eu-2'] },
+    { shards: ['eu-1', 'eu-2'] },
     { store: expect.stringMatching(/^eu-[12]$/) },
   ],
 ])(

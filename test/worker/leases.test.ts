@@ -1,7 +1,7 @@
-/** Leases beside proofs and the gate: a flood asks nothing, and what operators do is seen at once. */
+/** Leases beside denialCache and the decision API: a flood asks nothing, and what operators do is seen at once. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../src/config/options.ts'
-import { type Gate, startGate } from '../support/api-stack.ts'
+import { type Api, startApi } from '../support/api-stack.ts'
 
 const policies: PolicyOptions[] = [
   {
@@ -12,26 +12,26 @@ const policies: PolicyOptions[] = [
     lease: { max: 10, ttl: '60s' },
   },
 ]
-let gate: Gate
-let beside: Gate
+let api: Api
+let beside: Api
 beforeAll(async () => {
-  gate = await startGate({ policies })
+  api = await startApi({ policies })
   const each: PolicyOptions = { name: 'each', limit: 5, window: '1d' }
-  beside = await startGate({ policies: [{ ...policies[0]!, limit: 100_000, key: 'global' }, each] })
+  beside = await startApi({ policies: [{ ...policies[0]!, limit: 100_000, key: 'global' }, each] })
 })
 afterAll(async () => {
-  await gate?.stop()
+  await api?.stop()
   await beside?.stop()
 })
 
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`
-const get = async (ip: string, { stack } = gate) => {
+const get = async (ip: string, { stack } = api) => {
   const response = await stack.fetch('/', { ip })
   await response.arrayBuffer()
   return response.status
 }
-async function admitted(times: number, ip: string, by = gate): Promise<number> {
+async function admitted(times: number, ip: string, by = api): Promise<number> {
   let count = 0
   for (let time = 0; time < times; time++) if ((await get(ip, by)) === 200) count++
   return count
@@ -40,9 +40,9 @@ async function admitted(times: number, ip: string, by = gate): Promise<number> {
 test('a flood on an exhausted key that is leased asks Redis nothing', async () => {
   const ip = newIp()
   expect(await admitted(202, ip)).toBe(200)
-  const before = gate.stack.httpRequests()
+  const before = api.stack.httpRequests()
   expect(await admitted(100, ip)).toBe(0)
-  expect(gate.stack.httpRequests()).toBe(before)
+  expect(api.stack.httpRequests()).toBe(before)
 })
 
 test('nor does one on a key of its own, while units are held of a lease that all share', async () => {
@@ -57,24 +57,24 @@ test('nor does one on a key of its own, while units are held of a lease that all
 test('a reset is seen at once, and what was held then is not spent beside the new quota', async () => {
   const ip = newIp()
   expect(await admitted(95, ip)).toBe(95)
-  await gate.operate('leased', 'reset', { key: ip })
+  await api.operate('leased', 'reset', { key: ip })
   expect(await admitted(220, ip)).toBe(200)
 })
 
-test('what is given back through the gate can be had again', async () => {
+test('what is given back through the decision API can be had again', async () => {
   const ip = newIp()
   expect(await admitted(205, ip)).toBe(200)
-  await gate.call('/give-back', { policy: 'leased', key: ip, cost: 7 })
+  await api.call('/refund', { policy: 'leased', key: ip, cost: 7 })
   expect(await admitted(20, ip)).toBe(7)
 })
 
-test('a decision of the gate is leased, a list is asked', async () => {
+test('a decision of the decision API is leased, a list is asked', async () => {
   const ask = { policy: 'leased', key: newIp() }
-  for (let time = 0; time < 60; time++) await gate.decide(ask)
-  const before = gate.stack.httpRequests()
-  for (let time = 0; time < 20; time++) expect((await gate.decide(ask)).body.allowed).toBe(true)
-  expect(gate.stack.httpRequests() - before).toBeLessThan(5)
-  const { body } = await gate.decideEach([ask])
-  expect(gate.stack.httpRequests() - before).toBeGreaterThan(0)
+  for (let time = 0; time < 60; time++) await api.decide(ask)
+  const before = api.stack.httpRequests()
+  for (let time = 0; time < 20; time++) expect((await api.decide(ask)).body.allowed).toBe(true)
+  expect(api.stack.httpRequests() - before).toBeLessThan(5)
+  const { body } = await api.decideEach([ask])
+  expect(api.stack.httpRequests() - before).toBeGreaterThan(0)
   expect(body[0]!.allowed).toBe(true)
 })

@@ -7,7 +7,7 @@ import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 
 const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
-const GATE = 'a-gate-token-for-tests'
+const API_TOKEN = 'a-api-token-for-tests'
 
 let stack: Stack
 let workers: RunningWorker[]
@@ -26,7 +26,7 @@ async function startApp(config: ConfigOptions) {
     env: {
       UPSTASH_REDIS_REST_URL: stack.bridge.url,
       UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
-      SLUICE_GATE_TOKEN: GATE,
+      SLUICE_API_TOKEN: API_TOKEN,
       ORIGIN: stack.origin.url,
       CONFIG: JSON.stringify({ deadline: '10s', ...config }),
     },
@@ -47,7 +47,7 @@ async function startApp(config: ConfigOptions) {
     async decide(idempotencyKey: string) {
       const response = await fetch(`${worker.url}/_sluice/v1/decide`, {
         method: 'POST',
-        headers: { Authorization: `Bearer ${GATE}`, 'Idempotency-Key': idempotencyKey },
+        headers: { Authorization: `Bearer ${API_TOKEN}`, 'Idempotency-Key': idempotencyKey },
         body: JSON.stringify({ policy: 'per-ip', key: '203.0.113.7' }),
       })
       return (await response.json()) as { limits: { remaining: number }[] }

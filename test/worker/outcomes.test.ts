@@ -194,7 +194,7 @@ test('a policy in shadow gets back what does not count', async () => {
   await statuses('/trial/?status=401', 2)
   await sleep(200)
   expect((await get('/trial/?status=200')).body).toBe('"trial"')
-  expect(await left('trial')).toBe(100 - 8) // this look included
+  expect(await left('trial')).toBe(100 - 8) // this peek included
 })
 
 test.each([

@@ -7,7 +7,7 @@ import { createGateway } from '../../src/gateway/gateway.ts'
 
 /** docs/operations.md promises it. */
 const LATEST_MS = 10_000
-const GATE = 'a-gate-token-for-tests'
+const API_TOKEN = 'a-api-token-for-tests'
 const OPERATE = 'an-operate-token-for-tests'
 
 let redis: Awaited<ReturnType<typeof startRedis>>
@@ -30,7 +30,7 @@ const config: ConfigOptions = {
   deadline: '10s',
   policies: [
     { name: 'hour', algorithm: 'fixed-window', limit: 10, window: '1h', key: 'header:x-key' },
-    { name: 'banned', limit: 10, window: '1h', key: 'header:x-key', penalty: 'by-hand' },
+    { name: 'banned', limit: 10, window: '1h', key: 'header:x-key', penalty: 'manual' },
   ],
 }
 
@@ -40,11 +40,11 @@ function startIsolate() {
   const env = {
     UPSTASH_REDIS_REST_URL: bridge.url,
     UPSTASH_REDIS_REST_TOKEN: bridge.token,
-    SLUICE_GATE_TOKEN: GATE,
+    SLUICE_API_TOKEN: API_TOKEN,
     SLUICE_OPERATE_TOKEN: OPERATE,
   }
   return async function call<T>(path: string, body: object): Promise<T> {
-    const token = path.startsWith('/policies') ? OPERATE : GATE
+    const token = path.startsWith('/policies') ? OPERATE : API_TOKEN
     const response = await gateway.request(
       `/_sluice/v1${path}`,
       {
@@ -69,7 +69,7 @@ async function ask(isolate: Isolate, policy: string, key: string) {
 }
 
 test.each<[what: string, policy: string, path: string, body: object]>([
-  ['a refund', 'hour', '/give-back', { policy: 'hour', cost: 8 }],
+  ['a refund', 'hour', '/refund', { policy: 'hour', cost: 8 }],
   ['a reset', 'hour', '/policies/hour/reset', {}],
   ['an unban', 'banned', '/policies/banned/unban', {}],
 ])(
@@ -90,7 +90,7 @@ test.each<[what: string, policy: string, path: string, body: object]>([
 )
 
 test.each<[what: string, path: string, body: object]>([
-  ['a refund', '/give-back', { policy: 'hour', cost: 8 }],
+  ['a refund', '/refund', { policy: 'hour', cost: 8 }],
   ['a reset', '/policies/hour/reset', {}],
 ])('%s is seen at once by the isolate that made it', async (what, path, body) => {
   const here = startIsolate()
@@ -106,6 +106,6 @@ test('an isolate that has refused nothing sees a refund made by another one at o
   const [here, elsewhere] = [startIsolate(), startIsolate()]
   const key = 'never-kept'
   await here('/decide', { policy: 'hour', key, cost: 10 })
-  await elsewhere('/give-back', { policy: 'hour', key, cost: 8 })
+  await elsewhere('/refund', { policy: 'hour', key, cost: 8 })
   expect(await ask(here, 'hour', key)).toEqual([true, 1])
 })

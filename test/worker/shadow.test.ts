@@ -31,7 +31,7 @@ const config = { policies, allow: { path: '/alone', policies: 'many' } }
 
 let stack: Stack
 beforeAll(async () => {
-  stack = await startStack({ config, env: { SLUICE_GATE_TOKEN: 'a-token-of-the-gate' } })
+  stack = await startStack({ config, env: { SLUICE_API_TOKEN: 'a-token-of-the-api' } })
 })
 afterAll(() => stack.stop())
 
@@ -67,11 +67,11 @@ test('refuse nobody: the origin and the log are told who would have been, the cl
   expect(stack.worker.logs.join()).not.toContain('192.0.2.1')
 })
 
-test('no field of ours from a client, or from the gate, reaches the origin', async () => {
+test('no field of ours from a client, or from the decision API, reaches the origin', async () => {
   const headers = {
     'Sluice-Shadow': '"invented"',
     'Sluice-Cost': '7',
-    'Sluice-Token': 'a-token-of-the-gate',
+    'Sluice-Token': 'a-token-of-the-api',
     'sluice-anything': 'x',
     Sluice_Shadow: '"invented"',
     'x-sluice': 'y',

@@ -6,10 +6,10 @@ import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 
-const GATE = 'a-gate-token-for-tests'
+const API_TOKEN = 'a-api-token-for-tests'
 const config: ConfigOptions = {
   deadline: '10s',
-  proofs: false, // what the shield lets through is to be seen at Redis
+  denialCache: false, // what the shield lets through is to be seen at Redis
   shield: { binding: 'SHIELD', limit: 20, period: '60s' },
   policies: [
     { name: 'few', limit: 3, window: '1h', match: { path: '/few' } },
@@ -21,7 +21,7 @@ const ratelimits = { SHIELD: { limit: 20, period: 60 as const } }
 
 let stack: Stack
 beforeAll(async () => {
-  stack = await startStack({ config, ratelimits, env: { SLUICE_GATE_TOKEN: GATE } })
+  stack = await startStack({ config, ratelimits, env: { SLUICE_API_TOKEN: API_TOKEN } })
   // It counts by the minute of the clock: no test is to lie across two.
   const left = 60_000 - (Date.now() % 60_000)
   if (left < 15_000) await sleep(left + 50)
@@ -80,13 +80,13 @@ test('the origin hears nothing of what it refuses, though it may be asked early'
   expect(stack.origin.requests()).toBe(before)
 })
 
-test('it speaks in the gate too, of requests that a caller tells of', async () => {
+test('it speaks in the decision API too, of requests that a caller tells of', async () => {
   const ip = '192.0.2.6'
   const request = { url: 'https://www.example.com/few', ip }
   const decide = async (ask: object) => {
     const response = await fetch(`${stack.url}/_sluice/v1/decide`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${GATE}` },
+      headers: { authorization: `Bearer ${API_TOKEN}` },
       body: JSON.stringify(ask),
     })
     return { status: response.status, body: (await response.json()) as { reason: string } }
@@ -96,7 +96,7 @@ test('it speaks in the gate too, of requests that a caller tells of', async () =
     status: 429,
     body: { allowed: false, reason: 'shielded', retryAfterMs: 60_000, limits: [] },
   })
-  expect((await decide({ request, mode: 'look' })).body.reason).toBe('limited')
+  expect((await decide({ request, mode: 'peek' })).body.reason).toBe('limited')
   expect((await decide({ policy: 'few', key: ip })).body.reason).toBe('limited')
 })
 

@@ -28,7 +28,7 @@ export interface Scale {
 
 interface Tally {
   requests: number
-  degraded: number
+  fallback: number
 }
 
 /** So few that neither Redis, the bridge nor the Worker is what limits. */
@@ -37,11 +37,11 @@ const RTT_MS = 10
 const quotas = [{ limit: 1_000_000, windowMs: 3_600_000 }]
 const contenders: [id: VariantId, databases: number, shared: boolean][] = [
   ['ours-unshared', 1, false],
-  ['ours-stores-2-unshared', 2, false],
-  ['ours-stores-4-unshared', 4, false],
+  ['ours-shards-2-unshared', 2, false],
+  ['ours-shards-4-unshared', 4, false],
   ['ours', 1, true],
-  ['ours-stores-2', 2, true],
-  ['ours-stores-4', 4, true],
+  ['ours-shards-2', 2, true],
+  ['ours-shards-4', 4, true],
 ]
 const namesOf = (count: number) => Array.from({ length: count }, (_, n) => `db-${n + 1}`)
 
@@ -94,8 +94,8 @@ async function kill({ workers }: Stack): Promise<Databases['killed']> {
   const servers = await Promise.all(names.map(() => startRedis()))
   const urls = names.map((name, index) => [name, servers[index]!.url])
   const far = await startFarDatabases(Object.fromEntries(urls), RTT_MS, 100_000)
-  const isolate = await workers.start('ours-stores-2', quotas, far)
-  const tallies = names.map((): Tally => ({ requests: 0, degraded: 0 }))
+  const isolate = await workers.start('ours-shards-2', quotas, far)
+  const tallies = names.map((): Tally => ({ requests: 0, fallback: 0 }))
   let killed = false
   let goesOn = true
   async function ask() {
@@ -107,7 +107,7 @@ async function kill({ workers }: Stack): Promise<Databases['killed']> {
       const tally = tallies[placeOf(`ip=${address}`)]!
       if (!counts) continue
       tally.requests++
-      if (status !== 200) tally.degraded++
+      if (status !== 200) tally.fallback++
     }
     connection.hangUp()
   }

@@ -22,7 +22,7 @@ const WINDOW_MS = 86_400_000
 const contenders: VariantId[] = [
   'ours',
   'ours-unshared',
-  'ours-unproven',
+  'ours-uncached',
   'ours-edge',
   'ours-fixed',
   'ours-log',

@@ -20,7 +20,7 @@ const PACE_MS = 10
 
 const contenders: VariantId[] = [
   'ours',
-  'ours-unproven',
+  'ours-uncached',
   'ours-fixed',
   'ours-log',
   'ours-bucket',

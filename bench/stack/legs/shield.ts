@@ -1,4 +1,4 @@
-/** A flood on more exhausted keys than proofs are kept for, with a first layer in front: how much of it gets to Redis. */
+/** A flood on more exhausted keys than denialCache are kept for, with a first layer in front: how much of it gets to Redis. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startWorker } from '../../../dev/worker.ts'
 import type { BenchServer } from '../../server.ts'

@@ -4,7 +4,7 @@ import { Record } from './record.ts'
 import { poisson } from './schedule.ts'
 
 /** More would say that the Worker cannot follow, and not how long it takes. */
-const MOST_CONNECTIONS = 1000
+const MAX_CONNECTIONS = 1000
 const PATIENCE_MS = 15_000
 
 /** Requests come when they come. Latency counts from when one was due, so that a stalled Worker is not forgiven those that waited. */
@@ -20,7 +20,7 @@ export async function openLoop(order: Order): Promise<Outcome> {
   const connection = () => {
     const free = idle.pop()
     if (free) return free
-    if (connections === MOST_CONNECTIONS) return undefined
+    if (connections === MAX_CONNECTIONS) return undefined
     return new Connection(ports[connections++ % ports.length]!)
   }
   const send = (due: number) => {

@@ -13,6 +13,6 @@ export function databasesText({ maxCommands, scale, killed }: Databases): string
     `### Many databases, each of ${maxCommands} commands a second`,
     table(['databases', 'shared calls', 'decisions/s', 'of one', 'billed', 'failed'], lines),
     'Calls that are shared are fuller where one database is behind with its work than where several are not; requests of many isolates share none.',
-    `One of two killed: of its clients' requests ${dead.degraded} of ${dead.requests} were not decided by Redis, of the others' **${living.degraded}** of ${living.requests}.`,
+    `One of two killed: of its clients' requests ${dead.fallback} of ${dead.requests} were not decided by Redis, of the others' **${living.fallback}** of ${living.requests}.`,
   ].join('\n\n')
 }

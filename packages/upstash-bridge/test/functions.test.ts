@@ -13,7 +13,7 @@ redis.register_function{
   function_name = 'bump', callback = bump, flags = {'allow-key-locking'}, description = 'one more'
 }
 redis.register_function{
-  function_name = 'look',
+  function_name = 'peek',
   callback = function(keys) return redis.call('GET', keys[1]) end,
   flags = {'no-writes', 'allow-key-locking'}
 }
@@ -31,7 +31,7 @@ describe('a function with the flag allow-key-locking', () => {
     await stack.command('set', 'n', 0)
     expect(await stack.command('fcall', 'bump', 1, 'n')).toEqual({ result: [1, 0] })
     expect(await stack.command('fcall', 'bump', 1, 'n', 'a', 'b')).toEqual({ result: [2, 2] })
-    expect(await stack.command('fcall_ro', 'look', 1, 'n')).toEqual({ result: '2' })
+    expect(await stack.command('fcall_ro', 'peek', 1, 'n')).toEqual({ result: '2' })
   })
 
   test('may not touch undeclared keys', async () => {
@@ -75,7 +75,7 @@ test('FUNCTION LIST shows the code as it was written', async () => {
   expect((functions as string[][]).map((one) => one[1]).sort()).toEqual([
     'anywhere',
     'bump',
-    'look',
+    'peek',
   ])
 })
 

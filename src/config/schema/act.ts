@@ -35,7 +35,7 @@ export interface Penalty {
 }
 
 /** Bans by operators only: no number of refusals leads to one. */
-const byHand: Penalty = { after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS }
+const manualPenalty: Penalty = { after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS }
 
 const byRefusals = v.pipe(
   object(
@@ -60,8 +60,8 @@ export const penalty = v.lazy(
   (input): v.GenericSchema<unknown, Penalty> =>
     typeof input === 'string'
       ? v.pipe(
-          v.literal('by-hand', '"by-hand", or an object of after, within, ban and max'),
-          v.transform(() => byHand),
+          v.literal('manual', '"manual", or an object of after, within, ban and max'),
+          v.transform(() => manualPenalty),
         )
       : byRefusals,
 )

@@ -44,7 +44,7 @@ const allow = v.pipe(
 /** Of a namespace, or a database, whose variables end in it. */
 const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
 
-const stores = v.pipe(
+const shards = v.pipe(
   v.array(shortName, 'a list of names'),
   v.minLength(2, 'at least 2 names'),
   v.maxLength(64, 'at most 64 names'),
@@ -63,7 +63,7 @@ export const config = object(
     deny: v.optional(list(deny, 0), []),
     tables: v.optional(tables, {}),
     live: v.optional(live),
-    gate: v.optional(object({ callers })),
+    api: v.optional(object({ callers })),
     caseSensitivePaths: v.optional(v.boolean('true or false'), false),
     jwt: v.optional(jwt),
     apiKeys: v.optional(apiKeys, {}),
@@ -71,17 +71,17 @@ export const config = object(
     cors: v.optional(cors),
     deadline: v.optional(timeout, 300),
     clock: v.optional(oneOf('store', 'edge'), 'store'),
-    proofs: v.optional(v.boolean('true or false'), true),
+    denialCache: v.optional(v.boolean('true or false'), true),
     shield: v.optional(shield),
-    sharing: v.optional(v.boolean('true or false'), true),
-    stores: v.optional(stores),
+    batching: v.optional(v.boolean('true or false'), true),
+    shards: v.optional(shards),
     namespace: v.optional(shortName),
-    subjects: v.optional(oneOf('hashed', 'plain'), 'hashed'),
-    degradedField: v.optional(v.boolean('true or false'), false),
+    hashKeys: v.optional(v.boolean('true or false'), true),
+    degradedHeader: v.optional(v.boolean('true or false'), false),
     accept: v.optional(list(oneOf(...findingCodes), 0), []),
   },
   (input, problem) => {
-    checkStores(input.stores, problem)
+    checkShards(input.shards, problem)
     if (!Array.isArray(input.policies)) return
     const names = input.policies.map((policy) => policy?.name)
     names.forEach((name, index) => {
@@ -94,10 +94,10 @@ export const config = object(
   },
 )
 
-function checkStores(stores: unknown, problem: Problem) {
-  if (!Array.isArray(stores)) return
-  stores.forEach((name, index) => {
-    if (stores.indexOf(name) < index) problem(['stores', index], 'a name that no other store has')
+function checkShards(shards: unknown, problem: Problem) {
+  if (!Array.isArray(shards)) return
+  shards.forEach((name, index) => {
+    if (shards.indexOf(name) < index) problem(['shards', index], 'a name that no other store has')
   })
 }
 

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { type Condition, conditionFields, conditionOf } from './condition.ts'
 import { object, pattern, whole } from './shapes.ts'
 
-/** The price of a request, parsed: the gate's word in `header`, else that of the first rule that matches, else `otherwise`. */
+/** The price of a request, parsed: the trusted proxy's word in `header`, else that of the first rule that matches, else `otherwise`. */
 export interface Cost {
   header: string | undefined
   /** A field of the answer, in lower case. */

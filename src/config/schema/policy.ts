@@ -60,11 +60,11 @@ export const policy = object(fields, (input, problem) => {
 
 const { algorithm, limit, burst } = fields
 
-/** How often callers of the gate may call it: a policy on each of them. */
+/** How often callers of the decision API may call it: a policy on each of them. */
 export const callers = v.pipe(
   object({ algorithm, limit, window: duration, burst }, checkQuota),
   v.check(({ algorithm }) => algorithm !== 'concurrency', 'an algorithm of calls in a window'),
-  v.transform((quota) => v.parse(policy, { ...quota, name: 'gate-callers', key: 'global' })),
+  v.transform((quota) => v.parse(policy, { ...quota, name: 'api-callers', key: 'global' })),
 )
 
 function checkQuota(input: Record<string, unknown>, problem: Problem) {

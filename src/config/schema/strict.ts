@@ -5,7 +5,7 @@
 import * as v from 'valibot'
 
 /** So many problems of a body are told, at most. */
-export const MOST_PROBLEMS = 20
+export const MAX_PROBLEMS = 20
 
 /** A schema, whatever is wrong with it told by one text: what was expected. */
 export const says = <S extends v.GenericSchema>(expected: string, schema: S): S => ({
@@ -51,7 +51,7 @@ export function fields<const E extends v.ObjectEntries>(
       if (!isObject(value)) return noObject['~run'](dataset, config) as never
       const others = Object.keys(value).filter((name) => !names.includes(name))
       const nothing = others
-        .slice(0, MOST_PROBLEMS)
+        .slice(0, MAX_PROBLEMS)
         .map((name): [string, v.GenericSchema] => [
           name,
           v.never(Object.hasOwn(refused, name) ? refused[name] : unknown),

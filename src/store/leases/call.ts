@@ -45,11 +45,11 @@ export function callFor(requests: StoreRequest[], leases: Leases, lent: Lent, no
       const { lease, underWay = 0 } = leases.get(row) ?? {}
       if (!lease || room < 2) continue
       room -= 2
-      const owed = lease.giveBack(now)
+      const owed = lease.refund(now)
       if (owed) {
         const { count, receipt } = owed
         const rows = [{ ...row, cost: count }]
-        back.push({ request: { mode: 'give-back', rows, receipt }, back: { row, count } })
+        back.push({ request: { mode: 'refund', rows, receipt }, back: { row, count } })
       }
       const count = lease.more(row.cost, underWay, now)
       if (count > 0) {

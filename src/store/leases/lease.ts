@@ -7,7 +7,7 @@ import { createDemand } from './demand.ts'
 const PARTS = 16
 
 /** Of a smaller quota nothing is ever leased, in units. */
-export const LEAST_QUOTA = 2 * PARTS
+export const MIN_QUOTA = 2 * PARTS
 
 /** Units that were charged and are not spent. */
 export interface Units {
@@ -16,7 +16,7 @@ export interface Units {
   until: number
   /** From then on they have come back by themselves: the window they were charged to is over, or the bucket is full again. */
   owedUntil: number
-  /** The store's time of the charge, which a give-back names: ms since the epoch. */
+  /** The store's time of the charge, which a refund names: ms since the epoch. */
   receipt: number
 }
 
@@ -100,7 +100,7 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
     hold,
 
     /** All that is held, as a call takes it back to the store; nothing where it would not be credited. */
-    giveBack(now: number): Units | undefined {
+    refund(now: number): Units | undefined {
       const units = held
       held = nothing
       return units.count > 0 && now < units.owedUntil ? units : undefined

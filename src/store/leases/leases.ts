@@ -61,7 +61,7 @@ interface Waiting {
  *
  * Of a request's limits those are asked that hold too little; where all hold enough there is no call. While a call is under way that
  * brings more than its own request needs, others wait for it, each by a promise and a timer of its own, and all they get is plain values
- * (sharing.ts says why). Who gets nothing asks as if there were no leases; who finds nothing to wait for does so at once.
+ * (batching.ts says why). Who gets nothing asks as if there were no leases; who finds nothing to wait for does so at once.
  */
 export function withLeases(
   store: Store,

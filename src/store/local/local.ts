@@ -200,8 +200,8 @@ export function createLocalStore(
 
   function decide({ mode, rows, receipt = 0 }: StoreRequest, now: number): RowState[] {
     if (mode === 'reset') for (const row of rows) forget(row)
-    if (mode === 'give-back') for (const row of rows) refund(row, receipt, now)
-    const asked = rows.map((row) => ask(mode === 'give-back' ? { ...row, cost: 0 } : row, now))
+    if (mode === 'refund') for (const row of rows) refund(row, receipt, now)
+    const asked = rows.map((row) => ask(mode === 'refund' ? { ...row, cost: 0 } : row, now))
     if (mode !== 'take' || !asked.every(({ row }) => row.allowed)) {
       const answers = asked.map(({ row, charged }, index) => {
         if (!charged) return row
@@ -281,7 +281,7 @@ export function createLocalStore(
       let passed = true // whether the last request that is not a shadow did: else its shadows only look
       const replies = requests.map((request) => {
         if (request.mode === 'shadow') {
-          return decide({ ...request, mode: passed ? 'take' : 'look' }, now)
+          return decide({ ...request, mode: passed ? 'take' : 'peek' }, now)
         }
         const rows = decide(request, now)
         passed = request.mode === 'take' && rows.every(({ allowed }) => allowed)

@@ -9,9 +9,9 @@ export interface Database {
   store: Store
 }
 
-export interface SpreadOptions {
+export interface ShardsOptions {
   /** Told when the charges of a request that was refused elsewhere have been given back, or could not be. */
-  onGivenBack?: (subjects: string[], error?: StoreError) => void
+  onRefund?: (subjects: string[], error?: StoreError) => void
 }
 
 type Reply = StoreReply | StoreError
@@ -36,9 +36,9 @@ const unknown: RowState = {
  * another has charged, that is given back in the background, so that never more passes than the limits allow. Until then others
  * see less than there is. In the same call each place is asked how the rows stand uncharged: that is told where another refuses.
  */
-export function createSpread(
+export function createShards(
   databases: Database[],
-  { onGivenBack = () => {} }: SpreadOptions = {},
+  { onRefund = () => {} }: ShardsOptions = {},
 ): Store {
   const placeOf = rendezvous(databases.map(({ name }) => name))
 
@@ -103,7 +103,7 @@ export function createSpread(
     const all = Object.values(replies)
     const answers = all.filter((reply): reply is StoreReply => !(reply instanceof StoreError))
     const errors = all.filter((reply) => reply instanceof StoreError)
-    const conflict = errors.find(({ code }) => code === 'once-conflict')
+    const conflict = errors.find(({ code }) => code === 'idempotency-conflict')
     // Whoever cannot do with a part of the answer has none.
     const partial = answers.length > 0 && options.unanswered
     const failure = conflict ?? (partial ? undefined : errors[0])
@@ -137,7 +137,7 @@ export function createSpread(
         for (const [cell, state] of toldOf(inVain ? [share.before!] : share.asks, reply)) {
           requests[cell.request]![cell.index] = passes ? { at: reply.now, ...state } : state
         }
-        if (inVain && !keeps) giveBack(share, reply, options)
+        if (inVain && !keeps) refund(share, reply, options)
       }
     }
     if (answers.length > 0 && !options.once) refundLate(refused, replies, options)
@@ -176,23 +176,23 @@ export function createSpread(
       if (!(error instanceof StoreError) || !error.late) continue
       const refunding = error.late.then((reply) => {
         if (reply instanceof StoreError || !admits(share, reply as StoreReply)) return
-        giveBack(share, reply as StoreReply, options)
+        refund(share, reply as StoreReply, options)
       })
       options.waitUntil?.(refunding)
     }
   }
 
   /** Returns what a place has charged. A replay has charged nothing. */
-  function giveBack({ place, ...share }: Share, reply: StoreReply, given: StoreOptions) {
+  function refund({ place, ...share }: Share, reply: StoreReply, given: StoreOptions) {
     const rows = reply.replayed ? [] : chargedIn(share, reply)
     if (rows.length === 0) return
     const receipt = reply.now
-    const requests = rows.map((row): StoreRequest => ({ mode: 'give-back', rows: [row], receipt }))
+    const requests = rows.map((row): StoreRequest => ({ mode: 'refund', rows: [row], receipt }))
     const { once, unanswered, ...options } = given
     const done = decideAt(place, requests, { ...options, deadlineMs: GIVE_BACK_MS }).then(
       (told) => {
         const error = told instanceof StoreError ? told : undefined
-        onGivenBack([...new Set(rows.map(({ subject }) => subject))], error)
+        onRefund([...new Set(rows.map(({ subject }) => subject))], error)
       },
     )
     options.waitUntil?.(done)

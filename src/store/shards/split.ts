@@ -56,11 +56,11 @@ export function shareOut(list: StoreRequest[], placeOf: (subject: string) => num
     const leading = mode === 'shadow' ? 'take' : mode // it follows nobody
     const together = leading === 'take' && byPlace.size > 1
     const shares = [...byPlace].map(([place, cells]): Share => {
-      const before = together ? put(place, { mode: 'look' }, cells) : undefined
+      const before = together ? put(place, { mode: 'peek' }, cells) : undefined
       const leads = cells.filter(({ request }) => request === first)
       const lead = leads.length > 0 ? put(place, { ...rest, mode: leading }, leads) : undefined
       // Of a request that is decided elsewhere nobody knows here yet: taken, it can be given back.
-      const following = lead ? 'shadow' : leading === 'take' ? 'take' : 'look'
+      const following = lead ? 'shadow' : leading === 'take' ? 'take' : 'peek'
       const asks = shadows.flatMap((shadow) => {
         const own = cells.filter(({ request }) => request === shadow)
         return own.length > 0 ? put(place, { mode: following }, own) : []

@@ -1,11 +1,11 @@
 import { StoreError } from '../../base/errors.ts'
-import type { Once, StoreReply, StoreRequest } from '../store.ts'
+import type { Idempotency, StoreReply, StoreRequest } from '../store.ts'
 import { type Call, decode, encode, keysOf } from './script.ts'
 
 /** Neighbouring lists that one call of the script decides. */
 export interface Pack {
   lists: StoreRequest[][]
-  once?: Once | undefined
+  once?: Idempotency | undefined
 }
 
 /** What the script accepts, beside the key of what is decided once. */
@@ -13,7 +13,7 @@ const MAX_KEYS = 128
 const MAX_REQUESTS = 128
 
 /** As few packs as hold the lists, in their order. */
-export function pack(lists: StoreRequest[][], once?: Once): Pack[] {
+export function pack(lists: StoreRequest[][], once?: Idempotency): Pack[] {
   const packs: Pack[] = []
   let keys = new Set<string>()
   let requests = 0
@@ -39,7 +39,7 @@ export const unpack = ({ lists, once }: Pack): Pack[] =>
   lists.map((list, index) => ({ lists: [list], once: named(once, `-${index + 1}`) }))
 
 /** The first call has the name by itself. */
-const named = (once: Once | undefined, suffix: string) =>
+const named = (once: Idempotency | undefined, suffix: string) =>
   once && { ...once, key: once.key + suffix }
 
 /** Shadows at the beginning of a list are decided like takes: that they are, so that they follow no stranger. */

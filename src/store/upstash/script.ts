@@ -9,7 +9,7 @@ import penalty from '../../../lua/penalty.lua'
 import slidingLog from '../../../lua/sliding_log.lua'
 import slidingWindow from '../../../lua/sliding_window.lua'
 import tokenBucket from '../../../lua/token_bucket.lua'
-import type { LimitRow, Once, RowState, StoreReply, StoreRequest } from '../store.ts'
+import type { Idempotency, LimitRow, RowState, StoreReply, StoreRequest } from '../store.ts'
 
 /** Lines of comment and indentation stay at home: every isolate's first call sends the whole text. */
 const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
@@ -51,7 +51,7 @@ export interface Call {
 export function encode(
   requests: StoreRequest[],
   now?: number,
-  once?: Once,
+  once?: Idempotency,
   namespace?: string,
 ): Call {
   const places = new Map<string, string>()
@@ -130,13 +130,13 @@ function alignOf({ policy, period, slot = '' }: LimitRow): string {
 
 /** Giving back neither counts nor bans. */
 const penaltyOf = ({ mode }: StoreRequest, { penalty }: LimitRow) =>
-  mode === 'give-back' ? undefined : penalty
+  mode === 'refund' ? undefined : penalty
 
 /** The reply of the script, or `undefined` where something else answered. */
 export function decode(
   reply: unknown,
   requests: StoreRequest[],
-  once?: Once,
+  once?: Idempotency,
 ): StoreReply | undefined {
   const head = once ? 6 : 1 // the time, and the row that remembers
   const size = requests

@@ -1,8 +1,14 @@
-/** Answers of the gate, held against its own description by a validator that is not ours. */
+/** Answers of the decision API, held against its own description by a validator that is not ours. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/config/options.ts'
-import { type CallOptions, GATE, type Gate, OPERATE, startGate } from '../../support/api-stack.ts'
+import {
+  API_TOKEN,
+  type Api,
+  type CallOptions,
+  OPERATE,
+  startApi,
+} from '../../support/api-stack.ts'
 import { openapi } from '../../support/json-schema.ts'
 
 const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
@@ -37,14 +43,14 @@ const paths = ['/banning', '/slots', '/keyed', '/ghost', '/closed', '/local', '/
 const ips = ['203.0.113.1', '192.0.2.66', '192.0.2.77']
 const requests = paths.flatMap((path) => ips.map((ip) => request(path, ip)))
 const wrong = ['', '{', '[]', 'null', '7', ' '.repeat(70_000), '{"key":"x"}', '{"request":{}}']
-const operations = ['look', 'reset', 'ban', 'unban', 'try']
+const operations = ['peek', 'reset', 'ban', 'unban', 'try']
 
 const ajv = new Ajv2020({ strict: false })
-ajv.addSchema(openapi, 'gate')
+ajv.addSchema(openapi, 'api')
 
 /** An answer has a status that the description has, and is empty or what stands there. */
-async function check(gate: Gate, route: string, path: string, body: unknown, options: CallOptions) {
-  const answer = await gate.call<unknown>(path, body, options)
+async function check(api: Api, route: string, path: string, body: unknown, options: CallOptions) {
+  const answer = await api.call<unknown>(path, body, options)
   const method = route.startsWith('/auth') || body === undefined ? 'get' : 'post'
   const place = `${route} ${answer.status}`
   const { responses } = openapi.paths[route][method]
@@ -54,7 +60,7 @@ async function check(gate: Gate, route: string, path: string, body: unknown, opt
   const type = answer.headers.get('content-type')
   if (type === null) return expect(answer.body, place).toBe('')
   expect(Object.keys(content ?? {}), place).toContain(type)
-  const schema = JSON.parse(JSON.stringify(content[type].schema).replaceAll('"#/', '"gate#/'))
+  const schema = JSON.parse(JSON.stringify(content[type].schema).replaceAll('"#/', '"api#/'))
   expect([place, ajv.validate(schema, answer.body), ajv.errorsText()]).toEqual([
     place,
     true,
@@ -66,17 +72,17 @@ describe.each([
   ['with Redis', {}],
   ['without', { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' }],
 ])('%s', (_, env: Record<string, string>) => {
-  let gate: Gate
+  let api: Api
   beforeAll(async () => {
-    gate = await startGate(config, env)
+    api = await startApi(config, env)
   })
-  afterAll(() => gate?.stop())
+  afterAll(() => api?.stop())
 
-  test.each(['/decide', '/give-back'])('%s answers as it is described', async (path) => {
+  test.each(['/decide', '/refund'])('%s answers as it is described', async (path) => {
     for (const body of [...requests, ...requests, ...requests, requests, ...wrong]) {
-      await check(gate, path, path, body, {})
+      await check(api, path, path, body, {})
     }
-    for (const token of [OPERATE, 'wrong', null]) await check(gate, path, path, {}, { token })
+    for (const token of [OPERATE, 'wrong', null]) await check(api, path, path, {}, { token })
   })
 
   test('so does forward-auth', async () => {
@@ -86,7 +92,7 @@ describe.each([
       ['/auth/nginx', ''],
       ['/auth/envoy/{target}', '/banning'],
     ] as const) {
-      for (const token of [GATE, OPERATE, 'wrong']) {
+      for (const token of [API_TOKEN, OPERATE, 'wrong']) {
         for (const [uri, ip] of asking.flatMap((uri) => ips.map((ip) => [uri, ip] as const))) {
           const path = end === '' ? route : `/auth/envoy${uri}`
           const headers = {
@@ -95,10 +101,10 @@ describe.each([
             'X-Forwarded-Uri': uri,
             'X-Forwarded-Method': 'GET',
           }
-          await check(gate, route, path, undefined, { token: null, headers })
+          await check(api, route, path, undefined, { token: null, headers })
         }
         const headers = { 'Sluice-Token': token, 'X-Forwarded-Host': 'a b' }
-        await check(gate, route, route.replace('{target}', 'x'), undefined, {
+        await check(api, route, route.replace('{target}', 'x'), undefined, {
           token: null,
           headers,
         })
@@ -113,12 +119,12 @@ describe.each([
         const path = `/policies/${name}/${operation}`
         for (const body of [{ key: '203.0.113.1' }, request(`/${name}`), ...requests.slice(0, 3)]) {
           const route = `/policies/{name}/${operation}`
-          await check(gate, route, path, { ...body, ...length }, { token: OPERATE })
+          await check(api, route, path, { ...body, ...length }, { token: OPERATE })
         }
       }
     }
-    for (const token of [OPERATE, GATE, null]) {
-      await check(gate, '/policies', '/policies', undefined, { token })
+    for (const token of [OPERATE, API_TOKEN, null]) {
+      await check(api, '/policies', '/policies', undefined, { token })
     }
   })
 })

@@ -1,12 +1,12 @@
 /** Forward-auth, by calls such as reverse proxies make. Real ones: proxies.test.ts. */
 import { parseList } from 'structured-headers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { GATE, type Gate, startGate } from '../../support/api-stack.ts'
+import { API_TOKEN, type Api, startApi } from '../../support/api-stack.ts'
 
 const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
-let gate: Gate
+let api: Api
 beforeAll(async () => {
-  gate = await startGate({
+  api = await startApi({
     deny: { name: 'abuse', ip: '192.0.2.66' },
     policies: [
       {
@@ -23,16 +23,16 @@ beforeAll(async () => {
     ],
   })
 })
-afterAll(() => gate?.stop())
+afterAll(() => api?.stop())
 
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`
 const auth = (
   fields: Record<string, string>,
   path = '',
-  { method = 'GET', token = GATE as string | null } = {},
+  { method = 'GET', token = API_TOKEN as string | null } = {},
 ) =>
-  gate.call<Record<string, unknown>>(`/auth${path}`, undefined, {
+  api.call<Record<string, unknown>>(`/auth${path}`, undefined, {
     token: null,
     method,
     headers: { ...(token !== null && { 'Sluice-Token': token }), ...fields },
@@ -72,7 +72,7 @@ test('shares quotas with the decide API', async () => {
   const ip = newIp()
   await auth(cart(ip))
   const url = 'https://shop.example.com/cart/y'
-  const { body } = await gate.decide({ request: { url, ip, method: 'POST' } })
+  const { body } = await api.decide({ request: { url, ip, method: 'POST' } })
   expect(body.limits[0]!.remaining).toBe(0)
 })
 
@@ -130,7 +130,7 @@ test.each([
   '/%5Fsluice/v1/auth/envoy/cart/',
   '/_sluice/v1/auth/envoy;x/',
 ])('Envoy’s prefix has one spelling: %s is none', async (path) => {
-  const { status } = await gate.stack.fetch(path, { headers: { 'Sluice-Token': GATE } })
+  const { status } = await api.stack.fetch(path, { headers: { 'Sluice-Token': API_TOKEN } })
   expect(status).toBe(400)
 })
 
@@ -179,7 +179,7 @@ describe('the client', () => {
       'MF-CF-Blob': JSON.stringify({ country: 'DE' }),
     }
     await auth(abroad)
-    const { body } = await gate.decide({ policy: 'by-country', key: [null], mode: 'look' })
+    const { body } = await api.decide({ policy: 'by-country', key: [null], mode: 'peek' })
     expect(body.limits[0]!.remaining).toBe(1)
   })
 
@@ -217,10 +217,10 @@ test.each(['*', 'http://evil.example/cart/', '//evil.example/cart/', '/%zz', '/\
 )
 
 test.each([null, 'not-the-token-at-all'])(
-  'without a token of the gate nothing is decided: %j',
+  'without a token of the decision API nothing is decided: %j',
   async (token) => {
     const ip = newIp()
-    const authorization = { Authorization: `Bearer ${GATE}` } // there it is the client's
+    const authorization = { Authorization: `Bearer ${API_TOKEN}` } // there it is the client's
     for (let time = 0; time < 3; time++) {
       const { status, headers } = await auth({ ...cart(ip), ...authorization }, '', { token })
       expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer'])

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../../dev/stack.ts'
 
-const token = 'a-token-of-the-gate-for-tests'
+const token = 'a-token-of-the-api-for-tests'
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack({
@@ -18,7 +18,7 @@ beforeAll(async () => {
         },
       ],
     },
-    env: { SLUICE_GATE_TOKEN: token },
+    env: { SLUICE_API_TOKEN: token },
   })
 })
 afterAll(() => stack?.stop())
@@ -35,9 +35,9 @@ function standsBehind(text: string, key: string): string {
 test('Traefik’s asks an endpoint that knows what it tells', async () => {
   const text = await example('traefik/dynamic.yml')
   const { origin, pathname } = new URL(standsBehind(text, 'address'))
-  expect(origin).toBe('https://gate.example.com')
+  expect(origin).toBe('https://api.example.com')
   expect(standsBehind(text, 'trustForwardHeader')).toBe('false')
-  const tokenField = /^ *(\S+): the-token-of-SLUICE_GATE_TOKEN$/m.exec(text)![1]!
+  const tokenField = /^ *(\S+): the-token-of-SLUICE_API_TOKEN$/m.exec(text)![1]!
   expect(tokenField).toMatch(
     new RegExp(standsBehind(text, 'authResponseHeadersRegex').slice(1, -1)),
   )
@@ -63,7 +63,7 @@ test('Traefik’s asks an endpoint that knows what it tells', async () => {
 
 test('Envoy’s asks an endpoint that knows what it tells', async () => {
   const text = await example('envoy/envoy.yaml')
-  const tokenField = /key: (\S+), value: the-token-of-SLUICE_GATE_TOKEN /.exec(text)![1]!
+  const tokenField = /key: (\S+), value: the-token-of-SLUICE_API_TOKEN /.exec(text)![1]!
   const prefix = standsBehind(text, 'path_prefix')
   expect(text).toContain(`match: { prefix: ${prefix}/ }`)
   expect(text.match(/^ *normalize_path: true$/gm)).toHaveLength(2)

@@ -2,12 +2,12 @@
 import { Agent, request } from 'node:http'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { GATE, type Gate, OPERATE, startGate } from '../../support/api-stack.ts'
+import { API_TOKEN, type Api, OPERATE, startApi } from '../../support/api-stack.ts'
 
-let gate: Gate
+let api: Api
 beforeAll(async () => {
   const quota = { limit: 100, window: '1h' } as const
-  gate = await startGate({
+  api = await startApi({
     jwt: { secret: 'JWT_SECRET' },
     deny: { header: { 'x-deny': true } },
     policies: [
@@ -33,7 +33,7 @@ beforeAll(async () => {
     ],
   })
 })
-afterAll(() => gate?.stop())
+afterAll(() => api?.stop())
 
 const nasty = fc.constantFrom(
   '__proto__',
@@ -107,7 +107,7 @@ const ask = fc.record(
     key: or(fc.oneof(text, fc.array(fc.oneof(text, number, fc.constant(null)), { maxLength: 4 }))),
     plan: or(fc.constantFrom('pro', 'free')),
     cost: or(fc.integer({ min: 0, max: 9 })),
-    mode: or(fc.constantFrom('take', 'look')),
+    mode: or(fc.constantFrom('take', 'peek')),
     at: or(fc.nat()),
     slot: or(fc.constant('slot-1')),
     for: or(fc.constantFrom('1s', 7)),
@@ -116,7 +116,7 @@ const ask = fc.record(
 )
 /** Only some fields, so that not all of them are out of place. */
 const usual = fc.oneof(
-  fc.record({ request: described, mode: fc.constantFrom('take', 'look') }),
+  fc.record({ request: described, mode: fc.constantFrom('take', 'peek') }),
   fc.record({
     policy: names,
     key: fc.oneof(
@@ -143,7 +143,7 @@ const path = fc.oneof(
   fc.constantFrom(
     '/decide',
     '/decide',
-    '/give-back',
+    '/refund',
     '/auth',
     '/auth/nginx',
     '/auth/envoy/',
@@ -151,9 +151,9 @@ const path = fc.oneof(
     '/openapi.json',
   ),
   fc
-    .tuple(names, fc.constantFrom('look', 'reset', 'ban', 'unban', 'try', 'grow'))
+    .tuple(names, fc.constantFrom('peek', 'reset', 'ban', 'unban', 'try', 'grow'))
     .map((parts) => `/policies/${parts.join('/')}`),
-  text.map((text) => `/policies/${encodeURIComponent(text.toWellFormed())}/look`),
+  text.map((text) => `/policies/${encodeURIComponent(text.toWellFormed())}/peek`),
   text.map((text) => `/auth/envoy/${encodeURIComponent(text.toWellFormed())}`),
 )
 /** What Node lets into a field: bytes, no controls. */
@@ -200,9 +200,9 @@ function send({
   fields: Record<string, string>
   wrong: number
 }) {
-  const { hostname, port } = new URL(gate.stack.worker.directUrl)
+  const { hostname, port } = new URL(api.stack.worker.directUrl)
   const operates = path.startsWith('/policies') === wrong > 0
-  const token = operates ? OPERATE : GATE
+  const token = operates ? OPERATE : API_TOKEN
   const told = /^\/auth/.test(path)
     ? { 'X-Forwarded-Method': 'GET', 'X-Forwarded-Uri': '/', ...fields }
     : fields
@@ -215,7 +215,7 @@ function send({
         port,
         path: `/_sluice/v1${path}`,
         method,
-        headers: { Host: 'gate.example', ...told, 'Sluice-Token': token },
+        headers: { Host: 'api.example', ...told, 'Sluice-Token': token },
       },
       (answer) => {
         let text = ''
@@ -232,7 +232,7 @@ function send({
   })
 }
 
-test('ten thousand hostile calls: no 5xx, each error a problem, and the gate goes on', async () => {
+test('ten thousand hostile calls: no 5xx, each error a problem, and the decision API goes on', async () => {
   const statuses: Record<number, number> = {}
   const one = async (asked: Parameters<typeof send>[0]) => {
     const { status, type, text } = await send(asked)
@@ -248,7 +248,7 @@ test('ten thousand hostile calls: no 5xx, each error a problem, and the gate goe
       expect(problem, about).toMatchObject({ title: expect.any(String) })
       expect(text.length, about).toBeLessThan(8192)
     }
-    for (const secret of [GATE, OPERATE]) expect(text, about).not.toContain(secret)
+    for (const secret of [API_TOKEN, OPERATE]) expect(text, about).not.toContain(secret)
   }
   const calls = fc.sample(call, { numRuns: 10_000, seed: Number(process.env.SEED ?? Date.now()) })
   for (let start = 0; start < calls.length; start += 16) {
@@ -257,7 +257,7 @@ test('ten thousand hostile calls: no 5xx, each error a problem, and the gate goe
   // It got as far as decisions, and not only as far as its door.
   expect(statuses[200], JSON.stringify(statuses)).toBeGreaterThan(500)
   expect(statuses[422], JSON.stringify(statuses)).toBeGreaterThan(1000)
-  const logs = gate.stack.worker.logs.join('\n')
+  const logs = api.stack.worker.logs.join('\n')
   expect(logs).not.toMatch(/"event":"error"|"code":"(redis-error|bad-reply|internal)"/)
-  expect((await gate.decide({ policy: 'a', key: '198.18.0.1' })).status).toBe(200)
+  expect((await api.decide({ policy: 'a', key: '198.18.0.1' })).status).toBe(200)
 }, 120_000)

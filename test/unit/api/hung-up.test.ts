@@ -15,7 +15,7 @@ afterAll(() => void redis.close())
 
 test.each([
   ['/policies/a/reset', { key: 'k' }],
-  ['/give-back', { policy: 'a', key: 'k' }],
+  ['/refund', { policy: 'a', key: 'k' }],
 ])('%s keeps the isolate at work until Redis has answered', async (path, body) => {
   const gateway = createGateway({
     origin: 'https://origin.example',

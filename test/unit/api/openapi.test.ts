@@ -4,8 +4,8 @@ import * as v from 'valibot'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { written } from '../../../dev/openapi/document.ts'
 import { type SchemaName, schemas } from '../../../dev/openapi/schemas.ts'
-import type * as gate from '../../../src/api/schema.ts'
-import type { Ask, GiveBack, KeyValues, RequestDescription } from '../../../src/client/asks.ts'
+import type * as api from '../../../src/api/schema.ts'
+import type { Ask, KeyValues, Refund, RequestDescription } from '../../../src/client/asks.ts'
 import { byJsonSchema, openapi } from '../../support/json-schema.ts'
 
 test('the description is what npm run openapi makes of the schemas now', async () => {
@@ -20,14 +20,14 @@ test('the description is OpenAPI 3.1', async () => {
 })
 
 test('the types that callers import are those of the schemas', () => {
-  expectTypeOf<Ask>().toExtend<v.InferInput<typeof gate.ask>>()
-  expectTypeOf<v.InferInput<typeof gate.ask>>().toExtend<Ask>()
-  expectTypeOf<GiveBack>().toExtend<v.InferInput<typeof gate.giveBack>>()
-  expectTypeOf<v.InferInput<typeof gate.giveBack>>().toExtend<GiveBack>()
-  expectTypeOf<KeyValues>().toExtend<v.InferInput<typeof gate.keyValues>>()
-  expectTypeOf<v.InferInput<typeof gate.keyValues>>().toExtend<KeyValues>()
-  expectTypeOf<RequestDescription>().toExtend<v.InferInput<typeof gate.requestDescription>>()
-  expectTypeOf<v.InferInput<typeof gate.requestDescription>>().toExtend<RequestDescription>()
+  expectTypeOf<Ask>().toExtend<v.InferInput<typeof api.ask>>()
+  expectTypeOf<v.InferInput<typeof api.ask>>().toExtend<Ask>()
+  expectTypeOf<Refund>().toExtend<v.InferInput<typeof api.refund>>()
+  expectTypeOf<v.InferInput<typeof api.refund>>().toExtend<Refund>()
+  expectTypeOf<KeyValues>().toExtend<v.InferInput<typeof api.keyValues>>()
+  expectTypeOf<v.InferInput<typeof api.keyValues>>().toExtend<KeyValues>()
+  expectTypeOf<RequestDescription>().toExtend<v.InferInput<typeof api.requestDescription>>()
+  expectTypeOf<v.InferInput<typeof api.requestDescription>>().toExtend<RequestDescription>()
 })
 
 interface Content {

@@ -2,9 +2,9 @@
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LimitState } from '../../../src/base/decision.ts'
-import { type Gate, OPERATE, startGate } from '../../support/api-stack.ts'
+import { type Api, OPERATE, startApi } from '../../support/api-stack.ts'
 
-interface Standing {
+interface LimitStatus {
   at: number
   limits: LimitState[]
 }
@@ -16,10 +16,10 @@ const algorithms = [
   'token-bucket',
   'gcra',
 ] as const
-let gate: Gate
+let api: Api
 let redis: ReturnType<typeof createClient>
 beforeAll(async () => {
-  gate = await startGate({
+  api = await startApi({
     policies: [
       { ...policy, name: 'other' },
       ...algorithms.map((algorithm) => ({
@@ -34,9 +34,9 @@ beforeAll(async () => {
         name: 'slots',
         algorithm: 'concurrency',
         match: { path: '/slots' },
-        penalty: 'by-hand',
+        penalty: 'manual',
       },
-      { ...policy, name: 'by-hand', penalty: 'by-hand', match: { path: '/by-hand' } },
+      { ...policy, name: 'manual', penalty: 'manual', match: { path: '/by-hand' } },
       {
         ...policy,
         name: 'keyed',
@@ -49,12 +49,12 @@ beforeAll(async () => {
     allow: { name: 'friends', ip: '192.0.2.77' },
     deny: { name: 'abuse', ip: '192.0.2.66' },
   })
-  redis = createClient({ url: gate.stack.redis.url })
+  redis = createClient({ url: api.stack.redis.url })
   await redis.connect()
 })
 afterAll(async () => {
   redis?.destroy()
-  await gate?.stop()
+  await api?.stop()
 })
 
 let clients = 0
@@ -76,14 +76,14 @@ const everything = async () => {
 }
 const request = (ip: string, path = '/') => ({ request: { url: `https://a.example${path}`, ip } })
 const operate = (name: string, operation: string, body: unknown) =>
-  gate.operate<Standing>(name, operation, body)
+  api.operate<LimitStatus>(name, operation, body)
 
 describe.each(algorithms)('a key of %s', (name) => {
   test('is looked at, and nothing changes', async () => {
     const ip = newIp()
-    await gate.decide({ policy: name, key: ip, cost: 2 })
+    await api.decide({ policy: name, key: ip, cost: 2 })
     const before = await everything()
-    const { status, body } = await operate(name, 'look', { key: ip })
+    const { status, body } = await operate(name, 'peek', { key: ip })
     expect([status, body.limits]).toMatchObject([200, [{ policy: name, remaining: 1, limit: 3 }]])
     expect(body.at).toBeGreaterThan(0)
     expect(await everything()).toEqual(before)
@@ -91,8 +91,8 @@ describe.each(algorithms)('a key of %s', (name) => {
 
   test('is reset, and that of nobody else, nor another policy’s', async () => {
     const [ip, neighbour] = [newIp(), newIp()]
-    await gate.decide(request(ip))
-    await gate.decide(request(neighbour))
+    await api.decide(request(ip))
+    await api.decide(request(neighbour))
     const before = await everything()
     const { body } = await operate(name, 'reset', { key: ip })
     expect(body.limits).toMatchObject([{ policy: name, remaining: 3, resetAfterMs: 0 }])
@@ -102,8 +102,8 @@ describe.each(algorithms)('a key of %s', (name) => {
         before[key] !== after[key] && JSON.stringify(before[key]) !== JSON.stringify(after[key]),
     )
     expect(changed).toHaveLength(1)
-    expect((await operate('other', 'look', { key: ip })).body.limits[0]!.remaining).toBe(2)
-    expect((await operate(name, 'look', { key: neighbour })).body.limits[0]!.remaining).toBe(2)
+    expect((await operate('other', 'peek', { key: ip })).body.limits[0]!.remaining).toBe(2)
+    expect((await operate(name, 'peek', { key: neighbour })).body.limits[0]!.remaining).toBe(2)
   })
 
   test('is banned for as long as is said, told as such, and unbanned', async () => {
@@ -113,22 +113,22 @@ describe.each(algorithms)('a key of %s', (name) => {
       200,
       [{ policy: name, allowed: false, bannedForMs: 1_800_000 }],
     ])
-    const banned = await gate.decide(request(ip))
+    const banned = await api.decide(request(ip))
     expect([banned.status, banned.body.reason]).toEqual([429, 'banned'])
-    expect((await gate.stack.fetch('/', { ip })).status).toBe(429)
+    expect((await api.stack.fetch('/', { ip })).status).toBe(429)
     expect((await operate(name, 'unban', { key: ip })).body.limits[0]).toMatchObject({
       allowed: true,
       remaining: 3,
     })
-    expect((await gate.decide(request(ip))).body.allowed).toBe(true)
+    expect((await api.decide(request(ip))).body.allowed).toBe(true)
   })
 
   test('that refusals banned is free again after a reset', async () => {
     const ip = newIp()
-    await gate.decide({ policy: name, key: ip, cost: 3 })
-    expect((await gate.decide({ policy: name, key: ip })).body.reason).toBe('banned')
+    await api.decide({ policy: name, key: ip, cost: 3 })
+    expect((await api.decide({ policy: name, key: ip })).body.reason).toBe('banned')
     await operate(name, 'reset', { key: ip })
-    expect((await gate.decide({ policy: name, key: ip })).body.limits[0]).toMatchObject({
+    expect((await api.decide({ policy: name, key: ip })).body.limits[0]).toMatchObject({
       allowed: true,
       remaining: 2,
     })
@@ -136,58 +136,58 @@ describe.each(algorithms)('a key of %s', (name) => {
 
   test('may be named by a request that counts on it', async () => {
     const ip = newIp()
-    await gate.decide({ policy: name, key: ip, cost: 2 })
-    expect((await operate(name, 'look', request(ip))).body.limits[0]!.remaining).toBe(1)
+    await api.decide({ policy: name, key: ip, cost: 2 })
+    expect((await operate(name, 'peek', request(ip))).body.limits[0]!.remaining).toBe(1)
   })
 })
 
 test('a request whose path names several quotas is about all of them', async () => {
-  const look = async (key: string) =>
-    (await operate('users', 'look', { key })).body.limits.map(({ remaining }) => remaining)
+  const peek = async (key: string) =>
+    (await operate('users', 'peek', { key })).body.limits.map(({ remaining }) => remaining)
   const both = request(newIp(), '/users/8/..%2Fa1%2Fx')
-  const { body } = await gate.decide(both)
+  const { body } = await api.decide(both)
   expect(body.limits.filter(({ policy }) => policy === 'users')).toMatchObject([{ remaining: 2 }])
-  await gate.decide(request(newIp(), '/users/8/x'))
-  expect([await look('8'), await look('a1')]).toEqual([[1], [2]])
-  expect((await operate('users', 'look', both)).body.limits).toMatchObject([{ remaining: 1 }])
-  const trial = await gate.operate('users', 'try', both)
+  await api.decide(request(newIp(), '/users/8/x'))
+  expect([await peek('8'), await peek('a1')]).toEqual([[1], [2]])
+  expect((await operate('users', 'peek', both)).body.limits).toMatchObject([{ remaining: 1 }])
+  const trial = await api.operate('users', 'try', both)
   expect(trial.body).toMatchObject({
     key: [{ part: 'path:id', value: 'a1' }],
     otherKeys: [[{ part: 'path:id', value: '8' }]],
   })
-  await gate.call('/give-back', both)
-  expect([await look('8'), await look('a1')]).toEqual([[2], [3]])
-  await gate.decide(both)
+  await api.call('/refund', both)
+  expect([await peek('8'), await peek('a1')]).toEqual([[2], [3]])
+  await api.decide(both)
   expect((await operate('users', 'reset', both)).body.limits).toMatchObject([{ remaining: 3 }])
-  expect([await look('8'), await look('a1')]).toEqual([[3], [3]])
+  expect([await peek('8'), await peek('a1')]).toEqual([[3], [3]])
 })
 
 test('slots are looked at, all freed by a reset, and a ban lets nobody take one', async () => {
   const ip = newIp()
-  await gate.decide(request(ip, '/slots'))
-  await gate.decide(request(ip, '/slots'))
-  expect((await operate('slots', 'look', { key: ip })).body.limits[0]!.remaining).toBe(1)
+  await api.decide(request(ip, '/slots'))
+  await api.decide(request(ip, '/slots'))
+  expect((await operate('slots', 'peek', { key: ip })).body.limits[0]!.remaining).toBe(1)
   expect((await operate('slots', 'reset', { key: ip })).body.limits[0]!.remaining).toBe(3)
   await operate('slots', 'ban', { key: ip, for: 60_000 })
-  expect((await gate.decide(request(ip, '/slots'))).body.reason).toBe('banned')
+  expect((await api.decide(request(ip, '/slots'))).body.reason).toBe('banned')
 })
 
 test('a policy with penalty "by-hand" bans nobody by itself', async () => {
   const ip = newIp()
   for (let time = 0; time < 20; time++) {
-    expect((await gate.decide({ policy: 'by-hand', key: ip })).body.reason).not.toBe('banned')
+    expect((await api.decide({ policy: 'manual', key: ip })).body.reason).not.toBe('banned')
   }
-  await operate('by-hand', 'ban', { key: ip, for: '365d' })
-  const { body } = await gate.decide({ policy: 'by-hand', key: ip })
+  await operate('manual', 'ban', { key: ip, for: '365d' })
+  const { body } = await api.decide({ policy: 'manual', key: ip })
   expect([body.reason, body.limits[0]!.bannedForMs! > 364 * 86_400_000]).toEqual(['banned', true])
 })
 
 test('a ban that is too long, or of a policy without a penalty, is refused', async () => {
-  const long = await gate.operate<{ errors: object[] }>('gcra', 'ban', { key: newIp(), for: '3h' })
+  const long = await api.operate<{ errors: object[] }>('gcra', 'ban', { key: newIp(), for: '3h' })
   expect([long.status, long.body.errors]).toMatchObject([422, [{ path: 'for' }]])
   for (const operation of ['ban', 'unban']) {
     const body = { key: newIp(), ...(operation === 'ban' && { for: '1m' }) }
-    expect((await gate.operate('other', operation, body)).status).toBe(409)
+    expect((await api.operate('other', operation, body)).status).toBe(409)
   }
 })
 
@@ -196,31 +196,31 @@ test.each([
   ['reset', { key: ['203.0.113.*'] }],
   ['reset', {}],
   ['reset', { key: [] }],
-  ['look', { key: '203.0.113.1', mode: 'take' }],
+  ['peek', { key: '203.0.113.1', mode: 'take' }],
   ['ban', { key: '203.0.113.1' }],
   ['ban', { key: '203.0.113.1', for: 0 }],
   ['ban', { key: '203.0.113.1', for: 'soon' }],
 ])('%s %j is refused and changes nothing', async (operation, body) => {
   const before = await everything()
-  expect((await gate.operate('other', operation, body)).status).toBe(422)
+  expect((await api.operate('other', operation, body)).status).toBe(422)
   expect(await everything()).toEqual(before)
 })
 
 test('a key that looks like a pattern is that key and no other', async () => {
-  for (const key of ['*', 'a', '[ab]', 'a}']) await gate.decide({ policy: 'keyed', key })
+  for (const key of ['*', 'a', '[ab]', 'a}']) await api.decide({ policy: 'keyed', key })
   await operate('keyed', 'reset', { key: '*' })
   const left = async (key: string) =>
-    (await operate('keyed', 'look', { key })).body.limits[0]!.remaining
+    (await operate('keyed', 'peek', { key })).body.limits[0]!.remaining
   expect(await Promise.all(['*', 'a', '[ab]', 'a}'].map(left))).toEqual([3, 2, 2, 2])
 })
 
 test('a request that the policy does not meet names no key of it', async () => {
-  const { status, body } = await gate.operate('slots', 'look', request(newIp(), '/else'))
+  const { status, body } = await api.operate('slots', 'peek', request(newIp(), '/else'))
   expect([status, body]).toMatchObject([409, { unmet: 'match', field: 'path' }])
 })
 
 describe('a trial', () => {
-  const trial = async (name: string, asked: object) => (await gate.operate(name, 'try', asked)).body
+  const trial = async (name: string, asked: object) => (await api.operate(name, 'try', asked)).body
 
   test('tells what the policy makes of a request, and charges nobody', async () => {
     const before = await everything()
@@ -248,7 +248,7 @@ describe('a trial', () => {
 
 test('policies are listed, with who decides them now', async () => {
   const list = () =>
-    gate.call<{ policies: object[]; store: object }>('/policies', undefined, { token: OPERATE })
+    api.call<{ policies: object[]; store: object }>('/policies', undefined, { token: OPERATE })
   const { status, body } = await list()
   expect(status).toBe(200)
   expect(body.store).toEqual({ status: 'ok', roundTripMs: expect.any(Number) })

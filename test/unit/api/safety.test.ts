@@ -1,18 +1,18 @@
-/** What keeps the gate from being anybody's: tokens, sizes, shapes; and what it does without Redis. */
+/** What keeps the decision API from being anybody's: tokens, sizes, shapes; and what it does without Redis. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/config/options.ts'
-import { type Answer, GATE, type Gate, OPERATE, startGate } from '../../support/api-stack.ts'
+import { type Answer, API_TOKEN, type Api, OPERATE, startApi } from '../../support/api-stack.ts'
 
 const policy = { name: 'per-ip', limit: 1000, window: '1h' } as const
 const config: ConfigOptions = { policies: [policy] }
 const ask = { policy: 'per-ip', key: '203.0.113.1' }
 
 const endpoints: [path: string, method: string, body: object | undefined, scopes: string[]][] = [
-  ['/decide', 'POST', ask, ['gate']],
-  ['/give-back', 'POST', ask, ['gate', 'operate']],
+  ['/decide', 'POST', ask, ['api']],
+  ['/refund', 'POST', ask, ['api', 'operate']],
   ['/policies', 'GET', undefined, ['operate']],
-  ...['look', 'reset', 'try'].map((operation): (typeof endpoints)[number] => [
+  ...['peek', 'reset', 'try'].map((operation): (typeof endpoints)[number] => [
     `/policies/per-ip/${operation}`,
     'POST',
     operation === 'try' ? { request: { url: 'https://a.example/' } } : { key: '203.0.113.1' },
@@ -22,21 +22,25 @@ const endpoints: [path: string, method: string, body: object | undefined, scopes
 
 describe('without a token in the environment', () => {
   test.each([
-    ['none', {}, ['/decide', '/give-back', '/policies', '/auth', '/openapi.json']],
+    ['none', {}, ['/decide', '/refund', '/policies', '/auth', '/openapi.json']],
     [
       'only ones that are too short',
-      { SLUICE_GATE_TOKEN: 'too-short', SLUICE_OPERATE_TOKEN: '' },
-      ['/decide', '/give-back', '/policies', '/openapi.json'],
+      { SLUICE_API_TOKEN: 'too-short', SLUICE_OPERATE_TOKEN: '' },
+      ['/decide', '/refund', '/policies', '/openapi.json'],
     ],
-    ['one of the gate', { SLUICE_GATE_TOKEN: GATE }, ['/policies', '/policies/per-ip/reset']],
+    [
+      'one of the decision API',
+      { SLUICE_API_TOKEN: API_TOKEN },
+      ['/policies', '/policies/per-ip/reset'],
+    ],
     ['one of operators', { SLUICE_OPERATE_TOKEN: OPERATE }, ['/decide', '/auth', '/auth/nginx']],
   ])('%s, what it would open is not there', async (_, tokens, absent) => {
-    const env = { SLUICE_GATE_TOKEN: '', SLUICE_OPERATE_TOKEN: '', ...tokens }
-    const gate = await startGate(config, env)
+    const env = { SLUICE_API_TOKEN: '', SLUICE_OPERATE_TOKEN: '', ...tokens }
+    const api = await startApi(config, env)
     try {
       for (const path of absent) {
-        for (const token of [null, 'too-short', GATE, OPERATE]) {
-          const { status, headers } = await gate.call(
+        for (const token of [null, 'too-short', API_TOKEN, OPERATE]) {
+          const { status, headers } = await api.call(
             path,
             path === '/openapi.json' ? undefined : {},
             { token, headers: { 'Sluice-Token': token ?? '' } },
@@ -49,32 +53,32 @@ describe('without a token in the environment', () => {
         }
       }
     } finally {
-      await gate.stop()
+      await api.stop()
     }
   })
 })
 
-describe('the gate', () => {
-  let gate: Gate
-  const [second, operator] = ['a-second-gate-token', 'a-second-operate-token']
+describe('the decision API', () => {
+  let api: Api
+  const [second, operator] = ['a-second-api-token', 'a-second-operate-token']
   beforeAll(async () => {
-    gate = await startGate(
+    api = await startApi(
       { ...config, cors: { origins: 'https://app.example.com' } },
       {
-        SLUICE_GATE_TOKEN: `${GATE} ${second}`,
+        SLUICE_API_TOKEN: `${API_TOKEN} ${second}`,
         SLUICE_OPERATE_TOKEN: `${OPERATE},\n${operator}`,
       },
     )
   })
-  afterAll(() => gate?.stop())
+  afterAll(() => api?.stop())
 
   test.each(endpoints)(
     '%s opens to the tokens of its scope and no other',
     async (path, method, body, scopes) => {
       const call = (token: string | null, headers = {}) =>
-        gate.call(path, body, { token, headers, method })
+        api.call(path, body, { token, headers, method })
       for (const [scope, tokens] of Object.entries({
-        gate: [GATE, second],
+        api: [API_TOKEN, second],
         operate: [OPERATE, operator],
       })) {
         for (const token of tokens) {
@@ -87,15 +91,15 @@ describe('the gate', () => {
       for (const token of [
         null,
         'wrong',
-        `${GATE} ${second}`,
-        GATE.slice(0, -1),
-        `${GATE}x`,
-        GATE.toUpperCase(),
+        `${API_TOKEN} ${second}`,
+        API_TOKEN.slice(0, -1),
+        `${API_TOKEN}x`,
+        API_TOKEN.toUpperCase(),
       ]) {
         const { status, headers } = await call(token)
         expect([token, status, headers.get('www-authenticate')]).toEqual([token, 401, 'Bearer'])
       }
-      expect((await call(GATE, { 'Sluice-Token': 'wrong' })).status).toBe(401)
+      expect((await call(API_TOKEN, { 'Sluice-Token': 'wrong' })).status).toBe(401)
     },
   )
 
@@ -103,7 +107,7 @@ describe('the gate', () => {
     for (const other of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD'].filter(
       (name) => name !== method,
     )) {
-      const { status, headers } = await gate.call(path, undefined, {
+      const { status, headers } = await api.call(path, undefined, {
         method: other,
         token: OPERATE,
       })
@@ -123,14 +127,14 @@ describe('the gate', () => {
     '/auth/nginx/x',
     '/../v2/decide',
   ])('%j is not there, or is what it resolves to', async (path) => {
-    const { status } = await gate.call(path, {}, { token: null })
+    const { status } = await api.call(path, {}, { token: null })
     expect(status).toBe(
       path === '/decide/' || path === '/policies/' ? (path === '/decide/' ? 401 : 405) : 404,
     )
   })
 
   test('an unknown policy is a 404 to operators', async () => {
-    const { status } = await gate.operate('none', 'look', { key: 'x' })
+    const { status } = await api.operate('none', 'peek', { key: 'x' })
     expect(status).toBe(404)
   })
 
@@ -154,7 +158,7 @@ describe('the gate', () => {
     [`"${'a'.repeat(65 * 1024)}"`, 413, 'The body is larger than 64 KiB.'],
     [`${' '.repeat(64 * 1024)}{}`, 413, 'The body is larger than 64 KiB.'],
   ])('turns away %.20j…: %d', async (body, status, detail) => {
-    expect(problem(await gate.call('/decide', body))).toEqual([status, detail])
+    expect(problem(await api.call('/decide', body))).toEqual([status, detail])
   })
 
   test.each([
@@ -169,7 +173,7 @@ describe('the gate', () => {
     ['{"policy":"per-ip","key":"203.0.113.1","cost":0.5}', 'cost', 'a whole number'],
     ['{"policy":"per-ip","key":"203.0.113.1","cost":1e300}', 'cost', 'a whole number'],
     ['{"policy":"per-ip","key":"203.0.113.1","cost":"1"}', 'cost', 'a whole number'],
-    ['{"policy":"per-ip","key":"203.0.113.1","mode":"give-back"}', 'mode', 'take or look'],
+    ['{"policy":"per-ip","key":"203.0.113.1","mode":"refund"}', 'mode', 'take or peek'],
     ['{"policy":"per-ip"}', 'key', 'a text'],
     ['{"policy":"per-ip","key":12345678901234567891}', 'key', 'a text'],
     ['{"policy":"per-ip","key":[1e999]}', 'key[0]', 'a text'],
@@ -194,7 +198,7 @@ describe('the gate', () => {
     ['7', 'body', 'an object'],
     ['null', 'body', 'an object'],
   ])('names what is wrong in %s', async (body, path, expected) => {
-    const answer = await gate.call<Record<string, unknown>>('/decide', body)
+    const answer = await api.call<Record<string, unknown>>('/decide', body)
     expect(problem(answer)[0]).toBe(422)
     expect(answer.body.errors).toMatchObject([
       { path, expected: expect.stringContaining(expected) },
@@ -202,26 +206,26 @@ describe('the gate', () => {
   })
 
   test('takes a list of 100 and not of 101', async () => {
-    expect((await gate.decideEach(Array(100).fill({ ...ask, mode: 'look' }))).status).toBe(200)
-    expect((await gate.decideEach(Array(101).fill(ask))).status).toBe(422)
+    expect((await api.decideEach(Array(100).fill({ ...ask, mode: 'peek' }))).status).toBe(200)
+    expect((await api.decideEach(Array(101).fill(ask))).status).toBe(422)
   })
 
   test('turns away a body that is no UTF-8, and one that never ends', async () => {
     const send = (body: BodyInit) =>
-      fetch(`${gate.stack.url}/_sluice/v1/decide`, {
+      fetch(`${api.stack.url}/_sluice/v1/decide`, {
         method: 'POST',
         body,
-        headers: { 'Sluice-Token': GATE },
+        headers: { 'Sluice-Token': API_TOKEN },
         duplex: 'half',
       } as RequestInit)
     expect((await send(new Uint8Array([0x22, 0xff, 0xfe, 0x22]))).status).toBe(400)
-    const { hostname, port } = new URL(gate.stack.worker.directUrl)
+    const { hostname, port } = new URL(api.stack.worker.directUrl)
     const socket = connect(Number(port), hostname)
     let answer = ''
     socket.on('data', (data) => (answer += data))
     socket.on('error', () => {})
     socket.write(
-      `POST /_sluice/v1/decide HTTP/1.1\r\nHost: a\r\nSluice-Token: ${GATE}\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      `POST /_sluice/v1/decide HTTP/1.1\r\nHost: a\r\nSluice-Token: ${API_TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\n`,
     )
     const chunk = `4000\r\n${'a'.repeat(0x4000)}\r\n`
     for (let sent = 0; sent < 500 && !answer; sent++) {
@@ -234,7 +238,7 @@ describe('the gate', () => {
 
   test('answers pages of the origins that cors names, and their preflights', async () => {
     const headers = { Origin: 'https://app.example.com', 'Access-Control-Request-Method': 'POST' }
-    const preflight = await gate.call('/decide', undefined, {
+    const preflight = await api.call('/decide', undefined, {
       method: 'OPTIONS',
       token: null,
       headers,
@@ -244,65 +248,67 @@ describe('the gate', () => {
       'https://app.example.com',
     ])
     expect(preflight.headers.get('access-control-allow-headers')).toContain('Authorization')
-    const { headers: told } = await gate.decide(ask, { headers })
+    const { headers: told } = await api.decide(ask, { headers })
     expect(told.get('access-control-allow-origin')).toBe('https://app.example.com')
-    const other = await gate.decide(ask, { headers: { Origin: 'https://evil.example' } })
+    const other = await api.decide(ask, { headers: { Origin: 'https://evil.example' } })
     expect(other.headers.has('access-control-allow-origin')).toBe(false)
   })
 
   test('serves its description', async () => {
-    const { status, body } = await gate.call('/openapi.json', undefined, { token: null })
+    const { status, body } = await api.call('/openapi.json', undefined, { token: null })
     expect([status, body.openapi]).toEqual([200, expect.stringMatching(/^3\.1\./)])
-    const other = await gate.call('/openapi.json', {}, { token: null })
+    const other = await api.call('/openapi.json', {}, { token: null })
     expect([other.status, other.headers.get('allow')]).toEqual([405, 'GET'])
   })
 
   test('logs nothing of tokens, keys or bodies', async () => {
-    await gate.call(
+    await api.call(
       '/decide',
       { policy: 'per-ip', key: '203.0.113.99' },
       { token: 'a-wrong-token-of-somebody' },
     )
-    const logs = gate.stack.worker.logs.join('\n')
-    expect(logs).toContain('gate-refused')
-    expect(logs).not.toMatch(/203\.0\.113|token-of-somebody|a-gate-token/)
+    const logs = api.stack.worker.logs.join('\n')
+    expect(logs).toContain('api-refused')
+    expect(logs).not.toMatch(/203\.0\.113|token-of-somebody|a-api-token/)
   })
 })
 
 describe('callers with a limit of their own', () => {
-  let gate: Gate
-  const second = 'a-second-gate-token'
+  let api: Api
+  const second = 'a-second-api-token'
   beforeAll(async () => {
-    gate = await startGate(
-      { ...config, gate: { callers: { limit: 3, window: '1h', algorithm: 'fixed-window' } } },
-      { SLUICE_GATE_TOKEN: `${GATE} ${second}` },
+    api = await startApi(
+      { ...config, api: { callers: { limit: 3, window: '1h', algorithm: 'fixed-window' } } },
+      { SLUICE_API_TOKEN: `${API_TOKEN} ${second}` },
     )
   })
-  afterAll(() => gate?.stop())
+  afterAll(() => api?.stop())
 
   test('are told apart by token, and a refused call decides nothing', async () => {
     const statuses = []
-    for (let time = 0; time < 5; time++) statuses.push((await gate.decide(ask)).status)
+    for (let time = 0; time < 5; time++) statuses.push((await api.decide(ask)).status)
     expect(statuses).toEqual([200, 200, 200, 429, 429])
-    const refused = await gate.call('/decide', ask)
+    const refused = await api.call('/decide', ask)
     expect(refused.headers.get('content-type')).toBe('application/problem+json')
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3000)
-    const { status, body } = await gate.decide({ ...ask, mode: 'look' }, { token: second })
+    const { status, body } = await api.decide({ ...ask, mode: 'peek' }, { token: second })
     expect([status, body.limits[0]!.remaining]).toEqual([200, 997])
-    const proxied = { 'Sluice-Token': GATE, 'X-Forwarded-Method': 'GET', 'X-Forwarded-Uri': '/' }
-    expect((await gate.call('/auth', undefined, { token: null, headers: proxied })).status).toBe(
-      200,
-    )
+    const proxied = {
+      'Sluice-Token': API_TOKEN,
+      'X-Forwarded-Method': 'GET',
+      'X-Forwarded-Uri': '/',
+    }
+    expect((await api.call('/auth', undefined, { token: null, headers: proxied })).status).toBe(200)
   })
 })
 
 describe('without Redis', () => {
-  let gate: Gate
+  let api: Api
   beforeAll(async () => {
-    gate = await startGate(
+    api = await startApi(
       {
         deadline: '200ms',
-        gate: { callers: { limit: 100, window: '1h' } },
+        api: { callers: { limit: 100, window: '1h' } },
         policies: [
           { ...policy, onStoreError: 'allow', match: { path: '/open' } },
           { ...policy, name: 'closed', onStoreError: 'deny', match: { path: '/closed' } },
@@ -312,24 +318,24 @@ describe('without Redis', () => {
       { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' },
     )
   })
-  afterAll(() => gate?.stop())
+  afterAll(() => api?.stop())
   const request = (path: string) => ({
     request: { url: `https://a.example${path}`, ip: '203.0.113.1' },
   })
 
   test('each policy says whether its requests pass, one by one and in lists', async () => {
-    const open = await gate.decide(request('/open'))
+    const open = await api.decide(request('/open'))
     expect([open.status, open.body]).toEqual([
       200,
-      { allowed: true, reason: 'store-error', degraded: 'allow', retryAfterMs: 0, limits: [] },
+      { allowed: true, reason: 'store-error', fallback: 'allow', retryAfterMs: 0, limits: [] },
     ])
-    const closed = await gate.decide(request('/closed'))
-    expect([closed.status, closed.body.degraded]).toEqual([429, 'deny'])
-    const { status, body } = await gate.decideEach(
+    const closed = await api.decide(request('/closed'))
+    expect([closed.status, closed.body.fallback]).toEqual([429, 'deny'])
+    const { status, body } = await api.decideEach(
       ['/open', '/closed', '/local', '/local', '/none'].map(request),
       { headers: { 'Idempotency-Key': 'x' } },
     )
-    expect([status, body.map(({ allowed, degraded }) => [allowed, degraded])]).toEqual([
+    expect([status, body.map(({ allowed, fallback }) => [allowed, fallback])]).toEqual([
       200,
       [
         [true, 'allow'],
@@ -343,12 +349,12 @@ describe('without Redis', () => {
 
   test('forward-auth answers the same, to Envoy without a 5xx', async () => {
     const told = (uri: string) => ({
-      'Sluice-Token': GATE,
+      'Sluice-Token': API_TOKEN,
       'X-Forwarded-Method': 'GET',
       'X-Forwarded-Uri': uri,
     })
     const ask = async (path: string, uri: string) => {
-      const { status, headers } = await gate.call(path, undefined, {
+      const { status, headers } = await api.call(path, undefined, {
         token: null,
         headers: told(uri),
       })
@@ -361,14 +367,12 @@ describe('without Redis', () => {
   })
 
   test('operators are told so', async () => {
-    const { status, body } = await gate.operate<Record<string, unknown>>('closed', 'reset', {
+    const { status, body } = await api.operate<Record<string, unknown>>('closed', 'reset', {
       key: '203.0.113.1',
     })
     expect([status, body.code]).toEqual([503, expect.stringMatching(/unreachable|circuit-open/)])
-    expect((await gate.call('/give-back', { policy: 'closed', key: '203.0.113.1' })).status).toBe(
-      503,
-    )
-    const list = await gate.call<{ policies: { decidedBy: string }[]; store: object }>(
+    expect((await api.call('/refund', { policy: 'closed', key: '203.0.113.1' })).status).toBe(503)
+    const list = await api.call<{ policies: { decidedBy: string }[]; store: object }>(
       '/policies',
       undefined,
       { token: OPERATE },

@@ -2,32 +2,32 @@ import fc from 'fast-check'
 import type { GenericSchema } from 'valibot'
 import { describe, expect, test } from 'vitest'
 import type { schemas } from '../../../dev/openapi/schemas.ts'
-import * as gate from '../../../src/api/schema.ts'
+import * as api from '../../../src/api/schema.ts'
 import { parseDuration } from '../../../src/base/duration.ts'
 import { networkRange } from '../../../src/base/ip.ts'
 import { checked } from '../../../src/config/schema/checked.ts'
-import { MOST_PROBLEMS } from '../../../src/config/schema/strict.ts'
+import { MAX_PROBLEMS } from '../../../src/config/schema/strict.ts'
 import { type BodyName, bodiesFor, requests } from '../../support/bodies.ts'
 import { byJsonSchema } from '../../support/json-schema.ts'
 
 const named = {
-  RequestDescription: gate.requestDescription,
-  KeyValues: gate.keyValues,
-  Ask: gate.ask,
-  GiveBack: gate.giveBack,
-  Target: gate.target,
-  Ban: gate.banBody,
-  Try: gate.tryBody,
+  RequestDescription: api.requestDescription,
+  KeyValues: api.keyValues,
+  Ask: api.ask,
+  Refund: api.refund,
+  Target: api.target,
+  Ban: api.banBody,
+  Try: api.tryBody,
 } satisfies Partial<typeof schemas>
 
 const inBodies: Record<string, GenericSchema> = {
-  decide: gate.decideBody,
-  giveBack: gate.giveBackBody,
+  decide: api.decideBody,
+  refund: api.refundBody,
   ...named,
 }
 
 const check = <T>(schema: Parameters<typeof checked<T>>[0], body: unknown) =>
-  checked(schema, body, 'body', MOST_PROBLEMS)
+  checked(schema, body, 'body', MAX_PROBLEMS)
 const problemsOf = (schema: Parameters<typeof checked>[0], body: unknown) =>
   check(schema, body).problems ?? []
 /** Where and what was expected, a line each. */
@@ -41,14 +41,14 @@ describe('a body that is right', () => {
       'a key of several parts, one of them missing',
       { policy: 'a', key: ['x', 7, null], plan: 'pro' },
     ],
-    ['a request', { request: { url: 'https://a.example/' }, cost: 0, mode: 'look' }],
+    ['a request', { request: { url: 'https://a.example/' }, cost: 0, mode: 'peek' }],
     ['a list', [{ policy: 'a', key: 1 }, { request: { url: 'http://a' } }]],
   ])('comes out as it came: %s', (_, body) => {
-    expect(check(gate.decideBody, body).output).toEqual(body)
+    expect(check(api.decideBody, body).output).toEqual(body)
   })
 
   test('has its duration in milliseconds', () => {
-    expect(check(gate.banBody, { key: 'x', for: '1h' }).output).toEqual({
+    expect(check(api.banBody, { key: 'x', for: '1h' }).output).toEqual({
       key: 'x',
       for: 3_600_000,
     })
@@ -62,7 +62,7 @@ describe('a body that is wrong', () => {
       { request: { url: '/x', headers: { 'a b': 'v', 'x-c': 'v\n' } } },
       { policy: 'a', key: ['x', true], cost: -1, plam: 'pro' },
     ]
-    expect(problemsOf(gate.decideBody, body).map(({ path }) => path)).toEqual([
+    expect(problemsOf(api.decideBody, body).map(({ path }) => path)).toEqual([
       '[1].request.url',
       '[1].request.headers.a b',
       '[1].request.headers.x-c',
@@ -104,7 +104,7 @@ describe('a body that is wrong', () => {
       ),
     ],
   ])('says what was expected: %s', (_, body, expected) => {
-    expect(told(gate.decideBody, body)).toEqual(expected)
+    expect(told(api.decideBody, body)).toEqual(expected)
   })
 
   test('is told of in so many words and no more', () => {
@@ -125,7 +125,7 @@ describe('a body that is wrong', () => {
         const problems = problemsOf(schema, body)
         expect(performance.now() - start).toBeLessThan(250)
         expect(problems.length).toBeGreaterThan(0)
-        expect(problems.length).toBeLessThanOrEqual(MOST_PROBLEMS)
+        expect(problems.length).toBeLessThanOrEqual(MAX_PROBLEMS)
         expect(Math.max(...problems.map(({ got }) => got.length))).toBeLessThanOrEqual(61)
         expect(Math.max(...problems.map(({ path }) => path.length))).toBeLessThanOrEqual(100)
       }
@@ -188,7 +188,7 @@ test('of every description that is taken the runtime makes a request', () => {
   let made = 0
   fc.assert(
     fc.property(requests, (description) => {
-      const { output } = check(gate.requestDescription, description)
+      const { output } = check(api.requestDescription, description)
       if (!output) return
       const { url, method = 'GET', headers = {} } = output
       new Request(url, { method, headers })

@@ -6,29 +6,29 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { type Stack, startStack } from '../../../dev/stack.ts'
 import { requestDescription } from '../../../src/api/schema.ts'
 import {
+  ApiError,
   type Ask,
   type ClientOptions,
   createClient,
   describeRequest,
-  GateError,
 } from '../../../src/client/client.ts'
 import { checked } from '../../../src/config/schema/checked.ts'
 
-const TOKEN = 'a-token-of-the-gate'
+const TOKEN = 'a-token-of-the-api'
 const ask: Ask = { policy: 'per-user', key: 'user-7' }
 const allowedAnyway = {
   allowed: true,
   reason: 'store-error',
-  degraded: 'allow',
+  fallback: 'allow',
   retryAfterMs: 0,
   limits: [],
 }
-const deniedAnyway = { ...allowedAnyway, allowed: false, degraded: 'deny', retryAfterMs: null }
+const deniedAnyway = { ...allowedAnyway, allowed: false, fallback: 'deny', retryAfterMs: null }
 
 const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
 beforeEach(() => void warn.mockClear())
 
-describe('where the gate gives no decision', () => {
+describe('where the decision API gives no decision', () => {
   /** What a server that is not well does, by name. */
   const faults: Record<string, (response: ServerResponse, request: IncomingMessage) => unknown> = {
     hang: () => {},
@@ -134,18 +134,18 @@ describe('where the gate gives no decision', () => {
         deniedAnyway,
       ])
       const told: unknown[] = []
-      const byHand = client({
+      const explicitKey = client({
         onError: (error, asked) => {
           told.push(error.code, error.status, asked)
           return 'deny'
         },
       })
-      expect(await byHand.look(ask)).toEqual(deniedAnyway)
-      expect(told).toEqual([code, status, { ...ask, mode: 'look' }])
+      expect(await explicitKey.peek(ask)).toEqual(deniedAnyway)
+      expect(told).toEqual([code, status, { ...ask, mode: 'peek' }])
       const error = await client({ onError: 'throw' })
         .decide(ask)
         .catch((error) => error)
-      expect(error).toBeInstanceOf(GateError)
+      expect(error).toBeInstanceOf(ApiError)
       expect(`${error.message} ${error.stack} ${error.cause}`).not.toContain(TOKEN)
       expect(calls).toBe(4) // none was repeated
     },
@@ -162,18 +162,18 @@ describe('where the gate gives no decision', () => {
     expect(performance.now() - start).toBeLessThan(600)
   })
 
-  test('nor where a fetch of the caller’s does not look at the signal', async () => {
-    const gate = client({ deadlineMs: 100, fetch: () => new Promise(() => {}) })
-    expect(await gate.decide([ask, ask])).toEqual([allowedAnyway, allowedAnyway])
+  test('nor where a fetch of the caller’s does not peek at the signal', async () => {
+    const api = client({ deadlineMs: 100, fetch: () => new Promise(() => {}) })
+    expect(await api.decide([ask, ask])).toEqual([allowedAnyway, allowedAnyway])
   })
 
   test('the console is told once of each kind of failure, and neither the token nor the key', async () => {
-    const gate = client()
-    for (fault of ['422', '422', '401', '422']) await gate.decide(ask)
+    const api = client()
+    for (fault of ['422', '422', '401', '422']) await api.decide(ask)
     const lines = warn.mock.calls.flat()
     expect(lines).toEqual([
-      'sluice: refused: the gate answered 422, key: expected a text (onError: allow; told once)',
-      'sluice: refused: the gate answered 401 (onError: allow; told once)',
+      'sluice: refused: the decision API answered 422, key: expected a text (onError: allow; told once)',
+      'sluice: refused: the decision API answered 401 (onError: allow; told once)',
     ])
   })
 
@@ -204,24 +204,22 @@ describe('where the gate gives no decision', () => {
   })
 
   test('nothing is given back of what the store did not decide, refused, or only showed', async () => {
-    const gate = client()
+    const api = client()
     fault = '401'
-    const decision = await gate.decide(ask)
+    const decision = await api.decide(ask)
     calls = 0
     const taken = { ...decision, at: 1, reason: 'within-limit' as const }
-    expect(await gate.giveBack(ask, decision)).toBeUndefined()
-    expect(await gate.giveBack(ask, { ...taken, allowed: false })).toBeUndefined()
-    expect(await gate.giveBack({ ...ask, mode: 'look' }, taken)).toBeUndefined()
+    expect(await api.refund(ask, decision)).toBeUndefined()
+    expect(await api.refund(ask, { ...taken, allowed: false })).toBeUndefined()
+    expect(await api.refund({ ...ask, mode: 'peek' }, taken)).toBeUndefined()
     expect(calls).toBe(0)
   })
 
   test('what cannot be given back is no reason to fail, unless onError is throw', async () => {
     fault = '503'
     const taken = { ...allowedAnyway, at: 1 } as never
-    expect(await client().giveBack(ask, taken)).toBeUndefined()
-    await expect(client({ onError: 'throw' }).giveBack(ask, taken)).rejects.toBeInstanceOf(
-      GateError,
-    )
+    expect(await client().refund(ask, taken)).toBeUndefined()
+    await expect(client({ onError: 'throw' }).refund(ask, taken)).rejects.toBeInstanceOf(ApiError)
   })
 
   test('no ask is no call', async () => {
@@ -300,7 +298,7 @@ describe('a request in hand', () => {
     ['an address that is none', 'https://a.example/', {}, 'unknown'],
     ['an address with a zone', 'https://a.example/', {}, 'fe80::1%eth0'],
     ['an address out of range', 'https://a.example/', {}, '1.2.3.256'],
-  ])('is told so that the gate takes it: %s', (_, url, headers, ip) => {
+  ])('is told so that the decision API takes it: %s', (_, url, headers, ip) => {
     const described = describeRequest(new Request(url, { headers: { ...headers } }), ip)
     expect(checked(requestDescription, described, 'body').problems).toBeUndefined()
     expect(JSON.stringify(described).length).toBeLessThan(60_000)
@@ -336,7 +334,7 @@ describe('a request in hand', () => {
     expect(describeRequest(request).url).toBe('https://a.example/login')
   })
 
-  test('whatever a client says, the gate takes the description', () => {
+  test('whatever a client says, the decision API takes the description', () => {
     fc.assert(
       fc.property(
         fc.webUrl({ withQueryParameters: true, withFragments: true }),
@@ -355,7 +353,7 @@ describe('a request in hand', () => {
   })
 })
 
-describe('with a gate', () => {
+describe('with a api', () => {
   let stack: Stack
   beforeAll(async () => {
     stack = await startStack({
@@ -379,7 +377,7 @@ describe('with a gate', () => {
           { name: 'login', limit: 2, window: '1h', match: { path: '/login', method: 'POST' } },
         ],
       },
-      env: { SLUICE_GATE_TOKEN: `${TOKEN}, another-token-of-the-gate` },
+      env: { SLUICE_API_TOKEN: `${TOKEN}, another-token-of-the-api` },
     })
   })
   afterAll(() => stack?.stop())
@@ -390,10 +388,10 @@ describe('with a gate', () => {
     ({ policy: 'per-user', key: `user-${++users}`, ...more }) as Ask
 
   test('decides and charges until the limit, then says when', async () => {
-    const gate = client()
+    const api = client()
     const asked = somebody({ cost: 3 })
-    expect(await gate.decide(asked)).toMatchObject({ allowed: true, limits: [{ remaining: 2 }] })
-    const refused = await gate.decide(asked)
+    expect(await api.decide(asked)).toMatchObject({ allowed: true, limits: [{ remaining: 2 }] })
+    const refused = await api.decide(asked)
     expect(refused).toMatchObject({ allowed: false, reason: 'limited', limits: [{ remaining: 2 }] })
     expect(refused.retryAfterMs).toBeGreaterThan(0)
   })
@@ -401,7 +399,7 @@ describe('with a gate', () => {
   test('looks without charging', async () => {
     const asked = somebody()
     for (let i = 0; i < 3; i++) {
-      expect((await client().look(asked)).limits[0]!.remaining).toBe(5)
+      expect((await client().peek(asked)).limits[0]!.remaining).toBe(5)
     }
   })
 
@@ -425,34 +423,34 @@ describe('with a gate', () => {
   })
 
   test('gives back part of what was taken, and the whole', async () => {
-    const gate = client()
+    const api = client()
     const asked = somebody({ cost: 4 })
-    const decision = await gate.decide(asked)
-    expect((await gate.giveBack(asked, decision, { cost: 3 }))!.limits[0]!.remaining).toBe(4)
+    const decision = await api.decide(asked)
+    expect((await api.refund(asked, decision, { cost: 3 }))!.limits[0]!.remaining).toBe(4)
     const whole = somebody({ cost: 4 })
-    const standing = await gate.giveBack(whole, await gate.decide(whole))
+    const standing = await api.refund(whole, await api.decide(whole))
     expect(standing!.limits[0]!.remaining).toBe(5)
   })
 
   test('holds slots until they are given back', async () => {
-    const gate = client()
+    const api = client()
     const asked = somebody({ policy: 'slots' } as never)
-    const first = await gate.decide(asked)
+    const first = await api.decide(asked)
     expect(first.slot).toMatch(/./)
-    await gate.decide(asked)
-    expect((await gate.decide(asked)).allowed).toBe(false)
-    await gate.giveBack(asked, first)
-    expect((await gate.decide(asked)).allowed).toBe(true)
+    await api.decide(asked)
+    expect((await api.decide(asked)).allowed).toBe(false)
+    await api.refund(asked, first)
+    expect((await api.decide(asked)).allowed).toBe(true)
   })
 
   test('charges a repeated call once', async () => {
-    const gate = client()
+    const api = client()
     const asked = somebody({ cost: 2 })
     const options = { idempotencyKey: `order-${users}` }
-    const decisions = [await gate.decide(asked, options), await gate.decide(asked, options)]
+    const decisions = [await api.decide(asked, options), await api.decide(asked, options)]
     expect(decisions.map(({ limits }) => limits[0]!.remaining)).toEqual([3, 3])
-    expect((await gate.look(asked)).limits[0]!.remaining).toBe(3)
-    await expect(gate.decide(somebody(), options)).rejects.toMatchObject({ status: 422 })
+    expect((await api.peek(asked)).limits[0]!.remaining).toBe(3)
+    await expect(api.decide(somebody(), options)).rejects.toMatchObject({ status: 422 })
   })
 
   test('says no with a wrong token', async () => {

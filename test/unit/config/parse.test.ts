@@ -33,13 +33,13 @@ describe('a policy', () => {
     expect(parseConfig({ policies: [valid] })).toEqual({
       origin: undefined,
       clock: 'store',
-      gate: undefined,
-      proofs: true,
-      sharing: true,
-      stores: undefined,
+      api: undefined,
+      denialCache: true,
+      batching: true,
+      shards: undefined,
       namespace: undefined,
-      subjects: 'hashed',
-      degradedField: false,
+      hashKeys: true,
+      degradedHeader: false,
       accept: [],
       originTimeoutMs: 60_000,
       deadlineMs: 300,
@@ -330,7 +330,7 @@ describe('a problem names path, expected and got', () => {
       `lease: nothing (what it costs is known after the answer) | ${LEASE}`,
     ],
     [{ lease, penalty }, `lease: nothing (a ban would not be seen) | ${LEASE}`],
-    [{ lease, penalty: 'by-hand' }, `lease: nothing (a ban would not be seen) | ${LEASE}`],
+    [{ lease, penalty: 'manual' }, `lease: nothing (a ban would not be seen) | ${LEASE}`],
     [{ cost: { response: 'a b' } }, 'cost.response: a field name like "Sluice-Cost" | "a b"'],
   ])('%j', (change, problem) => {
     expect(problemsOf(change)).toEqual([problem])
@@ -471,7 +471,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, gate, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, proofs, shield, sharing, stores, namespace, subjects, degradedField, accept | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, api, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, denialCache, shield, batching, shards, namespace, subjects, degradedHeader, accept | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },
@@ -552,21 +552,21 @@ describe('a problem names path, expected and got', () => {
       { policies: [], shield: { ...shield, mode: 'shadow' } },
       'shield.mode: one of the fields binding, limit, period, key, accept | "shadow"',
     ],
-    [{ policies: [], sharing: 1 }, 'sharing: true or false | 1'],
+    [{ policies: [], batching: 1 }, 'batching: true or false | 1'],
     ...['', 'Shop', 'a:b', '{a}', 'a'.repeat(33)].map((namespace): [object, string] => [
       { policies: [], namespace },
       `namespace: 1 to 32 lower-case letters, digits and "-" | ${JSON.stringify(namespace)}`,
     ]),
-    [{ policies: [], stores: 'eu-1' }, 'stores: a list of names | "eu-1"'],
-    [{ policies: [], stores: ['eu-1'] }, 'stores: at least 2 names | ["eu-1"]'],
+    [{ policies: [], shards: 'eu-1' }, 'shards: a list of names | "eu-1"'],
+    [{ policies: [], shards: ['eu-1'] }, 'shards: at least 2 names | ["eu-1"]'],
     [
-      { policies: [], stores: Array.from({ length: 65 }, (_, n) => `n${n}`) },
-      expect.stringMatching(/^stores: at most 64 names \| \["n0",/),
+      { policies: [], shards: Array.from({ length: 65 }, (_, n) => `n${n}`) },
+      expect.stringMatching(/^shards: at most 64 names \| \["n0",/),
     ],
-    [{ policies: [], stores: ['a', 'b', 'a'] }, 'stores[2]: a name that no other store has | "a"'],
+    [{ policies: [], shards: ['a', 'b', 'a'] }, 'shards[2]: a name that no other store has | "a"'],
     ...['EU-1', 'eu_1', '', 'a'.repeat(33), 1].map((name): [object, string] => [
-      { policies: [], stores: ['a', name] },
-      `stores[1]: 1 to 32 lower-case letters, digits and "-" | ${JSON.stringify(name)}`,
+      { policies: [], shards: ['a', name] },
+      `shards[1]: 1 to 32 lower-case letters, digits and "-" | ${JSON.stringify(name)}`,
     ]),
     [{ policies: [], subjects: 'clear' }, 'subjects: one of hashed, plain | "clear"'],
   ])('%j', (config, problem) => {

@@ -5,7 +5,7 @@ import type { JwtOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { type Claims, createClaims } from '../../../src/credentials/jwt.ts'
 import { UNREADABLE, UNVERIFIED, Unusable } from '../../../src/request/source.ts'
-import type { Seen } from '../../../src/request/view.ts'
+import type { RequestView } from '../../../src/request/view.ts'
 import {
   bearing,
   forge,
@@ -30,7 +30,7 @@ beforeEach(() => {
 })
 
 /** Claims that are `undefined` also where a token is there and does not verify. */
-const verified = (claims: Claims) => async (seen: Seen) => {
+const verified = (claims: Claims) => async (seen: RequestView) => {
   const found = await claims(seen)
   return found instanceof Unusable ? undefined : found
 }

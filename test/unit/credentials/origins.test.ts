@@ -159,7 +159,7 @@ describe('a bearer token that Sluice cannot read or verify is in the shared quot
     `Bearer ${TOKEN.slice(0, -3)}`,
     'Bearer a.b.c',
     'Bearer a.b.c.d.e',
-    // Origins that take the second word, or all that is left without "Bearer ", do not look at the scheme.
+    // Origins that take the second word, or all that is left without "Bearer ", do not peek at the scheme.
     `Token ${TOKEN}`,
     `DPoP ${TOKEN}`,
     `x ${TOKEN}`,

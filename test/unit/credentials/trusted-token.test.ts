@@ -1,19 +1,19 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isGate } from '../../../src/credentials/trusted-token.ts'
+import { isTrustedProxy } from '../../../src/credentials/trusted-token.ts'
 import { seenWith } from '../../support/issuer.ts'
 
 const one = 'the-first-token-0001'
 const two = 'the-second-token-0002'
 const ask = (said: string | undefined, configured: unknown) =>
-  isGate(
+  isTrustedProxy(
     seenWith(said === undefined ? {} : { 'Sluice-Token': said }, {
-      env: { SLUICE_GATE_TOKEN: configured },
+      env: { SLUICE_PROXY_TOKEN: configured },
     }),
   )
 
 test.each([
-  // said, configured, the gate
+  // said, configured, the decision API
   [one, one, true],
   [one, `${one} ${two}`, true],
   [two, `${one},${two}`, true],
@@ -41,7 +41,7 @@ test.each([
   expect(await ask(said, configured)).toBe(expected)
 })
 
-test('nobody is the gate but by one of the tokens, to the letter', async () => {
+test('nobody is the decision API but by one of the tokens, to the letter', async () => {
   const token = fc.stringMatching(/^[!-+.-~]{0,24}$/) // no comma
   await fc.assert(
     fc.asyncProperty(fc.array(token, { maxLength: 4 }), token, async (tokens, said) => {
@@ -64,9 +64,9 @@ test('every token is compared, whichever it is, and a request is asked about onc
       digests = 0
       const seen = seenWith(
         { 'Sluice-Token': said },
-        { env: { SLUICE_GATE_TOKEN: `${one} ${two}` } },
+        { env: { SLUICE_PROXY_TOKEN: `${one} ${two}` } },
       )
-      await Promise.all([isGate(seen), isGate(seen), isGate({ ...seen })])
+      await Promise.all([isTrustedProxy(seen), isTrustedProxy(seen), isTrustedProxy({ ...seen })])
       expect(digests).toBe(3)
     }
   } finally {

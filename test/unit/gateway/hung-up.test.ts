@@ -26,7 +26,7 @@ test.each<[keeps: boolean, Partial<PolicyOptions>]>([
   const app = new Hono()
   app.use(
     rateLimiter({
-      sharing: false, // which keeps it at work by itself
+      batching: false, // which keeps it at work by itself
       policies: [{ name: 'a', limit: 1, window: '1h', ...more }],
     }),
   )

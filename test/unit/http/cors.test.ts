@@ -130,8 +130,8 @@ describe('an answer of the origin', () => {
     expect(exposed(open, parse({ headers }))).toBe(expected)
   })
 
-  test('with degradedField that one too', () => {
-    expect(exposed(open, parse({ degradedField: true }))).toBe(`${ours}, Sluice-Degraded`)
+  test('with degradedHeader that one too', () => {
+    expect(exposed(open, parse({ degradedHeader: true }))).toBe(`${ours}, Sluice-Degraded`)
   })
 
   test('is given no Allow-Origin and no other field', () => {

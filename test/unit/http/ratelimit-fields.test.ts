@@ -163,7 +163,7 @@ describe('the fields of', () => {
   test.each(every)('%j are none where there is nothing to tell', (set) => {
     expect(tell(set, allowed())).toBeUndefined()
     expect(tell(set, allowed(ghost))).toBeUndefined()
-    const away: Decision = { ...allowed(), reason: 'store-error', degraded: 'allow' }
+    const away: Decision = { ...allowed(), reason: 'store-error', fallback: 'allow' }
     expect(tell(set, away)).toBeUndefined()
   })
 
@@ -282,7 +282,7 @@ function merged(set: HeaderSet | HeaderSet[], origin: Record<string, string>, re
   const decision = allowed(state({ remaining }))
   const headers = [set].flat()
   const response = new Response('x', { headers: new Headers(origin) })
-  const result = withDecisionFields(response, decision, { headers, degradedField: false })
+  const result = withDecisionFields(response, decision, { headers, degradedHeader: false })
   return Object.fromEntries(result.headers)
 }
 
@@ -590,9 +590,7 @@ const anyText = fc
   .array(fc.integer({ min: 1, max: 255 }).filter((code) => code !== 10 && code !== 13))
   .map((codes) => String.fromCharCode(...codes))
 const nearText = fc
-  .array(
-    fc.constantFrom('"', 'a', 'r', '=', ';', ',', ' ', '1', '-', 'remaining', '\\', ':', '.'),
-  )
+  .array(fc.constantFrom('"', 'a', 'r', '=', ';', ',', ' ', '1', '-', 'remaining', '\\', ':', '.'))
   .map((parts) => parts.join(''))
 const policyList = fc
   .array(
@@ -649,7 +647,7 @@ test('whatever is decided and whatever the origin says, nothing is loosened, rem
       const response = new Response('x', { headers: before })
       const after = withDecisionFields(response, decision, {
         headers,
-        degradedField: false,
+        degradedHeader: false,
       }).headers
       const theirs = clientReads(before)
       const read = clientReads(after)

@@ -5,9 +5,9 @@ import type { HeaderSet } from '../../../src/config/schema/headers.ts'
 import { refusal, withDecisionFields } from '../../../src/http/response.ts'
 import { allowed, refused, state } from '../../support/decisions.ts'
 
-const draft11: { headers: HeaderSet[]; degradedField: boolean } = {
+const draft11: { headers: HeaderSet[]; degradedHeader: boolean } = {
   headers: ['draft-11'],
-  degradedField: false,
+  degradedHeader: false,
 }
 
 /** The fields as an independent parser of Structured Fields reads them. */
@@ -93,13 +93,13 @@ describe('Sluice-Degraded', () => {
   const decision: Decision = {
     allowed: true,
     reason: 'store-error',
-    degraded: 'allow',
+    fallback: 'allow',
     retryAfterMs: 0,
     limits: [],
   }
   test('says who answered instead of the store, if that is switched on', () => {
-    const field = (degradedField: boolean) =>
-      withDecisionFields(new Response('x'), decision, { ...draft11, degradedField }).headers.get(
+    const field = (degradedHeader: boolean) =>
+      withDecisionFields(new Response('x'), decision, { ...draft11, degradedHeader }).headers.get(
         'Sluice-Degraded',
       )
     expect(field(true)).toBe('allow')
@@ -200,7 +200,7 @@ describe('a refusal', () => {
     const response = refusal({
       allowed: false,
       reason: 'store-error',
-      degraded: 'local',
+      fallback: 'local',
       retryAfterMs: 1500,
       limits: [],
     })
@@ -212,7 +212,7 @@ describe('a refusal', () => {
     const response = refusal({
       allowed: false,
       reason: 'store-error',
-      degraded: 'deny',
+      fallback: 'deny',
       retryAfterMs: null,
       limits: [],
     })

@@ -71,8 +71,8 @@ test.each<[claim: string, changes: Changes, config?: Partial<ConfigOptions>]>([
   ['another algorithm', { algorithm: 'fixed-window', limit: 5 }],
   ['another key', { key: 'header:x-key', limit: 5 }],
   ['another namespace', { limit: 5 }, { namespace: 'admin' }],
-  ['other databases', { limit: 5 }, { stores: ['eu-1', 'eu-2'] }],
-  ['other names of clients', { limit: 5 }, { subjects: 'plain' }],
+  ['other databases', { limit: 5 }, { shards: ['eu-1', 'eu-2'] }],
+  ['other names of clients', { limit: 5 }, { hashKeys: false }],
   ['a penalty that the other one lacks', { penalty }],
 ])('two limiters of one Worker go together with %s', (_, changes, config) => {
   limiter()

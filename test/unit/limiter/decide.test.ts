@@ -13,9 +13,9 @@ import {
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
 import { rowOf } from '../../../src/limiter/limit.ts'
 import { isMet } from '../../../src/match/match.ts'
-import type { Seen } from '../../../src/request/view.ts'
+import type { RequestView } from '../../../src/request/view.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
-import { createSpread } from '../../../src/store/shards/shards.ts'
+import { createShards } from '../../../src/store/shards/shards.ts'
 import type { Store, StoreReply } from '../../../src/store/store.ts'
 import { describer } from '../../support/describe.ts'
 
@@ -36,7 +36,7 @@ async function givenMs(config: ConfigOptions, init: RequestInit = {}): Promise<n
     onStoreError() {},
   }
   const describe = describer(config)
-  await createLimiter(() => describe('/', init))({} as Seen, parts)
+  await createLimiter(() => describe('/', init))({} as RequestView, parts)
   return given
 }
 
@@ -150,7 +150,7 @@ test('units that an isolate charges for one of several databases are refunded by
     decide: () => Promise.reject(new StoreError('unreachable')),
     decideEach: async (lists) => lists.map(() => new StoreError('unreachable')),
   }
-  const store = createSpread([
+  const store = createShards([
     { name: 'one', store: createLocalStore() },
     { name: 'two', store: dead },
   ])
@@ -164,7 +164,7 @@ test('units that an isolate charges for one of several databases are refunded by
   const headers = Object.fromEntries(policies.map((_, n) => [`x-${n}`, `client-${n}`]))
   const { ask, parts } = newLimiter({ policies }, store, { headers })
   const { decision, charges } = await ask()
-  expect(decision).toMatchObject({ allowed: true, reason: 'store-error', degraded: 'local' })
+  expect(decision).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'local' })
   expect(decision).not.toHaveProperty('charge')
   expect(charges!.map(({ store }) => store === parts.local)).toEqual([true, false])
   expect(charges!.reduce((sum, { rows }) => sum + rows.length, 0)).toBe(10)

@@ -64,7 +64,7 @@ const step = fc.record({
   ),
   who: fc.nat(1),
   what: fc.constantFrom(...Array(12).fill('take'), 'settle', 'operate', 'change'),
-  mode: fc.constantFrom('reset', 'ban', 'unban', 'give-back'),
+  mode: fc.constantFrom('reset', 'ban', 'unban', 'refund'),
   like: fc.nat(1),
   there: fc.integer({ min: 0, max: 20 }),
   back: fc.integer({ min: 0, max: 20 }),
@@ -137,7 +137,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
             })
           if (what === 'change') policies = second!
           // What comes back by the answer comes back without a word to anybody.
-          if (what === 'settle') each('give-back', rows.filter(isOpen))
+          if (what === 'settle') each('refund', rows.filter(isOpen))
           if (what === 'operate') {
             each(mode, mode === 'ban' ? rows.filter(({ penalty }) => penalty) : rows)
             for (const cache of isolates) cache.forget(now)
@@ -163,7 +163,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
           const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
           const told = decision.limits.filter(({ mode }) => mode === 'enforce')
           const true_ = truth
-            .decide([{ mode: 'look', rows: enforced }], now + ahead)
+            .decide([{ mode: 'peek', rows: enforced }], now + ahead)
             .requests[0]!.map((state, index): LimitState => limitState(enforced[index]!, state))
           expect(told.length).toBeGreaterThan(0)
           told.forEach((limit) => {

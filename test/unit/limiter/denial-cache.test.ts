@@ -110,10 +110,10 @@ test.each(names)(
             }).decide(descriptors)
             if (asked) continue
             cached += 1
-            const look = { mode: 'look' as const, rows: [{ ...descriptors[0]!, subject: 'a' }] }
+            const peek = { mode: 'peek' as const, rows: [{ ...descriptors[0]!, subject: 'a' }] }
             const told = decision.limits[0]!
             const at = async (time: number) =>
-              (await truth.decide([look], { now: time + ahead })).requests[0]![0]!
+              (await truth.decide([peek], { now: time + ahead })).requests[0]![0]!
             const true_ = await at(now)
             expect(decision.allowed).toBe(false)
             expect([told.allowed, told.remaining]).toEqual([true_.allowed, true_.remaining])

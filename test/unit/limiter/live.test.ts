@@ -3,7 +3,7 @@ import { StoreError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { createLive } from '../../../src/limiter/live.ts'
 import { createRules } from '../../../src/limiter/rules.ts'
-import { see } from '../../../src/request/view.ts'
+import { viewOf } from '../../../src/request/view.ts'
 
 /** A document that a test hands out, by its own clock: `read` is what the next looks meet. */
 function world(first: () => Promise<string | null>) {
@@ -18,7 +18,7 @@ function world(first: () => Promise<string | null>) {
     ask: () =>
       current({ env: {}, context: undefined, waitUntil: (work) => void background.push(work) }),
     /** A request, then all that it left behind; what holds after it. */
-    async look() {
+    async peek() {
       it.ask()
       await Promise.all(background.splice(0))
       return it.ask()
@@ -45,7 +45,7 @@ const text = (value: unknown) => async () => JSON.stringify(value)
 test('a request sees what an earlier one found, and is never kept waiting', async () => {
   const live = world(text('one'))
   expect(live.ask()).toBe('deployed')
-  expect(await live.look()).toBe('one')
+  expect(await live.peek()).toBe('one')
   const never = world(() => new Promise(() => {}))
   for (let time = 0; time < 5; time++, never.now += 1000) expect(never.ask()).toBe('deployed')
   expect(never.reads).toBe(5)
@@ -55,13 +55,13 @@ test('it is looked for once in its time, however many ask, and a clock that runs
   const live = world(text('one'))
   for (let time = 0; time < 100; time++) live.ask()
   live.now += 999
-  await live.look()
+  await live.peek()
   expect(live.reads).toBe(1)
   live.now += 1
-  await live.look()
+  await live.peek()
   expect(live.reads).toBe(2)
   live.now -= 60_000
-  await live.look()
+  await live.peek()
   expect(live.reads).toBe(3)
 })
 
@@ -70,9 +70,9 @@ test('what is wrong is told once, and changes nothing; what is gone leaves the d
   const after = async (read: () => Promise<string | null>) => {
     live.now += 1000
     live.read = read
-    return live.look()
+    return live.peek()
   }
-  expect(await live.look()).toBe('one')
+  expect(await live.peek()).toBe('one')
   expect(await after(text(7))).toBe('one')
   expect(await after(text(7))).toBe('one')
   expect(await after(async () => '{ "policies"')).toBe('one')
@@ -111,12 +111,12 @@ test('why it cannot be read is told once, and again when it is another reason or
   const after = async (read: () => Promise<string | null>) => {
     live.now += 1000
     live.read = read
-    return live.look()
+    return live.peek()
   }
   const failing = (code: 'timeout' | 'redis-error') => async () => {
     throw new StoreError(code)
   }
-  await live.look()
+  await live.peek()
   expect(await after(failing('timeout'))).toBe('one')
   await after(failing('timeout'))
   await after(failing('redis-error'))
@@ -132,7 +132,7 @@ test('why it cannot be read is told once, and again when it is another reason or
   ])
 })
 
-test('a look that comes back after a later one says nothing any more', async () => {
+test('a peek that comes back after a later one says nothing any more', async () => {
   const slow = Promise.withResolvers<string | null>()
   const live = world(() => slow.promise)
   live.ask()
@@ -141,7 +141,7 @@ test('a look that comes back after a later one says nothing any more', async () 
   live.ask()
   await Promise.resolve()
   slow.resolve(JSON.stringify('old'))
-  expect(await live.look()).toBe('new')
+  expect(await live.peek()).toBe('new')
   expect(live.said).toHaveLength(1)
 })
 
@@ -163,7 +163,7 @@ test('an issuer is not asked again for the sake of new policies', async () => {
   const limits: number[] = []
   for (let time = 0; time < 3; time++) {
     const work: Promise<unknown>[] = []
-    const seen = see(
+    const seen = viewOf(
       new Request('https://a/', { headers: { authorization: `Bearer ${token}` } }),
       {
         env: { RULES: { get: async () => document } },

@@ -47,7 +47,7 @@ test.each([
   async (_, allowed) => {
     answerAll(allowed)
     const config = parseConfig({
-      stores: names,
+      shards: names,
       deadline: '10s',
       policies: [
         {

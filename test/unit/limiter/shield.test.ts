@@ -157,7 +157,7 @@ describe('is asked', () => {
     ['that meets no policy', [only({ match: { path: '/x' } })], 'no-policy'],
     ['that meets shadows alone', [only({ mode: 'shadow' })], 'within-limit'],
     ['that costs nothing', [only({ cost: 0 })], 'within-limit'],
-    ['that only looks', [{}, { more: { mode: 'look' } }], 'within-limit'],
+    ['that only looks', [{}, { more: { mode: 'peek' } }], 'within-limit'],
     ['that was decided before', [{}, { once: true }], 'within-limit'],
     ['that lacks its key', [{ shield: { ...shield, key: 'header:x-a' } }], 'within-limit'],
   ])('not of a request %s', async (_, [config, options = {}], reason) => {

@@ -11,7 +11,7 @@ import {
   type PathOptions,
 } from '../../../src/lint/conditions.ts'
 import { compileCondition } from '../../../src/match/condition.ts'
-import { see } from '../../../src/request/view.ts'
+import { viewOf } from '../../../src/request/view.ts'
 import { match, request } from './small-world.ts'
 
 const RUNS = Number(process.env.LINT_RUNS ?? 800)
@@ -54,9 +54,9 @@ function hold(
     claimed += 1
     const tests = [one!, ...others].map((condition) => compileCondition(condition, options))
     for (const { url, init, circumstances } of sent) {
-      const surroundings = { env: {}, context: undefined, waitUntil: () => {} }
+      const runtime = { env: {}, context: undefined, waitUntil: () => {} }
       const request = Object.assign(new Request(url, init), circumstances)
-      const seen = see(request, surroundings, options)
+      const seen = viewOf(request, runtime, options)
       const [meets, ...meetsOthers] = tests.map((mismatch) => mismatch(seen) === undefined)
       expect(law(meets!, meetsOthers), `${url} ${JSON.stringify(init)}`).toBe(true)
     }

@@ -140,11 +140,11 @@ const effects = (options: ConfigOptions, sent: Sent[]) =>
       const { url, init } = sent[index]!
       const met = policies.filter(isMet)
       const enforced = met.filter(({ policy }) => policy.mode === 'enforce')
-      const degraded = enforced.map(({ policy }) => policy.onStoreError)
+      const fallback = enforced.map(({ policy }) => policy.onStoreError)
       return {
         met: met.map(({ policy, partitionKey, cost }) => [policy.name, partitionKey, cost]),
         deadline: Math.min(...enforced.map(({ policy }) => policy.deadlineMs)),
-        degraded: ['deny', 'local'].find((word) => degraded.includes(word as 'deny')) ?? 'allow',
+        fallback: ['deny', 'local'].find((word) => fallback.includes(word as 'deny')) ?? 'allow',
         early: mayBeEarly(
           new Request(url, init),
           met.map(({ policy }) => policy),

@@ -638,7 +638,7 @@ const table: [defect: string, finding: string, broken: object, nearMiss: object]
     'a price of nothing, where refusals lead to a ban',
     'never-charges policies[0].cost',
     priced(0, { penalty: { after: 3, within: '1m', ban: '1h' } }),
-    priced(0, { penalty: 'by-hand' }),
+    priced(0, { penalty: 'manual' }),
   ],
 
   // unknown-plan

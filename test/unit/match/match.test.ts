@@ -529,19 +529,19 @@ describe('a cost', () => {
     expect(await cost({ rules, otherwise: 0 }, '/')).toBe(0)
   })
 
-  test('of a header is the word of the gate alone, and of no nonsense', async () => {
+  test('of a header is the word of the decision API alone, and of no nonsense', async () => {
     const terms = { header: 'Sluice-Cost', otherwise: 2 }
-    const env = { SLUICE_GATE_TOKEN: 'a-token-of-the-gate' }
+    const env = { SLUICE_PROXY_TOKEN: 'a-token-of-the-api' }
     const said = (value: string, token?: string) => ({
       headers: { 'sluice-cost': value, ...(token && { 'sluice-token': token }) },
     })
-    expect(await cost(terms, '/', said('5', 'a-token-of-the-gate'), env)).toBe(5)
-    expect(await cost(terms, '/', said('0', 'a-token-of-the-gate'), env)).toBe(0)
+    expect(await cost(terms, '/', said('5', 'a-token-of-the-api'), env)).toBe(5)
+    expect(await cost(terms, '/', said('0', 'a-token-of-the-api'), env)).toBe(0)
     expect(await cost(terms, '/', said('5'), env)).toBe(2)
     expect(await cost(terms, '/', said('5', 'another'), env)).toBe(2)
     expect(await cost(terms, '/', said('5', ''), {})).toBe(2)
     for (const nonsense of ['-1', '1.5', '1e3', 'x', '', '9'.repeat(16)]) {
-      expect(await cost(terms, '/', said(nonsense, 'a-token-of-the-gate'), env)).toBe(2)
+      expect(await cost(terms, '/', said(nonsense, 'a-token-of-the-api'), env)).toBe(2)
     }
   })
 })

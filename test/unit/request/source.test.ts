@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Source } from '../../../src/config/schema/credentials.ts'
 import { readFirst, readSource, UNREADABLE } from '../../../src/request/source.ts'
-import { see } from '../../../src/request/view.ts'
+import { viewOf } from '../../../src/request/view.ts'
 
 const source = (text: string): Source => {
   const [, kind, name] = /^(\w+):?(.*)$/s.exec(text)!
@@ -11,8 +11,8 @@ const source = (text: string): Source => {
 
 function seen(headers: Record<string, string> | [string, string][] = {}, query = '') {
   const request = new Request(`https://www.example.com/${query}`, { headers })
-  const surroundings = { env: {}, waitUntil() {}, context: undefined }
-  return see(request, surroundings, { caseSensitivePaths: false })
+  const runtime = { env: {}, waitUntil() {}, context: undefined }
+  return viewOf(request, runtime, { caseSensitivePaths: false })
 }
 
 test.each([

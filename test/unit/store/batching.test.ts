@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
-import { withSharing } from '../../../src/store/batching.ts'
+import { withBatching } from '../../../src/store/batching.ts'
 import type {
-  Once,
+  Idempotency,
   Store,
   StoreOptions,
   StoreReply,
@@ -53,7 +53,7 @@ beforeEach(() => {
       return promise
     },
   }
-  store = withSharing(inner, {
+  store = withBatching(inner, {
     clock: () => now,
     wait: (ms) => new Promise((come) => turns.push({ ms, come })),
   })
@@ -374,7 +374,7 @@ describe('while six calls are under way', () => {
 })
 
 test('who cannot keep the isolate at work asks alone; so does who names a time, or a call that is decided once', async () => {
-  const once: Once = { key: 'k', fingerprint: 'f', forMs: 1000 }
+  const once: Idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
   const all: StoreOptions[] = [{ deadlineMs: 5 }, { waitUntil, once }, { waitUntil, now: 7 }]
   for (const options of all) await store.decide(list('ann'), options)
   await store.decide(list('ann'))

@@ -183,7 +183,7 @@ describe('the breaker', () => {
   })
 
   test.each([
-    new StoreError('once-conflict'),
+    new StoreError('idempotency-conflict'),
     new StoreError('redis-error', 'ERR sluice: row 1: unexpected cost'),
     new StoreError('redis-error', 'WRONGTYPE'), // of one client's key
   ])('counts a mistake of the caller as an answer: %s', async (mistake) => {
@@ -215,7 +215,7 @@ describe('the breaker, of many lists', () => {
   const each = async () =>
     (await store.decideEach(lists)).map((one) => (one instanceof StoreError ? one.code : 'ok'))
   const failure = new StoreError('timeout')
-  const mistake = new StoreError('once-conflict')
+  const mistake = new StoreError('idempotency-conflict')
   const answers = (...of: (StoreReply | StoreError)[]) => {
     behaviourOfEach = async () => of
   }

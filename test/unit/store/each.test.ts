@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startBridge } from '../../../packages/upstash-bridge/src/bridge.ts'
 import { startRedis } from '../../../packages/upstash-bridge/src/redis.ts'
 import { StoreError } from '../../../src/base/errors.ts'
-import type { Once, StoreReply, StoreRequest } from '../../../src/store/store.ts'
+import type { Idempotency, StoreReply, StoreRequest } from '../../../src/store/store.ts'
 import { createUpstashStore } from '../../../src/store/upstash/upstash.ts'
 import { Model } from '../../model/model.ts'
 import { commandsBetween } from '../../support/commands.ts'
@@ -338,7 +338,7 @@ describe('a failure', () => {
 })
 
 describe('decided once', () => {
-  const onceOf = (changed: Partial<Once> = {}): Once => ({
+  const idempotencyOf = (changed: Partial<Idempotency> = {}): Idempotency => ({
     key: newSubject(),
     fingerprint: 'f',
     forMs: 60_000,
@@ -348,7 +348,7 @@ describe('decided once', () => {
 
   test('each call of the script has its own key, and tells on its lists that it is a replay', async () => {
     const store = newStore()
-    const [lists, once] = [hundred(), onceOf()]
+    const [lists, once] = [hundred(), idempotencyOf()]
     const first = await store.decideEach(lists, { once })
     expect(told(first)).toEqual(Array(100).fill([99, 99, 99]))
     const names = [once.key, `${once.key}.2`, `${once.key}.3`].map((key) => `sluice:1:{${key}}`)
@@ -363,7 +363,7 @@ describe('decided once', () => {
 
   test('a full call has room for its key', async () => {
     const lists = newSubjects(128).map((subject) => [ask('take', [subject])])
-    const once = onceOf()
+    const once = idempotencyOf()
     const replies = await newStore().decideEach(lists, { once })
     expect(told(replies)).toEqual(Array(128).fill([99]))
     expect(await keysOf(once.key)).toHaveLength(1)
@@ -371,7 +371,7 @@ describe('decided once', () => {
 
   test('lists that are sent again by themselves are decided once, too', async () => {
     const store = newStore()
-    const [lists, once] = [hundred(), onceOf()]
+    const [lists, once] = [hundred(), idempotencyOf()]
     for (const index of [10, 50, 99]) lists[index] = [ask('take', ['x'], { cost: -1 })]
     const first = await store.decideEach(lists, { once })
     const again = await store.decideEach(lists, { once })
@@ -382,34 +382,36 @@ describe('decided once', () => {
 
   test('fifty at once, of several isolates, are charged once', async () => {
     const stores = Array.from({ length: 5 }, () => newStore())
-    const [lists, once] = [hundred(), onceOf()]
+    const [lists, once] = [hundred(), idempotencyOf()]
     const all = await Promise.all(
       Array.from({ length: 50 }, (_, index) => stores[index % 5]!.decideEach(lists, { once })),
     )
     for (const replies of all) expect(told(replies)).toEqual(Array(100).fill([99, 99, 99]))
     const replayed = all.flat().filter((reply) => 'replayed' in reply)
     expect(replayed).toHaveLength(49 * 100)
-    const looks = lists.map(([request]) => [{ ...request!, mode: 'look' as const }])
+    const looks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
     expect(told(await newStore().decideEach(looks))).toEqual(Array(100).fill([99, 99, 99]))
   })
 
   test('another call of that name is a conflict, by decide and by decideEach', async () => {
     const store = newStore()
-    const [lists, once] = [two(), onceOf()]
+    const [lists, once] = [two(), idempotencyOf()]
     await store.decideEach(lists, { once })
     const other = { ...once, fingerprint: 'g' }
     expect(told(await store.decideEach(lists, { once: other }))).toEqual([
-      'once-conflict',
-      'once-conflict',
+      'idempotency-conflict',
+      'idempotency-conflict',
     ])
-    await expect(store.decide(lists[0]!, { once: other })).rejects.toThrow(/^once-conflict: /)
-    const looks = lists.map(([request]) => [{ ...request!, mode: 'look' as const }])
+    await expect(store.decide(lists[0]!, { once: other })).rejects.toThrow(
+      /^idempotency-conflict: /,
+    )
+    const looks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
     expect(told(await store.decideEach(looks))).toEqual([Array(100).fill(99), Array(100).fill(99)])
   })
 
   test('decide tells a replay, and a first answer without a word', async () => {
     const store = newStore()
-    const [request, once] = [ask('take', [newSubject()]), onceOf()]
+    const [request, once] = [ask('take', [newSubject()]), idempotencyOf()]
     const first = await store.decide([request], { once })
     expect(first).not.toHaveProperty('replayed')
     expect(await store.decide([request], { once })).toEqual({ ...first, replayed: true })

@@ -39,7 +39,7 @@ async function busy(policy = leased, now = start) {
   const row: LimitRow = { subject: newSubject(), policy, cost: 1 }
   const ask = (cost = 1) => world.alone(0, [take({ ...row, cost })])
   const held = async () => {
-    const looked = await world.evaluate([{ mode: 'look', rows: [{ ...row, cost: 0 }] }])
+    const looked = await world.evaluate([{ mode: 'peek', rows: [{ ...row, cost: 0 }] }])
     const counted = row.policy.burst - looked.requests[0]![0]!.remaining
     return counted - world.units((passed) => passed.row.policy === policy)
   }
@@ -79,7 +79,7 @@ describe('a request with another limit', () => {
     const receipt = told[0]![0]!.at ?? now
     const next = { ...row, cost: 3 }
     await world.evaluate([take(next)])
-    const back: StoreRequest = { mode: 'give-back', rows: [row], receipt }
+    const back: StoreRequest = { mode: 'refund', rows: [row], receipt }
     const { requests } = await world.evaluate([back])
     expect(requests[0]![0]!.remaining).toBe(leased.limit - 3)
   })
@@ -112,7 +112,7 @@ test('a bucket has lent no more than max, what is on its way back included', asy
   const asked = Array.from({ length: 12 }, () => world.ask(0, [take({ ...row })]))
   await settled()
   const [first] = world.calls
-  expect(first!.requests[0]).toMatchObject({ mode: 'give-back', rows: [{ cost: 9 }] })
+  expect(first!.requests[0]).toMatchObject({ mode: 'refund', rows: [{ cost: 9 }] })
   // While that call is on its way, for long, others bring more.
   const later = world.calls.slice(1).flatMap(({ requests }) => requests)
   const more = later.filter(({ mode }) => mode === 'shadow').map(({ rows }) => rows[0]!.cost)
@@ -175,7 +175,7 @@ test('what goes back by one plan gives nothing to another plan of the same count
   await hold(5)
   const large = { ...row, policy: { ...debt, burst: 2000 } }
   const left = async (cost: number) => {
-    const mode = cost === 0 ? 'look' : 'take'
+    const mode = cost === 0 ? 'peek' : 'take'
     const { requests } = await world.evaluate([{ mode, rows: [{ ...large, cost }] }])
     return requests[0]![0]!.remaining
   }
@@ -248,7 +248,7 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
       }
       const expectCounted = async () => {
         const looks = fixed.map((policy) => ({
-          mode: 'look',
+          mode: 'peek',
           rows: [{ subject, policy, cost: 0 }],
         }))
         const { requests } = await world.evaluate(looks as StoreRequest[])
@@ -288,7 +288,7 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
         const requests = [take({ subject, policy: sliding, cost })] as ModelRequest[]
         if (
           process.env.DBG &&
-          !model.decide([{ ...requests[0]!, mode: 'look' }], at).requests[0]![0]!.allowed
+          !model.decide([{ ...requests[0]!, mode: 'peek' }], at).requests[0]![0]!.allowed
         )
           console.log('SLIDING', cost, at)
         expect(model.decide(requests, at).requests[0]![0]!.allowed).toBe(true)

@@ -25,7 +25,7 @@ const policyOf = (change: Partial<Policy> = {}): Policy => ({
   ...change,
 })
 const take = (...rows: LimitRow[]): StoreRequest => ({ mode: 'take', rows })
-const look = (row: LimitRow): StoreRequest => ({ mode: 'look', rows: [{ ...row, cost: 0 }] })
+const peek = (row: LimitRow): StoreRequest => ({ mode: 'peek', rows: [{ ...row, cost: 0 }] })
 
 /** What happens next. */
 interface Event {
@@ -114,7 +114,7 @@ describe('never over', () => {
     async (plan) => {
       await play(plan, async (world, row) => {
         const { limit, windowMs } = row.policy
-        const state = (await world.evaluate([look(row)])).requests[0]![0]!
+        const state = (await world.evaluate([peek(row)])).requests[0]![0]!
         if (state.resetAfterMs === 0) return
         const start = world.now + state.resetAfterMs - windowMs
         expect(world.units(({ at }) => at >= start)).toBeLessThanOrEqual(limit - state.remaining)
@@ -160,7 +160,7 @@ describe('never over', () => {
 
 /** Units of a row's quota that are counted in Redis. */
 const counted = async (world: World, row: LimitRow) =>
-  row.policy.limit - (await world.evaluate([look(row)])).requests[0]![0]!.remaining
+  row.policy.limit - (await world.evaluate([peek(row)])).requests[0]![0]!.remaining
 
 describe('never under, but for what is held', () => {
   const long = { windowMs: 3_600_000, align: 'first-request' } as const
@@ -367,7 +367,7 @@ describe('a lease', () => {
     void world.ask(0, [take({ ...row })])
     await settled()
     const [back, own] = world.calls[0]!.requests
-    expect(back).toMatchObject({ mode: 'give-back', rows: [{ cost: 5 }], receipt: start })
+    expect(back).toMatchObject({ mode: 'refund', rows: [{ cost: 5 }], receipt: start })
     expect(own).toMatchObject({ mode: 'take', rows: [{ cost: 1 }] })
     await world.drain()
     expect(await held()).toBe(0)
@@ -378,7 +378,7 @@ describe('a lease', () => {
     world.now += 60_000
     void world.ask(0, [take({ ...row })])
     await settled()
-    expect(world.calls[0]!.requests.map(({ mode }) => mode)).not.toContain('give-back')
+    expect(world.calls[0]!.requests.map(({ mode }) => mode)).not.toContain('refund')
   })
 
   test('tells what is left and what it holds, as if it had asked', async () => {
@@ -586,7 +586,7 @@ describe('who finds a call under way that brings enough', () => {
     world.now += 20_000
     void world.ask(0, [take({ ...row })])
     await settled()
-    expect(world.calls[0]!.requests[0]).toMatchObject({ mode: 'give-back', rows: [{ cost: 10 }] })
+    expect(world.calls[0]!.requests[0]).toMatchObject({ mode: 'refund', rows: [{ cost: 10 }] })
     await world.drain()
   })
 
@@ -605,9 +605,9 @@ describe('what is not leased', () => {
   const once = { key: 'k', fingerprint: 'f', forMs: 1000 }
 
   test.each<[what: string, StoreRequest['mode'], cost: number, StoreOptions]>([
-    ['a look', 'look', 1, {}],
+    ['a peek', 'peek', 1, {}],
     ['a cost of 0', 'take', 0, {}],
-    ['a give-back', 'give-back', 1, {}],
+    ['a refund', 'refund', 1, {}],
     ['a call that is decided once', 'take', 1, { once }],
     ['a time that is said', 'take', 1, { now: 1_789_000_000_000 }],
   ])('%s goes as it is', async (_, mode, cost, options) => {

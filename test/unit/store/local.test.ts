@@ -47,7 +47,7 @@ describe('the algorithms in TypeScript', () => {
         ),
         requests: fc.array(
           fc.record({
-            mode: fc.constantFrom('take', 'look', 'shadow'),
+            mode: fc.constantFrom('take', 'peek', 'shadow'),
             subject: fc.constantFrom('x', 'y'),
             cost: fc.integer({ min: 0, max: 22 }),
           }),
@@ -110,7 +110,7 @@ describe('the local store', () => {
     const local = createLocalStore(() => 1_000_000)
     const policy = policyOf({ algorithm: 'sliding-log', limit: 10_000 })
     const left = async (subject: string) =>
-      (await local.decide([{ ...take(policy, 0, subject), mode: 'look' }])).requests[0]![0]!
+      (await local.decide([{ ...take(policy, 0, subject), mode: 'peek' }])).requests[0]![0]!
         .remaining
     for (let i = 0; i < 100; i++) await local.decide([take(policy, 10_000, `c${i}`)])
     expect([await left('c0'), await left('c99')]).toEqual([0, 0])
@@ -152,8 +152,8 @@ describe('the local store', () => {
       (await local.decide([...requests, shadow])).requests.at(-1)![0]!.remaining
     expect(await left(one)).toBe(9)
     expect(await left(one)).toBe(9)
-    expect(await left({ ...one, mode: 'look' })).toBe(9)
-    expect(await left({ ...one, mode: 'give-back' })).toBe(9)
+    expect(await left({ ...one, mode: 'peek' })).toBe(9)
+    expect(await left({ ...one, mode: 'refund' })).toBe(9)
     expect(await left()).toBe(8)
     expect(await left(shadow, shadow)).toBe(5)
   })
@@ -192,7 +192,7 @@ describe('the local store', () => {
       { ...take(a), mode: 'reset' },
       { mode: 'ban', rows: [{ ...take(b).rows[0]!, penalty }], banMs: 9000 },
       { mode: 'unban', rows: [{ ...take(b).rows[0]!, penalty }] },
-      { ...take(a, 1, 'y'), mode: 'look' },
+      { ...take(a, 1, 'y'), mode: 'peek' },
       { ...take(a), mode: 'shadow' },
     ])
     expect(requests.map(([state]) => [state!.allowed, state!.remaining])).toEqual([
@@ -245,7 +245,7 @@ describe('the local store', () => {
       const burst = algorithm === 'gcra' || algorithm === 'token-bucket' ? { burst: 5 } : {}
       const policy = policyOf({ algorithm, limit: 5, ...burst })
       await local.decide([take(policy, 5)])
-      const refund = { ...take(policy, 3), mode: 'give-back' as const, receipt: 1_000_000 }
+      const refund = { ...take(policy, 3), mode: 'refund' as const, receipt: 1_000_000 }
       await local.decide([refund])
       const { requests } = await local.decide([take(policy, 3), take(policy, 1)])
       expect(
@@ -290,8 +290,8 @@ describe('after replies of the store the local store', () => {
       fc.asyncProperty(schedule, async (charges) => {
         const policy = terms(algorithm)
         const { local, now, said } = await after(policy, charges)
-        const look: StoreRequest = { ...take(policy, 0), mode: 'look' }
-        const { requests } = await local.decide([look], { now })
+        const peek: StoreRequest = { ...take(policy, 0), mode: 'peek' }
+        const { requests } = await local.decide([peek], { now })
         expect(requests[0]![0]!.remaining).toBe(said.remaining)
       }),
       { numRuns: 1000 },

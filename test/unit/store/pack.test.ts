@@ -60,7 +60,7 @@ test('shadows at the beginning of a list follow no stranger', () => {
     return packed!.lists[1]!.map(({ mode }) => mode)
   }
   expect(modes('shadow', 'shadow', 'take', 'shadow')).toEqual(['take', 'take', 'take', 'shadow'])
-  expect(modes('look', 'shadow')).toEqual(['look', 'shadow'])
+  expect(modes('peek', 'shadow')).toEqual(['peek', 'shadow'])
   expect(modes('shadow')).toEqual(['take'])
 })
 

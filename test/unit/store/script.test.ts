@@ -83,7 +83,7 @@ test('a penalty is one more row, in the record of the subject', () => {
 })
 
 test('giving back carries no penalty', () => {
-  const request: StoreRequest = { mode: 'give-back', rows: [rowOf({ penalty })] }
+  const request: StoreRequest = { mode: 'refund', rows: [rowOf({ penalty })] }
   expect(encode([request], 7).args).toHaveLength(12)
   expect(decode([7, 1, 4, 0, 10, 10], [request])?.requests[0]).toHaveLength(1)
 })
@@ -94,8 +94,8 @@ test('the periods of a calendar, and the id of slots, stand in the column of the
   expect(alignOf(rowOf({ policy: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
   expect(alignOf(rowOf({ policy: algorithm('gcra'), period: [1, 2, 4] }))).toBe('first-request')
   const slots = { policy: algorithm('concurrency') }
-  expect(alignOf(rowOf({ ...slots, slot: 'id' }), 'give-back')).toBe('id')
-  expect(alignOf(rowOf(slots), 'look')).toBe('')
+  expect(alignOf(rowOf({ ...slots, slot: 'id' }), 'refund')).toBe('id')
+  expect(alignOf(rowOf(slots), 'peek')).toBe('')
   const { keys } = encode([{ mode: 'take', rows: [rowOf({ ...slots, slot: 'id' })] }])
   expect(keys).toEqual([`sluice:1:{x}:slots:${policy!.tag}`])
 })
@@ -170,7 +170,7 @@ test('the keys of requests are told without the call', () => {
   const rows = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
     rowOf({ penalty, subject: name, policy: algorithm(name), slot: 'id' }),
   )
-  for (const mode of ['take', 'give-back', 'reset', 'ban'] as const) {
+  for (const mode of ['take', 'refund', 'reset', 'ban'] as const) {
     const requests: StoreRequest[] = [{ mode, rows }, take('x', 'gcra')]
     expect([...keysOf(requests)]).toEqual(encode(requests).keys)
   }

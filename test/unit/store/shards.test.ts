@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Bridge, startBridge } from '../../../packages/upstash-bridge/src/bridge.ts'
 import { type RunningRedis, startRedis } from '../../../packages/upstash-bridge/src/redis.ts'
 import { StoreError } from '../../../src/base/errors.ts'
-import { createSpread } from '../../../src/store/shards/shards.ts'
+import { createShards } from '../../../src/store/shards/shards.ts'
 import type {
   LimitRow,
   RowState,
@@ -38,17 +38,17 @@ const storeAt = (token: string, url: string | undefined = bridge.url) =>
 /** A spread over all of them but those that are `away`, and what it does in the background. */
 function newSpread(away: string[] = [], wrap = (store: Store, _name: string) => store) {
   const background: Promise<unknown>[] = []
-  const givenBack: (string[] | StoreError)[] = []
-  const spread = createSpread(
+  const refunded: (string[] | StoreError)[] = []
+  const spread = createShards(
     names.map((name) => ({
       name,
       store: wrap(storeAt(name, away.includes(name) ? 'nowhere' : bridge.url), name),
     })),
-    { onGivenBack: (subjects, error) => void givenBack.push(error ?? subjects) },
+    { onRefund: (subjects, error) => void refunded.push(error ?? subjects) },
   )
   return {
     spread,
-    givenBack,
+    refunded,
     waitUntil: (promise: Promise<unknown>) => void background.push(promise),
     settled: () => Promise.all(background),
   }
@@ -69,7 +69,7 @@ function subjectAt(name: string): string {
   }))
   for (;;) {
     const subject = newSubject()
-    void createSpread(spies).decide([{ mode: 'look', rows: [{ subject, policy, cost: 0 }] }])
+    void createShards(spies).decide([{ mode: 'peek', rows: [{ subject, policy, cost: 0 }] }])
     if (placed.at(-1) === name) return subject
   }
 }
@@ -93,8 +93,8 @@ const take = (...rows: LimitRow[]): StoreRequest => ({ mode: 'take', rows })
 const shadow = (...rows: LimitRow[]): StoreRequest => ({ mode: 'shadow', rows })
 const left = ({ requests }: StoreReply) => requests.flat().map(({ remaining }) => remaining)
 const allowed = ({ requests }: StoreReply) => requests.flat().map(({ allowed }) => allowed)
-const look = (spread: Store, ...subjects: string[]) =>
-  spread.decide([{ mode: 'look', rows: subjects.map((subject) => row(subject)) }]).then(left)
+const peek = (spread: Store, ...subjects: string[]) =>
+  spread.decide([{ mode: 'peek', rows: subjects.map((subject) => row(subject)) }]).then(left)
 const httpOf = async (run: () => Promise<unknown>) => {
   const before = bridge.stats()
   await run()
@@ -221,7 +221,7 @@ describe('laws', () => {
         expect(charged).toBeLessThanOrEqual(policy.limit)
         const rest = policy.limit - charged
         const reply = await spread.decide([
-          { mode: 'look', rows: [{ subject, policy, cost: rest }] },
+          { mode: 'peek', rows: [{ subject, policy, cost: rest }] },
         ])
         const { remaining, retryAfterMs } = (reply as StoreReply).requests[0]![0]!
         if (algorithm === 'token-bucket' || algorithm === 'gcra') {
@@ -270,7 +270,7 @@ describe('a request', () => {
   })
 
   test('that one refuses is given back by the others, and tells how they stood', async () => {
-    const { spread, givenBack, waitUntil, settled } = newSpread()
+    const { spread, refunded, waitUntil, settled } = newSpread()
     const [a, b, c] = names.map(subjectAt) as [string, string, string]
     await spread.decide([take(row(b, { cost: 3 }))])
     await spread.decide([take(row(a))])
@@ -278,8 +278,8 @@ describe('a request', () => {
     expect(allowed(reply)).toEqual([true, false, true])
     expect(left(reply)).toEqual([2, 0, 3])
     await settled()
-    expect(givenBack.flat().sort()).toEqual([a, c].sort())
-    expect(await look(spread, a, b, c)).toEqual([2, 0, 3])
+    expect(refunded.flat().sort()).toEqual([a, c].sort())
+    expect(await peek(spread, a, b, c)).toEqual([2, 0, 3])
   })
 
   test('that one refuses is given back also where its client has gone meanwhile', async () => {
@@ -297,17 +297,17 @@ describe('a request', () => {
     answer.resolve()
     await asked
     await Promise.all(background)
-    expect(await look(spread, a)).toEqual([3])
+    expect(await peek(spread, a)).toEqual([3])
   })
 
   test('that all refuse gives nothing back', async () => {
-    const { spread, givenBack, waitUntil, settled } = newSpread()
+    const { spread, refunded, waitUntil, settled } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     expect(
       allowed(await spread.decide([take(row(a, { cost: 4 }), row(b, { cost: 4 }))], { waitUntil })),
     ).toEqual([false, false])
     await settled()
-    expect(givenBack).toEqual([])
+    expect(refunded).toEqual([])
   })
 
   test('with slots gives those back by their id', async () => {
@@ -318,7 +318,7 @@ describe('a request', () => {
     const held = row(a, { policy: slots, slot: 'mine' })
     await spread.decide([take(held, row(b))], { waitUntil })
     await settled()
-    expect(left(await spread.decide([{ mode: 'look', rows: [held] }]))).toEqual([3])
+    expect(left(await spread.decide([{ mode: 'peek', rows: [held] }]))).toEqual([3])
   })
 
   test('is given back by each by its own clock, however far they are apart', async () => {
@@ -338,15 +338,15 @@ describe('a request', () => {
       const rows = [row(full, { cost: 3 }), ...(full === a ? [row(y)] : [row(x)])]
       await spread.decide([take(...rows)], { waitUntil })
       await settled()
-      expect(await look(spread, x, y)).toEqual([3, 3])
+      expect(await peek(spread, x, y)).toEqual([3, 3])
     }
   })
 
   test('looks without a trace', async () => {
     const { spread } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
-    expect(await look(spread, a, b)).toEqual([3, 3])
-    expect(await look(spread, a, b)).toEqual([3, 3])
+    expect(await peek(spread, a, b)).toEqual([3, 3])
+    expect(await peek(spread, a, b)).toEqual([3, 3])
   })
 })
 
@@ -369,7 +369,7 @@ describe('shadows', () => {
     const reply = await spread.decide([take(row(a)), shadow(row(b))], { waitUntil })
     await settled()
     expect(left(reply)).toEqual([2, 2])
-    expect(await look(spread, a, b)).toEqual([2, 2])
+    expect(await peek(spread, a, b)).toEqual([2, 2])
   })
 
   test('elsewhere are given back where it does not, and tell how they stand', async () => {
@@ -381,7 +381,7 @@ describe('shadows', () => {
     await settled()
     expect(left(reply)).toEqual([0, 3, 1])
     expect(allowed(reply)).toEqual([false, true, false])
-    expect(await look(spread, a, b, c)).toEqual([0, 3, 1])
+    expect(await peek(spread, a, b, c)).toEqual([0, 3, 1])
   })
 
   test('refuse nobody', async () => {
@@ -390,7 +390,7 @@ describe('shadows', () => {
     const reply = await spread.decide([take(row(a)), shadow(row(b, { cost: 4 }))], { waitUntil })
     await settled()
     expect(allowed(reply)).toEqual([true, false])
-    expect(await look(spread, a, b)).toEqual([2, 3])
+    expect(await peek(spread, a, b)).toEqual([2, 3])
   })
 })
 
@@ -433,7 +433,7 @@ describe('a database that does not answer', () => {
     const codes = reply.requests.map((rows) => rows.map(({ unanswered }) => unanswered?.code))
     expect(codes).toEqual([[undefined, 'not-configured'], ['not-configured'], [undefined]])
     expect(reply.requests[0]![0]!.remaining).toBe(passes ? 2 : 3)
-    expect(await look(spread, a, c)).toEqual(passes ? [2, 2] : [3, 3])
+    expect(await peek(spread, a, c)).toEqual(passes ? [2, 2] : [3, 3])
   })
 
   test('has no say where another refuses', async () => {
@@ -450,15 +450,15 @@ describe('a database that does not answer', () => {
     const failure = await spread.decide([take(row(a), row(b))], { waitUntil }).catch((e) => e)
     await settled()
     expect(codeOf(failure)).toBe('eu-2: not-configured')
-    expect(await look(spread, a)).toEqual([3])
+    expect(await peek(spread, a)).toEqual([3])
   })
 
   test('when it is to get something back: whoever made the store is told', async () => {
     let takes = 0
-    const { spread, givenBack, waitUntil, settled } = newSpread([], (store) => ({
+    const { spread, refunded, waitUntil, settled } = newSpread([], (store) => ({
       ...store,
       decide: (...call) =>
-        call[0][0]!.mode === 'give-back'
+        call[0][0]!.mode === 'refund'
           ? Promise.reject(new StoreError('timeout'))
           : store.decide(...call).finally(() => takes++),
     }))
@@ -466,8 +466,8 @@ describe('a database that does not answer', () => {
     await spread.decide([take(row(a), row(b, { cost: 4 }))], { waitUntil })
     await settled()
     expect(takes).toBe(2)
-    expect(givenBack.map(codeOf)).toEqual(['eu-1: timeout'])
-    expect(await look(spread, a)).toEqual([2])
+    expect(refunded.map(codeOf)).toEqual(['eu-1: timeout'])
+    expect(await peek(spread, a)).toEqual([2])
   })
 })
 
@@ -493,7 +493,7 @@ describe('databases that answer late', () => {
     await settled()
     expect(left(late)).toEqual([2, 2])
     expect(late.requests[0]!.every(({ at }) => at !== undefined)).toBe(true)
-    expect(await look(spread, a, b)).toEqual([2, 2])
+    expect(await peek(spread, a, b)).toEqual([2, 2])
   })
 
   test('all of them: where one refuses, the others refund', async () => {
@@ -504,7 +504,7 @@ describe('databases that answer late', () => {
       .catch((error) => error)
     expect(allowed((await error.late) as StoreReply)).toEqual([true, false])
     await settled()
-    expect(await look(spread, a, b)).toEqual([3, 3])
+    expect(await peek(spread, a, b)).toEqual([3, 3])
   })
 
   test('keep the charges of a request that passes, whatever becomes of others in the list', async () => {
@@ -513,7 +513,7 @@ describe('databases that answer late', () => {
     const list = [take(row(a, { cost: 4 })), take(row(b))]
     await spread.decide(list, { waitUntil, unanswered })
     await settled()
-    expect(await look(spread, a, b)).toEqual([3, 2])
+    expect(await peek(spread, a, b)).toEqual([3, 2])
   })
 })
 
@@ -533,30 +533,30 @@ describe('a call that is decided once', () => {
       expect(first.replayed).toBeUndefined()
       expect(again).toEqual({ ...first, replayed: true })
     }
-    expect(await look(spread, a, b)).toEqual([2, 2]) // the first passed, the second did not
+    expect(await peek(spread, a, b)).toEqual([2, 2]) // the first passed, the second did not
     const each = { once: once(), waitUntil }
     const lists = [[take(row(a), row(b))], [take(row(a))]]
     const first = await spread.decideEach(lists, each)
     expect(await spread.decideEach(lists, each)).toEqual(
       first.map((reply) => ({ ...reply, replayed: true })),
     )
-    expect(await look(spread, a, b)).toEqual([0, 1])
+    expect(await peek(spread, a, b)).toEqual([0, 1])
   })
 
   test('that a database did not answer finds, repeated, what the others took', async () => {
     const options = { once: once(), unanswered: async () => false }
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a), row(b))]
-    const { spread, givenBack } = newSpread(['eu-2'])
+    const { spread, refunded } = newSpread(['eu-2'])
     await spread.decide(list, options)
     const { spread: whole } = newSpread()
     expect(allowed(await whole.decide(list, options))).toEqual([true, true])
-    expect(givenBack).toEqual([])
-    expect(await look(whole, a, b)).toEqual([2, 2])
+    expect(refunded).toEqual([])
+    expect(await peek(whole, a, b)).toEqual([2, 2])
   })
 
   test('is one in each place, though two names stand for one database', async () => {
-    const spread = createSpread(names.map((name) => ({ name, store: storeAt('eu-1') })))
+    const spread = createShards(names.map((name) => ({ name, store: storeAt('eu-1') })))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a), row(b, { cost: 2 }))]
     const options = { once: once() }
@@ -566,7 +566,7 @@ describe('a call that is decided once', () => {
     expect(await spread.decide(list, options)).toEqual({ ...first, replayed: true })
     const [each] = await spread.decideEach([list], { once: once() })
     expect(allowed(each as StoreReply)).toEqual([true, false])
-    expect(await look(spread, a, b)).toEqual([2, 1])
+    expect(await peek(spread, a, b)).toEqual([2, 1])
   })
 
   test('that one refuses keeps nothing for whom others did not answer', async () => {
@@ -580,7 +580,7 @@ describe('a call that is decided once', () => {
       false,
     ])
     await settled()
-    expect(await look(spread, a)).toEqual([3])
+    expect(await peek(spread, a)).toEqual([3])
   })
 
   test('is a conflict as soon as one database says so', async () => {
@@ -591,8 +591,8 @@ describe('a call that is decided once', () => {
     const other = { once: { ...named, fingerprint: 'g' }, waitUntil, unanswered: async () => true }
     const failure = await spread.decide([take(row(a), row(b))], other).catch((error) => error)
     await settled()
-    expect((failure as StoreError).code).toBe('once-conflict')
-    expect(await look(spread, a, b)).toEqual([3, 2])
+    expect((failure as StoreError).code).toBe('idempotency-conflict')
+    expect(await peek(spread, a, b)).toEqual([3, 2])
   })
 })
 

@@ -97,7 +97,7 @@ describe('one call', () => {
       mode: 'take',
       rows: three.map((policy) => ({ subject, policy, cost: 1 })),
     }
-    await store.decide([{ ...request, mode: 'look' }])
+    await store.decide([{ ...request, mode: 'peek' }])
     const before = bridge.stats()[bridge.token]!.http
     expect(await commandsBetween(redis.url, () => store.decide([request]))).toEqual({
       evalsha: 1,
@@ -111,7 +111,7 @@ describe('one call', () => {
       mget: 1,
     })
     expect(
-      await commandsBetween(redis.url, () => store.decide([{ ...request, mode: 'look' }])),
+      await commandsBetween(redis.url, () => store.decide([{ ...request, mode: 'peek' }])),
     ).toEqual({ evalsha: 1, time: 1, mget: 1 })
     expect(bridge.stats()[bridge.token]!.http - before).toBe(3)
   })
@@ -122,12 +122,12 @@ describe('one call', () => {
     const rows = [{ subject: newSubject(), policy: policy!, cost: 3 }]
     const taken = await store.decide([{ mode: 'take', rows }])
     expect(Math.abs(taken.now - Date.now())).toBeLessThan(5_000)
-    const look = async () => (await store.decide([{ mode: 'look', rows }])).requests[0]![0]!
-    expect(await look()).toMatchObject({ allowed: false, remaining: 2 })
-    await store.decide([{ mode: 'give-back', rows, receipt: taken.now - 3_600_000 }])
-    expect(await look()).toMatchObject({ remaining: 2 })
-    await store.decide([{ mode: 'give-back', rows, receipt: taken.now }])
-    expect(await look()).toEqual({
+    const peek = async () => (await store.decide([{ mode: 'peek', rows }])).requests[0]![0]!
+    expect(await peek()).toMatchObject({ allowed: false, remaining: 2 })
+    await store.decide([{ mode: 'refund', rows, receipt: taken.now - 3_600_000 }])
+    expect(await peek()).toMatchObject({ remaining: 2 })
+    await store.decide([{ mode: 'refund', rows, receipt: taken.now }])
+    expect(await peek()).toEqual({
       allowed: true,
       remaining: 5,
       retryAfterMs: 0,
@@ -169,7 +169,7 @@ describe('a script cache that is lost', () => {
       expect(replies.every(({ requests }) => requests[0]![0]!.allowed)).toBe(true)
     }
     redisClient.destroy()
-    const { requests } = await store.decide([{ ...request, mode: 'look' }])
+    const { requests } = await store.decide([{ ...request, mode: 'peek' }])
     expect(requests[0]![0]!.remaining).toBe(800)
   })
 })
