@@ -223,7 +223,7 @@ local function decide(first, last)
     row.allowed, row.retry_after = ask(row, mode == 'refund' and -row.cost or row.cost)
     admitted = admitted and row.allowed
   end
-  local takes = mode == 'take' or mode == 'refund' or mode == 'shadow' and passed
+  local takes = mode == 'take' or mode == 'refund' or mode == 'follow' and passed
   local charges = admitted and takes
   for index = first, last do
     local row = rows[index]
@@ -242,7 +242,7 @@ local function decide(first, last)
       end
     end
   end
-  if mode ~= 'shadow' then
+  if mode ~= 'follow' then
     passed = admitted and mode == 'take'
   end
 end

@@ -4,7 +4,7 @@ import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { decideEach, type LimiterParts } from '../../src/limiter/decide.ts'
 import { createDenialCache } from '../../src/limiter/denial-cache.ts'
-import type { Description } from '../../src/match/match.ts'
+import type { Matched } from '../../src/match/match.ts'
 import { plainSubjects } from '../../src/match/subject.ts'
 import { withBatching } from '../../src/store/batching.ts'
 import { withBreaker } from '../../src/store/breaker.ts'
@@ -146,10 +146,10 @@ function createIsolates(
   return async (isolate: number, tenant: number | undefined, client: number) => {
     const policy = policies[tenant === undefined ? 1 : 0]!
     const name = tenant === undefined ? `client-${client}` : `tenant-${tenant}`
-    const description: Description = {
+    const matched: Matched = {
       policies: [{ policy, partitionKey: [['key', name]], cost: 1 }],
     }
-    const [outcome] = await decideEach([{ description }], all[isolate]!, { waitUntil })
+    const [outcome] = await decideEach([{ matched }], all[isolate]!, { waitUntil })
     const { allowed, at } = outcome!.decision
     return { allowed, at: at! }
   }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { parseConfig } from '../../src/config/parse.ts'
-import type { RowState } from '../../src/store/store.ts'
+import type { QuotaState } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { BenchServer } from '../server.ts'
 import type { Line, Story } from './stories.ts'
@@ -16,7 +16,7 @@ export async function replay(server: BenchServer, { policy, lines }: Story): Pro
     const requests = [
       { mode: 'take' as const, rows: [{ subject, policy: parsed, cost: line.cost ?? 1 }] },
     ]
-    const answers: RowState[] = []
+    const answers: QuotaState[] = []
     for (let time = 0; time < (line.times ?? 1); time++) {
       const reply = await server.call({ script, ...encode(requests, timeOf(line.at)) })
       answers.push(decode(reply, requests)!.requests[0]![0]!)
@@ -33,7 +33,7 @@ export async function replay(server: BenchServer, { policy, lines }: Story): Pro
 const timeOf = (clock: string) =>
   Date.parse(`2026-01-05T${clock.includes('.') ? clock : `${clock}.0`}00Z`)
 
-function tell({ at, times = 1, cost = 1, remark }: Line, answers: RowState[]): string {
+function tell({ at, times = 1, cost = 1, remark }: Line, answers: QuotaState[]): string {
   const last = answers.at(-1)!
   const passed = answers.filter(({ allowed }) => allowed).length
   const asked = `${times > 1 ? `${times} × ` : ''}${cost}`

@@ -4,7 +4,7 @@ import { formatAddress } from '../../src/base/ip.ts'
 import type { Config, Policy } from '../../src/config/parse.ts'
 import type { KeyPart } from '../../src/config/schema/key.ts'
 import { labelOf } from '../../src/match/key.ts'
-import { compile, type Descriptor, isMet } from '../../src/match/match.ts'
+import { compileMatcher, type Match, isMatch } from '../../src/match/match.ts'
 import { canonical } from '../../src/match/subject.ts'
 import { normalizePath } from '../../src/request/path.ts'
 import { viewOf } from '../../src/request/view.ts'
@@ -74,7 +74,7 @@ export interface NotMet {
 export async function explain(parsed: Config, terms: RequestTerms): Promise<Explanation> {
   const config = withoutFunctions(parsed)
   const notes: string[] = []
-  const describe = compile(config, (_event, _code, message) => void notes.push(message))
+  const describe = compileMatcher(config, (_event, _code, message) => void notes.push(message))
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   const seen = viewOf(toRequest(terms), runtime, config)
   const { denied, policies, shield } = await describe(seen)
@@ -82,7 +82,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     notes.push('the Worker answers paths under /_sluice/ itself, before any policy')
   }
   const charged = policies.some(
-    (one) => isMet(one) && one.policy.mode === 'enforce' && one.cost > 0,
+    (one) => isMatch(one) && one.policy.mode === 'enforce' && one.cost > 0,
   )
   if (shield && charged) {
     const { limit, periodMs } = config.shield!
@@ -91,7 +91,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       `before Redis the shield counts it, by ${whom.join(', ')}: ${limit} in ${spanText(periodMs)}`,
     )
   }
-  const keys = new Set(policies.filter(isMet).map((one) => canonical(one.partitionKey)))
+  const keys = new Set(policies.filter(isMatch).map((one) => canonical(one.partitionKey)))
   const places = Math.min(keys.size, config.shards?.length ?? 1)
   if (places > 1) {
     notes.push(
@@ -115,12 +115,12 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       colo: seen.colo ?? null,
     },
     denied: denied ?? null,
-    policies: policies.map((one) => (isMet(one) ? met(one, config) : whyNot(one, seen, config))),
+    policies: policies.map((one) => (isMatch(one) ? met(one, config) : whyNot(one, seen, config))),
     notes,
   }
 }
 
-function met({ policy, partitionKey, cost, period }: Descriptor, { policies }: Config): Met {
+function met({ policy, partitionKey, cost, period }: Match, { policies }: Config): Met {
   const { name, mode, algorithm, limit, windowMs, burst, align, check, onMissingKey } = policy
   const own = policy.key.map(labelOf)
   const isOwn = own.join() === partitionKey.map(([part]) => part).join()

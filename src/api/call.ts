@@ -1,8 +1,7 @@
 import type { Config } from '../config/parse.ts'
 import { checked, type Schema } from '../config/schema/checked.ts'
 import { MAX_PROBLEMS } from '../config/schema/strict.ts'
-import type { Parts } from '../limiter/parts.ts'
-import type { Rules } from '../limiter/rules.ts'
+import type { DeployedParts, Rules } from '../limiter/create.ts'
 import { readJson } from './body.ts'
 import type { Caller } from './caller.ts'
 import type { Around } from './described-request.ts'
@@ -18,7 +17,7 @@ export interface Call {
   config: Config
   /** Those that hold now. */
   rules: Rules
-  parts: Parts
+  parts: DeployedParts
   around: Around
   /** The part of the deadline that the limit on the caller has taken, ms. */
   spentMs: number

@@ -2,24 +2,23 @@ import type { Decision } from '../base/decision.ts'
 import { sha256 } from '../base/digest.ts'
 import { StoreError } from '../base/errors.ts'
 import { retryAfter, withDecisionFields } from '../http/response.ts'
-import { decideEach, type Outcome, type Question } from '../limiter/decide.ts'
-import type { Idempotency } from '../store/store.ts'
+import { decideEach, type Idempotency, type Outcome, type Question } from '../limiter/decide.ts'
 import type { Call } from './call.ts'
-import { usedBefore } from './idempotency.ts'
-import { readAsking } from './questions.ts'
+import { keyConflict } from './idempotency.ts'
+import { readQuestions } from './questions.ts'
 import { type Ask, decideBody } from './schema.ts'
 
 /** `POST /_sluice/v1/decide`: one decision, its status 200 or 429; or a list of them, in one round trip. */
 export async function decide(call: Call): Promise<Response> {
-  const asking = await readAsking<Ask>(call, decideBody)
-  if (asking instanceof Response) return asking
-  const { many, described, once } = asking
-  const takes = described.some(({ asked }) => asked.mode !== 'peek')
+  const read = await readQuestions<Ask>(call, decideBody)
+  if (read instanceof Response) return read
+  const { many, questions: asked, idempotency } = read
+  const takes = asked.some(({ asked }) => asked.mode !== 'peek')
   const questions = await Promise.all(
-    described.map(async ({ asked: { mode = 'take' }, description }, index): Promise<Question> => {
+    asked.map(async ({ asked: { mode = 'take' }, matched }, index): Promise<Question> => {
       // A repeated call holds the slots that the first one took; another under the same key, later, does not.
-      const slot = once && (await slotOf(once, index))
-      return { description, mode, ...(slot && { slot }) }
+      const slot = idempotency && (await slotOf(idempotency, index))
+      return { matched, mode, ...(slot && { slot }) }
     }),
   )
   let outcomes: Outcome[]
@@ -27,10 +26,10 @@ export async function decide(call: Call): Promise<Response> {
     outcomes = await decideEach(questions, call.parts, {
       waitUntil: call.around.waitUntil,
       spentMs: call.spentMs,
-      ...(once && takes && { once }),
+      ...(idempotency && takes && { idempotency }),
     })
   } catch (error) {
-    if (error instanceof StoreError) return usedBefore()
+    if (error instanceof StoreError) return keyConflict()
     throw error
   }
   const headers = {

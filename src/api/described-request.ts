@@ -2,9 +2,9 @@ import type { ConfigProblem } from '../base/errors.ts'
 import { parseAddress } from '../base/ip.ts'
 import type { Config } from '../config/parse.ts'
 import { show } from '../config/schema/checked.ts'
-import { dropOurs } from '../gateway/proxy.ts'
-import type { Rules } from '../limiter/rules.ts'
-import type { Description } from '../match/match.ts'
+import { dropOwnFields } from '../http/own-fields.ts'
+import type { Rules } from '../limiter/create.ts'
+import type { Matched } from '../match/match.ts'
 import { type RequestView, type RuntimeContext, viewOf } from '../request/view.ts'
 import type { RequestDescription } from './schema.ts'
 
@@ -16,21 +16,21 @@ export interface Around extends Omit<RuntimeContext, 'context'> {
 /** What the rules make of a described request, or what is wrong with the description. */
 export async function describedRequest(
   request: RequestDescription,
-  { config, describe }: Rules,
+  { config, match }: Rules,
   around: Around,
-): Promise<Description | ConfigProblem> {
+): Promise<Matched | ConfigProblem> {
   let view: RequestView
   try {
-    view = await seenOf(request, around, config)
+    view = await viewOfDescribed(request, around, config)
   } catch {
     // What the schema lets pass, and this runtime makes no request of.
     return { path: 'request', expected: 'a request', got: show(request.url) }
   }
-  return describe(view)
+  return match(view)
 }
 
 /** Nothing in it is a trusted proxy's word on a price: its headers are a client's. */
-async function seenOf(
+async function viewOfDescribed(
   { method = 'GET', url, ip, headers = {}, country, asn, colo }: RequestDescription,
   { env, waitUntil, contextOf }: Around,
   config: Config,
@@ -50,7 +50,7 @@ async function seenOf(
 /** Without what would speak in our name, or in Cloudflare's. */
 function ofClient(described: Record<string, string>, ip: string | undefined): Headers {
   const headers = new Headers(described)
-  dropOurs(headers)
+  dropOwnFields(headers)
   headers.delete('cf-connecting-ip')
   if (ip !== undefined) headers.set('CF-Connecting-IP', ip)
   return headers

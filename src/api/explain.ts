@@ -1,6 +1,6 @@
 import type { Denied, KeyFault, Lacking } from '../base/decision.ts'
 import type { Policy } from '../config/parse.ts'
-import { type Descriptor, isMet, type Unmet } from '../match/match.ts'
+import { isMatch, type Match, type Unmet } from '../match/match.ts'
 import type { Part } from '../match/subject.ts'
 import { bodyOf, type Call } from './call.ts'
 import { describedRequest } from './described-request.ts'
@@ -45,16 +45,16 @@ export const whyNot = ({ policy, ...why }: Unmet) => why
 export async function tryRequest(call: Call, { name }: Policy): Promise<Response> {
   const body = await bodyOf(call.request, tryBody)
   if (body instanceof Response) return body
-  const description = await describedRequest(body.request, call.rules, call.around)
-  if ('expected' in description) return unprocessable([description])
-  const { denied, policies } = description
+  const matched = await describedRequest(body.request, call.rules, call.around)
+  if ('expected' in matched) return unprocessable([matched])
+  const { denied, policies } = matched
   const [found, ...others] = policies.filter(({ policy }) => policy.name === name)
   const trial: Trial = {
     policy: name,
     ...(denied && { denied }),
     ...(found
-      ? isMet(found)
-        ? metBy(found, others.filter(isMet))
+      ? isMatch(found)
+        ? metBy(found, others.filter(isMatch))
         : { met: false, ...whyNot(found) }
       : { met: false, unmet: 'deny' }),
   }
@@ -62,8 +62,8 @@ export async function tryRequest(call: Call, { name }: Policy): Promise<Response
 }
 
 function metBy(
-  { policy: { mode, limit, windowMs }, partitionKey, cost, period }: Descriptor,
-  others: Descriptor[],
+  { policy: { mode, limit, windowMs }, partitionKey, cost, period }: Match,
+  others: Match[],
 ) {
   return {
     met: true as const,

@@ -6,7 +6,7 @@ import type { Config, Policy } from '../config/parse.ts'
 import { show } from '../config/schema/checked.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { labelOf } from '../match/key.ts'
-import type { Descriptor } from '../match/match.ts'
+import type { Match } from '../match/match.ts'
 import { ofPlan } from '../match/plan.ts'
 import { normalizePath } from '../request/path.ts'
 import type { KeyValues } from './schema.ts'
@@ -17,7 +17,7 @@ export async function explicitKey(
   key: KeyValues,
   plan: string | undefined,
   config: Pick<Config, 'caseSensitivePaths'>,
-): Promise<Descriptor | ConfigProblem> {
+): Promise<Match | ConfigProblem> {
   const values = Array.isArray(key) ? key : [key]
   const labels = policy.key.map(labelOf)
   if (values.length !== labels.length) {

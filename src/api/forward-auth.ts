@@ -14,9 +14,9 @@ export async function auth(call: Call): Promise<Response> {
   const { request, rules, around, parts, config, rest } = call
   const told = rest.startsWith('/envoy') ? byPath(request) : byFields(request)
   if ('untold' in told) return badRequest(`${told.untold} is missing, or tells nothing.`)
-  const description = await describedRequest(told, rules, around)
-  if ('expected' in description) return badRequest('The fields tell of no request.')
-  const [outcome] = await decideEach([{ description }], parts, { waitUntil: around.waitUntil })
+  const matched = await describedRequest(told, rules, around)
+  if ('expected' in matched) return badRequest('The fields tell of no request.')
+  const [outcome] = await decideEach([{ matched }], parts, { waitUntil: around.waitUntil })
   const { decision } = outcome!
   const answer = decision.allowed ? new Response(null, { headers: noStore }) : refusal(decision)
   const { body, headers } = answer

@@ -1,7 +1,6 @@
-import { credentialsOf, variablesOf } from '../base/bindings.ts'
-import type { Core } from '../limiter/create.ts'
+import { credentialsOf, isRestUrl, variablesOf } from '../base/bindings.ts'
+import type { Limiter } from '../limiter/create.ts'
 import type { RuntimeContext } from '../request/view.ts'
-import { isUsable } from '../store/upstash/upstash.ts'
 import { callerOf, tokenOf } from './caller.ts'
 
 /** One reason why the Worker cannot decide requests, or cannot forward them. Holds names of variables, never values. */
@@ -18,7 +17,7 @@ type Env = RuntimeContext['env']
 type Around = Omit<RuntimeContext, 'context'>
 
 /** Answers `GET /_sluice/health` and `GET /_sluice/ready`. Without a token neither calls a database. */
-export function createHealth({ config, log, rulesOf, partsOf }: Core) {
+export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` where they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
     const shards = config.shards ?? [undefined]
@@ -61,7 +60,7 @@ function lackingCredentials(env: Env, store: string | undefined): HealthProblem[
   const problems: HealthProblem[] = []
   const lacks = (variable: string, detail: string) =>
     problems.push({ code: 'not-configured', variable, detail })
-  if (!isUsable(url)) {
+  if (!isRestUrl(url)) {
     const example = 'https://eu1-name-12345.upstash.io'
     lacks(variables.url, `Set it to the REST URL of the database, such as "${example}".`)
   }

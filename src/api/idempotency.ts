@@ -1,7 +1,7 @@
 import { sha256 } from '../base/digest.ts'
 import { problem } from '../http/response.ts'
-import { type Description, isMet } from '../match/match.ts'
-import type { Idempotency } from '../store/store.ts'
+import type { Idempotency } from '../limiter/decide.ts'
+import { isMatch, type Matched } from '../match/match.ts'
 import type { Caller } from './caller.ts'
 
 /** How long a repeated call gets the answer of the first, in ms. */
@@ -16,7 +16,7 @@ export async function idempotencyOf(
   { headers, url }: Request,
   caller: Caller,
   body: unknown,
-  described: { description: Description }[],
+  questions: { matched: Matched }[],
 ): Promise<Idempotency | Response | undefined> {
   const key = headers.get('idempotency-key')
   if (key === null) return undefined
@@ -26,8 +26,8 @@ export async function idempotencyOf(
       detail: 'Idempotency-Key: expected 1 to 255 visible ASCII characters.',
     })
   }
-  const policies = described.map(({ description }) =>
-    description.policies.filter(isMet).map(({ policy: { tag, mode } }) => [tag, mode]),
+  const policies = questions.map(({ matched }) =>
+    matched.policies.filter(isMatch).map(({ policy: { tag, mode } }) => [tag, mode]),
   )
   const [name, fingerprint] = await Promise.all([
     sha256(`${caller.id} ${key}`),
@@ -37,7 +37,7 @@ export async function idempotencyOf(
 }
 
 /** Where the same key comes with another body, or the policies have changed since. */
-export const usedBefore = (): Response =>
+export const keyConflict = (): Response =>
   problem(422, {
     title: 'Unprocessable Content',
     detail: 'This Idempotency-Key was used for another body, or the policies have changed since.',

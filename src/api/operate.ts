@@ -1,21 +1,20 @@
+import { StoreError } from '../base/errors.ts'
 import type { Policy } from '../config/parse.ts'
 import { problem } from '../http/response.ts'
-import { rowOf } from '../limiter/limit.ts'
-import { type Descriptor, isMet, type Unmet } from '../match/match.ts'
-import type { StoreRequest } from '../store/store.ts'
+import { type Operation, operate as operateOn } from '../limiter/operate.ts'
+import { isMatch, type Match, type Unmet } from '../match/match.ts'
 import { bodyOf, type Call } from './call.ts'
 import { describedRequest } from './described-request.ts'
 import { tryRequest, whyNot } from './explain.ts'
 import { explicitKey } from './explicit-key.ts'
-import { notFound, unprocessable } from './problems.ts'
+import { notFound, storeFailed, unprocessable } from './problems.ts'
 import { policyOf } from './questions.ts'
 import { banBody, type Target, target } from './schema.ts'
-import { DEADLINE_MS, repliesTo, status } from './status.ts'
 
-type Operation = (call: Call, policy: Policy) => Promise<Response>
+type Handler = (call: Call, policy: Policy) => Promise<Response>
 
 /** `POST /_sluice/v1/policies/{name}/…`: what operators do about one key of one policy. */
-const operations: Record<string, Operation> = {
+const operations: Record<string, Handler> = {
   peek: simply('peek'),
   reset: simply('reset'),
   unban: (call, policy) => (policy.penalty ? simply('unban')(call, policy) : noPenalty(policy)),
@@ -30,7 +29,7 @@ export async function operate(call: Call): Promise<Response> {
   return operations[operation]!(call, policy)
 }
 
-function simply(mode: 'peek' | 'reset' | 'unban'): Operation {
+function simply(mode: 'peek' | 'reset' | 'unban'): Handler {
   return async (call, policy) => {
     const body = await bodyOf(call.request, target)
     return body instanceof Response ? body : onKey(call, policy, body, { mode })
@@ -60,35 +59,33 @@ async function onKey(
   call: Call,
   policy: Policy,
   whose: Target,
-  request: Omit<StoreRequest, 'rows'>,
+  operation: Operation,
 ): Promise<Response> {
-  const found = await descriptorsOf(call, policy, whose)
-  if (found instanceof Response) return found
-  const rows = await Promise.all(found.map((one) => rowOf(one, undefined, call.parts.nameSubject)))
-  const lists = [[{ ...request, rows }]]
+  const matches = await matchesOf(call, policy, whose)
+  if (matches instanceof Response) return matches
   const { waitUntil } = call.around
-  const replies = await repliesTo(lists, call.parts, { deadlineMs: DEADLINE_MS, waitUntil })
-  if (replies instanceof Response) return replies
-  return Response.json(status(rows, replies[0]!), { headers: { 'Cache-Control': 'no-store' } })
+  const status = await operateOn(operation, matches, call.parts, { waitUntil })
+  if (status instanceof StoreError) return storeFailed(status)
+  return Response.json(status, { headers: { 'Cache-Control': 'no-store' } })
 }
 
 /** Whose state, and by which terms. A request may name several quotas. */
-async function descriptorsOf(
+async function matchesOf(
   { rules, around }: Call,
   policy: Policy,
   whose: Target,
-): Promise<Descriptor[] | Response> {
+): Promise<Match[] | Response> {
   if ('key' in whose) {
     const found = await explicitKey(policy, whose.key, whose.plan, rules.config)
     return 'expected' in found ? unprocessable([found]) : [found]
   }
-  const description = await describedRequest(whose.request, rules, around)
-  if ('expected' in description) return unprocessable([description])
-  const found = description.policies.filter((one) => one.policy.name === policy.name)
-  const met = found.filter(isMet)
+  const matched = await describedRequest(whose.request, rules, around)
+  if ('expected' in matched) return unprocessable([matched])
+  const found = matched.policies.filter((one) => one.policy.name === policy.name)
+  const met = found.filter(isMatch)
   if (met.length > 0) return met
-  const unmet = found.find((one): one is Unmet => !isMet(one))
-  const why = unmet ? whyNot(unmet) : { unmet: 'deny', by: description.denied?.by }
+  const unmet = found.find((one): one is Unmet => !isMatch(one))
+  const why = unmet ? whyNot(unmet) : { unmet: 'deny', by: matched.denied?.by }
   return problem(409, {
     title: 'Conflict',
     detail: `The policy ${policy.name} does not meet this request.`,

@@ -1,6 +1,6 @@
 import type { Config } from '../config/parse.ts'
 import { problem, refusal, withDecisionFields } from '../http/response.ts'
-import type { Core } from '../limiter/create.ts'
+import type { Limiter } from '../limiter/create.ts'
 import { decideEach, type LimiterParts } from '../limiter/decide.ts'
 import type { Call } from './call.ts'
 import { type Caller, callerOf, isOpen, type Scope, tokenOf } from './caller.ts'
@@ -10,7 +10,7 @@ import { auth } from './forward-auth.ts'
 import openapi from './openapi.json' with { type: 'json' }
 import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
-import { refund } from './status.ts'
+import { refund } from './refund.ts'
 
 interface Endpoint {
   /** What follows `/_sluice/v1`; the group is the endpoint's own. */
@@ -42,7 +42,7 @@ const endpoints: Endpoint[] = [
  * environment none of it exists.
  * @returns `undefined` for paths that are not the decision API's
  */
-export function createApi({ config, rulesOf, partsOf, log }: Core) {
+export function createApi({ config, rulesOf, partsOf, log }: Limiter) {
   return async (request: Request, path: string, around: Around): Promise<Response | undefined> => {
     const { env } = around
     const under = /^\/_sluice\/v1(\/.*)$/s.exec(path)?.[1]
@@ -105,12 +105,12 @@ async function tooMany(
   { waitUntil }: Around,
 ): Promise<Response | undefined> {
   if (!api) return undefined
-  const description = {
+  const matched = {
     policies: [
       { policy: api.callers, partitionKey: [['caller', id] as [string, string]], cost: 1 },
     ],
   }
-  const [outcome] = await decideEach([{ description }], parts, { waitUntil })
+  const [outcome] = await decideEach([{ matched }], parts, { waitUntil })
   const { decision } = outcome!
   if (decision.allowed) return undefined
   return withDecisionFields(refusal(decision), decision, config, { own: true })

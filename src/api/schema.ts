@@ -115,11 +115,11 @@ const about = <const E extends v.ObjectEntries>(more: E) => ({
 const isByRequest = hasOnly('request', 'policy')
 const asks = about({
   cost: v.optional(cost),
-  mode: v.optional(says('take or look', v.picklist(['take', 'peek']))),
+  mode: v.optional(says('take or peek', v.picklist(['take', 'peek']))),
 })
 const refunds = about({
   cost: v.optional(cost),
-  at: v.optional(wholeFrom(0, MAX_UNITS, 'of milliseconds: at of the decision')),
+  decidedAt: v.optional(wholeFrom(0, MAX_UNITS, 'of milliseconds: decidedAt of the decision')),
   slot: v.optional(text('slot of the decision', 1, 64, /^[\w-]+$/)),
 })
 const oneOrMany = <const S extends v.GenericSchema>(one: S, what: string) =>
@@ -134,7 +134,7 @@ export const decideBody = oneOrMany(ask, 'asks')
 
 /** What was taken and is not needed. */
 export const refund = either(isByRequest, refunds.byPolicy, refunds.byRequest)
-export type Refund = v.InferOutput<typeof refund>
+export type RefundBody = v.InferOutput<typeof refund>
 
 /** The body of `refund`. */
 export const refundBody = oneOrMany(refund, 'things to give back')

@@ -25,3 +25,7 @@ export function credentialsOf(env: object, store: string | undefined) {
   const variables = env as Record<string, string | undefined>
   return { url: variables[url], token: variables[token] }
 }
+
+/** Whether a URL can be that of a REST API. A Redis URL (rediss://…) cannot, and the client would throw its password. */
+export const isRestUrl = (url: string | undefined): url is string =>
+  url !== undefined && /^https?:\/\//.test(url) && URL.canParse(url)

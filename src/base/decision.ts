@@ -23,21 +23,10 @@ export type Reason =
 /** `enforce` refuses requests past the limit; `shadow` only tells what it would have done. */
 export type PolicyMode = 'enforce' | 'shadow'
 
-/** How one policy stands after a decision. Durations are milliseconds from the decision on. */
-export interface LimitState {
-  /** Name of the policy. */
-  policy: string
-  mode: PolicyMode
-  /** Whether this policy alone had room for the request. */
+/** How one quota stands after a decision. Durations are milliseconds from the decision on. */
+export interface QuotaState {
+  /** Whether this quota alone had room for the request. */
   allowed: boolean
-  /** Size of the quota, in units. */
-  limit: number
-  /** What a quota is of. Absent for requests in a window of time. */
-  unit?: 'concurrent-requests'
-  /** The time window of the quota; of concurrency the life of a slot. */
-  windowMs: number
-  /** The price of this request, in units. */
-  cost: number
   /** The largest cost that would be admitted right now. */
   remaining: number
   /**
@@ -51,8 +40,23 @@ export interface LimitState {
   nextAfterMs: number
   /** The rest of a ban, above 0; absent without one. */
   bannedForMs?: number
-  /** Where several databases decided, or a lease beside one, the time for this limit by the clock of its own, ms since the epoch. Absent in a refusal. */
-  at?: number
+  /** Where several shards decided, or a lease beside one, the time for this limit by the clock of its own, ms since the epoch. Absent in a refusal. */
+  decidedAt?: number
+}
+
+/** How one policy stands after a decision. */
+export interface LimitState extends QuotaState {
+  /** Name of the policy. */
+  policy: string
+  mode: PolicyMode
+  /** Size of the quota, in units. */
+  limit: number
+  /** What a quota is of. Absent for requests in a window of time. */
+  unit?: 'concurrent-requests'
+  /** The time window of the quota; of concurrency the life of a slot. */
+  windowMs: number
+  /** The price of this request, in units. */
+  cost: number
 }
 
 /** How a request was answered that the store could not decide: see `onStoreError` of a policy. */
@@ -98,8 +102,8 @@ export interface Decision {
    * invented. Of several quotas of one policy (see `path:<name>` of a key) the strictest. Empty on `no-policy` and `shielded`.
    */
   limits: LimitState[]
-  /** The store's time of the decision, ms since the epoch; of several databases the earliest. Absent where none was asked, or one gave no answer. */
-  at?: number
+  /** The store's time of the decision, ms since the epoch; of several shards the earliest. Absent where none was asked, or one gave no answer. */
+  decidedAt?: number
   /** The slots that policies with `concurrency` hold for the request, by their id. Absent without such a policy. */
   slot?: string
 }
@@ -107,6 +111,6 @@ export interface Decision {
 /** How limits stand, by the store's time. */
 export interface LimitStatus {
   /** ms since the epoch; absent where no limit was asked for. */
-  at?: number
+  decidedAt?: number
   limits: LimitState[]
 }

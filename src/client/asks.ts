@@ -49,8 +49,8 @@ export type Ask = (ByPolicy & AskOptions) | (ByRequest & AskOptions)
 interface RefundOptions {
   /** Units; default as of an ask. */
   cost?: number | undefined
-  /** `at` of the decision. */
-  at?: number | undefined
+  /** `decidedAt` of the decision. */
+  decidedAt?: number | undefined
   /** `slot` of the decision. */
   slot?: string | undefined
 }

@@ -120,11 +120,11 @@ export function createClient(options: ClientOptions): ApiClient {
     decide,
     peek: (asks: Ask | readonly Ask[], options?: CallOptions) =>
       decide(isOne(asks) ? peeking(asks) : asks.map(peeking), options),
-    async refund(ask, { allowed, at, slot }, { cost = ask.cost, ...options } = {}) {
-      if (!allowed || at === undefined || ask.mode === 'peek') return undefined
+    async refund(ask, { allowed, decidedAt, slot }, { cost = ask.cost, ...options } = {}) {
+      if (!allowed || decidedAt === undefined || ask.mode === 'peek') return undefined
       const { mode: _, ...whose } = sent(ask)
       try {
-        return (await call('refund', { ...whose, cost, at, slot }, options)) as LimitStatus
+        return (await call('refund', { ...whose, cost, decidedAt, slot }, options)) as LimitStatus
       } catch (error) {
         fallback(error, ask)
         return undefined

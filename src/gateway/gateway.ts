@@ -11,11 +11,11 @@ import { isOrigin } from '../config/schema/config.ts'
 import { withCors } from '../http/cors.ts'
 import { problem } from '../http/response.ts'
 import { wouldRefuse } from '../http/shadow.ts'
-import { createCore } from '../limiter/create.ts'
+import { createLimiter } from '../limiter/create.ts'
 import { normalizePath } from '../request/path.ts'
-import { enforce, keep } from './middleware.ts'
+import { keepAlive, limitRequest } from './pipeline.ts'
 import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
-import { askEarly, type Early, mayBeEarly } from './speculative.ts'
+import { maySpeculate, speculate } from './speculative.ts'
 
 /** What the gateway reads from the Worker's environment. */
 export interface GatewayBindings extends Bindings {
@@ -23,7 +23,7 @@ export interface GatewayBindings extends Bindings {
   ORIGIN?: string
 }
 
-type App = Hono<{ Bindings: GatewayBindings; Variables: { early?: Early } }>
+type App = Hono<{ Bindings: GatewayBindings }>
 
 /**
  * The whole Worker: every request is decided, then forwarded to the origin or answered 429. Paths under `/_sluice/` are its own,
@@ -36,8 +36,8 @@ type App = Hono<{ Bindings: GatewayBindings; Variables: { early?: Early } }>
  * }))
  */
 export function createGateway(options: ConfigOptions<Context>): App {
-  const core = createCore(parseConfig(options), options)
-  const { config, log } = core
+  const limiter = createLimiter(parseConfig(options), options)
+  const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config
   /** An answer of the gateway's own, which the pages of `cors` may read. */
   const ours = (c: Context, answer: Response) =>
@@ -51,7 +51,7 @@ export function createGateway(options: ConfigOptions<Context>): App {
     },
   })
 
-  const { health, ready } = createHealth(core)
+  const { health, ready } = createHealth(limiter)
   /** A Worker that only serves the decision API forwards nothing, so it needs no origin. */
   const noOrigin = ({ env, req }: Context) => {
     const origin = env?.ORIGIN ?? configured
@@ -59,7 +59,7 @@ export function createGateway(options: ConfigOptions<Context>): App {
   }
   app.get('/_sluice/health', (c) => health(around(c).env, noOrigin(c)))
   app.get('/_sluice/ready', (c) => ready(c.req.raw, around(c), noOrigin(c)))
-  const api = createApi(core)
+  const api = createApi(limiter)
   let good: string | undefined // the last origin that was one
   app.all('/_sluice/*', async (c) => {
     const answer = await api(c.req.raw, c.req.path, {
@@ -93,19 +93,14 @@ export function createGateway(options: ConfigOptions<Context>): App {
       asOurs: (answer) => ours(c, answer),
       ...options,
     })
-  app.use(
-    enforce(core, {
-      asking(c, policies) {
-        if (!mayBeEarly(c.req.raw, policies)) return
-        c.set(
-          'early',
-          askEarly((ending) => ask(c, { ending })),
-        )
-      },
-      refused: (c) => c.var.early?.drop(),
+  app.all('*', (c) =>
+    limitRequest(limiter, c, {
+      speculate: (policies) =>
+        maySpeculate(c.req.raw, policies) ? speculate((ending) => ask(c, { ending })) : undefined,
+      respond: (speculative) =>
+        speculative?.response ?? ask(c, { shadow: wouldRefuse(c.var.rateLimit) }),
     }),
   )
-  app.all('*', (c) => c.var.early?.answer ?? ask(c, { shadow: wouldRefuse(c.var.rateLimit) }))
 
   app.onError((error, c) => {
     log('error', error.name, 'a request failed')
@@ -116,7 +111,7 @@ export function createGateway(options: ConfigOptions<Context>): App {
 
 const around = (c: Context) => ({
   env: (c.env ?? {}) as Record<string, unknown>,
-  waitUntil: (promise: Promise<unknown>) => keep(c, promise),
+  waitUntil: (promise: Promise<unknown>) => keepAlive(c, promise),
 })
 
 /** Hono's context of a request that is not under way: what key functions are given. */

@@ -1,5 +1,6 @@
 import { formatAddress, parseAddress } from '../base/ip.ts'
 import { asVerbatim } from '../http/body-end.ts'
+import { dropOwnFields } from '../http/own-fields.ts'
 import { problem } from '../http/response.ts'
 import { shadowField } from '../http/shadow.ts'
 import { leavesBase } from '../request/path.ts'
@@ -149,17 +150,9 @@ function dropClaims(headers: Headers, { zone }: { zone: boolean }) {
   }
 }
 
-/** With `_` too, which CGI's names do not tell from `-` (RFC 3875, 4.1.18). */
-const OURS = /^sluice[-_]/
-
-/** Takes off all fields of ours. */
-export function dropOurs(headers: Headers): void {
-  for (const name of [...headers.keys()].filter((name) => OURS.test(name))) headers.delete(name)
-}
-
 /** Of a client's, fields of ours speak to us, and to the origin they would speak in our name. */
 function replaceOurs(headers: Headers, shadow: string[]) {
-  dropOurs(headers)
+  dropOwnFields(headers)
   for (const [name, value] of Object.entries(shadowField(shadow))) headers.set(name, value)
 }
 

@@ -1,22 +1,22 @@
 /** Refusals answered from memory. */
-import type { Descriptor } from '../match/match.ts'
+import type { QuotaState } from '../base/decision.ts'
+import type { Match } from '../match/match.ts'
 import { canonical } from '../match/subject.ts'
-import type { RowState } from '../store/store.ts'
-import type { Row } from './limit.ts'
+import type { PolicyLimit } from './limit.ts'
 import { isOpen } from './settle.ts'
 
 /** The limits that refuse a request. */
 export interface Denial {
-  limits: Descriptor[]
-  states: RowState[]
+  limits: Match[]
+  states: QuotaState[]
   /** By the store's clock, ms since the epoch. */
-  at: number
+  decidedAt: number
 }
 
 interface Entry {
-  state: RowState
+  state: QuotaState
   /** The store's time of the decision. */
-  at: number
+  decidedAt: number
   /** Whose quota, as the store names it. */
   subject: string
   sentAt: number
@@ -28,7 +28,7 @@ interface Entry {
 
 /**
  * How long a change by others may go unseen, in ms: a reset, an unban or a refund by another isolate, and a charge by other terms
- * (another plan, or policies that have not come here yet), can make a quota better than it was view.
+ * (another plan, or policies that have not come here yet), can make a quota better than it was seen.
  */
 const MAX_AGE_MS = 10_000
 /** An isolate has some 128 MB. Beyond this the least recently used entries go. */
@@ -50,9 +50,15 @@ const MAX_REFUNDED = 1_000
  */
 export interface DenialCache {
   /** The known refusals of a request, all of its limits that are known to refuse; `undefined` where the store must be asked. */
-  find(limits: Descriptor[], now: number): Denial | undefined
+  find(limits: Match[], now: number): Denial | undefined
   /** Takes in a reply: each limit that refuses by itself. */
-  keep(limits: Row[], states: RowState[], at: number, sentAt: number, receivedAt: number): void
+  keep(
+    limits: PolicyLimit[],
+    states: QuotaState[],
+    decidedAt: number,
+    sentAt: number,
+    receivedAt: number,
+  ): void
   /** Forgets refusals of these subjects (default: all), also those on their way, after this isolate has made their quotas better. */
   forget(now: number, subjects?: string[]): void
 }
@@ -68,7 +74,7 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
     bytes -= entry.bytes
   }
 
-  function live(limit: Descriptor, now: number): Entry | undefined {
+  function live(limit: Match, now: number): Entry | undefined {
     const key = keyOf(limit)
     const entry = entries.get(key)
     if (!entry) return undefined
@@ -94,15 +100,15 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
           return undefined
         if (!entry || (isOpen(limit) && !entry.state.bannedForMs)) continue
         const elapsed = Math.max(0, now - entry.receivedAt)
-        denial ??= { limits: [], states: [], at: 0 }
+        denial ??= { limits: [], states: [], decidedAt: 0 }
         denial.limits.push(limit)
         denial.states.push(after(entry.state, elapsed))
-        denial.at = Math.max(denial.at, entry.at + elapsed)
+        denial.decidedAt = Math.max(denial.decidedAt, entry.decidedAt + elapsed)
       }
       return denial
     },
 
-    keep(limits, states, at, sentAt, receivedAt) {
+    keep(limits, states, decidedAt, sentAt, receivedAt) {
       const isSetBack = receivedAt < sentAt // the clock, while the reply was on its way
       if (sentAt <= forgotten || isSetBack) return
       for (const [index, limit] of limits.entries()) {
@@ -115,7 +121,7 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
         if (old) remove(key, old)
         const until = sentAt + Math.min(lasts, MAX_AGE_MS)
         const size = 2 * key.length + 300
-        entries.set(key, { state, at, subject, sentAt, receivedAt, until, bytes: size })
+        entries.set(key, { state, decidedAt, subject, sentAt, receivedAt, until, bytes: size })
         bytes += size
       }
       for (const [key, entry] of entries) {
@@ -138,11 +144,11 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
 }
 
 /** Everything that a refusal by one limit depends on: whose quota, by which terms, at what price. */
-const keyOf = ({ policy, partitionKey, cost, period }: Descriptor): string =>
+const keyOf = ({ policy, partitionKey, cost, period }: Match): string =>
   `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(partitionKey)}`
 
 /** For how long a refusal by a limit stays what it is, ms; 0 for an admission, and where only the store knows. */
-function knownFor({ policy }: Descriptor, state: RowState): number {
+function knownFor({ policy }: Match, state: QuotaState): number {
   const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = state
   if (allowed || policy.mode === 'shadow') return 0
   if (bannedForMs) return bannedForMs
@@ -152,7 +158,7 @@ function knownFor({ policy }: Descriptor, state: RowState): number {
 }
 
 /** A refusing limit some time later. */
-function after({ retryAfterMs, resetAfterMs, nextAfterMs, ...state }: RowState, elapsed: number) {
+function after({ retryAfterMs, resetAfterMs, nextAfterMs, ...state }: QuotaState, elapsed: number) {
   const left = (wait: number) => Math.max(0, wait - elapsed)
   return {
     ...state,

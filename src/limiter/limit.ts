@@ -1,31 +1,33 @@
-import type { LimitState } from '../base/decision.ts'
-import type { Descriptor } from '../match/match.ts'
+import type { LimitState, QuotaState } from '../base/decision.ts'
+import type { Match } from '../match/match.ts'
 import type { NameSubject } from '../match/subject.ts'
-import type { LimitRow, RowState } from '../store/store.ts'
+import type { Limit } from '../store/store.ts'
 
-/** A limit that a request has to meet, as the store is asked about it. */
-export type Row = Descriptor & LimitRow
+/** A limit with the policy that it comes from. */
+export type PolicyLimit = Match & Limit
 
 /** @param slot the id under which slots are held, for policies with `concurrency` */
-export async function rowOf(
-  descriptor: Descriptor,
+export async function limitOf(
+  match: Match,
   slot: string | undefined,
   nameSubject: NameSubject,
-): Promise<Row> {
-  const { algorithm, penalty } = descriptor.policy
+): Promise<PolicyLimit> {
+  const { policy, partitionKey } = match
+  const { algorithm, penalty } = policy
   return {
-    ...descriptor,
-    subject: await nameSubject(descriptor.partitionKey),
+    ...match,
+    terms: policy,
+    subject: await nameSubject(partitionKey),
     ...(penalty && { penalty }),
     ...(algorithm === 'concurrency' && slot !== undefined && { slot }),
   }
 }
 
-/** How the policies of these rows stand, each once: where a policy has several quotas in a row, as the strictest of them. */
-export function limitStates(rows: Descriptor[], states: RowState[]): LimitState[] {
+/** How the policies of these matches stand, each once: a policy with several quotas as the strictest of them. */
+export function limitStates(matches: Match[], states: QuotaState[]): LimitState[] {
   const limits: LimitState[] = []
-  for (const [index, row] of rows.entries()) {
-    const state = limitState(row, states[index]!)
+  for (const [index, match] of matches.entries()) {
+    const state = limitState(match, states[index]!)
     const before = limits.at(-1)
     if (before?.policy === state.policy) limits[limits.length - 1] = strictest(before, state)
     else limits.push(state)
@@ -40,8 +42,8 @@ function strictest(one: LimitState, other: LimitState): LimitState {
   const isTie = one.remaining === other.remaining
   const bannedForMs = Math.max(one.bannedForMs ?? 0, other.bannedForMs ?? 0)
   const earliest = Math.min(
-    one.at ?? Number.POSITIVE_INFINITY,
-    other.at ?? Number.POSITIVE_INFINITY,
+    one.decidedAt ?? Number.POSITIVE_INFINITY,
+    other.decidedAt ?? Number.POSITIVE_INFINITY,
   )
   return {
     ...emptier,
@@ -50,20 +52,20 @@ function strictest(one: LimitState, other: LimitState): LimitState {
     resetAfterMs: Math.max(one.resetAfterMs, other.resetAfterMs),
     ...(isTie && { nextAfterMs: Math.max(one.nextAfterMs, other.nextAfterMs) }),
     ...(bannedForMs > 0 && { bannedForMs }),
-    ...(earliest < Number.POSITIVE_INFINITY && { at: earliest }),
+    ...(earliest < Number.POSITIVE_INFINITY && { decidedAt: earliest }),
   }
 }
 
-/** What is told of a row that the store has answered. */
-export function limitState({ policy, cost, period }: Descriptor, row: RowState): LimitState {
+/** The public state of a policy. */
+export function limitState({ policy, cost, period }: Match, state: QuotaState): LimitState {
   const { name, mode, limit, algorithm } = policy
   const windowMs = period ? period[1] - period[0] : policy.windowMs
   const unit = algorithm === 'concurrency' && ({ unit: 'concurrent-requests' } as const)
-  return { policy: name, mode, limit, ...unit, windowMs, cost, ...row, ...bannedState(row) }
+  return { policy: name, mode, limit, ...unit, windowMs, cost, ...state, ...bannedState(state) }
 }
 
-/** Of a ban: whatever the limit has left, nothing of it is to be had before the end. */
-function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: RowState) {
+/** A ban hides what the limit has left until it ends. */
+function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: QuotaState) {
   return (
     bannedForMs && {
       remaining: 0,
@@ -74,7 +76,7 @@ function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: RowState) {
 }
 
 /** `null` (never) if any says so, else the longest; 0 when all have room. */
-export function longestWait(rows: Pick<RowState, 'retryAfterMs'>[]): number | null {
-  const waits = rows.map(({ retryAfterMs }) => retryAfterMs)
+export function longestWait(states: Pick<QuotaState, 'retryAfterMs'>[]): number | null {
+  const waits = states.map(({ retryAfterMs }) => retryAfterMs)
   return waits.includes(null) ? null : Math.max(0, ...(waits as number[]))
 }

@@ -1,34 +1,33 @@
-/** What becomes of a charge once the origin has answered: kept, given back in part, or given back whole. */
-
-import type { Store, StoreOptions, StoreRequest } from '../store/store.ts'
-import type { Row } from './limit.ts'
+/** The step `settle`: once the origin has answered, a charge is kept, refunded in part or refunded whole; slots are released. */
+import type { Refund, Store, StoreOptions } from '../store/store.ts'
+import type { PolicyLimit } from './limit.ts'
 
 /**
- * The rows that were charged, each with the time of its charge by the clock of its database, ms since the epoch. A refund names it, so that
- * what has run out since is not given back twice.
+ * The limits that were charged, each with the time of its charge by the clock of its store, ms since the epoch. A refund names it, so that
+ * units that have run out since are not credited.
  */
-export type Charged = Map<Row, number>
+export type Charged = Map<PolicyLimit, number>
 
-/** Rows of a request that may get something back. */
+/** Limits of a request that may get a refund. */
 export interface Charge {
-  rows: Row[]
+  limits: PolicyLimit[]
   /** A promise for a call whose reply is late. */
   charged: Charged | Promise<Charged>
   /** Counts them. */
   store: Store
 }
 
-/** Whether something of a charge waits for the answer: an outcome, a price, or a slot. */
-export const isOpen = ({ policy }: Pick<Row, 'policy'>): boolean =>
+/** Whether the charge of a limit depends on the response: by its status, by a price in it, or by a slot. */
+export const isOpen = ({ policy }: Pick<PolicyLimit, 'policy'>): boolean =>
   policy.countOnly !== undefined ||
   policy.cost.response !== undefined ||
   policy.algorithm === 'concurrency'
 
 /** Whether a charge has slots, which are held until the answer's body has ended. */
-export const holdsSlots = ({ rows }: Charge): boolean =>
-  rows.some(({ policy }) => policy.algorithm === 'concurrency')
+export const holdsSlots = ({ limits }: Charge): boolean =>
+  limits.some(({ policy }) => policy.algorithm === 'concurrency')
 
-/** Nobody waits for it, and what does not come is lost until it runs out. */
+/** No request waits for a refund. One that fails is lost until the units run out. */
 const DEADLINE_MS = 5_000
 
 /**
@@ -36,17 +35,17 @@ const DEADLINE_MS = 5_000
  * @param answer absent for a request that was refused: everything goes back
  */
 export async function settle(
-  { rows, charged, store }: Charge,
+  { limits, charged, store }: Charge,
   answer: Pick<Response, 'status' | 'headers'> | undefined,
   waitUntil?: StoreOptions['waitUntil'],
 ): Promise<void> {
-  const receipts = await charged
+  const times = await charged
   // Each in a request of its own: a refund of one policy does not depend on another's.
-  const requests = rows.flatMap((row): StoreRequest | [] => {
-    const receipt = receipts.get(row)
-    const cost = row.cost - (answer ? due(row, answer) : 0)
-    if (receipt === undefined || cost <= 0) return []
-    return { mode: 'refund', rows: [{ ...row, cost }], receipt }
+  const requests = limits.flatMap((limit): Refund | [] => {
+    const decidedAt = times.get(limit)
+    const cost = limit.cost - (answer ? due(limit, answer) : 0)
+    if (decidedAt === undefined || cost <= 0) return []
+    return { mode: 'refund', limits: [{ ...limit, cost }], decidedAt }
   })
   if (requests.length === 0) return
   await store.decide(requests, { deadlineMs: DEADLINE_MS, ...(waitUntil && { waitUntil }) })
@@ -54,7 +53,7 @@ export async function settle(
 
 /** The units of a charge that an answer makes good. */
 function due(
-  { policy, cost }: Row,
+  { policy, cost }: PolicyLimit,
   { status, headers }: Pick<Response, 'status' | 'headers'>,
 ): number {
   if (policy.algorithm === 'concurrency') return 0 // over, whatever came of it

@@ -11,7 +11,7 @@ import { compilePlan } from './plan.ts'
 import { canonical, type Part } from './subject.ts'
 
 /** What a policy makes of a request that it meets. */
-export interface Descriptor {
+export interface Match {
   policy: Policy
   /** Whose quota, before it is named for the store. */
   partitionKey: Part[]
@@ -28,21 +28,21 @@ export type Unmet =
   | ({ policy: Policy; unmet: 'key' } & Lacking)
 
 /** What a configuration makes of a request. */
-export interface Description {
+export interface Matched {
   denied?: Denied
   /**
-   * For each policy, in their order. A policy has several descriptors in a row where the readings of a path name several quotas: each
+   * For each policy, in their order. A policy has several matches in a row where the readings of a path name several quotas: each
    * of them is charged. Of a request on the list `deny`: none.
    */
-  policies: (Descriptor | Unmet)[]
+  policies: (Match | Unmet)[]
   /** Whom the shield counts; absent where there is none, or the request lacks a part of its key. */
   shield?: Part[]
 }
 
 /** Whether a policy meets the request after all. */
-export const isMet = (one: Descriptor | Unmet): one is Descriptor => !('unmet' in one)
+export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
 
-export type Describe = (view: RequestView) => Promise<Description>
+export type Matcher = (view: RequestView) => Promise<Matched>
 
 type Rules = Pick<
   Config,
@@ -58,11 +58,11 @@ type Rules = Pick<
 >
 
 /** Compiles a configuration once, so that a request only runs comparisons. */
-export function compile(
+export function compileMatcher(
   config: Rules,
   log: Log,
   readers: KeyReaders = keyReaders(config, log),
-): Describe {
+): Matcher {
   const deny = config.deny.map((entry) => ({
     ...entry,
     mismatch: compileCondition(entry.condition, config),
@@ -89,7 +89,7 @@ export function compile(
         return entry ? { policy, unmet: 'allow', entry: entry.name } : describe(readings)
       }),
     )
-    const described = readings.length === 1 ? (each as (Descriptor | Unmet)[]) : each.flat()
+    const described = readings.length === 1 ? (each as (Match | Unmet)[]) : each.flat()
     const refusing = described.find(
       (one): one is Refusing =>
         'unmet' in one &&
@@ -97,7 +97,7 @@ export function compile(
         one.policy.onMissingKey === 'refuse' &&
         one.policy.mode === 'enforce',
     )
-    const shield = shieldKey && described.some(isMet) ? await shieldKey(view) : undefined
+    const shield = shieldKey && described.some(isMatch) ? await shieldKey(view) : undefined
     return {
       ...(refusing && { denied: deniedBy(refusing) }),
       policies: described,
@@ -113,8 +113,8 @@ const deniedBy = ({ policy, unmet: _, ...lacking }: Refusing): Denied => ({
   ...lacking,
 })
 
-/** A policy that meets a request: one descriptor, or one for each quota that the readings of its path name. */
-type Met = Descriptor | Descriptor[]
+/** A policy that meets a request: one match, or one for each quota that the readings of its path name. */
+type Met = Match | Match[]
 
 /** Who is 7 to one function is another than who is 7 to the next. */
 const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : labelOf(part))
@@ -138,7 +138,7 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
     return met.length === 1 ? meet(met[0]!) : meetEach(met)
   }
 
-  const meet = async (view: RequestView): Promise<Descriptor | Unmet> => {
+  const meet = async (view: RequestView): Promise<Match | Unmet> => {
     let partitionKey = await key(view)
     if (partitionKey.some(([, value]) => value === undefined)) {
       const unmet = lackingOf(partitionKey, onMissingKey)
@@ -157,15 +157,15 @@ function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
   // Any of the readings may be the origin's: each quota that one of them names is charged, at the highest cost, by the smallest plan.
   const meetEach = async (met: RequestView[]): Promise<Met | Unmet> => {
     const each = await Promise.all(met.map(meet))
-    const unmet = each.find((one) => !isMet(one))
-    if (unmet && (onMissingKey === 'refuse' || !each.some(isMet))) return unmet
-    const quotas = new Map<string, Descriptor>()
-    for (const one of each.filter(isMet)) {
+    const unmet = each.find((one) => !isMatch(one))
+    if (unmet && (onMissingKey === 'refuse' || !each.some(isMatch))) return unmet
+    const quotas = new Map<string, Match>()
+    for (const one of each.filter(isMatch)) {
       const name = canonical(one.partitionKey)
       const known = quotas.get(name)
       if (!known || one.policy.limit < known.policy.limit) quotas.set(name, one)
     }
-    const highest = Math.max(...each.filter(isMet).map((one) => one.cost))
+    const highest = Math.max(...each.filter(isMatch).map((one) => one.cost))
     return [...quotas.values()].map((one) => ({ ...one, cost: highest }))
   }
   return { policy, describe }

@@ -1,11 +1,11 @@
 import { StoreError } from '../base/errors.ts'
 import type { Store, StoreOptions, StoreReply, StoreRequest } from './store.ts'
 
-/** So much a call takes along, in rows of the script: they hold up Redis for some 3 µs each. */
+/** So much a call takes along, in limits of the script: they hold up Redis for some 3 µs each. */
 const MAX_ROWS = 32
 /** And in characters: subjects may be as long as what a client sends. */
 const MAX_LENGTH = 16_384
-/** Of a row, beside its subject. */
+/** Of a limit, beside its subject. */
 const ROW_LENGTH = 100
 /** While so many calls are under way, the next one waits a little for company. */
 const MANY_CALLS = 6
@@ -27,7 +27,7 @@ export interface BatchingOptions {
 /** A list that is to be decided. */
 interface Waiting {
   requests: StoreRequest[]
-  rows: number
+  limits: number
   length: number
   /** How long its request waits, and the call may take, ms. */
   waitMs: number
@@ -81,14 +81,14 @@ export function withBatching(
   function take(own: Waiting): Waiting[] {
     const now = clock()
     const taken = [own]
-    let { rows, length } = own
+    let { limits, length } = own
     queue.delete(own)
     for (const one of queue) {
       if (isOver(one, now)) continue
       if (!areAlike(leftOf(own, now), leftOf(one, now))) continue
-      rows += one.rows
+      limits += one.limits
       length += one.length
-      if (rows > MAX_ROWS || length > MAX_LENGTH) break
+      if (limits > MAX_ROWS || length > MAX_LENGTH) break
       queue.delete(one)
       taken.push(one)
     }
@@ -122,8 +122,8 @@ export function withBatching(
 
   return {
     async decide(requests, options = {}) {
-      const { waitUntil, once, now, deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
-      if (!waitUntil || once || now !== undefined) return store.decide(requests, options)
+      const { waitUntil, idempotency, now, deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
+      if (!waitUntil || idempotency || now !== undefined) return store.decide(requests, options)
       const { promise, resolve } = Promise.withResolvers<StoreReply | StoreError>()
       const until = clock() + waitMs
       const own = { requests, ...sizeOf(requests), waitMs, deadlineMs, until, answer: resolve }
@@ -158,10 +158,10 @@ const leftOf = ({ waitMs, until }: Waiting, now: number) => Math.min(waitMs, unt
 const areAlike = (leftMs: number, otherMs: number) => leftMs <= 2 * otherMs && otherMs <= 2 * leftMs
 
 function sizeOf(requests: StoreRequest[]) {
-  const rows = requests.flatMap((request) => request.rows)
+  const limits = requests.flatMap((request) => request.limits)
   return {
-    rows: rows.reduce((sum, { penalty }) => sum + (penalty ? 2 : 1), 0),
-    length: rows.reduce((sum, { subject }) => sum + subject.length + ROW_LENGTH, 0),
+    limits: limits.reduce((sum, { penalty }) => sum + (penalty ? 2 : 1), 0),
+    length: limits.reduce((sum, { subject }) => sum + subject.length + ROW_LENGTH, 0),
   }
 }
 

@@ -1,31 +1,56 @@
+import type { Period } from '../base/calendar.ts'
+import type { QuotaState } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
-import type { Policy } from '../config/parse.ts'
+
+export type Algorithm =
+  | 'fixed-window'
+  | 'sliding-window'
+  | 'sliding-log'
+  | 'token-bucket'
+  | 'gcra'
+  | 'concurrency'
+
+/** By which rule a limit counts. */
+export interface Terms {
+  /** Marks the state of the limit in the record of its subject. Distinct for each limit of a subject. */
+  tag: string
+  algorithm: Algorithm
+  /** Units. */
+  limit: number
+  /** Milliseconds. */
+  windowMs: number
+  /** Units. */
+  burst: number
+  align: 'first-request' | 'clock'
+  /** The part of limit and burst that one isolate admits without the store, above 0 and at most 1. */
+  localShare: number
+  lease?: LeaseTerms | undefined
+}
+
+/** How many units an isolate may take at once, and how long it may hold them. */
+export interface LeaseTerms {
+  max: number
+  ttlMs: number
+}
 
 /** One limit that a request has to meet. */
-export interface LimitRow {
+export interface Limit {
   /** Whose quota: the name of the record in the store. */
   subject: string
-  /** The rule; its tag marks the state in the record. Idempotency per subject and request. */
-  policy: Pick<Policy, 'tag' | 'limit' | 'windowMs' | 'burst' | 'align' | 'localShare'> & {
-    algorithm: Policy['algorithm'] | 'concurrency'
-    lease?: Policy['lease']
-  }
+  terms: Terms
   /** Units, ≥ 0. */
   cost: number
-  /**
-   * For a fixed window by the calendar: start and end of this period, and the end of the next, ms since the epoch. The store's clock
-   * says which of them it is.
-   */
-  period?: [start: number, end: number, nextEnd: number]
-  /** For `concurrency`: whose slots are taken or given back, `[A-Za-z0-9_-]{1,64}`. Only a `look` may lack it. */
+  /** The period of a calendar window and the one after it. The store's clock says which of the two it is. */
+  period?: Period
+  /** The id under which slots are taken and released, `[A-Za-z0-9_-]{1,64}`. With `concurrency` only; a peek may lack it. */
   slot?: string
-  /** What refusals of this row lead to. */
+  /** What refusals of this limit lead to. */
   penalty?: Penalty
 }
 
-/** Refused `after` times within `withinMs`: banned for `banMs`, twice as long each further time, at most `maxMs`. All ≥ 1. */
+/** After `after` refusals within `withinMs` a ban of `banMs`, twice as long each further time, at most `maxMs`. All ≥ 1. */
 export interface Penalty {
-  /** Marks its states in the record, as the policy's does; the script adds one that ends in `-ban`. */
+  /** Marks its states in the record; the script adds one that ends in `-ban`. */
   tag: string
   after: number
   withinMs: number
@@ -33,87 +58,108 @@ export interface Penalty {
   maxMs: number
 }
 
-/** Rows that pass together or not at all. */
-export interface StoreRequest {
-  /**
-   * `take` charges if all rows have room; `look` never writes; `refund` returns units, never above a full quota.
-   * `shadow` is a `take` if the nearest request before it in the call that is not itself `shadow` is an admitted `take`,
-   * or if there is none; else a `look`.
-   * For operators, each a `look` of all that it does not name: `reset` forgets what was counted of each row, slots and
-   * bans too; `ban` bans by each row's penalty from now on, whoever is banned already, too; `unban` ends bans and forgets
-   * the refusals counted.
-   */
-  mode: 'take' | 'peek' | 'refund' | 'shadow' | 'reset' | 'ban' | 'unban'
-  /** For `ban`, one of them at least with a penalty. */
-  rows: LimitRow[]
-  /** For `refund`: the time at which the units were taken, so that a later window is not credited. */
-  receipt?: number
-  /** For `ban`: how long, ms ≥ 1, at most the `maxMs` of each penalty. Defaults to the penalty's own `banMs`. */
+/** Charges all limits if every one has room, else none. */
+export interface Take {
+  mode: 'take'
+  limits: Limit[]
+}
+
+/**
+ * A take if the nearest request before it in the call that is not a `follow` is an admitted `take`, or if there is none; else a peek.
+ */
+export interface Follow {
+  mode: 'follow'
+  limits: Limit[]
+}
+
+/** Reads how limits stand. Never writes. */
+export interface Peek {
+  mode: 'peek'
+  limits: Limit[]
+}
+
+/** Returns units, never above a full quota, and releases slots. */
+export interface Refund {
+  mode: 'refund'
+  limits: Limit[]
+  /** When the units were charged, ms since the epoch: a later window is not credited. */
+  decidedAt?: number
+}
+
+/** Forgets everything that was counted of each limit, slots and bans too. */
+export interface Reset {
+  mode: 'reset'
+  limits: Limit[]
+}
+
+/** Bans by each limit's penalty from now on, in place of a ban that runs. At least one of the limits has a penalty. */
+export interface Ban {
+  mode: 'ban'
+  limits: Limit[]
+  /** Milliseconds ≥ 1, at most the `maxMs` of each penalty. Defaults to the penalty's `banMs`. */
   banMs?: number
 }
 
-/** How one row stands. Durations are milliseconds from the decision on. */
-export interface RowState {
-  /** Whether this row by itself had room, and nobody is banned. */
-  allowed: boolean
-  remaining: number
-  /** `null` when this cost can never be admitted. */
-  retryAfterMs: number | null
-  resetAfterMs: number
-  nextAfterMs: number
-  /** The rest of a ban, > 0; absent without one. */
-  bannedForMs?: number
-  /**
-   * By the clock of its own database, ms since the epoch, where several decided, or a lease beside one: the receipt for this row.
-   * Absent in what was refused, and where one decided.
-   */
-  at?: number
-  /** Why its database gave no answer, where another of several did: then nothing else here means anything. */
-  unanswered?: StoreError
+/** Ends bans, and forgets the refusals that were counted. */
+export interface Unban {
+  mode: 'unban'
+  limits: Limit[]
+}
+
+export type StoreRequest = Take | Follow | Peek | Refund | Reset | Ban | Unban
+
+/** How one limit stands by a reply. */
+export interface StoreState extends QuotaState {
+  /** Set when its shard gave no answer, while another shard did. Nothing else in this state is valid then. */
+  unanswered?: Unanswered
+}
+
+/** Why a shard gave no answer for a limit. */
+export interface Unanswered {
+  error: StoreError
+  /** Resolves with the time of the charge (ms since the epoch) if the shard turns out to have charged the limit. */
+  chargedLate?: Promise<number | undefined>
 }
 
 /** The answer to one call. */
 export interface StoreReply {
-  /** The store's time of the decision, ms since the epoch: the receipt for a later refund. Of several databases the earliest. */
-  now: number
-  /** For each request, its rows, in the order given. */
-  requests: RowState[][]
-  /** Not decided now: it is the answer to an earlier call (`StoreOptions.once`). */
+  /** The store's time of the decision, ms since the epoch; of several shards the earliest. A later refund names it. */
+  decidedAt: number
+  /** For each request the state of its limits, in the order given. */
+  states: StoreState[][]
+  /**
+   * Present when shards that did not answer leave the decision to the caller: how the limits stand without the charge. The caller
+   * refunds the charged limits if it refuses the request.
+   */
+  uncharged?: StoreState[][]
+  /** The reply to an earlier call with the same idempotency key. */
   replayed?: true
-  /** Units of these limits are held by this isolate, or on their way to it: a refusal says nothing of later. */
+  /** This isolate holds units of these limits, or is about to receive some: a refusal must not be cached. */
   leased?: true
 }
 
-/** A call that is decided once: whoever repeats it gets the same answer, and nothing is charged again. */
+/** Makes a call at most once: a repeated call gets the same reply, and charges nothing. */
 export interface Idempotency {
-  /** Names the call. Kept beside the subjects' records, so that no subject may have the same name. */
+  /** Names the call. Kept beside the subjects' records, so no subject may have the same name. */
   key: string
-  /** Of all that the call asks, `[A-Za-z0-9_-]{1,64}`: another under the same key is an error, `idempotency-conflict`. */
+  /** Identifies the content of the call, `[A-Za-z0-9_-]{1,64}`. Another one under the same key is an `idempotency-conflict`. */
   fingerprint: string
-  /** How long the answer is remembered, ms ≥ 1. */
+  /** How long the reply is remembered, ms ≥ 1. */
   forMs: number
 }
 
 export interface StoreOptions {
   /** ms since the epoch; the store's own clock by default. */
   now?: number
-  /** The longest to wait, in ms; the store's own by default. */
+  /** The longest that the call may take, ms. */
   deadlineMs?: number
-  /**
-   * How long the caller waits by a timer of its own, in ms. The call goes on until `deadlineMs`, so that a late reply is still of use.
-   * Defaults to `deadlineMs`.
-   */
+  /** How long the caller waits by a timer of its own, ms. The call goes on until `deadlineMs`. Defaults to `deadlineMs`. */
   waitMs?: number
-  /** Decides it once, however often it is sent. */
-  once?: Idempotency
-  /** Keeps the isolate at work on what is under way when the request is over. A call may then travel with others. */
+  idempotency?: Idempotency
+  /** Keeps the isolate at work after the request is over. A call may then join a batch. */
   waitUntil?: (promise: Promise<unknown>) => void
-  /**
-   * For a store of several databases: whether a request may pass of which these rows got no answer. Asked where all others have room.
-   * Without it a list has an error as soon as one row of it has no answer.
-   * @param index of the list, of `decideEach`
-   */
-  unanswered?: (rows: LimitRow[], index: number) => Promise<boolean>
+  /** Accepts a reply in which limits of some shards have no answer. Without it the whole list fails. */
+  allowPartial?: boolean
 }
 
 /** Decides requests, in order, each seeing what the earlier ones took. */
@@ -122,8 +168,8 @@ export interface Store {
   decide(requests: StoreRequest[], options?: StoreOptions): Promise<StoreReply>
   /**
    * Decides many lists, each as `decide` would, in order and in one round trip. Never rejects: each list has its reply, or the
-   * error that stands for it. None of them is empty. With `once` the answers to all of them are remembered, in parts: of a
-   * conflict in one part the others may know nothing, and be decided.
+   * error that stands for it. No list is empty. With an idempotency key the replies to all of them are remembered, in parts: on a
+   * conflict in one part the others may not notice, and be decided.
    */
   decideEach(lists: StoreRequest[][], options?: StoreOptions): Promise<(StoreReply | StoreError)[]>
 }

@@ -53,7 +53,7 @@ const config: ConfigOptions = {
       match: { path: '/shadow' },
       onStoreError: 'allow',
     },
-    { ...quota, name: 'hidden', key: 'header:x-y', match: { path: '/shadow' }, mode: 'shadow' },
+    { ...quota, name: 'hidden', key: 'header:x-y', match: { path: '/shadow' }, mode: 'follow' },
   ],
 }
 

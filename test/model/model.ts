@@ -4,23 +4,23 @@
  * by its definition (the largest cost that fits, the least wait after which it does), by search.
  * Here: records, and requests decided as a whole.
  */
-import type { LimitRow, RowState, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import type { Limit, QuotaState, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { greatest } from './algorithms.ts'
 import { Limit, type State } from './limit.ts'
 import { banned, type LimitStatus, refused, restOf, termsOf } from './penalty.ts'
 import { Slots } from './slots.ts'
 
-export type AlgorithmName = LimitRow['policy']['algorithm']
+export type AlgorithmName = Limit['policy']['algorithm']
 /** What the script is told of a policy. */
 export type ModelPolicy = Pick<
-  LimitRow['policy'],
+  Limit['policy'],
   'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align'
 > & {
   /** What its rows carry unless they say otherwise: see lua/dress.ts. The lengths of a calendar's periods, over and over since 0. */
   lengths?: number[]
-  penalty?: Omit<NonNullable<LimitRow['penalty']>, 'tag'> | undefined
+  penalty?: Omit<NonNullable<Limit['penalty']>, 'tag'> | undefined
 }
-export type ModelRow = Omit<LimitRow, 'policy'> & { policy: ModelPolicy }
+export type ModelRow = Omit<Limit, 'policy'> & { policy: ModelPolicy }
 export type ModelRequest = Omit<StoreRequest, 'rows'> & { rows: ModelRow[] }
 
 /** One Redis key: the states that it holds by tag, and the PX of its last write, unless that left the TTL as it was. */
@@ -36,19 +36,19 @@ export class Model {
   readonly keys = new Map<string, ModelKey>()
 
   decide(requests: ModelRequest[], now: number): StoreReply {
-    const told: RowState[][] = []
+    const told: QuotaState[][] = []
     requests.forEach((request, index) => {
-      const before = requests.slice(0, index).findLastIndex(({ mode }) => mode !== 'shadow')
+      const before = requests.slice(0, index).findLastIndex(({ mode }) => mode !== 'follow')
       const took =
         requests[before]?.mode === 'take' && told[before]!.every(({ allowed }) => allowed)
       const shadow = before === -1 || took ? 'take' : 'peek'
-      const mode = request.mode === 'shadow' ? shadow : request.mode
+      const mode = request.mode === 'follow' ? shadow : request.mode
       told.push(this.#request({ ...request, mode }, BigInt(now)))
     })
     return { now, requests: told }
   }
 
-  #request(request: ModelRequest, now: bigint): RowState[] {
+  #request(request: ModelRequest, now: bigint): QuotaState[] {
     const { rows, receipt } = request
     const operates = ['reset', 'ban', 'unban'].includes(request.mode)
     if (operates) for (const row of rows) this.#operate(request, row, now)

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest'
 import { createLimiter, type LimiterParts } from '../../src/limiter/decide.ts'
 import type { RequestView } from '../../src/request/view.ts'
-import type { RowState } from '../../src/store/store.ts'
+import type { QuotaState } from '../../src/store/store.ts'
 import { describer } from '../support/describe.ts'
 import { callOf, useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
@@ -28,7 +28,7 @@ const policyOf = (terms: Terms): ModelPolicy => ({
 function caller(terms: Terms) {
   const subject = newSubject()
   const rows = [{ subject, policy: policyOf(terms), cost: 1 }]
-  const call = async (now?: number): Promise<RowState> =>
+  const call = async (now?: number): Promise<QuotaState> =>
     (await server.decide([{ mode: 'take', rows }], now)).requests[0]![0]!
   const calls = async (times: (number | undefined)[]) =>
     (await Promise.all(times.map(call))).filter(({ allowed }) => allowed).length

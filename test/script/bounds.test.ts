@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { RowState } from '../../src/store/store.ts'
+import type { QuotaState } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest, ModelRow } from '../model/model.ts'
 import { property } from '../support/law.ts'
 import { algorithms, type Counting } from '../support/schedules.ts'
@@ -137,7 +137,7 @@ async function keepsWithin(
   const subject = newSubject()
   const { windowMs } = policies[0]!
   let now = 1_789_000_000_000
-  let told: RowState | undefined
+  let told: QuotaState | undefined
   const charges: { time: number; units: number; policy: ModelPolicy }[] = []
   const ask = async (
     request: Pick<ModelRequest, 'mode' | 'receipt'>,

@@ -64,7 +64,7 @@ test('policies in shadow cost nothing on a subject that is asked for anyway', as
   const subject = newSubject()
   const { rows } = request(subject)
   const shadows = (cost = 1) =>
-    rows.slice(5).map((row): ModelRequest => ({ mode: 'shadow', rows: [{ ...row, cost }] }))
+    rows.slice(5).map((row): ModelRequest => ({ mode: 'follow', rows: [{ ...row, cost }] }))
   const enforced = (cost = 1): ModelRequest => ({
     mode: 'take',
     rows: rows.slice(0, 5).map((row) => ({ ...row, cost })),

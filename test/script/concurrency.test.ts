@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { RowState } from '../../src/store/store.ts'
+import type { QuotaState } from '../../src/store/store.ts'
 import { Model, type ModelPolicy, type ModelRequest } from '../model/model.ts'
 import { law, property } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
@@ -26,7 +26,7 @@ function slots(limit: number, windowMs = 1000) {
   const model = new Model()
   const ask =
     (mode: ModelRequest['mode']) =>
-    async (now: number, slot: string, cost = 1): Promise<RowState> => {
+    async (now: number, slot: string, cost = 1): Promise<QuotaState> => {
       const requests: ModelRequest[] = [{ mode, rows: [{ subject, policy, cost, slot }] }]
       const reply = await server.decide(requests, now)
       expect(reply).toEqual(model.decide(requests, now))

@@ -147,7 +147,7 @@ test.each(['reset', 'ban', 'unban'] as const)('a shadow after a %s only looks', 
   const { requests } = await server.decide(
     [
       { mode, rows: [first] },
-      { mode: 'shadow', rows: [second] },
+      { mode: 'follow', rows: [second] },
     ],
     now,
   )

@@ -69,7 +69,7 @@ law(
         const requests: ModelRequest[] = [
           { mode: 'take', rows: [row] },
           { mode: 'take', rows: [{ ...row, cost }] },
-          { mode: 'shadow', rows: [{ ...row, cost }] },
+          { mode: 'follow', rows: [{ ...row, cost }] },
           { mode: 'peek', rows: [{ ...row, cost }] },
         ]
         for (const time of [now, now + bannedForMs - 1, now - 1]) {
@@ -277,7 +277,7 @@ test('in shadow a penalty bans itself only, and counts only where a take would',
     mode: 'take',
     rows: [{ subject, policy: { ...one, tag: 'free', limit: 3 }, cost: 1 }],
   }
-  const shadow: ModelRequest = { mode: 'shadow', rows: [row()] }
+  const shadow: ModelRequest = { mode: 'follow', rows: [row()] }
   const peek: ModelRequest = { ...free, mode: 'peek' }
   const bans = (told: { bannedForMs?: number }[][]) => told.map(([s]) => s!.bannedForMs ?? 0)
   expect(bans(await send([peek, shadow, shadow, free, shadow, shadow], 0))).toEqual([

@@ -92,7 +92,7 @@ law(
         { mode: 'refund', rows: [{ ...row, cost: 0 }] },
       ]
       const asked = [rows, [row], [{ ...row, cost: capacityOf(row.policy) + 1 }], [row]]
-      const following = (mode: 'shadow' | 'peek') => asked.map((rows) => ({ mode, rows }))
+      const following = (mode: 'follow' | 'peek') => asked.map((rows) => ({ mode, rows }))
       for (const one of first) {
         const shadows = await server.decide([one, ...following('shadow')], now)
         const looks = await server.decide([one, ...following('peek')], now)
@@ -206,7 +206,7 @@ test.each(cases)('a shadow %s', async (_, calls) => {
 test('the rows of one shadow pass together or not at all', async () => {
   const subject = newSubject()
   const both: ModelRequest = {
-    mode: 'shadow',
+    mode: 'follow',
     rows: [policies.one, policies.two].map((policy) => ({ subject, policy, cost: 1 })),
   }
   const { requests } = await server.decide([both, both], 1_789_000_000_000)

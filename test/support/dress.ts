@@ -1,4 +1,4 @@
-import type { LimitRow } from '../../src/store/store.ts'
+import type { Limit } from '../../src/store/store.ts'
 import type { ModelRequest, ModelRow } from '../model/model.ts'
 
 /** What a row of this policy carries at `now`, as far as it does not say: the calendar's periods, its penalty, slots of its own. */
@@ -22,7 +22,7 @@ export const newSlot = () => `slot-${++slots}`
 const last = 2 ** 51
 
 /** Periods of these lengths follow on each other, over and over, from 0 on: the one around `now`, and the next. */
-export function periodOf(lengths: number[], now: number): NonNullable<LimitRow['period']> {
+export function periodOf(lengths: number[], now: number): NonNullable<Limit['period']> {
   const round = lengths.reduce((sum, length) => sum + length, 0)
   const lengthAt = (index: number) => lengths[index % lengths.length]!
   let start = Math.max(0, Math.min(now, last - 3 * round))

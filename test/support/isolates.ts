@@ -1,13 +1,13 @@
 /** Several isolates with leases on one real Redis, by a clock that a test moves, and calls that arrive when it says. */
 import { StoreError } from '../../src/base/errors.ts'
 import { type LeasesOptions, withLeases } from '../../src/store/leases/leases.ts'
-import type { LimitRow, Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import type { Limit, Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { decode, encode } from '../../src/store/upstash/script.ts'
 import type { Server } from './server.ts'
 
 /** A request that passed: when, and by whose word. */
 export interface Passed {
-  row: LimitRow
+  row: Limit
   /** ms since the epoch, by Redis' clock. */
   at: number
   byCall: boolean
@@ -36,8 +36,8 @@ export class World {
   /** How far the clock of each isolate is ahead of Redis', ms. */
   readonly skews: number[]
   readonly #server: Server
-  /** When Redis decided the rows that were asked for themselves. */
-  readonly #decided = new Map<LimitRow, number>()
+  /** When Redis decided the limits that were asked for themselves. */
+  readonly #decided = new Map<Limit, number>()
 
   constructor(server: Server, skews: number[], options: LeasesOptions = {}) {
     this.#server = server
@@ -63,7 +63,7 @@ export class World {
         arrive: async () => {
           if (reply) return
           reply = await this.evaluate(requests)
-          for (const { rows } of requests) for (const row of rows) this.#decided.set(row, this.now)
+          for (const { limits } of requests) for (const row of limits) this.#decided.set(row, this.now)
         },
         answer: () => {
           if (!reply) return
@@ -90,11 +90,11 @@ export class World {
     try {
       const reply = await this.isolates[isolate]!.decide(requests, { deadlineMs: 600_000 })
       let passes = true
-      requests.forEach(({ mode, rows }, index) => {
+      requests.forEach(({ mode, limits }, index) => {
         const fits = reply.requests[index]!.every(({ allowed }) => allowed)
         if (mode === 'take') passes = fits
         if (!passes || !fits || (mode !== 'take' && mode !== 'shadow')) return
-        for (const row of rows) {
+        for (const row of limits) {
           const at = this.#decided.get(row)
           this.passed.push({ row, at: at ?? this.now, byCall: at !== undefined })
         }

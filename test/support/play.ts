@@ -1,4 +1,4 @@
-import type { RowState, StoreReply } from '../../src/store/store.ts'
+import type { QuotaState, StoreReply } from '../../src/store/store.ts'
 import {
   Model,
   type ModelKey,
@@ -54,9 +54,9 @@ export function play(
   }
   return { calls, replies, policies, subjects: Object.values(subjects), stored }
 
-  function toRequest({ mode, rows, receipt, eighths }: Ask, edge: number): ModelRequest {
+  function toRequest({ mode, limits, receipt, eighths }: Ask, edge: number): ModelRequest {
     const distinct = new Map<string, ModelRow>()
-    for (const { policy: index, plan, subject: number, cost, slot } of rows) {
+    for (const { policy: index, plan, subject: number, cost, slot } of limits) {
       subjects[number] ??= newSubject()
       const policy = { ...policies[index]!, ...plans[index]?.[plan - 1] }
       const slots = policy.algorithm === 'concurrency' && { slot: `slot${slot}` }
@@ -65,12 +65,12 @@ export function play(
       distinct.set(`${number} ${index}`, row)
     }
     const most = [...distinct.values()].flatMap(({ penalty }) => penalty?.maxMs ?? [])
-    if (mode === 'ban' && most.length === 0) return { mode: 'peek', rows: [...distinct.values()] }
+    if (mode === 'ban' && most.length === 0) return { mode: 'peek', limits: [...distinct.values()] }
     const banMs = Math.max(1, Math.floor((Math.min(...most) * eighths) / 8))
     const time = receipt === null ? undefined : replies.at(-1 - receipt)?.now
     return {
       mode,
-      rows: [...distinct.values()],
+      limits: [...distinct.values()],
       ...(mode === 'ban' && { banMs }),
       ...(mode === 'refund' && time !== undefined && { receipt: time }),
     }
@@ -78,7 +78,7 @@ export function play(
 
   function costUnits(cost: Cost, row: ModelRow): number {
     if ('units' in cost) return cost.units
-    const { remaining } = model.decide([{ mode: 'peek', rows: [row] }], now).requests[0]![0]!
+    const { remaining } = model.decide([{ mode: 'peek', limits: [row] }], now).requests[0]![0]!
     const capacity = capacityOf(row.policy)
     const base = { remaining, capacity, half: Math.floor(capacity / 2) }[cost.of]
     return clamp(base + cost.plus)
@@ -88,7 +88,7 @@ export function play(
 /** The largest number that the contract lets through. */
 const clamp = (value: number) => Math.min(2 ** 51, Math.max(0, value))
 
-function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: RowState | undefined): number {
+function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: QuotaState | undefined): number {
   if ('ms' in wait) return wait.ms
   if ('eighths' in wait) return Math.floor((windowMs * wait.eighths) / 8) + wait.plus
   return (before?.[wait.until] ?? 0) + wait.plus
@@ -102,8 +102,8 @@ export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
 export function tell(calls: Call[]): string {
   return calls
     .map(({ now, requests }) => {
-      const asked = requests.map(({ mode, rows, receipt, banMs }) => {
-        const what = rows.map(({ subject, policy, cost, ...rest }) => {
+      const asked = requests.map(({ mode, limits, receipt, banMs }) => {
+        const what = limits.map(({ subject, policy, cost, ...rest }) => {
           const { tag, algorithm, limit, windowMs, burst, align } = policy
           return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
         })

@@ -173,7 +173,7 @@ const ask = (
 ): fc.Arbitrary<Ask> =>
   fc.record({
     mode: fc.constantFrom<Ask['mode']>(
-      ...(['take', 'take', 'take', 'take', 'peek', 'refund', 'shadow', 'shadow'] as const),
+      ...(['take', 'take', 'take', 'take', 'peek', 'refund', 'follow', 'follow'] as const),
       ...(operators ? (['reset', 'ban', 'unban'] as const) : []),
     ),
     rows: fc.array(

@@ -1,4 +1,4 @@
-import type { RowState } from '../../src/store/store.ts'
+import type { QuotaState } from '../../src/store/store.ts'
 import { keyOf, type ModelPolicy, type ModelRow, recordOf } from '../model/model.ts'
 import { capacityOf, play, tell } from './play.ts'
 import type { Schedule } from './schedules.ts'
@@ -11,7 +11,7 @@ export interface Settled {
   policies: ModelPolicy[]
   subjects: string[]
   /** Every limit of every subject, at a cost of 1. */
-  rows: ModelRow[]
+  limits: ModelRow[]
   keys: string[]
   story: string
 }
@@ -20,33 +20,33 @@ export interface Settled {
 export async function settle(server: Server, plan: Schedule): Promise<Settled> {
   const { calls, policies, subjects } = play(plan)
   await Promise.all(calls.map(({ requests, now }) => server.decide(requests, now)))
-  const rows = subjects.flatMap((subject) =>
+  const limits = subjects.flatMap((subject) =>
     policies.map((policy) => ({ subject, policy, cost: 1 })),
   )
   return {
     now: calls.at(-1)!.now,
     policies,
     subjects,
-    rows,
+    limits,
     // A penalty stands in the record beside a log, or slots.
-    keys: [...new Set(rows.flatMap((row) => [keyOf(row), recordOf(row.subject)]))],
+    keys: [...new Set(limits.flatMap((row) => [keyOf(row), recordOf(row.subject)]))],
     story: tell(calls),
   }
 }
 
 /** How one limit stands for a cost. */
-export async function peek(server: Server, row: ModelRow, now: number): Promise<RowState> {
-  return (await server.decide([{ mode: 'peek', rows: [row] }], now)).requests[0]![0]!
+export async function peek(server: Server, row: ModelRow, now: number): Promise<QuotaState> {
+  return (await server.decide([{ mode: 'peek', limits: [row] }], now)).requests[0]![0]!
 }
 
 /**
- * Whether a request of these rows would be admitted: it is made, on copies of the records, so that
+ * Whether a request of these limits would be admitted: it is made, on copies of the records, so that
  * what follows finds everything as it was.
  */
-export async function wouldAdmit(server: Server, rows: ModelRow[], now: number): Promise<boolean> {
+export async function wouldAdmit(server: Server, limits: ModelRow[], now: number): Promise<boolean> {
   const copies = new Map<string, string>()
   const sent: Promise<unknown>[] = []
-  const moved = rows.map((row) => {
+  const moved = limits.map((row) => {
     const copy = copies.get(row.subject) ?? newSubject()
     copies.set(row.subject, copy)
     const there = { ...row, subject: copy }
@@ -54,13 +54,13 @@ export async function wouldAdmit(server: Server, rows: ModelRow[], now: number):
     sent.push(server.send('COPY', recordOf(row.subject), recordOf(copy)))
     return there
   })
-  const reply = server.decide([{ mode: 'take', rows: moved }], now)
+  const reply = server.decide([{ mode: 'take', limits: moved }], now)
   await Promise.all(sent)
   return (await reply).requests[0]!.every(({ allowed }) => allowed)
 }
 
 /** The costs around which something may go wrong. */
-export function costsAround(row: ModelRow, { remaining }: RowState): number[] {
+export function costsAround(row: ModelRow, { remaining }: QuotaState): number[] {
   const capacity = capacityOf(row.policy)
   return [...new Set([1, remaining, remaining + 1, Math.ceil(capacity / 2), capacity])].filter(
     (cost) => cost > 0 && cost <= capacity,
@@ -70,7 +70,7 @@ export function costsAround(row: ModelRow, { remaining }: RowState): number[] {
 /** The contract ends at 2^51 ms: what is promised for later cannot be tried. */
 export const isReachable = (time: number) => time <= 2 ** 51
 
-/** All rows of a settled state, side by side: no probe changes what another sees. */
-export async function each(rows: ModelRow[], probe: (row: ModelRow) => Promise<void>) {
-  await Promise.all(rows.map(probe))
+/** All limits of a settled state, side by side: no probe changes what another sees. */
+export async function each(limits: ModelRow[], probe: (row: ModelRow) => Promise<void>) {
+  await Promise.all(limits.map(probe))
 }

@@ -4,7 +4,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import type { KeySource, PolicyOptions } from '../../src/config/options.ts'
-import { isMet } from '../../src/match/match.ts'
+import { isMatch } from '../../src/match/match.ts'
 import { canonical, hashedSubjects } from '../../src/match/subject.ts'
 import { describer } from '../support/describe.ts'
 
@@ -174,7 +174,7 @@ test('no two keys collide: ten thousand requests have as many subjects as partit
   for (const one of fc.sample(anyRequest, 10_000)) {
     const { path, ...init } = wire(one)
     const { policies } = await describeRequest(`https://www.example.com${path}`, init)
-    for (const { partitionKey } of policies.filter(isMet)) {
+    for (const { partitionKey } of policies.filter(isMatch)) {
       const key = canonical(partitionKey)
       const subject = await nameSubject(partitionKey)
       keys.add(key)

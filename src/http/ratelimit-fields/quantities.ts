@@ -44,8 +44,10 @@ export const untilReset = (state: LimitState, decision: Decision) =>
   decision.retryAfterMs ? seconds(decision.retryAfterMs) : untilFull(state, decision)
 
 /** The instant of {@link untilFull} in seconds since the epoch, by the store's clock, which decided. */
-export const fullAt = ({ resetAfterMs }: LimitState, { retryAfterMs, at = Date.now() }: Decision) =>
-  Math.min(seconds(at + Math.max(resetAfterMs, retryAfterMs ?? 0)), LAST_OF_YEAR_9999)
+export const fullAt = (
+  { resetAfterMs }: LimitState,
+  { retryAfterMs, decidedAt = Date.now() }: Decision,
+) => Math.min(seconds(decidedAt + Math.max(resetAfterMs, retryAfterMs ?? 0)), LAST_OF_YEAR_9999)
 
 /** The same as ISO 8601, in UTC. */
 export const fullAtIso = (state: LimitState, decision: Decision) =>

@@ -1,6 +1,6 @@
 /** What an isolate holds of one quota: plain numbers, no I/O, and time is passed in. */
-import type { Lease as Terms } from '../../config/schema/lease.ts'
-import type { LimitRow, RowState } from '../store.ts'
+import type { QuotaState } from '../../base/decision.ts'
+import type { LeaseTerms, Terms } from '../store.ts'
 import { createDemand } from './demand.ts'
 
 /** Of what is left of a quota a lease is one part in so many, so that the last units go to whoever asks first. */
@@ -14,32 +14,32 @@ export interface Units {
   count: number
   /** The end of the lease, ms since the epoch by this isolate's clock. */
   until: number
-  /** From then on they have come back by themselves: the window they were charged to is over, or the bucket is full again. */
-  owedUntil: number
+  /** When a refund no longer credits them: the window they were charged to is over, or the bucket is full again. */
+  creditedUntil: number
   /** The store's time of the charge, which a refund names: ms since the epoch. */
-  receipt: number
+  decidedAt: number
 }
 
 const nothing: Units = {
   count: 0,
   until: Number.POSITIVE_INFINITY,
-  owedUntil: Number.POSITIVE_INFINITY,
-  receipt: Number.POSITIVE_INFINITY,
+  creditedUntil: Number.POSITIVE_INFINITY,
+  decidedAt: Number.POSITIVE_INFINITY,
 }
 
 /** Some with others: what holds for any of them holds for all. */
 const together = (some: Units, others: Units): Units => ({
   count: some.count + others.count,
   until: Math.min(some.until, others.until),
-  owedUntil: Math.min(some.owedUntil, others.owedUntil),
-  receipt: Math.min(some.receipt, others.receipt),
+  creditedUntil: Math.min(some.creditedUntil, others.creditedUntil),
+  decidedAt: Math.min(some.decidedAt, others.decidedAt),
 })
 
-/** What a call told of a row. */
+/** What a call told of a limit. */
 export interface Told {
-  row: RowState
+  state: QuotaState
   /** The store's time of the decision. */
-  at: number
+  decidedAt: number
   /** By this isolate's clock, all ms since the epoch. */
   sentAt: number
   receivedAt: number
@@ -53,8 +53,8 @@ export type Lease = ReturnType<typeof createLease>
  *
  * Time counts from when the call was sent, the earliest it can have been decided: a lease ends before the window that it was charged to.
  */
-export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
-  const { algorithm, windowMs, limit, burst } = policy
+export function createLease(terms: Terms, { max, ttlMs }: LeaseTerms) {
+  const { algorithm, windowMs, limit, burst } = terms
   const isBucket = algorithm === 'token-bucket' || algorithm === 'gcra'
   const capacity = isBucket ? burst : limit
   const demand = createDemand(ttlMs)
@@ -64,7 +64,7 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
 
   function left(now: number): number {
     if (!told) return 0
-    return now < told.sentAt + told.row.resetAfterMs ? told.row.remaining : capacity
+    return now < told.sentAt + told.state.resetAfterMs ? told.state.remaining : capacity
   }
 
   /** Nothing of a lease is spent from its end on, nor where the clock was set back to before it began. */
@@ -73,8 +73,8 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
 
   /** Units of a window that is over are worth nothing, and must not be what others are together with. */
   function hold(units: Units, now: number) {
-    if (forgotten || units.count === 0 || now >= units.owedUntil) return
-    held = now < held.owedUntil ? together(held, units) : units
+    if (forgotten || units.count === 0 || now >= units.creditedUntil) return
+    held = now < held.creditedUntil ? together(held, units) : units
   }
 
   return {
@@ -103,17 +103,17 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
     refund(now: number): Units | undefined {
       const units = held
       held = nothing
-      return units.count > 0 && now < units.owedUntil ? units : undefined
+      return units.count > 0 && now < units.creditedUntil ? units : undefined
     },
 
     /** Takes in what a call brought and told. */
     bring(count: number, news: Told): void {
-      const { row, at, sentAt, receivedAt } = news
+      const { state, decidedAt, sentAt, receivedAt } = news
       const endsAfterMs =
-        algorithm === 'sliding-window' ? row.resetAfterMs - windowMs : row.resetAfterMs
+        algorithm === 'sliding-window' ? state.resetAfterMs - windowMs : state.resetAfterMs
       const until = sentAt + (isBucket ? ttlMs : Math.min(ttlMs, endsAfterMs))
-      if (!told || at >= told.at) told = news
-      hold({ count, until, owedUntil: sentAt + endsAfterMs, receipt: at }, receivedAt)
+      if (!told || decidedAt >= told.decidedAt) told = news
+      hold({ count, until, creditedUntil: sentAt + endsAfterMs, decidedAt }, receivedAt)
     },
 
     /** Beyond what may be held, with what is under way, units are lost. */
@@ -122,19 +122,19 @@ export function createLease(policy: LimitRow['policy'], { max, ttlMs }: Terms) {
     },
 
     /** How the limit stands after something of it was spent here: as last told, and what is held is not gone. */
-    tell(now: number): { at: number; row: RowState } {
-      const { row, at, receivedAt } = told!
+    tell(now: number): { decidedAt: number; state: QuotaState } {
+      const { state, decidedAt, receivedAt } = told!
       const elapsed = Math.max(0, now - receivedAt)
-      const resetAfterMs = Math.max(0, row.resetAfterMs - elapsed)
+      const resetAfterMs = Math.max(0, state.resetAfterMs - elapsed)
       const full = resetAfterMs === 0
       return {
-        at: at + elapsed,
-        row: {
+        decidedAt: decidedAt + elapsed,
+        state: {
           allowed: true,
-          remaining: full ? capacity : Math.min(capacity, row.remaining + held.count),
+          remaining: full ? capacity : Math.min(capacity, state.remaining + held.count),
           retryAfterMs: 0,
           resetAfterMs,
-          nextAfterMs: full ? 0 : Math.max(1, row.nextAfterMs - elapsed),
+          nextAfterMs: full ? 0 : Math.max(1, state.nextAfterMs - elapsed),
         },
       }
     },

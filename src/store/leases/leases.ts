@@ -1,5 +1,6 @@
+import type { QuotaState } from '../../base/decision.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
-import type { LimitRow, RowState, Store, StoreOptions, StoreReply, StoreRequest } from '../store.ts'
+import type { Limit, Store, StoreOptions, StoreReply, StoreRequest } from '../store.ts'
 import { brought, callFor, type Lent, type Sent } from './call.ts'
 import { createLease, type Lease } from './lease.ts'
 import { createShelf } from './shelf.ts'
@@ -25,8 +26,8 @@ interface Leased {
   calls: Set<Call>
 }
 
-/** Those of a request, by its rows. */
-type Found = Map<LimitRow, Leased>
+/** Those of a request, by its limits. */
+type Found = Map<Limit, Leased>
 
 /** A call under way. */
 interface Call {
@@ -53,9 +54,9 @@ interface Waiting {
 }
 
 /**
- * A store that takes several units of a quota at once where its policy has a `lease`, and spends them without a call.
+ * A store that takes several units of a quota at once where its terms have a `lease`, and spends them without a call.
  *
- * Beyond what a request costs its call takes more by one further request, a `shadow`: it is charged only where the request has passed, and
+ * Beyond what a request costs its call takes more by one further request, a `follow`: it is charged only where the request has passed, and
  * stops nobody where it does not fit. What is left of an earlier lease goes back before it. So the script knows nothing of leases, and a
  * call that brings one is billed as any other.
  *
@@ -83,11 +84,11 @@ export function withLeases(
 
   function findAll(requests: StoreRequest[]): Found {
     const found: Found = new Map()
-    for (const row of requests.flatMap(({ rows }) => rows)) {
-      const { lease } = row.policy
-      if (!lease || row.cost === 0) continue
-      const make = () => ({ lease: createLease(row.policy, lease), calls: new Set<Call>() })
-      found.set(row, shelf.of(nameOf(row), make))
+    for (const limit of requests.flatMap(({ limits }) => limits)) {
+      const { lease } = limit.terms
+      if (!lease || limit.cost === 0) continue
+      const make = () => ({ lease: createLease(limit.terms, lease), calls: new Set<Call>() })
+      found.set(limit, shelf.of(nameOf(limit), make))
     }
     return found
   }
@@ -148,12 +149,15 @@ export function withLeases(
     if (spent) return spent
 
     const lent: Lent = new Map()
-    for (const [row, { lease }] of found) {
-      if (!lease.has(row.cost, sentAt)) continue
-      lent.set(row, { ...lease.take(row.cost), at: lease.tell(sentAt).at })
+    for (const [limit, { lease }] of found) {
+      if (!lease.has(limit.cost, sentAt)) continue
+      lent.set(limit, { ...lease.take(limit.cost), spentAt: lease.tell(sentAt).decidedAt })
     }
     const leases = new Map(
-      [...found].map(([row, one]) => [row, { lease: one.lease, underWay: unitsOf(one, sentAt) }]),
+      [...found].map(([limit, one]) => [
+        limit,
+        { lease: one.lease, underWay: unitsOf(one, sentAt) },
+      ]),
     )
     const sent = callFor(requests, leases, lent, sentAt)
     const call = begin(sent, found, lent, sentAt + waitMs)
@@ -184,43 +188,43 @@ export function withLeases(
     sentAt: number,
   ): StoreReply {
     const receivedAt = time()
-    const at = reply.now
+    const { decidedAt } = reply
     const asked = brought(sent, reply)
-    for (const [row, { more, ...state }] of asked) {
-      found.get(row)?.lease.bring(more, { row: state, at, sentAt, receivedAt })
+    for (const [limit, { more, ...state }] of asked) {
+      found.get(limit)?.lease.bring(more, { state, decidedAt, sentAt, receivedAt })
     }
-    const allows = (row: LimitRow) => lent.has(row) || asked.get(row)!.allowed
-    let passed = true // whether the last take did: else shadows after it are not charged
-    const answers = requests.map(({ mode, rows }) => {
-      if (mode === 'take') passed = rows.every(allows)
-      return rows.map((row): RowState => {
-        const units = lent.get(row)
+    const allows = (limit: Limit) => lent.has(limit) || asked.get(limit)!.allowed
+    let passed = true // whether the last take did: else requests that follow it are not charged
+    const states = requests.map(({ mode, limits }) => {
+      if (mode === 'take') passed = limits.every(allows)
+      return limits.map((limit): QuotaState => {
+        const units = lent.get(limit)
         if (!units) {
-          const { more, ...state } = asked.get(row)!
+          const { more, ...state } = asked.get(limit)!
           return { ...state, remaining: state.remaining + more }
         }
-        const { lease } = found.get(row)!
+        const { lease } = found.get(limit)!
         if (!passed) lease.hold(units, receivedAt)
-        const { row: state } = lease.tell(receivedAt)
-        return passed ? { ...state, at: units.at } : state
+        const { state } = lease.tell(receivedAt)
+        return passed ? { ...state, decidedAt: units.spentAt } : state
       })
     })
-    return { now: at, requests: answers }
+    return { decidedAt, states }
   }
 
   function begin(sent: Sent[], found: Found, lent: Lent, until: number): Call {
     const call: Call = { until, of: new Map(), waiting: new Set() }
-    const add = (row: LimitRow, free: number, bound: number) => {
-      const leased = found.get(row)!
+    const add = (limit: Limit, free: number, bound: number) => {
+      const leased = found.get(limit)!
       const load = call.of.get(leased) ?? { free: 0, bound: 0 }
       call.of.set(leased, { free: load.free + free, bound: load.bound + bound })
       leased.calls.add(call)
     }
     for (const { more, back } of sent) {
-      if (more) add(more.row, more.count, 0)
-      if (back) add(back.row, 0, back.count)
+      if (more) add(more.limit, more.count, 0)
+      if (back) add(back.limit, 0, back.count)
     }
-    for (const [row, { count }] of lent) add(row, 0, count)
+    for (const [limit, { count }] of lent) add(limit, 0, count)
     return call
   }
 
@@ -237,30 +241,33 @@ export function withLeases(
     const now = time()
     const mayGetMore = (leased: Leased) =>
       leased.lease.has(1, now) || underWay(leased, now).length > 0
-    const refusing = requests.flatMap(({ rows }, index) =>
-      rows.filter((_, at) => !reply.requests[index]![at]!.allowed),
+    const refusing = requests.flatMap(({ limits }, index) =>
+      limits.filter((_, at) => !reply.states[index]![at]!.allowed),
     )
-    const known = refusing.flatMap((row) => (row.policy.lease && shelf.find(nameOf(row))) ?? [])
+    const known = refusing.flatMap(
+      (limit) => (limit.terms.lease && shelf.find(nameOf(limit))) ?? [],
+    )
     return known.some(mayGetMore) ? { ...reply, leased: true } : reply
   }
 
   /** After what operators do to a quota its leases are worth nothing, nor is what is on its way. */
-  function forget(rows: LimitRow[]) {
-    if (rows.length === 0) return
-    const gone = shelf.remove((name) => rows.some((row) => isOf(row, name)))
+  function forget(limits: Limit[]) {
+    if (limits.length === 0) return
+    const gone = shelf.remove((name) => limits.some((limit) => isOf(limit, name)))
     for (const { lease } of gone) lease.forget()
   }
 
   return {
     async decide(requests, options = {}) {
-      const { once, now: said, waitUntil } = options
-      const takes = requests.every(({ mode }) => mode === 'take' || mode === 'shadow')
+      const { idempotency, now: said, waitUntil } = options
+      const takes = requests.every(({ mode }) => mode === 'take' || mode === 'follow')
       if (takes && !hasLease(requests)) return store.decide(requests, options)
-      const found: Found = takes && !once && said === undefined ? findAll(requests) : new Map()
+      const found: Found =
+        takes && !idempotency && said === undefined ? findAll(requests) : new Map()
       if (found.size === 0) {
-        const rows = operated(requests)
-        forget(rows)
-        const reply = await store.decide(requests, options).finally(() => forget(rows))
+        const limits = operated(requests)
+        forget(limits)
+        const reply = await store.decide(requests, options).finally(() => forget(limits))
         return marked(requests, reply)
       }
       const now = time()
@@ -275,10 +282,10 @@ export function withLeases(
     },
 
     async decideEach(lists, options) {
-      const rows = lists.flatMap(operated)
-      forget(rows)
+      const limits = lists.flatMap(operated)
+      forget(limits)
       const replies = await store.decideEach(lists, options)
-      forget(rows)
+      forget(limits)
       return replies.map((reply, index) =>
         reply instanceof StoreError ? reply : marked(lists[index]!, reply),
       )
@@ -289,27 +296,27 @@ export function withLeases(
 /** The answer from what is held; none where it is too little of anything. */
 function spend(requests: StoreRequest[], found: Found, now: number): StoreReply | undefined {
   for (const [{ cost }, { lease }] of found) if (!lease.has(cost, now)) return undefined
-  const told = new Map<LimitRow, RowState>()
+  const told = new Map<Limit, QuotaState>()
   let latest = 0
-  for (const [row, { lease }] of found) {
-    lease.take(row.cost)
-    const { at, row: state } = lease.tell(now)
-    told.set(row, state)
-    latest = Math.max(latest, at)
+  for (const [limit, { lease }] of found) {
+    lease.take(limit.cost)
+    const { decidedAt, state } = lease.tell(now)
+    told.set(limit, state)
+    latest = Math.max(latest, decidedAt)
   }
   return {
-    now: latest,
-    requests: requests.map(({ rows }) => rows.map((row) => told.get(row)!)),
+    decidedAt: latest,
+    states: requests.map(({ limits }) => limits.map((limit) => told.get(limit)!)),
     leased: true,
   }
 }
 
 const hasLease = (requests: StoreRequest[]) =>
-  requests.some(({ rows }) => rows.some(({ policy }) => policy.lease))
+  requests.some(({ limits }) => limits.some(({ terms }) => terms.lease))
 
-/** Whether all rows have a lease. */
+/** Whether all limits have a lease. */
 const isWhole = (requests: StoreRequest[], found: Found) =>
-  requests.every(({ rows }) => rows.every((row) => found.has(row)))
+  requests.every(({ limits }) => limits.every((limit) => found.has(limit)))
 
 /** Calls of which somebody may still hear. */
 function underWay({ calls }: Leased, now: number): Call[] {
@@ -323,13 +330,13 @@ const unitsOf = (leased: Leased, now: number) =>
     .reduce((sum, { free, bound }) => sum + free + bound, 0)
 
 /** Other terms are another lease: what was taken by the old ones is not spent by the new. */
-function nameOf({ subject, policy: { tag, limit, burst, lease } }: LimitRow) {
+function nameOf({ subject, terms: { tag, limit, burst, lease } }: Limit) {
   return `${tag} ${limit} ${burst} ${lease?.max} ${lease?.ttlMs} ${subject}`
 }
-const isOf = ({ subject, policy: { tag } }: LimitRow, name: string) =>
+const isOf = ({ subject, terms: { tag } }: Limit, name: string) =>
   name.startsWith(`${tag} `) && name.endsWith(` ${subject}`)
 
 const operated = (requests: StoreRequest[]) =>
-  requests.flatMap(({ mode, rows }) =>
-    mode === 'reset' || mode === 'ban' || mode === 'unban' ? rows : [],
+  requests.flatMap(({ mode, limits }) =>
+    mode === 'reset' || mode === 'ban' || mode === 'unban' ? limits : [],
   )

@@ -1,6 +1,7 @@
-import type { LimitRow, RowState, Store, StoreRequest } from '../store.ts'
+import type { QuotaState } from '../../base/decision.ts'
+import type { Limit, Store, StoreRequest, Terms } from '../store.ts'
 import { stateFrom } from './algorithms/from-reply.ts'
-import { algorithms, type State, type Terms } from './algorithms/index.ts'
+import { algorithms, type QuotaTerms, type State } from './algorithms/index.ts'
 import { refunded } from './algorithms/refund.ts'
 
 /** Limits remembered at most. */
@@ -12,7 +13,7 @@ const SAMPLES = 8
 
 /** The store's last reply to a limit. */
 interface Word {
-  row: RowState
+  state: QuotaState
   cost: number
   /** The terms that its numbers go by: one key may be asked for under several plans, and a live policy may change. */
   limit: number
@@ -27,11 +28,11 @@ interface Word {
 const MAX_DISORDER_MS = 10_000
 
 /** Whether a word is still the last one when another comes: replies may overtake each other. Of the same millisecond the stricter holds. */
-function isNewer(word: Word, row: RowState, at: number, receivedAt: number): boolean {
+function isNewer(word: Word, state: QuotaState, at: number, receivedAt: number): boolean {
   if (receivedAt - word.receivedAt > MAX_DISORDER_MS || receivedAt < word.receivedAt) return false
   if (at !== word.at) return word.at > at
-  if (word.row.remaining !== row.remaining) return word.row.remaining < row.remaining
-  return row.allowed
+  if (word.state.remaining !== state.remaining) return word.state.remaining < state.remaining
+  return state.allowed
 }
 
 /** What is known of one limit. */
@@ -61,12 +62,12 @@ export interface LocalStore extends Store {
    * Remembers how a limit stands by a reply of the store, whether in time or late.
    * @param at the store's time of the decision, ms since the epoch
    */
-  learn(row: LimitRow, state: RowState, at: number, receivedAt: number): void
+  learn(one: Limit, state: QuotaState, at: number, receivedAt: number): void
   /**
    * Takes a charge that the store has made late for one of the same size that was made here, and that the store does not know of.
    * @returns false where there is no such charge
    */
-  pays(row: LimitRow): boolean
+  pays(one: Limit): boolean
 }
 
 /**
@@ -136,18 +137,18 @@ export function createLocalStore(
   }
 
   /** The state that counts now: the stricter of what was counted here and what the store said. */
-  function stateOf(entry: Entry, { policy }: LimitRow, terms: Terms, now: number) {
+  function stateOf(entry: Entry, { terms }: Limit, share: QuotaTerms, now: number) {
     const own = entry.runOut > now ? entry.state : undefined
     const { word } = entry
     if (!word || entry.isTaken) return own
-    const { row, limit, burst, receivedAt } = word
-    const runOut = receivedAt + row.resetAfterMs
+    const { state: last, limit, burst, receivedAt } = word
+    const runOut = receivedAt + last.resetAfterMs
     if (runOut <= now) return own
-    const { window } = terms
-    const state = stateFrom(policy.algorithm, row, receivedAt, { limit, burst, window })
-    const said = cut(policy.algorithm, state, policy, terms)
-    const algorithm = algorithms[policy.algorithm as keyof typeof algorithms]
-    const left = (state: State | undefined) => algorithm(now, terms, 0, state).remaining
+    const { window } = share
+    const state = stateFrom(terms.algorithm, last, receivedAt, { limit, burst, window })
+    const said = cut(terms.algorithm, state, terms, share)
+    const algorithm = algorithms[terms.algorithm as keyof typeof algorithms]
+    const left = (state: State | undefined) => algorithm(now, share, 0, state).remaining
     // The word may still hold when the state here has run out.
     if (own && left(own) <= left(said)) return own
     entry.isTaken = true
@@ -156,32 +157,27 @@ export function createLocalStore(
   }
 
   /** The rest of a refusal by the store, ms: of a ban, or of this cost or a higher one by these or smaller terms. */
-  function refusedFor({ word }: Entry, { policy, cost }: LimitRow, now: number): number {
+  function refusedFor({ word }: Entry, { terms, cost }: Limit, now: number): number {
     if (!word || cost === 0) return 0
-    const { row, limit, burst, receivedAt } = word
-    const isCovered = cost >= word.cost && policy.limit <= limit && policy.burst <= burst
-    const refused = isCovered && !row.allowed && row.retryAfterMs !== null
-    const waitMs = Math.max(row.bannedForMs ?? 0, refused ? row.retryAfterMs! : 0)
+    const { state, limit, burst, receivedAt } = word
+    const isCovered = cost >= word.cost && terms.limit <= limit && terms.burst <= burst
+    const refused = isCovered && !state.allowed && state.retryAfterMs !== null
+    const waitMs = Math.max(state.bannedForMs ?? 0, refused ? state.retryAfterMs! : 0)
     return Math.max(0, receivedAt + waitMs - now)
   }
 
-  function ask(row: LimitRow, now: number) {
-    const { policy, period } = row
-    if (policy.algorithm === 'concurrency') return { row: untouched(policy.limit, row.cost) }
-    const key = keyOf(row)
-    const { terms, cost } = shareOf(policy, row.cost)
+  function ask(one: Limit, now: number) {
+    const { terms, period } = one
+    if (terms.algorithm === 'concurrency') return { state: untouched(terms.limit, one.cost) }
+    const key = keyOf(one)
+    const { share, cost } = shareOf(terms, one.cost)
     const entry = entries.get(key)
-    const live = entry && stateOf(entry, row, terms, now)
-    const { state, ...outcome } = algorithms[policy.algorithm](
-      now,
-      { ...terms, period },
-      cost,
-      live,
-    )
-    const left = live ? entry!.runOut - now : Number.POSITIVE_INFINITY
-    const clamp = (wait: number) => (live && !state ? Math.min(wait, left) : wait)
-    const refusedMs = entry ? refusedFor(entry, row, now) : 0
-    const clamped: RowState = {
+    const live = entry && stateOf(entry, one, share, now)
+    const { state, ...outcome } = algorithms[terms.algorithm](now, { ...share, period }, cost, live)
+    const restMs = live ? entry!.runOut - now : Number.POSITIVE_INFINITY
+    const clamp = (wait: number) => (live && !state ? Math.min(wait, restMs) : wait)
+    const refusedMs = entry ? refusedFor(entry, one, now) : 0
+    const clamped: QuotaState = {
       ...outcome,
       allowed: outcome.allowed && refusedMs === 0,
       retryAfterMs:
@@ -191,24 +187,25 @@ export function createLocalStore(
     }
     const ownRunOut = now + outcome.resetAfterMs
     const runOut =
-      live && policy.algorithm === 'token-bucket'
-        ? sharedRunOut(entry!.runOut, ownRunOut, cost, terms, now)
+      live && terms.algorithm === 'token-bucket'
+        ? sharedRunOut(entry!.runOut, ownRunOut, cost, share, now)
         : ownRunOut
-    const share = outcome.remaining / capacityOf(policy.algorithm, terms)
-    return { row: clamped, charged: state && { key, state, runOut, share } }
+    const left = outcome.remaining / capacityOf(terms.algorithm, share)
+    return { state: clamped, charged: state && { key, state, runOut, share: left } }
   }
 
-  function decide({ mode, rows, receipt = 0 }: StoreRequest, now: number): RowState[] {
-    if (mode === 'reset') for (const row of rows) forget(row)
-    if (mode === 'refund') for (const row of rows) refund(row, receipt, now)
-    const asked = rows.map((row) => ask(mode === 'refund' ? { ...row, cost: 0 } : row, now))
-    if (mode !== 'take' || !asked.every(({ row }) => row.allowed)) {
-      const answers = asked.map(({ row, charged }, index) => {
-        if (!charged) return row
-        const { allowed, retryAfterMs } = row
-        return { ...ask({ ...rows[index]!, cost: 0 }, now).row, allowed, retryAfterMs }
+  function decide(request: StoreRequest, now: number): QuotaState[] {
+    const { mode, limits } = request
+    if (mode === 'reset') for (const one of limits) forget(one)
+    if (mode === 'refund') for (const one of limits) refund(one, request.decidedAt ?? 0, now)
+    const asked = limits.map((one) => ask(mode === 'refund' ? { ...one, cost: 0 } : one, now))
+    if (mode !== 'take' || !asked.every(({ state }) => state.allowed)) {
+      const answers = asked.map(({ state, charged }, index) => {
+        if (!charged) return state
+        const { allowed, retryAfterMs } = state
+        return { ...ask({ ...limits[index]!, cost: 0 }, now).state, allowed, retryAfterMs }
       })
-      if (numbers > MAX_NUMBERS) for (const row of rows) release(row)
+      if (numbers > MAX_NUMBERS) for (const one of limits) release(one)
       trim(now)
       return answers
     }
@@ -217,17 +214,17 @@ export function createLocalStore(
       const entry = entryOf(charged.key, now)
       setState(entry, charged.state, charged.runOut)
       entry.isOwn = true
-      entry.unpaid += rows[index]!.cost
+      entry.unpaid += limits[index]!.cost
       entry.share = charged.share
       entry.until = Math.max(entry.until, charged.runOut)
     }
     trim(now)
-    return asked.map(({ row }) => row)
+    return asked.map(({ state }) => state)
   }
 
   /** Drops a state that the store's word implies: a refusal must not make others go. */
-  function release(row: LimitRow) {
-    const entry = entries.get(keyOf(row))
+  function release(one: Limit) {
+    const entry = entries.get(keyOf(one))
     if (!entry?.word || entry.isOwn) return
     setState(entry, undefined, 0)
     entry.isTaken = false
@@ -237,57 +234,57 @@ export function createLocalStore(
     while (numbers > MAX_NUMBERS) remove(worst(now))
   }
 
-  function forget(row: LimitRow) {
-    const entry = entries.get(keyOf(row))
+  function forget(one: Limit) {
+    const entry = entries.get(keyOf(one))
     if (entry) remove(entry)
   }
 
-  function refund(row: LimitRow, takenAt: number, now: number) {
-    const entry = entries.get(keyOf(row))
+  function refund(one: Limit, takenAt: number, now: number) {
+    const entry = entries.get(keyOf(one))
     if (!entry?.state || entry.runOut <= now) return
-    const { terms, cost } = shareOf(row.policy, row.cost)
-    const state = refunded(row.policy.algorithm, entry.state, terms, cost, takenAt, now)
+    const { share, cost } = shareOf(one.terms, one.cost)
+    const state = refunded(one.terms.algorithm, entry.state, share, cost, takenAt, now)
     setState(entry, state, entry.runOut)
-    entry.unpaid = Math.max(0, entry.unpaid - row.cost)
+    entry.unpaid = Math.max(0, entry.unpaid - one.cost)
   }
 
   return {
-    pays(row) {
-      const entry = entries.get(keyOf(row))
-      if (!entry || entry.unpaid < row.cost) return false
-      entry.unpaid -= row.cost
+    pays(one) {
+      const entry = entries.get(keyOf(one))
+      if (!entry || entry.unpaid < one.cost) return false
+      entry.unpaid -= one.cost
       return true
     },
 
-    learn(row, state, at, receivedAt) {
-      const { policy, cost } = row
+    learn(one, state, at, receivedAt) {
+      const { terms, cost } = one
       // An untouched quota needs no memory: without a word it counts as full.
       const isFull = state.resetAfterMs === 0 && !state.bannedForMs
-      const entry = isFull ? entries.get(keyOf(row)) : entryOf(keyOf(row), receivedAt)
+      const entry = isFull ? entries.get(keyOf(one)) : entryOf(keyOf(one), receivedAt)
       if (!entry || (entry.word && isNewer(entry.word, state, at, receivedAt))) return
       if (!entry.isOwn || entry.runOut <= receivedAt) setState(entry, undefined, 0)
       if (!entry.state) {
         entry.isOwn = false
         entry.unpaid = 0
       }
-      entry.word = { row: state, cost, limit: policy.limit, burst: policy.burst, at, receivedAt }
+      entry.word = { state, cost, limit: terms.limit, burst: terms.burst, at, receivedAt }
       entry.isTaken = false
       const waitMs = Math.max(state.resetAfterMs, state.bannedForMs ?? 0)
       entry.until = Math.max(entry.runOut, receivedAt + waitMs)
-      entry.share = state.allowed ? state.remaining / capacityOf(policy.algorithm, policy) : 0
+      entry.share = state.allowed ? state.remaining / capacityOf(terms.algorithm, terms) : 0
     },
 
     async decide(requests, { now = clock() } = {}) {
-      let passed = true // whether the last request that is not a shadow did: else its shadows only look
-      const replies = requests.map((request) => {
-        if (request.mode === 'shadow') {
-          return decide({ ...request, mode: passed ? 'take' : 'peek' }, now)
+      let passed = true // whether the last take did: else the requests that follow it only peek
+      const states = requests.map((request) => {
+        if (request.mode === 'follow') {
+          return decide({ limits: request.limits, mode: passed ? 'take' : 'peek' }, now)
         }
-        const rows = decide(request, now)
-        passed = request.mode === 'take' && rows.every(({ allowed }) => allowed)
-        return rows
+        const states = decide(request, now)
+        passed = request.mode === 'take' && states.every(({ allowed }) => allowed)
+        return states
       })
-      return { now, requests: replies }
+      return { decidedAt: now, states }
     },
     decideEach(lists, options) {
       return Promise.all(lists.map((requests) => this.decide(requests, options)))
@@ -295,10 +292,10 @@ export function createLocalStore(
   }
 }
 
-const keyOf = ({ subject, policy: { tag } }: LimitRow) => `${tag} ${subject}`
+const keyOf = ({ subject, terms: { tag } }: Limit) => `${tag} ${subject}`
 
 /** How a limit stands of which nothing is counted. */
-const untouched = (limit: number, cost: number): RowState => ({
+const untouched = (limit: number, cost: number): QuotaState => ({
   allowed: cost <= limit,
   remaining: limit,
   retryAfterMs: cost <= limit ? 0 : null,
@@ -306,32 +303,29 @@ const untouched = (limit: number, cost: number): RowState => ({
   nextAfterMs: 0,
 })
 
-const isBucket = (algorithm: LimitRow['policy']['algorithm']) =>
+const isBucket = (algorithm: Terms['algorithm']) =>
   algorithm === 'token-bucket' || algorithm === 'gcra'
 
 /** The largest cost that a full quota admits. */
 const capacityOf = (
-  algorithm: LimitRow['policy']['algorithm'],
-  { limit, burst }: Pick<Terms, 'limit' | 'burst'>,
+  algorithm: Terms['algorithm'],
+  { limit, burst }: Pick<QuotaTerms, 'limit' | 'burst'>,
 ) => (isBucket(algorithm) ? burst : limit)
 
-/** The terms of a policy cut to its `localShare`, in whole units, at least one; and a cost that fits the policy, cut to fit them. */
-function shareOf(
-  { algorithm, limit, burst, windowMs, align, localShare }: LimitRow['policy'],
-  cost: number,
-) {
+/** The share of a terms cut to its `localShare`, in whole units, at least one; and a cost that fits the terms, cut to fit them. */
+function shareOf({ algorithm, limit, burst, windowMs, align, localShare }: Terms, cost: number) {
   const cut = (units: number) => Math.max(1, Math.floor(units * localShare))
-  const terms: Terms = { limit: cut(limit), burst: cut(burst), window: windowMs, align }
+  const share: QuotaTerms = { limit: cut(limit), burst: cut(burst), window: windowMs, align }
   const whole = capacityOf(algorithm, { limit, burst })
-  return { terms, cost: cost > whole ? cost : Math.min(cost, capacityOf(algorithm, terms)) }
+  return { share, cost: cost > whole ? cost : Math.min(cost, capacityOf(algorithm, share)) }
 }
 
 /**
  * The run-out of a token bucket that several plans share, after a charge under one of them: lua/token_bucket.lua has the rule and its
  * reasons.
  */
-function sharedRunOut(stored: number, own: number, cost: number, terms: Terms, now: number) {
-  const { limit, window, burst } = terms
+function sharedRunOut(stored: number, own: number, cost: number, share: QuotaTerms, now: number) {
+  const { limit, window, burst } = share
   const flowsMs = (cost * window) / limit
   if (stored + Math.floor(flowsMs) <= own) return own
   const latest = now + 2 * Math.ceil((burst * window) / limit)
@@ -340,19 +334,19 @@ function sharedRunOut(stored: number, own: number, cost: number, terms: Terms, n
 
 /** A state of the whole quota as one of a share of it: as much is left, but no more than the share. */
 function cut(
-  algorithm: LimitRow['policy']['algorithm'],
+  algorithm: Terms['algorithm'],
   state: State | undefined,
-  whole: Pick<Terms, 'limit' | 'burst'>,
-  terms: Terms,
+  whole: Pick<QuotaTerms, 'limit' | 'burst'>,
+  share: QuotaTerms,
 ): State | undefined {
-  const less = capacityOf(algorithm, whole) - capacityOf(algorithm, terms)
+  const less = capacityOf(algorithm, whole) - capacityOf(algorithm, share)
   if (!state || less === 0) return state
   const [first = 0, second] = state.numbers
   switch (algorithm) {
     case 'token-bucket':
-      return { ...state, numbers: [Math.min(first, terms.burst * terms.window)] }
+      return { ...state, numbers: [Math.min(first, share.burst * share.window)] }
     case 'gcra':
-      return { ...state, numbers: [Math.max(0, first - less * terms.window)] }
+      return { ...state, numbers: [Math.max(0, first - less * share.window)] }
     case 'sliding-log':
       return { ...state, numbers: state.numbers.slice(Math.min(less, state.numbers.length)) }
     case 'sliding-window': {

@@ -1,7 +1,25 @@
 import { asStoreError, StoreError } from '../../base/errors.ts'
-import type { RowState, Store, StoreOptions, StoreReply, StoreRequest } from '../store.ts'
+import type {
+  Limit,
+  Refund,
+  Store,
+  StoreOptions,
+  StoreReply,
+  StoreRequest,
+  StoreState,
+  Unanswered,
+} from '../store.ts'
 import { rendezvous } from './rendezvous.ts'
-import { admits, chargedIn, type Group, type Plan, type Share, shareOut, toldOf } from './split.ts'
+import {
+  admits,
+  type Cell,
+  chargedIn,
+  type Fragment,
+  type Group,
+  type Plan,
+  split,
+  statesBy,
+} from './split.ts'
 
 /** One of the databases that subjects are spread over. */
 export interface Database {
@@ -17,10 +35,10 @@ export interface ShardsOptions {
 type Reply = StoreReply | StoreError
 
 /** Nobody waits for it, and what does not come is lost until it runs out. */
-const GIVE_BACK_MS = 5_000
+const REFUND_MS = 5_000
 
-/** Of a row that nobody has answered. */
-const unknown: RowState = {
+/** The state of a limit without an answer. */
+const unknown: StoreState = {
   allowed: false,
   remaining: 0,
   retryAfterMs: null,
@@ -29,182 +47,183 @@ const unknown: RowState = {
 }
 
 /**
- * One store of many: each subject has its place in one of them, by rendezvous hashing over their names. A list of which all rows are in
- * one place is asked there, in one call, as if there were no other.
+ * One store of many: each subject has its shard in one of them, by rendezvous hashing over their names. A list of which all limits are in
+ * one shard is asked there, in one call, as if there were no other.
  *
- * Else the places are asked at once. Of a request with rows in several of them each decides its own, all or none; where one refuses what
+ * Else the shards are asked at once. Of a request with limits in several of them each decides its own, all or none; where one refuses what
  * another has charged, that is given back in the background, so that never more passes than the limits allow. Until then others
- * see less than there is. In the same call each place is asked how the rows stand uncharged: that is told where another refuses.
+ * see less than there is. In the same call each shard is asked how the limits stand uncharged: that is told where another refuses.
  */
 export function createShards(
   databases: Database[],
   { onRefund = () => {} }: ShardsOptions = {},
 ): Store {
-  const placeOf = rendezvous(databases.map(({ name }) => name))
+  const shardOf = rendezvous(databases.map(({ name }) => name))
 
-  /** The one place of all rows of a list; nothing where there are several. */
-  function onlyPlaceOf(list: StoreRequest[]): number | undefined {
-    const places = new Set(list.flatMap(({ rows }) => rows.map(({ subject }) => placeOf(subject))))
-    return places.size === 1 ? [...places][0] : undefined
+  /** The one shard of all limits of a list; nothing where there are several. */
+  function onlyShardOf(list: StoreRequest[]): number | undefined {
+    const shards = new Set(
+      list.flatMap(({ limits }) => limits.map(({ subject }) => shardOf(subject))),
+    )
+    return shards.size === 1 ? [...shards][0] : undefined
   }
 
   function decideAll(
     lists: StoreRequest[][],
-    askAt: (place: number, lists: StoreRequest[][]) => Promise<Reply[]>,
+    askAt: (shard: number, lists: StoreRequest[][]) => Promise<Reply[]>,
     options: StoreOptions,
   ): Promise<Reply[]> {
     const plans = lists.map((list) => {
-      const place = onlyPlaceOf(list)
-      return place === undefined ? shareOut(list, placeOf) : wholeAt(place, list)
+      const shard = onlyShardOf(list)
+      return shard === undefined ? split(list, shardOf) : wholeAt(shard, list)
     })
     const decided = askEach(plans, askAt).then((replies) =>
-      Promise.all(
-        plans.map(({ groups }, index) => {
-          const all = replies[index]!
-          return groups ? merged(lists[index]!, groups, all, options, index) : all.find(Boolean)!
-        }),
-      ),
+      plans.map(({ groups }, index) => {
+        const all = replies[index]!
+        return groups ? merged(lists[index]!, groups, all, options) : all.find(Boolean)!
+      }),
     )
-    // What one has charged in vain is to be given back though the client be gone: else hanging up would spend what others refuse.
+    // Refunds go on after the client has hung up. Otherwise hanging up would spend units that another shard refused.
     if (plans.some(({ groups }) => groups)) options.waitUntil?.(decided)
     return decided
   }
 
-  /** Asks each place once, all at the same time. */
+  /** Asks each shard once, all at the same time. */
   async function askEach(
     plans: Plan[],
-    askAt: (place: number, lists: StoreRequest[][]) => Promise<Reply[]>,
+    askAt: (shard: number, lists: StoreRequest[][]) => Promise<Reply[]>,
   ): Promise<Reply[][]> {
     const replies = plans.map((): Reply[] => [])
     await Promise.all(
-      databases.map(async (_, place) => {
-        const askers = plans.flatMap(({ asked }, index) => (asked[place] ? index : []))
+      databases.map(async (_, shard) => {
+        const askers = plans.flatMap(({ asked }, index) => (asked[shard] ? index : []))
         if (askers.length === 0) return
         const told = await askAt(
-          place,
-          askers.map((index) => plans[index]!.asked[place]!),
+          shard,
+          askers.map((index) => plans[index]!.asked[shard]!),
         )
         askers.forEach((index, n) => {
-          replies[index]![place] = told[n]!
+          replies[index]![shard] = told[n]!
         })
       }),
     )
     return replies
   }
 
-  /** Makes one reply of what the places say to a list. */
-  async function merged(
+  /** Merges the replies of the shards to one list. */
+  function merged(
     list: StoreRequest[],
     groups: Group[],
     replies: Reply[],
     options: StoreOptions,
-    index: number,
-  ): Promise<Reply> {
+  ): Reply {
     const all = Object.values(replies)
     const answers = all.filter((reply): reply is StoreReply => !(reply instanceof StoreError))
     const errors = all.filter((reply) => reply instanceof StoreError)
     const conflict = errors.find(({ code }) => code === 'idempotency-conflict')
-    // Whoever cannot do with a part of the answer has none.
-    const partial = answers.length > 0 && options.unanswered
-    const failure = conflict ?? (partial ? undefined : errors[0])
-    const requests = list.map(({ rows }) => rows.map(() => unknown))
+    const failure = conflict ?? (answers.length > 0 && options.allowPartial ? undefined : errors[0])
+    const states = list.map(({ limits }): StoreState[] => limits.map(() => unknown))
+    const uncharged: [Cell, StoreState][] = []
     const refused: Group[] = []
+    let isPartial = false
 
     for (const group of groups) {
-      const { shares, together } = group
-      const answered = shares.flatMap((share): Answered[] => {
-        const reply = replies[share.place]!
-        return reply instanceof StoreError ? [] : [{ share, reply }]
+      const { fragments, together } = group
+      const answered = fragments.flatMap((fragment): Answered[] => {
+        const reply = replies[fragment.shard]!
+        return reply instanceof StoreError ? [] : [{ fragment, reply }]
       })
-      const silent = shares.filter(({ place }) => replies[place] instanceof StoreError)
-      for (const { asks, place } of silent) {
-        const row = { ...unknown, unanswered: replies[place] as StoreError }
-        for (const { request, index } of asks.flatMap(({ cells }) => cells)) {
-          requests[request]![index] = row
+      const silent = fragments.filter(({ shard }) => replies[shard] instanceof StoreError)
+      for (const fragment of silent) {
+        const error = replies[fragment.shard] as StoreError
+        for (const { request, index, limit } of fragment.asks.flatMap(({ cells }) => cells)) {
+          states[request]![index] = { ...unknown, unanswered: unansweredOf(limit, fragment, error) }
         }
       }
-      const unsure = silent.flatMap(({ lead }) => lead?.cells.map(({ row }) => row) ?? [])
-      const hasRoom = answered.every(({ share, reply }) => admits(share, reply))
-      const passes =
-        !failure &&
-        hasRoom &&
-        (shares.length === 1 || unsure.length === 0 || (await options.unanswered!(unsure, index)))
-      // Who repeats a call that somebody has not answered is to find what was taken for it; but where one refuses it is refused again.
-      const keeps = options.once && !conflict && hasRoom && errors.length > 0
+      const hasRoom = answered.every(({ fragment, reply }) => admits(fragment, reply))
+      const passes = !failure && hasRoom
+      // A repeated call is to find what was charged for it, unless a shard refuses: then it is refused again.
+      const keeps = options.idempotency && !conflict && hasRoom && errors.length > 0
       if (!passes) refused.push(group)
-      for (const { share, reply } of answered) {
-        const inVain = together && !passes && admits(share, reply)
-        for (const [cell, state] of toldOf(inVain ? [share.before!] : share.asks, reply)) {
-          requests[cell.request]![cell.index] = passes ? { at: reply.now, ...state } : state
+      isPartial ||= passes && fragments.length > 1 && silent.some(({ lead }) => lead)
+      for (const { fragment, reply } of answered) {
+        const charged = together && admits(fragment, reply)
+        const before = charged ? [...statesBy([fragment.before!], reply)] : []
+        if (passes) uncharged.push(...before)
+        for (const [cell, state] of charged && !passes ? before : statesBy(fragment.asks, reply)) {
+          states[cell.request]![cell.index] = passes
+            ? { decidedAt: reply.decidedAt, ...state }
+            : state
         }
-        if (inVain && !keeps) refund(share, reply, options)
+        if (charged && !passes && !keeps) refund(fragment, reply, options)
       }
     }
-    if (answers.length > 0 && !options.once) refundLate(refused, replies, options)
+    if (answers.length > 0 && !options.idempotency) refundLate(refused, replies, options)
     if (failure) {
-      // Where some have answered, the late reply of another is refunded above.
+      // Where some shards have answered, the late reply of another is refunded above.
       const isLate = answers.length === 0 && errors.some(({ late }) => late)
-      const late = isLate ? mergedLate(list, groups, replies, options, index) : undefined
+      const late = isLate ? mergedLate(list, groups, replies, options) : undefined
       return new StoreError(failure.code, failure.cause as string, failure.store, late)
     }
-    const replayed = answers.every(({ replayed }) => replayed) && { replayed: true as const }
-    const leased = answers.some(({ leased }) => leased) && { leased: true as const }
-    return { now: Math.min(...answers.map(({ now }) => now)), requests, ...replayed, ...leased }
+    return {
+      decidedAt: Math.min(...answers.map(({ decidedAt }) => decidedAt)),
+      states,
+      ...(isPartial && { uncharged: withStates(states, uncharged) }),
+      ...(answers.every(({ replayed }) => replayed) && { replayed: true }),
+      ...(answers.some(({ leased }) => leased) && { leased: true }),
+    }
   }
 
-  /** Merges the late replies of places, none of which has answered in time: the caller decides whether they are refunded. */
+  /** Merges the late replies of shards, none of which has answered in time: the caller decides whether they are refunded. */
   async function mergedLate(
     list: StoreRequest[],
     groups: Group[],
     replies: Reply[],
     options: StoreOptions,
-    index: number,
   ): Promise<Reply> {
     const all: Reply[] = []
-    const wait = async (reply: Reply, place: number) => {
+    const wait = async (reply: Reply, shard: number) => {
       const late = reply instanceof StoreError ? await reply.late : undefined
-      all[place] = (late as Reply | undefined) ?? reply
+      all[shard] = (late as Reply | undefined) ?? reply
     }
     await Promise.all(replies.map(wait))
-    return merged(list, groups, all, { ...options, unanswered: async () => true }, index)
+    return merged(list, groups, all, { ...options, allowPartial: true })
   }
 
-  /** Refunds what a place turns out to have charged after its deadline, for a request that was refused meanwhile. */
+  /** Refunds what a shard turns out to have charged after its deadline, for a request that was refused meanwhile. */
   function refundLate(groups: Group[], replies: Reply[], options: StoreOptions) {
-    for (const share of groups.flatMap(({ shares }) => shares)) {
-      const error = replies[share.place]
+    for (const fragment of groups.flatMap(({ fragments }) => fragments)) {
+      const error = replies[fragment.shard]
       if (!(error instanceof StoreError) || !error.late) continue
       const refunding = error.late.then((reply) => {
-        if (reply instanceof StoreError || !admits(share, reply as StoreReply)) return
-        refund(share, reply as StoreReply, options)
+        if (reply instanceof StoreError || !admits(fragment, reply as StoreReply)) return
+        refund(fragment, reply as StoreReply, options)
       })
       options.waitUntil?.(refunding)
     }
   }
 
-  /** Returns what a place has charged. A replay has charged nothing. */
-  function refund({ place, ...share }: Share, reply: StoreReply, given: StoreOptions) {
-    const rows = reply.replayed ? [] : chargedIn(share, reply)
-    if (rows.length === 0) return
-    const receipt = reply.now
-    const requests = rows.map((row): StoreRequest => ({ mode: 'refund', rows: [row], receipt }))
-    const { once, unanswered, ...options } = given
-    const done = decideAt(place, requests, { ...options, deadlineMs: GIVE_BACK_MS }).then(
-      (told) => {
-        const error = told instanceof StoreError ? told : undefined
-        onRefund([...new Set(rows.map(({ subject }) => subject))], error)
-      },
-    )
+  /** Returns what a shard has charged. A replay has charged nothing. */
+  function refund({ shard, ...fragment }: Fragment, reply: StoreReply, given: StoreOptions) {
+    const limits = reply.replayed ? [] : chargedIn(fragment, reply)
+    if (limits.length === 0) return
+    const { decidedAt } = reply
+    const requests = limits.map((limit): Refund => ({ mode: 'refund', limits: [limit], decidedAt }))
+    const { idempotency, ...options } = given
+    const done = decideAt(shard, requests, { ...options, deadlineMs: REFUND_MS }).then((told) => {
+      const error = told instanceof StoreError ? told : undefined
+      onRefund([...new Set(limits.map(({ subject }) => subject))], error)
+    })
     options.waitUntil?.(done)
   }
 
   /** Errors are values, and say whose they are. */
   async function decideAt(
-    place: number,
+    shard: number,
     list: StoreRequest[],
     options: StoreOptions,
   ): Promise<Reply> {
-    const { name, store } = databases[place]!
+    const { name, store } = databases[shard]!
     try {
       return await store.decide(list, named(options, name))
     } catch (error) {
@@ -214,16 +233,16 @@ export function createShards(
 
   return {
     async decide(list, options = {}) {
-      const one = async (place: number, [requests]: StoreRequest[][]) => [
-        await decideAt(place, requests!, options),
+      const one = async (shard: number, [requests]: StoreRequest[][]) => [
+        await decideAt(shard, requests!, options),
       ]
       const [reply] = await decideAll([list], one, options)
       if (reply instanceof StoreError) throw reply
       return reply!
     },
     decideEach(lists, options = {}) {
-      const each = async (place: number, lists: StoreRequest[][]) => {
-        const { name, store } = databases[place]!
+      const each = async (shard: number, lists: StoreRequest[][]) => {
+        const { name, store } = databases[shard]!
         const replies = await store.decideEach(lists, named(options, name))
         return replies.map((reply) => (reply instanceof StoreError ? reply.from(name) : reply))
       }
@@ -232,18 +251,36 @@ export function createShards(
   }
 }
 
-/** Each place remembers by a name of its own: two may be one database, as in `npm start`, and know of each other's calls. */
-const named = ({ once, ...options }: StoreOptions, name: string): StoreOptions =>
-  once ? { ...options, once: { ...once, key: `${name}@${once.key}` } } : options
+/** Each shard remembers by a name of its own: two may be one database, as in `npm start`, and know of each other's calls. */
+const named = ({ idempotency, ...options }: StoreOptions, name: string): StoreOptions =>
+  idempotency
+    ? { ...options, idempotency: { ...idempotency, key: `${name}@${idempotency.key}` } }
+    : options
+
+/** Why a limit has no answer, and when it was charged if the reply comes late. */
+function unansweredOf(limit: Limit, fragment: Fragment, error: StoreError): Unanswered {
+  const chargedLate = error.late?.then((late) => {
+    const reply = late as Reply
+    if (reply instanceof StoreError || reply.replayed || !admits(fragment, reply)) return undefined
+    return chargedIn(fragment, reply).includes(limit) ? reply.decidedAt : undefined
+  })
+  return chargedLate ? { error, chargedLate } : { error }
+}
+
+const withStates = (states: StoreState[][], changes: [Cell, StoreState][]): StoreState[][] => {
+  const copy = states.map((some) => [...some])
+  for (const [{ request, index }, state] of changes) copy[request]![index] = state
+  return copy
+}
 
 interface Answered {
-  share: Share
+  fragment: Fragment
   reply: StoreReply
 }
 
-/** A list that goes to one place as it is. */
-function wholeAt(place: number, list: StoreRequest[]): Plan {
+/** A list that goes to one shard as it is. */
+function wholeAt(shard: number, list: StoreRequest[]): Plan {
   const asked: StoreRequest[][] = []
-  asked[place] = list
+  asked[shard] = list
   return { asked, groups: undefined }
 }

@@ -5,7 +5,7 @@ import { type Call, decode, encode, keysOf } from './script.ts'
 /** Neighbouring lists that one call of the script decides. */
 export interface Pack {
   lists: StoreRequest[][]
-  once?: Idempotency | undefined
+  idempotency?: Idempotency | undefined
 }
 
 /** What the script accepts, beside the key of what is decided once. */
@@ -13,7 +13,7 @@ const MAX_KEYS = 128
 const MAX_REQUESTS = 128
 
 /** As few packs as hold the lists, in their order. */
-export function pack(lists: StoreRequest[][], once?: Idempotency): Pack[] {
+export function pack(lists: StoreRequest[][], idempotency?: Idempotency): Pack[] {
   const packs: Pack[] = []
   let keys = new Set<string>()
   let requests = 0
@@ -22,7 +22,10 @@ export function pack(lists: StoreRequest[][], once?: Idempotency): Pack[] {
     const more = [...own].filter((key) => !keys.has(key))
     const fits = keys.size + more.length <= MAX_KEYS && requests + list.length <= MAX_REQUESTS
     if (packs.length === 0 || !fits) {
-      packs.push({ lists: [], once: packs.length > 0 ? named(once, `.${packs.length + 1}`) : once })
+      packs.push({
+        lists: [],
+        idempotency: packs.length > 0 ? named(idempotency, `.${packs.length + 1}`) : idempotency,
+      })
       keys = own
       requests = 0
     } else {
@@ -35,35 +38,35 @@ export function pack(lists: StoreRequest[][], once?: Idempotency): Pack[] {
 }
 
 /** Each list of a pack by itself. */
-export const unpack = ({ lists, once }: Pack): Pack[] =>
-  lists.map((list, index) => ({ lists: [list], once: named(once, `-${index + 1}`) }))
+export const unpack = ({ lists, idempotency }: Pack): Pack[] =>
+  lists.map((list, index) => ({ lists: [list], idempotency: named(idempotency, `-${index + 1}`) }))
 
 /** The first call has the name by itself. */
-const named = (once: Idempotency | undefined, suffix: string) =>
-  once && { ...once, key: once.key + suffix }
+const named = (idempotency: Idempotency | undefined, suffix: string) =>
+  idempotency && { ...idempotency, key: idempotency.key + suffix }
 
 /** Shadows at the beginning of a list are decided like takes: that they are, so that they follow no stranger. */
 function apart(list: StoreRequest[]): StoreRequest[] {
-  const first = list.findIndex(({ mode }) => mode !== 'shadow')
+  const first = list.findIndex(({ mode }) => mode !== 'follow')
   const leading = first === -1 ? list.length : first
   return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
 }
 
-export const callOf = ({ lists, once }: Pack, now?: number, namespace?: string): Call =>
-  encode(lists.flat(), now, once, namespace)
+export const callOf = ({ lists, idempotency }: Pack, now?: number, namespace?: string): Call =>
+  encode(lists.flat(), now, idempotency, namespace)
 
 /** What an answer to the call says of each list. */
 export function repliesOf(
-  { lists, once }: Pack,
+  { lists, idempotency }: Pack,
   answer: number[] | StoreError,
 ): (StoreReply | StoreError)[] {
   if (answer instanceof StoreError) return lists.map(() => answer)
-  const reply = decode(answer, lists.flat(), once)
+  const reply = decode(answer, lists.flat(), idempotency)
   if (!reply) return lists.map(() => new StoreError('bad-reply'))
-  const { requests, ...rest } = reply
+  const { states, ...rest } = reply
   let next = 0
   return lists.map((list) => {
     next += list.length
-    return { ...rest, requests: requests.slice(next - list.length, next) }
+    return { ...rest, states: states.slice(next - list.length, next) }
   })
 }

@@ -1,6 +1,6 @@
 /** The only file that knows Lua: the script's text, its arguments, its reply. The contract is lua/README.md. */
 /// <reference path="../../lua.d.ts" />
-import rows from '../../../lua/arguments.lua'
+import argumentsText from '../../../lua/arguments.lua'
 import concurrency from '../../../lua/concurrency.lua'
 import decide from '../../../lua/decide.lua'
 import fixedWindow from '../../../lua/fixed_window.lua'
@@ -9,7 +9,8 @@ import penalty from '../../../lua/penalty.lua'
 import slidingLog from '../../../lua/sliding_log.lua'
 import slidingWindow from '../../../lua/sliding_window.lua'
 import tokenBucket from '../../../lua/token_bucket.lua'
-import type { Idempotency, LimitRow, RowState, StoreReply, StoreRequest } from '../store.ts'
+import type { QuotaState } from '../../base/decision.ts'
+import type { Idempotency, Limit, StoreReply, StoreRequest, Terms } from '../store.ts'
 
 /** Lines of comment and indentation stay at home: every isolate's first call sends the whole text. */
 const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
@@ -23,7 +24,7 @@ export const script = `#!lua flags=allow-key-locking\n${[
   gcra,
   concurrency,
   penalty,
-  rows,
+  argumentsText,
   decide,
 ]
   .map(trim)
@@ -36,7 +37,7 @@ export async function scriptSha(): Promise<string> {
 }
 
 /** Those with a key of their own, and what it is called after the subject. */
-const apart: Partial<Record<LimitRow['policy']['algorithm'], string>> = {
+const apart: Partial<Record<Terms['algorithm'], string>> = {
   'sliding-log': 'log',
   concurrency: 'slots',
 }
@@ -51,7 +52,7 @@ export interface Call {
 export function encode(
   requests: StoreRequest[],
   now?: number,
-  once?: Idempotency,
+  idempotency?: Idempotency,
   namespace?: string,
 ): Call {
   const places = new Map<string, string>()
@@ -61,8 +62,8 @@ export function encode(
     return known
   }
   const args = [now === undefined ? '' : String(now)]
-  if (once) {
-    const { key, fingerprint, forMs } = once
+  if (idempotency) {
+    const { key, fingerprint, forMs } = idempotency
     const unused = ['', '', '', '']
     args.push(
       '0',
@@ -77,27 +78,27 @@ export function encode(
   }
   requests.forEach((request, index) => {
     const asked = [String(index + 1), request.mode]
-    for (const row of request.rows) {
-      const { subject, policy, cost } = row
+    for (const limit of request.limits) {
+      const { subject, terms, cost } = limit
       args.push(
         ...asked,
-        place(keyOf(row, namespace)),
-        policy.tag,
-        policy.algorithm,
-        String(policy.limit),
-        String(policy.windowMs),
-        String(policy.burst),
+        place(keyOf(limit, namespace)),
+        terms.tag,
+        terms.algorithm,
+        String(terms.limit),
+        String(terms.windowMs),
+        String(terms.burst),
         String(cost),
-        alignOf(row),
-        request.receipt === undefined ? '' : String(request.receipt),
+        alignOf(limit),
+        request.mode === 'refund' ? String(request.decidedAt ?? '') : '',
       )
-      const penalty = penaltyOf(request, row)
+      const penalty = penaltyOf(request, limit)
       if (!penalty) continue
       const { tag, after, withinMs, banMs, maxMs } = penalty
       const first = request.mode === 'ban' ? (request.banMs ?? banMs) : banMs
-      const terms = [after, withinMs, first, maxMs].map(String)
+      const numbers = [after, withinMs, first, maxMs].map(String)
       const record = place(recordOf(subject, namespace))
-      args.push(...asked, record, tag, 'penalty', ...terms, 'first-request', '')
+      args.push(...asked, record, tag, 'penalty', ...numbers, 'first-request', '')
     }
   })
   return { keys: [...places.keys()], args }
@@ -106,8 +107,8 @@ export function encode(
 /** All that `encode` would have in KEYS without a namespace. */
 export function keysOf(requests: StoreRequest[]): Set<string> {
   const keys = requests.flatMap((request) =>
-    request.rows.flatMap((row) =>
-      penaltyOf(request, row) ? [keyOf(row), recordOf(row.subject)] : [keyOf(row)],
+    request.limits.flatMap((limit) =>
+      penaltyOf(request, limit) ? [keyOf(limit), recordOf(limit.subject)] : [keyOf(limit)],
     ),
   )
   return new Set(keys)
@@ -117,30 +118,30 @@ export function keysOf(requests: StoreRequest[]): Set<string> {
 export const recordOf = (subject: string, namespace?: string) =>
   namespace ? `sluice:1:${namespace}:{${subject}}` : `sluice:1:{${subject}}`
 
-function keyOf({ subject, policy }: LimitRow, namespace?: string): string {
-  const own = apart[policy.algorithm]
+function keyOf({ subject, terms }: Limit, namespace?: string): string {
+  const own = apart[terms.algorithm]
   const record = recordOf(subject, namespace)
-  return own ? `${record}:${own}:${policy.tag}` : record
+  return own ? `${record}:${own}:${terms.tag}` : record
 }
 
-function alignOf({ policy, period, slot = '' }: LimitRow): string {
-  if (policy.algorithm === 'concurrency') return slot
-  return policy.algorithm === 'fixed-window' && period ? period.join(',') : policy.align
+function alignOf({ terms, period, slot = '' }: Limit): string {
+  if (terms.algorithm === 'concurrency') return slot
+  return terms.algorithm === 'fixed-window' && period ? period.join(',') : terms.align
 }
 
 /** Giving back neither counts nor bans. */
-const penaltyOf = ({ mode }: StoreRequest, { penalty }: LimitRow) =>
+const penaltyOf = ({ mode }: StoreRequest, { penalty }: Limit) =>
   mode === 'refund' ? undefined : penalty
 
 /** The reply of the script, or `undefined` where something else answered. */
 export function decode(
   reply: unknown,
   requests: StoreRequest[],
-  once?: Idempotency,
+  idempotency?: Idempotency,
 ): StoreReply | undefined {
-  const head = once ? 6 : 1 // the time, and the row that remembers
+  const head = idempotency ? 6 : 1 // the time, and the row of the idempotency key
   const size = requests
-    .flatMap((request) => request.rows.map((row) => (penaltyOf(request, row) ? 10 : 5)))
+    .flatMap((request) => request.limits.map((limit) => (penaltyOf(request, limit) ? 10 : 5)))
     .reduce((sum, numbers) => sum + numbers, head)
   if (!Array.isArray(reply) || reply.length !== size || !reply.every(Number.isSafeInteger)) {
     return undefined
@@ -150,9 +151,9 @@ export function decode(
     index += 5
     return reply.slice(index - 5, index) as ReturnType<typeof next>
   }
-  const rowOf = (request: StoreRequest, row: LimitRow): RowState => {
+  const stateOf = (request: StoreRequest, limit: Limit): QuotaState => {
     const [allowed, remaining, retryAfter, resetAfterMs, nextAfterMs] = next()
-    const bannedForMs = penaltyOf(request, row) ? next()[2] : 0
+    const bannedForMs = penaltyOf(request, limit) ? next()[2] : 0
     return {
       allowed: allowed === 1 && bannedForMs === 0,
       remaining,
@@ -163,8 +164,8 @@ export function decode(
     }
   }
   return {
-    now: reply[0],
-    requests: requests.map((request) => request.rows.map((row) => rowOf(request, row))),
-    ...(once && reply[1] === 1 && { replayed: true }),
+    decidedAt: reply[0],
+    states: requests.map((request) => request.limits.map((limit) => stateOf(request, limit))),
+    ...(idempotency && reply[1] === 1 && { replayed: true }),
   }
 }

@@ -1,5 +1,6 @@
 /** The only file that talks to Redis: Upstash's REST API through its own client, over a transport without that client's traps. */
 import { Redis } from '@upstash/redis'
+import { isRestUrl } from '../../base/bindings.ts'
 import { StoreError } from '../../base/errors.ts'
 import type { Store, StoreOptions } from '../store.ts'
 import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
@@ -30,7 +31,7 @@ export function createUpstashStore({
   namespace,
   onReload,
 }: UpstashOptions): Store {
-  const database = isUsable(url) && token ? connect(url, token) : undefined
+  const database = isRestUrl(url) && token ? connect(url, token) : undefined
   let sha: string | undefined
   let loaded = false // whether this isolate has seen the database run the script
 
@@ -88,8 +89,8 @@ export function createUpstashStore({
 
   return {
     async decide(requests, options = {}) {
-      const { now, once } = options
-      const [replies] = await decide([{ lists: [requests], once }], now, deadlineOf(options))
+      const { now, idempotency } = options
+      const [replies] = await decide([{ lists: [requests], idempotency }], now, deadlineOf(options))
       const [reply] = replies!
       if (reply instanceof StoreError) throw reply
       return reply!
@@ -98,7 +99,7 @@ export function createUpstashStore({
     async decideEach(lists, options = {}) {
       if (lists.length === 0) return []
       const deadline = deadlineOf(options)
-      const packs = pack(lists, options.once)
+      const packs = pack(lists, options.idempotency)
       const replies = await decide(packs, options.now, deadline)
       // One wrong list fails all of its pack, before anything is charged: by themselves the others have their answers.
       const failed = packs.map(
@@ -126,7 +127,7 @@ export function createUpstashReader({
   deadlineMs = 5000,
 }: Pick<UpstashOptions, 'url' | 'token' | 'deadlineMs'>): (key: string) => Promise<string | null> {
   return async (key) => {
-    if (!isUsable(url) || !token) throw new StoreError('not-configured')
+    if (!isRestUrl(url) || !token) throw new StoreError('not-configured')
     let answer: Answer
     try {
       answer = await createTransport(url, token).send(['GET', key], AbortSignal.timeout(deadlineMs))
@@ -139,10 +140,6 @@ export function createUpstashReader({
     return result
   }
 }
-
-// A Redis URL (rediss://…) is no REST URL, and the client would throw its password.
-export const isUsable = (url: string | undefined): url is string =>
-  url !== undefined && /^https?:\/\//.test(url) && URL.canParse(url)
 
 /** The client with a transport of ours, which it allows for; and that transport, for several commands at once. */
 function connect(url: string, token: string) {

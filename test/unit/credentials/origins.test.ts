@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isMet } from '../../../src/match/match.ts'
+import { isMatch } from '../../../src/match/match.ts'
 import { describer } from '../../support/describe.ts'
 
 const SECRET = 'a secret of at least 32 bytes, or so it says'
@@ -124,7 +124,7 @@ const describeWith = (from?: string) =>
 /** Whose quota counts the request: `acme`, `shared`, or nobody's. */
 async function charged(describeRequest: ReturnType<typeof describer>, headers: HeadersInit) {
   const { policies } = await describeRequest('/', { headers }, { env: { JWT: SECRET } })
-  return policies.filter(isMet).map(({ partitionKey }) => partitionKey[0]![1] ?? 'shared')
+  return policies.filter(isMatch).map(({ partitionKey }) => partitionKey[0]![1] ?? 'shared')
 }
 
 const bearer = describeWith()

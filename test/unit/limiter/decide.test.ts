@@ -12,7 +12,7 @@ import {
 } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
 import { rowOf } from '../../../src/limiter/limit.ts'
-import { isMet } from '../../../src/match/match.ts'
+import { isMatch } from '../../../src/match/match.ts'
 import type { RequestView } from '../../../src/request/view.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
 import { createShards } from '../../../src/store/shards/shards.ts'
@@ -80,12 +80,12 @@ function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {})
   }
   const describe = describer(config)
   async function ask(options: DecideOptions = {}) {
-    const description = await describe('/', init)
-    return (await decideEach([{ description }], parts, options))[0]!
+    const matched = await describe('/', init)
+    return (await decideEach([{ matched }], parts, options))[0]!
   }
   const rows = async () => {
-    const descriptors = (await describe('/', init)).policies.filter(isMet)
-    return Promise.all(descriptors.map((one) => rowOf(one, undefined, parts.nameSubject)))
+    const matches = (await describe('/', init)).policies.filter(isMatch)
+    return Promise.all(matches.map((one) => rowOf(one, undefined, parts.nameSubject)))
   }
   return { ask, parts, errors, rows }
 }

@@ -7,7 +7,7 @@ import { decideEach, type LimiterParts } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
 import { limitState, rowOf } from '../../../src/limiter/limit.ts'
 import { isOpen } from '../../../src/limiter/settle.ts'
-import type { Descriptor } from '../../../src/match/match.ts'
+import type { Match } from '../../../src/match/match.ts'
 import type { Store, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
 
@@ -114,7 +114,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
           advance(wait)
           path = { there, back }
           const { met, costs } = kinds[like]!
-          const descriptors = met.map((index): Descriptor => {
+          const matches = met.map((index): Match => {
             const policy = policies[index]!
             const { windowMs } = policy
             const begun = now - (now % windowMs)
@@ -129,7 +129,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
             }
           })
           const rows = await Promise.all(
-            descriptors.map((one) => rowOf(one, `slot-${who}`, nameSubject)),
+            matches.map((one) => rowOf(one, `slot-${who}`, nameSubject)),
           )
           const each = (mode: StoreRequest['mode'], some = rows) =>
             some.forEach((row) => {
@@ -151,7 +151,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
             onStoreError: () => {},
           }
           const before = calls
-          const [outcome] = await decideEach([{ description: { policies: descriptors } }], parts)
+          const [outcome] = await decideEach([{ matched: { policies: matches } }], parts)
           const { decision } = outcome!
           for (const { allowed, retryAfterMs, bannedForMs } of decision.limits) {
             expect(allowed).toBe(retryAfterMs === 0)

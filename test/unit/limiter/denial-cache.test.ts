@@ -58,9 +58,9 @@ function isolate(
   }
   return {
     denialCache,
-    async decide(descriptors: ReturnType<typeof descriptorsOf>) {
+    async decide(matches: ReturnType<typeof descriptorsOf>) {
       const before = calls
-      const [outcome] = await decideEach([{ description: { policies: descriptors } }], parts)
+      const [outcome] = await decideEach([{ matched: { policies: matches } }], parts)
       return { ...outcome!.decision, asked: calls > before }
     },
   }
@@ -98,7 +98,7 @@ test.each(names)(
           const caches = [createDenialCache(), createDenialCache()]
           for (const { wait, who, cost, there, back } of steps) {
             advance(wait)
-            const descriptors = descriptorsOf(
+            const matches = descriptorsOf(
               [{ algorithm, limit, window, ...(burst && { burst: room }) }],
               cost,
             )
@@ -107,10 +107,10 @@ test.each(names)(
               back,
               ahead,
               denialCache: caches[who]!,
-            }).decide(descriptors)
+            }).decide(matches)
             if (asked) continue
             cached += 1
-            const peek = { mode: 'peek' as const, rows: [{ ...descriptors[0]!, subject: 'a' }] }
+            const peek = { mode: 'peek' as const, rows: [{ ...matches[0]!, subject: 'a' }] }
             const told = decision.limits[0]!
             const at = async (time: number) =>
               (await truth.decide([peek], { now: time + ahead })).requests[0]![0]!
@@ -135,80 +135,80 @@ test.each(names)(
 describe('a refusal', () => {
   const exhaust = async (
     one: ReturnType<typeof isolate>,
-    descriptors: ReturnType<typeof descriptorsOf>,
+    matches: ReturnType<typeof descriptorsOf>,
   ) => {
-    let last = await one.decide(descriptors)
-    for (let time = 0; time < 20 && last.allowed; time++) last = await one.decide(descriptors)
+    let last = await one.decide(matches)
+    for (let time = 0; time < 20 && last.allowed; time++) last = await one.decide(matches)
     return last
   }
 
   test('is asked for once, and again as soon as anything may have come back', async () => {
     const one = isolate(createLocalStore(), { there: 3, back: 4 })
-    const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }])
-    const first = await exhaust(one, descriptors)
+    const matches = descriptorsOf([{ algorithm: 'fixed-window' }])
+    const first = await exhaust(one, matches)
     expect([first.allowed, first.asked]).toEqual([false, true])
     advance(1000)
-    const again = await one.decide(descriptors)
+    const again = await one.decide(matches)
     expect([again.asked, again.retryAfterMs, again.at]).toEqual([
       false,
       first.retryAfterMs! - 1000,
       first.at! + 1000,
     ])
     advance(again.retryAfterMs! - 8) // as far as can be proven: less the way there and back
-    expect((await one.decide(descriptors)).asked).toBe(false)
+    expect((await one.decide(matches)).asked).toBe(false)
     advance(1)
-    expect((await one.decide(descriptors)).asked).toBe(true)
+    expect((await one.decide(matches)).asked).toBe(true)
   })
 
   test('is asked for again after ten seconds, for what others may have given back', async () => {
     const one = isolate(createLocalStore())
-    const descriptors = descriptorsOf([{ algorithm: 'fixed-window', window: '1h' }])
-    await exhaust(one, descriptors)
+    const matches = descriptorsOf([{ algorithm: 'fixed-window', window: '1h' }])
+    await exhaust(one, matches)
     advance(9_999)
-    expect((await one.decide(descriptors)).asked).toBe(false)
+    expect((await one.decide(matches)).asked).toBe(false)
     advance(1)
-    expect((await one.decide(descriptors)).asked).toBe(true)
+    expect((await one.decide(matches)).asked).toBe(true)
   })
 
   test('is forgotten when this isolate gives something back, also where its answer is still on the way', async () => {
     const one = isolate(createLocalStore())
-    const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }])
-    await exhaust(one, descriptors)
+    const matches = descriptorsOf([{ algorithm: 'fixed-window' }])
+    await exhaust(one, matches)
     one.denialCache.forget(now)
-    expect((await one.decide(descriptors)).asked).toBe(true)
-    expect((await one.decide(descriptors)).asked).toBe(true) // of the same millisecond: sent before, for all that is known
+    expect((await one.decide(matches)).asked).toBe(true)
+    expect((await one.decide(matches)).asked).toBe(true) // of the same millisecond: sent before, for all that is known
     advance(1)
-    expect((await one.decide(descriptors)).asked).toBe(true)
-    expect((await one.decide(descriptors)).asked).toBe(false)
+    expect((await one.decide(matches)).asked).toBe(true)
+    expect((await one.decide(matches)).asked).toBe(false)
   })
 
   test('by a clock that was set back proves nothing', async () => {
     const one = isolate(createLocalStore())
-    const descriptors = descriptorsOf([{ algorithm: 'fixed-window' }])
-    await exhaust(one, descriptors)
+    const matches = descriptorsOf([{ algorithm: 'fixed-window' }])
+    await exhaust(one, matches)
     advance(-1)
-    expect((await one.decide(descriptors)).asked).toBe(true)
+    expect((await one.decide(matches)).asked).toBe(true)
   })
 
   test('by a clock that was set back while its answer was on the way proves nothing: nobody passes by it uncharged', async () => {
     const one = isolate(createLocalStore(), { back: -100 })
-    const descriptors = descriptorsOf([{ algorithm: 'fixed-window', limit: 1, window: 1000 }])
-    await exhaust(one, descriptors)
+    const matches = descriptorsOf([{ algorithm: 'fixed-window', limit: 1, window: 1000 }])
+    await exhaust(one, matches)
     advance(900) // by when the window may be over
-    const { asked } = await one.decide(descriptors)
+    const { asked } = await one.decide(matches)
     expect(asked).toBe(true)
   })
 
   test('names every limit that is known to refuse, with the longest of their waits, and no other limit', async () => {
     const one = isolate(createLocalStore())
-    const descriptors = descriptorsOf([
+    const matches = descriptorsOf([
       { algorithm: 'fixed-window', limit: 3 },
       { algorithm: 'token-bucket', limit: 100 },
       { algorithm: 'fixed-window', limit: 3, window: '1m' },
     ])
-    await exhaust(one, descriptors)
+    await exhaust(one, matches)
     advance(500)
-    const { asked, limits, retryAfterMs } = await one.decide(descriptors)
+    const { asked, limits, retryAfterMs } = await one.decide(matches)
     expect([
       asked,
       limits.map(({ policy, allowed, remaining }) => [policy, allowed, remaining]),
@@ -264,9 +264,9 @@ describe('a refusal', () => {
     ],
   ])('is always asked for: %s', async (_, options, cost) => {
     const one = isolate(createLocalStore())
-    const descriptors = descriptorsOf([options], cost)
-    await exhaust(one, descriptors)
-    expect((await one.decide(descriptors)).asked).toBe(true)
+    const matches = descriptorsOf([options], cost)
+    await exhaust(one, matches)
+    expect((await one.decide(matches)).asked).toBe(true)
   })
 
   test.each<[string, Partial<PolicyOptions>]>([

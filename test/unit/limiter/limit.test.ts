@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { limitStates } from '../../../src/limiter/limit.ts'
-import type { Descriptor } from '../../../src/match/match.ts'
-import type { RowState } from '../../../src/store/store.ts'
+import type { Match } from '../../../src/match/match.ts'
+import type { QuotaState } from '../../../src/store/store.ts'
 
 const [a, b] = parseConfig({
   policies: [
@@ -10,8 +10,8 @@ const [a, b] = parseConfig({
     { name: 'b', limit: 10, window: '1m' },
   ],
 }).policies
-const of = (policy = a!): Descriptor => ({ policy, partitionKey: [], cost: 1 })
-const state = (change: Partial<RowState> = {}): RowState => ({
+const of = (policy = a!): Match => ({ policy, partitionKey: [], cost: 1 })
+const state = (change: Partial<QuotaState> = {}): QuotaState => ({
   allowed: true,
   remaining: 5,
   retryAfterMs: 0,
@@ -31,7 +31,7 @@ test('each policy is listed once, in order', () => {
 })
 
 describe('several quotas of a policy are told as one state:', () => {
-  const told = (...states: Partial<RowState>[]) => {
+  const told = (...states: Partial<QuotaState>[]) => {
     const rows = states.map(() => of())
     const [found] = limitStates(rows, states.map(state))
     const reversed = limitStates(rows, states.toReversed().map(state))
@@ -39,7 +39,7 @@ describe('several quotas of a policy are told as one state:', () => {
     return found
   }
 
-  test.each<[string, Partial<RowState>[], object]>([
+  test.each<[string, Partial<QuotaState>[], object]>([
     [
       'a refusal, and the wait of it',
       [{ ...refusing, retryAfterMs: 700, nextAfterMs: 700 }, { resetAfterMs: 40_000 }],

@@ -5,7 +5,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { decideEach } from '../../../src/limiter/decide.ts'
 import { limiterParts } from '../../../src/limiter/parts.ts'
-import type { Descriptor } from '../../../src/match/match.ts'
+import type { Match } from '../../../src/match/match.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -63,9 +63,9 @@ test.each([
     const parts = limiterParts(config, () => {})(env)
     const decide = async (key: string) => {
       const policies = config.policies.map(
-        (policy): Descriptor => ({ policy, partitionKey: [['header:x', key]], cost: 1 }),
+        (policy): Match => ({ policy, partitionKey: [['header:x', key]], cost: 1 }),
       )
-      const [outcome] = await decideEach([{ description: { policies } }], parts, {
+      const [outcome] = await decideEach([{ matched: { policies } }], parts, {
         waitUntil: () => {},
       })
       expect(outcome!.decision.reason).toBe(allowed ? 'within-limit' : 'limited')

@@ -127,10 +127,10 @@ describe('is asked', () => {
   ) => {
     asked.length = 0
     const describe = describer({ policies: [policy], shield, ...config })
-    const description = await describe('/', { headers: { 'cf-connecting-ip': ip } })
+    const matched = await describe('/', { headers: { 'cf-connecting-ip': ip } })
     const key = { key: 'k', fingerprint: 'f', forMs: 1000 }
     const options = once ? { once: key } : {}
-    const [outcome] = await decideEach([{ description, ...more }], parts, options)
+    const [outcome] = await decideEach([{ matched, ...more }], parts, options)
     return [outcome!.decision.reason, asked.length]
   }
   const only = (change: object) => ({ policies: [{ ...policy, ...change }] })
@@ -184,10 +184,10 @@ describe('is asked', () => {
       },
     }
     const config = { policies: [{ ...policy, deadline: 1000 }], shield }
-    const description = await describer(config)('/', {
+    const matched = await describer(config)('/', {
       headers: { 'cf-connecting-ip': '203.0.113.2' },
     })
-    await decideEach([{ description }], slow)
+    await decideEach([{ matched }], slow)
     expect(given[0]).toBeGreaterThanOrEqual(500)
     expect(given[0]).toBeLessThanOrEqual(902) // timers may be early, by less than that
   })

@@ -5,7 +5,7 @@ import type { Finding } from '../../../src/config/findings.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
 import { mayBeEarly } from '../../../src/gateway/speculative.ts'
 import { lint } from '../../../src/lint/lint.ts'
-import { type Descriptor, isMet } from '../../../src/match/match.ts'
+import { type Match, isMatch } from '../../../src/match/match.ts'
 import { readings } from '../../../src/request/path.ts'
 import { algorithms, type State } from '../../../src/store/local/algorithms/index.ts'
 import { describer } from '../../support/describe.ts'
@@ -111,7 +111,7 @@ test('no request is counted by a policy that is found unreachable, skipped or re
     const plain = sent.filter(({ url }) => readings(new URL(url).pathname).length === 1)
     const skips = findings.some(({ code }) => code === 'skipped-by-allow')
     const descriptions = await ask(options, skips ? plain : sent)
-    const counted = descriptions.flatMap(({ policies }) => policies.filter(isMet))
+    const counted = descriptions.flatMap(({ policies }) => policies.filter(isMatch))
     expect(counted.filter(({ policy }) => never.includes(policy.name))).toEqual([])
   })
   const counts = ['unreachable-policy', 'skipped-by-allow', 'refused-by-deny'].map(
@@ -127,7 +127,7 @@ test('what takes all takes all', async () => {
         code === 'list-takes-all' && /: every request (is|skips) /.test(message),
     )
     for (const { denied, policies } of all.length > 0 ? await ask(options, sent) : []) {
-      expect(denied || policies.every((one) => !isMet(one))).toBeTruthy()
+      expect(denied || policies.every((one) => !isMatch(one))).toBeTruthy()
     }
   })
 })
@@ -138,7 +138,7 @@ const effects = (options: ConfigOptions, sent: Sent[]) =>
     descriptions.map(({ denied, policies }, index) => {
       if (denied) return 'denied'
       const { url, init } = sent[index]!
-      const met = policies.filter(isMet)
+      const met = policies.filter(isMatch)
       const enforced = met.filter(({ policy }) => policy.mode === 'enforce')
       const fallback = enforced.map(({ policy }) => policy.onStoreError)
       return {
@@ -209,7 +209,7 @@ test('what is found redundant never is the one to refuse', async () => {
         descriptions.forEach(({ denied, policies }, n) => {
           now += schedule[n]![1]
           if (denied) return
-          const rows = policies.filter(isMet).map((row) => ({ ...row, ...fare(row, now, states) }))
+          const rows = policies.filter(isMatch).map((row) => ({ ...row, ...fare(row, now, states) }))
           const refusing = rows.filter(
             ({ outcome, policy }) => !outcome.allowed && policy.mode === 'enforce',
           )
@@ -264,7 +264,7 @@ test('a shield that is as wide as the finding says lets everybody pass whom all 
         now += pause
         const { denied, policies, shield } = descriptions[which % kinds.length]!
         if (denied) continue
-        const rows = policies.filter(isMet).map((row) => ({ ...row, ...fare(row, now, states) }))
+        const rows = policies.filter(isMatch).map((row) => ({ ...row, ...fare(row, now, states) }))
         const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
         if (enforced.some(({ outcome }) => !outcome.allowed)) continue
         for (const { subject, outcome } of rows)
@@ -284,7 +284,7 @@ test('a shield that is as wide as the finding says lets everybody pass whom all 
   expect(Math.max(...reached)).toBeGreaterThan(0.8) // it is not wider than need be, either
 })
 
-function fare({ policy, partitionKey, cost }: Descriptor, now: number, states: Map<string, State>) {
+function fare({ policy, partitionKey, cost }: Match, now: number, states: Map<string, State>) {
   const subject = JSON.stringify([policy.tag, partitionKey])
   const { windowMs: window, ...terms } = policy
   const algorithm = policy.algorithm as keyof typeof algorithms // no concurrency is drawn

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
-import { isMet } from '../../../src/match/match.ts'
+import { isMatch } from '../../../src/match/match.ts'
 import { pathMatcher, readings } from '../../../src/request/path.ts'
 import { type Circumstances, describer } from '../../support/describe.ts'
 
@@ -22,7 +22,7 @@ async function met(
   })
   const { policies: described } = await describeRequest(url, init, circumstances)
   return Object.fromEntries(
-    described.filter(isMet).map(({ policy, partitionKey }) => [policy.name, partitionKey]),
+    described.filter(isMatch).map(({ policy, partitionKey }) => [policy.name, partitionKey]),
   )
 }
 const names = async (...args: Parameters<typeof met>) => Object.keys(await met(...args))
@@ -90,7 +90,7 @@ describe('a path that origins take for different ones', () => {
       const match = { path: '/users/:id/*' }
       const describeRequest = describer({ policies: [{ name: 'a', ...base, match, ...policy }] })
       const { policies, denied } = await describeRequest(path, init)
-      const met = policies.filter(isMet)
+      const met = policies.filter(isMatch)
       return {
         denied,
         policies,
@@ -449,7 +449,7 @@ describe('a missing part', () => {
     })
     const subject = async (context: unknown) => {
       const { policies } = await describeRequest('/', {}, { context })
-      return policies.filter(isMet)[0]!.partitionKey
+      return policies.filter(isMatch)[0]!.partitionKey
     }
     expect(await subject({ tenant: 7 })).not.toEqual(await subject({ user: 7 }))
   })
@@ -514,7 +514,7 @@ describe('a cost', () => {
       init,
       { env },
     )
-    return policies.filter(isMet)[0]!.cost
+    return policies.filter(isMatch)[0]!.cost
   }
 
   test('is a number, or that of the first rule that matches', async () => {

@@ -45,7 +45,7 @@ beforeEach(() => {
     decideEach(lists, options) {
       const { promise, resolve, reject } = Promise.withResolvers<Replies>()
       calls.push({
-        names: lists.map((list) => list[0]!.rows[0]!.subject),
+        names: lists.map((list) => list[0]!.limits[0]!.subject),
         deadlineMs: options?.deadlineMs,
         answer: resolve,
         fail: reject,
@@ -61,10 +61,10 @@ beforeEach(() => {
 
 const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '1m' }] }).policies
 const penalty = { tag: 'p', after: 1, withinMs: 1, banMs: 1, maxMs: 1 }
-const list = (subject: string, rows = 1): StoreRequest[] => [
+const list = (subject: string, limits = 1): StoreRequest[] => [
   {
     mode: 'take',
-    rows: Array.from({ length: rows }, () => ({ subject, policy: policy!, cost: 1 })),
+    limits: Array.from({ length: limits }, () => ({ subject, policy: policy!, cost: 1 })),
   },
 ]
 /** A reply that names whose it is. */
@@ -136,7 +136,7 @@ describe('one call', () => {
     expect(over).toBe(true)
   })
 
-  test('has at most 32 rows: the others go at once, in calls of their own requests', async () => {
+  test('has at most 32 limits: the others go at idempotency, in calls of their own requests', async () => {
     const asked = Promise.all(Array.from({ length: 70 }, (_, index) => ask(`${index}`)))
     await turn()
     expect(calls.map(({ names }) => names.length)).toEqual([32, 32, 6])
@@ -147,8 +147,8 @@ describe('one call', () => {
 
   test('counts a penalty as a row', async () => {
     for (let index = 0; index < 20; index++) {
-      const [{ mode, rows }] = list('ann') as [StoreRequest]
-      void ask([{ mode, rows: [{ ...rows[0]!, penalty }] }])
+      const [{ mode, limits }] = list('ann') as [StoreRequest]
+      void ask([{ mode, limits: [{ ...limits[0]!, penalty }] }])
     }
     await turn()
     expect(calls.map(({ names }) => names.length)).toEqual([16, 4])
@@ -374,8 +374,8 @@ describe('while six calls are under way', () => {
 })
 
 test('who cannot keep the isolate at work asks alone; so does who names a time, or a call that is decided once', async () => {
-  const once: Idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
-  const all: StoreOptions[] = [{ deadlineMs: 5 }, { waitUntil, once }, { waitUntil, now: 7 }]
+  const idempotency: Idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
+  const all: StoreOptions[] = [{ deadlineMs: 5 }, { waitUntil, idempotency }, { waitUntil, now: 7 }]
   for (const options of all) await store.decide(list('ann'), options)
   await store.decide(list('ann'))
   expect(direct).toEqual([...all, {}].map((options) => ['decide', options]))

@@ -161,7 +161,7 @@ describe('the breaker under a deadline', () => {
     const store = withDeadline(withBreaker(slow(1000).store, { onOpen: opened }))
     const row = { subject: 's', cost: 1 } as never
     const lists = Array.from({ length: 100 }, () => [
-      { mode: 'take' as const, rows: [row, row, row] },
+      { mode: 'take' as const, limits: [row, row, row] },
     ])
     for (let call = 0; call < 6; call++) {
       const deciding = store.decideEach(lists)

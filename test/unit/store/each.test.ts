@@ -40,7 +40,7 @@ async function requestsOf(run: () => Promise<unknown>): Promise<number> {
   return bridge.stats()[bridge.token]!.http - http
 }
 
-const policy: StoreRequest['rows'][number]['policy'] = {
+const policy: StoreRequest['limits'][number]['policy'] = {
   tag: 't',
   algorithm: 'fixed-window',
   limit: 100,
@@ -52,10 +52,10 @@ const policy: StoreRequest['rows'][number]['policy'] = {
 const ask = (
   mode: StoreRequest['mode'],
   subjects: string[],
-  row: Partial<StoreRequest['rows'][number]> = {},
+  row: Partial<StoreRequest['limits'][number]> = {},
 ): StoreRequest => ({
   mode,
-  rows: subjects.map((subject) => ({ subject, policy, cost: 1, ...row })),
+  limits: subjects.map((subject) => ({ subject, policy, cost: 1, ...row })),
 })
 const newSubjects = (count: number) => Array.from({ length: count }, newSubject)
 
@@ -183,7 +183,7 @@ describe('a list that fails', () => {
     }
   })
 
-  test('is sent again by itself, once, with those of its call, in one request', async () => {
+  test('is sent again by itself, idempotency, with those of its call, in one request', async () => {
     const store = newStore()
     const lists = hundred()
     lists[50] = [ask('take', ['x'], { cost: -1 })]
@@ -202,7 +202,7 @@ describe('a list that fails', () => {
 
 describe('a script that is lost', () => {
   test.skipIf(process.env.REDIS_URL)(
-    'is brought again once, and no list is charged twice',
+    'is brought again idempotency, and no list is charged twice',
     async () => {
       let reloads = 0
       const store = newStore({ onReload: () => (reloads += 1) })
@@ -316,7 +316,7 @@ describe('a failure', () => {
     expect(server.requests()).toBe(2)
   })
 
-  test('to know the script is mended once, for those alone that it concerns, by one that brings it', async () => {
+  test('to know the script is mended idempotency, for those alone that it concerns, by one that brings it', async () => {
     const seen: string[][] = []
     const lost = { error: 'NOSCRIPT No matching script.' }
     const answers = [
@@ -349,13 +349,13 @@ describe('decided once', () => {
   test('each call of the script has its own key, and tells on its lists that it is a replay', async () => {
     const store = newStore()
     const [lists, once] = [hundred(), idempotencyOf()]
-    const first = await store.decideEach(lists, { once })
+    const first = await store.decideEach(lists, { idempotency })
     expect(told(first)).toEqual(Array(100).fill([99, 99, 99]))
-    const names = [once.key, `${once.key}.2`, `${once.key}.3`].map((key) => `sluice:1:{${key}}`)
-    expect((await keysOf(once.key)).sort()).toEqual(names.sort())
+    const names = [idempotency.key, `${idempotency.key}.2`, `${idempotency.key}.3`].map((key) => `sluice:1:{${key}}`)
+    expect((await keysOf(idempotency.key)).sort()).toEqual(names.sort())
     let again: unknown
     const commands = await commandsBetween(redis.url, async () => {
-      again = await store.decideEach(lists, { once })
+      again = await store.decideEach(lists, { idempotency })
     })
     expect(again).toEqual(first.map((reply) => ({ ...reply, replayed: true })))
     expect(commands).toEqual({ evalsha: 3, time: 3, mget: 3 })
@@ -364,27 +364,27 @@ describe('decided once', () => {
   test('a full call has room for its key', async () => {
     const lists = newSubjects(128).map((subject) => [ask('take', [subject])])
     const once = idempotencyOf()
-    const replies = await newStore().decideEach(lists, { once })
+    const replies = await newStore().decideEach(lists, { idempotency })
     expect(told(replies)).toEqual(Array(128).fill([99]))
-    expect(await keysOf(once.key)).toHaveLength(1)
+    expect(await keysOf(idempotency.key)).toHaveLength(1)
   })
 
-  test('lists that are sent again by themselves are decided once, too', async () => {
+  test('lists that are sent again by themselves are decided idempotency, too', async () => {
     const store = newStore()
     const [lists, once] = [hundred(), idempotencyOf()]
     for (const index of [10, 50, 99]) lists[index] = [ask('take', ['x'], { cost: -1 })]
-    const first = await store.decideEach(lists, { once })
-    const again = await store.decideEach(lists, { once })
+    const first = await store.decideEach(lists, { idempotency })
+    const again = await store.decideEach(lists, { idempotency })
     expect(told(again)).toEqual(told(first))
     expect(told(again)[0]).toEqual([99, 99, 99])
     expect(again.filter((reply) => 'replayed' in reply)).toHaveLength(97)
   })
 
-  test('fifty at once, of several isolates, are charged once', async () => {
+  test('fifty at idempotency, of several isolates, are charged once', async () => {
     const stores = Array.from({ length: 5 }, () => newStore())
     const [lists, once] = [hundred(), idempotencyOf()]
     const all = await Promise.all(
-      Array.from({ length: 50 }, (_, index) => stores[index % 5]!.decideEach(lists, { once })),
+      Array.from({ length: 50 }, (_, index) => stores[index % 5]!.decideEach(lists, { idempotency })),
     )
     for (const replies of all) expect(told(replies)).toEqual(Array(100).fill([99, 99, 99]))
     const replayed = all.flat().filter((reply) => 'replayed' in reply)
@@ -396,13 +396,13 @@ describe('decided once', () => {
   test('another call of that name is a conflict, by decide and by decideEach', async () => {
     const store = newStore()
     const [lists, once] = [two(), idempotencyOf()]
-    await store.decideEach(lists, { once })
-    const other = { ...once, fingerprint: 'g' }
-    expect(told(await store.decideEach(lists, { once: other }))).toEqual([
+    await store.decideEach(lists, { idempotency })
+    const other = { ...idempotency, fingerprint: 'g' }
+    expect(told(await store.decideEach(lists, { idempotency: other }))).toEqual([
       'idempotency-conflict',
       'idempotency-conflict',
     ])
-    await expect(store.decide(lists[0]!, { once: other })).rejects.toThrow(
+    await expect(store.decide(lists[0]!, { idempotency: other })).rejects.toThrow(
       /^idempotency-conflict: /,
     )
     const looks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
@@ -412,9 +412,9 @@ describe('decided once', () => {
   test('decide tells a replay, and a first answer without a word', async () => {
     const store = newStore()
     const [request, once] = [ask('take', [newSubject()]), idempotencyOf()]
-    const first = await store.decide([request], { once })
+    const first = await store.decide([request], { idempotency })
     expect(first).not.toHaveProperty('replayed')
-    expect(await store.decide([request], { once })).toEqual({ ...first, replayed: true })
-    expect(await store.decideEach([[request]], { once })).toEqual([{ ...first, replayed: true }])
+    expect(await store.decide([request], { idempotency })).toEqual({ ...first, replayed: true })
+    expect(await store.decideEach([[request]], { idempotency })).toEqual([{ ...first, replayed: true }])
   })
 })

@@ -1,7 +1,7 @@
-/** Leases of requests with several limits, and of many calls at once: what nobody may count twice, and what may not last. */
+/** Leases of requests with several limits, and of many calls at idempotency: what nobody may count twice, and what may not last. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { LimitRow, StoreReply, StoreRequest } from '../../../src/store/store.ts'
+import type { Limit, StoreReply, StoreRequest } from '../../../src/store/store.ts'
 import { Model, type ModelRequest } from '../../model/model.ts'
 import { settled, World } from '../../support/isolates.ts'
 import { property } from '../../support/law.ts'
@@ -10,7 +10,7 @@ import { newSubject } from '../../support/subjects.ts'
 
 const server = useServer()
 
-const leased: LimitRow['policy'] = {
+const leased: Limit['policy'] = {
   tag: 't',
   algorithm: 'fixed-window',
   limit: 100_000,
@@ -20,14 +20,14 @@ const leased: LimitRow['policy'] = {
   localShare: 1,
   lease: { max: 10, ttlMs: 10_000 },
 }
-const small: LimitRow['policy'] = {
+const small: Limit['policy'] = {
   ...leased,
   tag: 'small',
   limit: 1,
   windowMs: 3_600_000,
   lease: undefined,
 }
-const take = (...rows: LimitRow[]): StoreRequest => ({ mode: 'take', rows })
+const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
 
 /** The beginning of a minute. */
 const start = 1_789_000_020_000
@@ -36,10 +36,10 @@ const start = 1_789_000_020_000
 async function busy(policy = leased, now = start) {
   const world = new World(server, [0])
   world.now = now
-  const row: LimitRow = { subject: newSubject(), policy, cost: 1 }
+  const row: Limit = { subject: newSubject(), policy, cost: 1 }
   const ask = (cost = 1) => world.alone(0, [take({ ...row, cost })])
   const held = async () => {
-    const looked = await world.evaluate([{ mode: 'peek', rows: [{ ...row, cost: 0 }] }])
+    const looked = await world.evaluate([{ mode: 'peek', limits: [{ ...row, cost: 0 }] }])
     const counted = row.policy.burst - looked.requests[0]![0]!.remaining
     return counted - world.units((passed) => passed.row.policy === policy)
   }
@@ -53,7 +53,7 @@ async function busy(policy = leased, now = start) {
 }
 
 describe('a request with another limit', () => {
-  const other = (): LimitRow => ({ subject: newSubject(), policy: small, cost: 1 })
+  const other = (): Limit => ({ subject: newSubject(), policy: small, cost: 1 })
 
   test('that only the other one refuses is a proof, though units are held', async () => {
     const { world, row, hold, held } = await busy()
@@ -79,7 +79,7 @@ describe('a request with another limit', () => {
     const receipt = told[0]![0]!.at ?? now
     const next = { ...row, cost: 3 }
     await world.evaluate([take(next)])
-    const back: StoreRequest = { mode: 'refund', rows: [row], receipt }
+    const back: StoreRequest = { mode: 'refund', limits: [row], receipt }
     const { requests } = await world.evaluate([back])
     expect(requests[0]![0]!.remaining).toBe(leased.limit - 3)
   })
@@ -99,7 +99,7 @@ describe('a request with another limit', () => {
 })
 
 test('a bucket has lent no more than max, what is on its way back included', async () => {
-  const bucket: LimitRow['policy'] = {
+  const bucket: Limit['policy'] = {
     ...leased,
     algorithm: 'token-bucket',
     limit: 1000,
@@ -112,10 +112,10 @@ test('a bucket has lent no more than max, what is on its way back included', asy
   const asked = Array.from({ length: 12 }, () => world.ask(0, [take({ ...row })]))
   await settled()
   const [first] = world.calls
-  expect(first!.requests[0]).toMatchObject({ mode: 'refund', rows: [{ cost: 9 }] })
+  expect(first!.requests[0]).toMatchObject({ mode: 'refund', limits: [{ cost: 9 }] })
   // While that call is on its way, for long, others bring more.
   const later = world.calls.slice(1).flatMap(({ requests }) => requests)
-  const more = later.filter(({ mode }) => mode === 'shadow').map(({ rows }) => rows[0]!.cost)
+  const more = later.filter(({ mode }) => mode === 'follow').map(({ limits }) => limits[0]!.cost)
   expect(more.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(1)
   await world.drain()
   await Promise.all(asked)
@@ -123,7 +123,7 @@ test('a bucket has lent no more than max, what is on its way back included', asy
 
 test('what was taken from a window that is over does not spoil what is of the next', async () => {
   const { world, row, ask, hold } = await busy(leased, start + 55_000)
-  const other: LimitRow = { subject: newSubject(), policy: small, cost: 1 }
+  const other: Limit = { subject: newSubject(), policy: small, cost: 1 }
   await world.evaluate([take({ ...other })]) // all that it has
   await hold(5)
   world.now = start + 60_000 - 10
@@ -176,7 +176,7 @@ test('what goes back by one plan gives nothing to another plan of the same count
   const large = { ...row, policy: { ...debt, burst: 2000 } }
   const left = async (cost: number) => {
     const mode = cost === 0 ? 'peek' : 'take'
-    const { requests } = await world.evaluate([{ mode, rows: [{ ...large, cost }] }])
+    const { requests } = await world.evaluate([{ mode, limits: [{ ...large, cost }] }])
     return requests[0]![0]!.remaining
   }
   const before = await left(1000)
@@ -188,13 +188,13 @@ test('what goes back by one plan gives nothing to another plan of the same count
 describe('requests of several limits, by isolates whose clocks differ and jump', () => {
   const lease = { max: 12, ttlMs: 300 }
   const short = { windowMs: 200, limit: 150, lease }
-  const fixed: LimitRow['policy'][] = [
+  const fixed: Limit['policy'][] = [
     { ...leased, ...short },
     { ...leased, ...short, tag: 'u', windowMs: 1000, limit: 300 },
     { ...small, tag: 'n', windowMs: 200, limit: 25 },
     { ...leased, ...short, tag: 's' }, // in shadow
   ]
-  const sliding: LimitRow['policy'] = { ...leased, ...short, tag: 'w', algorithm: 'sliding-window' }
+  const sliding: Limit['policy'] = { ...leased, ...short, tag: 'w', algorithm: 'sliding-window' }
   const events = fc.array(
     fc.record({
       what: fc.constantFrom(
@@ -216,7 +216,7 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
     async ({ skews, events }) => {
       const world = new World(server, skews)
       const subject = newSubject()
-      const passed: { policy: LimitRow['policy']; cost: number; at: number }[] = []
+      const passed: { policy: Limit['policy']; cost: number; at: number }[] = []
       const asked: Promise<void>[] = []
       const [a, b, n, s] = fixed as [typeof sliding, typeof sliding, typeof sliding, typeof sliding]
       const ask = async (
@@ -227,8 +227,8 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
       ) => {
         const list: StoreRequest[] = [enforced, ...(shadow ? [[s]] : [])].map(
           (policies, index) => ({
-            mode: index === 0 ? 'take' : 'shadow',
-            rows: policies.map((policy) => ({ subject, policy, cost })),
+            mode: index === 0 ? 'take' : 'follow',
+            limits: policies.map((policy) => ({ subject, policy, cost })),
           }),
         )
         const reply = await world.ask(isolate, list)
@@ -238,9 +238,9 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
         // Without a call the time that is told is a guess that is never late.
         const now = reply.leased && list.every((_, index) => admits(index)) ? world.now : reply.now
         expect(reply.now).toBeLessThanOrEqual(now)
-        for (const [index, { rows }] of list.entries()) {
+        for (const [index, { limits }] of list.entries()) {
           if (!admits(index)) continue
-          for (const [place, { policy }] of rows.entries()) {
+          for (const [place, { policy }] of limits.entries()) {
             const { at = now } = reply.requests[index]![place]!
             passed.push({ policy, cost, at })
           }
@@ -249,7 +249,7 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
       const expectCounted = async () => {
         const looks = fixed.map((policy) => ({
           mode: 'peek',
-          rows: [{ subject, policy, cost: 0 }],
+          limits: [{ subject, policy, cost: 0 }],
         }))
         const { requests } = await world.evaluate(looks as StoreRequest[])
         fixed.forEach((policy, index) => {

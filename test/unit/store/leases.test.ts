@@ -1,7 +1,7 @@
 /** Leases over a real Redis: what several isolates admit together, and what becomes of what they do not need. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { LimitRow, StoreOptions, StoreReply, StoreRequest } from '../../../src/store/store.ts'
+import type { Limit, StoreOptions, StoreReply, StoreRequest } from '../../../src/store/store.ts'
 import { Model, type ModelRequest } from '../../model/model.ts'
 import { settled, World } from '../../support/isolates.ts'
 import { property } from '../../support/law.ts'
@@ -10,7 +10,7 @@ import { newSubject } from '../../support/subjects.ts'
 
 const server = useServer()
 
-type Policy = LimitRow['policy']
+type Policy = Limit['policy']
 type Leasable = 'fixed-window' | 'sliding-window' | 'token-bucket' | 'gcra'
 
 const policyOf = (change: Partial<Policy> = {}): Policy => ({
@@ -24,8 +24,8 @@ const policyOf = (change: Partial<Policy> = {}): Policy => ({
   lease: { max: 10, ttlMs: 1000 },
   ...change,
 })
-const take = (...rows: LimitRow[]): StoreRequest => ({ mode: 'take', rows })
-const peek = (row: LimitRow): StoreRequest => ({ mode: 'peek', rows: [{ ...row, cost: 0 }] })
+const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
+const peek = (row: Limit): StoreRequest => ({ mode: 'peek', limits: [{ ...row, cost: 0 }] })
 
 /** What happens next. */
 interface Event {
@@ -82,10 +82,10 @@ const story = (algorithm: Leasable, whats = usual): fc.Arbitrary<Story> =>
 /** Plays a story, and looks after each event. */
 async function play(
   { policy, skews, events }: Story,
-  after: (world: World, row: LimitRow) => Promise<void> = async () => {},
+  after: (world: World, row: Limit) => Promise<void> = async () => {},
 ) {
   const world = new World(server, skews)
-  const row: LimitRow = { subject: newSubject(), policy, cost: 1 }
+  const row: Limit = { subject: newSubject(), policy, cost: 1 }
   const answers: Promise<StoreReply | string>[] = []
   for (const { what, which, cost, ms } of events) {
     const call = world.calls[which % Math.max(1, world.calls.length)]
@@ -97,7 +97,7 @@ async function play(
       await call?.arrive()
       call?.answer()
     } else if (what === 'fail') call?.fail()
-    else answers.push(world.ask(isolate, [{ mode: 'reset', rows: [row] }]))
+    else answers.push(world.ask(isolate, [{ mode: 'reset', limits: [row] }]))
     await settled()
     await after(world, row)
   }
@@ -159,7 +159,7 @@ describe('never over', () => {
 })
 
 /** Units of a row's quota that are counted in Redis. */
-const counted = async (world: World, row: LimitRow) =>
+const counted = async (world: World, row: Limit) =>
   row.policy.limit - (await world.evaluate([peek(row)])).requests[0]![0]!.remaining
 
 describe('never under, but for what is held', () => {
@@ -182,8 +182,8 @@ describe('never under, but for what is held', () => {
     }),
     async ({ skews, events }) => {
       const world = new World(server, skews)
-      const rows = (subject: string, ...policies: Policy[]) =>
-        policies.map((policy): LimitRow => ({ subject, policy, cost: 1 }))
+      const limits = (subject: string, ...policies: Policy[]) =>
+        policies.map((policy): Limit => ({ subject, policy, cost: 1 }))
       const subject = newSubject()
       const answers: Promise<unknown>[] = []
       for (const { of, event } of events) {
@@ -194,16 +194,16 @@ describe('never under, but for what is held', () => {
           world.now += ms
         } else if (what === 'ask') {
           const enforced = [
-            rows(subject, leased),
-            rows(subject, leased, other),
-            rows(subject, leased, asked),
-            rows(subject, leased, other, asked),
-            rows(subject, leased),
+            limits(subject, leased),
+            limits(subject, leased, other),
+            limits(subject, leased, asked),
+            limits(subject, leased, other, asked),
+            limits(subject, leased),
           ][of]!.map((row) => ({ ...row, cost }))
-          const shadows = of > 2 ? rows(subject, shadow) : []
+          const shadows = of > 2 ? limits(subject, shadow) : []
           const list = [
             take(...enforced),
-            ...shadows.map((row): StoreRequest => ({ mode: 'shadow', rows: [row] })),
+            ...shadows.map((row): StoreRequest => ({ mode: 'follow', limits: [row] })),
           ]
           answers.push(world.ask(which % skews.length, list))
         } else {
@@ -218,13 +218,13 @@ describe('never under, but for what is held', () => {
       world.now += 10_000
       for (const isolate of skews.keys()) {
         await world.alone(isolate, [
-          take(...rows(subject, leased, other)),
-          { mode: 'shadow', rows: rows(subject, shadow) },
+          take(...limits(subject, leased, other)),
+          { mode: 'follow', limits: limits(subject, shadow) },
         ])
       }
       for (const policy of [leased, other, shadow, asked]) {
         const units = world.units(({ row }) => row.policy === policy)
-        expect([policy.tag, await counted(world, rows(subject, policy)[0]!)]).toEqual([
+        expect([policy.tag, await counted(world, limits(subject, policy)[0]!)]).toEqual([
           policy.tag,
           units,
         ])
@@ -281,7 +281,7 @@ const start = 1_789_000_000_000
 async function busy(policy: Policy, held = 5, now = start) {
   const world = new World(server, [0])
   world.now = now
-  const row: LimitRow = { subject: newSubject(), policy, cost: 1 }
+  const row: Limit = { subject: newSubject(), policy, cost: 1 }
   const ask = (cost = 1) => world.alone(0, [take({ ...row, cost })])
   let before: number
   do {
@@ -367,8 +367,8 @@ describe('a lease', () => {
     void world.ask(0, [take({ ...row })])
     await settled()
     const [back, own] = world.calls[0]!.requests
-    expect(back).toMatchObject({ mode: 'refund', rows: [{ cost: 5 }], receipt: start })
-    expect(own).toMatchObject({ mode: 'take', rows: [{ cost: 1 }] })
+    expect(back).toMatchObject({ mode: 'refund', limits: [{ cost: 5 }], receipt: start })
+    expect(own).toMatchObject({ mode: 'take', limits: [{ cost: 1 }] })
     await world.drain()
     expect(await held()).toBe(0)
   })
@@ -432,9 +432,9 @@ describe('a lease', () => {
   test.each(['reset', 'ban', 'unban'] as const)('is forgotten at a %s', async (mode) => {
     const { world, row, ask } = await busy(big, 5)
     const penalty = { tag: 'p', after: 1, withinMs: 1, banMs: 1, maxMs: 1 }
-    const rows = [{ ...row, ...(mode === 'ban' && { penalty }) }]
+    const limits = [{ ...row, ...(mode === 'ban' && { penalty }) }]
     const before = world.sent
-    const [reset] = [world.isolates[0]!.decideEach([[{ mode, rows }]])]
+    const [reset] = [world.isolates[0]!.decideEach([[{ mode, limits }]])]
     await world.drain()
     await reset
     await ask()
@@ -445,8 +445,8 @@ describe('a lease', () => {
     const { world, row, ask } = await busy(big, 0)
     const refilling = world.ask(0, [take({ ...row })])
     await settled()
-    expect(world.calls[0]!.requests.map(({ mode }) => mode)).toEqual(['take', 'shadow'])
-    const reset = world.ask(0, [{ mode: 'reset', rows: [row] }])
+    expect(world.calls[0]!.requests.map(({ mode }) => mode)).toEqual(['take', 'follow'])
+    const reset = world.ask(0, [{ mode: 'reset', limits: [row] }])
     await settled()
     await world.drain()
     await Promise.all([refilling, reset])
@@ -482,7 +482,7 @@ describe('a request with another limit', () => {
 
   test('asks for that only, and puts back what it was lent where that refuses', async () => {
     const { world, row, held } = await busy(big, 5)
-    const other: LimitRow = { subject: newSubject(), policy: small, cost: 1 }
+    const other: Limit = { subject: newSubject(), policy: small, cost: 1 }
     const both = async () => {
       const asked = world.ask(0, [take({ ...row }, { ...other })])
       await settled()
@@ -500,15 +500,15 @@ describe('a request with another limit', () => {
   test.each([
     [0, 9], // the first brings as many as there may be beside its own
     [5, 4], // five have what was held in hands
-  ])('takes no more than max with others at once: of %i that were held', async (lent, taken) => {
+  ])('takes no more than max with others at idempotency: of %i that were held', async (lent, taken) => {
     const { world, row } = await busy(big, lent)
     const both = Array.from({ length: 8 }, () => {
-      const other: LimitRow = { subject: newSubject(), policy: small, cost: 1 }
+      const other: Limit = { subject: newSubject(), policy: small, cost: 1 }
       return world.ask(0, [take({ ...row }, other)])
     })
     await settled()
     const more = world.calls.flatMap(({ requests }) =>
-      requests.filter(({ mode }) => mode === 'shadow').map(({ rows }) => rows[0]!.cost),
+      requests.filter(({ mode }) => mode === 'follow').map(({ limits }) => limits[0]!.cost),
     )
     expect(more).toEqual([taken])
     await world.drain()
@@ -519,7 +519,7 @@ describe('a request with another limit', () => {
     const { world, row } = await busy(big, 0)
     const first = world.ask(0, [take({ ...row })])
     await settled()
-    const other: LimitRow = { subject: newSubject(), policy: small, cost: 1 }
+    const other: Limit = { subject: newSubject(), policy: small, cost: 1 }
     const both = world.ask(0, [take({ ...row }, other)])
     await settled()
     expect(world.calls).toHaveLength(2)
@@ -530,7 +530,7 @@ describe('a request with another limit', () => {
 
 describe('who finds a call under way that brings enough', () => {
   const big = policyOf({ limit: 100_000, windowMs: 3_600_000 })
-  /** So many requests at once, nothing having been held before. */
+  /** So many requests at idempotency, nothing having been held before. */
   async function crowd(count: number) {
     const { world, row } = await busy(big, 0)
     const before = world.sent
@@ -586,7 +586,7 @@ describe('who finds a call under way that brings enough', () => {
     world.now += 20_000
     void world.ask(0, [take({ ...row })])
     await settled()
-    expect(world.calls[0]!.requests[0]).toMatchObject({ mode: 'refund', rows: [{ cost: 10 }] })
+    expect(world.calls[0]!.requests[0]).toMatchObject({ mode: 'refund', limits: [{ cost: 10 }] })
     await world.drain()
   })
 
@@ -608,11 +608,11 @@ describe('what is not leased', () => {
     ['a peek', 'peek', 1, {}],
     ['a cost of 0', 'take', 0, {}],
     ['a refund', 'refund', 1, {}],
-    ['a call that is decided once', 'take', 1, { once }],
+    ['a call that is decided once', 'take', 1, { idempotency }],
     ['a time that is said', 'take', 1, { now: 1_789_000_000_000 }],
   ])('%s goes as it is', async (_, mode, cost, options) => {
     const { world, row } = await busy(big, 5)
-    const requests: StoreRequest[] = [{ mode, rows: [{ ...row, cost }] }]
+    const requests: StoreRequest[] = [{ mode, limits: [{ ...row, cost }] }]
     const asked = world.isolates[0]!.decide(requests, options)
     await settled()
     expect(world.calls[0]!.requests).toEqual(requests)
@@ -621,9 +621,9 @@ describe('what is not leased', () => {
   })
 
   test('more than a call of the script takes is left out', async () => {
-    const rows = Array.from(
+    const limits = Array.from(
       { length: 120 },
-      (_, index): LimitRow => ({
+      (_, index): Limit => ({
         subject: `${index}`,
         policy: { ...big, tag: `t${index}` },
         cost: 1,
@@ -633,7 +633,7 @@ describe('what is not leased', () => {
     for (let times = 0; times < 6; times++) {
       const asked = world.ask(
         0,
-        rows.map((row) => take({ ...row })),
+        limits.map((row) => take({ ...row })),
       )
       await settled()
       expect(world.calls.every(({ requests }) => requests.length <= 128)).toBe(true)
@@ -644,7 +644,7 @@ describe('what is not leased', () => {
 
   test('quotas of which there are too many at once lose what they hold', async () => {
     const world = new World(server, [0], { maxBytes: 10_000 })
-    const row: LimitRow = { subject: newSubject(), policy: big, cost: 1 }
+    const row: Limit = { subject: newSubject(), policy: big, cost: 1 }
     for (let times = 0; times < 100; times++) await world.alone(0, [take({ ...row })])
     const before = world.sent
     await world.alone(0, [take({ ...row })])

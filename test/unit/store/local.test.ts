@@ -7,7 +7,7 @@ import { parseConfig } from '../../../src/config/parse.ts'
 import { withoutStore } from '../../../src/limiter/fallback.ts'
 import { algorithms } from '../../../src/store/local/algorithms/index.ts'
 import { createLocalStore, type LocalStore } from '../../../src/store/local/local.ts'
-import type { LimitRow, RowState, StoreRequest } from '../../../src/store/store.ts'
+import type { Limit, QuotaState, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
 import { dress } from '../../support/dress.ts'
 
@@ -17,12 +17,12 @@ const collect = runInNewContext('gc') as () => void
 const policyOf = (options: Partial<PolicyOptions>) =>
   parseConfig({ policies: [{ name: 'a', limit: 10, window: '1s', ...options }] }).policies[0]!
 const take = (
-  policy: StoreRequest['rows'][number]['policy'],
+  policy: StoreRequest['limits'][number]['policy'],
   cost = 1,
   subject = 'x',
 ): StoreRequest => ({
   mode: 'take',
-  rows: [{ subject, policy, cost }],
+  limits: [{ subject, policy, cost }],
 })
 
 describe('the algorithms in TypeScript', () => {
@@ -47,7 +47,7 @@ describe('the algorithms in TypeScript', () => {
         ),
         requests: fc.array(
           fc.record({
-            mode: fc.constantFrom('take', 'peek', 'shadow'),
+            mode: fc.constantFrom('take', 'peek', 'follow'),
             subject: fc.constantFrom('x', 'y'),
             cost: fc.integer({ min: 0, max: 22 }),
           }),
@@ -72,7 +72,7 @@ describe('the algorithms in TypeScript', () => {
               { ...row, policy: { ...policy, ...(calendar && { calendar }) } },
               now,
             )
-            return { mode, rows: [{ ...row, policy, ...(period && { period }) }] }
+            return { mode, limits: [{ ...row, policy, ...(period && { period }) }] }
           })
           expect(await local.decide(asked, { now })).toEqual(model.decide(asked, now))
         }
@@ -120,7 +120,7 @@ describe('the local store', () => {
     expect(kept).toBeGreaterThan(50) // of 49 that had to go, most came last
   })
 
-  test('charges all rows of a request or none', async () => {
+  test('charges all limits of a request or none', async () => {
     const local = createLocalStore(() => 1_000_000)
     const [wide, narrow] = [
       policyOf({ localShare: 1 }),
@@ -128,7 +128,7 @@ describe('the local store', () => {
     ]
     const both: StoreRequest = {
       mode: 'take',
-      rows: [
+      limits: [
         { subject: 'x', policy: wide, cost: 1 },
         { subject: 'x', policy: narrow, cost: 1 },
       ],
@@ -146,7 +146,7 @@ describe('the local store', () => {
     const one = take(policyOf({ limit: 1, localShare: 1 }))
     const shadow: StoreRequest = {
       ...take(policyOf({ name: 'b', localShare: 1 })),
-      mode: 'shadow',
+      mode: 'follow',
     }
     const left = async (...requests: StoreRequest[]) =>
       (await local.decide([...requests, shadow])).requests.at(-1)![0]!.remaining
@@ -162,8 +162,8 @@ describe('the local store', () => {
     const local = createLocalStore(() => 1_000_000)
     const slots = { ...policyOf({ limit: 2, localShare: 1 }), algorithm: 'concurrency' as const }
     for (const slot of ['a', 'b', 'c']) {
-      const rows = [{ subject: 'x', policy: slots, cost: 1, slot }]
-      expect((await local.decide([{ mode: 'take', rows }])).requests[0]![0]).toEqual({
+      const limits = [{ subject: 'x', policy: slots, cost: 1, slot }]
+      expect((await local.decide([{ mode: 'take', limits }])).requests[0]![0]).toEqual({
         allowed: true,
         remaining: 2,
         retryAfterMs: 0,
@@ -172,12 +172,12 @@ describe('the local store', () => {
       })
     }
     const many = [{ subject: 'x', policy: slots, cost: 3, slot: 'd' }]
-    const { requests } = await local.decide([{ mode: 'take', rows: many }])
+    const { requests } = await local.decide([{ mode: 'take', limits: many }])
     expect(requests[0]![0]).toMatchObject({ allowed: false, retryAfterMs: null })
 
     const penalty = { tag: 'p', after: 1, withinMs: 1000, banMs: 9000, maxMs: 9000 }
     const one = take(policyOf({ algorithm: 'fixed-window', limit: 1, localShare: 1 }))
-    const banned: StoreRequest = { ...one, rows: [{ ...one.rows[0]!, penalty }] }
+    const banned: StoreRequest = { ...one, limits: [{ ...one.limits[0]!, penalty }] }
     await local.decide([banned, banned])
     const { requests: after } = await local.decide([banned], { now: 1_001_000 })
     expect(after[0]![0]).toMatchObject({ allowed: true })
@@ -190,10 +190,10 @@ describe('the local store', () => {
     await local.decide([take(a, 4), take(b, 4), take(a, 4, 'y')])
     const { requests } = await local.decide([
       { ...take(a), mode: 'reset' },
-      { mode: 'ban', rows: [{ ...take(b).rows[0]!, penalty }], banMs: 9000 },
-      { mode: 'unban', rows: [{ ...take(b).rows[0]!, penalty }] },
+      { mode: 'ban', limits: [{ ...take(b).limits[0]!, penalty }], banMs: 9000 },
+      { mode: 'unban', limits: [{ ...take(b).limits[0]!, penalty }] },
       { ...take(a, 1, 'y'), mode: 'peek' },
-      { ...take(a), mode: 'shadow' },
+      { ...take(a), mode: 'follow' },
     ])
     expect(requests.map(([state]) => [state!.allowed, state!.remaining])).toEqual([
       [true, 10],
@@ -207,7 +207,7 @@ describe('the local store', () => {
   test('decides many lists, each by itself, in their order', async () => {
     const local = createLocalStore()
     const one = take(policyOf({ limit: 1, localShare: 1 }))
-    const shadow: StoreRequest = { ...take(policyOf({ name: 'b', localShare: 1 })), mode: 'shadow' }
+    const shadow: StoreRequest = { ...take(policyOf({ name: 'b', localShare: 1 })), mode: 'follow' }
     const replies = await local.decideEach([[one], [one, shadow], [shadow]], { now: 5 })
     expect(replies).toMatchObject([
       { now: 5, requests: [[{ allowed: true }]] },
@@ -260,16 +260,16 @@ describe('after replies of the store the local store', () => {
   const start = 1_000_000
   const names = Object.keys(algorithms) as (keyof typeof algorithms)[]
   /** What the store says of a limit after these charges, and the local store that has heard it. */
-  async function after(policy: LimitRow['policy'], charges: { wait: number; cost: number }[]) {
+  async function after(policy: Limit['policy'], charges: { wait: number; cost: number }[]) {
     const store = createLocalStore()
     const local = createLocalStore()
     let now = start
-    let said: RowState | undefined
+    let said: QuotaState | undefined
     for (const { wait, cost } of charges) {
       now += wait
       const request = take(policy, cost)
       said = (await store.decide([request], { now })).requests[0]![0]!
-      local.learn(request.rows[0]!, said, now, now)
+      local.learn(request.limits[0]!, said, now, now)
     }
     return { store, local, now, said: said! }
   }
@@ -327,7 +327,7 @@ describe('after replies of the store the local store', () => {
         const { store, local, now } = await after(policy, charges)
         const said = (await store.decide([take(policy, 10)], { now })).requests[0]![0]!
         if (said.allowed) return
-        local.learn(take(policy, 10).rows[0]!, said, now, now)
+        local.learn(take(policy, 10).limits[0]!, said, now, now)
         const { requests } = await local.decide([take(policy, 10)], { now: now + wait })
         if (wait < said.retryAfterMs!) expect(requests[0]![0]!.allowed).toBe(false)
       }),
@@ -349,12 +349,12 @@ describe('after replies of the store the local store', () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
     const store = createLocalStore()
     const local = createLocalStore()
-    const replies: RowState[] = []
+    const replies: QuotaState[] = []
     for (let n = 0; n < 6; n++) {
       replies.push((await store.decide([take(policy)], { now: start + n })).requests[0]![0]!)
     }
     for (const n of [5, 4, 0]) {
-      local.learn(take(policy).rows[0]!, replies[n]!, start + n, start + 100)
+      local.learn(take(policy).limits[0]!, replies[n]!, start + n, start + 100)
     }
     const { requests } = await local.decide([take(policy)], { now: start + 100 })
     expect(requests[0]![0]!.allowed).toBe(false)
@@ -365,7 +365,7 @@ describe('after replies of the store the local store', () => {
     const local = createLocalStore()
     const { now, said } = await after(policy, [{ wait: 0, cost: 5 }])
     const banned = { ...said, allowed: false, retryAfterMs: 60_000, bannedForMs: 60_000 }
-    local.learn(take(policy).rows[0]!, banned, now, now)
+    local.learn(take(policy).limits[0]!, banned, now, now)
     const at = async (time: number) =>
       (await local.decide([take(policy)], { now: time })).requests[0]![0]!.allowed
     expect([await at(now + 59_999), await at(now + 60_000)]).toEqual([false, true])
@@ -376,7 +376,7 @@ describe('after replies of the store the local store', () => {
     const local = createLocalStore(() => start + 1000)
     const { said } = await after(policy, [{ wait: 0, cost: 1 }])
     const banned = { ...said, allowed: false, retryAfterMs: 60_000, bannedForMs: 60_000 }
-    const row = { ...take(policy).rows[0]!, policy, partitionKey: [] }
+    const row = { ...take(policy).limits[0]!, policy, partitionKey: [] }
     local.learn(row, banned, start, start)
     expect(await withoutStore([row], 'take', local)).toMatchObject({
       allowed: false,
@@ -393,7 +393,7 @@ describe('after replies of the store the local store', () => {
         ...(algorithm === 'gcra' && { burst: 1000 }),
       })
       const small = { ...large, limit: 10, burst: algorithm === 'gcra' ? 10 : large.burst }
-      const passedOf = async (asked: LimitRow['policy'], local: LocalStore) => {
+      const passedOf = async (asked: Limit['policy'], local: LocalStore) => {
         const replies = Array.from({ length: 1000 }, () =>
           local.decide([take(asked)], { now: start }),
         )
@@ -419,7 +419,7 @@ describe('after replies of the store the local store', () => {
     const store = createLocalStore()
     const now = start + 50_000
     const said = (await store.decide([take(policy, 44)], { now })).requests[0]![0]!
-    local.learn(take(policy).rows[0]!, said, now, now)
+    local.learn(take(policy).limits[0]!, said, now, now)
     const { requests } = await local.decide([take(policy, 6), take(policy, 5)], { now })
     expect(requests.map(([state]) => state!.allowed)).toEqual([false, true])
     const later = await local.decide([take(policy, 7), take(policy, 6)], { now: start + 60_000 })
@@ -435,7 +435,7 @@ describe('after replies of the store the local store', () => {
     collect()
     const before = process.memoryUsage().heapUsed
     for (const key of keys) {
-      local.learn(take(policy, 1, key).rows[0]!, refusal, start, start)
+      local.learn(take(policy, 1, key).limits[0]!, refusal, start, start)
       const { requests } = await local.decide([take(policy, 1, key)], { now: start })
       expect(requests[0]![0]!.allowed).toBe(false)
     }
@@ -451,7 +451,7 @@ describe('after replies of the store the local store', () => {
   test('counts units that it has charged itself once more, whatever the store says of those it knows', async () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
     const local = createLocalStore()
-    const row = take(policy).rows[0]!
+    const row = take(policy).limits[0]!
     await local.decide([take(policy, 4)], { now: start })
     const store = createLocalStore()
     const said = (await store.decide([take(policy, 1)], { now: start + 1 })).requests[0]![0]!
@@ -467,7 +467,7 @@ test('a charge under a small plan does not bring the run-out of a large one near
   const small = { ...large, limit: 10, burst: 10 }
   let now = 1_000_000
   let admitted = 0
-  const takeAll = async (policy: LimitRow['policy'], units: number) => {
+  const takeAll = async (policy: Limit['policy'], units: number) => {
     const { requests } = await local.decide([take(policy, units)], { now })
     if (requests[0]![0]!.allowed) admitted += units
     return requests[0]![0]!
@@ -486,7 +486,7 @@ test('a charge under a small plan does not bring the run-out of a large one near
 test('a late charge of the store pays once for each unit that was charged here', async () => {
   const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
   const local = createLocalStore(() => 1_000_000)
-  const row = take(policy).rows[0]!
+  const row = take(policy).limits[0]!
   expect(local.pays(row)).toBe(false)
   await local.decide([take(policy), take(policy)])
   expect([local.pays(row), local.pays(row), local.pays(row)]).toEqual([true, true, false])

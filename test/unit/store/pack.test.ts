@@ -4,7 +4,7 @@ import { StoreError } from '../../../src/base/errors.ts'
 import type { StoreRequest } from '../../../src/store/store.ts'
 import { callOf, pack, repliesOf, unpack } from '../../../src/store/upstash/pack.ts'
 
-const policy: StoreRequest['rows'][number]['policy'] = {
+const policy: StoreRequest['limits'][number]['policy'] = {
   tag: 't',
   algorithm: 'gcra',
   limit: 1,
@@ -15,7 +15,7 @@ const policy: StoreRequest['rows'][number]['policy'] = {
 }
 const request = (subjects: number[], mode: StoreRequest['mode'] = 'take'): StoreRequest => ({
   mode,
-  rows: subjects.map((subject) => ({ subject: `${subject}`, policy, cost: 1 })),
+  limits: subjects.map((subject) => ({ subject: `${subject}`, policy, cost: 1 })),
 })
 const once = { key: 'k', fingerprint: 'f', forMs: 1 }
 
@@ -38,7 +38,7 @@ test('as few calls as neighbouring lists fit, each within 128 keys and 128 reque
         const next = packs[index + 1]?.lists[0]
         if (next) expect(fits([...lists, next])).toBe(false)
       })
-      const names = packs.map(({ once }) => once?.key)
+      const names = packs.map(({ idempotency }) => idempotency?.key)
       const wanted = packs.map((_, index) => (index === 0 ? 'k' : `k.${index + 1}`))
       expect(names).toEqual(isOnce ? wanted : packs.map(() => undefined))
     }),
@@ -47,8 +47,8 @@ test('as few calls as neighbouring lists fit, each within 128 keys and 128 reque
 })
 
 test('a list by itself has a name of its own', () => {
-  const [only] = pack([[request([1])], [request([2])]], once)
-  expect(unpack(only!).map(({ lists, once }) => [lists.length, once!.key])).toEqual([
+  const [only] = pack([[request([1])], [request([2])]], idempotency)
+  expect(unpack(only!).map(({ lists, idempotency }) => [lists.length, once!.key])).toEqual([
     [1, 'k-1'],
     [1, 'k-2'],
   ])
@@ -59,9 +59,9 @@ test('shadows at the beginning of a list follow no stranger', () => {
     const [packed] = pack([[request([1])], list.map((mode) => request([2], mode))])
     return packed!.lists[1]!.map(({ mode }) => mode)
   }
-  expect(modes('shadow', 'shadow', 'take', 'shadow')).toEqual(['take', 'take', 'take', 'shadow'])
-  expect(modes('peek', 'shadow')).toEqual(['peek', 'shadow'])
-  expect(modes('shadow')).toEqual(['take'])
+  expect(modes('follow', 'follow', 'take', 'follow')).toEqual(['take', 'take', 'take', 'follow'])
+  expect(modes('peek', 'follow')).toEqual(['peek', 'follow'])
+  expect(modes('follow')).toEqual(['take'])
 })
 
 test('an answer is cut into those of its lists, and an error is that of each', () => {

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
-import type { LimitRow, StoreRequest } from '../../../src/store/store.ts'
+import type { Limit, StoreRequest } from '../../../src/store/store.ts'
 import { decode, encode, keysOf, script, scriptSha } from '../../../src/store/upstash/script.ts'
 
 const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '10s' }] }).policies
 const take = (...subjects: string[]): StoreRequest => ({
   mode: 'take',
-  rows: subjects.map((subject) => ({ subject, policy: policy!, cost: 1 })),
+  limits: subjects.map((subject) => ({ subject, policy: policy!, cost: 1 })),
 })
 
 test('the first bytes of the script are the flag, or Upstash would not see it', () => {
@@ -27,7 +27,7 @@ test('the SHA-1 is that of the bytes sent', async () => {
   expect(await scriptSha()).toBe(createHash('sha1').update(script).digest('hex'))
 })
 
-test('one key per subject, however many rows and requests name it', () => {
+test('one key per subject, however many limits and requests name it', () => {
   const { keys, args } = encode([take('x', 'y'), take('y')], 7)
   expect(keys).toEqual(['sluice:1:{x}', 'sluice:1:{y}'])
   const { tag } = policy!
@@ -61,48 +61,48 @@ test.each([
 })
 
 const penalty = { tag: 'p', after: 3, withinMs: 1000, banMs: 60_000, maxMs: 600_000 }
-const rowOf = (changed: Partial<LimitRow>): LimitRow => ({
+const rowOf = (changed: Partial<Limit>): Limit => ({
   subject: 'x',
   policy: policy!,
   cost: 1,
   ...changed,
 })
-const algorithm = (name: LimitRow['policy']['algorithm']) => ({ ...policy!, algorithm: name })
+const algorithm = (name: Limit['policy']['algorithm']) => ({ ...policy!, algorithm: name })
 
 test('a penalty is one more row, in the record of the subject', () => {
   const penal = ['p', 'penalty', '3', '1000', '60000', '600000', 'first-request', '']
-  const { keys, args } = encode([{ mode: 'take', rows: [rowOf({ penalty })] }], 7)
+  const { keys, args } = encode([{ mode: 'take', limits: [rowOf({ penalty })] }], 7)
   expect(keys).toEqual(['sluice:1:{x}'])
   expect(args.slice(12)).toEqual(['1', 'take', '1', ...penal])
 
   const log = encode([
-    { mode: 'shadow', rows: [rowOf({ penalty, policy: algorithm('sliding-log') })] },
+    { mode: 'follow', limits: [rowOf({ penalty, policy: algorithm('sliding-log') })] },
   ])
   expect(log.keys).toEqual([`sluice:1:{x}:log:${policy!.tag}`, 'sluice:1:{x}'])
-  expect(log.args.slice(12)).toEqual(['1', 'shadow', '2', ...penal])
+  expect(log.args.slice(12)).toEqual(['1', 'follow', '2', ...penal])
 })
 
 test('giving back carries no penalty', () => {
-  const request: StoreRequest = { mode: 'refund', rows: [rowOf({ penalty })] }
+  const request: StoreRequest = { mode: 'refund', limits: [rowOf({ penalty })] }
   expect(encode([request], 7).args).toHaveLength(12)
   expect(decode([7, 1, 4, 0, 10, 10], [request])?.requests[0]).toHaveLength(1)
 })
 
 test('the periods of a calendar, and the id of slots, stand in the column of the alignment', () => {
-  const alignOf = (row: LimitRow, mode: StoreRequest['mode'] = 'take') =>
-    encode([{ mode, rows: [row] }], 7).args[10]
+  const alignOf = (row: Limit, mode: StoreRequest['mode'] = 'take') =>
+    encode([{ mode, limits: [row] }], 7).args[10]
   expect(alignOf(rowOf({ policy: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
   expect(alignOf(rowOf({ policy: algorithm('gcra'), period: [1, 2, 4] }))).toBe('first-request')
   const slots = { policy: algorithm('concurrency') }
   expect(alignOf(rowOf({ ...slots, slot: 'id' }), 'refund')).toBe('id')
   expect(alignOf(rowOf(slots), 'peek')).toBe('')
-  const { keys } = encode([{ mode: 'take', rows: [rowOf({ ...slots, slot: 'id' })] }])
+  const { keys } = encode([{ mode: 'take', limits: [rowOf({ ...slots, slot: 'id' })] }])
   expect(keys).toEqual([`sluice:1:{x}:slots:${policy!.tag}`])
 })
 
 test('a ban refuses its row, and its wait is the longer one, unless that is never', () => {
   const read = (...numbers: number[]) =>
-    decode([99, ...numbers], [{ mode: 'take', rows: [rowOf({ penalty })] }])!.requests[0]![0]
+    decode([99, ...numbers], [{ mode: 'take', limits: [rowOf({ penalty })] }])!.requests[0]![0]
   const rest = { remaining: 4, resetAfterMs: 10, nextAfterMs: 5 }
   const free = read(1, 4, 0, 10, 5, 1, 0, 0, 0, 0)
   expect(free).toEqual({ ...rest, allowed: true, retryAfterMs: 0 })
@@ -125,7 +125,7 @@ test('a reply is read row by row', () => {
 
 test('a ban carries its length in place of the first one, and nothing else does', () => {
   const burst = (request: Partial<StoreRequest>) =>
-    encode([{ mode: 'ban', rows: [rowOf({ penalty })], ...request }], 7).args[19]
+    encode([{ mode: 'ban', limits: [rowOf({ penalty })], ...request }], 7).args[19]
   expect(burst({ banMs: 5 })).toBe('5')
   expect(burst({})).toBe('60000')
   expect(burst({ mode: 'unban', banMs: 5 })).toBe('60000')
@@ -134,7 +134,7 @@ test('a ban carries its length in place of the first one, and nothing else does'
 const once = { key: 'k', fingerprint: 'f', forMs: 9 }
 
 test('to be decided once is a row before the others, with the first key', () => {
-  const { keys, args } = encode([take('x')], 7, once)
+  const { keys, args } = encode([take('x')], 7, idempotency)
   expect(keys).toEqual(['sluice:1:{k}', 'sluice:1:{x}'])
   expect(args.slice(0, 12)).toEqual(['7', '0', 'once', '1', 'f', 'once', '', '9', '', '', '', ''])
   expect(args.slice(12)).toEqual(
@@ -145,7 +145,7 @@ test('to be decided once is a row before the others, with the first key', () => 
 })
 
 test('the first number of its row says whether it is a replay', () => {
-  const read = (...row: number[]) => decode([99, ...row, 1, 4, 0, 10, 5], [take('x')], once)
+  const read = (...row: number[]) => decode([99, ...row, 1, 4, 0, 10, 5], [take('x')], idempotency)
   const first = read(0, 0, 0, 0, 0)!
   expect(first.requests[0]![0]).toMatchObject({ allowed: true, remaining: 4 })
   expect(first).not.toHaveProperty('replayed')
@@ -154,12 +154,12 @@ test('the first number of its row says whether it is a replay', () => {
 })
 
 test('every key of a call begins with the namespace, and nothing else changes', () => {
-  const rows = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
+  const limits = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
     rowOf({ penalty, policy: algorithm(name), slot: 'id' }),
   )
-  const requests: StoreRequest[] = [{ mode: 'take', rows }]
-  const plain = encode(requests, 7, once)
-  const shop = encode(requests, 7, once, 'shop')
+  const requests: StoreRequest[] = [{ mode: 'take', limits }]
+  const plain = encode(requests, 7, idempotency)
+  const shop = encode(requests, 7, idempotency, 'shop')
   expect(shop.args).toEqual(plain.args)
   const prefix = 'sluice:1:'
   expect(plain.keys.every((key) => key.startsWith(`${prefix}{`))).toBe(true)
@@ -167,11 +167,11 @@ test('every key of a call begins with the namespace, and nothing else changes', 
 })
 
 test('the keys of requests are told without the call', () => {
-  const rows = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
+  const limits = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
     rowOf({ penalty, subject: name, policy: algorithm(name), slot: 'id' }),
   )
   for (const mode of ['take', 'refund', 'reset', 'ban'] as const) {
-    const requests: StoreRequest[] = [{ mode, rows }, take('x', 'gcra')]
+    const requests: StoreRequest[] = [{ mode, limits }, take('x', 'gcra')]
     expect([...keysOf(requests)]).toEqual(encode(requests).keys)
   }
 })

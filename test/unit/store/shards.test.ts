@@ -5,8 +5,8 @@ import { type RunningRedis, startRedis } from '../../../packages/upstash-bridge/
 import { StoreError } from '../../../src/base/errors.ts'
 import { createShards } from '../../../src/store/shards/shards.ts'
 import type {
-  LimitRow,
-  RowState,
+  Limit,
+  QuotaState,
   Store,
   StoreReply,
   StoreRequest,
@@ -69,12 +69,12 @@ function subjectAt(name: string): string {
   }))
   for (;;) {
     const subject = newSubject()
-    void createShards(spies).decide([{ mode: 'peek', rows: [{ subject, policy, cost: 0 }] }])
+    void createShards(spies).decide([{ mode: 'peek', limits: [{ subject, policy, cost: 0 }] }])
     if (placed.at(-1) === name) return subject
   }
 }
 
-const policy: LimitRow['policy'] = {
+const policy: Limit['policy'] = {
   tag: 't',
   algorithm: 'fixed-window',
   limit: 3,
@@ -83,18 +83,18 @@ const policy: LimitRow['policy'] = {
   align: 'first-request',
   localShare: 1,
 }
-const row = (subject: string, change: Partial<LimitRow> = {}): LimitRow => ({
+const row = (subject: string, change: Partial<Limit> = {}): Limit => ({
   subject,
   policy,
   cost: 1,
   ...change,
 })
-const take = (...rows: LimitRow[]): StoreRequest => ({ mode: 'take', rows })
-const shadow = (...rows: LimitRow[]): StoreRequest => ({ mode: 'shadow', rows })
+const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
+const shadow = (...limits: Limit[]): StoreRequest => ({ mode: 'follow', limits })
 const left = ({ requests }: StoreReply) => requests.flat().map(({ remaining }) => remaining)
 const allowed = ({ requests }: StoreReply) => requests.flat().map(({ allowed }) => allowed)
 const peek = (spread: Store, ...subjects: string[]) =>
-  spread.decide([{ mode: 'peek', rows: subjects.map((subject) => row(subject)) }]).then(left)
+  spread.decide([{ mode: 'peek', limits: subjects.map((subject) => row(subject)) }]).then(left)
 const httpOf = async (run: () => Promise<unknown>) => {
   const before = bridge.stats()
   await run()
@@ -102,13 +102,13 @@ const httpOf = async (run: () => Promise<unknown>) => {
   return names.map((name) => after[name]!.http - before[name]!.http)
 }
 const withoutTimes = ({ requests }: StoreReply) =>
-  requests.map((rows) => rows.map(({ at, ...state }) => state))
+  requests.map((limits) => limits.map(({ at, ...state }) => state))
 
 /** A request and the shadows after it; shadows before all others, each by itself. */
 function apart<R extends { mode: StoreRequest['mode'] }>(requests: R[]): R[][] {
   const groups: R[][] = []
   for (const request of requests) {
-    const follows = request.mode === 'shadow' && groups.some(([one]) => one!.mode !== 'shadow')
+    const follows = request.mode === 'follow' && groups.some(([one]) => one!.mode !== 'follow')
     if (follows) groups.at(-1)!.push(request)
     else groups.push([request])
   }
@@ -125,15 +125,15 @@ const distinct = (plan: Schedule): Schedule => ({
       return group
         .map((ask) => ({
           ...ask,
-          rows: ask.rows.filter(({ policy, subject }) => {
+          limits: ask.limits.filter(({ policy, subject }) => {
             const id = `${policy} ${subject}`
             return !met.has(id) && met.add(id)
           }),
         }))
         .flatMap((ask) =>
-          ask.mode === 'shadow' ? ask.rows.map((row) => ({ ...ask, rows: [row] })) : ask,
+          ask.mode === 'follow' ? ask.limits.map((row) => ({ ...ask, limits: [row] })) : ask,
         )
-        .filter(({ rows }) => rows.length > 0)
+        .filter(({ limits }) => limits.length > 0)
     }),
   })),
 })
@@ -142,7 +142,7 @@ const withoutShadows = (plan: Schedule): Schedule => ({
   ...plan,
   steps: plan.steps.map((step) => ({
     ...step,
-    requests: step.requests.map((ask) => (ask.mode === 'shadow' ? { ...ask, mode: 'take' } : ask)),
+    requests: step.requests.map((ask) => (ask.mode === 'follow' ? { ...ask, mode: 'take' } : ask)),
   })),
 })
 
@@ -159,7 +159,7 @@ describe('laws', () => {
     const { calls, replies } = play(plan)
     const { spread, waitUntil, settled } = newSpread()
     for (const [index, { now, requests }] of calls.entries()) {
-      const told: RowState[][] = []
+      const told: QuotaState[][] = []
       for (const group of apart(requests) as StoreRequest[][]) {
         told.push(...withoutTimes(await spread.decide(group, { now, waitUntil })))
         await settled()
@@ -215,13 +215,13 @@ describe('laws', () => {
       )
       for (const { subject, policy } of quotas) {
         const charged = passed
-          .flatMap(([request]) => request!.rows)
+          .flatMap(([request]) => request!.limits)
           .filter((one) => one.subject === subject)
           .reduce((sum, { cost }) => sum + cost, 0)
         expect(charged).toBeLessThanOrEqual(policy.limit)
         const rest = policy.limit - charged
         const reply = await spread.decide([
-          { mode: 'peek', rows: [{ subject, policy, cost: rest }] },
+          { mode: 'peek', limits: [{ subject, policy, cost: rest }] },
         ])
         const { remaining, retryAfterMs } = (reply as StoreReply).requests[0]![0]!
         if (algorithm === 'token-bucket' || algorithm === 'gcra') {
@@ -241,10 +241,10 @@ describe('a request', () => {
   test('of one database is one call to that, and none to the others', async () => {
     const { spread } = newSpread()
     const subject = subjectAt('eu-2')
-    const rows = [row(subject), row(subject, { policy: { ...policy, tag: 'u' } })]
-    const ask = () => spread.decide([take(rows[0]!), shadow(rows[1]!)])
+    const limits = [row(subject), row(subject, { policy: { ...policy, tag: 'u' } })]
+    const ask = () => spread.decide([take(limits[0]!), shadow(limits[1]!)])
     expect(await httpOf(ask)).toEqual([0, 1, 0])
-    expect(await httpOf(() => spread.decideEach([[take(...rows)], [shadow(rows[1]!)]]))).toEqual([
+    expect(await httpOf(() => spread.decideEach([[take(...limits)], [shadow(limits[1]!)]]))).toEqual([
       0, 1, 0,
     ])
     const { requests } = await ask()
@@ -262,8 +262,8 @@ describe('a request', () => {
         return store.decide(...call)
       },
     }))
-    const rows = [row(subjectAt('eu-1')), row(subjectAt('eu-3'))]
-    const reply = await spread.decide([take(...rows)])
+    const limits = [row(subjectAt('eu-1')), row(subjectAt('eu-3'))]
+    const reply = await spread.decide([take(...limits)])
     expect(left(reply)).toEqual([2, 2])
     expect(allowed(reply)).toEqual([true, true])
     for (const { at } of reply.requests.flat()) expect(at).toBeGreaterThanOrEqual(reply.now)
@@ -318,7 +318,7 @@ describe('a request', () => {
     const held = row(a, { policy: slots, slot: 'mine' })
     await spread.decide([take(held, row(b))], { waitUntil })
     await settled()
-    expect(left(await spread.decide([{ mode: 'peek', rows: [held] }]))).toEqual([3])
+    expect(left(await spread.decide([{ mode: 'peek', limits: [held] }]))).toEqual([3])
   })
 
   test('is given back by each by its own clock, however far they are apart', async () => {
@@ -335,8 +335,8 @@ describe('a request', () => {
     for (const full of [a, b]) {
       const [x, y] = [subjectAt('eu-1'), subjectAt('eu-2')]
       // The windows that open with it go back to what they were.
-      const rows = [row(full, { cost: 3 }), ...(full === a ? [row(y)] : [row(x)])]
-      await spread.decide([take(...rows)], { waitUntil })
+      const limits = [row(full, { cost: 3 }), ...(full === a ? [row(y)] : [row(x)])]
+      await spread.decide([take(...limits)], { waitUntil })
       await settled()
       expect(await peek(spread, x, y)).toEqual([3, 3])
     }
@@ -412,7 +412,7 @@ describe('a database that does not answer', () => {
     )
   })
 
-  test.each([true, false])('leaves it to the caller whether its rows pass (%s)', async (passes) => {
+  test.each([true, false])('leaves it to the caller whether its limits pass (%s)', async (passes) => {
     const { spread, waitUntil, settled } = newSpread(['eu-2'])
     const [a, b, c] = names.map(subjectAt) as [string, string, string]
     const asked: string[][] = []
@@ -423,14 +423,14 @@ describe('a database that does not answer', () => {
     ]
     const reply = await spread.decide(list, {
       waitUntil,
-      unanswered: async (rows) => {
-        asked.push(rows.map(({ subject }) => subject))
+      unanswered: async (limits) => {
+        asked.push(limits.map(({ subject }) => subject))
         return passes
       },
     })
     await settled()
     expect(asked).toEqual([[b]])
-    const codes = reply.requests.map((rows) => rows.map(({ unanswered }) => unanswered?.code))
+    const codes = reply.requests.map((limits) => limits.map(({ unanswered }) => unanswered?.code))
     expect(codes).toEqual([[undefined, 'not-configured'], ['not-configured'], [undefined]])
     expect(reply.requests[0]![0]!.remaining).toBe(passes ? 2 : 3)
     expect(await peek(spread, a, c)).toEqual(passes ? [2, 2] : [3, 3])
@@ -524,7 +524,7 @@ describe('a call that is decided once', () => {
     const { spread, waitUntil, settled } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     for (const cost of [1, 3]) {
-      const options = { once: once(), waitUntil }
+      const options = { idempotency: once(), waitUntil }
       const list = [take(row(a), row(b, { cost }))]
       const first = await spread.decide(list, options)
       await settled()
@@ -534,7 +534,7 @@ describe('a call that is decided once', () => {
       expect(again).toEqual({ ...first, replayed: true })
     }
     expect(await peek(spread, a, b)).toEqual([2, 2]) // the first passed, the second did not
-    const each = { once: once(), waitUntil }
+    const each = { idempotency: once(), waitUntil }
     const lists = [[take(row(a), row(b))], [take(row(a))]]
     const first = await spread.decideEach(lists, each)
     expect(await spread.decideEach(lists, each)).toEqual(
@@ -544,7 +544,7 @@ describe('a call that is decided once', () => {
   })
 
   test('that a database did not answer finds, repeated, what the others took', async () => {
-    const options = { once: once(), unanswered: async () => false }
+    const options = { idempotency: once(), unanswered: async () => false }
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a), row(b))]
     const { spread, refunded } = newSpread(['eu-2'])
@@ -559,18 +559,18 @@ describe('a call that is decided once', () => {
     const spread = createShards(names.map((name) => ({ name, store: storeAt('eu-1') })))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a), row(b, { cost: 2 }))]
-    const options = { once: once() }
+    const options = { idempotency: once() }
     const first = await spread.decide(list, options)
     expect(first.replayed).toBeUndefined()
     expect(left(first)).toEqual([2, 1])
     expect(await spread.decide(list, options)).toEqual({ ...first, replayed: true })
-    const [each] = await spread.decideEach([list], { once: once() })
+    const [each] = await spread.decideEach([list], { idempotency: once() })
     expect(allowed(each as StoreReply)).toEqual([true, false])
     expect(await peek(spread, a, b)).toEqual([2, 1])
   })
 
   test('that one refuses keeps nothing for whom others did not answer', async () => {
-    const options = { once: once(), unanswered: async () => false }
+    const options = { idempotency: once(), unanswered: async () => false }
     const [a, b, c] = names.map(subjectAt) as [string, string, string]
     const { spread, waitUntil, settled } = newSpread(['eu-3'])
     const list = [take(row(a), row(b, { cost: 4 }), row(c))]
@@ -587,8 +587,8 @@ describe('a call that is decided once', () => {
     const { spread, waitUntil, settled } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const named = once()
-    await spread.decide([take(row(b))], { once: named })
-    const other = { once: { ...named, fingerprint: 'g' }, waitUntil, unanswered: async () => true }
+    await spread.decide([take(row(b))], { idempotency: named })
+    const other = { idempotency: { ...named, fingerprint: 'g' }, waitUntil, unanswered: async () => true }
     const failure = await spread.decide([take(row(a), row(b))], other).catch((error) => error)
     await settled()
     expect((failure as StoreError).code).toBe('idempotency-conflict')
@@ -600,7 +600,7 @@ test('what operators do reaches the database of the key', async () => {
   const { spread } = newSpread()
   for (const subject of names.map(subjectAt)) {
     await spread.decide([take(row(subject, { cost: 2 }))])
-    const [reply] = await spread.decideEach([[{ mode: 'reset', rows: [row(subject)] }]])
+    const [reply] = await spread.decideEach([[{ mode: 'reset', limits: [row(subject)] }]])
     expect(left(reply as StoreReply)).toEqual([3])
   }
 })

@@ -54,7 +54,7 @@ describe('one call', () => {
     )
     const request = (cost: number): StoreRequest => ({
       mode: 'take',
-      rows: [
+      limits: [
         { subject: a, policy: p0!, cost },
         { subject: a, policy: p1!, cost },
         { subject: b, policy: p2!, cost },
@@ -95,7 +95,7 @@ describe('one call', () => {
     )
     const request: StoreRequest = {
       mode: 'take',
-      rows: three.map((policy) => ({ subject, policy, cost: 1 })),
+      limits: three.map((policy) => ({ subject, policy, cost: 1 })),
     }
     await store.decide([{ ...request, mode: 'peek' }])
     const before = bridge.stats()[bridge.token]!.http
@@ -119,14 +119,14 @@ describe('one call', () => {
   test('takes, looks and gives back by the receipt of the take', async () => {
     const store = newStore()
     const [policy] = policies({ algorithm: 'fixed-window' })
-    const rows = [{ subject: newSubject(), policy: policy!, cost: 3 }]
-    const taken = await store.decide([{ mode: 'take', rows }])
+    const limits = [{ subject: newSubject(), policy: policy!, cost: 3 }]
+    const taken = await store.decide([{ mode: 'take', limits }])
     expect(Math.abs(taken.now - Date.now())).toBeLessThan(5_000)
-    const peek = async () => (await store.decide([{ mode: 'peek', rows }])).requests[0]![0]!
+    const peek = async () => (await store.decide([{ mode: 'peek', limits }])).requests[0]![0]!
     expect(await peek()).toMatchObject({ allowed: false, remaining: 2 })
-    await store.decide([{ mode: 'refund', rows, receipt: taken.now - 3_600_000 }])
+    await store.decide([{ mode: 'refund', limits, receipt: taken.now - 3_600_000 }])
     expect(await peek()).toMatchObject({ remaining: 2 })
-    await store.decide([{ mode: 'refund', rows, receipt: taken.now }])
+    await store.decide([{ mode: 'refund', limits, receipt: taken.now }])
     expect(await peek()).toEqual({
       allowed: true,
       remaining: 5,
@@ -135,7 +135,7 @@ describe('one call', () => {
       nextAfterMs: 0,
     })
     const redisClient = await client()
-    expect(await redisClient.exists(`sluice:1:{${rows[0]!.subject}}`)).toBe(0)
+    expect(await redisClient.exists(`sluice:1:{${limits[0]!.subject}}`)).toBe(0)
     redisClient.destroy()
   })
 
@@ -144,7 +144,7 @@ describe('one call', () => {
     const [policy] = policies({ algorithm: 'fixed-window', limit: 1 })
     const request: StoreRequest = {
       mode: 'take',
-      rows: [{ subject: newSubject(), policy: policy!, cost: 1 }],
+      limits: [{ subject: newSubject(), policy: policy!, cost: 1 }],
     }
     const at = async (now: number) => (await store.decide([request], { now })).requests[0]![0]!
     expect(await at(1_000)).toMatchObject({ allowed: true })
@@ -159,7 +159,7 @@ describe('a script cache that is lost', () => {
     const [policy] = policies({ limit: 1000 })
     const request: StoreRequest = {
       mode: 'take',
-      rows: [{ subject: newSubject(), policy: policy!, cost: 1 }],
+      limits: [{ subject: newSubject(), policy: policy!, cost: 1 }],
     }
     const redisClient = await client()
     for (let round = 0; round < 20; round++) {
@@ -176,7 +176,7 @@ describe('a script cache that is lost', () => {
 
 describe('a failure', () => {
   const [policy] = policies({})
-  const rows = [{ subject: 'planted-subject', policy: policy!, cost: 1 }]
+  const limits = [{ subject: 'planted-subject', policy: policy!, cost: 1 }]
 
   /** A server that answers every request with this. */
   async function answering(status: number, body: string, delayMs = 0) {
@@ -194,7 +194,7 @@ describe('a failure', () => {
   }
   async function failure(options: Parameters<typeof newStore>[0]): Promise<StoreError> {
     const error = await newStore(options)
-      .decide([{ mode: 'take', rows }])
+      .decide([{ mode: 'take', limits }])
       .catch((error) => error)
     expect(error).toBeInstanceOf(StoreError)
     // Nothing of the call is in it, however it is printed.
@@ -297,7 +297,7 @@ describe('a failure', () => {
 
   test('of the script is told with its own words', async () => {
     const error = await newStore()
-      .decide([{ mode: 'take', rows: [{ ...rows[0]!, cost: -1 }] }])
+      .decide([{ mode: 'take', limits: [{ ...limits[0]!, cost: -1 }] }])
       .catch((error) => error)
     expect(error.message).toBe(
       'redis-error: Redis refused the command (ERR sluice: row 1: unexpected cost)',

@@ -1,5 +1,5 @@
 /** What an algorithm goes by. Units, except for `window`: milliseconds. All whole, products at most 2^53 / 3. */
-export interface Terms {
+export interface QuotaTerms {
   limit: number
   window: number
   burst: number
@@ -33,4 +33,4 @@ export interface Outcome {
  * The semantics of ALGORITHMS.md for one limit, without I/O: how `cost` units (≥ 0) fare at `now` over a state.
  * The caller drops a state at its run-out. A clock that ran back is taken to stand at the state's own time, while waits count from `now`.
  */
-export type Algorithm = (now: number, terms: Terms, cost: number, state?: State) => Outcome
+export type Algorithm = (now: number, terms: QuotaTerms, cost: number, state?: State) => Outcome

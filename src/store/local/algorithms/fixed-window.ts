@@ -1,4 +1,4 @@
-import type { Algorithm, Terms } from './algorithm.ts'
+import type { Algorithm, QuotaTerms } from './algorithm.ts'
 
 /** State: start of the window; [units taken in it]. */
 export const fixedWindow: Algorithm = (now, terms, cost, state) => {
@@ -22,7 +22,7 @@ export const fixedWindow: Algorithm = (now, terms, cost, state) => {
 }
 
 /** The window that opens at `now`, with its end if the calendar says it. */
-function windowAround(now: number, { window, align, period }: Terms) {
+function windowAround(now: number, { window, align, period }: QuotaTerms) {
   if (!period) return { time: align === 'clock' ? now - (now % window) : now }
   const [start, end, nextEnd] = period
   if (now < end) return { time: start, end }

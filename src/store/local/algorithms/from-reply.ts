@@ -1,7 +1,8 @@
-import type { LimitRow, RowState } from '../../store.ts'
-import type { State, Terms } from './algorithm.ts'
+import type { QuotaState } from '../../../base/decision.ts'
+import type { Terms } from '../../store.ts'
+import type { QuotaTerms, State } from './algorithm.ts'
 
-type Numbers = Pick<RowState, 'remaining' | 'resetAfterMs' | 'nextAfterMs'>
+type Numbers = Pick<QuotaState, 'remaining' | 'resetAfterMs' | 'nextAfterMs'>
 
 /**
  * The state of a limit as the numbers of a reply imply it, so that an isolate can go on counting without the store. Exact for a fixed
@@ -11,10 +12,10 @@ type Numbers = Pick<RowState, 'remaining' | 'resetAfterMs' | 'nextAfterMs'>
  * @returns `undefined` for a quota that is full
  */
 export function stateFrom(
-  algorithm: LimitRow['policy']['algorithm'],
+  algorithm: Terms['algorithm'],
   numbers: Numbers,
   at: number,
-  { limit, window, burst }: Pick<Terms, 'limit' | 'window' | 'burst'>,
+  { limit, window, burst }: Pick<QuotaTerms, 'limit' | 'window' | 'burst'>,
 ): State | undefined {
   const { remaining, resetAfterMs } = numbers
   if (resetAfterMs === 0) return undefined

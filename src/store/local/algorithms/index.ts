@@ -5,7 +5,7 @@ import { slidingLog } from './sliding-log.ts'
 import { slidingWindow } from './sliding-window.ts'
 import { tokenBucket } from './token-bucket.ts'
 
-export type { Algorithm, Outcome, State, Terms } from './algorithm.ts'
+export type { Algorithm, Outcome, QuotaTerms, State } from './algorithm.ts'
 
 /** The five, by the names that policies use. */
 export const algorithms = {

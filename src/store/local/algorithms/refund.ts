@@ -1,14 +1,14 @@
-import type { LimitRow } from '../../store.ts'
-import type { State, Terms } from './algorithm.ts'
+import type { Terms } from '../../store.ts'
+import type { QuotaTerms, State } from './algorithm.ts'
 
 /**
  * A state after units that were taken at `takenAt` (ms since the epoch) have been refunded. A window that is over gets nothing back, nor does
  * a bucket what has refilled since.
  */
 export function refunded(
-  algorithm: LimitRow['policy']['algorithm'],
+  algorithm: Terms['algorithm'],
   state: State,
-  { limit, window, burst }: Pick<Terms, 'limit' | 'window' | 'burst'>,
+  { limit, window, burst }: Pick<QuotaTerms, 'limit' | 'window' | 'burst'>,
   units: number,
   takenAt: number,
   now: number,

@@ -1,0 +1,34 @@
+import { StoreError } from '../base/errors.ts'
+import { refund as refundEach } from '../limiter/operate.ts'
+import type { Call } from './call.ts'
+import { keyConflict } from './idempotency.ts'
+import { storeFailed } from './problems.ts'
+import { readQuestions } from './questions.ts'
+import { type RefundBody, refundBody } from './schema.ts'
+
+/** `POST /_sluice/v1/refund`: returns units, or part of them, to each policy; releases slots by their id. */
+export async function refund(call: Call): Promise<Response> {
+  const read = await readQuestions<RefundBody>(call, refundBody)
+  if (read instanceof Response) return read
+  const { many, questions, idempotency } = read
+  const { waitUntil } = call.around
+  const result = await refundEach(
+    questions.map(({ asked: { slot, decidedAt }, matched }) => ({
+      matched,
+      decidedAt,
+      ...(slot !== undefined && { slot }),
+    })),
+    call.parts,
+    { waitUntil, idempotency },
+  )
+  if (result instanceof StoreError) {
+    return result.code === 'idempotency-conflict' ? keyConflict() : storeFailed(result)
+  }
+  const { statuses, replayed } = result
+  return Response.json(many ? statuses : statuses[0], {
+    headers: {
+      'Cache-Control': 'no-store',
+      ...(replayed && { 'Idempotent-Replayed': 'true' }),
+    },
+  })
+}

@@ -1,0 +1,112 @@
+/** The life of a request in four steps: view, match, decide, settle. */
+import type { Context } from 'hono'
+import type { Bindings } from '../base/bindings.ts'
+import type { Decision } from '../base/decision.ts'
+import type { Policy } from '../config/parse.ts'
+import { whenEnded } from '../http/body-end.ts'
+import { withCors } from '../http/cors.ts'
+import { refusal, withDecisionFields } from '../http/response.ts'
+import { wouldRefuse } from '../http/shadow.ts'
+import type { Limiter } from '../limiter/create.ts'
+import { decide, type LimiterParts, type Outcome, prepare } from '../limiter/decide.ts'
+import { type Charge, holdsSlots, isOpen, settle } from '../limiter/settle.ts'
+import { type RuntimeContext, viewOf } from '../request/view.ts'
+import type { Speculative } from './speculative.ts'
+
+declare module 'hono' {
+  interface ContextVariableMap {
+    /** What `rateLimiter` decided for this request. */
+    rateLimit: Decision
+  }
+}
+
+export interface Responders {
+  /** Asks the origin while the store decides, if all policies that apply allow it. */
+  speculate?: (policies: Policy[]) => Speculative | undefined
+  /** The response to a request that passes. */
+  respond: (speculative: Speculative | undefined) => Response | Promise<Response>
+}
+
+/** Takes one request through all steps. Rejects only if `respond` does. */
+export async function limitRequest(
+  { config, log, rulesOf, partsOf }: Limiter,
+  c: Context,
+  { speculate, respond }: Responders,
+): Promise<Response> {
+  const env = (c.env ?? {}) as Bindings & Record<string, unknown>
+  const waitUntil = (promise: Promise<unknown>) => keepAlive(c, promise)
+  const parts = partsOf(env)
+  const startedAt = Date.now()
+
+  const view = viewOf(c.req.raw, { env, context: c, waitUntil }, config)
+  const matched = await rulesOf(view).match(view)
+  const prepared = await prepare({ matched }, parts)
+
+  let outcome: Outcome
+  let speculative: Speculative | undefined
+  if ('decision' in prepared) outcome = prepared
+  else {
+    speculative = speculate?.(prepared.limits.map(({ policy }) => policy))
+    const spentMs = Math.max(0, Date.now() - startedAt)
+    const deciding = decide([prepared], parts, { spentMs, waitUntil })
+    // A charge that the response settles is settled also for a client who leaves before there is a decision.
+    if (prepared.limits.some(isOpen)) waitUntil(deciding)
+    const [decided] = await deciding
+    outcome = decided!
+  }
+
+  const { decision, charges } = outcome
+  const settled = charges && settleLater(c.req.raw, charges, parts, waitUntil)
+  c.set('rateLimit', decision)
+  for (const policy of wouldRefuse(decision)) {
+    log('shadow-refused', policy, 'a policy in shadow would have refused a request')
+  }
+  const own = !decision.allowed
+  if (own) speculative?.cancel()
+  const answer = own ? refusal(decision) : await respondOr500(() => respond(speculative), settled)
+  const response = withDecisionFields(settled ? settled(answer) : answer, decision, config, { own })
+  return withCors(response, c.req.header('origin'), config, { own })
+}
+
+type Settle = (answer: Response) => Response
+
+/** What `respond` throws is not an Error, or Hono had answered it: the request ends as a 500. */
+async function respondOr500(respond: () => Response | Promise<Response>, settled?: Settle) {
+  try {
+    return await respond()
+  } catch (error) {
+    settled?.(new Response(null, { status: 500 }))
+    throw error
+  }
+}
+
+/** Prepares to settle charges once there is a response. Registered at once, so that it happens also after the client has gone. */
+function settleLater(
+  { method }: Request,
+  charges: Charge[],
+  { onStoreError }: LimiterParts,
+  waitUntil: RuntimeContext['waitUntil'],
+): Settle {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  waitUntil(promise)
+  return (answer) => {
+    const { status, headers } = answer
+    const finish = () =>
+      Promise.all(
+        charges.map((charge) => settle(charge, { status, headers }, waitUntil).catch(onStoreError)),
+      ).then(() => resolve(), resolve)
+    // Hono discards the body of an answer to HEAD, so its end would never come.
+    if (charges.some(holdsSlots) && method !== 'HEAD') return whenEnded(answer, finish)
+    finish()
+    return answer
+  }
+}
+
+/** Keeps the isolate at work on a promise. Outside Workers a process goes on by itself. */
+export function keepAlive(c: Context, promise: Promise<unknown>) {
+  try {
+    c.executionCtx.waitUntil(promise)
+  } catch {
+    promise.catch(() => {})
+  }
+}

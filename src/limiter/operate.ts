@@ -1,0 +1,135 @@
+/** What the decision API does about limits beside decisions: refunds, peeks, resets and bans. */
+import type { LimitStatus } from '../base/decision.ts'
+import { StoreError } from '../base/errors.ts'
+import { isMatch, type Match } from '../match/match.ts'
+import type { NameSubject } from '../match/subject.ts'
+import type { Idempotency, StoreReply, StoreRequest, Terms } from '../store/store.ts'
+import type { Database } from './create.ts'
+import type { LimiterParts, Question } from './decide.ts'
+import { limitOf, limitStates, type PolicyLimit } from './limit.ts'
+
+/** No client's request waits for these calls. */
+const DEADLINE_MS = 5_000
+
+interface OperateOptions {
+  idempotency?: Idempotency | undefined
+  waitUntil: (promise: Promise<unknown>) => void
+}
+
+/** How the limits of each question stand after a call. */
+export interface Statuses {
+  statuses: LimitStatus[]
+  replayed: boolean
+}
+
+/** What is refunded of one question. */
+export interface RefundQuestion extends Pick<Question, 'matched' | 'slot'> {
+  /** When the units were charged, ms since the epoch. */
+  decidedAt?: number | undefined
+}
+
+/** Refunds units of each policy by itself, and releases slots by their id. */
+export async function refund(
+  questions: RefundQuestion[],
+  parts: LimiterParts,
+  options: OperateOptions,
+): Promise<Statuses | StoreError> {
+  const lists = await Promise.all(
+    questions.map(async ({ matched, slot, decidedAt }) => {
+      const limits = await limitsOf(matched.policies.filter(isMatch), slot, parts.nameSubject)
+      return { limits, requests: limits.map((limit) => refundOf(limit, decidedAt)) }
+    }),
+  )
+  return statusesAfter(lists, parts, options)
+}
+
+function refundOf(limit: PolicyLimit, decidedAt: number | undefined): StoreRequest {
+  if (limit.policy.algorithm === 'concurrency') {
+    // Slots without an id cannot be released. Those of an id are released together, whatever the cost.
+    if (limit.slot === undefined) return { mode: 'peek', limits: [limit] }
+    return { mode: 'refund', limits: [{ ...limit, cost: Math.max(1, limit.cost) }] }
+  }
+  return { mode: 'refund', limits: [limit], ...(decidedAt !== undefined && { decidedAt }) }
+}
+
+/** What an operator does to the quotas of one key. */
+export type Operation = { mode: 'peek' | 'reset' | 'unban' } | { mode: 'ban'; banMs: number }
+
+export async function operate(
+  operation: Operation,
+  matches: Match[],
+  parts: LimiterParts,
+  options: OperateOptions,
+): Promise<LimitStatus | StoreError> {
+  const limits = await limitsOf(matches, undefined, parts.nameSubject)
+  const list = { limits, requests: [{ ...operation, limits }] }
+  const result = await statusesAfter([list], parts, options)
+  return result instanceof StoreError ? result : result.statuses[0]!
+}
+
+/** How a database answers. */
+export interface DatabaseReport {
+  name: string | undefined
+  status: 'ok' | 'failing'
+  code?: string
+  roundTripMs?: number
+}
+
+/** Peeks at a quota that no client has. */
+export async function probe(
+  { name, store }: Database,
+  nameSubject: NameSubject,
+): Promise<DatabaseReport> {
+  const subject = await nameSubject([['probe', 'probe']])
+  const startedAt = Date.now()
+  try {
+    const limits = [{ subject, terms: PROBE, cost: 0 }]
+    await store.decide([{ mode: 'peek', limits }], { deadlineMs: DEADLINE_MS })
+    return { name, status: 'ok', roundTripMs: Date.now() - startedAt }
+  } catch (error) {
+    return { name, status: 'failing', code: (error as { code?: string }).code ?? 'internal' }
+  }
+}
+
+const PROBE: Terms = {
+  tag: 'probe',
+  algorithm: 'fixed-window',
+  limit: 1,
+  windowMs: 1000,
+  burst: 1,
+  align: 'first-request',
+  localShare: 1,
+}
+
+const limitsOf = (matches: Match[], slot: string | undefined, nameSubject: NameSubject) =>
+  Promise.all(matches.map((match) => limitOf(match, slot, nameSubject)))
+
+/** Sends the lists in one call. An empty list has no limits to report. */
+async function statusesAfter(
+  lists: { limits: PolicyLimit[]; requests: StoreRequest[] }[],
+  { store, denialCache, onStoreError }: LimiterParts,
+  { idempotency, waitUntil }: OperateOptions,
+): Promise<Statuses | StoreError> {
+  const sent = lists.filter(({ requests }) => requests.length > 0)
+  if (sent.length === 0) return { statuses: lists.map(() => ({ limits: [] })), replayed: false }
+  const calling = store
+    .decideEach(
+      sent.map(({ requests }) => requests),
+      { deadlineMs: DEADLINE_MS, waitUntil, ...(idempotency && { idempotency }) },
+    )
+    .finally(() => denialCache?.forget(Date.now())) // quotas may be better now, also without a reply
+  waitUntil(calling) // also after the caller has hung up
+  const replies = await calling
+  const failed = replies.find((reply) => reply instanceof StoreError)
+  if (failed) {
+    if (failed.code !== 'idempotency-conflict') onStoreError(failed)
+    return failed
+  }
+  const answered = replies as StoreReply[]
+  const statuses = lists.map((list): LimitStatus => {
+    const reply = answered[sent.indexOf(list)]
+    if (!reply) return { limits: [] }
+    return { decidedAt: reply.decidedAt, limits: limitStates(list.limits, reply.states.flat()) }
+  })
+  return { statuses, replayed: answered.some(({ replayed }) => replayed) }
+}
