@@ -7,4 +7,3 @@ export type { ConfigOptions, Key, Match, PolicyOptions } from './config/options.
 export { defineConfig } from './config/parse.ts'
 export { createGateway, type GatewayBindings } from './gateway/gateway.ts'
 export { rateLimiter } from './gateway/middleware.ts'
-export { lint } from './lint/lint.ts'

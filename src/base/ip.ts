@@ -30,7 +30,7 @@ const mask = (bits: number, index: number) =>
   0xff & (0xff << (8 - Math.min(8, Math.max(0, bits - index * 8))))
 
 /** The first and the last address of a network. */
-export type Range = [first: Address, last: Address]
+type Range = [first: Address, last: Address]
 
 /** The range of an address, or of a network in CIDR notation (RFC 4632; RFC 4291, 2.3); `undefined` where the text is none, or has bits beyond its prefix. */
 export function networkRange(text: string): Range | undefined {
@@ -56,7 +56,7 @@ export function inNetworks(networks: string[]): (address: Address) => boolean {
 }
 
 /** The ranges of networks in order, none overlapping another. */
-export function mergedRanges(networks: string[]): Range[] {
+function mergedRanges(networks: string[]): Range[] {
   const ranges = networks.map((text) => networkRange(text)!)
   const merged: Range[] = []
   for (const [first, last] of ranges.sort(([a], [b]) => compareAddresses(a, b))) {
@@ -68,7 +68,7 @@ export function mergedRanges(networks: string[]): Range[] {
 }
 
 /** The last of merged ranges that begins at or before an address, by binary search. */
-export function lastFrom(ranges: Range[], address: Address): Range | undefined {
+function lastFrom(ranges: Range[], address: Address): Range | undefined {
   let [low, high] = [0, ranges.length]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -79,7 +79,7 @@ export function lastFrom(ranges: Range[], address: Address): Range | undefined {
 }
 
 /** IPv4 before IPv6, and each in order. */
-export function compareAddresses(a: Address, b: Address): number {
+function compareAddresses(a: Address, b: Address): number {
   if (a.length !== b.length) return a.length - b.length
   for (let index = 0; index < a.length; index += 1) {
     if (a[index] !== b[index]) return a[index]! - b[index]!

@@ -1,25 +1,18 @@
 /**
- * What the linter finds in a configuration that parses, by code: docs/linter.md has a line on each. Here at the bottom, since policies
- * and lists say which they accept.
+ * The codes of what the linter finds in a configuration that parses; docs/linter.md describes each. The parser needs them here, below
+ * the linter: a policy or a list says which findings it accepts.
  */
 export const findingCodes = [
-  'unreachable-policy',
-  'skipped-by-allow',
-  'refused-by-deny',
-  'redundant-policy',
   'list-takes-all',
   'cost-never-fits',
   'unlikely-duration',
   'ipv6-by-address',
   'spoofable-key',
   'spoofable-list',
-  'dodgeable-policy',
   'login-fails-open',
   'large-log',
-  'many-policies',
   'global-key',
   'tight-shield',
-  'unused-setting',
   'no-origin',
   'no-policies',
   'never-charges',
@@ -27,12 +20,12 @@ export const findingCodes = [
   'unknown-method',
 ] as const
 
-/** A finding that whoever means it may accept. */
+/** A finding that the configuration may accept. */
 export type FindingCode = (typeof findingCodes)[number]
 
-/** Something in a configuration that is surely or probably not meant. */
+/** A mistake, or a probable mistake, in a configuration. */
 export interface Finding {
-  /** `invalid` and `duplicate-name` are the parser's: such a configuration does not run. */
+  /** `invalid` and `duplicate-name` come from the parser: such a configuration does not run. */
   code: FindingCode | 'invalid' | 'duplicate-name'
   /** Where, as one would write it in code: `policies[2].match`. */
   path: string

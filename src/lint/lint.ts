@@ -2,44 +2,19 @@ import { ConfigError } from '../base/errors.ts'
 import type { Finding, FindingCode } from '../config/findings.ts'
 import type { ConfigOptions } from '../config/options.ts'
 import { parseConfig } from '../config/parse.ts'
-import { type ConfigRule, type Facts, type Found, listed, type PolicyRule } from './facts.ts'
+import { configDurations, policyDurations } from './durations.ts'
+import { type ConfigRule, type Facts, type Found, listed } from './facts.ts'
+import { spoofableList, takesAll } from './lists.ts'
 import { unknownMethods, unknownMethodsInList } from './methods.ts'
-import { neverParallel } from './parallel.ts'
 import { unknownPlans } from './plans.ts'
 import { explained } from './problems.ts'
-import {
-  configDurations,
-  costNeverFits,
-  globalKey,
-  largeLog,
-  manyPolicies,
-  neverCharges,
-  noPolicies,
-  policyDurations,
-} from './quota.ts'
-import { listedAway, redundant, takingAll, unreachable } from './reach.ts'
+import { costNeverFits, globalKey, largeLog, neverCharges, noPolicies } from './quota.ts'
 import { tightShield } from './shield.ts'
-import {
-  dodgeable,
-  ipv6ByAddress,
-  ipv6Denied,
-  loginFailsOpen,
-  spoofableKey,
-  spoofableList,
-} from './trust.ts'
-import { unused, unusedCredentials, unusedInList, unusedInPolicy } from './unused.ts'
+import { ipv6ByAddress, ipv6Denied, loginFailsOpen, spoofableKey } from './trust.ts'
 
-/** About the requests that a policy meets; of one that meets none they have nothing to say. */
-const requestRules = [
-  listedAway,
-  redundant,
-  dodgeable,
+const policyRules = [
   loginFailsOpen,
   globalKey,
-  unusedInPolicy,
-  neverParallel,
-]
-const otherRules = [
   costNeverFits,
   neverCharges,
   unknownMethods,
@@ -47,25 +22,24 @@ const otherRules = [
   ipv6ByAddress,
   spoofableKey,
   largeLog,
-  manyPolicies,
 ]
-const listRules = [takingAll, ipv6Denied, spoofableList, unknownMethodsInList, unusedInList]
-const configRules = [noPolicies, configDurations, unknownPlans, unusedCredentials]
+const listRules = [takesAll, ipv6Denied, spoofableList, unknownMethodsInList]
+const configRules = [noPolicies, configDurations, unknownPlans]
 
 /**
- * What in a configuration is surely or probably not meant, in its order: docs/linter.md has every code. Works on options as they are
- * written, of the Worker or of the middleware; those that do not parse have the parser's problems as findings.
+ * Finds the mistakes and probable mistakes in a configuration, in its order: docs/linter.md describes each code. Takes the options of the
+ * Worker or of the middleware as they are written. Where they do not parse, the findings are the parser's problems.
  * @example
  * expect(lint({ policies })).toEqual([]) // in the tests of your own app
  */
-export const lint = (options: unknown): Finding[] => findingsOf(options, undefined)
+export const lint = (options: unknown): Finding[] => findingsOf(options, [])
 
 /**
- * The findings of `lint`, and those of a Worker that is deployed by itself: `npm run check`.
+ * The findings of `lint`, and those that concern a deployed Worker only: `npm run check`.
  * @param variables of the Worker, as far as they are known
  */
 export const lintWorker = (options: unknown, variables: { ORIGIN?: unknown } = {}): Finding[] =>
-  findingsOf(options, ({ config }) => (config.origin || variables.ORIGIN ? [] : [NO_ORIGIN]))
+  findingsOf(options, [({ config }) => (config.origin || variables.ORIGIN ? [] : NO_ORIGIN)])
 
 const NO_ORIGIN: Found = {
   code: 'no-origin',
@@ -75,10 +49,10 @@ const NO_ORIGIN: Found = {
   hint: "Write origin: 'zone', or the origin's URL. Where the variable ORIGIN names it, write accept: 'no-origin'.",
 }
 
-function findingsOf(options: unknown, workerRule: ConfigRule | undefined): Finding[] {
+function findingsOf(options: unknown, workerRules: ConfigRule[]): Finding[] {
   try {
     const config = parseConfig(options)
-    return findingsIn({ config, written: options as ConfigOptions }, workerRule)
+    return findingsIn({ config, written: options as ConfigOptions }, workerRules)
   } catch (error) {
     return problemsOf(error)
   }
@@ -100,46 +74,24 @@ export function problemsOf(error: unknown): Finding[] {
   })
 }
 
-function findingsIn(facts: Facts, workerRule: ConfigRule | undefined): Finding[] {
-  const { policies, accept } = facts.config
-  // Whether a Worker has an origin concerns the Worker alone.
-  const acceptable = workerRule ? accept : accept.filter((code) => code !== 'no-origin')
+function findingsIn(facts: Facts, workerRules: ConfigRule[]): Finding[] {
+  const { policies, accept, shield } = facts.config
   return [
     ...policies.flatMap((policy, index) => {
-      const at = `policies[${index}]`
-      const run = (rules: PolicyRule[]) => rules.flatMap((rule) => rule(policy, at, facts))
-      const never = unreachable(policy, at, facts)
-      const found = [...never, ...(never.length > 0 ? [] : run(requestRules)), ...run(otherRules)]
-      return withoutAccepted(found, policy.accept, `${at}.accept`, `"${policy.name}"`)
+      const found = policyRules.flatMap((rule) => rule(policy, `policies[${index}]`, facts))
+      return notAccepted(found, policy.accept)
     }),
     ...listed(facts).flatMap((entry) => {
-      const found = listRules.flatMap((rule) => rule(entry, facts))
-      return withoutAccepted(found, entry.accept, `${entry.at}.accept`, entry.at)
+      const found = listRules.flatMap((rule) => rule(entry))
+      return notAccepted(found, entry.accept)
     }),
-    ...withoutAccepted(
-      [...configRules, ...(workerRule ? [workerRule] : [])].flatMap((rule) => rule(facts)),
-      acceptable,
-      'accept',
-      'The configuration',
+    ...notAccepted(
+      [...configRules, ...workerRules].flatMap((rule) => rule(facts)),
+      accept,
     ),
-    ...withoutAccepted(
-      tightShield(facts),
-      facts.config.shield?.accept ?? [],
-      'shield.accept',
-      'The shield',
-    ),
+    ...(shield ? notAccepted(tightShield(shield, facts.config), shield.accept) : []),
   ]
 }
 
-/** Leaves out what is accepted; what is accepted and not there is found in its stead. */
-function withoutAccepted(found: Found[], accept: FindingCode[], at: string, who: string) {
-  const codes = found.map(({ code }) => code)
-  return [
-    ...found.filter(({ code }) => !accept.includes(code)),
-    ...accept.flatMap((code, index) =>
-      codes.includes(code)
-        ? []
-        : [unused(`${at}[${index}]`, `${who} accepts ${code}, and has no such finding.`)],
-    ),
-  ]
-}
+const notAccepted = (found: Found[], accept: FindingCode[]) =>
+  found.filter(({ code }) => !accept.includes(code))

@@ -1,8 +1,6 @@
-/** Methods that no client sends. */
-import type { Condition } from '../config/schema/condition.ts'
+/** HTTP methods that no client sends. */
 import { type Found, type ListRule, type PolicyRule, titleOf, writtenOf } from './facts.ts'
 import { nearest } from './nearest.ts'
-import { costRuleAt } from './quota.ts'
 
 /** IANA's registry of HTTP methods: RFC 9110, PATCH, QUERY, and WebDAV with its extensions. */
 const METHODS =
@@ -10,56 +8,42 @@ const METHODS =
     ' ',
   )
 
-/** @param written the condition as written, of which the places are told */
-function inCondition(condition: Condition, written: unknown, at: string, who: string): Found[] {
-  const { method, not } = (written ?? {}) as { method?: unknown; not?: unknown }
-  const names = Array.isArray(method) ? method : [method]
-  const unknown = names.flatMap((name: unknown, index) =>
-    typeof name === 'string' && !METHODS.includes(name.toUpperCase()) ? [{ name, index }] : [],
-  )
+/** One value or a list of them, each with its place. */
+const placed = (value: unknown, at: string): [unknown, string][] =>
+  Array.isArray(value) ? value.map((item, index) => [item, `${at}[${index}]`]) : [[value, at]]
+
+/** @param condition as written: the parsed one has lost the places */
+function inCondition(condition: unknown, at: string, title: string): Found[] {
+  const { method, not } = Object(condition)
   return [
-    ...unknown.map(({ name, index }): Found => {
+    ...placed(method, `${at}.method`).flatMap(([name, path]): Found | [] => {
+      if (typeof name !== 'string' || METHODS.includes(name.toUpperCase())) return []
       const candidate = nearest(name, METHODS)
       return {
         code: 'unknown-method',
-        path: `${at}.method${Array.isArray(method) ? `[${index}]` : ''}`,
-        message: `${who} names the method ${name}, which is not a registered HTTP method.`,
+        path,
+        message: `${title} names the method ${name}, which is not a registered HTTP method.`,
         hint: candidate
           ? `Did you mean '${candidate}'?`
           : 'Correct it, or accept the finding where clients do send it.',
       }
     }),
-    ...(condition.not ?? []).flatMap((taken, index) =>
-      inCondition(
-        taken,
-        Array.isArray(not) ? not[index] : not,
-        `${at}.not${Array.isArray(not) ? `[${index}]` : ''}`,
-        who,
-      ),
-    ),
+    ...(not
+      ? placed(not, `${at}.not`).flatMap(([one, path]) => inCondition(one, path, title))
+      : []),
   ]
 }
 
 export const unknownMethods: PolicyRule = (policy, at, facts) => {
-  const written = writtenOf(policy, facts)
-  const who = `"${policy.name}"`
-  const { cost } = written
-  const rules = Array.isArray(cost) ? cost : typeof cost === 'object' ? (cost.rules ?? []) : []
-  return [
-    ...inCondition(policy.match, written.match, `${at}.match`, who),
-    ...policy.cost.rules.flatMap(({ condition }, index) =>
-      inCondition(condition, rules[index], costRuleAt(policy, at, facts, index), who),
-    ),
-  ]
-}
-
-export const unknownMethodsInList: ListRule = (entry, { written }) => {
-  const entries = written[entry.list]
-  const place = Number(/\d+/.exec(entry.at)![0])
-  return inCondition(
-    entry.condition,
-    Array.isArray(entries) ? entries[place] : entries,
-    entry.at,
-    titleOf(entry),
+  const title = `"${policy.name}"`
+  const { match, cost } = writtenOf(policy, facts)
+  const rules = Array.isArray(cost)
+    ? placed(cost, `${at}.cost`)
+    : placed(Object(cost).rules, `${at}.cost.rules`)
+  return [[match, `${at}.match`] as const, ...rules].flatMap(([condition, path]) =>
+    inCondition(condition, path, title),
   )
 }
+
+export const unknownMethodsInList: ListRule = (entry) =>
+  inCondition(entry.written, entry.at, titleOf(entry))

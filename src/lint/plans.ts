@@ -1,15 +1,11 @@
 /** Tables that name plans. */
 import type { ConfigRule, Found } from './facts.ts'
-import { unused } from './unused.ts'
 
-/** A value of a table that has no effect, found once for each plan; and a table that no policy uses. */
+/** Finds each plan of a table that has no effect once, at the first entry that names it. */
 export const unknownPlans: ConfigRule = ({ config, written }) =>
-  Object.entries(written.tables ?? {}).flatMap(([name, table]): Found[] => {
+  Object.entries(written.tables ?? {}).flatMap(([name, table]) => {
     const plans = config.policies.flatMap(({ plan }) => (plan?.table === name ? [plan] : []))
-    if (plans.length === 0) {
-      const message = `No policy looks plans up in the table ${name}.`
-      return [unused(`tables.${name}`, message, "Delete it, or name it in a policy's plan.")]
-    }
+    if (plans.length === 0) return []
     const known = new Set(plans.flatMap(({ limits }) => Object.keys(limits)))
     const others = Object.entries(table).filter(([, plan]) => !known.has(plan))
     return [...new Set(others.map(([, plan]) => plan))].map((plan): Found => {

@@ -1,6 +1,6 @@
-/** A world so small that random conditions and random requests have much to do with each other. */
+/** Conditions and requests from so few values that random ones often concern each other. */
 import fc from 'fast-check'
-import type { Match } from '../../../src/config/options.ts'
+import type { Match } from '../../src/config/options.ts'
 
 const some = <T>(...values: T[]) =>
   fc.uniqueArray(fc.constantFrom(...values), { minLength: 1, maxLength: 3 })
@@ -46,7 +46,7 @@ const fields = {
   ),
 }
 
-/** Of few fields more often than of many, since those have requests; `not` so many levels deep. */
+/** Up to three fields, because conditions with more of them meet hardly any request; `not` at most `depth` levels deep. */
 const matchOf = (depth: number): fc.Arbitrary<Match> =>
   fc
     .record({

@@ -1,0 +1,45 @@
+/** Relations between conditions, by their text. Conservative: may miss a relation, never reports a false one. */
+import type { Config, Policy } from '../config/parse.ts'
+import type { Condition } from '../config/schema/condition.ts'
+
+/** Whether every request that meets `inner` meets `outer`. */
+export const covers = (outer: Condition, inner: Condition): boolean =>
+  anyOf(outer.method, inner.method) &&
+  anyOf(outer.country, inner.country) &&
+  anyOf(outer.ip, inner.ip) &&
+  anyOf(outer.host, inner.host, hostCovers) &&
+  anyOf(outer.path, inner.path ?? ['/*'], pathCovers) &&
+  allOf(outer.header, inner.header) &&
+  allOf(outer.not, inner.not)
+
+/** A request meets one value of such a field. */
+const anyOf = (
+  outer: string[] | undefined,
+  inner: string[] | undefined,
+  test = (wide: string, narrow: string) => wide === narrow,
+) => !outer || (inner?.every((narrow) => outer.some((wide) => test(wide, narrow))) ?? false)
+
+/** A request meets every item of such a field. */
+const allOf = (outer: object[] = [], inner: object[] = []) =>
+  outer.every((item) => inner.some((other) => JSON.stringify(other) === JSON.stringify(item)))
+
+/** `*.example.com` covers `www.example.com` and `*.eu.example.com`. */
+const hostCovers = (wide: string, narrow: string) =>
+  wide === narrow || (wide.startsWith('*.') && narrow.endsWith(wide.slice(1)))
+
+/** `/a/*` covers `/a`, `/a/b/*` and `/a/:id`. */
+const pathCovers = (wide: string, narrow: string) =>
+  wide === narrow || (wide.endsWith('/*') && `${narrow}/`.startsWith(wide.slice(0, -1)))
+
+/** Whether a policy is enforced on every request that another meets, apart from requests without its key. */
+export const accompanies = (policy: Policy, other: Policy, { allow }: Config): boolean =>
+  policy.mode === 'enforce' &&
+  covers(policy.match, other.match) &&
+  allow.every(({ policies }) => !policies?.includes(policy.name) || policies.includes(other.name))
+
+/** The other policies that are enforced on every request of a policy. */
+export const alwaysBeside = (policy: Policy, config: Config): Policy[] =>
+  config.policies.filter(
+    (other) =>
+      other !== policy && other.onMissingKey !== 'skip' && accompanies(other, policy, config),
+  )

@@ -1,0 +1,66 @@
+/** Short ways to write configurations, and to say what the linter finds in them. */
+import { expect, test } from 'vitest'
+import type {
+  ConfigOptions,
+  ListOptions,
+  Match,
+  PolicyOptions,
+} from '../../src/config/options.ts'
+import { lint } from '../../src/lint/lint.ts'
+
+type Terms = Partial<PolicyOptions>
+export const base = { name: 'a', limit: 100, window: '1m' } as const
+
+/** One policy `a` with a change; or several, with names of their own. */
+export const one = (change: Terms, rest: Partial<ConfigOptions> = {}): ConfigOptions => ({
+  ...rest,
+  policies: [{ ...base, ...change }],
+})
+export const several = (...policies: Terms[]): ConfigOptions => ({
+  policies: policies.map((policy, index) => ({ ...base, name: 'abcd'[index]!, ...policy })),
+})
+export const matching = (match: Match, rest?: Partial<ConfigOptions>) => one({ match }, rest)
+export const priced = (cost: PolicyOptions['cost'], change: Terms = {}) =>
+  one({ ...change, cost: cost! })
+
+const listing = several({}, { match: { path: '/api/*', method: ['GET', 'POST'] }, key: 'asn' })
+export const allowing = (...allow: (ListOptions & { policies?: string | string[] })[]) => ({
+  ...listing,
+  allow,
+})
+export const denying = (...deny: ListOptions[]) => ({ ...listing, deny })
+
+export const login = (change: Terms = {}) =>
+  one({ match: { path: '/login', method: 'POST' }, limit: 5, onStoreError: 'allow', ...change })
+export const shielded = (limit: number, change: object = {}) => ({
+  shield: { binding: 'SHIELD', limit, period: '10s' as const, ...change },
+})
+export const planned = (customers: Record<string, string>): ConfigOptions => ({
+  ...one({
+    key: 'country',
+    limits: { free: 100, pro: 5000 },
+    plan: { key: 'country', table: 'customers' },
+  }),
+  tables: { customers },
+})
+export const jwt = { secret: 'JWT_SECRET' }
+
+/** The findings of a configuration, as "code path". */
+export const found = (config: unknown) => lint(config).map(({ code, path }) => `${code} ${path}`)
+
+/** A sentence about a configuration; its only finding; the configuration; and a similar one without findings. */
+export type Case = [title: string, finding: string, broken: object, nearMiss: object]
+
+export const testFindings = (cases: Case[]) =>
+  test.each(cases)('%s (%s)', (_, finding, broken, nearMiss) => {
+    expect(found(broken)).toEqual([finding])
+    expect(found(nearMiss)).toEqual([])
+  })
+
+/** A configuration and the message of its only finding. */
+export const testMessages = (cases: [ConfigOptions | object, string][]) =>
+  test.each(cases)('The linter explains its finding in %j.', (config, message) => {
+    const findings = lint(config)
+    expect(findings.map((finding) => finding.message)).toEqual([message])
+    expect(findings[0]!.hint).toMatch(/^[A-Z].*[.?]$/)
+  })

@@ -1,0 +1,86 @@
+/** Configurations that do not parse. */
+import { expect, test } from 'vitest'
+import type { ConfigError, ConfigProblem } from '../../../src/base/errors.ts'
+import { parseConfig } from '../../../src/config/parse.ts'
+import { lint } from '../../../src/lint/lint.ts'
+import { base, found, matching, one, several, testFindings } from '../../support/lint.ts'
+
+testFindings([
+  [
+    'Two policies share a name.',
+    'duplicate-name policies[1].name',
+    several({ name: 'a' }, { name: 'a', match: { path: '/x' } }),
+    several({ name: 'a' }, { name: 'A', match: { path: '/x' }, limit: 5 }),
+  ],
+  ['A limit is 0.', 'invalid policies[0].limit', one({ limit: 0 }), one({ limit: 1 })],
+])
+
+test.each([null, undefined, 7, 'x', [], {}, { policies: 7 }, { policies: [null] }])(
+  "The linter reports the parser's problems with the configuration %j.",
+  (config) => {
+    const problems = () => {
+      try {
+        return parseConfig(config)
+      } catch (error) {
+        return (error as ConfigError).problems
+      }
+    }
+    expect(lint(config).map(({ code, path, message }) => ({ code, path, message }))).toEqual(
+      (problems() as ConfigProblem[]).map(({ path, expected, got }) => ({
+        code: 'invalid',
+        path,
+        message: `expected ${expected}, got ${got}`,
+      })),
+    )
+  },
+)
+
+test("A configuration cannot accept the parser's problems.", () => {
+  const config = { policies: [{ ...base, accept: 'duplicate-name' }] }
+  expect(found(config)).toEqual(['invalid policies[0].accept'])
+})
+
+test.each<[object, string, string | RegExp]>([
+  [{ polices: [], policies: [] }, 'polices', 'Did you mean policies?'],
+  [
+    one({ algorithm: 'sliding_window' as never }),
+    'policies[0].algorithm',
+    "Did you mean 'sliding-window'?",
+  ],
+  [one({ windw: '1m' } as never), 'policies[0].windw', 'Did you mean window?'],
+  [matching({ path: /^\/api/ as never }), 'policies[0].match.path', /regular expressions/],
+  [
+    matching({ path: '/api/**' }),
+    'policies[0].match.path',
+    "Write '/api/*': it covers every path below /api.",
+  ],
+  [
+    matching({ path: '/api/*/users' }),
+    'policies[0].match.path',
+    "Write '/api/:name/users': a name takes one segment, and '*' stands only at the end.",
+  ],
+  [
+    matching({ path: 'login' }),
+    'policies[0].match.path',
+    "Write '/login': a path begins with '/'.",
+  ],
+  [
+    matching({ path: ['/a', '/b?c=1'] }),
+    'policies[0].match.path[1]',
+    "Write '/b': a policy does not see the query in a path.",
+  ],
+  [one({ key: 'body:x' as never }), 'policies[0].key', /^No part reads the body of a request\./],
+  [one({ key: 'apikey' as never }), 'policies[0].key', "Did you mean 'api-key'?"],
+  [one({ key: 'user' as never }), 'policies[0].key', ''],
+  [one({ key: ['ip', 'jwt:sub'] }), 'policies[0].key', /^Add jwt beside policies/],
+  [
+    one({}, { jwt: { secret: 's3cr3tVALUE0123456789' } }),
+    'jwt.secret',
+    /wrangler secret put JWT_SECRET/,
+  ],
+])('The hint for %j at %s says what to write instead.', (config, path, hint) => {
+  const problem = lint(config).find((one) => one.path === path)
+  expect(problem).toMatchObject({ code: 'invalid' })
+  if (typeof hint === 'string') expect(problem!.hint).toBe(hint)
+  else expect(problem!.hint).toMatch(hint)
+})

@@ -1,0 +1,158 @@
+/** Laws of the linter: what it claims about random configurations holds for random requests. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
+import { lint } from '../../../src/lint/lint.ts'
+import { type Descriptor, isMet } from '../../../src/match/match.ts'
+import { algorithms, type State } from '../../../src/store/local/algorithms/index.ts'
+import { describer } from '../../support/describe.ts'
+import { match, request } from '../../support/small-world.ts'
+
+const RUNS = Number(process.env.LINT_RUNS ?? 150)
+const requests = fc.array(request, { minLength: 30, maxLength: 30 })
+const often = <T>(usual: T, ...others: T[]) =>
+  fc.oneof(
+    { weight: 3, arbitrary: fc.constant(usual) },
+    { weight: 1, arbitrary: fc.constantFrom(...others) },
+  )
+
+const key = often<PolicyOptions['key'] & {}>(
+  ['ip'],
+  ['country'],
+  ['header:x-a'],
+  ['ip', 'header:x-a'],
+  ['path'],
+)
+const cost = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(1) },
+  fc.array(
+    fc.tuple(match, fc.constantFrom(0, 1, 2)).map(([match, cost]) => ({ ...match, cost })),
+    { minLength: 1, maxLength: 3 },
+  ),
+)
+const policy = fc
+  .record({
+    algorithm: often<PolicyOptions['algorithm'] & {}>(
+      'sliding-window',
+      'fixed-window',
+      'sliding-log',
+      'token-bucket',
+      'gcra',
+    ),
+    limit: fc.constantFrom(2, 3, 4, 6),
+    window: fc.constantFrom(1000, 2000, 3000, 4000),
+    key,
+    onMissingKey: often<PolicyOptions['onMissingKey'] & {}>('share', 'skip', 'refuse', {
+      key: ['country'],
+    }),
+    match: fc.oneof(fc.constant({}), match),
+    cost,
+    mode: often('enforce' as const, 'shadow'),
+    align: fc.constantFrom('clock' as const, 'first-request' as const),
+  })
+  .map(({ align, ...policy }) => ({
+    ...policy,
+    ...(policy.algorithm === 'fixed-window' && { align }),
+  }))
+const entry = fc.record({ match, policies: fc.option(fc.subarray(['p0', 'p1'], { minLength: 1 })) })
+
+const config = fc
+  .record({
+    policies: fc.array(policy, { minLength: 2, maxLength: 4 }),
+    allow: fc.array(entry, { maxLength: 2 }),
+    deny: fc.array(match, { maxLength: 2 }),
+    caseSensitivePaths: fc.boolean(),
+  })
+  .map(
+    ({ policies, allow, ...rest }): ConfigOptions => ({
+      ...rest,
+      policies: policies.map((policy, n) => ({ ...policy, name: `p${n}` })) as PolicyOptions[],
+      allow: allow.map(({ match, policies }) => ({ ...match, ...(policies && { policies }) })),
+    }),
+  )
+
+type Sent = typeof request extends fc.Arbitrary<infer R> ? R : never
+
+const ask = (options: ConfigOptions, sent: Sent[]) => {
+  const describe = describer(options)
+  return Promise.all(sent.map(({ url, init, circumstances }) => describe(url, init, circumstances)))
+}
+
+test('An entry that is reported to take everything decides every request.', async () => {
+  let count = 0
+  await fc.assert(
+    fc.asyncProperty(config, requests, async (options, sent) => {
+      const all = lint(options).filter(
+        ({ code, message }) =>
+          code === 'list-takes-all' && /: every request (is|skips) /.test(message),
+      )
+      count += all.length
+      for (const { denied, policies } of all.length > 0 ? await ask(options, sent) : []) {
+        expect(denied || policies.every((one) => !isMet(one))).toBeTruthy()
+      }
+    }),
+    { numRuns: RUNS * 2 },
+  )
+  expect(count).toBeGreaterThan(0)
+})
+
+test('A shield of the width that the linter asks for refuses no request that the policies admit.', async () => {
+  const PERIOD_MS = 10_000
+  const reached: number[] = [] // the largest share of the limit, in each run
+  const shieldKey = often<PolicyOptions['key'] & {}>(['ip'], ['country'], ['ip', 'header:x-a'])
+  // Few different requests with short pauses, so that many are admitted.
+  const requests = fc.tuple(
+    fc.array(request, { minLength: 2, maxLength: 4 }),
+    fc.array(fc.tuple(fc.nat(), fc.constantFrom(0, 1, 10, 100, 200)), {
+      minLength: 400,
+      maxLength: 400,
+    }),
+  )
+  await fc.assert(
+    fc.asyncProperty(config, shieldKey, requests, async (options, key, [kinds, schedule]) => {
+      const withShield = (limit: number): ConfigOptions => ({
+        ...options,
+        shield: { binding: 'SHIELD', period: '10s', limit, key },
+      })
+      const tight = lint(withShield(1)).find(({ code }) => code === 'tight-shield')
+      if (tight?.path !== 'shield.limit') return
+      const limit = Number(/Raise its limit to (\d+)/.exec(tight.hint)![1])
+      const found = lint(withShield(limit)).map(({ code }) => code)
+      expect(found).not.toContain('tight-shield')
+      const descriptions = await ask(withShield(limit), kinds)
+      const states = new Map<string, State>()
+      const passed = new Map<string, number[]>()
+      let [now, most] = [1_789_000_000_123, 0]
+      for (const [which, pause] of schedule) {
+        now += pause
+        const { denied, policies, shield } = descriptions[which % kinds.length]!
+        if (denied) continue
+        const rows = policies.filter(isMet).map((row) => ({ ...row, ...fare(row, now, states) }))
+        const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
+        if (enforced.some(({ outcome }) => !outcome.allowed)) continue
+        for (const { subject, outcome } of rows)
+          if (outcome.state) states.set(subject, outcome.state)
+        if (!shield || enforced.every(({ cost }) => cost === 0)) continue
+        const whom = JSON.stringify(shield)
+        const times = [...(passed.get(whom) ?? []), now].filter((at) => at > now - PERIOD_MS)
+        passed.set(whom, times)
+        most = Math.max(most, times.length)
+        expect(times.length).toBeLessThanOrEqual(limit)
+      }
+      reached.push(most / limit)
+    }),
+    { numRuns: RUNS * 2 },
+  )
+  expect(reached.length).toBeGreaterThan(RUNS / 10)
+  expect(Math.max(...reached)).toBeGreaterThan(0.8) // nor is the width larger than necessary
+})
+
+function fare({ policy, partitionKey, cost }: Descriptor, now: number, states: Map<string, State>) {
+  const subject = JSON.stringify([policy.tag, partitionKey])
+  const { windowMs: window, ...terms } = policy
+  const algorithm = policy.algorithm as keyof typeof algorithms // concurrency is not drawn
+  return {
+    subject,
+    outcome: algorithms[algorithm](now, { ...terms, window }, cost, states.get(subject)),
+  }
+}

@@ -1,0 +1,76 @@
+/** Entries of `allow` and `deny`. */
+import { allowing, denying, one, testFindings, testMessages } from '../../support/lint.ts'
+
+testFindings([
+  [
+    'An entry of allow takes every request.',
+    'list-takes-all allow[0]',
+    { ...one({}), allow: { path: '/*' } },
+    { ...one({}), allow: { path: '/' } },
+  ],
+  [
+    'An entry of deny takes every request.',
+    'list-takes-all deny[0]',
+    { ...one({}), deny: {} },
+    { ...one({}), deny: { not: { method: ['GET', 'POST'] } } },
+  ],
+  [
+    'An entry of allow takes every address.',
+    'list-takes-all allow[0]',
+    { ...one({}), allow: { ip: ['198.51.100.7', '0.0.0.0/0'] } },
+    { ...one({}), allow: { ip: '0.0.0.0/0', path: '/health' } },
+  ],
+  [
+    'An entry of allow takes every request, unless it names policies.',
+    'list-takes-all allow[0]',
+    allowing({}),
+    allowing({ policies: ['a'] }),
+  ],
+])
+
+/** spoofable-list */
+testFindings([
+  [
+    'An entry of allow takes clients that send a word.',
+    'spoofable-list allow[0].header',
+    allowing({ header: { 'x-internal': 'true' } }),
+    allowing({ header: { 'x-internal': 'true' }, ip: '198.51.100.0/24' }),
+  ],
+  [
+    'An entry of allow takes clients that send a header.',
+    'spoofable-list allow[0].header',
+    allowing({ header: { authorization: true }, path: '/api/v1/*' }),
+    allowing({ header: { 'x-monitor': '6bCV2rf4jKtQ9dXw' }, path: '/api/v1/*' }),
+  ],
+  [
+    'An entry of allow takes more than the preflights that send a header.',
+    'spoofable-list allow[0].header',
+    allowing({ header: { 'access-control-request-method': true }, method: ['OPTIONS', 'POST'] }),
+    allowing({ header: { 'access-control-request-method': true }, method: 'OPTIONS' }),
+  ],
+  [
+    'One of the words that an entry of allow asks for is short.',
+    'spoofable-list allow[0].header',
+    allowing({ header: { 'x-monitor': ['6bCV2rf4jKtQ9dXw', 'test'] } }),
+    allowing({ header: { 'x-monitor': ['6bCV2rf4jKtQ9dXw', 'oDiQ52LmPz8sYhcE'] } }),
+  ],
+  [
+    'An entry of allow asks for the beginning of a secret only.',
+    'spoofable-list allow[0].header',
+    allowing({ header: { 'x-monitor': '6bCV2rf4jKtQ9dXw*' } }),
+    allowing({ header: { 'x-monitor': '6bCV2rf4jKtQ9dXw', 'x-any': true } }),
+  ],
+  [
+    'An entry of allow takes clients that leave out a header.',
+    'spoofable-list allow[0].not[0].header',
+    allowing({ country: 'DE', not: { header: { 'x-plan': 'free' } } }),
+    denying({ country: 'DE', not: { header: { 'x-plan': 'free' } } }),
+  ],
+])
+
+testMessages([
+  [
+    allowing({ header: { 'X-Internal': 'yes' } }),
+    'allow[0] lets any client that sends x-internal skip limits.',
+  ],
+])

@@ -1,0 +1,58 @@
+/** Names of methods and plans. */
+import { denying, matching, planned, priced, testFindings, testMessages } from '../../support/lint.ts'
+
+testFindings([
+  [
+    'A table names a plan that no policy has a limit for.',
+    'unknown-plan tables.customers.acme',
+    planned({ acme: 'prO', globex: 'prO', initech: 'free' }),
+    planned({ acme: 'pro', initech: 'free' }),
+  ],
+  [
+    'A table names a plan that no policy has a limit for, beside an empty table.',
+    'unknown-plan tables.customers.acme',
+    { ...planned({}), tables: { customers: { acme: 'prO' }, others: {} } },
+    planned({}),
+  ],
+  [
+    'A method has swapped letters.',
+    'unknown-method policies[0].match.method[1]',
+    matching({ method: ['GET', 'PSOT'] }),
+    matching({ method: ['get', 'PROPFIND', 'PATCH'] }),
+  ],
+  [
+    'A not names an unknown method.',
+    'unknown-method policies[0].match.not.method',
+    matching({ not: { method: 'OPTION' } }),
+    matching({ not: { method: 'OPTIONS' } }),
+  ],
+  [
+    'A cost rule names an unknown method.',
+    'unknown-method policies[0].cost[0].method',
+    priced([{ method: 'DELTE', cost: 2 }]),
+    priced([{ method: 'DELETE', cost: 2 }]),
+  ],
+  [
+    'A cost rule beside an otherwise names an unknown method.',
+    'unknown-method policies[0].cost.rules[0].not[1].method[0]',
+    priced({ rules: [{ not: [{ path: '/a' }, { method: ['DELTE'] }], cost: 2 }], otherwise: 3 }),
+    priced({ rules: [{ not: [{ path: '/a' }, { method: ['PUT'] }], cost: 2 }], otherwise: 3 }),
+  ],
+  [
+    'An entry of a list names an unknown method.',
+    'unknown-method deny[1].method',
+    denying({ path: '/a' }, { method: 'TRACK', path: '/b' }),
+    denying({ path: '/a' }, { method: 'TRACE', path: '/b' }),
+  ],
+])
+
+testMessages([
+  [
+    matching({ method: 'PSOT' }),
+    '"a" names the method PSOT, which is not a registered HTTP method.',
+  ],
+  [
+    planned({ acme: 'prO', globex: 'prO' }),
+    'The table customers names the plan "prO" (2 entries), and no policy that uses the table has it in its limits.',
+  ],
+])

@@ -1,0 +1,121 @@
+/** Policies that a client can evade. */
+import {
+  type Case,
+  denying,
+  jwt,
+  login,
+  one,
+  several,
+  testFindings,
+  testMessages,
+} from '../../support/lint.ts'
+
+testFindings([
+  [
+    'A policy counts single IPv6 addresses.',
+    'ipv6-by-address policies[0].key[0].ip.v6',
+    one({ key: { ip: { v6: 128 } } }),
+    one({ key: { ip: { v6: 64 } } }),
+  ],
+  [
+    'A policy counts networks smaller than a /64 where its key is missing.',
+    'ipv6-by-address policies[0].onMissingKey.key[0].ip.v6',
+    one({ key: 'asn', onMissingKey: { key: { ip: { v6: 65 } } } }),
+    one({ key: 'asn', onMissingKey: { key: { ip: { v6: 56 } } } }),
+  ],
+  [
+    'An entry of deny refuses a single IPv6 address.',
+    'ipv6-by-address deny[0].ip[1]',
+    denying({ ip: ['198.51.100.7', '2001:db8::7'] }),
+    denying({ ip: ['198.51.100.7', '2001:db8::/64', '::ffff:198.51.100.8'] }),
+  ],
+  ...(['header:x-user', 'cookie:sid', 'query:user', 'api-key'] as const).map(
+    (part): Case => [
+      `A client chooses the key ${part}.`,
+      'spoofable-key policies[0].key[0]',
+      one({ key: part }),
+      part === 'api-key'
+        ? one({ key: part }, { apiKeys: { known: 'API_KEYS' } })
+        : several({ key: part }, { limit: 5000 }),
+    ],
+  ),
+  [
+    'A client chooses one part of a key, beside its address.',
+    'spoofable-key policies[0].key[1]',
+    one({ key: ['ip', 'header:x-user'] }),
+    one({ key: ['ip', 'asn'] }),
+  ],
+  [
+    'A client chooses the key that counts where another is missing.',
+    'spoofable-key policies[0].onMissingKey.key[0]',
+    one({ key: 'jwt:sub', onMissingKey: { key: 'cookie:sid' } }, { jwt }),
+    one({ key: 'jwt:sub', onMissingKey: { key: 'ip' } }, { jwt }),
+  ],
+  [
+    'A client chooses a key, and the policy by address meets fewer requests.',
+    'spoofable-key policies[0].key[0]',
+    several({ key: 'cookie:sid' }, { key: 'ip', match: { path: '/a' } }),
+    several({ key: 'cookie:sid', match: { path: '/a/b' } }, { key: 'ip', match: { path: '/a/*' } }),
+  ],
+])
+
+/** login-fails-open */
+testFindings([
+  [
+    'A login fails open.',
+    'login-fails-open policies[0].onStoreError',
+    login(),
+    login({ onStoreError: 'deny' }),
+  ],
+  ...[
+    '/api/Sign-In',
+    '/users/:id/resetPassword',
+    '/oauth/token/*',
+    '/2fa',
+    '/v1/session',
+    '/log_in',
+  ].map(
+    (path): Case => [
+      `The login ${path} fails open.`,
+      'login-fails-open policies[0].onStoreError',
+      login({ match: { path: ['/x', path] } }),
+      login({ match: { path: ['/x', path] }, onStoreError: 'local' }),
+    ],
+  ),
+  [
+    'A login fails open for one method that does not only read.',
+    'login-fails-open policies[0].onStoreError',
+    login({ match: { path: '/login', method: ['GET', 'POST'] } }),
+    login({ match: { path: '/login', method: 'GET' } }),
+  ],
+  [
+    'A login fails open whose path has the word as a whole, not within another word or a parameter.',
+    'login-fails-open policies[0].onStoreError',
+    login({ match: { path: '/my.login' } }),
+    login({ match: { path: ['/blogindex', '/authors', '/x/:token'] } }),
+  ],
+  [
+    'A login fails open, unless its policy is in shadow.',
+    'login-fails-open policies[0].onStoreError',
+    login(),
+    login({ mode: 'shadow' }),
+  ],
+  [
+    'A login fails open beside a policy that denies other requests.',
+    'login-fails-open policies[1].onStoreError',
+    several({ onStoreError: 'deny', match: { path: '/x' } }, { ...login().policies[0], name: 'b' }),
+    several({ onStoreError: 'deny' }, { ...login().policies[0], name: 'b' }),
+  ],
+])
+
+testMessages([
+  [
+    denying({ name: 'abuse', ip: ['2001:db8::7', '2001:db8::8'] }),
+    'deny[0] "abuse" refuses 2001:db8::7 and 1 more, and the client has other addresses in the same /64.',
+  ],
+  [
+    one({ key: ['ip', 'cookie:sid'] }),
+    '"a" counts by cookie:sid, which the client chooses: each value that it makes up is a new quota.',
+  ],
+  [login(), '"a" guards /login, and lets every attempt pass while Redis is away.'],
+])

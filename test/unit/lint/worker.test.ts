@@ -1,0 +1,86 @@
+/** The findings of a deployed Worker, and the linter as a whole. */
+import { readdir, readFile } from 'node:fs/promises'
+import { lint as published } from 'sluice/lint'
+import { expect, test } from 'vitest'
+import shipped from '../../../sluice.config.ts'
+import { findingCodes } from '../../../src/config/findings.ts'
+import type { ConfigOptions } from '../../../src/config/options.ts'
+import { defineConfig } from '../../../src/config/parse.ts'
+import { lint, lintWorker } from '../../../src/lint/lint.ts'
+import { base, found, one } from '../../support/lint.ts'
+
+const worker = (config: unknown) => lintWorker(config).map(({ code, path }) => `${code} ${path}`)
+
+test('A configuration without an origin is a finding of lintWorker, and not of lint.', () => {
+  expect(worker(one({}))).toEqual(['no-origin origin'])
+  expect(found(one({}))).toEqual([])
+  expect(worker(one({}, { origin: 'zone' }))).toEqual([])
+})
+
+test('The configuration accepts that it has no origin.', () => {
+  expect(worker(one({}, { accept: 'no-origin' }))).toEqual([])
+  expect(found(one({}, { accept: 'no-origin' }))).toEqual([])
+})
+
+test('The variable ORIGIN is an origin.', () => {
+  const variables = { ORIGIN: 'https://origin.example.com' }
+  expect(lintWorker(one({}), variables)).toEqual([])
+})
+
+test('lintWorker reports the findings of lint, and the problems of the parser.', () => {
+  const config = one({ cost: 0 }, { origin: 'zone' })
+  expect(lintWorker(config)).toEqual(lint(config))
+  expect(lintWorker({})).toEqual(lint({}))
+})
+
+test('The shipped configuration has no findings.', () => {
+  expect(lint(shipped)).toEqual([])
+})
+
+test('All findings are reported at once, in the order of the configuration.', () => {
+  const config: ConfigOptions = {
+    deny: {},
+    policies: [
+      { ...base, window: 60, key: 'global', cost: 101 },
+      { ...base, name: 'b', algorithm: 'sliding-log', limit: 5000 },
+    ],
+    deadline: '1m',
+  }
+  expect(found(config)).toEqual([
+    'global-key policies[0].key',
+    'cost-never-fits policies[0].cost',
+    'unlikely-duration policies[0].window',
+    'large-log policies[1].limit',
+    'list-takes-all deny[0]',
+    'unlikely-duration deadline',
+  ])
+})
+
+test('Each code has a test here and a heading in docs/linter.md.', async () => {
+  const codes = [...findingCodes, 'duplicate-name', 'invalid'].sort()
+  const names = (await readdir(new URL('.', import.meta.url))).filter((name) => /test/.test(name))
+  const tests = await Promise.all(
+    names.map((name) => readFile(new URL(name, import.meta.url), 'utf8')),
+  )
+  expect(codes.filter((code) => !tests.join().includes(`'${code} `))).toEqual([])
+  const docs = await readFile(new URL('../../../docs/linter.md', import.meta.url), 'utf8')
+  expect([...docs.matchAll(/^### (\S+)$/gm)].map(([, code]) => code).sort()).toEqual(codes)
+})
+
+test('The package exports lint as sluice/lint, and it takes what defineConfig returns.', () => {
+  expect(published).toBe(lint)
+  expect(lint(defineConfig({ policies: [{ ...base, key: (c) => String(c) }] }))).toEqual([])
+})
+
+test('The bundle of the Worker does not contain the linter.', async () => {
+  const reached = new Set<string>()
+  const walk = async (url: URL) => {
+    if (reached.has(url.href) || !url.href.endsWith('.ts')) return
+    reached.add(url.href)
+    const text = await readFile(url, 'utf8')
+    for (const [, target] of text.matchAll(/ from '(\.[^']+)'/g)) await walk(new URL(target!, url))
+  }
+  await walk(new URL('../../../src/worker.ts', import.meta.url))
+  expect(reached.size).toBeGreaterThan(20)
+  expect([...reached].filter((file) => /\/src\/lint[./]/.test(file))).toEqual([])
+})
