@@ -9,7 +9,6 @@ local algorithms = {
   ['fixed-window'] = fixed_window,
   ['sliding-window'] = sliding_window,
   ['token-bucket'] = token_bucket,
-  gcra = gcra,
   ['sliding-log'] = sliding_log,
   concurrency = concurrency,
   penalty = penalty,

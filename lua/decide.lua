@@ -164,7 +164,7 @@ local function ask(row, cost)
   if state.run_out <= now then
     state = absent
   end
-  local allowed, remaining, retry_after, reset_after, next_after, time, first, second, run_out = row.algorithm(
+  local allowed, remaining, retry_after, reset_after, next_after, time, first, second = row.algorithm(
     now, row.limit, row.window, row.burst, cost, row.align, row.receipt, state.time, state.first, state.second,
     state.run_out
   )
@@ -177,7 +177,7 @@ local function ask(row, cost)
   end
   row.remaining, row.reset_after, row.next_after = remaining, reset_after, next_after
   row.state = time
-    and { tag = row.tag, time = time, run_out = run_out or now + reset_after, first = first, second = second }
+    and { tag = row.tag, time = time, run_out = now + reset_after, first = first, second = second }
   return allowed, retry_after
 end
 

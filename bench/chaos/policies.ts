@@ -25,7 +25,6 @@ export const config: ConfigOptions = {
         algorithm,
         limit: LIMIT,
         window: '1d',
-        ...(algorithm === 'gcra' && { burst: LIMIT }),
         key: 'header:x-key',
         match: { path: `/${onStoreError}/${algorithm}` },
         onStoreError,

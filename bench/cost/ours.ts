@@ -22,7 +22,6 @@ const fixed: PolicyOptions = { name: 'per-ip-fixed', algorithm: 'fixed-window', 
 const sliding: PolicyOptions = { name: 'per-ip-sliding', algorithm: 'sliding-window', ...quota }
 const log: PolicyOptions = { name: 'per-ip-log', algorithm: 'sliding-log', ...quota }
 const bucket: PolicyOptions = { name: 'per-ip-bucket', algorithm: 'token-bucket', ...quota }
-const gcra: PolicyOptions = { name: 'per-ip-gcra', algorithm: 'gcra', burst: LIMIT, ...quota }
 
 /** @param sharing how many clients' requests travel in one call */
 function contender(algorithm: string, options: PolicyOptions[], sharing = 1): Contender {
@@ -58,7 +57,6 @@ export const ours: Contender[] = [
   contender('sliding window', [sliding]),
   contender('sliding log', [log]),
   contender('token bucket', [bucket]),
-  contender('GCRA', [gcra]),
   contender('three limits: fixed, sliding, bucket', [fixed, sliding, bucket]),
   contender('16 requests in one call: sliding window', [sliding], 16),
 ]

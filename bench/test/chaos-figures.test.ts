@@ -9,7 +9,7 @@ const still: StallMeter = { between: async () => 0, stop: async () => {} }
 const span: Span = { name: 'a', start: 0, healed: undefined, end: 1000, lost: undefined }
 const sample = (more: Partial<Sample> = {}): Sample => ({
   mode: 'allow',
-  hotKey: '/allow/gcra hot-1',
+  hotKey: '/allow/token-bucket hot-1',
   sent: 100,
   done: 110,
   status: 200,

@@ -25,7 +25,6 @@ describe.skipIf(process.env.REDIS_URL)('what a decision costs', () => {
     ['sliding window', { first: 4, admitted: 4, refused: 3, peek: 3 }],
     ['sliding log', { first: 6, admitted: 8, refused: 5, peek: 5 }],
     ['token bucket', { first: 4, admitted: 4, refused: 3, peek: 3 }],
-    ['GCRA', { first: 4, admitted: 4, refused: 3, peek: 3 }],
     ['three limits', { first: 4, admitted: 4, refused: 3, peek: 3 }],
     ['16 requests', { first: 19, admitted: 19, refused: 3, peek: 3 }],
   ])('%s: as many commands as docs/algorithms.md says', async (name, commands) => {
@@ -41,7 +40,6 @@ describe.skipIf(process.env.REDIS_URL)('what a decision costs', () => {
     ['fixed window', 120],
     ['sliding window', 120],
     ['token bucket', 120],
-    ['GCRA', 120],
     ['three limits', 200],
   ])('%s: a client leaves no more than %i bytes', async (name, most) => {
     const { ipv4, ipv6 } = await countBytes(server, find(ours, name))

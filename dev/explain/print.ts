@@ -58,7 +58,7 @@ function metText(met: Met): string[] {
   const quota = [
     sizeText(met),
     algorithm,
-    ...(algorithm === 'token-bucket' || algorithm === 'gcra' ? [`burst ${burst}`] : []),
+    ...(algorithm === 'token-bucket' ? [`burst ${burst}`] : []),
     ...(align === 'clock' ? ['by the clock'] : []),
     ...(mode === 'shadow' ? ['in shadow'] : []),
     ...(check === 'parallel' ? ['checked in parallel'] : []),

@@ -24,7 +24,6 @@ const fixed = of('fixed_window.lua')
 const sliding = of('sliding_window.lua')
 const log = of('sliding_log.lua')
 const bucket = of('token_bucket.lua')
-const gcra = of('gcra.lua')
 const penalty = of('penalty.lua')
 const slots = of('concurrency.lua')
 const args = of('arguments.lua')
@@ -129,23 +128,43 @@ export const mutants: Mutant[] = [
 
   bucket(
     'rounds the wait down',
-    'math.ceil((parts - level)',
-    'math.floor((parts - level)',
+    'math.ceil((missing - parts)',
+    'math.floor((missing - parts)',
     'oracle',
   ),
   bucket(
     'overflows',
-    'math.min(capacity, level + (moment - at) * limit)',
-    'level + (moment - at) * limit',
+    'math.max(0, missing - (moment - at) * limit)',
+    'missing - (moment - at) * limit',
     'oracle',
   ),
   bucket(
     'refills a second time when the clock goes back',
-    ', moment, level',
-    ', now, level',
+    ', moment, missing',
+    ', now, missing',
     'bounds',
   ),
   bucket('waits from its own time', 'moment - now --', '0 --', 'backwards'),
+  bucket(
+    'rounds what remains up',
+    'math.floor((capacity - missing)',
+    'math.ceil((capacity - missing)',
+    'quota',
+  ),
+  bucket('takes the limit for the capacity', 'cost > burst', 'cost > limit', 'waits'),
+  bucket(
+    'forgets what a plan with a larger burst has taken',
+    'missing = at and math.max(0, missing - (moment - at) * limit)',
+    'missing = at and math.max(0, math.min(capacity, missing) - (moment - at) * limit)',
+    'plans',
+  ),
+  bucket(
+    'a refund forgives what is missing beyond the burst',
+    'math.max(0, missing + parts)',
+    'math.min(capacity, math.max(0, missing + parts))',
+    'plans',
+  ),
+  bucket('is full while a part is missing', 'wait(0)', 'wait(1)', 'oracle'),
   bucket('a refund is credited whole, however late', 'if receipt then', 'if false then', 'bounds'),
   bucket(
     'a late refund takes units',
@@ -160,89 +179,6 @@ export const mutants: Mutant[] = [
     'oracle',
   ),
   bucket(
-    'a refund forgets what flowed until the clock went back',
-    'moment - receipt',
-    'now - receipt',
-    'oracle',
-  ),
-  bucket(
-    'a charge brings the run-out nearer than another plan needs',
-    'if run_out + math.floor(flows) > math.max(moment, now + reset_after) then',
-    'if false then',
-    'plans',
-  ),
-  bucket(
-    'a bucket that is full while the clock is back is taken for another plan’s',
-    'math.max(moment, now + reset_after)',
-    'now + reset_after',
-    'records',
-  ),
-  bucket(
-    'a rounded wait is taken for another plan',
-    'run_out + math.floor(flows)',
-    'run_out + math.ceil(flows)',
-    'oracle',
-  ),
-  bucket(
-    'a charge under another plan does not put off the run-out',
-    'run_out + math.ceil(flows)))',
-    'run_out))',
-    'plans',
-  ),
-  bucket(
-    'a run-out that is put off is rounded down',
-    'run_out + math.ceil(flows)',
-    'run_out + math.floor(flows) ',
-    'oracle',
-  ),
-  bucket(
-    'a refund brings the run-out of another plan nearer',
-    'math.max(run_out, math.min(',
-    'math.max(0, math.min(',
-    'oracle',
-  ),
-  bucket('puts off the run-out for ever', 'math.min(latest, ', 'math.max(0, ', 'oracle'),
-  bucket(
-    'puts off the run-out by no more than this plan needs',
-    'moment + 2 *',
-    'moment +',
-    'plans',
-  ),
-
-  gcra('drains a second time when the clock goes back', ', moment, debt', ', now, debt', 'bounds'),
-  gcra(
-    'drains below nothing',
-    'math.max(0, debt - (moment - at) * limit)',
-    '(debt - (moment - at) * limit)',
-    'oracle',
-  ),
-  gcra(
-    'forgives a debt above a lowered burst',
-    'math.max(0, debt + parts)',
-    'math.min(capacity, math.max(0, debt + parts))',
-    'oracle',
-  ),
-  gcra(
-    'rounds what remains up',
-    'math.floor((capacity - debt)',
-    'math.ceil((capacity - debt)',
-    'quota',
-  ),
-  gcra('takes the limit for the capacity', 'cost > burst', 'cost > limit', 'waits'),
-  gcra('a refund is credited whole, however late', 'if receipt then', 'if false then', 'bounds'),
-  gcra(
-    'a late refund takes units',
-    'math.min(0, parts + math.max(0, moment - receipt) * limit)',
-    'parts + math.max(0, moment - receipt) * limit',
-    'plans',
-  ),
-  gcra(
-    'a refund under a clock behind its receipt is credited more than was taken',
-    'math.max(0, moment - receipt)',
-    '(moment - receipt)',
-    'oracle',
-  ),
-  gcra(
     'a refund forgets what flowed until the clock went back',
     'moment - receipt',
     'now - receipt',
@@ -427,9 +363,9 @@ export const mutants: Mutant[] = [
   ),
   driver('waits beyond the run-out', 'retry_after = min(retry_after, runs_out_in)', '', 'waits'),
   driver(
-    'stores the run-out of the plan that asks',
-    'run_out = run_out or now + reset_after',
+    'a charge leaves the run-out of a live state where it is',
     'run_out = now + reset_after',
+    'run_out = state ~= absent and state.run_out or now + reset_after',
     'plans',
   ),
   driver('giving back puts the run-out off', '(cost < 0 or not time)', '(not time)', 'give_back'),

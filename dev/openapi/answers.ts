@@ -77,7 +77,6 @@ export const policyReport = v.object({
     'sliding-log',
     'concurrency',
     'token-bucket',
-    'gcra',
   ]),
   limit: units,
   windowMs: ms,

@@ -75,7 +75,6 @@ export type Algorithm =
   | 'sliding-window'
   | 'sliding-log'
   | 'token-bucket'
-  | 'gcra'
   | 'concurrency'
 
 /** A status, `'4xx'`, or `'400-403'`. */
@@ -93,8 +92,8 @@ export interface PenaltyOptions {
 export interface PolicyOptions<Context = unknown> {
   /** Up to 64 letters, digits, `_`, `.`, `-`; it stands in the `RateLimit` fields. */
   name: string
-  /** Defaults to `'sliding-window'`. `'leaky-bucket'` is another name for `'gcra'`. */
-  algorithm?: Algorithm | 'leaky-bucket'
+  /** Defaults to `'sliding-window'`. `'gcra'` and `'leaky-bucket'` are `'token-bucket'` with a `burst` that defaults to 1. */
+  algorithm?: Algorithm | 'gcra' | 'leaky-bucket'
   /** Size of the quota in units; a request costs one unless `cost` says otherwise. At least 1; times `window` in ms at most 2^53 / 3 (a million in 31 days fits). */
   limit: number
   /**
@@ -108,7 +107,7 @@ export interface PolicyOptions<Context = unknown> {
   limits?: Record<string, number>
   /** What tells the plan: a part as of a key, its value looked up in a table of the configuration if one is named. */
   plan?: KeySource<Context> | { key: KeySource<Context>; table: string }
-  /** Room for a burst, in units: token-bucket (defaults to `limit`) and gcra (defaults to 1, evenly spaced) only. */
+  /** Room for a burst, in units: token-bucket (defaults to `limit`), gcra and leaky-bucket (default to 1, evenly spaced) only. */
   burst?: number
   /** When a fixed window opens: with its first request (default), or at multiples of `window` since the epoch. */
   align?: 'first-request' | 'clock'

@@ -178,10 +178,11 @@ function policyOf(
   defaultDeadline: number,
 ): Policy {
   const { window, deadline = defaultDeadline, timeZone = 'UTC', plan, limits, ...policy } = options
-  const { name, limit, align = 'first-request', penalty } = policy
+  const { name, algorithm: written, limit, align = 'first-request', penalty } = policy
   const calendar = typeof window === 'string' ? { unit: window, timeZone } : undefined
-  const algorithm = policy.algorithm === 'leaky-bucket' ? 'gcra' : policy.algorithm
-  const burst = policy.burst ?? (algorithm === 'gcra' ? 1 : limit)
+  const spaced = written === 'gcra' || written === 'leaky-bucket'
+  const algorithm = spaced ? 'token-bucket' : written
+  const burst = policy.burst ?? (spaced ? 1 : limit)
   const tag = tagOf(name, algorithm, window, calendar ? timeZone : align)
   return {
     ...policy,
@@ -194,7 +195,7 @@ function policyOf(
     plan: plan && {
       ...plan,
       limits,
-      burstIsLimit: policy.burst === undefined && algorithm !== 'gcra',
+      burstIsLimit: policy.burst === undefined && !spaced,
     },
     countOnly: policy.countOnly,
     penalty: penalty && { ...penalty, tag: tagOf(name, 'penalty') },

@@ -13,7 +13,7 @@ const ruleTakesAll = ({ cost, match }: Policy) =>
 export const costNeverFits: PolicyRule = (policy, at, facts) => {
   const { name, algorithm, limit, burst, cost, plan } = policy
   const written = writtenOf(policy, facts)
-  const field = algorithm === 'token-bucket' || algorithm === 'gcra' ? 'burst' : 'limit'
+  const field = algorithm === 'token-bucket' ? 'burst' : 'limit'
   // The smallest plan counts: its clients can never pay.
   const sizes = plan && (field === 'limit' || plan.burstIsLimit) ? Object.values(plan.limits) : []
   const capacity = Math.min(field === 'burst' ? burst : limit, ...sizes)

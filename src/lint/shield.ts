@@ -81,7 +81,6 @@ function mostAdmitted(policy: Policy, { periodMs }: Shield): number {
     'fixed-window': (windows + 1) * limit,
     'sliding-window': (windows + 1) * limit,
     'token-bucket': bucket,
-    gcra: bucket,
     concurrency: Number.POSITIVE_INFINITY,
   }[algorithm]
   const paid = costs(policy).filter((cost) => cost > 0)

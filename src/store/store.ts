@@ -7,7 +7,6 @@ export type Algorithm =
   | 'sliding-window'
   | 'sliding-log'
   | 'token-bucket'
-  | 'gcra'
   | 'concurrency'
 
 /** By which rule a limit counts. */

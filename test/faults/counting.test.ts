@@ -14,7 +14,6 @@ const policies = names.map(
     algorithm,
     limit: LIMIT,
     window: '1d',
-    ...(algorithm === 'gcra' && { burst: LIMIT }),
     onStoreError: 'deny',
     key: 'header:x-api-key',
     match: { path: `/${algorithm}` },

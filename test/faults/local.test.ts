@@ -14,7 +14,6 @@ const policies = names.map(
     algorithm,
     limit: LIMIT,
     window: '1d',
-    ...(algorithm === 'gcra' && { burst: LIMIT }),
     onStoreError: 'local',
     localShare: 0.25,
     match: { path: [`/${algorithm}`, '/all'] },
@@ -54,9 +53,9 @@ describe.each(names)('while Redis is away, %s', (algorithm) => {
 test('a request that meets several policies passes all of their shares or none', async () => {
   const client = '198.51.100.2'
   await stack.faults.set('reset')
-  expect(statuses(await ask('/gcra', client, SHARE - 2)).passed).toBe(SHARE - 2)
+  expect(statuses(await ask('/token-bucket', client, SHARE - 2)).passed).toBe(SHARE - 2)
   expect(statuses(await ask('/all', client, 30)).passed).toBe(2)
-  // The others lost two each, and no more to what GCRA refused.
+  // The others lost two each, and no more to what the token bucket refused.
   expect(statuses(await ask('/sliding-log', client, 30)).passed).toBe(SHARE - 2)
   await stack.faults.set(null)
 })

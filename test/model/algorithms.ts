@@ -1,4 +1,4 @@
-/** The five algorithms as ALGORITHMS.md states them: what is held, and whether a cost fits. No waits: see limit.ts. */
+/** The algorithms as ALGORITHMS.md states them: what is held, and whether a cost fits. No waits: see limit.ts. */
 import type { AlgorithmName } from './model.ts'
 
 /** This period's start, its end, the next one's end. */
@@ -28,19 +28,6 @@ export interface Algorithm {
   charge(held: Held, cost: bigint, t: bigint, terms: Terms): Held
   /** The same object where nothing is credited. */
   credit(held: Held, units: bigint, t: bigint, terms: Terms, receipt: bigint | undefined): Held
-  /** The run-out after a change of a live state, where it is not the time at which the quota is whole again by these terms. */
-  runOut?(change: Change, terms: Terms): bigint
-}
-
-/** A live state before and after a charge or a refund, both read at `t`. */
-export interface Change {
-  before: Held
-  after: Held
-  t: bigint
-  /** As stored. */
-  storedRunOut: bigint
-  /** When the quota is whole again by these terms. */
-  ownRunOut: bigint
 }
 
 export const least = (a: bigint, b: bigint) => (a < b ? a : b)
@@ -123,8 +110,6 @@ const slidingLog: Algorithm = {
   },
 }
 
-const ceilDiv = (a: bigint, b: bigint) => a / b + (a > 0n && a % b !== 0n ? 1n : 0n)
-
 /**
  * The parts that a bucket is credited for a refund. Without the units that are refunded the bucket may have been full ever since,
  * so what has flowed since the receipt is not credited a second time.
@@ -139,55 +124,27 @@ function creditedParts(
   return greatest(0n, units * window - flowed)
 }
 
-/** In parts: a unit is `window` parts, so that `limit` parts flow in a millisecond. */
+/**
+ * What is missing to a full bucket, in parts: a unit is `window` parts, so that `limit` parts flow in a millisecond. It means the same
+ * under every plan, and may be more than a smaller one's burst.
+ */
 const tokenBucket: Algorithm = {
   capacity: ({ burst }) => burst,
-  at(held, t, { burst, limit, window }) {
-    const full = burst * window
-    const level = held ? held.numbers[0]! + (t - held.time) * limit : full
-    return { time: t, numbers: [least(full, level)] }
-  },
-  fits: ({ numbers: [level] }, cost, _, { window }) => level! >= cost * window,
-  charge: ({ time, numbers: [level] }, cost, _, { window }) => ({
-    time,
-    numbers: [level! - cost * window],
-  }),
-  credit(held, units, t, terms, receipt) {
-    const [level] = held.numbers
-    const full = terms.burst * terms.window
-    const parts = creditedParts(units, t, terms, receipt)
-    if (level === full || parts === 0n) return held
-    return { time: held.time, numbers: [least(full, level! + parts)] }
-  },
-  // A level does not say how much a larger plan misses. Only the run-out does, which a charge puts off by the time in which its
-  // parts flow. If that is a millisecond or more after this plan's own, another plan needs it.
-  runOut({ before, after, t, storedRunOut, ownRunOut }, { burst, limit, window }) {
-    const parts = before.numbers[0]! - after.numbers[0]!
-    const own = greatest(t, ownRunOut)
-    if (storedRunOut * limit + parts < (own + 1n) * limit) return ownRunOut
-    // Twice the time in which this plan's bucket fills is enough, and a refund never brings it nearer.
-    const latest = t + 2n * ceilDiv(burst * window, limit)
-    return greatest(storedRunOut, least(latest, storedRunOut + ceilDiv(parts, limit)))
-  },
-}
-
-const gcra: Algorithm = {
-  capacity: ({ burst }) => burst,
   at(held, t, { limit }) {
-    const debt = held ? held.numbers[0]! - (t - held.time) * limit : 0n
-    return { time: t, numbers: [greatest(0n, debt)] }
+    const missing = held ? held.numbers[0]! - (t - held.time) * limit : 0n
+    return { time: t, numbers: [greatest(0n, missing)] }
   },
-  fits: ({ numbers: [debt] }, cost, _, { burst, window }) =>
-    debt! + cost * window <= burst * window,
-  charge: ({ time, numbers: [debt] }, cost, _, { window }) => ({
+  fits: ({ numbers: [missing] }, cost, _, { burst, window }) =>
+    missing! + cost * window <= burst * window,
+  charge: ({ time, numbers: [missing] }, cost, _, { window }) => ({
     time,
-    numbers: [debt! + cost * window],
+    numbers: [missing! + cost * window],
   }),
   credit(held, units, t, terms, receipt) {
-    const [debt] = held.numbers
+    const [missing] = held.numbers
     const parts = creditedParts(units, t, terms, receipt)
-    if (debt === 0n || parts === 0n) return held
-    return { time: held.time, numbers: [greatest(0n, debt! - parts)] }
+    if (missing === 0n || parts === 0n) return held
+    return { time: held.time, numbers: [greatest(0n, missing! - parts)] }
   },
 }
 
@@ -196,5 +153,4 @@ export const algorithms: Record<Exclude<AlgorithmName, 'concurrency'>, Algorithm
   'sliding-window': slidingWindow,
   'sliding-log': slidingLog,
   'token-bucket': tokenBucket,
-  gcra,
 }

@@ -67,19 +67,15 @@ export class Limit {
   }
 
   /** `after` as it is to be stored: spent at its run-out, and then not stored at all. */
-  keep(state: State | undefined, after: Held, now: bigint): State | undefined {
+  keep(after: Held, now: bigint): State | undefined {
     const endless = { ...after, runOut: 1n << 62n }
-    const ownRunOut = now + this.wait(endless, this.capacity, now)
-    const { held: before, t } = this.stand(state, now)
-    const live = state && now < state.runOut ? state : undefined
-    const change = live && { before, after, t, storedRunOut: live.runOut, ownRunOut }
-    const runOut = (change && this.algorithm.runOut?.(change, this.terms)) ?? ownRunOut
+    const runOut = now + this.wait(endless, this.capacity, now)
     return runOut === now ? undefined : { ...after, runOut }
   }
 
   take(state: State | undefined, cost: bigint, now: bigint): State | undefined {
     const { held, t } = this.stand(state, now)
-    return this.keep(state, this.algorithm.charge(held, cost, t, this.terms), now)
+    return this.keep(this.algorithm.charge(held, cost, t, this.terms), now)
   }
 
   /** `state` itself where nothing is credited. Giving back never makes a state last longer. */
@@ -87,7 +83,7 @@ export class Limit {
     const { held, t } = this.stand(state, now)
     const credited = this.algorithm.credit(held, units, t, this.terms, receipt)
     if (!state || credited === held) return state
-    const kept = this.keep(state, credited, now)
+    const kept = this.keep(credited, now)
     return kept && { ...kept, runOut: least(kept.runOut, state.runOut) }
   }
 

@@ -123,7 +123,7 @@ test('7: a request without a policy is an answer of its own, without Redis', asy
 })
 
 test('8: the funnel of two that leaks one in two seconds, called once a second', async () => {
-  const ours = caller({ algorithm: 'gcra', limit: 1, windowMs: 2000, burst: 2 })
+  const ours = caller({ algorithm: 'token-bucket', limit: 1, windowMs: 2000, burst: 2 })
   const pattern: boolean[] = []
   for (let second = 0; second < 10; second++) {
     pattern.push((await ours.call(start + second * 1000)).allowed)
@@ -133,6 +133,6 @@ test('8: the funnel of two that leaks one in two seconds, called once a second',
 })
 
 test('9: CL.THROTTLE key 15 30 60 1 on a fresh key', async () => {
-  const terms = { algorithm: 'gcra', limit: 30, windowMs: 60_000, burst: 16 } as const
+  const terms = { algorithm: 'token-bucket', limit: 30, windowMs: 60_000, burst: 16 } as const
   expect(toThrottleReply(await caller(terms).call(start), terms)).toEqual([0, 16, 15, -1, 2])
 })

@@ -63,7 +63,7 @@ const wrong: [column: (typeof columns)[number], values: string[]][] = [
   ['mode', ['', 'TAKE', 'refund', 'peek', 'once', 'un-ban']],
   ['key', [...numbers, '0', '2']],
   ['tag', ['', 'a:b', 'a;b', 'a b', 'ä', 'a\n', '%w', 'a\0b']],
-  ['algorithm', ['', 'once', 'fixed_window', 'leaky-bucket', '__index']],
+  ['algorithm', ['', 'once', 'fixed_window', 'gcra', 'leaky-bucket', '__index']],
   ['limit', [...numbers, '0']],
   ['window', [...numbers, '0']],
   ['burst', [...numbers, '0']],

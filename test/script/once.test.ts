@@ -207,7 +207,7 @@ test('numbers of any size come back to the last digit', async () => {
       const large = take(subject, { limit: size, windowMs: 1 })
       const slow = take(subject, {
         tag: 'u',
-        algorithm: 'gcra',
+        algorithm: 'token-bucket',
         limit: 1,
         burst: 1,
         windowMs: size,

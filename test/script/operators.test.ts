@@ -192,7 +192,7 @@ test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
 )
 
 test('a cost that never fits is told so by a reset, too, and slots need no id', async () => {
-  for (const algorithm of ['fixed-window', 'sliding-log', 'concurrency', 'gcra'] as const) {
+  for (const algorithm of ['fixed-window', 'sliding-log', 'concurrency', 'token-bucket'] as const) {
     const row = { subject: newSubject(), policy: policyOf({ algorithm }), cost: 3, slot: '' }
     expect(await operate('reset', row, now)).toEqual({
       allowed: false,

@@ -11,7 +11,7 @@ const start = 1_789_000_000_000
 function throttle(maxBurst: number, count: number, periodMs: number) {
   const policy: ModelPolicy = {
     tag: 't',
-    algorithm: 'gcra',
+    algorithm: 'token-bucket',
     limit: count,
     windowMs: periodMs,
     burst: maxBurst + 1,

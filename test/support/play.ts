@@ -96,7 +96,7 @@ function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: QuotaState | unde
 
 /** The largest cost that can ever be admitted. */
 export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
-  algorithm === 'token-bucket' || algorithm === 'gcra' ? burst : limit
+  algorithm === 'token-bucket' ? burst : limit
 
 /** Calls as lines, for a counter-example that can be read. */
 export function tell(calls: Call[]): string {

@@ -51,7 +51,6 @@ export const algorithms: Counting[] = [
   'sliding-window',
   'sliding-log',
   'token-bucket',
-  'gcra',
 ]
 
 /** What laws are stated of: the algorithms, fixed windows by the calendar, and slots. */

@@ -4,7 +4,7 @@ import type { Limit, QuotaState } from '../../src/store/store.ts'
 export type ThrottleReply = [number, number, number, number, number]
 
 /**
- * A GCRA decision as redis-cell's `CL.THROTTLE key max_burst count period quantity` tells it, where
+ * A token bucket's decision as redis-cell's `CL.THROTTLE key max_burst count period quantity` tells it, where
  * burst = max_burst + 1, limit = count and window = period. Seconds are rounded up; retry_after is −1
  * when the request passed, and when it never can.
  * @example

@@ -36,9 +36,7 @@ const config = {
     policy('login', { limit: 5, countOnly: [401, 403] }),
     policy('client', { countOnly: '4xx' }),
     policy('success', { countOnly: '200-299' }),
-    ...names.map((algorithm) =>
-      policy(algorithm, { algorithm, countOnly: 401, ...(algorithm === 'gcra' && { burst: 100 }) }),
-    ),
+    ...names.map((algorithm) => policy(algorithm, { algorithm, countOnly: 401 })),
     policy('refused', { limit: 2, countOnly: '4xx' }),
     policy('price', { limit: 1000, cost: { response: 'X-Price', otherwise: 10 } }),
     policy('both', { cost: { response: 'X-Price', otherwise: 10 }, countOnly: 200 }),

@@ -34,7 +34,7 @@ beforeAll(async () => {
         policy('quiet', { limit: 1000, penalty }),
         policy('quieter', { limit: 1000, match: { path: '/quiet/*' }, penalty }),
         policy('never', { penalty, cost: [{ path: '/never/big', cost: 3 }] }),
-        ...names.map((algorithm) =>
+        ...([...names, 'gcra'] as const).map((algorithm) =>
           policy(`five-${algorithm}`, {
             algorithm,
             limit: algorithm === 'gcra' ? 1 : 1000,

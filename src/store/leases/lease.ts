@@ -55,7 +55,7 @@ export type Lease = ReturnType<typeof createLease>
  */
 export function createLease(terms: Terms, { max, ttlMs }: LeaseTerms) {
   const { algorithm, windowMs, limit, burst } = terms
-  const isBucket = algorithm === 'token-bucket' || algorithm === 'gcra'
+  const isBucket = algorithm === 'token-bucket'
   const capacity = isBucket ? burst : limit
   const demand = createDemand(ttlMs)
   let held = nothing

@@ -185,11 +185,7 @@ export function createLocalStore(
       resetAfterMs: clamp(outcome.resetAfterMs),
       nextAfterMs: clamp(outcome.nextAfterMs),
     }
-    const ownRunOut = now + outcome.resetAfterMs
-    const runOut =
-      live && terms.algorithm === 'token-bucket'
-        ? sharedRunOut(entry!.runOut, ownRunOut, cost, share, now)
-        : ownRunOut
+    const runOut = now + outcome.resetAfterMs
     const left = outcome.remaining / capacityOf(terms.algorithm, share)
     return { state: clamped, charged: state && { key, state, runOut, share: left } }
   }
@@ -303,14 +299,11 @@ const untouched = (limit: number, cost: number): QuotaState => ({
   nextAfterMs: 0,
 })
 
-const isBucket = (algorithm: Terms['algorithm']) =>
-  algorithm === 'token-bucket' || algorithm === 'gcra'
-
 /** The largest cost that a full quota admits. */
 const capacityOf = (
   algorithm: Terms['algorithm'],
   { limit, burst }: Pick<QuotaTerms, 'limit' | 'burst'>,
-) => (isBucket(algorithm) ? burst : limit)
+) => (algorithm === 'token-bucket' ? burst : limit)
 
 /** The share of a terms cut to its `localShare`, in whole units, at least one; and a cost that fits the terms, cut to fit them. */
 function shareOf({ algorithm, limit, burst, windowMs, align, localShare }: Terms, cost: number) {
@@ -318,18 +311,6 @@ function shareOf({ algorithm, limit, burst, windowMs, align, localShare }: Terms
   const share: QuotaTerms = { limit: cut(limit), burst: cut(burst), window: windowMs, align }
   const whole = capacityOf(algorithm, { limit, burst })
   return { share, cost: cost > whole ? cost : Math.min(cost, capacityOf(algorithm, share)) }
-}
-
-/**
- * The run-out of a token bucket that several plans share, after a charge under one of them: lua/token_bucket.lua has the rule and its
- * reasons.
- */
-function sharedRunOut(stored: number, own: number, cost: number, share: QuotaTerms, now: number) {
-  const { limit, window, burst } = share
-  const flowsMs = (cost * window) / limit
-  if (stored + Math.floor(flowsMs) <= own) return own
-  const latest = now + 2 * Math.ceil((burst * window) / limit)
-  return Math.max(stored, Math.min(latest, stored + Math.ceil(flowsMs)))
 }
 
 /** A state of the whole quota as one of a share of it: as much is left, but no more than the share. */
@@ -344,8 +325,6 @@ function cut(
   const [first = 0, second] = state.numbers
   switch (algorithm) {
     case 'token-bucket':
-      return { ...state, numbers: [Math.min(first, share.burst * share.window)] }
-    case 'gcra':
       return { ...state, numbers: [Math.max(0, first - less * share.window)] }
     case 'sliding-log':
       return { ...state, numbers: state.numbers.slice(Math.min(less, state.numbers.length)) }

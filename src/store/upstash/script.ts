@@ -4,7 +4,6 @@ import argumentsText from '../../../lua/arguments.lua'
 import concurrency from '../../../lua/concurrency.lua'
 import decide from '../../../lua/decide.lua'
 import fixedWindow from '../../../lua/fixed_window.lua'
-import gcra from '../../../lua/gcra.lua'
 import penalty from '../../../lua/penalty.lua'
 import slidingLog from '../../../lua/sliding_log.lua'
 import slidingWindow from '../../../lua/sliding_window.lua'
@@ -21,7 +20,6 @@ export const script = `#!lua flags=allow-key-locking\n${[
   slidingWindow,
   slidingLog,
   tokenBucket,
-  gcra,
   concurrency,
   penalty,
   argumentsText,

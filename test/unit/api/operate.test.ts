@@ -265,4 +265,7 @@ test('policies are listed, with who decides them now', async () => {
     bans: false,
     decidedBy: 'store',
   })
+  expect(body.policies).toContainEqual(
+    expect.objectContaining({ name: 'gcra', algorithm: 'token-bucket', burst: 3 }),
+  )
 })

@@ -106,15 +106,15 @@ describe('a policy', () => {
     })
   })
 
-  test('calls the leaky bucket by its other name, and gives buckets their own burst', () => {
-    const [leaky, token] = parseConfig({
-      policies: [
-        { ...valid, algorithm: 'leaky-bucket' },
-        { ...valid, name: 'b', algorithm: 'token-bucket' },
-      ],
-    }).policies
-    expect(leaky).toMatchObject({ algorithm: 'gcra', burst: 1 })
+  test('parses gcra and leaky-bucket as a token bucket whose burst defaults to 1, under the same tag', () => {
+    const bucketOf = (algorithm: string, burst?: number) =>
+      parseConfig({ policies: [{ ...valid, algorithm, burst }] }).policies[0]!
+    const token = bucketOf('token-bucket')
     expect(token).toMatchObject({ algorithm: 'token-bucket', burst: 5 })
+    for (const name of ['gcra', 'leaky-bucket']) {
+      expect(bucketOf(name)).toEqual({ ...token, burst: 1 })
+      expect(bucketOf(name, 5)).toEqual(token)
+    }
   })
 
   test('has a tag that changes with name, algorithm, window and align, and with nothing else', () => {

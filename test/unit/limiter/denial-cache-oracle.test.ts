@@ -33,7 +33,6 @@ const option = fc
       'sliding-window',
       'sliding-log',
       'token-bucket',
-      'gcra',
       'concurrency',
     ),
     limit: fc.integer({ min: 1, max: 3 }),

@@ -164,16 +164,16 @@ test('a lease ends with its window, however long its call took', async () => {
 })
 
 test('what goes back by one plan gives nothing to another plan of the same counter', async () => {
-  const debt = {
+  const bucket = {
     ...leased,
-    algorithm: 'gcra',
+    algorithm: 'token-bucket',
     limit: 100,
     burst: 400,
     windowMs: 3_600_000,
   } as const
-  const { world, row, ask, hold } = await busy(debt)
+  const { world, row, ask, hold } = await busy(bucket)
   await hold(5)
-  const large = { ...row, policy: { ...debt, burst: 2000 } }
+  const large = { ...row, policy: { ...bucket, burst: 2000 } }
   const left = async (cost: number) => {
     const mode = cost === 0 ? 'peek' : 'take'
     const { requests } = await world.evaluate([{ mode, limits: [{ ...large, cost }] }])
@@ -182,7 +182,7 @@ test('what goes back by one plan gives nothing to another plan of the same count
   const before = await left(1000)
   world.now += 20_000
   await ask() // gives back what was held, and is refused itself
-  expect((await left(0)) - before).toBeLessThanOrEqual(5 + 1) // what has drained since
+  expect((await left(0)) - before).toBeLessThanOrEqual(5 + 1) // what has flowed back since
 })
 
 describe('requests of several limits, by isolates whose clocks differ and jump', () => {

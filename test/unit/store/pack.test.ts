@@ -6,7 +6,7 @@ import { callOf, pack, repliesOf, unpack } from '../../../src/store/upstash/pack
 
 const policy: StoreRequest['limits'][number]['policy'] = {
   tag: 't',
-  algorithm: 'gcra',
+  algorithm: 'token-bucket',
   limit: 1,
   windowMs: 1,
   burst: 1,

@@ -92,7 +92,9 @@ test('the periods of a calendar, and the id of slots, stand in the column of the
   const alignOf = (row: Limit, mode: StoreRequest['mode'] = 'take') =>
     encode([{ mode, limits: [row] }], 7).args[10]
   expect(alignOf(rowOf({ policy: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
-  expect(alignOf(rowOf({ policy: algorithm('gcra'), period: [1, 2, 4] }))).toBe('first-request')
+  expect(alignOf(rowOf({ policy: algorithm('token-bucket'), period: [1, 2, 4] }))).toBe(
+    'first-request',
+  )
   const slots = { policy: algorithm('concurrency') }
   expect(alignOf(rowOf({ ...slots, slot: 'id' }), 'refund')).toBe('id')
   expect(alignOf(rowOf(slots), 'peek')).toBe('')
@@ -154,7 +156,7 @@ test('the first number of its row says whether it is a replay', () => {
 })
 
 test('every key of a call begins with the namespace, and nothing else changes', () => {
-  const limits = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
+  const limits = (['token-bucket', 'sliding-log', 'concurrency'] as const).map((name) =>
     rowOf({ penalty, policy: algorithm(name), slot: 'id' }),
   )
   const requests: StoreRequest[] = [{ mode: 'take', limits }]
@@ -167,11 +169,11 @@ test('every key of a call begins with the namespace, and nothing else changes', 
 })
 
 test('the keys of requests are told without the call', () => {
-  const limits = (['gcra', 'sliding-log', 'concurrency'] as const).map((name) =>
+  const limits = (['token-bucket', 'sliding-log', 'concurrency'] as const).map((name) =>
     rowOf({ penalty, subject: name, policy: algorithm(name), slot: 'id' }),
   )
   for (const mode of ['take', 'refund', 'reset', 'ban'] as const) {
-    const requests: StoreRequest[] = [{ mode, limits }, take('x', 'gcra')]
+    const requests: StoreRequest[] = [{ mode, limits }, take('x', 'token-bucket')]
     expect([...keysOf(requests)]).toEqual(encode(requests).keys)
   }
 })

@@ -224,7 +224,7 @@ describe('laws', () => {
           { mode: 'peek', limits: [{ subject, policy, cost: rest }] },
         ])
         const { remaining, retryAfterMs } = (reply as StoreReply).requests[0]![0]!
-        if (algorithm === 'token-bucket' || algorithm === 'gcra') {
+        if (algorithm === 'token-bucket') {
           // Each refund is credited without what flows while it is on its way.
           expect(remaining).toBeLessThanOrEqual(rest)
           expect(retryAfterMs).toBeLessThanOrEqual(Math.ceil(tookMs) * lists.length)

@@ -24,15 +24,11 @@ export function stateFrom(
     case 'fixed-window':
       return { time: end - window, end, numbers: [limit - remaining] }
     case 'token-bucket': {
-      const level = burst * window - resetAfterMs * limit
-      return { time: at, numbers: [within(level, remaining * window, window)] }
-    }
-    case 'gcra': {
-      const full = burst * window
-      const level = full - resetAfterMs * limit
-      // A debt may be beyond a burst that was lowered since.
-      const most = remaining > 0 ? within(level, remaining * window, window) : level
-      return { time: at, numbers: [full - Math.min(most, (remaining + 1) * window - 1)] }
+      // The reply's `remaining` is exact; its wait may have been cut short by the run-out of the state.
+      const least = (burst - remaining - 1) * window + 1
+      // Without a unit remaining, more than the burst may be missing: it was lowered, or another plan's is larger.
+      const most = remaining > 0 ? least + window - 1 : Number.POSITIVE_INFINITY
+      return { time: at, numbers: [Math.min(most, Math.max(least, resetAfterMs * limit))] }
     }
     case 'sliding-window':
       return slidingWindowFrom(numbers, at, limit, window)
@@ -48,10 +44,6 @@ export function stateFrom(
       return undefined
   }
 }
-
-/** A level that holds as many whole units as the reply says: its wait may have been cut short by the run-out of the state. */
-const within = (level: number, least: number, window: number) =>
-  Math.min(Math.max(level, least), least + window - 1)
 
 /**
  * The reply tells what is used, and when the window ends. How the use divides between the two counters it does not: the previous one

@@ -8,7 +8,7 @@ import type { QuotaTerms, State } from './algorithm.ts'
 export function refunded(
   algorithm: Terms['algorithm'],
   state: State,
-  { limit, window, burst }: Pick<QuotaTerms, 'limit' | 'window' | 'burst'>,
+  { limit, window }: Pick<QuotaTerms, 'limit' | 'window'>,
   units: number,
   takenAt: number,
   now: number,
@@ -17,8 +17,6 @@ export function refunded(
   const owed = Math.max(0, units * window - Math.max(0, now - takenAt) * limit)
   switch (algorithm) {
     case 'token-bucket':
-      return { ...state, numbers: [Math.min(burst * window, first + owed)] }
-    case 'gcra':
       return { ...state, numbers: [Math.max(0, first - owed)] }
     case 'sliding-log': {
       const taken = new Set(
