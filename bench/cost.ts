@@ -32,15 +32,15 @@ async function main() {
   if (values.help || !(rounds >= 1 && rounds <= 40)) return console.log(USAGE)
   const server = await openServer()
   try {
-    const { rows, bare } = await measure(server, [...ours, ...peer], rounds)
+    const { limits, bare } = await measure(server, [...ours, ...peer], rounds)
     const about = describe(server, rounds)
-    const text = `${about}\n\n${commandsTable(rows)}\n\n${cpuTable(rows, bare)}`
+    const text = `${about}\n\n${commandsTable(limits)}\n\n${cpuTable(limits, bare)}`
     console.log(text)
     if (values.write) {
       await writeBetween(new URL('../docs/algorithms.md', import.meta.url), 'cost', text)
     }
     if (values.json) {
-      await writeFile(values.json, `${JSON.stringify({ about, bare, rows }, null, 2)}\n`)
+      await writeFile(values.json, `${JSON.stringify({ about, bare, limits }, null, 2)}\n`)
     }
   } finally {
     await server.stop()
@@ -57,8 +57,8 @@ async function measure(server: BenchServer, contenders: Contender[], rounds: num
     await server.send('FLUSHALL')
   }
   const cpu = await measureCpu(server, contenders, rounds, (line) => console.error(line))
-  const rows: Row[] = counted.map((row, index) => ({ ...row, cpu: cpu.contenders[index]! }))
-  return { rows, bare: cpu.bare satisfies Cpu }
+  const limits: Row[] = counted.map((row, index) => ({ ...row, cpu: cpu.contenders[index]! }))
+  return { limits, bare: cpu.bare satisfies Cpu }
 }
 
 function describe({ name }: BenchServer, rounds: number): string {

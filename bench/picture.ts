@@ -22,15 +22,15 @@ const ALGORITHMS: Shown[] = [
 
 /** The same bytes in every run: time is passed in. */
 export async function drawPicture(server: BenchServer): Promise<string> {
-  const rows: PictureRow[] = []
+  const limits: PictureRow[] = []
   for (const { title, subtitle, ...options } of ALGORITHMS) {
     const { policies } = parseConfig({
       policies: [{ name: 'picture', limit: LIMIT, window: '10s', ...options }],
     })
     const played = await play(server, policies[0]!, TRAFFIC, LENGTH_MS)
-    rows.push({ title, subtitle, played, most: mostWithin(10_000, played.admitted) })
+    limits.push({ title, subtitle, played, most: mostWithin(10_000, played.admitted) })
   }
-  return draw({ rows, phases: PHASES, lengthMs: LENGTH_MS, full: LIMIT })
+  return draw({ limits, phases: PHASES, lengthMs: LENGTH_MS, full: LIMIT })
 }
 
 if (import.meta.main) {

@@ -31,8 +31,8 @@ function contender(algorithm: string, options: PolicyOptions[], sharing = 1): Co
     const requests: StoreRequest[] = []
     for (let index = 0; index < sharing; index++) {
       const subject = await subjectOf(index === 0 ? client : neighbour(client, index))
-      const rows = policies.map((policy) => ({ subject, policy, cost: units }))
-      requests.push({ mode: peek ? 'peek' : 'take', rows })
+      const limits = policies.map((policy) => ({ subject, terms: policy, cost: units }))
+      requests.push({ mode: peek ? 'peek' : 'take', limits: limits })
     }
     return requests
   }
@@ -44,7 +44,7 @@ function contender(algorithm: string, options: PolicyOptions[], sharing = 1): Co
     async ask(send, question) {
       const requests = await toRequests(question)
       const reply = decode(await send({ script, ...encode(requests, question.at) }), requests)
-      return reply?.requests.flat().every(({ allowed }) => allowed) ?? false
+      return reply?.states.flat().every(({ allowed }) => allowed) ?? false
     },
   }
 }

@@ -15,8 +15,8 @@ export interface Row {
 /** How the contenders are called in the tables. */
 const name = ({ by, algorithm }: Row) => `${by === 'Sluice' ? by : `\`${by}\``} | ${algorithm}`
 
-export function commandsTable(rows: Row[]): string {
-  const lines = rows.map((row) => {
+export function commandsTable(limits: Row[]): string {
+  const lines = limits.map((row) => {
     const { first, admitted, refused, peek } = row.commands
     return [name(row), first, admitted, refused, peek, row.bytes.ipv4, row.bytes.ipv6]
   })
@@ -26,8 +26,8 @@ export function commandsTable(rows: Row[]): string {
   )
 }
 
-export function cpuTable(rows: Row[], bare: Cpu): string {
-  const lines = rows.map((row) => [
+export function cpuTable(limits: Row[], bare: Cpu): string {
+  const lines = limits.map((row) => [
     name(row),
     cell(row.cpu.admitted.thread),
     cell(row.cpu.refused.thread),

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Policy } from '../../src/config/parse.ts'
-import type { QuotaState } from '../../src/store/store.ts'
+import type { StoreState } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { BenchServer } from '../server.ts'
 
@@ -24,14 +24,14 @@ export async function play(
 ): Promise<Played> {
   const subject = randomUUID()
 
-  async function ask(mode: 'take' | 'peek', at: number): Promise<QuotaState> {
-    const requests = [{ mode, rows: [{ subject, policy, cost: 1 }] }]
+  async function ask(mode: 'take' | 'peek', at: number): Promise<StoreState> {
+    const requests = [{ mode, limits: [{ subject, terms: policy, cost: 1 }] }]
     const call = { script, ...encode(requests, START + at) }
-    return decode(await server.call(call), requests)!.requests[0]![0]!
+    return decode(await server.call(call), requests)!.states[0]![0]!
   }
 
   const played: Played = { admitted: [], refused: [], remaining: [] }
-  const note = (at: number, { remaining: units }: QuotaState) => {
+  const note = (at: number, { remaining: units }: StoreState) => {
     if (played.remaining.at(-1)?.units !== units) played.remaining.push({ at, units })
   }
   note(0, await ask('peek', 0))

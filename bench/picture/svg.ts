@@ -11,7 +11,7 @@ export interface PictureRow {
 }
 
 export interface Picture {
-  rows: PictureRow[]
+  limits: PictureRow[]
   phases: Phase[]
   lengthMs: number
   /** Units of a full quota. */
@@ -43,8 +43,8 @@ text { fill: #f0f6fc } .muted { fill: #9da7b1 } .card { fill: #0d1117; stroke: #
 .admitted { stroke: #4cd39b } .refused { stroke: #ff8f6b }
 }`.trim()
 
-export function draw({ rows, phases, lengthMs, full }: Picture): string {
-  const bottom = TOP + rows.length * ROW
+export function draw({ limits, phases, lengthMs, full }: Picture): string {
+  const bottom = TOP + limits.length * ROW
   const height = bottom + FOOT
   const x = (ms: number) => round(LEFT + (ms / lengthMs) * (WIDTH - LEFT - RIGHT))
 
@@ -59,9 +59,9 @@ export function draw({ rows, phases, lengthMs, full }: Picture): string {
     const line = `<path class="grid" d="M${at} ${TOP - 6}V${bottom}"/>`
     return `${line}<text class="muted middle" x="${at}" y="${bottom + 18}">${index * 10} s</text>`
   })
-  const lines = rows.map((row, index) => drawRow(row, TOP + index * ROW, x, lengthMs, full))
+  const lines = limits.map((row, index) => drawRow(row, TOP + index * ROW, x, lengthMs, full))
 
-  const most = rows.map((row) => `${row.title} ${row.most}`).join(', ')
+  const most = limits.map((row) => `${row.title} ${row.most}`).join(', ')
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-labelledby="t d">
 <title id="t">The same traffic under the five algorithms</title>
 <desc id="d">Admitted and refused requests of one client over a minute. Most admitted in any ten seconds: ${most}.</desc>

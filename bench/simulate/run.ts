@@ -150,7 +150,7 @@ function createIsolates(
       policies: [{ policy, partitionKey: [['key', name]], cost: 1 }],
     }
     const [outcome] = await decideEach([{ matched }], all[isolate]!, { waitUntil })
-    const { allowed, at } = outcome!.decision
+    const { allowed, decidedAt: at } = outcome!.decision
     return { allowed, at: at! }
   }
 }

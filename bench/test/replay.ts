@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { parseConfig } from '../../src/config/parse.ts'
-import type { QuotaState } from '../../src/store/store.ts'
+import type { StoreState } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { BenchServer } from '../server.ts'
 import type { Line, Story } from './stories.ts'
@@ -9,31 +9,31 @@ import type { Line, Story } from './stories.ts'
 export async function replay(server: BenchServer, { policy, lines }: Story): Promise<string> {
   const subject = randomUUID()
   let options = policy
-  const rows: string[] = []
+  const limits: string[] = []
   for (const line of lines) {
     options = { ...options, ...line.change }
     const parsed = parseConfig({ policies: [options] }).policies[0]!
     const requests = [
-      { mode: 'take' as const, rows: [{ subject, policy: parsed, cost: line.cost ?? 1 }] },
+      { mode: 'take' as const, limits: [{ subject, terms: parsed, cost: line.cost ?? 1 }] },
     ]
-    const answers: QuotaState[] = []
+    const answers: StoreState[] = []
     for (let time = 0; time < (line.times ?? 1); time++) {
       const reply = await server.call({ script, ...encode(requests, timeOf(line.at)) })
-      answers.push(decode(reply, requests)!.requests[0]![0]!)
+      answers.push(decode(reply, requests)!.states[0]![0]!)
     }
-    rows.push(tell(line, answers))
+    limits.push(tell(line, answers))
   }
   return [
     '| at | asks for | | `remaining` | `retryAfter` | `resetAfter` | `nextAfter` | |',
     '| --- | --- | --- | --- | --- | --- | --- | --- |',
-    ...rows,
+    ...limits,
   ].join('\n')
 }
 
 const timeOf = (clock: string) =>
   Date.parse(`2026-01-05T${clock.includes('.') ? clock : `${clock}.0`}00Z`)
 
-function tell({ at, times = 1, cost = 1, remark }: Line, answers: QuotaState[]): string {
+function tell({ at, times = 1, cost = 1, remark }: Line, answers: StoreState[]): string {
   const last = answers.at(-1)!
   const passed = answers.filter(({ allowed }) => allowed).length
   const asked = `${times > 1 ? `${times} × ` : ''}${cost}`

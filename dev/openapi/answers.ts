@@ -1,9 +1,10 @@
 /** What the decision API answers, as schemas. The Worker has no use for them: it makes these values, and their types are checked here. */
 import * as v from 'valibot'
 import type { Trial } from '../../src/api/explain.ts'
-import type { PolicyReport, StoreReport } from '../../src/api/policies.ts'
+import type { PolicyReport } from '../../src/api/policies.ts'
 import type { Decision, LimitState, LimitStatus } from '../../src/base/decision.ts'
 import type { Problem } from '../../src/client/error.ts'
+import type { DatabaseReport } from '../../src/limiter/operate.ts'
 
 /** Compiles only where each of two types can stand for the other. */
 type Same<A, B> = [A, B] extends [B, A] ? true : false
@@ -34,7 +35,7 @@ export const limitState = v.object({
   resetAfterMs: told(ms, 'until all is there'),
   nextAfterMs: told(ms, 'until remaining grows'),
   bannedForMs: v.exactOptional(ms),
-  at: v.exactOptional(told(ms, 'its own time, where not all limits have the same; for refund')),
+  decidedAt: v.exactOptional(told(ms, 'its own time, where not all limits have the same; for refund')),
 })
 same<Same<v.InferOutput<typeof limitState>, LimitState>>()
 
@@ -58,7 +59,7 @@ export const decision = v.object({
     'null: never, or unknown; the longest possible where concurrent requests are limited',
   ),
   limits: v.array(limitState),
-  at: v.exactOptional(
+  decidedAt: v.exactOptional(
     told(ms, 'ms since the epoch, of several databases the earliest; for refund'),
   ),
   slot: v.exactOptional(told(v.string(), 'for refund')),
@@ -97,7 +98,7 @@ export const storeReport = v.object({
   code: v.exactOptional(v.string()),
   roundTripMs: v.exactOptional(ms),
 })
-same<Same<v.InferOutput<typeof storeReport>, StoreReport>>()
+same<Same<v.InferOutput<typeof storeReport>, Omit<DatabaseReport, 'name'>>>()
 
 const keyValues = v.array(
   v.object({

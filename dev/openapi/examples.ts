@@ -21,7 +21,7 @@ const allowed: Decision = {
   reason: 'within-limit',
   retryAfterMs: 0,
   limits: [limit],
-  at: 1_795_176_000_400,
+  decidedAt: 1_795_176_000_400,
 }
 
 export const examples = {

@@ -75,7 +75,7 @@ describe.each([true, false])('with hashKeys %s', (hashKeys) => {
 
 test('the error of every fault, however it is printed, holds nothing of the call', async () => {
   const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '1h' }] }).policies
-  const rows = [{ subject: `ip=${secrets.ipv6}`, policy: policy!, cost: 1 }]
+  const limits = [{ subject: `ip=${secrets.ipv6}`, terms: policy!, cost: 1 }]
   const printed: string[] = []
   for (const fault of faults) {
     await stack.faults.set(fault)
@@ -84,7 +84,7 @@ test('the error of every fault, however it is printed, holds nothing of the call
       token: secrets.token,
       deadlineMs: 100,
     })
-    await store.decide([{ mode: 'take', rows }]).catch((error) => {
+    await store.decide([{ mode: 'take', limits }]).catch((error) => {
       expect(error).toBeInstanceOf(StoreError)
       printed.push(error.stack, String(error), JSON.stringify(error), inspect(error, { depth: 9 }))
     })

@@ -53,7 +53,7 @@ const config: ConfigOptions = {
       match: { path: '/shadow' },
       onStoreError: 'allow',
     },
-    { ...quota, name: 'hidden', key: 'header:x-y', match: { path: '/shadow' }, mode: 'follow' },
+    { ...quota, name: 'hidden', key: 'header:x-y', match: { path: '/shadow' }, mode: 'shadow' },
   ],
 }
 
@@ -158,11 +158,11 @@ describe('where all answer', () => {
       policies: ['deny-x', 'deny-y'],
       fallback: null,
     })
-    const { limits, at } = await api<Decision>('/decide', {
+    const { limits, decidedAt: at } = await api<Decision>('/decide', {
       request: { url: 'https://a.example/deny', headers: { 'x-x': x, 'x-y': y } },
     })
     expect(limits.map(({ remaining }) => remaining)).toEqual([0, 1])
-    expect(Math.min(...limits.map(({ at }) => at!))).toBe(at)
+    expect(Math.min(...limits.map(({ decidedAt: at }) => at!))).toBe(at)
   })
 
   test('what one refuses the other has back', async () => {
@@ -307,7 +307,7 @@ describe.each([0, 1])('database %i is killed in the middle', (dead) => {
       })
       expect(asked).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'allow' })
       expect(asked.limits.map(({ policy }) => policy)).toEqual(['allow-x'])
-      expect(asked.at).toBeUndefined()
+      expect(asked.decidedAt).toBeUndefined()
       const looked = await api<Decision>('/decide', {
         request: { url: 'https://a.example/deny', headers: pair() },
         mode: 'peek',

@@ -27,7 +27,7 @@ export interface Algorithm {
   fits(held: Held, cost: bigint, t: bigint, terms: Terms): boolean
   charge(held: Held, cost: bigint, t: bigint, terms: Terms): Held
   /** The same object where nothing is credited. */
-  credit(held: Held, units: bigint, t: bigint, terms: Terms, receipt: bigint | undefined): Held
+  credit(held: Held, units: bigint, t: bigint, terms: Terms, decidedAt: bigint | undefined): Held
 }
 
 export const least = (a: bigint, b: bigint) => (a < b ? a : b)
@@ -50,9 +50,9 @@ const fixedWindow: Algorithm = {
   },
   fits: ({ numbers: [count] }, cost, _, { limit }) => count! + cost <= limit,
   charge: ({ numbers: [count], ...rest }, cost) => ({ ...rest, numbers: [count! + cost] }),
-  credit(held, units, _, __, receipt) {
+  credit(held, units, _, __, decidedAt) {
     const [count] = held.numbers
-    if (count === 0n || (receipt !== undefined && receipt < held.time)) return held
+    if (count === 0n || (decidedAt !== undefined && decidedAt < held.time)) return held
     return { ...held, numbers: [greatest(0n, count! - units)] }
   },
 }
@@ -73,9 +73,9 @@ const slidingWindow: Algorithm = {
     time,
     numbers: [current! + cost, previous!],
   }),
-  credit(held, units, _, __, receipt) {
+  credit(held, units, _, __, decidedAt) {
     const [current, previous] = held.numbers
-    if (current === 0n || (receipt !== undefined && receipt < held.time)) return held
+    if (current === 0n || (decidedAt !== undefined && decidedAt < held.time)) return held
     return { time: held.time, numbers: [greatest(0n, current! - units), previous!] }
   },
 }
@@ -93,14 +93,14 @@ const slidingLog: Algorithm = {
       ...Array<bigint>(Number(cost)).fill(t),
     ],
   }),
-  credit(held, units, t, { window }, receipt) {
-    // Units taken at the receipt count until it leaves the window.
-    if (receipt !== undefined && receipt <= t - window) return held
+  credit(held, units, t, { window }, decidedAt) {
+    // Units taken at the decidedAt count until it leaves the window.
+    if (decidedAt !== undefined && decidedAt <= t - window) return held
     const live = held.numbers.filter((score) => score > t - window)
     const gone = Number(least(units, BigInt(live.length)))
     if (gone === 0) return held
-    // Those of the receipt's time go first, or the last before it; the newest come last.
-    const own = live.filter((score) => receipt !== undefined && score <= receipt)
+    // Those of the decidedAt's time go first, or the last before it; the newest come last.
+    const own = live.filter((score) => decidedAt !== undefined && score <= decidedAt)
     const stay = own.slice(0, Math.max(0, own.length - gone))
     const later = live.slice(own.length)
     const rest = Math.max(0, gone - own.length)
@@ -112,15 +112,15 @@ const slidingLog: Algorithm = {
 
 /**
  * The parts that a bucket is credited for a refund. Without the units that are refunded the bucket may have been full ever since,
- * so what has flowed since the receipt is not credited a second time.
+ * so what has flowed since the decidedAt is not credited a second time.
  */
 function creditedParts(
   units: bigint,
   t: bigint,
   { limit, window }: Terms,
-  receipt: bigint | undefined,
+  decidedAt: bigint | undefined,
 ): bigint {
-  const flowed = receipt === undefined ? 0n : greatest(0n, t - receipt) * limit
+  const flowed = decidedAt === undefined ? 0n : greatest(0n, t - decidedAt) * limit
   return greatest(0n, units * window - flowed)
 }
 
@@ -140,9 +140,9 @@ const tokenBucket: Algorithm = {
     time,
     numbers: [missing! + cost * window],
   }),
-  credit(held, units, t, terms, receipt) {
+  credit(held, units, t, terms, decidedAt) {
     const [missing] = held.numbers
-    const parts = creditedParts(units, t, terms, receipt)
+    const parts = creditedParts(units, t, terms, decidedAt)
     if (missing === 0n || parts === 0n) return held
     return { time: held.time, numbers: [greatest(0n, missing! - parts)] }
   },

@@ -7,7 +7,7 @@ import {
   type Period,
   type Terms,
 } from './algorithms.ts'
-import type { ModelRow } from './model.ts'
+import type { ModelLimit } from './model.ts'
 
 /** What is stored of one limit, and the instant from which on it is absent. */
 export type State = Held & { runOut: bigint; members?: string[] }
@@ -27,12 +27,12 @@ export function search(holds: (n: bigint) => boolean): bigint {
 }
 
 /** One limit over one state. Before its run-out a state counts, from then on it is absent. */
-export class Limit {
+export class LimitModel {
   readonly algorithm: Algorithm
   readonly terms: Terms
   readonly capacity: bigint
 
-  constructor({ policy, period }: Pick<ModelRow, 'policy' | 'period'>) {
+  constructor({ terms: policy, period }: Pick<ModelLimit, 'terms' | 'period'>) {
     const { algorithm, limit, windowMs, burst, align } = policy
     if (algorithm === 'concurrency') throw new Error('slots.ts has its rules')
     const calendar = period && algorithm === 'fixed-window'
@@ -79,9 +79,9 @@ export class Limit {
   }
 
   /** `state` itself where nothing is credited. Giving back never makes a state last longer. */
-  refund(state: State | undefined, units: bigint, now: bigint, receipt: bigint | undefined) {
+  refund(state: State | undefined, units: bigint, now: bigint, decidedAt: bigint | undefined) {
     const { held, t } = this.stand(state, now)
-    const credited = this.algorithm.credit(held, units, t, this.terms, receipt)
+    const credited = this.algorithm.credit(held, units, t, this.terms, decidedAt)
     if (!state || credited === held) return state
     const kept = this.keep(credited, now)
     return kept && { ...kept, runOut: least(kept.runOut, state.runOut) }

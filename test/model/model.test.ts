@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { dress } from '../support/dress.ts'
 import { capacityOf, play } from '../support/play.ts'
 import { schedule } from '../support/schedules.ts'
-import { Limit } from './limit.ts'
-import { Model, type ModelPolicy, type ModelRow, spell } from './model.ts'
+import { LimitModel } from './limit.ts'
+import { Model, type ModelLimit, type ModelPolicy, spell } from './model.ts'
 
 const terms = { tag: 'a', windowMs: 1000, burst: 5, align: 'first-request' } as const
 const fixed: ModelPolicy = { ...terms, algorithm: 'fixed-window', limit: 3 }
@@ -209,8 +209,8 @@ test.each(stories)('%s', (_, policy, steps) => {
       continue
     }
     const [now, mode, cost, answer, stored] = step
-    const rows = [{ subject: 's', policy: current, cost }]
-    const row = model.decide([{ mode, rows }], now).requests[0]![0]!
+    const limits = [{ subject: 's', terms: current, cost }]
+    const row = model.decide([{ mode, limits }], now).states[0]![0]!
     const told = [+row.allowed, row.remaining, row.retryAfterMs, row.resetAfterMs, row.nextAfterMs]
     expect(told, `${mode} ${cost} at ${now}`).toEqual(answer)
     if (stored !== undefined) expect(stateOf(model)).toBe(stored)
@@ -223,51 +223,51 @@ function stateOf(model: Model): string {
     .join(';')
 }
 
-const row = (policy: ModelPolicy, cost: number, subject = 's'): ModelRow => ({
+const row = (policy: ModelPolicy, cost: number, subject = 's'): ModelLimit => ({
   subject,
-  policy,
+  terms: policy,
   cost,
 })
 const a = { ...fixed, tag: 'a' }
 const b = { ...bucket, tag: 'b' }
 
-test('a receipt from before the window credits nothing', () => {
+test('a decidedAt from before the window credits nothing', () => {
   const model = new Model()
-  const refund = (policy: ModelPolicy, now: number, receipt: number) =>
-    model.decide([{ mode: 'refund', rows: [row(policy, 1)], receipt }], now).requests[0]![0]!
+  const refund = (policy: ModelPolicy, now: number, decidedAt: number) =>
+    model.decide([{ mode: 'refund', limits: [row(policy, 1)], decidedAt }], now).states[0]![0]!
       .remaining
-  model.decide([{ mode: 'take', rows: [row(a, 3)] }], 10_500)
+  model.decide([{ mode: 'take', limits: [row(a, 3)] }], 10_500)
   expect(refund(a, 10_600, 10_499)).toBe(0)
   expect(refund(a, 10_600, 10_500)).toBe(1)
   const c = { ...sliding, tag: 'c' }
-  model.decide([{ mode: 'take', rows: [row(c, 10)] }], 11_000)
+  model.decide([{ mode: 'take', limits: [row(c, 10)] }], 11_000)
   expect(refund(c, 11_600, 10_999)).toBe(0)
   expect(refund(c, 12_500, 11_000)).toBe(5)
   expect(refund(c, 11_600, 11_000)).toBe(1)
   const d = { ...log, tag: 'd' }
-  model.decide([{ mode: 'take', rows: [row(d, 3)] }], 10_500)
+  model.decide([{ mode: 'take', limits: [row(d, 3)] }], 10_500)
   expect(refund(d, 11_499, 10_499)).toBe(0)
   expect(refund(d, 11_499, 10_500)).toBe(1)
 })
 
-test('a receipt takes what has flowed since from the credit of a bucket', () => {
+test('a decidedAt takes what has flowed since from the credit of a bucket', () => {
   const model = new Model()
-  const refund = (now: number, receipt: number) =>
-    model.decide([{ mode: 'refund', rows: [row(bucket, 3)], receipt }], now).requests[0]![0]!
+  const refund = (now: number, decidedAt: number) =>
+    model.decide([{ mode: 'refund', limits: [row(bucket, 3)], decidedAt }], now).states[0]![0]!
       .remaining
-  model.decide([{ mode: 'take', rows: [row(bucket, 5)] }], 10_000)
+  model.decide([{ mode: 'take', limits: [row(bucket, 5)] }], 10_000)
   // A unit flows in 100 ms.
   expect(refund(10_100, 9_800)).toBe(1)
   expect(refund(10_100, 10_000)).toBe(3)
-  // A receipt of a clock ahead is credited in full, and no more.
+  // A decidedAt of a clock ahead is credited in full, and no more.
   expect(refund(10_000, 10_900)).toBe(5)
 })
 
-test('the rows of a request are charged together or not at all', () => {
+test('the limits of a request are charged together or not at all', () => {
   const model = new Model()
-  const request = { mode: 'take' as const, rows: [row(a, 2), row(b, 1), row(a, 1, 'other')] }
-  expect(model.decide([request], 10_000).requests[0]!.map((r) => r.remaining)).toEqual([1, 4, 2])
-  const [first, second, third] = model.decide([request], 10_000).requests[0]!
+  const request = { mode: 'take' as const, limits: [row(a, 2), row(b, 1), row(a, 1, 'other')] }
+  expect(model.decide([request], 10_000).states[0]!.map((r) => r.remaining)).toEqual([1, 4, 2])
+  const [first, second, third] = model.decide([request], 10_000).states[0]!
   expect(first).toMatchObject({ allowed: false, remaining: 1, retryAfterMs: 1000 })
   expect(second).toMatchObject({ allowed: true, remaining: 4, retryAfterMs: 0 })
   expect(third).toMatchObject({ allowed: true, remaining: 2, retryAfterMs: 0 })
@@ -275,20 +275,20 @@ test('the rows of a request are charged together or not at all', () => {
 
 test('a write copies what is live, drops what has run out, and lives as long as the longest', () => {
   const model = new Model()
-  model.decide([{ mode: 'take', rows: [row(b, 1)] }], 10_000)
-  model.decide([{ mode: 'take', rows: [row(a, 1)] }], 10_050)
+  model.decide([{ mode: 'take', limits: [row(b, 1)] }], 10_000)
+  model.decide([{ mode: 'take', limits: [row(a, 1)] }], 10_050)
   expect(stateOf(model)).toBe('b:10000:100:1000;a:10050:1000:1')
   expect([...model.keys]).toMatchObject([['sluice:1:{s}', { px: 61_000 }]])
-  model.decide([{ mode: 'take', rows: [row(a, 1)] }], 10_100)
+  model.decide([{ mode: 'take', limits: [row(a, 1)] }], 10_100)
   expect(stateOf(model)).toBe('a:10050:1000:2')
   expect([...model.keys]).toMatchObject([['sluice:1:{s}', { px: 60_950 }]])
-  model.decide([{ mode: 'refund', rows: [row(a, 2)] }], 10_100)
+  model.decide([{ mode: 'refund', limits: [row(a, 2)] }], 10_100)
   expect([...model.keys]).toEqual([])
 })
 
 test('a log has a key of its own', () => {
   const model = new Model()
-  model.decide([{ mode: 'take', rows: [row(log, 1), row(b, 1)] }], 10_000)
+  model.decide([{ mode: 'take', limits: [row(log, 1), row(b, 1)] }], 10_000)
   expect([...model.keys.keys()]).toEqual(['sluice:1:{s}:log:a', 'sluice:1:{s}'])
 })
 
@@ -297,14 +297,14 @@ const penalty = { tag: 'p', after: 2, withinMs: 1000, banMs: 100, maxMs: 400 }
 test('a reset forgets one limit and its penalty, and what has run out', () => {
   const model = new Model()
   const penal = { ...row(a, 4), penalty }
-  model.decide([{ mode: 'take', rows: [row(a, 1), row(b, 1)] }], 10_050)
-  model.decide([{ mode: 'take', rows: [penal] }], 10_060)
+  model.decide([{ mode: 'take', limits: [row(a, 1), row(b, 1)] }], 10_050)
+  model.decide([{ mode: 'take', limits: [penal] }], 10_060)
   expect(stateOf(model)).toBe('a:10050:1000:1;b:10050:100:1000;p:10060:1000:1')
-  expect(model.decide([{ mode: 'reset', rows: [penal] }], 10_070).requests[0]).toEqual([
+  expect(model.decide([{ mode: 'reset', limits: [penal] }], 10_070).states[0]).toEqual([
     { allowed: false, remaining: 3, retryAfterMs: null, resetAfterMs: 0, nextAfterMs: 0 },
   ])
   expect(stateOf(model)).toBe('b:10050:100:1000')
-  model.decide([{ mode: 'reset', rows: [row(b, 1)] }], 99_000)
+  model.decide([{ mode: 'reset', limits: [row(b, 1)] }], 99_000)
   expect([...model.keys]).toEqual([])
 })
 
@@ -312,8 +312,8 @@ test('an operator bans over a longer ban, and ends it', () => {
   const model = new Model()
   const penal = { ...row(a, 1), penalty }
   const of = (mode: 'ban' | 'unban', banMs?: number) => {
-    const request = { mode, rows: [penal], ...(banMs && { banMs }) }
-    return model.decide([request], 10_000).requests[0]![0]!.bannedForMs
+    const request = { mode, limits: [penal], ...(banMs && { banMs }) }
+    return model.decide([request], 10_000).states[0]![0]!.bannedForMs
   }
   expect([of('ban', 400), of('ban', 7), of('ban')]).toEqual([400, 7, 100])
   expect(stateOf(model)).toBe('p-ban:10000:200:100')
@@ -330,7 +330,7 @@ test.each(names)('%s: what is found by search is what is found by trying all', (
       const model = new Model()
       const { calls, policies } = play(plan, model)
       const now = BigInt(calls.at(-1)!.now)
-      const limit = new Limit(dress(row(policies[0]!, 1), Number(now)))
+      const limit = new LimitModel(dress(row(policies[0]!, 1), Number(now)))
       const state = [...model.keys.values()][0]?.states.get('t0')
       const costs = Array.from({ length: capacityOf(policies[0]!) }, (_, index) => index + 1)
       const fits = (cost: number, wait: number) =>

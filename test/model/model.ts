@@ -4,24 +4,29 @@
  * by its definition (the largest cost that fits, the least wait after which it does), by search.
  * Here: records, and requests decided as a whole.
  */
-import type { Limit, QuotaState, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import type { Limit, StoreReply, StoreRequest, StoreState } from '../../src/store/store.ts'
 import { greatest } from './algorithms.ts'
-import { Limit, type State } from './limit.ts'
+import { LimitModel, type State } from './limit.ts'
 import { banned, type LimitStatus, refused, restOf, termsOf } from './penalty.ts'
 import { Slots } from './slots.ts'
 
-export type AlgorithmName = Limit['policy']['algorithm']
+export type AlgorithmName = Limit['terms']['algorithm']
 /** What the script is told of a policy. */
 export type ModelPolicy = Pick<
-  Limit['policy'],
+  Limit['terms'],
   'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align'
 > & {
-  /** What its rows carry unless they say otherwise: see lua/dress.ts. The lengths of a calendar's periods, over and over since 0. */
+  /** What its limits carry unless they say otherwise: see lua/dress.ts. The lengths of a calendar's periods, over and over since 0. */
   lengths?: number[]
   penalty?: Omit<NonNullable<Limit['penalty']>, 'tag'> | undefined
 }
-export type ModelRow = Omit<Limit, 'policy'> & { policy: ModelPolicy }
-export type ModelRequest = Omit<StoreRequest, 'rows'> & { rows: ModelRow[] }
+export type ModelLimit = Omit<Limit, 'terms'> & { terms: ModelPolicy }
+export interface ModelRequest {
+  mode: StoreRequest['mode']
+  limits: ModelLimit[]
+  decidedAt?: number
+  banMs?: number
+}
 
 /** One Redis key: the states that it holds by tag, and the PX of its last write, unless that left the TTL as it was. */
 export interface ModelKey {
@@ -36,7 +41,7 @@ export class Model {
   readonly keys = new Map<string, ModelKey>()
 
   decide(requests: ModelRequest[], now: number): StoreReply {
-    const told: QuotaState[][] = []
+    const told: StoreState[][] = []
     requests.forEach((request, index) => {
       const before = requests.slice(0, index).findLastIndex(({ mode }) => mode !== 'follow')
       const took =
@@ -45,49 +50,49 @@ export class Model {
       const mode = request.mode === 'follow' ? shadow : request.mode
       told.push(this.#request({ ...request, mode }, BigInt(now)))
     })
-    return { now, requests: told }
+    return { decidedAt: now, states: told }
   }
 
-  #request(request: ModelRequest, now: bigint): QuotaState[] {
-    const { rows, receipt } = request
+  #request(request: ModelRequest, now: bigint): StoreState[] {
+    const { limits, decidedAt } = request
     const operates = ['reset', 'ban', 'unban'].includes(request.mode)
-    if (operates) for (const row of rows) this.#operate(request, row, now)
+    if (operates) for (const row of limits) this.#operate(request, row, now)
     const mode = operates ? 'peek' : request.mode
-    const limits = rows.map((row) =>
-      row.policy.algorithm === 'concurrency' ? new Slots(row) : new Limit(row),
+    const models = limits.map((row) =>
+      row.terms.algorithm === 'concurrency' ? new Slots(row) : new LimitModel(row),
     )
-    const costs = rows.map(({ cost }) => BigInt(cost))
-    const fits = rows.map((row, i) => limits[i]!.fits(this.#state(row), costs[i]!, now))
-    const bans = rows.map((row) => (mode === 'refund' ? 0n : this.#ban(row, now)))
+    const costs = limits.map(({ cost }) => BigInt(cost))
+    const fits = limits.map((row, i) => models[i]!.fits(this.#state(row), costs[i]!, now))
+    const bans = limits.map((row) => (mode === 'refund' ? 0n : this.#ban(row, now)))
     const admitted = fits.every(Boolean) && bans.every((rest) => rest === 0n)
     // Judged before anything is charged: the waits of a refused row are those of the uncharged state.
-    const waits = rows.map((row, i) => {
+    const waits = limits.map((row, i) => {
       if (mode === 'refund' || fits[i]) return 0
-      if (costs[i]! > limits[i]!.capacity) return null
-      return Number(limits[i]!.wait(this.#state(row), costs[i]!, now))
+      if (costs[i]! > models[i]!.capacity) return null
+      return Number(models[i]!.wait(this.#state(row), costs[i]!, now))
     })
-    rows.forEach((row, i) => {
+    limits.forEach((row, i) => {
       const before = this.#state(row)
       if (mode === 'peek' || costs[i] === 0n) return
       if (mode === 'refund') {
-        const since = receipt === undefined ? undefined : BigInt(receipt)
-        const after = limits[i]!.refund(before, costs[i]!, now, since)
+        const since = decidedAt === undefined ? undefined : BigInt(decidedAt)
+        const after = models[i]!.refund(before, costs[i]!, now, since)
         if (after !== before) this.#write(mode, row, after, now)
       } else if (admitted) {
-        const after = limits[i]!.take(before, costs[i]!, now)
+        const after = models[i]!.take(before, costs[i]!, now)
         if (after !== before) this.#write('take', row, after, now)
       }
     })
     if (mode === 'take' && !admitted) {
-      rows.forEach((row, i) => {
+      limits.forEach((row, i) => {
         // Who is banned already may knock as he likes.
         if (row.penalty && !fits[i] && bans[i] === 0n) bans[i] = this.#punish(row, now)
       })
     }
-    return rows.map((row, i) => {
+    return limits.map((row, i) => {
       const ban = Number(bans[i])
       return {
-        ...limits[i]!.report(this.#state(row), now),
+        ...models[i]!.report(this.#state(row), now),
         allowed: mode === 'refund' || (fits[i]! && ban === 0),
         retryAfterMs: waits[i] === null ? null : Math.max(waits[i]!, ban),
         ...(ban > 0 && { bannedForMs: ban }),
@@ -96,8 +101,8 @@ export class Model {
   }
 
   /** What an operator does to a row, before it is looked at. */
-  #operate({ mode, banMs }: ModelRequest, row: ModelRow, now: bigint) {
-    if (mode === 'reset') this.#forget(keyOf(row), row.policy.tag, now)
+  #operate({ mode, banMs }: ModelRequest, row: ModelLimit, now: bigint) {
+    if (mode === 'reset') this.#forget(keyOf(row), row.terms.tag, now)
     if (!row.penalty) return
     const [record, tag] = [recordOf(row.subject), row.penalty.tag]
     this.#forget(record, tag, now)
@@ -111,21 +116,21 @@ export class Model {
     if (this.keys.get(key)?.states.has(tag)) this.#store(key, tag, undefined, now)
   }
 
-  #state(row: ModelRow): State | undefined {
-    return this.keys.get(keyOf(row))?.states.get(row.policy.tag)
+  #state(row: ModelLimit): State | undefined {
+    return this.keys.get(keyOf(row))?.states.get(row.terms.tag)
   }
 
-  #standing({ subject, penalty }: ModelRow): LimitStatus {
+  #standing({ subject, penalty }: ModelLimit): LimitStatus {
     const states = this.keys.get(recordOf(subject))?.states
     return { counted: states?.get(penalty!.tag), ban: states?.get(`${penalty!.tag}-ban`) }
   }
 
-  #ban(row: ModelRow, now: bigint): bigint {
+  #ban(row: ModelLimit, now: bigint): bigint {
     return row.penalty ? restOf(this.#standing(row), termsOf(row.penalty), now) : 0n
   }
 
   /** Counts a refusal; the rest of the ban, if it led to one. */
-  #punish(row: ModelRow, now: bigint): bigint {
+  #punish(row: ModelLimit, now: bigint): bigint {
     const { counted, ban } = refused(this.#standing(row), termsOf(row.penalty!), now)
     const record = recordOf(row.subject)
     this.#store(record, `${row.penalty!.tag}-ban`, ban, now)
@@ -133,15 +138,15 @@ export class Model {
     return this.#ban(row, now)
   }
 
-  #write(mode: 'take' | 'refund', row: ModelRow, state: State | undefined, now: bigint) {
-    if (row.policy.algorithm !== 'concurrency') {
-      this.#store(keyOf(row), row.policy.tag, state, now)
+  #write(mode: 'take' | 'refund', row: ModelLimit, state: State | undefined, now: bigint) {
+    if (row.terms.algorithm !== 'concurrency') {
+      this.#store(keyOf(row), row.terms.tag, state, now)
     } else if (state === undefined) {
       this.keys.delete(keyOf(row))
     } else {
       // Giving back leaves the TTL, which is never too short.
       const px = mode === 'take' ? Number(state.runOut - now + grace) : undefined
-      this.keys.set(keyOf(row), { states: new Map([[row.policy.tag, state]]), px })
+      this.keys.set(keyOf(row), { states: new Map([[row.terms.tag, state]]), px })
     }
   }
 
@@ -163,7 +168,7 @@ export class Model {
 export const recordOf = (subject: string) => `sluice:1:{${subject}}`
 
 /** The log and the slots have keys of their own; all other states of a subject share one. */
-export function keyOf({ subject, policy }: ModelRow): string {
+export function keyOf({ subject, terms: policy }: ModelLimit): string {
   if (policy.algorithm === 'concurrency') return `${recordOf(subject)}:slots:${policy.tag}`
   if (policy.algorithm === 'sliding-log') return `${recordOf(subject)}:log:${policy.tag}`
   return recordOf(subject)

@@ -2,7 +2,7 @@
 
 import { greatest, least } from './algorithms.ts'
 import type { State } from './limit.ts'
-import type { ModelRow } from './model.ts'
+import type { ModelLimit } from './model.ts'
 
 export interface LimitStatus {
   /** The refusals counted, until when they count. */
@@ -18,7 +18,7 @@ export function termsOf({
   withinMs,
   banMs,
   maxMs,
-}: NonNullable<ModelRow['penalty']>): Terms {
+}: NonNullable<ModelLimit['penalty']>): Terms {
   const [first, most] = [BigInt(banMs), BigInt(maxMs)]
   return { after: BigInt(after), within: BigInt(withinMs), first, most }
 }

@@ -3,9 +3,8 @@
  * against our script.
  */
 import { expect, test } from 'vitest'
-import { createLimiter, type LimiterParts } from '../../src/limiter/decide.ts'
-import type { RequestView } from '../../src/request/view.ts'
-import type { QuotaState } from '../../src/store/store.ts'
+import { decideEach, type LimiterParts } from '../../src/limiter/decide.ts'
+import type { StoreState } from '../../src/store/store.ts'
 import { describer } from '../support/describe.ts'
 import { callOf, useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
@@ -27,12 +26,12 @@ const policyOf = (terms: Terms): ModelPolicy => ({
 /** One caller's client of a limit: each call takes a unit. */
 function caller(terms: Terms) {
   const subject = newSubject()
-  const rows = [{ subject, policy: policyOf(terms), cost: 1 }]
-  const call = async (now?: number): Promise<QuotaState> =>
-    (await server.decide([{ mode: 'take', rows }], now)).requests[0]![0]!
+  const limits = [{ subject, terms: policyOf(terms), cost: 1 }]
+  const call = async (now?: number): Promise<StoreState> =>
+    (await server.decide([{ mode: 'take', limits }], now)).states[0]![0]!
   const calls = async (times: (number | undefined)[]) =>
     (await Promise.all(times.map(call))).filter(({ allowed }) => allowed).length
-  return { subject, rows, record: `sluice:1:{${subject}}`, call, calls }
+  return { subject, limits, record: `sluice:1:{${subject}}`, call, calls }
 }
 
 const at = (now: number | undefined, count: number) => Array<typeof now>(count).fill(now)
@@ -85,7 +84,7 @@ test('4: where a list grows with every call, ours holds ten in the room of one',
 test('5: of 72 callers at the same time, by the real clock, exactly 10 a minute enter', async () => {
   const ours = caller({ algorithm: 'sliding-log', limit: 10, windowMs: 60_000 })
   const clients = await Promise.all(Array.from({ length: 72 }, () => server.connect()))
-  const command = callOf([{ mode: 'take', rows: ours.rows }])
+  const command = callOf([{ mode: 'take', limits: ours.limits }])
   const replies = await Promise.all(clients.map((client) => client.sendCommand(command)))
   const allowed = replies.map((reply) => (reply as unknown as number[])[1])
   expect(allowed.filter((one) => one === 1).length).toBe(10)
@@ -117,9 +116,9 @@ test('7: a request without a policy is an answer of its own, without Redis', asy
   const describe = describer({
     policies: [{ name: 'api', limit: 10, window: '1s', match: { path: '/api/*' } }],
   })
-  const decide = createLimiter(() => describe('https://example.com/other'))
-  const { decision } = await decide({} as RequestView, {} as LimiterParts)
-  expect(decision).toMatchObject({ allowed: true, reason: 'no-policy', limits: [] })
+  const matched = await describe('https://example.com/other')
+  const [outcome] = await decideEach([{ matched }], {} as LimiterParts)
+  expect(outcome!.decision).toMatchObject({ allowed: true, reason: 'no-policy', limits: [] })
 })
 
 test('8: the funnel of two that leaks one in two seconds, called once a second', async () => {

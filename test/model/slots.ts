@@ -2,7 +2,7 @@
 
 import { greatest } from './algorithms.ts'
 import { type State, search } from './limit.ts'
-import type { ModelRow } from './model.ts'
+import type { ModelLimit } from './model.ts'
 
 /** The slots of one key: `members` and, in the same order, when each of them ends. */
 export class Slots {
@@ -10,7 +10,7 @@ export class Slots {
   readonly life: bigint
   readonly id: string | undefined
 
-  constructor({ policy: { limit, windowMs }, slot }: ModelRow) {
+  constructor({ terms: { limit, windowMs }, slot }: ModelLimit) {
     this.capacity = BigInt(limit)
     this.life = BigInt(windowMs)
     this.id = slot

@@ -284,7 +284,7 @@ const lists: [claim: string, keys: string[], args: string[]][] = [
     [key],
     [now, ...row(), ...row({ tag: 'u' }), ...row()],
   ],
-  ['two modes in one request', [key], [now, ...row(), ...row({ tag: 'u', mode: 'follow' })]],
+  ['two modes in one request', [key], [now, ...row(), ...row({ tag: 'u', mode: 'shadow' })]],
   ['requests out of order', [key], [now, ...row({ request: '2' }), ...row()]],
   [
     'a request that comes back',

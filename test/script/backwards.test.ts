@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { ModelRow } from '../model/model.ts'
+import type { ModelLimit } from '../model/model.ts'
 import { law } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
 import { costsAround, each, peek, settle } from '../support/settle.ts'
@@ -7,19 +7,19 @@ import { costsAround, each, peek, settle } from '../support/settle.ts'
 const server = useServer()
 
 /** How one limit stands for each of several costs. */
-async function looks(row: ModelRow, costs: number[], now: number) {
-  const requests = costs.map((cost) => ({ mode: 'peek' as const, rows: [{ ...row, cost }] }))
+async function looks(row: ModelLimit, costs: number[], now: number) {
+  const requests = costs.map((cost) => ({ mode: 'peek' as const, limits: [{ ...row, cost }] }))
   const reply = await server.decide(requests, now)
-  return reply.requests.map(([state]) => state!)
+  return reply.states.map(([state]) => state!)
 }
 
 law(
   'an earlier clock never shows more, and what was refused waits so much longer',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    await each(rows, async (row) => {
+    const { limits, now, story } = await settle(server, plan)
+    await each(limits, async (row) => {
       const costs = costsAround(row, await peek(server, row, now))
-      const backs = [0, 1, 7, row.policy.windowMs].filter((back) => back <= now)
+      const backs = [0, 1, 7, row.terms.windowMs].filter((back) => back <= now)
       const views = await Promise.all(backs.map((back) => looks(row, costs, now - back)))
       const present = views[0]!
       views.forEach((past, view) => {

@@ -17,8 +17,8 @@ const shapes = {
 function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
   let passed = true
   return requests.map((request, index) => {
-    if (request.mode === 'shadow') return { ...request, mode: passed ? 'take' : 'peek' }
-    passed = request.mode === 'take' && reply.requests[index]!.every(({ allowed }) => allowed)
+    if (request.mode === 'follow') return { ...request, mode: passed ? 'take' : 'peek' }
+    passed = request.mode === 'take' && reply.states[index]!.every(({ allowed }) => allowed)
     return request
   })
 }
@@ -28,9 +28,9 @@ law(
   async (plan) => {
     const { calls, subjects } = play(plan)
     const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
-    const toTwin = ({ rows, ...rest }: ModelRequest): ModelRequest => ({
+    const toTwin = ({ limits, ...rest }: ModelRequest): ModelRequest => ({
       ...rest,
-      rows: rows.map((row) => ({ ...row, subject: twins.get(row.subject)! })),
+      limits: limits.map((row) => ({ ...row, subject: twins.get(row.subject)! })),
     })
     const together = await Promise.all(
       calls.map(({ requests, now }) => server.decide(requests, now)),
@@ -41,13 +41,13 @@ law(
       ),
     )
     expect(
-      together.flatMap(({ requests }) => requests),
+      together.flatMap(({ states }) => states),
       tell(calls),
-    ).toEqual(oneByOne.flatMap(({ requests }) => requests))
+    ).toEqual(oneByOne.flatMap(({ states }) => states))
 
-    const rows = calls.flatMap(({ requests }) => requests.flatMap(({ rows }) => rows))
+    const limits = calls.flatMap(({ requests }) => requests.flatMap(({ limits }) => limits))
     const contents = await Promise.all(
-      rows.map(async (row) => {
+      limits.map(async (row) => {
         const twin = { ...row, subject: twins.get(row.subject)! }
         const pair = await Promise.all([read(server, keyOf(row)), read(server, keyOf(twin))])
         return pair.map(({ states }) => states)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { QuotaState } from '../../src/store/store.ts'
-import type { ModelPolicy, ModelRequest, ModelRow } from '../model/model.ts'
+import type { StoreState } from '../../src/store/store.ts'
+import type { ModelLimit, ModelPolicy, ModelRequest } from '../model/model.ts'
 import { property } from '../support/law.ts'
 import { algorithms, type Counting } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
@@ -53,21 +53,21 @@ async function history(policy: ModelPolicy, events: Event[]) {
   let now = 1_789_000_000_000
   const calls = events.map(({ wait, cost }) => {
     now += wait
-    const rows = [{ subject, policy, cost: Math.abs(cost) }]
+    const limits = [{ subject, terms: policy, cost: Math.abs(cost) }]
     const mode = cost < 0 ? ('refund' as const) : ('take' as const)
     return {
       now,
       cost,
       requests: [
-        { mode: 'peek' as const, rows },
-        { mode, rows },
+        { mode: 'peek' as const, limits },
+        { mode, limits },
       ],
     }
   })
   const replies = await Promise.all(calls.map(({ requests, now }) => server.decide(requests, now)))
   let time = 0
   return calls.flatMap(({ now, cost }, index) => {
-    const [before, after] = replies[index]!.requests.map(([state]) => state!)
+    const [before, after] = replies[index]!.states.map(([state]) => state!)
     if (!after!.allowed) return []
     if (cost > 0) time = Math.max(time, now)
     // Of a refund only what it changed counts: the rest was dropped.
@@ -126,7 +126,7 @@ type AdversaryStep = typeof step extends fc.Arbitrary<infer T> ? T : never
 
 /**
  * Plays the steps one by one and sums the units that were kept in each window's length.
- * @param refunds whether charges are refunded later, at once, or never; always with their receipt
+ * @param refunds whether charges are refunded later, at once, or never; always with their decidedAt
  */
 async function keepsWithin(
   { policies, bound }: Case,
@@ -136,16 +136,16 @@ async function keepsWithin(
   const subject = newSubject()
   const { windowMs } = policies[0]!
   let now = 1_789_000_000_000
-  let told: QuotaState | undefined
+  let told: StoreState | undefined
   const charges: { time: number; units: number; policy: ModelPolicy }[] = []
   const ask = async (
-    request: Pick<ModelRequest, 'mode' | 'receipt'>,
-    row: Omit<ModelRow, 'subject'>,
-  ) => (await server.decide([{ ...request, rows: [{ subject, ...row }] }], now)).requests[0]![0]!
+    request: Pick<ModelRequest, 'mode' | 'decidedAt'>,
+    row: Omit<ModelLimit, 'subject'>,
+  ) => (await server.decide([{ ...request, limits: [{ subject, ...row }] }], now)).states[0]![0]!
   const refund = async (charge: (typeof charges)[number], units: number) => {
     charge.units -= units
-    const request = { mode: 'refund' as const, receipt: charge.time }
-    return ask(request, { policy: charge.policy, cost: units })
+    const request = { mode: 'refund' as const, decidedAt: charge.time }
+    return ask(request, { terms: charge.policy, cost: units })
   }
 
   for (const { wait, plan, take, refund: back } of steps) {
@@ -157,10 +157,10 @@ async function keepsWithin(
       continue
     }
     const policy = policies[plan % policies.length]!
-    const { remaining } = await ask({ mode: 'peek' }, { policy, cost: 0 })
+    const { remaining } = await ask({ mode: 'peek' }, { terms: policy, cost: 0 })
     const units = { one: 1, half: Math.ceil(remaining / 2), all: remaining }[take]
     if (units < 1) continue
-    told = await ask({ mode: 'take' }, { policy, cost: units })
+    told = await ask({ mode: 'take' }, { terms: policy, cost: units })
     if (!told.allowed) continue
     const charge = { time: now, units, policy }
     charges.push(charge)
@@ -260,10 +260,13 @@ test.each(worst.filter(([name]) => algorithms.includes(name)))(
       align: 'clock',
       algorithm,
     } as const
-    const one = { mode: 'take' as const, rows: [{ subject: newSubject(), policy, cost: 1 }] }
+    const one = {
+      mode: 'take' as const,
+      limits: [{ subject: newSubject(), terms: policy, cost: 1 }],
+    }
     const burst = Array<typeof one>(20).fill(one)
     const replies = await Promise.all(at.map((now) => server.decide(burst, now)))
-    const states = replies.flatMap(({ requests }) => requests.flat())
+    const states = replies.flatMap(({ states }) => states.flat())
     expect(states.filter(({ allowed }) => allowed).length).toBe(passed)
   },
 )

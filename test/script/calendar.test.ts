@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Model, type ModelPolicy, type ModelRequest, type ModelRow } from '../model/model.ts'
+import { Model, type ModelLimit, type ModelPolicy, type ModelRequest } from '../model/model.ts'
 import { periodOf } from '../support/dress.ts'
 import { property } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
@@ -16,17 +16,17 @@ const policy: ModelPolicy = {
   align: 'clock',
 }
 
-type Period = NonNullable<ModelRow['period']>
+type Period = NonNullable<ModelLimit['period']>
 
 /** One client, whose periods somebody else's clock may choose. */
 function client(limit = 3) {
   const subject = newSubject()
   const model = new Model()
   return async (mode: ModelRequest['mode'], now: number, period: Period, cost = 1) => {
-    const rows = [{ subject, policy: { ...policy, limit }, period, cost }]
-    const reply = await server.decide([{ mode, rows }], now)
-    expect(reply).toEqual(model.decide([{ mode, rows }], now))
-    return reply.requests[0]![0]!
+    const limits = [{ subject, terms: { ...policy, limit }, period, cost }]
+    const reply = await server.decide([{ mode, limits }], now)
+    expect(reply).toEqual(model.decide([{ mode, limits }], now))
+    return reply.states[0]![0]!
   }
 }
 
@@ -181,15 +181,15 @@ test('when the clock of Redis runs back, the period that is open goes on, and en
 })
 
 test('what is given back counts for the period in which it was taken', async () => {
-  const refund = async (now: number, receipt: number) => {
-    const rows = [{ subject, policy, period: second, cost: 1 }]
-    const reply = await server.decide([{ mode: 'refund', rows, receipt }], now)
-    return reply.requests[0]![0]!.remaining
+  const refund = async (now: number, decidedAt: number) => {
+    const limits = [{ subject, terms: policy, period: second, cost: 1 }]
+    const reply = await server.decide([{ mode: 'refund', limits, decidedAt }], now)
+    return reply.states[0]![0]!.remaining
   }
   const subject = newSubject()
-  const rows = [{ subject, policy, period: first, cost: 3 }]
-  await server.decide([{ mode: 'take', rows }], 1399)
-  await server.decide([{ mode: 'take', rows }], 1400)
+  const limits = [{ subject, terms: policy, period: first, cost: 3 }]
+  await server.decide([{ mode: 'take', limits }], 1399)
+  await server.decide([{ mode: 'take', limits }], 1400)
   expect(await refund(1401, 1399)).toBe(0)
   expect(await refund(1401, 1400)).toBe(1)
 })
@@ -223,20 +223,20 @@ async function taken(limit: number, lengths: number[], events: Event[]) {
   const calls = events.map(({ wait, skew, cost }) => {
     now += wait
     const period = periodOf(lengths, now + skew)
-    const row = { subject, policy: { ...policy, limit }, period, cost: Math.abs(cost) }
+    const row = { subject, terms: { ...policy, limit }, period, cost: Math.abs(cost) }
     const mode: ModelRequest['mode'] = cost < 0 ? 'refund' : 'take'
     return { now, skew, cost, mode, row }
   })
   return Promise.all(
     calls.map(async ({ now, skew, cost, mode, row }) => {
-      const { requests } = await server.decide(
+      const { states } = await server.decide(
         [
-          { mode: 'peek', rows: [row] },
-          { mode, rows: [row] },
+          { mode: 'peek', limits: [row] },
+          { mode, limits: [row] },
         ],
         now,
       )
-      const [before, after] = requests.map(([state]) => state!)
+      const [before, after] = states.map(([state]) => state!)
       return { now, skew, cost, before: before!, after: after! }
     }),
   )

@@ -7,7 +7,7 @@ const [policy] = parseConfig({
   policies: [{ name: 'a', limit: 3, window: '1h', algorithm: 'fixed-window' }],
 }).policies
 const take = (subject = 'x'): ModelRequest[] => [
-  { mode: 'take', rows: [{ subject, policy: policy!, cost: 1 }] },
+  { mode: 'take', limits: [{ subject, terms: policy!, cost: 1 }] },
 ]
 
 /** A true history of six calls that overlap two by two. */
@@ -24,7 +24,7 @@ function truth(): Call[] {
     }
   })
 }
-const row = (call: Call) => call.reply.requests[0]![0]!
+const row = (call: Call) => call.reply.states[0]![0]!
 
 test('explains a true history, in whatever order it is told', () => {
   expect(unexplained(truth())).toBeUndefined()
@@ -66,7 +66,7 @@ test.each<[string, (history: Call[]) => void]>([
       ;[h[0]!.reply, h[1]!.reply] = [h[1]!.reply, h[0]!.reply]
     },
   ],
-  ['a clock that ran back', (h) => Object.assign(h[4]!.reply, { now: h[4]!.reply.now - 7 })],
+  ['a clock that ran back', (h) => Object.assign(h[4]!.reply, { now: h[4]!.reply.decidedAt - 7 })],
 ])('rejects %s', (_, plant) => {
   const history = structuredClone(truth())
   plant(history)

@@ -24,7 +24,7 @@ const policies: ModelPolicy[] = Array.from({ length: 10 }, (_, index) => ({
 
 const request = (subject: string, mode: ModelRequest['mode'] = 'take', cost = 1): ModelRequest => ({
   mode,
-  rows: policies.map((policy) => ({ subject, policy, cost })),
+  limits: policies.map((policy) => ({ subject, terms: policy, cost })),
 })
 
 /** What Redis executed for one call; Upstash bills each of them. */
@@ -62,12 +62,12 @@ test('thirty requests of one subject share one write', async () => {
 
 test('policies in shadow cost nothing on a subject that is asked for anyway', async () => {
   const subject = newSubject()
-  const { rows } = request(subject)
+  const { limits } = request(subject)
   const shadows = (cost = 1) =>
-    rows.slice(5).map((row): ModelRequest => ({ mode: 'follow', rows: [{ ...row, cost }] }))
+    limits.slice(5).map((row): ModelRequest => ({ mode: 'follow', limits: [{ ...row, cost }] }))
   const enforced = (cost = 1): ModelRequest => ({
     mode: 'take',
-    rows: rows.slice(0, 5).map((row) => ({ ...row, cost })),
+    limits: limits.slice(0, 5).map((row) => ({ ...row, cost })),
   })
   expect(await commands([enforced(), ...shadows()])).toEqual({ ...asked, set: 1 })
   expect(await commands([enforced(), ...shadows(40)])).toEqual({ ...asked, set: 1 })
@@ -103,7 +103,7 @@ test('a sliding log adds its own, and no write of a record', async () => {
   const subject = newSubject()
   const of = (mode: ModelRequest['mode'], cost: number): ModelRequest => ({
     mode,
-    rows: [{ subject, policy, cost }],
+    limits: [{ subject, terms: policy, cost }],
   })
   const now = 1_789_000_000_000
   const first = { evalsha: 1, zrevrange: 1, zremrangebyscore: 1, zadd: 1, pexpire: 1 }
@@ -120,7 +120,7 @@ test('slots add their own, and no write of a record', async () => {
   const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 2 }
   const subject = newSubject()
   const of = (mode: ModelRequest['mode'], slot: string): ModelRequest[] => [
-    { mode, rows: [{ subject, policy, cost: 1, slot }] },
+    { mode, limits: [{ subject, terms: policy, cost: 1, slot }] },
   ]
   const now = 1_789_000_000_000
   const read = { evalsha: 1, zrange: 1 }
@@ -141,7 +141,7 @@ test('from 32 slots on they add a few more', async () => {
   const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 40 }
   const subject = newSubject()
   const of = (mode: ModelRequest['mode'], slot: string, cost = 1): ModelRequest[] => [
-    { mode, rows: [{ subject, policy, cost, slot }] },
+    { mode, limits: [{ subject, terms: policy, cost, slot }] },
   ]
   const now = 1_789_000_000_000
   const read = { evalsha: 1, zrange: 1, zcount: 1, zrevrange: 1 }
@@ -168,7 +168,7 @@ test('a penalty costs nothing until it counts a refusal: then one SET', async ()
   const of = (cost: number): ModelRequest[] => [
     {
       mode: 'take',
-      rows: policies.map((policy) => ({ subject, policy: { ...policy, penalty }, cost })),
+      limits: policies.map((policy) => ({ subject, terms: { ...policy, penalty }, cost })),
     },
   ]
   expect(await commands(of(1))).toEqual({ ...asked, set: 1 })
@@ -187,22 +187,22 @@ test.each([
   'the penalty of a %s reads the record, which it else does not need',
   async (algorithm, own) => {
     const policy: ModelPolicy = { ...policies[0]!, algorithm, penalty }
-    const rows = [{ subject: newSubject(), policy, cost: 1 }]
-    expect(await commands([{ mode: 'take', rows }])).toEqual({ ...asked, ...own })
+    const limits = [{ subject: newSubject(), terms: policy, cost: 1 }]
+    expect(await commands([{ mode: 'take', limits }])).toEqual({ ...asked, ...own })
   },
 )
 
 const penal = (subject: string, mode: ModelRequest['mode'], cost = 1): ModelRequest => ({
   mode,
-  rows: policies.map((policy) => ({ subject, policy: { ...policy, penalty }, cost })),
+  limits: policies.map((policy) => ({ subject, terms: { ...policy, penalty }, cost })),
 })
 
 test('a reset is one SET, or one DEL when nothing is left, and nothing where nothing was', async () => {
   const subject = newSubject()
   await server.decide([penal(subject, 'take')])
   await server.decide([penal(subject, 'take', 40)])
-  const { rows } = penal(subject, 'reset')
-  const some: ModelRequest = { mode: 'reset', rows: rows.slice(0, 4) }
+  const { limits } = penal(subject, 'reset')
+  const some: ModelRequest = { mode: 'reset', limits: limits.slice(0, 4) }
   expect(await commands([some])).toEqual({ ...asked, set: 1 })
   expect(await commands([some])).toEqual(asked)
   expect(await commands([penal(subject, 'reset')])).toEqual({ ...asked, del: 1 })
@@ -214,7 +214,7 @@ test.each(['sliding-log', 'concurrency'] as const)(
   async (algorithm) => {
     const policy: ModelPolicy = { ...policies[0]!, algorithm }
     const of = (mode: ModelRequest['mode']): ModelRequest[] => [
-      { mode, rows: [{ subject: 'x', policy, cost: 1 }] },
+      { mode, limits: [{ subject: 'x', terms: policy, cost: 1 }] },
     ]
     await server.decide(of('take'), 1_789_000_000_000)
     expect(await commands(of('reset'))).toEqual({ evalsha: 1, time: 1, del: 1 })
@@ -246,7 +246,7 @@ test('to be decided once costs one SET, also where it is refused, and a replay n
   expect(await commands(refused, undefined, once('b'))).toEqual(asked)
   // Whatever the first call had of its own.
   const slots: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency' }
-  const take: ModelRequest[] = [{ mode: 'take', rows: [{ subject, policy: slots, cost: 1 }] }]
+  const take: ModelRequest[] = [{ mode: 'take', limits: [{ subject, terms: slots, cost: 1 }] }]
   const own = { zrange: 1, zadd: 1, pexpire: 1 }
   expect(await commands(take, undefined, once('c'))).toEqual({ ...asked, ...own, set: 1 })
   expect(await commands(take, undefined, once('c'))).toEqual(asked)
@@ -258,11 +258,11 @@ property(
   async (plan) => {
     const { calls, replies } = play(plan)
     for (const [index, { requests, now }] of calls.entries()) {
-      if (replies[index]!.requests.flat().some(({ allowed }) => !allowed)) return
+      if (replies[index]!.states.flat().some(({ allowed }) => !allowed)) return
       const without = requests.map((request) => ({
         ...request,
-        rows: request.rows.map(({ penalty: _, ...row }) => {
-          const { penalty: __, ...policy } = row.policy
+        limits: request.limits.map(({ penalty: _, ...row }) => {
+          const { penalty: __, ...policy } = row.terms
           return { ...row, policy, subject: `${row.subject}-free` }
         }),
       }))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { QuotaState } from '../../src/store/store.ts'
+import type { StoreState } from '../../src/store/store.ts'
 import { Model, type ModelPolicy, type ModelRequest } from '../model/model.ts'
 import { law, property } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
@@ -26,11 +26,11 @@ function slots(limit: number, windowMs = 1000) {
   const model = new Model()
   const ask =
     (mode: ModelRequest['mode']) =>
-    async (now: number, slot: string, cost = 1): Promise<QuotaState> => {
-      const requests: ModelRequest[] = [{ mode, rows: [{ subject, policy, cost, slot }] }]
+    async (now: number, slot: string, cost = 1): Promise<StoreState> => {
+      const requests: ModelRequest[] = [{ mode, limits: [{ subject, terms: policy, cost, slot }] }]
       const reply = await server.decide(requests, now)
       expect(reply).toEqual(model.decide(requests, now))
-      return reply.requests[0]![0]!
+      return reply.states[0]![0]!
     }
   return {
     key,
@@ -130,17 +130,17 @@ test('in one request with other limits all pass or none takes', async () => {
   const window: ModelPolicy = { ...policy, tag: 'w', algorithm: 'fixed-window', limit: 1 }
   const both = (slot: string): ModelRequest => ({
     mode: 'take',
-    rows: [
-      { subject, policy, cost: 1, slot },
-      { subject, policy: window, cost: 1 },
+    limits: [
+      { subject, terms: policy, cost: 1, slot },
+      { subject, terms: window, cost: 1 },
     ],
   })
-  const { requests } = await server.decide([both('a'), both('b')], 100)
-  expect(requests.map((rows) => rows.map(({ allowed }) => allowed))).toEqual([
+  const { states } = await server.decide([both('a'), both('b')], 100)
+  expect(states.map((limits) => limits.map(({ allowed }) => allowed))).toEqual([
     [true, true],
     [true, false],
   ])
-  expect(requests[1]![0]).toMatchObject({ remaining: 1 })
+  expect(states[1]![0]).toMatchObject({ remaining: 1 })
   expect(await members()).toEqual(['a:1'])
 })
 
@@ -153,7 +153,7 @@ test('a lower limit makes nobody give back, and waits for as many ends as it tak
   ] as const) {
     await take(now, id)
   }
-  const row = { subject, policy: { ...policy, limit: 2 }, cost: 1, slot: 'd' }
+  const row = { subject, terms: { ...policy, limit: 2 }, cost: 1, slot: 'd' }
   expect(await peek(server, row, 400)).toEqual({
     allowed: false,
     remaining: 0,
@@ -202,8 +202,8 @@ law(
     const { subjects, policies, now, keys, story } = await settle(server, plan)
     for (const subject of subjects) {
       for (const cost of [1, 2]) {
-        const rows = [{ subject, policy: policies[0]!, cost, slot: `slot${cost}` }]
-        const refund: ModelRequest = { mode: 'refund', rows }
+        const limits = [{ subject, terms: policies[0]!, cost, slot: `slot${cost}` }]
+        const refund: ModelRequest = { mode: 'refund', limits }
         const once = await server.decide([refund], now)
         const after = await snapshot(server, keys)
         const twice = await server.decide([refund], now)
@@ -218,24 +218,27 @@ law(
 law(
   'whoever holds slots may take them again at any time, and that changes nothing',
   async (plan) => {
-    const { rows, now, keys, story } = await settle(server, plan)
-    await each(rows, async (row) => {
+    const { limits, now, keys, story } = await settle(server, plan)
+    await each(limits, async (row) => {
       const slot = 'mine'
-      const first = await server.decide([{ mode: 'take', rows: [{ ...row, slot }] }], now)
-      if (!first.requests[0]![0]!.allowed) return
+      const first = await server.decide([{ mode: 'take', limits: [{ ...row, slot }] }], now)
+      if (!first.states[0]![0]!.allowed) return
       const before = await snapshot(server, keys)
-      for (const time of [now, now + row.policy.windowMs - 1]) {
+      for (const time of [now, now + row.terms.windowMs - 1]) {
         if (!isReachable(time)) continue
         const cost = 2 ** 51
-        const again = await server.decide([{ mode: 'take', rows: [{ ...row, slot, cost }] }], time)
-        expect(again.requests[0]![0]!.allowed, story).toBe(true)
+        const again = await server.decide(
+          [{ mode: 'take', limits: [{ ...row, slot, cost }] }],
+          time,
+        )
+        expect(again.states[0]![0]!.allowed, story).toBe(true)
       }
       expect(await snapshot(server, keys), story).toEqual(before)
-      const end = now + row.policy.windowMs
+      const end = now + row.terms.windowMs
       const others = await peek(server, row, now)
-      if (!isReachable(end) || others.resetAfterMs > row.policy.windowMs) return
+      if (!isReachable(end) || others.resetAfterMs > row.terms.windowMs) return
       // It was the last: with its end all is free.
-      const whole = [{ ...row, cost: row.policy.limit }]
+      const whole = [{ ...row, cost: row.terms.limit }]
       expect(await wouldAdmit(server, whole, end), story).toBe(true)
       expect(await wouldAdmit(server, whole, end - 1), story).toBe(false)
     })
@@ -276,7 +279,7 @@ property(
       now += events[0]!.wait
       const requests = events.map(({ cost, id }): ModelRequest => {
         const mode = cost < 0 ? 'refund' : 'take'
-        return { mode, rows: [{ subject, policy, cost: Math.abs(cost), slot: `${id}` }] }
+        return { mode, limits: [{ subject, terms: policy, cost: Math.abs(cost), slot: `${id}` }] }
       })
       return { now, requests, events }
     })
@@ -287,7 +290,7 @@ property(
     sent.forEach(({ now, events }, call) => {
       for (const [id, { until }] of inFlight) if (until <= now) inFlight.delete(id)
       events.forEach(({ cost, id }, index) => {
-        const { allowed, remaining } = replies[call]!.requests[index]![0]!
+        const { allowed, remaining } = replies[call]!.states[index]![0]!
         const known = inFlight.has(id)
         if (cost < 0) inFlight.delete(id)
         else if (allowed && cost > 0 && !known) inFlight.set(id, { until: now + windowMs, cost })

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { keyOf, type ModelPolicy, type ModelRow } from '../model/model.ts'
+import { keyOf, type ModelLimit, type ModelPolicy } from '../model/model.ts'
 import { law, unchanging } from '../support/law.ts'
 import { algorithms } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
@@ -12,17 +12,17 @@ const server = useServer()
 const room = 60_000
 
 law("a key's PTTL is the longest reset_after of what it holds, and a minute", async (plan) => {
-  const { rows, now, story } = await settle(server, unchanging(plan))
+  const { limits, now, story } = await settle(server, unchanging(plan))
   // A last charge of each, so that the expiry is as old as the looks.
-  const charges = rows.map((row) => ({ mode: 'take' as const, rows: [row] }))
-  const [from, { requests }, to] = await Promise.all([
+  const charges = limits.map((row) => ({ mode: 'take' as const, limits: [row] }))
+  const [from, { states }, to] = await Promise.all([
     clock(server),
     server.decide(charges, now),
     clock(server),
   ])
-  const charged = new Set(rows.filter((_, index) => requests[index]![0]!.allowed).map(keyOf))
+  const charged = new Set(limits.filter((_, index) => states[index]![0]!.allowed).map(keyOf))
   for (const key of charged) {
-    const held = rows.filter((row) => keyOf(row) === key)
+    const held = limits.filter((row) => keyOf(row) === key)
     const looks = await Promise.all(held.map((row) => peek(server, row, now)))
     const px = Math.max(...looks.map(({ resetAfterMs }) => resetAfterMs)) + room
     const { expires } = await read(server, key)
@@ -31,25 +31,25 @@ law("a key's PTTL is the longest reset_after of what it holds, and a minute", as
   }
 })
 
-const briefly = (algorithm: ModelPolicy['algorithm'], windowMs: number): ModelRow => {
+const briefly = (algorithm: ModelPolicy['algorithm'], windowMs: number): ModelLimit => {
   const policy = { tag: 't', algorithm, limit: 1, windowMs, burst: 1, align: 'clock' } as const
-  return { subject: newSubject(), policy, cost: 1 }
+  return { subject: newSubject(), terms: policy, cost: 1 }
 }
 
 test.each(algorithms)(
   "%s: by Redis' own clock a decision is made now, and its record never ends before its state",
   async (name) => {
     const row = briefly(name, 3_600_000)
-    const [from, { now, requests }, expires, to] = await Promise.all([
+    const [from, { decidedAt: now, states }, expires, to] = await Promise.all([
       clock(server),
-      server.decide([{ mode: 'take', rows: [row] }]),
+      server.decide([{ mode: 'take', limits: [row] }]),
       server.send('PEXPIRETIME', keyOf(row)).then(Number),
       clock(server),
     ])
     expect(now).toBeGreaterThanOrEqual(from)
     expect(now).toBeLessThanOrEqual(to)
     // Redis 7.0 counts the TTL from the write, later ones from the call.
-    const runOut = now + requests[0]![0]!.resetAfterMs
+    const runOut = now + states[0]![0]!.resetAfterMs
     expect(expires).toBeGreaterThanOrEqual(runOut)
     expect(expires).toBeLessThanOrEqual(runOut + to - from)
   },
@@ -57,10 +57,10 @@ test.each(algorithms)(
 
 test.each(algorithms)('%s: Redis drops the record of a limit that is whole again', async (name) => {
   const row = briefly(name, 40)
-  await server.decide([{ mode: 'take', rows: [row] }])
+  await server.decide([{ mode: 'take', limits: [row] }])
   // The one wait in real time, since Redis' own expiry is the claim: at most two windows.
   await wait(100)
   expect(await server.send('EXISTS', keyOf(row))).toBe(0)
-  const again = await server.decide([{ mode: 'take', rows: [row] }])
-  expect(again.requests[0]![0]!.allowed).toBe(true)
+  const again = await server.decide([{ mode: 'take', limits: [row] }])
+  expect(again.states[0]![0]!.allowed).toBe(true)
 })

@@ -42,7 +42,7 @@ test.each(cases)('%s is exact for %s', async (algorithm, _, terms) => {
   const capacity = capacityOf(policy)
   const of = (mode: ModelRequest['mode'], cost: number): ModelRequest => ({
     mode,
-    rows: [{ subject, policy, cost }],
+    limits: [{ subject, terms: policy, cost }],
   })
   const { windowMs } = policy
   const moments = [0, 1, windowMs / 2, windowMs - 1, windowMs, windowMs + 1, 1.5 * windowMs]
@@ -82,7 +82,7 @@ test.each(
   const subject = newSubject()
   const of = (policy: ModelPolicy, mode: ModelRequest['mode'], cost: number): ModelRequest => ({
     mode,
-    rows: [{ subject, policy, cost }],
+    limits: [{ subject, terms: policy, cost }],
   })
   await bothAnswer([
     { now: start, requests: [of(before, 'take', before.limit)] },
@@ -112,13 +112,13 @@ test.each(algorithms.flatMap((algorithm) => names.map((name) => [algorithm, ...n
     }
     const take = (subject: string): ModelRequest => ({
       mode: 'take',
-      rows: [{ subject, policy, cost: 1 }],
+      limits: [{ subject, terms: policy, cost: 1 }],
     })
     const subject = `${newSubject()}${name}`
-    const { requests } = await server.decide(
+    const { states } = await server.decide(
       [take(subject), take(`${subject} `), take(subject)],
       start,
     )
-    expect(requests.map(([state]) => state!.allowed)).toEqual([true, true, false])
+    expect(states.map(([state]) => state!.allowed)).toEqual([true, true, false])
   },
 )

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ModelRequest, ModelRow } from '../model/model.ts'
+import type { ModelLimit, ModelRequest } from '../model/model.ts'
 import { forward, inLine, law, unchanging } from '../support/law.ts'
 import { capacityOf } from '../support/play.ts'
 import { algorithms, type Counting, kinds } from '../support/schedules.ts'
@@ -14,23 +14,23 @@ const of = kinds.filter((kind) => kind !== 'concurrency')
 
 /** The state before, what the request answers, the state after. */
 async function around(request: ModelRequest, now: number) {
-  const looking: ModelRequest = { mode: 'peek', rows: request.rows }
-  const { requests } = await server.decide([looking, request, looking], now)
-  return requests.map(([state]) => state!)
+  const looking: ModelRequest = { mode: 'peek', limits: request.limits }
+  const { states } = await server.decide([looking, request, looking], now)
+  return states.map(([state]) => state!)
 }
 
 law(
   'giving back never leaves less, never makes a wait longer, never exceeds full',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
+    const { limits, now, story } = await settle(server, plan)
     for (const cost of [1, 3, 2 ** 51]) {
-      await each(rows, async (row) => {
-        const request: ModelRequest = { mode: 'refund', rows: [{ ...row, cost }] }
+      await each(limits, async (row) => {
+        const request: ModelRequest = { mode: 'refund', limits: [{ ...row, cost }] }
         const [before, told, after] = await around(request, now)
         const { retryAfterMs, allowed, ...stands } = after!
         expect(told, story).toEqual({ ...stands, allowed: true, retryAfterMs: 0 })
         expect(after!.remaining, story).toBeGreaterThanOrEqual(before!.remaining)
-        expect(after!.remaining, story).toBeLessThanOrEqual(capacityOf(row.policy))
+        expect(after!.remaining, story).toBeLessThanOrEqual(capacityOf(row.terms))
         expect(after!.resetAfterMs, story).toBeLessThanOrEqual(before!.resetAfterMs)
         if (retryAfterMs !== null && before!.retryAfterMs !== null) {
           expect(retryAfterMs, story).toBeLessThanOrEqual(before!.retryAfterMs)
@@ -38,8 +38,8 @@ law(
       })
     }
     // Everything was given back by now; only the window before cannot be.
-    await each(rows, async (row) => {
-      if (row.policy.algorithm === 'sliding-window') return
+    await each(limits, async (row) => {
+      if (row.terms.algorithm === 'sliding-window') return
       const untouched = await peek(server, { ...row, subject: newSubject() }, now)
       expect(await peek(server, row, now), story).toEqual(untouched)
     })
@@ -50,22 +50,22 @@ law(
 law(
   'what is taken and given back at once leaves the limit as it was',
   async (plan) => {
-    // By a clock ahead a period may be open before its start, and a receipt from then credits nothing.
-    const { rows, now, story } = await settle(server, inLine(forward(unchanging(plan))))
-    await each(rows, async (row) => {
+    // By a clock ahead a period may be open before its start, and a decidedAt from then credits nothing.
+    const { limits, now, story } = await settle(server, inLine(forward(unchanging(plan))))
+    await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
       const some = [{ ...row, cost: Math.ceil(remaining / 2) }]
-      const looking: ModelRequest = { mode: 'peek', rows: [row] }
-      const { requests } = await server.decide(
+      const looking: ModelRequest = { mode: 'peek', limits: [row] }
+      const { states } = await server.decide(
         [
           looking,
-          { mode: 'take', rows: some },
-          { mode: 'refund', rows: some, receipt: now },
+          { mode: 'take', limits: some },
+          { mode: 'refund', limits: some, decidedAt: now },
           looking,
         ],
         now,
       )
-      expect(requests[3], story).toEqual(requests[0])
+      expect(states[3], story).toEqual(states[0])
     })
   },
   { of },
@@ -73,8 +73,8 @@ law(
 
 const terms = { tag: 't', limit: 10, windowMs: 1000, burst: 10, align: 'first-request' } as const
 
-/** Ten taken at 5500, two given back against a receipt: what remains then. */
-const receipts: [Counting, at: number, receipt: number | undefined, number][] = [
+/** Ten taken at 5500, two given back against a decidedAt: what remains then. */
+const receipts: [Counting, at: number, decidedAt: number | undefined, number][] = [
   ['fixed-window', 5600, undefined, 2],
   ['fixed-window', 5600, 5500, 2],
   ['fixed-window', 5600, 5499, 0],
@@ -97,14 +97,14 @@ const receipts: [Counting, at: number, receipt: number | undefined, number][] = 
 
 test.each(receipts.filter(([name]) => algorithms.includes(name)))(
   '%s: at %i, given back against %s, %i remain',
-  async (algorithm, now, receipt, remaining) => {
-    const row: ModelRow = { subject: newSubject(), policy: { ...terms, algorithm }, cost: 2 }
-    await server.decide([{ mode: 'take', rows: [{ ...row, cost: 10 }] }], 5500)
+  async (algorithm, now, decidedAt, remaining) => {
+    const row: ModelLimit = { subject: newSubject(), terms: { ...terms, algorithm }, cost: 2 }
+    await server.decide([{ mode: 'take', limits: [{ ...row, cost: 10 }] }], 5500)
     const request: ModelRequest = {
       mode: 'refund',
-      rows: [row],
-      ...(receipt !== undefined && { receipt }),
+      limits: [row],
+      ...(decidedAt !== undefined && { decidedAt }),
     }
-    expect((await server.decide([request], now)).requests[0]![0]!.remaining).toBe(remaining)
+    expect((await server.decide([request], now)).states[0]![0]!.remaining).toBe(remaining)
   },
 )

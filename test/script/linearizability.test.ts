@@ -44,14 +44,14 @@ async function record(plans: ModelRequest[][], atOnce: number, paths: string[]):
   const waiting = plans.map((plan) =>
     plan.map((request) => ({
       ...request,
-      rows: request.rows.map((row) => ({ ...row, subject: `${run}-${row.subject}` })),
+      limits: request.limits.map((row) => ({ ...row, subject: `${run}-${row.subject}` })),
     })),
   )
   const worker = async () => {
     for (let plan = waiting.shift(); plan; plan = waiting.shift()) {
-      const receipt = history.at(-1)?.reply.now
+      const decidedAt = history.at(-1)?.reply.decidedAt
       const requests = plan.map((request) =>
-        request.mode === 'refund' && receipt !== undefined ? { ...request, receipt } : request,
+        request.mode === 'refund' && decidedAt !== undefined ? { ...request, decidedAt } : request,
       )
       const sent = performance.now()
       const path = paths[waiting.length % paths.length]
@@ -68,7 +68,7 @@ async function record(plans: ModelRequest[][], atOnce: number, paths: string[]):
 const plans = (choice: Policy[]) => {
   const row = fc.record({
     subject: fc.constantFrom('x', 'y'),
-    policy: fc.constantFrom(...choice),
+    terms: fc.constantFrom(...choice),
     cost: fc.oneof(
       { weight: 5, arbitrary: fc.constant(1) },
       { weight: 1, arbitrary: fc.integer({ min: 0, max: 12 }) },
@@ -77,16 +77,16 @@ const plans = (choice: Policy[]) => {
   const request: fc.Arbitrary<ModelRequest> = fc.record({
     mode: fc.oneof(
       { weight: 8, arbitrary: fc.constant('take' as const) },
-      { weight: 2, arbitrary: fc.constant('shadow' as const) },
+      { weight: 2, arbitrary: fc.constant('follow' as const) },
       {
         weight: 1,
         arbitrary: fc.constantFrom('peek' as const, 'refund' as const, 'reset' as const),
       },
     ),
-    rows: fc.uniqueArray(row, {
+    limits: fc.uniqueArray(row, {
       minLength: 1,
       maxLength: 4,
-      selector: ({ subject, policy }) => `${subject} ${policy.tag}`,
+      selector: ({ subject, terms: policy }) => `${subject} ${policy.tag}`,
     }),
   })
   return fc.array(fc.array(request, { minLength: 1, maxLength: 2 }), {
@@ -118,7 +118,7 @@ test.each([
           calls += stack.httpRequests() - before
         }
         for (const { reply } of history) {
-          for (const row of reply.requests.flat()) row.allowed ? allowed++ : refused++
+          for (const row of reply.states.flat()) row.allowed ? allowed++ : refused++
         }
         try {
           const explained = unexplained(history)

@@ -14,10 +14,10 @@ function log(limit: number, windowMs: number) {
   return {
     key,
     size: () => server.send('ZCARD', key),
-    async ask(mode: ModelRequest['mode'], now: number, cost = 1, receipt?: number) {
-      const rows = [{ subject, policy, cost }]
-      const request: ModelRequest = { mode, rows, ...(receipt !== undefined && { receipt }) }
-      return (await server.decide([request], now)).requests[0]![0]!
+    async ask(mode: ModelRequest['mode'], now: number, cost = 1, decidedAt?: number) {
+      const limits = [{ subject, terms: policy, cost }]
+      const request: ModelRequest = { mode, limits, ...(decidedAt !== undefined && { decidedAt }) }
+      return (await server.decide([request], now)).states[0]![0]!
     },
   }
 }
@@ -64,7 +64,7 @@ test('one unit more than remains waits for the oldest that counts, not for a dea
   expect(await ask('peek', 101, 3)).toMatchObject({ allowed: false, remaining: 2, retryAfterMs: 4 })
 })
 
-test('what is given back by its receipt leaves to others who came later their time', async () => {
+test('what is given back by its decidedAt leaves to others who came later their time', async () => {
   const { ask } = log(2, 1000)
   await ask('take', 5000)
   await ask('take', 5900)

@@ -22,7 +22,7 @@ const policy: ModelPolicy = {
 }
 const take = (subject: string, changed: Partial<ModelPolicy> = {}): ModelRequest => ({
   mode: 'take',
-  rows: [{ subject, policy: { ...policy, ...changed }, cost: 1 }],
+  limits: [{ subject, terms: { ...policy, ...changed }, cost: 1 }],
 })
 const idempotencyOf = (changed: Partial<Idempotency> = {}): Idempotency => ({
   key: newSubject(),
@@ -87,16 +87,16 @@ test('fifty at once are charged once', async () => {
     Array.from({ length: 50 }, () => server.decide([take(subject)], undefined, once)),
   )
   expect(replies.filter(({ replayed }) => !replayed)).toHaveLength(1)
-  expect(new Set(replies.map(({ requests }) => requests[0]![0]!.remaining))).toEqual(new Set([99]))
+  expect(new Set(replies.map(({ states }) => states[0]![0]!.remaining))).toEqual(new Set([99]))
   const peek: ModelRequest = { ...take(subject), mode: 'peek' }
-  expect((await server.decide([peek])).requests[0]![0]).toMatchObject({ remaining: 99 })
+  expect((await server.decide([peek])).states[0]![0]).toMatchObject({ remaining: 99 })
 })
 
 test('what is asked again after it is forgotten is decided anew, at that very millisecond', async () => {
   const [subject, once] = [newSubject(), idempotencyOf({ forMs: 1000 })]
   const left = async (time: number) => {
     const reply = await outcome([take(subject)], time, once)
-    return typeof reply === 'string' ? reply : reply.requests[0]![0]!.remaining
+    return typeof reply === 'string' ? reply : reply.states[0]![0]!.remaining
   }
   expect([await left(now), await left(now + 999)]).toEqual([99, 99])
   expect([await left(now + 1000), await left(now + 1999), await left(now + 2000)]).toEqual([
@@ -121,37 +121,37 @@ test('it is remembered for as long as it says, and a minute longer by a clock of
 
 test('a refusal is remembered, also when there is room again', async () => {
   const [subject, once] = [newSubject(), idempotencyOf({ forMs: 100_000 })]
-  const many: ModelRequest = { mode: 'take', rows: [{ subject, policy, cost: 100 }] }
+  const many: ModelRequest = { mode: 'take', limits: [{ subject, terms: policy, cost: 100 }] }
   await server.decide([many], now)
   const refused = await server.decide([take(subject)], now, once)
-  expect(refused.requests[0]![0]).toMatchObject({ allowed: false, retryAfterMs: 60_000 })
+  expect(refused.states[0]![0]).toMatchObject({ allowed: false, retryAfterMs: 60_000 })
   const again = await server.decide([take(subject)], now + 60_000, once)
   expect(again).toEqual({ ...refused, replayed: true })
 })
 
 test('a refund is given back once', async () => {
   const [subject, once] = [newSubject(), idempotencyOf()]
-  await server.decide([{ ...take(subject), rows: [{ subject, policy, cost: 3 }] }], now)
+  await server.decide([{ ...take(subject), limits: [{ subject, terms: policy, cost: 3 }] }], now)
   const back: ModelRequest = { ...take(subject), mode: 'refund' }
   for (let i = 0; i < 3; i++) await server.decide([back], now, once)
-  const { requests } = await server.decide([{ ...back, mode: 'peek' }], now)
-  expect(requests[0]![0]!.remaining).toBe(98)
+  const { states } = await server.decide([{ ...back, mode: 'peek' }], now)
+  expect(states[0]![0]!.remaining).toBe(98)
 })
 
 test('a replay takes no slots, not even those that have been given back', async () => {
   const [subject, once] = [newSubject(), idempotencyOf()]
-  const row = { ...take(subject, { algorithm: 'concurrency' }).rows[0]!, slot: 'a' }
-  await server.decide([{ mode: 'take', rows: [row] }], now, once)
-  await server.decide([{ mode: 'refund', rows: [row] }], now)
-  const again = await server.decide([{ mode: 'take', rows: [row] }], now, once)
+  const row = { ...take(subject, { algorithm: 'concurrency' }).limits[0]!, slot: 'a' }
+  await server.decide([{ mode: 'take', limits: [row] }], now, once)
+  await server.decide([{ mode: 'refund', limits: [row] }], now)
+  const again = await server.decide([{ mode: 'take', limits: [row] }], now, once)
   expect(again).toMatchObject({ replayed: true, requests: [[{ allowed: true, remaining: 99 }]] })
-  const { requests } = await server.decide([{ mode: 'peek', rows: [row] }], now)
-  expect(requests[0]![0]!.remaining).toBe(100)
+  const { states } = await server.decide([{ mode: 'peek', limits: [row] }], now)
+  expect(states[0]![0]!.remaining).toBe(100)
 })
 
 const conflict = 'ERR sluice: once: used for another call'
 
-test('under another fingerprint, or asking another number of rows, it is refused and writes nothing', async () => {
+test('under another fingerprint, or asking another number of limits, it is refused and writes nothing', async () => {
   const [subject, once] = [newSubject(), idempotencyOf()]
   await server.decide([take(subject)], now, once)
   const before = await everything([subject, once.key])

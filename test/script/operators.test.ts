@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
   keyOf,
+  type ModelLimit,
   type ModelPolicy,
   type ModelRequest,
-  type ModelRow,
   recordOf,
 } from '../model/model.ts'
 import { dress } from '../support/dress.ts'
@@ -21,7 +21,7 @@ const shapes = {
 }
 
 /** All that is stored of a row's subject, on a subject of its own. */
-async function copied(row: ModelRow): Promise<ModelRow> {
+async function copied(row: ModelLimit): Promise<ModelLimit> {
   const copy = { ...row, subject: newSubject() }
   await Promise.all([
     server.send('COPY', keyOf(row), keyOf(copy)),
@@ -30,13 +30,18 @@ async function copied(row: ModelRow): Promise<ModelRow> {
   return copy
 }
 
-const operate = async (mode: ModelRequest['mode'], row: ModelRow, now: number, banMs?: number) => {
-  const request: ModelRequest = { mode, rows: [row], ...(banMs !== undefined && { banMs }) }
-  return (await server.decide([request], now)).requests[0]![0]!
+const operate = async (
+  mode: ModelRequest['mode'],
+  row: ModelLimit,
+  now: number,
+  banMs?: number,
+) => {
+  const request: ModelRequest = { mode, limits: [row], ...(banMs !== undefined && { banMs }) }
+  return (await server.decide([request], now)).states[0]![0]!
 }
 
-const isApart = (row: ModelRow) => keyOf(row) !== recordOf(row.subject)
-const contentOf = (row: ModelRow) => server.send('GET', recordOf(row.subject))
+const isApart = (row: ModelLimit) => keyOf(row) !== recordOf(row.subject)
+const contentOf = (row: ModelLimit) => server.send('GET', recordOf(row.subject))
 
 /** A record to the letter without some states, and those that have run out if it is written. */
 function without(content: unknown, tags: string[], now: number): string | null {
@@ -55,10 +60,10 @@ function without(content: unknown, tags: string[], now: number): string | null {
 law(
   'a reset leaves what there would be had its states never been, and tells a full quota',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    await each(rows, async (row) => {
+    const { limits, now, story } = await settle(server, plan)
+    await each(limits, async (row) => {
       const copy = dress(await copied(row), now)
-      const { tag } = copy.policy
+      const { tag } = copy.terms
       const ban = copy.penalty!.tag
       const before = await contentOf(copy)
       const told = await operate('reset', copy, now)
@@ -75,8 +80,8 @@ law(
 law(
   'a ban refuses until exactly its end, whatever ban was running, and leaves all else to the letter',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    await each(rows, async (row) => {
+    const { limits, now, story } = await settle(server, plan)
+    await each(limits, async (row) => {
       const copy = dress(await copied(row), now)
       const { tag, maxMs } = copy.penalty!
       const keys = [keyOf(copy)].filter(() => isApart(copy))
@@ -114,8 +119,8 @@ law(
 law(
   'the end of a ban leaves what there would be had nobody been refused or banned',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    await each(rows, async (row) => {
+    const { limits, now, story } = await settle(server, plan)
+    await each(limits, async (row) => {
       const copy = dress(await copied(row), now)
       const { tag } = copy.penalty!
       const keys = [keyOf(copy)].filter(() => isApart(copy))
@@ -142,32 +147,32 @@ const now = 1_789_000_000_000
 
 test.each(['reset', 'ban', 'unban'] as const)('a shadow after a %s only looks', async (mode) => {
   const subject = newSubject()
-  const first = { subject, policy: policyOf({ penalty }), cost: 1 }
-  const second = { subject, policy: policyOf({ tag: 'u' }), cost: 1 }
-  const { requests } = await server.decide(
+  const first = { subject, terms: policyOf({ penalty }), cost: 1 }
+  const second = { subject, terms: policyOf({ tag: 'u' }), cost: 1 }
+  const { states } = await server.decide(
     [
-      { mode, rows: [first] },
-      { mode: 'follow', rows: [second] },
+      { mode, limits: [first] },
+      { mode: 'follow', limits: [second] },
     ],
     now,
   )
-  expect(requests[1]![0]).toMatchObject({ allowed: true, remaining: 2 })
+  expect(states[1]![0]).toMatchObject({ allowed: true, remaining: 2 })
 })
 
 test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
   '%s: what comes later in the call finds what a reset left, and what it takes stays',
   async (algorithm) => {
     const subject = newSubject()
-    const row = (slot: string): ModelRow => ({
+    const row = (slot: string): ModelLimit => ({
       subject,
-      policy: policyOf({ algorithm }),
+      terms: policyOf({ algorithm }),
       cost: 2,
       slot,
     })
-    const take = (slot: string): ModelRequest => ({ mode: 'take', rows: [row(slot)] })
-    const reset: ModelRequest = { mode: 'reset', rows: [row('a')] }
-    const left = ({ requests }: { requests: { allowed: boolean; remaining: number }[][] }) =>
-      requests.map(([state]) => [state!.allowed, state!.remaining])
+    const take = (slot: string): ModelRequest => ({ mode: 'take', limits: [row(slot)] })
+    const reset: ModelRequest = { mode: 'reset', limits: [row('a')] }
+    const left = ({ states }: { states: { allowed: boolean; remaining: number }[][] }) =>
+      states.map(([state]) => [state!.allowed, state!.remaining])
     const calls = [take('a'), take('b'), reset, take('b'), reset, reset, take('c')]
     expect(left(await server.decide(calls, now))).toEqual([
       [true, 0],
@@ -193,7 +198,7 @@ test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
 
 test('a cost that never fits is told so by a reset, too, and slots need no id', async () => {
   for (const algorithm of ['fixed-window', 'sliding-log', 'concurrency', 'token-bucket'] as const) {
-    const row = { subject: newSubject(), policy: policyOf({ algorithm }), cost: 3, slot: '' }
+    const row = { subject: newSubject(), terms: policyOf({ algorithm }), cost: 3, slot: '' }
     expect(await operate('reset', row, now)).toEqual({
       allowed: false,
       remaining: 2,
@@ -205,24 +210,28 @@ test('a cost that never fits is told so by a reset, too, and slots need no id', 
 })
 
 test('the next ban after one by an operator is twice as long', async () => {
-  const row = dress({ subject: newSubject(), policy: policyOf({ penalty }), cost: 3 }, now)
+  const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 3 }, now)
   await operate('ban', row, now, 12_000)
   const refuse = async (time: number) =>
-    (await server.decide([{ mode: 'take', rows: [row] }], time)).requests[0]![0]!
+    (await server.decide([{ mode: 'take', limits: [row] }], time)).states[0]![0]!
   await refuse(now + 12_000)
   expect(await refuse(now + 12_001)).toMatchObject({ bannedForMs: 24_000 })
 })
 
 test('a ban without a length lasts as long as a first one', async () => {
-  const row = dress({ subject: newSubject(), policy: policyOf({ penalty }), cost: 1 }, now)
+  const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)
   expect(await operate('ban', row, now)).toMatchObject({ bannedForMs: 10_000 })
 })
 
 test('a ban beyond the maximum, or with no penalty to ban by, is refused and writes nothing', async () => {
   const subject = newSubject()
-  const row = dress({ subject, policy: policyOf({ penalty }), cost: 1 }, now)
-  const free: ModelRow = { subject, policy: policyOf({ tag: 'u' }), cost: 1 }
-  const ban = (rows: ModelRow[], banMs: number): ModelRequest => ({ mode: 'ban', rows, banMs })
+  const row = dress({ subject, terms: policyOf({ penalty }), cost: 1 }, now)
+  const free: ModelLimit = { subject, terms: policyOf({ tag: 'u' }), cost: 1 }
+  const ban = (limits: ModelLimit[], banMs: number): ModelRequest => ({
+    mode: 'ban',
+    limits,
+    banMs,
+  })
   const said = (...requests: ModelRequest[]) => server.decide(requests, now).then(String, String)
   expect(await said(ban([row], 60_001))).toMatch('ERR sluice: row 2: unexpected burst')
   expect(await said(ban([row], 0))).toMatch('ERR sluice: row 2: unexpected burst')
@@ -237,7 +246,7 @@ test('a ban beyond the maximum, or with no penalty to ban by, is refused and wri
 test('an operator is obeyed also where the clock has run back', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(100_000), fc.integer({ min: 1, max: 60_000 }), async (back, banMs) => {
-      const row = dress({ subject: newSubject(), policy: policyOf({ penalty }), cost: 1 }, now)
+      const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)
       await operate('ban', row, now, 60_000)
       expect(await operate('ban', row, now - back, banMs)).toMatchObject({ bannedForMs: banMs })
       expect((await operate('unban', row, now - back)).bannedForMs).toBeUndefined()

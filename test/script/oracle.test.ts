@@ -12,9 +12,9 @@ const tellsAndKeeps = async (plan: Schedule) => {
   const { calls, replies, stored: predictions } = play(plan)
   const answers = await Promise.all(
     calls.map(async ({ now, requests }) => {
-      const rows = requests.flatMap(({ rows }) => rows)
+      const limits = requests.flatMap(({ limits }) => limits)
       // A penalty stands in the record beside a log.
-      const keys = [...new Set(rows.flatMap((row) => [keyOf(row), recordOf(row.subject)]))]
+      const keys = [...new Set(limits.flatMap((row) => [keyOf(row), recordOf(row.subject)]))]
       const [from, reply, stored, to] = await Promise.all([
         clock(server),
         server.decide(requests, now),

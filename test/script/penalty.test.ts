@@ -29,8 +29,8 @@ const eager = (plan: Schedule): Schedule => ({
 law(
   'waiting exactly the ban is enough, and one millisecond less is not',
   async (plan) => {
-    const { rows, now, story } = await settle(server, eager(plan))
-    await each(rows, async (row) => {
+    const { limits, now, story } = await settle(server, eager(plan))
+    await each(limits, async (row) => {
       const { bannedForMs = 0, allowed, retryAfterMs } = await peek(server, row, now)
       if (bannedForMs === 0) return
       expect(allowed, story).toBe(false)
@@ -58,23 +58,23 @@ law(
 law(
   'whoever is banned writes nothing, however often he knocks',
   async (plan) => {
-    const { rows, now, keys, story } = await settle(server, eager(plan))
+    const { limits, now, keys, story } = await settle(server, eager(plan))
     const before = await snapshot(server, keys)
-    const views = await Promise.all(rows.map((row) => peek(server, row, now)))
+    const views = await Promise.all(limits.map((row) => peek(server, row, now)))
     await Promise.all(
-      rows.map(async (row, index) => {
+      limits.map(async (row, index) => {
         const { bannedForMs = 0 } = views[index]!
         if (bannedForMs === 0) return
         const cost = 2 ** 51
         const requests: ModelRequest[] = [
-          { mode: 'take', rows: [row] },
-          { mode: 'take', rows: [{ ...row, cost }] },
-          { mode: 'follow', rows: [{ ...row, cost }] },
-          { mode: 'peek', rows: [{ ...row, cost }] },
+          { mode: 'take', limits: [row] },
+          { mode: 'take', limits: [{ ...row, cost }] },
+          { mode: 'follow', limits: [{ ...row, cost }] },
+          { mode: 'peek', limits: [{ ...row, cost }] },
         ]
         for (const time of [now, now + bannedForMs - 1, now - 1]) {
           if (time < 0 || !isReachable(time)) continue
-          const { requests: told } = await server.decide(requests, time)
+          const { states: told } = await server.decide(requests, time)
           for (const [state] of told) {
             expect(state, story).toMatchObject({ bannedForMs: now + bannedForMs - time })
             expect(state!.allowed, story).toBe(false)
@@ -94,14 +94,14 @@ law(
     const admitted = new Model()
     for (const { requests, now } of calls) {
       const reply = admitted.decide(requests, now)
-      if (reply.requests.flat().some(({ allowed }) => !allowed)) return
+      if (reply.states.flat().some(({ allowed }) => !allowed)) return
       const without = requests.map((request) => ({
         ...request,
-        rows: request.rows.map(
-          ({ penalty, policy: { penalty: _, ...policy }, subject, ...row }) => ({
+        limits: request.limits.map(
+          ({ penalty, terms: { penalty: _, ...policy }, subject, ...row }) => ({
             ...row,
             subject: `${subject}-free`,
-            policy,
+            terms: policy,
           }),
         ),
       }))
@@ -110,8 +110,8 @@ law(
         server.decide(without, now),
       ])
       expect(with_).toEqual(free)
-      const rows = requests.flatMap(({ rows }) => rows)
-      for (const row of rows) {
+      const limits = requests.flatMap(({ limits }) => limits)
+      for (const row of limits) {
         const twin = { ...row, subject: `${row.subject}-free` }
         const pair = await Promise.all([read(server, keyOf(row)), read(server, keyOf(twin))])
         expect(pair[0].states).toEqual(pair[1].states)
@@ -125,11 +125,11 @@ law(
 law(
   'a clock that runs back never shortens a ban',
   async (plan) => {
-    const { rows, now, story } = await settle(server, eager(plan))
-    await each(rows, async (row) => {
+    const { limits, now, story } = await settle(server, eager(plan))
+    await each(limits, async (row) => {
       const { bannedForMs } = await peek(server, row, now)
       if (bannedForMs === undefined) return
-      for (const back of [1, 7, row.policy.windowMs]) {
+      for (const back of [1, 7, row.terms.windowMs]) {
         if (back > now) continue
         const view = await peek(server, row, now - back)
         expect(view, story).toMatchObject({ allowed: false, bannedForMs: bannedForMs + back })
@@ -160,25 +160,25 @@ async function spent(penalty = terms, policy = one) {
   const send = async (requests: ModelRequest[], at: number) => {
     const sent = requests.map((request) => ({
       ...request,
-      rows: request.rows.map((row) => ({ slot: 'more', ...row })),
+      limits: request.limits.map((row) => ({ slot: 'more', ...row })),
     }))
     const reply = await server.decide(sent, start + at)
     expect(reply).toEqual(model.decide(sent, start + at))
-    return reply.requests
+    return reply.states
   }
   const row = (changed: Partial<typeof terms> = {}, cost = 1) => ({
     subject,
-    policy,
+    terms: policy,
     cost,
     penalty: { tag: 'p', ...penalty, ...changed },
   })
-  await send([{ mode: 'take', rows: [{ ...row(), slot: 'first' }] }], 0)
+  await send([{ mode: 'take', limits: [{ ...row(), slot: 'first' }] }], 0)
   return {
     subject,
     send,
     row,
     ask: async (at: number, mode: ModelRequest['mode'] = 'take', changed?: Partial<typeof terms>) =>
-      (await send([{ mode, rows: [row(changed)] }], at))[0]![0]!.bannedForMs ?? 0,
+      (await send([{ mode, limits: [row(changed)] }], at))[0]![0]!.bannedForMs ?? 0,
     record: async () => (await read(server, recordOf(subject))).states,
   }
 }
@@ -231,7 +231,7 @@ test('looks count for nothing, and see the ban', async () => {
 
 test('all refusals of one call count', async () => {
   const { send, row } = await spent()
-  const take: ModelRequest = { mode: 'take', rows: [row()] }
+  const take: ModelRequest = { mode: 'take', limits: [row()] }
   const told = await send([take, take, take, take], 0)
   expect(told.map(([state]) => state!.bannedForMs ?? 0)).toEqual([0, 0, 100, 100])
 })
@@ -240,11 +240,11 @@ test('only the refusals of its own limit count, and while banned nobody else is 
   const { send, row, subject } = await spent({ ...terms, after: 2 })
   const wide = {
     subject,
-    policy: { ...one, tag: 'wide', limit: 9 },
+    terms: { ...one, tag: 'wide', limit: 9 },
     cost: 1,
     penalty: { tag: 'q', ...terms, after: 1 },
   }
-  const both: ModelRequest = { mode: 'take', rows: [wide, row()] }
+  const both: ModelRequest = { mode: 'take', limits: [wide, row()] }
   const [first, second, third] = await send([both, both, both], 0)
   expect(first!.map(({ bannedForMs }) => bannedForMs)).toEqual([undefined, undefined])
   expect(second!.map(({ bannedForMs }) => bannedForMs)).toEqual([undefined, 100])
@@ -252,7 +252,7 @@ test('only the refusals of its own limit count, and while banned nobody else is 
 
   // A row that has room is refused for the ban of its own limit alone; the ban of `wide` starts by its own refusal.
   const large = { ...wide, cost: 10 }
-  const [fourth] = await send([{ mode: 'take', rows: [large, { ...row(), cost: 0 }] }], 50)
+  const [fourth] = await send([{ mode: 'take', limits: [large, { ...row(), cost: 0 }] }], 50)
   expect(fourth).toMatchObject([
     { allowed: false, retryAfterMs: null, bannedForMs: 100 },
     { allowed: false, retryAfterMs: 50, bannedForMs: 50 },
@@ -261,13 +261,13 @@ test('only the refusals of its own limit count, and while banned nobody else is 
 
 test('the wait is that of the ban or of the limit, whichever is longer; never stays never', async () => {
   const { send, row } = await spent({ ...terms, after: 1, banMs: 2 * hour, maxMs: 2 * hour })
-  const [told] = (await send([{ mode: 'take', rows: [row()] }], 0))[0]!
+  const [told] = (await send([{ mode: 'take', limits: [row()] }], 0))[0]!
   expect(told).toMatchObject({ retryAfterMs: 2 * hour, bannedForMs: 2 * hour })
-  const [never] = (await send([{ mode: 'peek', rows: [row({}, 2)] }], 0))[0]!
+  const [never] = (await send([{ mode: 'peek', limits: [row({}, 2)] }], 0))[0]!
   expect(never).toMatchObject({ retryAfterMs: null, bannedForMs: 2 * hour })
 
   const short = await spent({ ...terms, after: 1 })
-  const [wait] = (await short.send([{ mode: 'take', rows: [short.row()] }], 0))[0]!
+  const [wait] = (await short.send([{ mode: 'take', limits: [short.row()] }], 0))[0]!
   expect(wait).toMatchObject({ retryAfterMs: hour, bannedForMs: 100 })
 })
 
@@ -275,9 +275,9 @@ test('in shadow a penalty bans itself only, and counts only where a take would',
   const { send, row, subject } = await spent({ ...terms, after: 2 })
   const free: ModelRequest = {
     mode: 'take',
-    rows: [{ subject, policy: { ...one, tag: 'free', limit: 3 }, cost: 1 }],
+    limits: [{ subject, terms: { ...one, tag: 'free', limit: 3 }, cost: 1 }],
   }
-  const shadow: ModelRequest = { mode: 'follow', rows: [row()] }
+  const shadow: ModelRequest = { mode: 'follow', limits: [row()] }
   const peek: ModelRequest = { ...free, mode: 'peek' }
   const bans = (told: { bannedForMs?: number }[][]) => told.map(([s]) => s!.bannedForMs ?? 0)
   expect(bans(await send([peek, shadow, shadow, free, shadow, shadow], 0))).toEqual([

@@ -1,8 +1,7 @@
 /** Several plans on one key, and refunds to a bucket that has filled up meanwhile. */
 import { expect, test } from 'vitest'
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { createLimiter, type LimiterParts } from '../../src/limiter/decide.ts'
-import type { RequestView } from '../../src/request/view.ts'
+import { decideEach, type LimiterParts } from '../../src/limiter/decide.ts'
 import { createLocalStore } from '../../src/store/local/local.ts'
 import type { StoreRequest } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
@@ -32,11 +31,11 @@ function client() {
     policy: ModelPolicy,
     cost: number,
     at: number,
-    receipt?: number,
+    decidedAt?: number,
   ) => {
-    const rows = [{ subject, policy, cost }]
-    const request = { mode, rows, ...(receipt !== undefined && { receipt }) }
-    const state = (await server.decide([request], start + at)).requests[0]![0]!
+    const limits = [{ subject, terms: policy, cost }]
+    const request = { mode, limits, ...(decidedAt !== undefined && { decidedAt }) }
+    const state = (await server.decide([request], start + at)).states[0]![0]!
     if (mode === 'take' && state.allowed) passed += cost
     return state
   }
@@ -110,14 +109,14 @@ test('a refund that comes when the units have flowed back adds nothing', async (
   expect(passed() - 10).toBe(19)
 })
 
-test('a refund is credited without what has flowed back since its receipt', async () => {
+test('a refund is credited without what has flowed back since its decidedAt', async () => {
   const policy = bucket(10)
   const { ask } = client()
   await ask('take', policy, 10, 0)
   // Four units of 24 s, of five that were taken.
   await ask('take', policy, 4, 24_000)
   expect(await ask('refund', policy, 5, 24_000, start)).toMatchObject({ remaining: 1 })
-  // Without a receipt all of it is.
+  // Without a decidedAt all of it is.
   expect(await ask('refund', policy, 5, 24_000)).toMatchObject({ remaining: 6 })
 })
 
@@ -149,7 +148,7 @@ test('a client with a large plan that at times shows none gets no more than the 
     onStoreError() {},
   }
   const request = async (init: RequestInit) =>
-    (await createLimiter(() => describe('/', init))({} as RequestView, parts)).decision
+    (await decideEach([{ matched: await describe('/', init) }], parts))[0]!.decision
   const pro = { headers: { 'x-plan': 'pro' } }
   let passed = 0
   while (now < start + 20_000) {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { ModelRow } from '../model/model.ts'
+import type { ModelLimit } from '../model/model.ts'
 import { law } from '../support/law.ts'
 import { capacityOf } from '../support/play.ts'
 import { useServer } from '../support/server.ts'
@@ -9,22 +9,22 @@ import { newSubject } from '../support/subjects.ts'
 const server = useServer()
 const shapes = { mixed: { policies: 3, subjects: 2 } }
 
-const admits = (row: ModelRow, cost: number, now: number) =>
+const admits = (row: ModelLimit, cost: number, now: number) =>
   wouldAdmit(server, [{ ...row, cost }], now)
 
 law(
   'a cost of remaining is admitted, and one unit more is not',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    await each(rows, async (row) => {
+    const { limits, now, story } = await settle(server, plan)
+    await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
       expect(remaining, story).toBeGreaterThanOrEqual(0)
-      expect(remaining, story).toBeLessThanOrEqual(capacityOf(row.policy))
+      expect(remaining, story).toBeLessThanOrEqual(capacityOf(row.terms))
       const tried = await Promise.all([
         admits(row, remaining, now),
         admits(row, remaining + 1, now),
       ])
-      expect(tried, `${remaining} of ${row.policy.tag} after${story}`).toEqual([true, false])
+      expect(tried, `${remaining} of ${row.terms.tag} after${story}`).toEqual([true, false])
     })
   },
   shapes,
@@ -33,10 +33,10 @@ law(
 law(
   'remaining grows after next_after, and one millisecond earlier it has not',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    await each(rows, async (row) => {
+    const { limits, now, story } = await settle(server, plan)
+    await each(limits, async (row) => {
       const { remaining, nextAfterMs } = await peek(server, row, now)
-      if (remaining === capacityOf(row.policy)) {
+      if (remaining === capacityOf(row.terms)) {
         expect(nextAfterMs, story).toBe(0)
         return
       }
@@ -56,9 +56,9 @@ law(
 law(
   'reset_after later a limit is as if untouched, and one millisecond earlier it is not',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    await each(rows, async (row) => {
-      const whole = { ...row, cost: capacityOf(row.policy) }
+    const { limits, now, story } = await settle(server, plan)
+    await each(limits, async (row) => {
+      const whole = { ...row, cost: capacityOf(row.terms) }
       const { resetAfterMs } = await peek(server, whole, now)
       const reset = now + resetAfterMs
       if (!isReachable(reset)) return

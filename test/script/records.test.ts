@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ModelPolicy, ModelRow } from '../model/model.ts'
+import type { ModelLimit, ModelPolicy } from '../model/model.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 
@@ -16,13 +16,13 @@ const policy: ModelPolicy = {
 }
 
 /** Keeps a record with `states` and asks for units of it. */
-async function after(states: string, mode: 'take' | 'refund', rows = [policy], cost = 1) {
+async function after(stored: string, mode: 'take' | 'refund', limits = [policy], cost = 1) {
   const subject = newSubject()
   const key = `sluice:1:{${subject}}`
-  if (states) await server.send('SET', key, `1;${states}`)
-  const asked: ModelRow[] = rows.map((policy) => ({ subject, policy, cost }))
-  const { requests } = await server.decide([{ mode, rows: asked }], now)
-  return { record: await server.send('GET', key), states: requests[0]! }
+  if (stored) await server.send('SET', key, `1;${stored}`)
+  const asked: ModelLimit[] = limits.map((policy) => ({ subject, terms: policy, cost }))
+  const { states } = await server.decide([{ mode, limits: asked }], now)
+  return { record: await server.send('GET', key), states: states[0]! }
 }
 
 test('a record is its version and its states', async () => {

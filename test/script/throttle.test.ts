@@ -19,9 +19,9 @@ function throttle(maxBurst: number, count: number, periodMs: number) {
   }
   const subject = newSubject()
   return async (afterMs: number, quantity: number) => {
-    const rows = [{ subject, policy, cost: quantity }]
-    const reply = await server.decide([{ mode: 'take', rows }], start + afterMs)
-    const state = reply.requests[0]![0]!
+    const limits = [{ subject, terms: policy, cost: quantity }]
+    const reply = await server.decide([{ mode: 'take', limits }], start + afterMs)
+    const state = reply.states[0]![0]!
     return { state, reply: toThrottleReply(state, policy) }
   }
 }

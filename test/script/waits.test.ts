@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { ModelRow } from '../model/model.ts'
+import type { ModelLimit } from '../model/model.ts'
 import { law } from '../support/law.ts'
 import { capacityOf } from '../support/play.ts'
 import { useServer } from '../support/server.ts'
@@ -11,8 +11,8 @@ const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans:
 law(
   'waiting exactly retry_after is enough, and one millisecond less is not',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    const probe = async (row: ModelRow, cost: number) => {
+    const { limits, now, story } = await settle(server, plan)
+    const probe = async (row: ModelLimit, cost: number) => {
       const { allowed, retryAfterMs } = await peek(server, { ...row, cost }, now)
       expect(retryAfterMs === 0, story).toBe(allowed)
       const then = now + retryAfterMs!
@@ -21,9 +21,9 @@ law(
         wouldAdmit(server, [{ ...row, cost }], then),
         !allowed && wouldAdmit(server, [{ ...row, cost }], then - 1),
       ])
-      expect(tried, `${cost} of ${row.policy.tag} after${story}`).toEqual([true, false])
+      expect(tried, `${cost} of ${row.terms.tag} after${story}`).toEqual([true, false])
     }
-    await each(rows, async (row) => {
+    await each(limits, async (row) => {
       const costs = costsAround(row, await peek(server, row, now))
       await Promise.all(costs.map((cost) => probe(row, cost)))
     })
@@ -32,15 +32,15 @@ law(
 )
 
 law(
-  'a request is admitted after the longest retry_after of its rows, and not before',
+  'a request is admitted after the longest retry_after of its limits, and not before',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    const asked = rows.map((row, index) => {
-      const capacity = capacityOf(row.policy)
+    const { limits, now, story } = await settle(server, plan)
+    const asked = limits.map((row, index) => {
+      const capacity = capacityOf(row.terms)
       return { ...row, cost: index % 2 === 0 ? capacity : Math.ceil(capacity / 2) }
     })
-    const reply = await server.decide([{ mode: 'peek', rows: asked }], now)
-    const wait = Math.max(...reply.requests[0]!.map(({ retryAfterMs }) => retryAfterMs!))
+    const reply = await server.decide([{ mode: 'peek', limits: asked }], now)
+    const wait = Math.max(...reply.states[0]!.map(({ retryAfterMs }) => retryAfterMs!))
     if (!isReachable(now + wait)) return
     const tried = await Promise.all([
       wouldAdmit(server, asked, now + wait),
@@ -54,9 +54,9 @@ law(
 law(
   'a cost above the capacity never fits',
   async (plan) => {
-    const { rows, now, story } = await settle(server, plan)
-    await each(rows, async (row) => {
-      const cost = capacityOf(row.policy) + 1
+    const { limits, now, story } = await settle(server, plan)
+    await each(limits, async (row) => {
+      const cost = capacityOf(row.terms) + 1
       const { allowed, retryAfterMs, resetAfterMs } = await peek(server, { ...row, cost }, now)
       expect({ allowed, retryAfterMs }, story).toEqual({ allowed: false, retryAfterMs: null })
       if (!isReachable(now + resetAfterMs)) return

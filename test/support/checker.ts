@@ -24,7 +24,7 @@ export class Undecided extends Error {}
  * @throws {Undecided}
  */
 export function unexplained(history: Call[]): Call[] | undefined {
-  const calls = history.toSorted((a, b) => a.reply.now - b.reply.now || a.sent - b.sent)
+  const calls = history.toSorted((a, b) => a.reply.decidedAt - b.reply.decidedAt || a.sent - b.sent)
   const hopeless = new Set<string>()
   let longest: Call[] = []
   let steps = 0
@@ -33,7 +33,7 @@ export function unexplained(history: Call[]): Call[] | undefined {
     if (order.length > longest.length) longest = order
     if (rest.length === 0) return true
     if (++steps > MAX_STEPS) throw new Undecided(`after ${MAX_STEPS} steps`)
-    const sameTime = rest.filter(({ reply }) => reply.now === rest[0]!.reply.now)
+    const sameTime = rest.filter(({ reply }) => reply.decidedAt === rest[0]!.reply.decidedAt)
     const position = `${rest.length} ${sameTime.map((call) => calls.indexOf(call))} ${spell(model)}`
     if (hopeless.has(position)) return false
 
@@ -57,23 +57,23 @@ export function unexplained(history: Call[]): Call[] | undefined {
 
 /** By its own answer: looks, refusals, and takes of nothing, in shadow or not. */
 const changesNothing = ({ requests, reply }: Call) =>
-  requests.every(({ mode, rows }, index) => {
-    const refused = reply.requests[index]!.some(({ allowed }) => !allowed)
-    const idle = refused || rows.every(({ cost }) => cost === 0)
-    return mode === 'peek' || ((mode === 'take' || mode === 'shadow') && idle)
+  requests.every(({ mode, limits }, index) => {
+    const refused = reply.states[index]!.some(({ allowed }) => !allowed)
+    const idle = refused || limits.every(({ cost }) => cost === 0)
+    return mode === 'peek' || ((mode === 'take' || mode === 'follow') && idle)
   })
 
 /** The model after a call, if it says of the call what the store said. */
 function next(model: Model, { requests, reply }: Call): Model | undefined {
   const after = new Model()
   for (const [key, value] of model.keys) after.keys.set(key, value)
-  const said = after.decide(requests, reply.now)
+  const said = after.decide(requests, reply.decidedAt)
   return isDeepStrictEqual(numbers(said), numbers(reply)) ? after : undefined
 }
 
-const numbers = ({ requests }: StoreReply) =>
-  requests.map((rows) =>
-    rows.map((row) => [
+const numbers = ({ states }: StoreReply) =>
+  states.map((limits) =>
+    limits.map((row) => [
       row.allowed,
       row.remaining,
       row.retryAfterMs,

@@ -1,6 +1,6 @@
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
-import { compileMatcher, type Matcher, type Matched } from '../../src/match/match.ts'
+import { compileMatcher, type Matched, type Matcher } from '../../src/match/match.ts'
 import { viewOf } from '../../src/request/view.ts'
 
 export interface Circumstances {
@@ -13,7 +13,10 @@ export interface Circumstances {
 /** What a configuration makes of a request, without a Worker around it. What is logged is in `lines`. */
 export function describer(options: ConfigOptions, lines: string[] = []) {
   const config = parseConfig(options)
-  const describe: Matcher = compileMatcher(config, (event, code) => void lines.push(`${event} ${code}`))
+  const describe: Matcher = compileMatcher(
+    config,
+    (event, code) => void lines.push(`${event} ${code}`),
+  )
   return (
     url: string,
     init: RequestInit = {},

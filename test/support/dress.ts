@@ -1,9 +1,9 @@
 import type { Limit } from '../../src/store/store.ts'
-import type { ModelRequest, ModelRow } from '../model/model.ts'
+import type { ModelLimit, ModelRequest } from '../model/model.ts'
 
 /** What a row of this policy carries at `now`, as far as it does not say: the calendar's periods, its penalty, slots of its own. */
-export function dress(row: ModelRow, now: number): ModelRow {
-  const { lengths, penalty, tag, algorithm } = row.policy
+export function dress(row: ModelLimit, now: number): ModelLimit {
+  const { lengths, penalty, tag, algorithm } = row.terms
   return {
     ...(lengths && { period: periodOf(lengths, now) }),
     ...(penalty && { penalty: { tag: `${tag}-p`, ...penalty } }),
@@ -13,7 +13,7 @@ export function dress(row: ModelRow, now: number): ModelRow {
 }
 
 export const dressed = (requests: ModelRequest[], now: number): ModelRequest[] =>
-  requests.map((request) => ({ ...request, rows: request.rows.map((row) => dress(row, now)) }))
+  requests.map((request) => ({ ...request, limits: request.limits.map((row) => dress(row, now)) }))
 
 let slots = 0
 export const newSlot = () => `slot-${++slots}`

@@ -63,7 +63,8 @@ export class World {
         arrive: async () => {
           if (reply) return
           reply = await this.evaluate(requests)
-          for (const { limits } of requests) for (const row of limits) this.#decided.set(row, this.now)
+          for (const { limits } of requests)
+            for (const row of limits) this.#decided.set(row, this.now)
         },
         answer: () => {
           if (!reply) return
@@ -91,9 +92,9 @@ export class World {
       const reply = await this.isolates[isolate]!.decide(requests, { deadlineMs: 600_000 })
       let passes = true
       requests.forEach(({ mode, limits }, index) => {
-        const fits = reply.requests[index]!.every(({ allowed }) => allowed)
+        const fits = reply.states[index]!.every(({ allowed }) => allowed)
         if (mode === 'take') passes = fits
-        if (!passes || !fits || (mode !== 'take' && mode !== 'shadow')) return
+        if (!passes || !fits || (mode !== 'take' && mode !== 'follow')) return
         for (const row of limits) {
           const at = this.#decided.get(row)
           this.passed.push({ row, at: at ?? this.now, byCall: at !== undefined })

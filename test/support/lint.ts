@@ -1,11 +1,6 @@
 /** Short ways to write configurations, and to say what the linter finds in them. */
 import { expect, test } from 'vitest'
-import type {
-  ConfigOptions,
-  ListOptions,
-  Match,
-  PolicyOptions,
-} from '../../src/config/options.ts'
+import type { ConfigOptions, ListOptions, Match, PolicyOptions } from '../../src/config/options.ts'
 import { lint } from '../../src/lint/lint.ts'
 
 type Terms = Partial<PolicyOptions>

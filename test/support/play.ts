@@ -1,10 +1,10 @@
-import type { QuotaState, StoreReply } from '../../src/store/store.ts'
+import type { StoreReply, StoreState } from '../../src/store/store.ts'
 import {
   Model,
   type ModelKey,
+  type ModelLimit,
   type ModelPolicy,
   type ModelRequest,
-  type ModelRow,
 } from '../model/model.ts'
 import { dress } from './dress.ts'
 import type { Ask, Cost, Schedule, Wait } from './schedules.ts'
@@ -39,7 +39,7 @@ export function play(
   let now = start
 
   for (const { wait, forward, skew, change, requests } of steps) {
-    const before = replies.at(-1)?.requests.at(-1)?.at(-1)
+    const before = replies.at(-1)?.states.at(-1)?.at(-1)
     const ms = waitMs(wait, policies[0]!, before)
     now = clamp(now + (forward ? Math.max(0, ms) : ms))
     if (change) {
@@ -54,32 +54,32 @@ export function play(
   }
   return { calls, replies, policies, subjects: Object.values(subjects), stored }
 
-  function toRequest({ mode, limits, receipt, eighths }: Ask, edge: number): ModelRequest {
-    const distinct = new Map<string, ModelRow>()
+  function toRequest({ mode, limits, decidedAt, eighths }: Ask, edge: number): ModelRequest {
+    const distinct = new Map<string, ModelLimit>()
     for (const { policy: index, plan, subject: number, cost, slot } of limits) {
       subjects[number] ??= newSubject()
       const policy = { ...policies[index]!, ...plans[index]?.[plan - 1] }
       const slots = policy.algorithm === 'concurrency' && { slot: `slot${slot}` }
-      const row = dress({ subject: subjects[number], policy, cost: 0, ...slots }, edge)
+      const row = dress({ subject: subjects[number], terms: policy, cost: 0, ...slots }, edge)
       row.cost = costUnits(cost, row)
       distinct.set(`${number} ${index}`, row)
     }
     const most = [...distinct.values()].flatMap(({ penalty }) => penalty?.maxMs ?? [])
     if (mode === 'ban' && most.length === 0) return { mode: 'peek', limits: [...distinct.values()] }
     const banMs = Math.max(1, Math.floor((Math.min(...most) * eighths) / 8))
-    const time = receipt === null ? undefined : replies.at(-1 - receipt)?.now
+    const time = decidedAt === null ? undefined : replies.at(-1 - decidedAt)?.decidedAt
     return {
       mode,
       limits: [...distinct.values()],
       ...(mode === 'ban' && { banMs }),
-      ...(mode === 'refund' && time !== undefined && { receipt: time }),
+      ...(mode === 'refund' && time !== undefined && { decidedAt: time }),
     }
   }
 
-  function costUnits(cost: Cost, row: ModelRow): number {
+  function costUnits(cost: Cost, row: ModelLimit): number {
     if ('units' in cost) return cost.units
-    const { remaining } = model.decide([{ mode: 'peek', limits: [row] }], now).requests[0]![0]!
-    const capacity = capacityOf(row.policy)
+    const { remaining } = model.decide([{ mode: 'peek', limits: [row] }], now).states[0]![0]!
+    const capacity = capacityOf(row.terms)
     const base = { remaining, capacity, half: Math.floor(capacity / 2) }[cost.of]
     return clamp(base + cost.plus)
   }
@@ -88,7 +88,7 @@ export function play(
 /** The largest number that the contract lets through. */
 const clamp = (value: number) => Math.min(2 ** 51, Math.max(0, value))
 
-function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: QuotaState | undefined): number {
+function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: StoreState | undefined): number {
   if ('ms' in wait) return wait.ms
   if ('eighths' in wait) return Math.floor((windowMs * wait.eighths) / 8) + wait.plus
   return (before?.[wait.until] ?? 0) + wait.plus
@@ -102,13 +102,13 @@ export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
 export function tell(calls: Call[]): string {
   return calls
     .map(({ now, requests }) => {
-      const asked = requests.map(({ mode, limits, receipt, banMs }) => {
-        const what = limits.map(({ subject, policy, cost, ...rest }) => {
+      const asked = requests.map(({ mode, limits, decidedAt, banMs }) => {
+        const what = limits.map(({ subject, terms: policy, cost, ...rest }) => {
           const { tag, algorithm, limit, windowMs, burst, align } = policy
           return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
         })
         const length = banMs === undefined ? '' : ` for ${banMs}`
-        return `${mode}${length}${receipt === undefined ? '' : ` against ${receipt}`} ${what.join(' and ')}`
+        return `${mode}${length}${decidedAt === undefined ? '' : ` against ${decidedAt}`} ${what.join(' and ')}`
       })
       return `\n  at ${now}: ${asked.join('; ')}`
     })

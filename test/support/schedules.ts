@@ -28,11 +28,11 @@ export interface Step {
 export interface Ask {
   mode: ModelRequest['mode']
   /** `slot`: whose, where slots are taken or given back. */
-  rows: { policy: number; plan: number; subject: number; cost: Cost; slot: number }[]
+  limits: { policy: number; plan: number; subject: number; cost: Cost; slot: number }[]
   /** Of a ban: so many eighths of what is allowed. */
   eighths: number
-  /** How many steps ago the units given back were taken; null: no receipt. */
-  receipt: number | null
+  /** How many steps ago the units given back were taken; null: no decidedAt. */
+  decidedAt: number | null
 }
 
 export type Wait =
@@ -128,7 +128,7 @@ const calendar = (window: number) => {
 const longest = (kind: Kind, window: number) =>
   kind === 'calendar' && window >= hour ? window + hour : window
 
-/** In reach of the waits: the first policy's windows, and what its rows say. */
+/** In reach of the waits: the first policy's windows, and what its limits say. */
 const penalty: fc.Arbitrary<NonNullable<ModelPolicy['penalty']>> = fc.record({
   after: fc.integer({ min: 1, max: 4 }),
   withinMs: windowMs,
@@ -175,7 +175,7 @@ const ask = (
       ...(['take', 'take', 'take', 'take', 'peek', 'refund', 'follow', 'follow'] as const),
       ...(operators ? (['reset', 'ban', 'unban'] as const) : []),
     ),
-    rows: fc.array(
+    limits: fc.array(
       fc.record({
         policy: fc.nat(policies - 1),
         plan: fc.nat(plans),
@@ -185,7 +185,7 @@ const ask = (
       }),
       { minLength: 1, maxLength: subjects * policies > 1 ? 4 : 1 },
     ),
-    receipt: fc.option(fc.nat(4)),
+    decidedAt: fc.option(fc.nat(4)),
     eighths: fc.nat(8),
   })
 

@@ -1,5 +1,5 @@
-import type { QuotaState } from '../../src/store/store.ts'
-import { keyOf, type ModelPolicy, type ModelRow, recordOf } from '../model/model.ts'
+import type { StoreState } from '../../src/store/store.ts'
+import { keyOf, type ModelLimit, type ModelPolicy, recordOf } from '../model/model.ts'
 import { capacityOf, play, tell } from './play.ts'
 import type { Schedule } from './schedules.ts'
 import type { Server } from './server.ts'
@@ -11,7 +11,7 @@ export interface Settled {
   policies: ModelPolicy[]
   subjects: string[]
   /** Every limit of every subject, at a cost of 1. */
-  limits: ModelRow[]
+  limits: ModelLimit[]
   keys: string[]
   story: string
 }
@@ -21,7 +21,7 @@ export async function settle(server: Server, plan: Schedule): Promise<Settled> {
   const { calls, policies, subjects } = play(plan)
   await Promise.all(calls.map(({ requests, now }) => server.decide(requests, now)))
   const limits = subjects.flatMap((subject) =>
-    policies.map((policy) => ({ subject, policy, cost: 1 })),
+    policies.map((policy) => ({ subject, terms: policy, cost: 1 })),
   )
   return {
     now: calls.at(-1)!.now,
@@ -35,15 +35,19 @@ export async function settle(server: Server, plan: Schedule): Promise<Settled> {
 }
 
 /** How one limit stands for a cost. */
-export async function peek(server: Server, row: ModelRow, now: number): Promise<QuotaState> {
-  return (await server.decide([{ mode: 'peek', limits: [row] }], now)).requests[0]![0]!
+export async function peek(server: Server, row: ModelLimit, now: number): Promise<StoreState> {
+  return (await server.decide([{ mode: 'peek', limits: [row] }], now)).states[0]![0]!
 }
 
 /**
  * Whether a request of these limits would be admitted: it is made, on copies of the records, so that
  * what follows finds everything as it was.
  */
-export async function wouldAdmit(server: Server, limits: ModelRow[], now: number): Promise<boolean> {
+export async function wouldAdmit(
+  server: Server,
+  limits: ModelLimit[],
+  now: number,
+): Promise<boolean> {
   const copies = new Map<string, string>()
   const sent: Promise<unknown>[] = []
   const moved = limits.map((row) => {
@@ -56,12 +60,12 @@ export async function wouldAdmit(server: Server, limits: ModelRow[], now: number
   })
   const reply = server.decide([{ mode: 'take', limits: moved }], now)
   await Promise.all(sent)
-  return (await reply).requests[0]!.every(({ allowed }) => allowed)
+  return (await reply).states[0]!.every(({ allowed }) => allowed)
 }
 
 /** The costs around which something may go wrong. */
-export function costsAround(row: ModelRow, { remaining }: QuotaState): number[] {
-  const capacity = capacityOf(row.policy)
+export function costsAround(row: ModelLimit, { remaining }: StoreState): number[] {
+  const capacity = capacityOf(row.terms)
   return [...new Set([1, remaining, remaining + 1, Math.ceil(capacity / 2), capacity])].filter(
     (cost) => cost > 0 && cost <= capacity,
   )
@@ -71,6 +75,6 @@ export function costsAround(row: ModelRow, { remaining }: QuotaState): number[] 
 export const isReachable = (time: number) => time <= 2 ** 51
 
 /** All limits of a settled state, side by side: no probe changes what another sees. */
-export async function each(limits: ModelRow[], probe: (row: ModelRow) => Promise<void>) {
+export async function each(limits: ModelLimit[], probe: (row: ModelLimit) => Promise<void>) {
   await Promise.all(limits.map(probe))
 }

@@ -1,4 +1,4 @@
-import type { Limit, QuotaState } from '../../src/store/store.ts'
+import type { Limit, StoreState } from '../../src/store/store.ts'
 
 /** `[limited, limit, remaining, retry_after, reset_after]`: limited is 0 or 1, the times are seconds. */
 export type ThrottleReply = [number, number, number, number, number]
@@ -11,8 +11,8 @@ export type ThrottleReply = [number, number, number, number, number]
  * toThrottleReply(state, { burst: 16 }) // [0, 16, 15, -1, 2]
  */
 export function toThrottleReply(
-  { allowed, remaining, retryAfterMs, resetAfterMs }: QuotaState,
-  { burst }: Pick<Limit['policy'], 'burst'>,
+  { allowed, remaining, retryAfterMs, resetAfterMs }: StoreState,
+  { burst }: Pick<Limit['terms'], 'burst'>,
 ): ThrottleReply {
   const retryAfter = allowed || retryAfterMs === null ? -1 : Math.ceil(retryAfterMs / 1000)
   return [allowed ? 0 : 1, burst, remaining, retryAfter, Math.ceil(resetAfterMs / 1000)]

@@ -78,7 +78,7 @@ describe('one request', () => {
       expect(body.limits).toMatchObject([
         { policy: 'per-ip', remaining, limit: 3, windowMs: 3_600_000, cost: 1 },
       ])
-      expect(body.at).toBeGreaterThan(Date.now() - 60_000)
+      expect(body.decidedAt).toBeGreaterThan(Date.now() - 60_000)
       expect(parseList(headers.get('ratelimit')!)[0]![1].get('r')).toBe(remaining)
       expect(headers.has('retry-after')).toBe(false)
     }
@@ -292,7 +292,7 @@ describe('a batch', () => {
     expect([status, body.length]).toEqual([200, 100])
     for (const decision of body) {
       expect(decision.limits.map(({ remaining }) => remaining)).toEqual([2, 2, 2])
-      expect(decision.at).toBeGreaterThan(0)
+      expect(decision.decidedAt).toBeGreaterThan(0)
     }
   })
 
@@ -418,7 +418,7 @@ describe('what was taken', () => {
   test('is given back whole or in part, never above the quota, and not into a later window', async () => {
     const ip = newIp()
     const { body } = await api.decide({ ...request(ip), cost: 3 })
-    const back = (cost: number, at = body.at) =>
+    const back = (cost: number, at = body.decidedAt) =>
       api.call<{ at: number; limits: { remaining: number }[] }>('/refund', {
         ...request(ip),
         cost,
@@ -427,7 +427,9 @@ describe('what was taken', () => {
     expect((await back(2)).body.limits).toMatchObject([{ policy: 'per-ip', remaining: 2 }])
     expect((await back(5)).body.limits).toMatchObject([{ remaining: 3 }])
     await api.decide(request(ip))
-    expect((await back(1, body.at! - 3_600_000)).body.limits).toMatchObject([{ remaining: 2 }])
+    expect((await back(1, body.decidedAt! - 3_600_000)).body.limits).toMatchObject([
+      { remaining: 2 },
+    ])
   })
 
   test('is given back by hand, in lists, once for an Idempotency-Key', async () => {

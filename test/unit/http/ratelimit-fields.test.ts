@@ -569,7 +569,7 @@ const limits = fc.array(
     nextAfterMs: natural,
     unit: fc.constantFrom(undefined, undefined, 'concurrent-requests'),
     bannedForMs: fc.option(natural, { nil: undefined }),
-    at: natural,
+    decidedAt: natural,
   } satisfies Record<keyof LimitState, unknown>) as fc.Arbitrary<LimitState>,
   { maxLength: 4 },
 )

@@ -4,16 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
-import {
-  createLimiter,
-  type DecideOptions,
-  decideEach,
-  type LimiterParts,
-} from '../../../src/limiter/decide.ts'
+import { type DecideOptions, decideEach, type LimiterParts } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
-import { rowOf } from '../../../src/limiter/limit.ts'
+import { limitOf } from '../../../src/limiter/limit.ts'
 import { isMatch } from '../../../src/match/match.ts'
-import type { RequestView } from '../../../src/request/view.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
 import { createShards } from '../../../src/store/shards/shards.ts'
 import type { Store, StoreReply } from '../../../src/store/store.ts'
@@ -36,7 +30,9 @@ async function givenMs(config: ConfigOptions, init: RequestInit = {}): Promise<n
     onStoreError() {},
   }
   const describe = describer(config)
-  await createLimiter(() => describe('/', init))({} as RequestView, parts)
+  const startedAt = Date.now()
+  const matched = await describe('/', init)
+  await decideEach([{ matched }], parts, { spentMs: Date.now() - startedAt })
   return given
 }
 
@@ -83,11 +79,11 @@ function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {})
     const matched = await describe('/', init)
     return (await decideEach([{ matched }], parts, options))[0]!
   }
-  const rows = async () => {
+  const limits = async () => {
     const matches = (await describe('/', init)).policies.filter(isMatch)
-    return Promise.all(matches.map((one) => rowOf(one, undefined, parts.nameSubject)))
+    return Promise.all(matches.map((one) => limitOf(one, undefined, parts.nameSubject)))
   }
-  return { ask, parts, errors, rows }
+  return { ask, parts, errors, limits }
 }
 
 /** A store whose first reply comes after the deadline, when it is released. */
@@ -133,16 +129,16 @@ test('a late charge that cannot be refunded is an error to log, also without wai
 
 test('a replay of an earlier answer does not tell the isolate how a limit stands now', async () => {
   const state = { allowed: true, remaining: 1, retryAfterMs: 0, resetAfterMs: 1000, nextAfterMs: 1 }
-  const replay: StoreReply = { now: 1000, replayed: true, requests: [[state]] }
+  const replay: StoreReply = { decidedAt: 1000, replayed: true, states: [[state]] }
   const store = { ...createLocalStore(), decide: async () => replay }
-  const { ask, parts, rows } = newLimiter({ policies: [single] }, store)
-  const [row] = await rows()
+  const { ask, parts, limits } = newLimiter({ policies: [single] }, store)
+  const [row] = await limits()
   const seenAt = Date.now() - 20_000
   const refused = { ...state, allowed: false, remaining: 0, retryAfterMs: 90_000 }
   parts.local.learn(row!, { ...refused, resetAfterMs: 90_000 }, seenAt, seenAt)
-  await ask({ once: { key: 'k', fingerprint: 'f', forMs: 60_000 } })
-  const { requests } = await parts.local.decide([{ mode: 'take', rows: [row!] }])
-  expect(requests[0]![0]!.allowed).toBe(false)
+  await ask({ idempotency: { key: 'k', fingerprint: 'f', forMs: 60_000 } })
+  const { states } = await parts.local.decide([{ mode: 'take', limits: [row!] }])
+  expect(states[0]![0]!.allowed).toBe(false)
 })
 
 test('units that an isolate charges for one of several databases are refunded by the answer, and no part of the decision', async () => {
@@ -167,5 +163,5 @@ test('units that an isolate charges for one of several databases are refunded by
   expect(decision).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'local' })
   expect(decision).not.toHaveProperty('charge')
   expect(charges!.map(({ store }) => store === parts.local)).toEqual([true, false])
-  expect(charges!.reduce((sum, { rows }) => sum + rows.length, 0)).toBe(10)
+  expect(charges!.reduce((sum, { limits }) => sum + limits.length, 0)).toBe(10)
 })

@@ -5,7 +5,7 @@ import type { LimitState } from '../../../src/base/decision.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { decideEach, type LimiterParts } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
-import { limitState, rowOf } from '../../../src/limiter/limit.ts'
+import { limitOf, limitState } from '../../../src/limiter/limit.ts'
 import { isOpen } from '../../../src/limiter/settle.ts'
 import type { Match } from '../../../src/match/match.ts'
 import type { Store, StoreRequest } from '../../../src/store/store.ts'
@@ -127,18 +127,18 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
               }),
             }
           })
-          const rows = await Promise.all(
-            matches.map((one) => rowOf(one, `slot-${who}`, nameSubject)),
+          const limits = await Promise.all(
+            matches.map((one) => limitOf(one, `slot-${who}`, nameSubject)),
           )
-          const each = (mode: StoreRequest['mode'], some = rows) =>
+          const each = (mode: StoreRequest['mode'], some = limits) =>
             some.forEach((row) => {
-              truth.decide([{ mode, rows: [row] }], now + ahead)
+              truth.decide([{ mode, limits: [row] }], now + ahead)
             })
           if (what === 'change') policies = second!
           // What comes back by the answer comes back without a word to anybody.
-          if (what === 'settle') each('refund', rows.filter(isOpen))
+          if (what === 'settle') each('refund', limits.filter(isOpen))
           if (what === 'operate') {
-            each(mode, mode === 'ban' ? rows.filter(({ penalty }) => penalty) : rows)
+            each(mode, mode === 'ban' ? limits.filter(({ penalty }) => penalty) : limits)
             for (const cache of isolates) cache.forget(now)
           }
           if (what !== 'take') continue
@@ -159,11 +159,11 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
           if (calls > before) continue
           cached += 1
           expect(decision.allowed).toBe(false)
-          const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
+          const enforced = limits.filter(({ policy }) => policy.mode === 'enforce')
           const told = decision.limits.filter(({ mode }) => mode === 'enforce')
           const true_ = truth
-            .decide([{ mode: 'peek', rows: enforced }], now + ahead)
-            .requests[0]!.map((state, index): LimitState => limitState(enforced[index]!, state))
+            .decide([{ mode: 'peek', limits: enforced }], now + ahead)
+            .states[0]!.map((state, index): LimitState => limitState(enforced[index]!, state))
           expect(told.length).toBeGreaterThan(0)
           told.forEach((limit) => {
             const index = true_.findIndex(({ policy }) => policy === limit.policy)

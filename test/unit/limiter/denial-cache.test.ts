@@ -110,10 +110,13 @@ test.each(names)(
             }).decide(matches)
             if (asked) continue
             cached += 1
-            const peek = { mode: 'peek' as const, rows: [{ ...matches[0]!, subject: 'a' }] }
+            const peek = {
+              mode: 'peek' as const,
+              limits: [{ ...matches[0]!, terms: matches[0]!.policy, subject: 'a' }],
+            }
             const told = decision.limits[0]!
             const at = async (time: number) =>
-              (await truth.decide([peek], { now: time + ahead })).requests[0]![0]!
+              (await truth.decide([peek], { now: time + ahead })).states[0]![0]!
             const true_ = await at(now)
             expect(decision.allowed).toBe(false)
             expect([told.allowed, told.remaining]).toEqual([true_.allowed, true_.remaining])
@@ -149,10 +152,10 @@ describe('a refusal', () => {
     expect([first.allowed, first.asked]).toEqual([false, true])
     advance(1000)
     const again = await one.decide(matches)
-    expect([again.asked, again.retryAfterMs, again.at]).toEqual([
+    expect([again.asked, again.retryAfterMs, again.decidedAt]).toEqual([
       false,
       first.retryAfterMs! - 1000,
-      first.at! + 1000,
+      first.decidedAt! + 1000,
     ])
     advance(again.retryAfterMs! - 8) // as far as can be proven: less the way there and back
     expect((await one.decide(matches)).asked).toBe(false)
@@ -294,7 +297,7 @@ describe('a refusal', () => {
       { ...one!, period: [1, 2, 3] as [number, number, number] },
     ]
     const cache = createDenialCache()
-    cache.keep([{ ...one!, subject: 's' }], [refusing], start, start, start)
+    cache.keep([{ ...one!, terms: one!.policy, subject: 's' }], [refusing], start, start, start)
     expect(cache.find([one!], start)).toBeDefined()
     for (const other of others) expect(cache.find([other], start)).toBeUndefined()
   })
@@ -311,6 +314,7 @@ const refusing = {
 const [limit] = descriptorsOf([{ algorithm: 'fixed-window' }])
 const ofClient = (n: number) => ({
   ...limit!,
+  terms: limit!.policy,
   subject: `s${n}`,
   partitionKey: [['ip', `${n}`] as [string, string]],
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { limitStates } from '../../../src/limiter/limit.ts'
 import type { Match } from '../../../src/match/match.ts'
-import type { QuotaState } from '../../../src/store/store.ts'
+import type { StoreState } from '../../../src/store/store.ts'
 
 const [a, b] = parseConfig({
   policies: [
@@ -11,7 +11,7 @@ const [a, b] = parseConfig({
   ],
 }).policies
 const of = (policy = a!): Match => ({ policy, partitionKey: [], cost: 1 })
-const state = (change: Partial<QuotaState> = {}): QuotaState => ({
+const state = (change: Partial<StoreState> = {}): StoreState => ({
   allowed: true,
   remaining: 5,
   retryAfterMs: 0,
@@ -22,24 +22,24 @@ const state = (change: Partial<QuotaState> = {}): QuotaState => ({
 const refusing = { allowed: false, remaining: 0 }
 
 test('each policy is listed once, in order', () => {
-  const rows = [of(b), of(a), of(a), of(a), of(b)]
+  const matches = [of(b), of(a), of(a), of(a), of(b)]
   const limits = limitStates(
-    rows,
-    rows.map(() => state()),
+    matches,
+    matches.map(() => state()),
   )
   expect(limits.map(({ policy }) => policy)).toEqual(['b', 'a', 'b'])
 })
 
 describe('several quotas of a policy are told as one state:', () => {
-  const told = (...states: Partial<QuotaState>[]) => {
-    const rows = states.map(() => of())
-    const [found] = limitStates(rows, states.map(state))
-    const reversed = limitStates(rows, states.toReversed().map(state))
+  const told = (...states: Partial<StoreState>[]) => {
+    const matches = states.map(() => of())
+    const [found] = limitStates(matches, states.map(state))
+    const reversed = limitStates(matches, states.toReversed().map(state))
     expect(reversed).toEqual([found])
     return found
   }
 
-  test.each<[string, Partial<QuotaState>[], object]>([
+  test.each<[string, Partial<StoreState>[], object]>([
     [
       'a refusal, and the wait of it',
       [{ ...refusing, retryAfterMs: 700, nextAfterMs: 700 }, { resetAfterMs: 40_000 }],
@@ -85,7 +85,7 @@ describe('several quotas of a policy are told as one state:', () => {
       ],
       { allowed: false, remaining: 0, retryAfterMs: 950, bannedForMs: 900 },
     ],
-    ['the earliest time', [{ at: 20 }, { at: 10 }], { at: 10 }],
+    ['the earliest time', [{ decidedAt: 20 }, { decidedAt: 10 }], { at: 10 }],
     ['of three', [{ remaining: 3 }, { remaining: 1 }, { remaining: 2 }], { remaining: 1 }],
   ])('%s', (_, states, expected) => {
     expect(told(...states)).toMatchObject(expected)

@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
+import { createLimiter } from '../../../src/limiter/create.ts'
 import { createLive } from '../../../src/limiter/live.ts'
-import { createRules } from '../../../src/limiter/rules.ts'
 import { viewOf } from '../../../src/request/view.ts'
 
 /** A document that a test hands out, by its own clock: `read` is what the next looks meet. */
@@ -157,7 +157,7 @@ test('an issuer is not asked again for the sake of new policies', async () => {
     live: { from: 'kv:RULES', every: 1 },
   } as const
   const config = parseConfig(options)
-  const rulesOf = createRules(config, options, () => {})
+  const rulesOf = createLimiter(config, options).rulesOf
   const document = JSON.stringify({ policies: [{ ...policy, limit: 7 }] })
   const token = `${btoa('{"alg":"EdDSA"}')}.${btoa('{}')}.AAAA`.replaceAll('=', '')
   const limits: number[] = []
@@ -172,7 +172,7 @@ test('an issuer is not asked again for the sake of new policies', async () => {
       },
       config,
     )
-    limits.push((await rulesOf(seen).describe(seen)).policies[0]!.policy.limit)
+    limits.push((await rulesOf(seen).match(seen)).policies[0]!.policy.limit)
     await Promise.all(work)
   }
   expect([limits, issuer.mock.calls.length]).toEqual([[5, 7, 7], 1])

@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
+import { createParts } from '../../../src/limiter/create.ts'
 import { decideEach } from '../../../src/limiter/decide.ts'
-import { limiterParts } from '../../../src/limiter/parts.ts'
 import type { Match } from '../../../src/match/match.ts'
 
 setFlagsFromString('--expose-gc')
@@ -20,9 +20,9 @@ function heapMiB(): number {
 const answerAll = (allowed: 0 | 1) =>
   vi.stubGlobal('fetch', async (_: string, { body }: { body: string }) => {
     const reply = ([, , count, ...rest]: (string | number)[]) => {
-      const rows = (rest.length - Number(count) - 1) / 11
+      const limits = (rest.length - Number(count) - 1) / 11
       const row = allowed ? [1, 49, 0, 60_000, 60_000] : [0, 0, 60_000, 60_000, 60_000]
-      return { result: [Date.now(), ...Array.from({ length: rows }, () => row).flat()] }
+      return { result: [Date.now(), ...Array.from({ length: limits }, () => row).flat()] }
     }
     const command = JSON.parse(body)
     return Response.json(Array.isArray(command[0]) ? command.map(reply) : reply(command))
@@ -60,7 +60,7 @@ test.each([
         { name: 'log', algorithm: 'sliding-log', limit: 50, window: '1d' },
       ],
     })
-    const parts = limiterParts(config, () => {})(env)
+    const parts = createParts(config, () => {})(env)
     const decide = async (key: string) => {
       const policies = config.policies.map(
         (policy): Match => ({ policy, partitionKey: [['header:x', key]], cost: 1 }),

@@ -129,7 +129,7 @@ describe('is asked', () => {
     const describe = describer({ policies: [policy], shield, ...config })
     const matched = await describe('/', { headers: { 'cf-connecting-ip': ip } })
     const key = { key: 'k', fingerprint: 'f', forMs: 1000 }
-    const options = once ? { once: key } : {}
+    const options = once ? { idempotency: key } : {}
     const [outcome] = await decideEach([{ matched, ...more }], parts, options)
     return [outcome!.decision.reason, asked.length]
   }

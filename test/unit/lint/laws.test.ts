@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
 import { lint } from '../../../src/lint/lint.ts'
-import { type Descriptor, isMet } from '../../../src/match/match.ts'
+import { isMatch, type Match } from '../../../src/match/match.ts'
 import { algorithms, type State } from '../../../src/store/local/algorithms/index.ts'
 import { describer } from '../../support/describe.ts'
 import { match, request } from '../../support/small-world.ts'
@@ -88,7 +88,7 @@ test('An entry that is reported to take everything decides every request.', asyn
       )
       count += all.length
       for (const { denied, policies } of all.length > 0 ? await ask(options, sent) : []) {
-        expect(denied || policies.every((one) => !isMet(one))).toBeTruthy()
+        expect(denied || policies.every((one) => !isMatch(one))).toBeTruthy()
       }
     }),
     { numRuns: RUNS * 2 },
@@ -127,7 +127,7 @@ test('A shield of the width that the linter asks for refuses no request that the
         now += pause
         const { denied, policies, shield } = descriptions[which % kinds.length]!
         if (denied) continue
-        const rows = policies.filter(isMet).map((row) => ({ ...row, ...fare(row, now, states) }))
+        const rows = policies.filter(isMatch).map((row) => ({ ...row, ...fare(row, now, states) }))
         const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
         if (enforced.some(({ outcome }) => !outcome.allowed)) continue
         for (const { subject, outcome } of rows)
@@ -147,7 +147,7 @@ test('A shield of the width that the linter asks for refuses no request that the
   expect(Math.max(...reached)).toBeGreaterThan(0.8) // nor is the width larger than necessary
 })
 
-function fare({ policy, partitionKey, cost }: Descriptor, now: number, states: Map<string, State>) {
+function fare({ policy, partitionKey, cost }: Match, now: number, states: Map<string, State>) {
   const subject = JSON.stringify([policy.tag, partitionKey])
   const { windowMs: window, ...terms } = policy
   const algorithm = policy.algorithm as keyof typeof algorithms // concurrency is not drawn

@@ -1,5 +1,12 @@
 /** Names of methods and plans. */
-import { denying, matching, planned, priced, testFindings, testMessages } from '../../support/lint.ts'
+import {
+  denying,
+  matching,
+  planned,
+  priced,
+  testFindings,
+  testMessages,
+} from '../../support/lint.ts'
 
 testFindings([
   [

@@ -64,11 +64,11 @@ const penalty = { tag: 'p', after: 1, withinMs: 1, banMs: 1, maxMs: 1 }
 const list = (subject: string, limits = 1): StoreRequest[] => [
   {
     mode: 'take',
-    limits: Array.from({ length: limits }, () => ({ subject, policy: policy!, cost: 1 })),
+    limits: Array.from({ length: limits }, () => ({ subject, terms: policy!, cost: 1 })),
   },
 ]
 /** A reply that names whose it is. */
-const replyTo = (name: string) => ({ now: name as never, requests: [] }) satisfies StoreReply
+const replyTo = (name: string) => ({ decidedAt: name as never, states: [] }) satisfies StoreReply
 const waitUntil = (promise: Promise<unknown>) => void kept.push(promise)
 
 /** Whose reply comes, or the code of an error. */
@@ -76,7 +76,7 @@ const ask = (requests: StoreRequest[] | string, deadlineMs = 60_000): Promise<un
   store
     .decide(typeof requests === 'string' ? list(requests) : requests, { deadlineMs, waitUntil })
     .then(
-      (reply) => reply.now,
+      (reply) => reply.decidedAt,
       (error: StoreError) => error.code,
     )
 
@@ -136,7 +136,7 @@ describe('one call', () => {
     expect(over).toBe(true)
   })
 
-  test('has at most 32 limits: the others go at idempotency, in calls of their own requests', async () => {
+  test('has at most 32 limits: the others go at once, in calls of their own requests', async () => {
     const asked = Promise.all(Array.from({ length: 70 }, (_, index) => ask(`${index}`)))
     await turn()
     expect(calls.map(({ names }) => names.length)).toEqual([32, 32, 6])

@@ -3,7 +3,7 @@ import { StoreError, type StoreErrorCode } from '../../../src/base/errors.ts'
 import { withBreaker } from '../../../src/store/breaker.ts'
 import type { StoreReply } from '../../../src/store/store.ts'
 
-const reply: StoreReply = { now: 0, requests: [] }
+const reply: StoreReply = { decidedAt: 0, states: [] }
 let now: number
 let asked: number
 let events: string[]

@@ -5,7 +5,7 @@ import { withBreaker } from '../../../src/store/breaker.ts'
 import { withDeadline } from '../../../src/store/deadline.ts'
 import type { Store, StoreOptions, StoreReply } from '../../../src/store/store.ts'
 
-const reply: StoreReply = { now: 1, requests: [] }
+const reply: StoreReply = { decidedAt: 1, states: [] }
 const failed = (code: StoreError['code']) => new StoreError(code)
 
 /** A store that replies after `ms`. */
@@ -83,7 +83,7 @@ describe('a store with a deadline', () => {
       decide: () => Promise.reject(new Error('not asked')),
       async decideEach() {
         await new Promise((resolve) => setTimeout(resolve, 500))
-        return [{ now: 1, requests: [] }, failed('bad-reply')]
+        return [{ decidedAt: 1, states: [] }, failed('bad-reply')]
       },
     }
     const deciding = withDeadline(store).decideEach([[], []])

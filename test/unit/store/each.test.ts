@@ -40,7 +40,7 @@ async function requestsOf(run: () => Promise<unknown>): Promise<number> {
   return bridge.stats()[bridge.token]!.http - http
 }
 
-const policy: StoreRequest['limits'][number]['policy'] = {
+const policy: StoreRequest['limits'][number]['terms'] = {
   tag: 't',
   algorithm: 'fixed-window',
   limit: 100,
@@ -55,7 +55,7 @@ const ask = (
   row: Partial<StoreRequest['limits'][number]> = {},
 ): StoreRequest => ({
   mode,
-  limits: subjects.map((subject) => ({ subject, policy, cost: 1, ...row })),
+  limits: subjects.map((subject) => ({ subject, terms: policy, cost: 1, ...row })),
 })
 const newSubjects = (count: number) => Array.from({ length: count }, newSubject)
 
@@ -64,7 +64,7 @@ const told = (replies: (StoreReply | StoreError)[]) =>
   replies.map((reply) =>
     reply instanceof StoreError
       ? reply.code
-      : reply.requests.flat().map(({ remaining }) => remaining),
+      : reply.states.flat().map(({ remaining }) => remaining),
   )
 
 /** A hundred clients with three subjects each: 300 keys, so three calls of the script. */
@@ -104,12 +104,12 @@ describe('many lists', () => {
 
   test('have each the time of their own call', async () => {
     const replies = await newStore().decideEach(hundred(), { now: 1_789_000_000_000 })
-    expect(replies.map((reply) => (reply as StoreReply).now)).toEqual(
+    expect(replies.map((reply) => (reply as StoreReply).decidedAt)).toEqual(
       Array(100).fill(1_789_000_000_000),
     )
     const [first, , , last] = await newStore().decideEach(hundred())
-    expect(Math.abs((first as StoreReply).now - Date.now())).toBeLessThan(5_000)
-    expect((last as StoreReply).now).toBe((first as StoreReply).now)
+    expect(Math.abs((first as StoreReply).decidedAt - Date.now())).toBeLessThan(5_000)
+    expect((last as StoreReply).decidedAt).toBe((first as StoreReply).decidedAt)
   })
 
   test('that are none ask nobody', async () => {
@@ -151,7 +151,7 @@ describe('a list that fails', () => {
       'by a key of another type',
       async (subject) => {
         await client.set(`sluice:1:{${subject}}:log:t`, 'text')
-        return ask('take', [subject], { policy: { ...policy, algorithm: 'sliding-log' } })
+        return ask('take', [subject], { terms: { ...policy, algorithm: 'sliding-log' } })
       },
       'WRONGTYPE',
     ],
@@ -348,10 +348,12 @@ describe('decided once', () => {
 
   test('each call of the script has its own key, and tells on its lists that it is a replay', async () => {
     const store = newStore()
-    const [lists, once] = [hundred(), idempotencyOf()]
+    const [lists, idempotency] = [hundred(), idempotencyOf()]
     const first = await store.decideEach(lists, { idempotency })
     expect(told(first)).toEqual(Array(100).fill([99, 99, 99]))
-    const names = [idempotency.key, `${idempotency.key}.2`, `${idempotency.key}.3`].map((key) => `sluice:1:{${key}}`)
+    const names = [idempotency.key, `${idempotency.key}.2`, `${idempotency.key}.3`].map(
+      (key) => `sluice:1:{${key}}`,
+    )
     expect((await keysOf(idempotency.key)).sort()).toEqual(names.sort())
     let again: unknown
     const commands = await commandsBetween(redis.url, async () => {
@@ -363,15 +365,15 @@ describe('decided once', () => {
 
   test('a full call has room for its key', async () => {
     const lists = newSubjects(128).map((subject) => [ask('take', [subject])])
-    const once = idempotencyOf()
+    const idempotency = idempotencyOf()
     const replies = await newStore().decideEach(lists, { idempotency })
     expect(told(replies)).toEqual(Array(128).fill([99]))
     expect(await keysOf(idempotency.key)).toHaveLength(1)
   })
 
-  test('lists that are sent again by themselves are decided idempotency, too', async () => {
+  test('lists that are sent again by themselves are decided once, too', async () => {
     const store = newStore()
-    const [lists, once] = [hundred(), idempotencyOf()]
+    const [lists, idempotency] = [hundred(), idempotencyOf()]
     for (const index of [10, 50, 99]) lists[index] = [ask('take', ['x'], { cost: -1 })]
     const first = await store.decideEach(lists, { idempotency })
     const again = await store.decideEach(lists, { idempotency })
@@ -380,11 +382,13 @@ describe('decided once', () => {
     expect(again.filter((reply) => 'replayed' in reply)).toHaveLength(97)
   })
 
-  test('fifty at idempotency, of several isolates, are charged once', async () => {
+  test('fifty at once, of several isolates, are charged once', async () => {
     const stores = Array.from({ length: 5 }, () => newStore())
-    const [lists, once] = [hundred(), idempotencyOf()]
+    const [lists, idempotency] = [hundred(), idempotencyOf()]
     const all = await Promise.all(
-      Array.from({ length: 50 }, (_, index) => stores[index % 5]!.decideEach(lists, { idempotency })),
+      Array.from({ length: 50 }, (_, index) =>
+        stores[index % 5]!.decideEach(lists, { idempotency }),
+      ),
     )
     for (const replies of all) expect(told(replies)).toEqual(Array(100).fill([99, 99, 99]))
     const replayed = all.flat().filter((reply) => 'replayed' in reply)
@@ -395,7 +399,7 @@ describe('decided once', () => {
 
   test('another call of that name is a conflict, by decide and by decideEach', async () => {
     const store = newStore()
-    const [lists, once] = [two(), idempotencyOf()]
+    const [lists, idempotency] = [two(), idempotencyOf()]
     await store.decideEach(lists, { idempotency })
     const other = { ...idempotency, fingerprint: 'g' }
     expect(told(await store.decideEach(lists, { idempotency: other }))).toEqual([
@@ -411,10 +415,12 @@ describe('decided once', () => {
 
   test('decide tells a replay, and a first answer without a word', async () => {
     const store = newStore()
-    const [request, once] = [ask('take', [newSubject()]), idempotencyOf()]
+    const [request, idempotency] = [ask('take', [newSubject()]), idempotencyOf()]
     const first = await store.decide([request], { idempotency })
     expect(first).not.toHaveProperty('replayed')
     expect(await store.decide([request], { idempotency })).toEqual({ ...first, replayed: true })
-    expect(await store.decideEach([[request]], { idempotency })).toEqual([{ ...first, replayed: true }])
+    expect(await store.decideEach([[request]], { idempotency })).toEqual([
+      { ...first, replayed: true },
+    ])
   })
 })

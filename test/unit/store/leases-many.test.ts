@@ -1,4 +1,4 @@
-/** Leases of requests with several limits, and of many calls at idempotency: what nobody may count twice, and what may not last. */
+/** Leases of requests with several limits, and of many calls at once: what nobody may count twice, and what may not last. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Limit, StoreReply, StoreRequest } from '../../../src/store/store.ts'
@@ -10,7 +10,7 @@ import { newSubject } from '../../support/subjects.ts'
 
 const server = useServer()
 
-const leased: Limit['policy'] = {
+const leased: Limit['terms'] = {
   tag: 't',
   algorithm: 'fixed-window',
   limit: 100_000,
@@ -20,14 +20,14 @@ const leased: Limit['policy'] = {
   localShare: 1,
   lease: { max: 10, ttlMs: 10_000 },
 }
-const small: Limit['policy'] = {
+const small: Limit['terms'] = {
   ...leased,
   tag: 'small',
   limit: 1,
   windowMs: 3_600_000,
   lease: undefined,
 }
-const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
+const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits: limits })
 
 /** The beginning of a minute. */
 const start = 1_789_000_020_000
@@ -36,12 +36,12 @@ const start = 1_789_000_020_000
 async function busy(policy = leased, now = start) {
   const world = new World(server, [0])
   world.now = now
-  const row: Limit = { subject: newSubject(), policy, cost: 1 }
+  const row: Limit = { subject: newSubject(), terms: policy, cost: 1 }
   const ask = (cost = 1) => world.alone(0, [take({ ...row, cost })])
   const held = async () => {
     const looked = await world.evaluate([{ mode: 'peek', limits: [{ ...row, cost: 0 }] }])
-    const counted = row.policy.burst - looked.requests[0]![0]!.remaining
-    return counted - world.units((passed) => passed.row.policy === policy)
+    const counted = row.terms.burst - looked.states[0]![0]!.remaining
+    return counted - world.units((passed) => passed.row.terms === policy)
   }
   /** Asks until so many are held. */
   async function hold(count: number) {
@@ -53,16 +53,16 @@ async function busy(policy = leased, now = start) {
 }
 
 describe('a request with another limit', () => {
-  const other = (): Limit => ({ subject: newSubject(), policy: small, cost: 1 })
+  const other = (): Limit => ({ subject: newSubject(), terms: small, cost: 1 })
 
   test('that only the other one refuses is a proof, though units are held', async () => {
     const { world, row, hold, held } = await busy()
     await hold(5)
     const its = other()
     const both = () => world.alone(0, [take({ ...row }, { ...its })])
-    expect((await both()).requests[0]!.map(({ allowed }) => allowed)).toEqual([true, true])
+    expect((await both()).states[0]!.map(({ allowed }) => allowed)).toEqual([true, true])
     const refused = await both()
-    expect(refused.requests[0]!.map(({ allowed }) => allowed)).toEqual([true, false])
+    expect(refused.states[0]!.map(({ allowed }) => allowed)).toEqual([true, false])
     expect(await held()).toBe(4)
     expect(refused.leased).toBeUndefined()
   })
@@ -75,13 +75,13 @@ describe('a request with another limit', () => {
     await settled()
     world.now += 20
     await world.drain()
-    const { now, requests: told } = (await both) as StoreReply
-    const receipt = told[0]![0]!.at ?? now
+    const { decidedAt: now, states: told } = (await both) as StoreReply
+    const decidedAt = told[0]![0]!.decidedAt ?? now
     const next = { ...row, cost: 3 }
     await world.evaluate([take(next)])
-    const back: StoreRequest = { mode: 'refund', limits: [row], receipt }
-    const { requests } = await world.evaluate([back])
-    expect(requests[0]![0]!.remaining).toBe(leased.limit - 3)
+    const back: StoreRequest = { mode: 'refund', limits: [row], decidedAt }
+    const { states } = await world.evaluate([back])
+    expect(states[0]![0]!.remaining).toBe(leased.limit - 3)
   })
 
   test('that is gone and never comes back does not lessen leases for ever', async () => {
@@ -99,7 +99,7 @@ describe('a request with another limit', () => {
 })
 
 test('a bucket has lent no more than max, what is on its way back included', async () => {
-  const bucket: Limit['policy'] = {
+  const bucket: Limit['terms'] = {
     ...leased,
     algorithm: 'token-bucket',
     limit: 1000,
@@ -123,7 +123,7 @@ test('a bucket has lent no more than max, what is on its way back included', asy
 
 test('what was taken from a window that is over does not spoil what is of the next', async () => {
   const { world, row, ask, hold } = await busy(leased, start + 55_000)
-  const other: Limit = { subject: newSubject(), policy: small, cost: 1 }
+  const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
   await world.evaluate([take({ ...other })]) // all that it has
   await hold(5)
   world.now = start + 60_000 - 10
@@ -176,8 +176,8 @@ test('what goes back by one plan gives nothing to another plan of the same count
   const large = { ...row, policy: { ...bucket, burst: 2000 } }
   const left = async (cost: number) => {
     const mode = cost === 0 ? 'peek' : 'take'
-    const { requests } = await world.evaluate([{ mode, limits: [{ ...large, cost }] }])
-    return requests[0]![0]!.remaining
+    const { states } = await world.evaluate([{ mode, limits: [{ ...large, cost }] }])
+    return states[0]![0]!.remaining
   }
   const before = await left(1000)
   world.now += 20_000
@@ -188,13 +188,13 @@ test('what goes back by one plan gives nothing to another plan of the same count
 describe('requests of several limits, by isolates whose clocks differ and jump', () => {
   const lease = { max: 12, ttlMs: 300 }
   const short = { windowMs: 200, limit: 150, lease }
-  const fixed: Limit['policy'][] = [
+  const fixed: Limit['terms'][] = [
     { ...leased, ...short },
     { ...leased, ...short, tag: 'u', windowMs: 1000, limit: 300 },
     { ...small, tag: 'n', windowMs: 200, limit: 25 },
     { ...leased, ...short, tag: 's' }, // in shadow
   ]
-  const sliding: Limit['policy'] = { ...leased, ...short, tag: 'w', algorithm: 'sliding-window' }
+  const sliding: Limit['terms'] = { ...leased, ...short, tag: 'w', algorithm: 'sliding-window' }
   const events = fc.array(
     fc.record({
       what: fc.constantFrom(
@@ -216,7 +216,7 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
     async ({ skews, events }) => {
       const world = new World(server, skews)
       const subject = newSubject()
-      const passed: { policy: Limit['policy']; cost: number; at: number }[] = []
+      const passed: { policy: Limit['terms']; cost: number; at: number }[] = []
       const asked: Promise<void>[] = []
       const [a, b, n, s] = fixed as [typeof sliding, typeof sliding, typeof sliding, typeof sliding]
       const ask = async (
@@ -228,20 +228,21 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
         const list: StoreRequest[] = [enforced, ...(shadow ? [[s]] : [])].map(
           (policies, index) => ({
             mode: index === 0 ? 'take' : 'follow',
-            limits: policies.map((policy) => ({ subject, policy, cost })),
+            limits: policies.map((policy) => ({ subject, terms: policy, cost })),
           }),
         )
         const reply = await world.ask(isolate, list)
         if (typeof reply === 'string') return
-        const admits = (index: number) => reply.requests[index]!.every(({ allowed }) => allowed)
+        const admits = (index: number) => reply.states[index]!.every(({ allowed }) => allowed)
         if (!admits(0)) return
         // Without a call the time that is told is a guess that is never late.
-        const now = reply.leased && list.every((_, index) => admits(index)) ? world.now : reply.now
-        expect(reply.now).toBeLessThanOrEqual(now)
+        const now =
+          reply.leased && list.every((_, index) => admits(index)) ? world.now : reply.decidedAt
+        expect(reply.decidedAt).toBeLessThanOrEqual(now)
         for (const [index, { limits }] of list.entries()) {
           if (!admits(index)) continue
-          for (const [place, { policy }] of limits.entries()) {
-            const { at = now } = reply.requests[index]![place]!
+          for (const [place, { terms: policy }] of limits.entries()) {
+            const { decidedAt: at = now } = reply.states[index]![place]!
             passed.push({ policy, cost, at })
           }
         }
@@ -249,15 +250,15 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
       const expectCounted = async () => {
         const looks = fixed.map((policy) => ({
           mode: 'peek',
-          limits: [{ subject, policy, cost: 0 }],
+          limits: [{ subject, terms: policy, cost: 0 }],
         }))
-        const { requests } = await world.evaluate(looks as StoreRequest[])
+        const { states } = await world.evaluate(looks as StoreRequest[])
         fixed.forEach((policy, index) => {
           const start = world.now - (world.now % policy.windowMs)
           const units = passed
             .filter((one) => one.policy === policy && one.at >= start)
             .reduce((sum, { cost }) => sum + cost, 0)
-          const counted = policy.limit - requests[index]![0]!.remaining
+          const counted = policy.limit - states[index]![0]!.remaining
           expect(units, policy.tag).toBeLessThanOrEqual(counted)
         })
       }
@@ -285,13 +286,13 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
         .filter(({ policy }) => policy === sliding)
         .sort((one, other) => one.at - other.at)
       for (const { cost, at } of inOrder) {
-        const requests = [take({ subject, policy: sliding, cost })] as ModelRequest[]
+        const requests = [take({ subject, terms: sliding, cost })] as ModelRequest[]
         if (
           process.env.DBG &&
-          !model.decide([{ ...requests[0]!, mode: 'peek' }], at).requests[0]![0]!.allowed
+          !model.decide([{ ...requests[0]!, mode: 'peek' }], at).states[0]![0]!.allowed
         )
           console.log('SLIDING', cost, at)
-        expect(model.decide(requests, at).requests[0]![0]!.allowed).toBe(true)
+        expect(model.decide(requests, at).states[0]![0]!.allowed).toBe(true)
       }
     },
   )

@@ -10,7 +10,7 @@ import { newSubject } from '../../support/subjects.ts'
 
 const server = useServer()
 
-type Policy = Limit['policy']
+type Policy = Limit['terms']
 type Leasable = 'fixed-window' | 'sliding-window' | 'token-bucket'
 
 const policyOf = (change: Partial<Policy> = {}): Policy => ({
@@ -24,7 +24,7 @@ const policyOf = (change: Partial<Policy> = {}): Policy => ({
   lease: { max: 10, ttlMs: 1000 },
   ...change,
 })
-const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
+const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits: limits })
 const peek = (row: Limit): StoreRequest => ({ mode: 'peek', limits: [{ ...row, cost: 0 }] })
 
 /** What happens next. */
@@ -85,7 +85,7 @@ async function play(
   after: (world: World, row: Limit) => Promise<void> = async () => {},
 ) {
   const world = new World(server, skews)
-  const row: Limit = { subject: newSubject(), policy, cost: 1 }
+  const row: Limit = { subject: newSubject(), terms: policy, cost: 1 }
   const answers: Promise<StoreReply | string>[] = []
   for (const { what, which, cost, ms } of events) {
     const call = world.calls[which % Math.max(1, world.calls.length)]
@@ -113,8 +113,8 @@ describe('never over', () => {
     story('fixed-window', failing),
     async (plan) => {
       await play(plan, async (world, row) => {
-        const { limit, windowMs } = row.policy
-        const state = (await world.evaluate([peek(row)])).requests[0]![0]!
+        const { limit, windowMs } = row.terms
+        const state = (await world.evaluate([peek(row)])).states[0]![0]!
         if (state.resetAfterMs === 0) return
         const start = world.now + state.resetAfterMs - windowMs
         expect(world.units(({ at }) => at >= start)).toBeLessThanOrEqual(limit - state.remaining)
@@ -130,8 +130,8 @@ describe('never over', () => {
       const model = new Model()
       const inOrder = [...world.passed].sort((one, other) => one.at - other.at)
       for (const { row, at } of inOrder) {
-        const { requests } = model.decide([take(row) as ModelRequest], at)
-        expect(requests[0]![0]!.allowed, JSON.stringify(inOrder)).toBe(true)
+        const { states } = model.decide([take(row) as ModelRequest], at)
+        expect(states[0]![0]!.allowed, JSON.stringify(inOrder)).toBe(true)
       }
     },
   )
@@ -157,7 +157,7 @@ describe('never over', () => {
 
 /** Units of a row's quota that are counted in Redis. */
 const counted = async (world: World, row: Limit) =>
-  row.policy.limit - (await world.evaluate([peek(row)])).requests[0]![0]!.remaining
+  row.terms.limit - (await world.evaluate([peek(row)])).states[0]![0]!.remaining
 
 describe('never under, but for what is held', () => {
   const long = { windowMs: 3_600_000, align: 'first-request' } as const
@@ -180,7 +180,7 @@ describe('never under, but for what is held', () => {
     async ({ skews, events }) => {
       const world = new World(server, skews)
       const limits = (subject: string, ...policies: Policy[]) =>
-        policies.map((policy): Limit => ({ subject, policy, cost: 1 }))
+        policies.map((policy): Limit => ({ subject, terms: policy, cost: 1 }))
       const subject = newSubject()
       const answers: Promise<unknown>[] = []
       for (const { of, event } of events) {
@@ -220,7 +220,7 @@ describe('never under, but for what is held', () => {
         ])
       }
       for (const policy of [leased, other, shadow, asked]) {
-        const units = world.units(({ row }) => row.policy === policy)
+        const units = world.units(({ row }) => row.terms === policy)
         expect([policy.tag, await counted(world, limits(subject, policy)[0]!)]).toEqual([
           policy.tag,
           units,
@@ -254,8 +254,8 @@ describe('never under, but for what is held', () => {
       const { world, row } = await play(plan)
       const { limit, lease } = plan.policy
       for (let refused = 0, turn = 0; refused < 5; turn++) {
-        const { requests } = await world.alone(turn % plan.skews.length, [take({ ...row })])
-        if (requests[0]![0]!.allowed) continue
+        const { states } = await world.alone(turn % plan.skews.length, [take({ ...row })])
+        if (states[0]![0]!.allowed) continue
         refused += 1
         expect(limit - world.units()).toBeLessThan(1 + lease!.max * plan.skews.length)
       }
@@ -266,7 +266,7 @@ describe('never under, but for what is held', () => {
     const { world, row } = await play({ ...plan, skews: [skews[0]!] })
     let last: StoreReply
     do last = await world.alone(0, [take({ ...row })])
-    while (last.requests[0]![0]!.allowed)
+    while (last.states[0]![0]!.allowed)
     expect(world.units()).toBe(plan.policy.limit)
     expect(last.leased).toBeUndefined()
   })
@@ -278,7 +278,7 @@ const start = 1_789_000_000_000
 async function busy(policy: Policy, held = 5, now = start) {
   const world = new World(server, [0])
   world.now = now
-  const row: Limit = { subject: newSubject(), policy, cost: 1 }
+  const row: Limit = { subject: newSubject(), terms: policy, cost: 1 }
   const ask = (cost = 1) => world.alone(0, [take({ ...row, cost })])
   let before: number
   do {
@@ -291,7 +291,7 @@ async function busy(policy: Policy, held = 5, now = start) {
     row,
     ask,
     held: async () =>
-      (await counted(world, row)) - world.units((passed) => passed.row.policy === policy),
+      (await counted(world, row)) - world.units((passed) => passed.row.terms === policy),
   }
 }
 
@@ -330,8 +330,8 @@ describe('a lease', () => {
   test('is at most a sixteenth of what is left, so that the last units go one by one', async () => {
     const policy = { ...big, limit: 400, lease: { max: 20, ttlMs: 10_000 } }
     const { ask, row, world, held } = await busy(policy, 0)
-    while ((await ask()).requests[0]![0]!.allowed) {
-      const [taken, left] = [await held(), row.policy.limit - world.units()]
+    while ((await ask()).states[0]![0]!.allowed) {
+      const [taken, left] = [await held(), row.terms.limit - world.units()]
       expect(taken).toBeLessThanOrEqual(Math.max(0, left / 15))
     }
     expect(world.units()).toBe(400)
@@ -357,13 +357,13 @@ describe('a lease', () => {
     expect(world.sent).toBe(before + 1)
   })
 
-  test('that has ended goes back with the next call, against its receipt', async () => {
+  test('that has ended goes back with the next call, against its decidedAt', async () => {
     const { world, row, held } = await busy(big, 5)
     world.now += 20_000
     void world.ask(0, [take({ ...row })])
     await settled()
     const [back, own] = world.calls[0]!.requests
-    expect(back).toMatchObject({ mode: 'refund', limits: [{ cost: 5 }], receipt: start })
+    expect(back).toMatchObject({ mode: 'refund', limits: [{ cost: 5 }], decidedAt: start })
     expect(own).toMatchObject({ mode: 'take', limits: [{ cost: 1 }] })
     await world.drain()
     expect(await held()).toBe(0)
@@ -421,7 +421,7 @@ describe('a lease', () => {
   ])('by another %s is another', async (_, change) => {
     const { world, row } = await busy(big, 5)
     const before = world.sent
-    await world.alone(0, [take({ ...row, policy: { ...row.policy, ...change } })])
+    await world.alone(0, [take({ ...row, terms: { ...row.terms, ...change } })])
     expect(world.sent).toBe(before + 1)
   })
 
@@ -430,7 +430,7 @@ describe('a lease', () => {
     const penalty = { tag: 'p', after: 1, withinMs: 1, banMs: 1, maxMs: 1 }
     const limits = [{ ...row, ...(mode === 'ban' && { penalty }) }]
     const before = world.sent
-    const [reset] = [world.isolates[0]!.decideEach([[{ mode, limits }]])]
+    const [reset] = [world.isolates[0]!.decideEach([[{ mode, limits: limits }]])]
     await world.drain()
     await reset
     await ask()
@@ -478,7 +478,7 @@ describe('a request with another limit', () => {
 
   test('asks for that only, and puts back what it was lent where that refuses', async () => {
     const { world, row, held } = await busy(big, 5)
-    const other: Limit = { subject: newSubject(), policy: small, cost: 1 }
+    const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
     const both = async () => {
       const asked = world.ask(0, [take({ ...row }, { ...other })])
       await settled()
@@ -486,20 +486,20 @@ describe('a request with another limit', () => {
       await world.drain()
       return (await asked) as StoreReply
     }
-    const admitted = (await both()).requests[0]!.map(({ allowed }) => allowed)
+    const admitted = (await both()).states[0]!.map(({ allowed }) => allowed)
     expect([admitted, await held()]).toEqual([[true, true], 4])
-    const [mine, its] = (await both()).requests[0]!
+    const [mine, its] = (await both()).states[0]!
     expect([mine!.allowed, its!.allowed, await held()]).toEqual([true, false, 4])
-    expect(mine!.remaining).toBe(big.limit - world.units(({ row }) => row.policy === big))
+    expect(mine!.remaining).toBe(big.limit - world.units(({ row }) => row.terms === big))
   })
 
   test.each([
     [0, 9], // the first brings as many as there may be beside its own
     [5, 4], // five have what was held in hands
-  ])('takes no more than max with others at idempotency: of %i that were held', async (lent, taken) => {
+  ])('takes no more than max with others at once: of %i that were held', async (lent, taken) => {
     const { world, row } = await busy(big, lent)
     const both = Array.from({ length: 8 }, () => {
-      const other: Limit = { subject: newSubject(), policy: small, cost: 1 }
+      const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
       return world.ask(0, [take({ ...row }, other)])
     })
     await settled()
@@ -515,7 +515,7 @@ describe('a request with another limit', () => {
     const { world, row } = await busy(big, 0)
     const first = world.ask(0, [take({ ...row })])
     await settled()
-    const other: Limit = { subject: newSubject(), policy: small, cost: 1 }
+    const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
     const both = world.ask(0, [take({ ...row }, other)])
     await settled()
     expect(world.calls).toHaveLength(2)
@@ -526,7 +526,7 @@ describe('a request with another limit', () => {
 
 describe('who finds a call under way that brings enough', () => {
   const big = policyOf({ limit: 100_000, windowMs: 3_600_000 })
-  /** So many requests at idempotency, nothing having been held before. */
+  /** So many requests at once, nothing having been held before. */
   async function crowd(count: number) {
     const { world, row } = await busy(big, 0)
     const before = world.sent
@@ -541,10 +541,8 @@ describe('who finds a call under way that brings enough', () => {
     await world.drain()
     expect(sent()).toBe(7)
     const replies = (await Promise.all(answers)) as StoreReply[]
-    const left = replies.map(({ requests }) => requests[0]![0]!.remaining)
-    expect(new Set(replies.map(({ requests }) => requests[0]![0]!.allowed))).toEqual(
-      new Set([true]),
-    )
+    const left = replies.map(({ states }) => states[0]![0]!.remaining)
+    expect(new Set(replies.map(({ states }) => states[0]![0]!.allowed))).toEqual(new Set([true]))
     expect(Math.max(...left)).toBeGreaterThan(0)
   })
 
@@ -598,7 +596,7 @@ describe('who finds a call under way that brings enough', () => {
 
 describe('what is not leased', () => {
   const big = policyOf({ limit: 100_000, windowMs: 3_600_000 })
-  const once = { key: 'k', fingerprint: 'f', forMs: 1000 }
+  const idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
 
   test.each<[what: string, StoreRequest['mode'], cost: number, StoreOptions]>([
     ['a peek', 'peek', 1, {}],
@@ -621,7 +619,7 @@ describe('what is not leased', () => {
       { length: 120 },
       (_, index): Limit => ({
         subject: `${index}`,
-        policy: { ...big, tag: `t${index}` },
+        terms: { ...big, tag: `t${index}` },
         cost: 1,
       }),
     )
@@ -640,7 +638,7 @@ describe('what is not leased', () => {
 
   test('quotas of which there are too many at once lose what they hold', async () => {
     const world = new World(server, [0], { maxBytes: 10_000 })
-    const row: Limit = { subject: newSubject(), policy: big, cost: 1 }
+    const row: Limit = { subject: newSubject(), terms: big, cost: 1 }
     for (let times = 0; times < 100; times++) await world.alone(0, [take({ ...row })])
     const before = world.sent
     await world.alone(0, [take({ ...row })])

@@ -4,10 +4,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
-import { withoutStore } from '../../../src/limiter/fallback.ts'
+import { answerWithoutStore } from '../../../src/limiter/fallback.ts'
 import { algorithms } from '../../../src/store/local/algorithms/index.ts'
 import { createLocalStore, type LocalStore } from '../../../src/store/local/local.ts'
-import type { Limit, QuotaState, StoreRequest } from '../../../src/store/store.ts'
+import type { Limit, StoreRequest, StoreState } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
 import { dress } from '../../support/dress.ts'
 
@@ -17,12 +17,12 @@ const collect = runInNewContext('gc') as () => void
 const policyOf = (options: Partial<PolicyOptions>) =>
   parseConfig({ policies: [{ name: 'a', limit: 10, window: '1s', ...options }] }).policies[0]!
 const take = (
-  policy: StoreRequest['limits'][number]['policy'],
+  policy: StoreRequest['limits'][number]['terms'],
   cost = 1,
   subject = 'x',
 ): StoreRequest => ({
   mode: 'take',
-  limits: [{ subject, policy, cost }],
+  limits: [{ subject, terms: policy, cost }],
 })
 
 describe('the algorithms in TypeScript', () => {
@@ -69,10 +69,10 @@ describe('the algorithms in TypeScript', () => {
           now += Math.round((wait * window) / 20_000)
           const asked = requests.map(({ mode, ...row }): StoreRequest => {
             const { period } = dress(
-              { ...row, policy: { ...policy, ...(calendar && { calendar }) } },
+              { ...row, terms: { ...policy, ...(calendar && { calendar }) } },
               now,
             )
-            return { mode, limits: [{ ...row, policy, ...(period && { period }) }] }
+            return { mode, limits: [{ ...row, terms: policy, ...(period && { period }) }] }
           })
           expect(await local.decide(asked, { now })).toEqual(model.decide(asked, now))
         }
@@ -87,7 +87,7 @@ describe('the local store', () => {
     const admitted = async (options: Partial<PolicyOptions>) => {
       const local = createLocalStore(() => 1_000_000)
       let count = 0
-      while ((await local.decide([take(policyOf(options))])).requests[0]![0]!.allowed) count += 1
+      while ((await local.decide([take(policyOf(options))])).states[0]![0]!.allowed) count += 1
       return count
     }
     expect(await admitted({ limit: 10, localShare: 0.25 })).toBe(2)
@@ -101,7 +101,7 @@ describe('the local store', () => {
   test('takes all of the share for a cost that the whole limit would hold, and never admits one that it would not', async () => {
     const local = createLocalStore(() => 1_000_000)
     const ask = async (cost: number, subject: string) =>
-      (await local.decide([take(policyOf({ localShare: 0.25 }), cost, subject)])).requests[0]![0]!
+      (await local.decide([take(policyOf({ localShare: 0.25 }), cost, subject)])).states[0]![0]!
     expect(await ask(5, 'x')).toMatchObject({ allowed: true, remaining: 0 })
     expect(await ask(11, 'y')).toMatchObject({ allowed: false, retryAfterMs: null })
   })
@@ -110,8 +110,7 @@ describe('the local store', () => {
     const local = createLocalStore(() => 1_000_000)
     const policy = policyOf({ algorithm: 'sliding-log', limit: 10_000 })
     const left = async (subject: string) =>
-      (await local.decide([{ ...take(policy, 0, subject), mode: 'peek' }])).requests[0]![0]!
-        .remaining
+      (await local.decide([{ ...take(policy, 0, subject), mode: 'peek' }])).states[0]![0]!.remaining
     for (let i = 0; i < 100; i++) await local.decide([take(policy, 10_000, `c${i}`)])
     expect([await left('c0'), await left('c99')]).toEqual([0, 0])
     for (let i = 0; i < 50; i++) await local.decide([take(policy, 9_999, `more${i}`)])
@@ -129,13 +128,13 @@ describe('the local store', () => {
     const both: StoreRequest = {
       mode: 'take',
       limits: [
-        { subject: 'x', policy: wide, cost: 1 },
-        { subject: 'x', policy: narrow, cost: 1 },
+        { subject: 'x', terms: wide, cost: 1 },
+        { subject: 'x', terms: narrow, cost: 1 },
       ],
     }
     await local.decide([both])
-    const { requests } = await local.decide([both])
-    expect(requests[0]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+    const { states } = await local.decide([both])
+    expect(states[0]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
       [true, 9],
       [false, 0],
     ])
@@ -149,7 +148,7 @@ describe('the local store', () => {
       mode: 'follow',
     }
     const left = async (...requests: StoreRequest[]) =>
-      (await local.decide([...requests, shadow])).requests.at(-1)![0]!.remaining
+      (await local.decide([...requests, shadow])).states.at(-1)![0]!.remaining
     expect(await left(one)).toBe(9)
     expect(await left(one)).toBe(9)
     expect(await left({ ...one, mode: 'peek' })).toBe(9)
@@ -162,8 +161,8 @@ describe('the local store', () => {
     const local = createLocalStore(() => 1_000_000)
     const slots = { ...policyOf({ limit: 2, localShare: 1 }), algorithm: 'concurrency' as const }
     for (const slot of ['a', 'b', 'c']) {
-      const limits = [{ subject: 'x', policy: slots, cost: 1, slot }]
-      expect((await local.decide([{ mode: 'take', limits }])).requests[0]![0]).toEqual({
+      const limits = [{ subject: 'x', terms: slots, cost: 1, slot }]
+      expect((await local.decide([{ mode: 'take', limits: limits }])).states[0]![0]).toEqual({
         allowed: true,
         remaining: 2,
         retryAfterMs: 0,
@@ -171,15 +170,15 @@ describe('the local store', () => {
         nextAfterMs: 0,
       })
     }
-    const many = [{ subject: 'x', policy: slots, cost: 3, slot: 'd' }]
-    const { requests } = await local.decide([{ mode: 'take', limits: many }])
-    expect(requests[0]![0]).toMatchObject({ allowed: false, retryAfterMs: null })
+    const many = [{ subject: 'x', terms: slots, cost: 3, slot: 'd' }]
+    const { states } = await local.decide([{ mode: 'take', limits: many }])
+    expect(states[0]![0]).toMatchObject({ allowed: false, retryAfterMs: null })
 
     const penalty = { tag: 'p', after: 1, withinMs: 1000, banMs: 9000, maxMs: 9000 }
     const one = take(policyOf({ algorithm: 'fixed-window', limit: 1, localShare: 1 }))
     const banned: StoreRequest = { ...one, limits: [{ ...one.limits[0]!, penalty }] }
     await local.decide([banned, banned])
-    const { requests: after } = await local.decide([banned], { now: 1_001_000 })
+    const { states: after } = await local.decide([banned], { now: 1_001_000 })
     expect(after[0]![0]).toMatchObject({ allowed: true })
   })
 
@@ -188,14 +187,14 @@ describe('the local store', () => {
     const [a, b] = [policyOf({ localShare: 1 }), policyOf({ name: 'b', localShare: 1 })]
     const penalty = { tag: 'p', after: 1, withinMs: 1000, banMs: 9000, maxMs: 9000 }
     await local.decide([take(a, 4), take(b, 4), take(a, 4, 'y')])
-    const { requests } = await local.decide([
+    const { states } = await local.decide([
       { ...take(a), mode: 'reset' },
       { mode: 'ban', limits: [{ ...take(b).limits[0]!, penalty }], banMs: 9000 },
       { mode: 'unban', limits: [{ ...take(b).limits[0]!, penalty }] },
       { ...take(a, 1, 'y'), mode: 'peek' },
       { ...take(a), mode: 'follow' },
     ])
-    expect(requests.map(([state]) => [state!.allowed, state!.remaining])).toEqual([
+    expect(states.map(([state]) => [state!.allowed, state!.remaining])).toEqual([
       [true, 10],
       [true, 6],
       [true, 6],
@@ -222,8 +221,8 @@ describe('the local store', () => {
     let passed = 0
     for (let round = 0; round < 20; round++) {
       for (let key = 0; key < 10_001; key++) {
-        const { requests } = await local.decide([take(policy, 1, `s${key}`)])
-        if (requests[0]![0]!.allowed) passed += 1
+        const { states } = await local.decide([take(policy, 1, `s${key}`)])
+        if (states[0]![0]!.allowed) passed += 1
       }
     }
     expect(passed).toBeGreaterThanOrEqual(50_005)
@@ -235,8 +234,8 @@ describe('the local store', () => {
     const policy = policyOf({ limit: 5 })
     await local.decide([take(policy, 5, 'exhausted')])
     for (let key = 0; key < 50_000; key++) await local.decide([take(policy, 1, `fresh-${key}`)])
-    const { requests } = await local.decide([take(policy, 1, 'exhausted')])
-    expect(requests[0]![0]!.allowed).toBe(false)
+    const { states } = await local.decide([take(policy, 1, 'exhausted')])
+    expect(states[0]![0]!.allowed).toBe(false)
   })
 
   test('refunds units, so that an answer that does not count costs nothing', async () => {
@@ -245,11 +244,11 @@ describe('the local store', () => {
       const burst = algorithm === 'token-bucket' ? { burst: 5 } : {}
       const policy = policyOf({ algorithm, limit: 5, ...burst })
       await local.decide([take(policy, 5)])
-      const refund = { ...take(policy, 3), mode: 'refund' as const, receipt: 1_000_000 }
+      const refund = { ...take(policy, 3), mode: 'refund' as const, decidedAt: 1_000_000 }
       await local.decide([refund])
-      const { requests } = await local.decide([take(policy, 3), take(policy, 1)])
+      const { states } = await local.decide([take(policy, 3), take(policy, 1)])
       expect(
-        requests.map(([state]) => state!.allowed),
+        states.map(([state]) => state!.allowed),
         algorithm,
       ).toEqual([true, false])
     }
@@ -260,15 +259,15 @@ describe('after replies of the store the local store', () => {
   const start = 1_000_000
   const names = Object.keys(algorithms) as (keyof typeof algorithms)[]
   /** What the store says of a limit after these charges, and the local store that has heard it. */
-  async function after(policy: Limit['policy'], charges: { wait: number; cost: number }[]) {
+  async function after(policy: Limit['terms'], charges: { wait: number; cost: number }[]) {
     const store = createLocalStore()
     const local = createLocalStore()
     let now = start
-    let said: QuotaState | undefined
+    let said: StoreState | undefined
     for (const { wait, cost } of charges) {
       now += wait
       const request = take(policy, cost)
-      said = (await store.decide([request], { now })).requests[0]![0]!
+      said = (await store.decide([request], { now })).states[0]![0]!
       local.learn(request.limits[0]!, said, now, now)
     }
     return { store, local, now, said: said! }
@@ -291,8 +290,8 @@ describe('after replies of the store the local store', () => {
         const policy = terms(algorithm)
         const { local, now, said } = await after(policy, charges)
         const peek: StoreRequest = { ...take(policy, 0), mode: 'peek' }
-        const { requests } = await local.decide([peek], { now })
-        expect(requests[0]![0]!.remaining).toBe(said.remaining)
+        const { states } = await local.decide([peek], { now })
+        expect(states[0]![0]!.remaining).toBe(said.remaining)
       }),
       { numRuns: 1000 },
     )
@@ -311,7 +310,7 @@ describe('after replies of the store the local store', () => {
             const answers = await Promise.all(
               [store, local].map((one) => one.decide([take(policy, cost)], { now: time })),
             )
-            const [expected, got] = answers.map(({ requests }) => requests[0]![0]!)
+            const [expected, got] = answers.map(({ states }) => states[0]![0]!)
             expect([got!.allowed, got!.remaining]).toEqual([expected!.allowed, expected!.remaining])
           }
         }),
@@ -325,11 +324,11 @@ describe('after replies of the store the local store', () => {
       fc.asyncProperty(schedule, fc.nat(20_000), async (charges, wait) => {
         const policy = terms(algorithm)
         const { store, local, now } = await after(policy, charges)
-        const said = (await store.decide([take(policy, 10)], { now })).requests[0]![0]!
+        const said = (await store.decide([take(policy, 10)], { now })).states[0]![0]!
         if (said.allowed) return
         local.learn(take(policy, 10).limits[0]!, said, now, now)
-        const { requests } = await local.decide([take(policy, 10)], { now: now + wait })
-        if (wait < said.retryAfterMs!) expect(requests[0]![0]!.allowed).toBe(false)
+        const { states } = await local.decide([take(policy, 10)], { now: now + wait })
+        if (wait < said.retryAfterMs!) expect(states[0]![0]!.allowed).toBe(false)
       }),
       { numRuns: 1000 },
     )
@@ -341,23 +340,23 @@ describe('after replies of the store the local store', () => {
       policy,
       Array.from({ length: 50 }, () => ({ wait: 0, cost: 1 })),
     )
-    const { requests } = await local.decide([take(policy)], { now })
-    expect(requests[0]![0]!.allowed).toBe(false)
+    const { states } = await local.decide([take(policy)], { now })
+    expect(states[0]![0]!.allowed).toBe(false)
   })
 
   test('takes the last word by the store’s clock: a reply that was overtaken changes nothing', async () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
     const store = createLocalStore()
     const local = createLocalStore()
-    const replies: QuotaState[] = []
+    const replies: StoreState[] = []
     for (let n = 0; n < 6; n++) {
-      replies.push((await store.decide([take(policy)], { now: start + n })).requests[0]![0]!)
+      replies.push((await store.decide([take(policy)], { now: start + n })).states[0]![0]!)
     }
     for (const n of [5, 4, 0]) {
       local.learn(take(policy).limits[0]!, replies[n]!, start + n, start + 100)
     }
-    const { requests } = await local.decide([take(policy)], { now: start + 100 })
-    expect(requests[0]![0]!.allowed).toBe(false)
+    const { states } = await local.decide([take(policy)], { now: start + 100 })
+    expect(states[0]![0]!.allowed).toBe(false)
   })
 
   test('holds a ban that the store has set, and forgets it when it is over', async () => {
@@ -367,7 +366,7 @@ describe('after replies of the store the local store', () => {
     const banned = { ...said, allowed: false, retryAfterMs: 60_000, bannedForMs: 60_000 }
     local.learn(take(policy).limits[0]!, banned, now, now)
     const at = async (time: number) =>
-      (await local.decide([take(policy)], { now: time })).requests[0]![0]!.allowed
+      (await local.decide([take(policy)], { now: time })).states[0]![0]!.allowed
     expect([await at(now + 59_999), await at(now + 60_000)]).toEqual([false, true])
   })
 
@@ -378,7 +377,7 @@ describe('after replies of the store the local store', () => {
     const banned = { ...said, allowed: false, retryAfterMs: 60_000, bannedForMs: 60_000 }
     const row = { ...take(policy).limits[0]!, policy, partitionKey: [] }
     local.learn(row, banned, start, start)
-    expect(await withoutStore([row], 'take', local)).toMatchObject({
+    expect(await answerWithoutStore([row], 'take', local)).toMatchObject({
       allowed: false,
       retryAfterMs: 59_000,
     })
@@ -392,12 +391,11 @@ describe('after replies of the store the local store', () => {
         limit: 1000,
       })
       const small = { ...large, limit: 10, burst: 10 }
-      const passedOf = async (asked: Limit['policy'], local: LocalStore) => {
+      const passedOf = async (asked: Limit['terms'], local: LocalStore) => {
         const replies = Array.from({ length: 1000 }, () =>
           local.decide([take(asked)], { now: start }),
         )
-        return (await Promise.all(replies)).filter(({ requests }) => requests[0]![0]!.allowed)
-          .length
+        return (await Promise.all(replies)).filter(({ states }) => states[0]![0]!.allowed).length
       }
       // 10 units are used under the large plan; then the small plan refuses one more.
       const larger = await after(large, [{ wait: 0, cost: 10 }])
@@ -417,12 +415,12 @@ describe('after replies of the store the local store', () => {
     await local.decide([take(policy, 45)], { now: start })
     const store = createLocalStore()
     const now = start + 50_000
-    const said = (await store.decide([take(policy, 44)], { now })).requests[0]![0]!
+    const said = (await store.decide([take(policy, 44)], { now })).states[0]![0]!
     local.learn(take(policy).limits[0]!, said, now, now)
-    const { requests } = await local.decide([take(policy, 6), take(policy, 5)], { now })
-    expect(requests.map(([state]) => state!.allowed)).toEqual([false, true])
+    const { states } = await local.decide([take(policy, 6), take(policy, 5)], { now })
+    expect(states.map(([state]) => state!.allowed)).toEqual([false, true])
     const later = await local.decide([take(policy, 7), take(policy, 6)], { now: start + 60_000 })
-    expect(later.requests.map(([state]) => state!.allowed)).toEqual([false, true])
+    expect(later.states.map(([state]) => state!.allowed)).toEqual([false, true])
   })
 
   test('refuses exhausted sliding logs without keeping all of their units', async () => {
@@ -435,8 +433,8 @@ describe('after replies of the store the local store', () => {
     const before = process.memoryUsage().heapUsed
     for (const key of keys) {
       local.learn(take(policy, 1, key).limits[0]!, refusal, start, start)
-      const { requests } = await local.decide([take(policy, 1, key)], { now: start })
-      expect(requests[0]![0]!.allowed).toBe(false)
+      const { states } = await local.decide([take(policy, 1, key)], { now: start })
+      expect(states[0]![0]!.allowed).toBe(false)
     }
     collect()
     expect((process.memoryUsage().heapUsed - before) / 1024 / 1024).toBeLessThan(20)
@@ -444,7 +442,7 @@ describe('after replies of the store the local store', () => {
       keys.map((key) => take(policy, 1, key)),
       { now: start },
     )
-    expect(again.requests.every(([state]) => !state!.allowed)).toBe(true)
+    expect(again.states.every(([state]) => !state!.allowed)).toBe(true)
   })
 
   test('counts units that it has charged itself once more, whatever the store says of those it knows', async () => {
@@ -453,10 +451,10 @@ describe('after replies of the store the local store', () => {
     const row = take(policy).limits[0]!
     await local.decide([take(policy, 4)], { now: start })
     const store = createLocalStore()
-    const said = (await store.decide([take(policy, 1)], { now: start + 1 })).requests[0]![0]!
+    const said = (await store.decide([take(policy, 1)], { now: start + 1 })).states[0]![0]!
     local.learn(row, said, start + 1, start + 1)
-    const { requests } = await local.decide([take(policy, 1), take(policy, 1)], { now: start + 2 })
-    expect(requests.map(([state]) => state!.allowed)).toEqual([true, false])
+    const { states } = await local.decide([take(policy, 1), take(policy, 1)], { now: start + 2 })
+    expect(states.map(([state]) => state!.allowed)).toEqual([true, false])
   })
 })
 
@@ -466,10 +464,10 @@ test('a charge under a small plan does not bring the run-out of a large one near
   const small = { ...large, limit: 10, burst: 10 }
   let now = 1_000_000
   let admitted = 0
-  const takeAll = async (policy: Limit['policy'], units: number) => {
-    const { requests } = await local.decide([take(policy, units)], { now })
-    if (requests[0]![0]!.allowed) admitted += units
-    return requests[0]![0]!
+  const takeAll = async (policy: Limit['terms'], units: number) => {
+    const { states } = await local.decide([take(policy, units)], { now })
+    if (states[0]![0]!.allowed) admitted += units
+    return states[0]![0]!
   }
   const end = now + 5 * 60_000
   while (now < end) {

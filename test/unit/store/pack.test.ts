@@ -4,7 +4,7 @@ import { StoreError } from '../../../src/base/errors.ts'
 import type { StoreRequest } from '../../../src/store/store.ts'
 import { callOf, pack, repliesOf, unpack } from '../../../src/store/upstash/pack.ts'
 
-const policy: StoreRequest['limits'][number]['policy'] = {
+const policy: StoreRequest['limits'][number]['terms'] = {
   tag: 't',
   algorithm: 'token-bucket',
   limit: 1,
@@ -15,9 +15,9 @@ const policy: StoreRequest['limits'][number]['policy'] = {
 }
 const request = (subjects: number[], mode: StoreRequest['mode'] = 'take'): StoreRequest => ({
   mode,
-  limits: subjects.map((subject) => ({ subject: `${subject}`, policy, cost: 1 })),
+  limits: subjects.map((subject) => ({ subject: `${subject}`, terms: policy, cost: 1 })),
 })
-const once = { key: 'k', fingerprint: 'f', forMs: 1 }
+const idempotency = { key: 'k', fingerprint: 'f', forMs: 1 }
 
 const lists = fc.array(
   fc.array(fc.array(fc.nat(400), { minLength: 1, maxLength: 40 }), { minLength: 1, maxLength: 40 }),
@@ -28,7 +28,7 @@ test('as few calls as neighbouring lists fit, each within 128 keys and 128 reque
   fc.assert(
     fc.property(lists, fc.boolean(), (numbers, isOnce) => {
       const all = numbers.map((list) => list.map((subjects) => request(subjects)))
-      const packs = pack(all, isOnce ? once : undefined)
+      const packs = pack(all, isOnce ? idempotency : undefined)
       expect(packs.flatMap(({ lists }) => lists)).toEqual(all)
       const fits = (some: StoreRequest[][]) =>
         callOf({ lists: some }).keys.length <= 128 && some.flat().length <= 128
@@ -48,7 +48,7 @@ test('as few calls as neighbouring lists fit, each within 128 keys and 128 reque
 
 test('a list by itself has a name of its own', () => {
   const [only] = pack([[request([1])], [request([2])]], idempotency)
-  expect(unpack(only!).map(({ lists, idempotency }) => [lists.length, once!.key])).toEqual([
+  expect(unpack(only!).map(({ lists, idempotency }) => [lists.length, idempotency!.key])).toEqual([
     [1, 'k-1'],
     [1, 'k-2'],
   ])

@@ -7,7 +7,7 @@ import { decode, encode, keysOf, script, scriptSha } from '../../../src/store/up
 const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '10s' }] }).policies
 const take = (...subjects: string[]): StoreRequest => ({
   mode: 'take',
-  limits: subjects.map((subject) => ({ subject, policy: policy!, cost: 1 })),
+  limits: subjects.map((subject) => ({ subject, terms: policy!, cost: 1 })),
 })
 
 test('the first bytes of the script are the flag, or Upstash would not see it', () => {
@@ -63,11 +63,11 @@ test.each([
 const penalty = { tag: 'p', after: 3, withinMs: 1000, banMs: 60_000, maxMs: 600_000 }
 const rowOf = (changed: Partial<Limit>): Limit => ({
   subject: 'x',
-  policy: policy!,
+  terms: policy!,
   cost: 1,
   ...changed,
 })
-const algorithm = (name: Limit['policy']['algorithm']) => ({ ...policy!, algorithm: name })
+const algorithm = (name: Limit['terms']['algorithm']) => ({ ...policy!, algorithm: name })
 
 test('a penalty is one more row, in the record of the subject', () => {
   const penal = ['p', 'penalty', '3', '1000', '60000', '600000', 'first-request', '']
@@ -76,26 +76,26 @@ test('a penalty is one more row, in the record of the subject', () => {
   expect(args.slice(12)).toEqual(['1', 'take', '1', ...penal])
 
   const log = encode([
-    { mode: 'follow', limits: [rowOf({ penalty, policy: algorithm('sliding-log') })] },
+    { mode: 'follow', limits: [rowOf({ penalty, terms: algorithm('sliding-log') })] },
   ])
   expect(log.keys).toEqual([`sluice:1:{x}:log:${policy!.tag}`, 'sluice:1:{x}'])
-  expect(log.args.slice(12)).toEqual(['1', 'follow', '2', ...penal])
+  expect(log.args.slice(12)).toEqual(['1', 'shadow', '2', ...penal])
 })
 
 test('giving back carries no penalty', () => {
   const request: StoreRequest = { mode: 'refund', limits: [rowOf({ penalty })] }
   expect(encode([request], 7).args).toHaveLength(12)
-  expect(decode([7, 1, 4, 0, 10, 10], [request])?.requests[0]).toHaveLength(1)
+  expect(decode([7, 1, 4, 0, 10, 10], [request])?.states[0]).toHaveLength(1)
 })
 
 test('the periods of a calendar, and the id of slots, stand in the column of the alignment', () => {
   const alignOf = (row: Limit, mode: StoreRequest['mode'] = 'take') =>
     encode([{ mode, limits: [row] }], 7).args[10]
-  expect(alignOf(rowOf({ policy: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
-  expect(alignOf(rowOf({ policy: algorithm('token-bucket'), period: [1, 2, 4] }))).toBe(
+  expect(alignOf(rowOf({ terms: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
+  expect(alignOf(rowOf({ terms: algorithm('token-bucket'), period: [1, 2, 4] }))).toBe(
     'first-request',
   )
-  const slots = { policy: algorithm('concurrency') }
+  const slots = { terms: algorithm('concurrency') }
   expect(alignOf(rowOf({ ...slots, slot: 'id' }), 'refund')).toBe('id')
   expect(alignOf(rowOf(slots), 'peek')).toBe('')
   const { keys } = encode([{ mode: 'take', limits: [rowOf({ ...slots, slot: 'id' })] }])
@@ -104,7 +104,7 @@ test('the periods of a calendar, and the id of slots, stand in the column of the
 
 test('a ban refuses its row, and its wait is the longer one, unless that is never', () => {
   const read = (...numbers: number[]) =>
-    decode([99, ...numbers], [{ mode: 'take', limits: [rowOf({ penalty })] }])!.requests[0]![0]
+    decode([99, ...numbers], [{ mode: 'take', limits: [rowOf({ penalty })] }])!.states[0]![0]
   const rest = { remaining: 4, resetAfterMs: 10, nextAfterMs: 5 }
   const free = read(1, 4, 0, 10, 5, 1, 0, 0, 0, 0)
   expect(free).toEqual({ ...rest, allowed: true, retryAfterMs: 0 })
@@ -117,8 +117,8 @@ test('a ban refuses its row, and its wait is the longer one, unless that is neve
 
 test('a reply is read row by row', () => {
   expect(decode([99, 1, 4, 0, 10, 5, 0, 0, -1, 7, 7], [take('x'), take('y')])).toEqual({
-    now: 99,
-    requests: [
+    decidedAt: 99,
+    states: [
       [{ allowed: true, remaining: 4, retryAfterMs: 0, resetAfterMs: 10, nextAfterMs: 5 }],
       [{ allowed: false, remaining: 0, retryAfterMs: null, resetAfterMs: 7, nextAfterMs: 7 }],
     ],
@@ -126,14 +126,14 @@ test('a reply is read row by row', () => {
 })
 
 test('a ban carries its length in place of the first one, and nothing else does', () => {
-  const burst = (request: Partial<StoreRequest>) =>
-    encode([{ mode: 'ban', limits: [rowOf({ penalty })], ...request }], 7).args[19]
+  const burst = (request: { mode?: 'unban'; banMs?: number }) =>
+    encode([{ mode: 'ban', limits: [rowOf({ penalty })], ...request } as StoreRequest], 7).args[19]
   expect(burst({ banMs: 5 })).toBe('5')
   expect(burst({})).toBe('60000')
   expect(burst({ mode: 'unban', banMs: 5 })).toBe('60000')
 })
 
-const once = { key: 'k', fingerprint: 'f', forMs: 9 }
+const idempotency = { key: 'k', fingerprint: 'f', forMs: 9 }
 
 test('to be decided once is a row before the others, with the first key', () => {
   const { keys, args } = encode([take('x')], 7, idempotency)
@@ -149,7 +149,7 @@ test('to be decided once is a row before the others, with the first key', () => 
 test('the first number of its row says whether it is a replay', () => {
   const read = (...row: number[]) => decode([99, ...row, 1, 4, 0, 10, 5], [take('x')], idempotency)
   const first = read(0, 0, 0, 0, 0)!
-  expect(first.requests[0]![0]).toMatchObject({ allowed: true, remaining: 4 })
+  expect(first.states[0]![0]).toMatchObject({ allowed: true, remaining: 4 })
   expect(first).not.toHaveProperty('replayed')
   expect(read(1, 0, 0, 0, 0)).toEqual({ ...first, replayed: true })
   expect(read()).toBeUndefined()
@@ -157,9 +157,9 @@ test('the first number of its row says whether it is a replay', () => {
 
 test('every key of a call begins with the namespace, and nothing else changes', () => {
   const limits = (['token-bucket', 'sliding-log', 'concurrency'] as const).map((name) =>
-    rowOf({ penalty, policy: algorithm(name), slot: 'id' }),
+    rowOf({ penalty, terms: algorithm(name), slot: 'id' }),
   )
-  const requests: StoreRequest[] = [{ mode: 'take', limits }]
+  const requests: StoreRequest[] = [{ mode: 'take', limits: limits }]
   const plain = encode(requests, 7, idempotency)
   const shop = encode(requests, 7, idempotency, 'shop')
   expect(shop.args).toEqual(plain.args)
@@ -170,10 +170,10 @@ test('every key of a call begins with the namespace, and nothing else changes', 
 
 test('the keys of requests are told without the call', () => {
   const limits = (['token-bucket', 'sliding-log', 'concurrency'] as const).map((name) =>
-    rowOf({ penalty, subject: name, policy: algorithm(name), slot: 'id' }),
+    rowOf({ penalty, subject: name, terms: algorithm(name), slot: 'id' }),
   )
   for (const mode of ['take', 'refund', 'reset', 'ban'] as const) {
-    const requests: StoreRequest[] = [{ mode, limits }, take('x', 'token-bucket')]
+    const requests: StoreRequest[] = [{ mode, limits: limits }, take('x', 'token-bucket')]
     expect([...keysOf(requests)]).toEqual(encode(requests).keys)
   }
 })

@@ -6,10 +6,10 @@ import { StoreError } from '../../../src/base/errors.ts'
 import { createShards } from '../../../src/store/shards/shards.ts'
 import type {
   Limit,
-  QuotaState,
   Store,
   StoreReply,
   StoreRequest,
+  StoreState,
 } from '../../../src/store/store.ts'
 import { createUpstashStore } from '../../../src/store/upstash/upstash.ts'
 import { forward, inLine, property, unchanging } from '../../support/law.ts'
@@ -62,19 +62,21 @@ function subjectAt(name: string): string {
     store: {
       decide: async () => {
         placed.push(name)
-        return { now: 0, requests: [[]] }
+        return { decidedAt: 0, states: [[]] }
       },
       decideEach: async () => [],
     },
   }))
   for (;;) {
     const subject = newSubject()
-    void createShards(spies).decide([{ mode: 'peek', limits: [{ subject, policy, cost: 0 }] }])
+    void createShards(spies).decide([
+      { mode: 'peek', limits: [{ subject, terms: policy, cost: 0 }] },
+    ])
     if (placed.at(-1) === name) return subject
   }
 }
 
-const policy: Limit['policy'] = {
+const policy: Limit['terms'] = {
   tag: 't',
   algorithm: 'fixed-window',
   limit: 3,
@@ -85,14 +87,14 @@ const policy: Limit['policy'] = {
 }
 const row = (subject: string, change: Partial<Limit> = {}): Limit => ({
   subject,
-  policy,
+  terms: policy,
   cost: 1,
   ...change,
 })
-const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
-const shadow = (...limits: Limit[]): StoreRequest => ({ mode: 'follow', limits })
-const left = ({ requests }: StoreReply) => requests.flat().map(({ remaining }) => remaining)
-const allowed = ({ requests }: StoreReply) => requests.flat().map(({ allowed }) => allowed)
+const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits: limits })
+const shadow = (...limits: Limit[]): StoreRequest => ({ mode: 'follow', limits: limits })
+const left = ({ states }: StoreReply) => states.flat().map(({ remaining }) => remaining)
+const allowed = ({ states }: StoreReply) => states.flat().map(({ allowed }) => allowed)
 const peek = (spread: Store, ...subjects: string[]) =>
   spread.decide([{ mode: 'peek', limits: subjects.map((subject) => row(subject)) }]).then(left)
 const httpOf = async (run: () => Promise<unknown>) => {
@@ -101,8 +103,8 @@ const httpOf = async (run: () => Promise<unknown>) => {
   const after = bridge.stats()
   return names.map((name) => after[name]!.http - before[name]!.http)
 }
-const withoutTimes = ({ requests }: StoreReply) =>
-  requests.map((limits) => limits.map(({ at, ...state }) => state))
+const withoutTimes = ({ states }: StoreReply) =>
+  states.map((limits) => limits.map(({ decidedAt: at, ...state }) => state))
 
 /** A request and the shadows after it; shadows before all others, each by itself. */
 function apart<R extends { mode: StoreRequest['mode'] }>(requests: R[]): R[][] {
@@ -159,12 +161,12 @@ describe('laws', () => {
     const { calls, replies } = play(plan)
     const { spread, waitUntil, settled } = newSpread()
     for (const [index, { now, requests }] of calls.entries()) {
-      const told: QuotaState[][] = []
+      const told: StoreState[][] = []
       for (const group of apart(requests) as StoreRequest[][]) {
         told.push(...withoutTimes(await spread.decide(group, { now, waitUntil })))
         await settled()
       }
-      expect(told, tell(calls.slice(0, index + 1))).toEqual(replies[index]!.requests)
+      expect(told, tell(calls.slice(0, index + 1))).toEqual(replies[index]!.states)
     }
   }
   const serial = (plan: Schedule) => distinct(inLine(forward(unchanging(plan))))
@@ -197,7 +199,7 @@ describe('laws', () => {
       const windowMs = 31 * 86_400_000 // nothing comes back by itself
       const quotas = limits.map((limit, index) =>
         row(newSubject(), {
-          policy: { ...policy, tag: `t${index}`, algorithm, limit, burst: limit, windowMs },
+          terms: { ...policy, tag: `t${index}`, algorithm, limit, burst: limit, windowMs },
         }),
       )
       const lists = asks.map((ask) => {
@@ -213,7 +215,7 @@ describe('laws', () => {
       const passed = lists.filter((_, index) =>
         allowed(replies[index] as StoreReply).every((one) => one),
       )
-      for (const { subject, policy } of quotas) {
+      for (const { subject, terms: policy } of quotas) {
         const charged = passed
           .flatMap(([request]) => request!.limits)
           .filter((one) => one.subject === subject)
@@ -221,9 +223,9 @@ describe('laws', () => {
         expect(charged).toBeLessThanOrEqual(policy.limit)
         const rest = policy.limit - charged
         const reply = await spread.decide([
-          { mode: 'peek', limits: [{ subject, policy, cost: rest }] },
+          { mode: 'peek', limits: [{ subject, terms: policy, cost: rest }] },
         ])
-        const { remaining, retryAfterMs } = (reply as StoreReply).requests[0]![0]!
+        const { remaining, retryAfterMs } = (reply as StoreReply).states[0]![0]!
         if (algorithm === 'token-bucket') {
           // Each refund is credited without what flows while it is on its way.
           expect(remaining).toBeLessThanOrEqual(rest)
@@ -241,14 +243,14 @@ describe('a request', () => {
   test('of one database is one call to that, and none to the others', async () => {
     const { spread } = newSpread()
     const subject = subjectAt('eu-2')
-    const limits = [row(subject), row(subject, { policy: { ...policy, tag: 'u' } })]
+    const limits = [row(subject), row(subject, { terms: { ...policy, tag: 'u' } })]
     const ask = () => spread.decide([take(limits[0]!), shadow(limits[1]!)])
     expect(await httpOf(ask)).toEqual([0, 1, 0])
-    expect(await httpOf(() => spread.decideEach([[take(...limits)], [shadow(limits[1]!)]]))).toEqual([
-      0, 1, 0,
-    ])
-    const { requests } = await ask()
-    expect(requests.flat().some(({ at }) => at)).toBe(false)
+    expect(
+      await httpOf(() => spread.decideEach([[take(...limits)], [shadow(limits[1]!)]])),
+    ).toEqual([0, 1, 0])
+    const { states } = await ask()
+    expect(states.flat().some(({ decidedAt: at }) => at)).toBe(false)
   })
 
   test('of two is a call to each, at the same time', async () => {
@@ -266,7 +268,8 @@ describe('a request', () => {
     const reply = await spread.decide([take(...limits)])
     expect(left(reply)).toEqual([2, 2])
     expect(allowed(reply)).toEqual([true, true])
-    for (const { at } of reply.requests.flat()) expect(at).toBeGreaterThanOrEqual(reply.now)
+    for (const { decidedAt: at } of reply.states.flat())
+      expect(at).toBeGreaterThanOrEqual(reply.decidedAt)
   })
 
   test('that one refuses is given back by the others, and tells how they stood', async () => {
@@ -315,7 +318,7 @@ describe('a request', () => {
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const slots = { ...policy, algorithm: 'concurrency' as const }
     await spread.decide([take(row(b, { cost: 3 }))])
-    const held = row(a, { policy: slots, slot: 'mine' })
+    const held = row(a, { terms: slots, slot: 'mine' })
     await spread.decide([take(held, row(b))], { waitUntil })
     await settled()
     expect(left(await spread.decide([{ mode: 'peek', limits: [held] }]))).toEqual([3])
@@ -329,9 +332,9 @@ describe('a request', () => {
       decide: (list, options) => store.decide(list, { ...options, now: clocks[name]! }),
     }))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
-    const { now, requests } = await spread.decide([take(row(a), row(b))])
+    const { decidedAt: now, states } = await spread.decide([take(row(a), row(b))])
     expect(now).toBe(start - 60_000)
-    expect(requests.flat().map(({ at }) => at)).toEqual([start + 60_000, start - 60_000])
+    expect(states.flat().map(({ decidedAt: at }) => at)).toEqual([start + 60_000, start - 60_000])
     for (const full of [a, b]) {
       const [x, y] = [subjectAt('eu-1'), subjectAt('eu-2')]
       // The windows that open with it go back to what they were.
@@ -412,36 +415,33 @@ describe('a database that does not answer', () => {
     )
   })
 
-  test.each([true, false])('leaves it to the caller whether its limits pass (%s)', async (passes) => {
+  test('leaves it to the caller whether the request passes: a reply tells how limits stand with and without the charge', async () => {
     const { spread, waitUntil, settled } = newSpread(['eu-2'])
     const [a, b, c] = names.map(subjectAt) as [string, string, string]
-    const asked: string[][] = []
     const list = [
       take(row(a), row(b)),
-      shadow(row(b, { policy: { ...policy, tag: 'u' } })),
+      shadow(row(b, { terms: { ...policy, tag: 'u' } })),
       shadow(row(c)),
     ]
-    const reply = await spread.decide(list, {
-      waitUntil,
-      unanswered: async (limits) => {
-        asked.push(limits.map(({ subject }) => subject))
-        return passes
-      },
-    })
+    const reply = await spread.decide(list, { waitUntil, allowPartial: true })
     await settled()
-    expect(asked).toEqual([[b]])
-    const codes = reply.requests.map((limits) => limits.map(({ unanswered }) => unanswered?.code))
-    expect(codes).toEqual([[undefined, 'not-configured'], ['not-configured'], [undefined]])
-    expect(reply.requests[0]![0]!.remaining).toBe(passes ? 2 : 3)
-    expect(await peek(spread, a, c)).toEqual(passes ? [2, 2] : [3, 3])
+    for (const states of [reply.states, reply.uncharged!]) {
+      const codes = states.map((limits) => limits.map(({ unanswered }) => unanswered?.error.code))
+      expect(codes).toEqual([[undefined, 'not-configured'], ['not-configured'], [undefined]])
+    }
+    const remaining = (states: StoreState[][]) =>
+      [states[0]![0]!, states[2]![0]!].map((one) => one.remaining)
+    expect(remaining(reply.states)).toEqual([2, 2])
+    expect(remaining(reply.uncharged!)).toEqual([3, 3])
+    expect(await peek(spread, a, c)).toEqual([2, 2])
   })
 
   test('has no say where another refuses', async () => {
     const { spread } = newSpread(['eu-2'])
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
-    const unanswered = () => Promise.reject(new Error('asked'))
-    const reply = await spread.decide([take(row(a, { cost: 4 }), row(b))], { unanswered })
+    const reply = await spread.decide([take(row(a, { cost: 4 }), row(b))], { allowPartial: true })
     expect(allowed(reply)).toEqual([false, false])
+    expect(reply.uncharged).toBeUndefined()
   })
 
   test('fails all where the caller does not say, and nothing stays charged', async () => {
@@ -481,18 +481,18 @@ describe('databases that answer late', () => {
       throw new StoreError('timeout', undefined, undefined, Promise.resolve(reply))
     },
   })
-  const unanswered = async () => true
+  const allowPartial = true
 
   test('all of them: their late replies are one, by which the caller can refund', async () => {
     const { spread, waitUntil, settled } = newSpread([], lateAt(['eu-1', 'eu-2']))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const error = await spread
-      .decide([take(row(a), row(b))], { waitUntil, unanswered })
+      .decide([take(row(a), row(b))], { waitUntil, allowPartial })
       .catch((error) => error)
     const late = (await (error as StoreError).late) as StoreReply
     await settled()
     expect(left(late)).toEqual([2, 2])
-    expect(late.requests[0]!.every(({ at }) => at !== undefined)).toBe(true)
+    expect(late.states[0]!.every(({ decidedAt: at }) => at !== undefined)).toBe(true)
     expect(await peek(spread, a, b)).toEqual([2, 2])
   })
 
@@ -500,7 +500,7 @@ describe('databases that answer late', () => {
     const { spread, waitUntil, settled } = newSpread([], lateAt(['eu-1', 'eu-2']))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const error = await spread
-      .decide([take(row(a), row(b, { cost: 4 }))], { waitUntil, unanswered })
+      .decide([take(row(a), row(b, { cost: 4 }))], { waitUntil, allowPartial })
       .catch((error) => error)
     expect(allowed((await error.late) as StoreReply)).toEqual([true, false])
     await settled()
@@ -511,20 +511,20 @@ describe('databases that answer late', () => {
     const { spread, waitUntil, settled } = newSpread([], lateAt(['eu-2']))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a, { cost: 4 })), take(row(b))]
-    await spread.decide(list, { waitUntil, unanswered })
+    await spread.decide(list, { waitUntil, allowPartial })
     await settled()
     expect(await peek(spread, a, b)).toEqual([3, 2])
   })
 })
 
 describe('a call that is decided once', () => {
-  const once = () => ({ key: `once-${newSubject()}`, fingerprint: 'f', forMs: 60_000 })
+  const newKey = () => ({ key: `once-${newSubject()}`, fingerprint: 'f', forMs: 60_000 })
 
   test('is the same again, in each database, and nothing is given back twice', async () => {
     const { spread, waitUntil, settled } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     for (const cost of [1, 3]) {
-      const options = { idempotency: once(), waitUntil }
+      const options = { idempotency: newKey(), waitUntil }
       const list = [take(row(a), row(b, { cost }))]
       const first = await spread.decide(list, options)
       await settled()
@@ -534,7 +534,7 @@ describe('a call that is decided once', () => {
       expect(again).toEqual({ ...first, replayed: true })
     }
     expect(await peek(spread, a, b)).toEqual([2, 2]) // the first passed, the second did not
-    const each = { idempotency: once(), waitUntil }
+    const each = { idempotency: newKey(), waitUntil }
     const lists = [[take(row(a), row(b))], [take(row(a))]]
     const first = await spread.decideEach(lists, each)
     expect(await spread.decideEach(lists, each)).toEqual(
@@ -544,7 +544,7 @@ describe('a call that is decided once', () => {
   })
 
   test('that a database did not answer finds, repeated, what the others took', async () => {
-    const options = { idempotency: once(), unanswered: async () => false }
+    const options = { idempotency: newKey(), allowPartial: true }
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a), row(b))]
     const { spread, refunded } = newSpread(['eu-2'])
@@ -559,18 +559,18 @@ describe('a call that is decided once', () => {
     const spread = createShards(names.map((name) => ({ name, store: storeAt('eu-1') })))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a), row(b, { cost: 2 }))]
-    const options = { idempotency: once() }
+    const options = { idempotency: newKey() }
     const first = await spread.decide(list, options)
     expect(first.replayed).toBeUndefined()
     expect(left(first)).toEqual([2, 1])
     expect(await spread.decide(list, options)).toEqual({ ...first, replayed: true })
-    const [each] = await spread.decideEach([list], { idempotency: once() })
+    const [each] = await spread.decideEach([list], { idempotency: newKey() })
     expect(allowed(each as StoreReply)).toEqual([true, false])
     expect(await peek(spread, a, b)).toEqual([2, 1])
   })
 
   test('that one refuses keeps nothing for whom others did not answer', async () => {
-    const options = { idempotency: once(), unanswered: async () => false }
+    const options = { idempotency: newKey(), allowPartial: true }
     const [a, b, c] = names.map(subjectAt) as [string, string, string]
     const { spread, waitUntil, settled } = newSpread(['eu-3'])
     const list = [take(row(a), row(b, { cost: 4 }), row(c))]
@@ -586,9 +586,13 @@ describe('a call that is decided once', () => {
   test('is a conflict as soon as one database says so', async () => {
     const { spread, waitUntil, settled } = newSpread()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
-    const named = once()
+    const named = newKey()
     await spread.decide([take(row(b))], { idempotency: named })
-    const other = { idempotency: { ...named, fingerprint: 'g' }, waitUntil, unanswered: async () => true }
+    const other = {
+      idempotency: { ...named, fingerprint: 'g' },
+      waitUntil,
+      allowPartial: true,
+    }
     const failure = await spread.decide([take(row(a), row(b))], other).catch((error) => error)
     await settled()
     expect((failure as StoreError).code).toBe('idempotency-conflict')

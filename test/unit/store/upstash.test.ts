@@ -55,17 +55,17 @@ describe('one call', () => {
     const request = (cost: number): StoreRequest => ({
       mode: 'take',
       limits: [
-        { subject: a, policy: p0!, cost },
-        { subject: a, policy: p1!, cost },
-        { subject: b, policy: p2!, cost },
-        { subject: b, policy: p3!, cost },
-        { subject: last, policy: full!, cost: 1 },
+        { subject: a, terms: p0!, cost },
+        { subject: a, terms: p1!, cost },
+        { subject: b, terms: p2!, cost },
+        { subject: b, terms: p3!, cost },
+        { subject: last, terms: full!, cost: 1 },
       ],
     })
     const store = newStore()
     const commands = await commandsBetween(redis.url, async () => {
-      const { requests } = await store.decide([request(2), request(1)])
-      expect(requests[0]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+      const { states } = await store.decide([request(2), request(1)])
+      expect(states[0]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
         [true, 3],
         [true, 3],
         [true, 1],
@@ -73,14 +73,14 @@ describe('one call', () => {
         [true, 0],
       ])
       // The last policy refuses the second request, so the first four are not charged.
-      expect(requests[1]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+      expect(states[1]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
         [true, 3],
         [true, 3],
         [true, 1],
         [true, 3],
         [false, 0],
       ])
-      expect(requests[1]![4]!.retryAfterMs).toBeGreaterThan(3_599_000)
+      expect(states[1]![4]!.retryAfterMs).toBeGreaterThan(3_599_000)
     })
     expect(commands).toEqual({ eval: 1, time: 1, mget: 1, set: 3 })
   })
@@ -95,7 +95,7 @@ describe('one call', () => {
     )
     const request: StoreRequest = {
       mode: 'take',
-      limits: three.map((policy) => ({ subject, policy, cost: 1 })),
+      limits: three.map((policy) => ({ subject, terms: policy, cost: 1 })),
     }
     await store.decide([{ ...request, mode: 'peek' }])
     const before = bridge.stats()[bridge.token]!.http
@@ -116,17 +116,17 @@ describe('one call', () => {
     expect(bridge.stats()[bridge.token]!.http - before).toBe(3)
   })
 
-  test('takes, looks and gives back by the receipt of the take', async () => {
+  test('takes, looks and gives back by the decidedAt of the take', async () => {
     const store = newStore()
     const [policy] = policies({ algorithm: 'fixed-window' })
-    const limits = [{ subject: newSubject(), policy: policy!, cost: 3 }]
-    const taken = await store.decide([{ mode: 'take', limits }])
-    expect(Math.abs(taken.now - Date.now())).toBeLessThan(5_000)
-    const peek = async () => (await store.decide([{ mode: 'peek', limits }])).requests[0]![0]!
+    const limits = [{ subject: newSubject(), terms: policy!, cost: 3 }]
+    const taken = await store.decide([{ mode: 'take', limits: limits }])
+    expect(Math.abs(taken.decidedAt - Date.now())).toBeLessThan(5_000)
+    const peek = async () => (await store.decide([{ mode: 'peek', limits: limits }])).states[0]![0]!
     expect(await peek()).toMatchObject({ allowed: false, remaining: 2 })
-    await store.decide([{ mode: 'refund', limits, receipt: taken.now - 3_600_000 }])
+    await store.decide([{ mode: 'refund', limits: limits, decidedAt: taken.decidedAt - 3_600_000 }])
     expect(await peek()).toMatchObject({ remaining: 2 })
-    await store.decide([{ mode: 'refund', limits, receipt: taken.now }])
+    await store.decide([{ mode: 'refund', limits: limits, decidedAt: taken.decidedAt }])
     expect(await peek()).toEqual({
       allowed: true,
       remaining: 5,
@@ -144,9 +144,9 @@ describe('one call', () => {
     const [policy] = policies({ algorithm: 'fixed-window', limit: 1 })
     const request: StoreRequest = {
       mode: 'take',
-      limits: [{ subject: newSubject(), policy: policy!, cost: 1 }],
+      limits: [{ subject: newSubject(), terms: policy!, cost: 1 }],
     }
-    const at = async (now: number) => (await store.decide([request], { now })).requests[0]![0]!
+    const at = async (now: number) => (await store.decide([request], { now })).states[0]![0]!
     expect(await at(1_000)).toMatchObject({ allowed: true })
     expect(await at(3_600_999)).toMatchObject({ allowed: false, retryAfterMs: 1 })
     expect(await at(3_601_000)).toMatchObject({ allowed: true })
@@ -159,24 +159,24 @@ describe('a script cache that is lost', () => {
     const [policy] = policies({ limit: 1000 })
     const request: StoreRequest = {
       mode: 'take',
-      limits: [{ subject: newSubject(), policy: policy!, cost: 1 }],
+      limits: [{ subject: newSubject(), terms: policy!, cost: 1 }],
     }
     const redisClient = await client()
     for (let round = 0; round < 20; round++) {
       const calls = Array.from({ length: 10 }, () => store.decide([request]))
       await redisClient.sendCommand(['SCRIPT', 'FLUSH'])
       const replies = await Promise.all(calls)
-      expect(replies.every(({ requests }) => requests[0]![0]!.allowed)).toBe(true)
+      expect(replies.every(({ states }) => states[0]![0]!.allowed)).toBe(true)
     }
     redisClient.destroy()
-    const { requests } = await store.decide([{ ...request, mode: 'peek' }])
-    expect(requests[0]![0]!.remaining).toBe(800)
+    const { states } = await store.decide([{ ...request, mode: 'peek' }])
+    expect(states[0]![0]!.remaining).toBe(800)
   })
 })
 
 describe('a failure', () => {
   const [policy] = policies({})
-  const limits = [{ subject: 'planted-subject', policy: policy!, cost: 1 }]
+  const limits = [{ subject: 'planted-subject', terms: policy!, cost: 1 }]
 
   /** A server that answers every request with this. */
   async function answering(status: number, body: string, delayMs = 0) {
@@ -194,7 +194,7 @@ describe('a failure', () => {
   }
   async function failure(options: Parameters<typeof newStore>[0]): Promise<StoreError> {
     const error = await newStore(options)
-      .decide([{ mode: 'take', limits }])
+      .decide([{ mode: 'take', limits: limits }])
       .catch((error) => error)
     expect(error).toBeInstanceOf(StoreError)
     // Nothing of the call is in it, however it is printed.

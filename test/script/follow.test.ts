@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { keyOf, Model, type ModelPolicy, type ModelRequest, type ModelRow } from '../model/model.ts'
+import {
+  keyOf,
+  Model,
+  type ModelLimit,
+  type ModelPolicy,
+  type ModelRequest,
+} from '../model/model.ts'
 import { forward, law } from '../support/law.ts'
 import { type Call, capacityOf, play, tell } from '../support/play.ts'
 import type { Schedule } from '../support/schedules.ts'
@@ -9,7 +15,7 @@ import { read, snapshot } from '../support/stored.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
-const isShadow = ({ mode }: { mode: ModelRequest['mode'] }) => mode === 'shadow'
+const isShadow = ({ mode }: { mode: ModelRequest['mode'] }) => mode === 'follow'
 
 /** The same where what is asked in shadow are policies of their own, in the records of the enforced ones. */
 const ownShadows = ({ policies, steps, ...rest }: Schedule): Schedule => ({
@@ -22,7 +28,7 @@ const ownShadows = ({ policies, steps, ...rest }: Schedule): Schedule => ({
     ...step,
     requests: step.requests.map((ask) => ({
       ...ask,
-      rows: ask.rows.map((row) =>
+      limits: ask.limits.map((row) =>
         isShadow(ask) ? { ...row, policy: row.policy + policies.length } : row,
       ),
     })),
@@ -41,19 +47,19 @@ law(
   async (plan) => {
     const { calls, subjects } = play(forward(ownShadows(plan)))
     const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
-    const twin = (row: ModelRow) => ({ ...row, subject: twins.get(row.subject)! })
+    const twin = (row: ModelLimit) => ({ ...row, subject: twins.get(row.subject)! })
 
     const without = calls.map(({ now, requests }) => ({
       now,
       requests: requests
         .filter((request) => !isShadow(request))
-        .map((request) => ({ ...request, rows: request.rows.map(twin) })),
+        .map((request) => ({ ...request, limits: request.limits.map(twin) })),
     }))
 
     /** Every enforced reply, and every enforced state after every call. */
     const run = (some: Call[]) => {
       const enforced = some.flatMap(({ requests }) => requests.filter((one) => !isShadow(one)))
-      const keys = [...new Set(enforced.flatMap(({ rows }) => rows.map(keyOf)))]
+      const keys = [...new Set(enforced.flatMap(({ limits }) => limits.map(keyOf)))]
       return Promise.all(
         some.map(async ({ now, requests }) => {
           const [reply, stored] = await Promise.all([
@@ -61,7 +67,7 @@ law(
             Promise.all(keys.map((key) => read(server, key))),
           ])
           return {
-            told: reply?.requests.filter((_, index) => !isShadow(requests[index]!)) ?? [],
+            told: reply?.states.filter((_, index) => !isShadow(requests[index]!)) ?? [],
             states: stored.map(({ states }) =>
               states.filter((state) => isEnforcedAndLive(state, now)),
             ),
@@ -78,23 +84,23 @@ law(
 law(
   'after a refusal, a peek or a refund a shadow writes nothing and tells what a peek tells',
   async (plan) => {
-    const { rows, now, keys, story } = await settle(server, plan)
+    const { limits, now, keys, story } = await settle(server, plan)
     const before = await snapshot(server, keys)
-    await each(rows, async (row) => {
+    await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
       const first: ModelRequest[] = [
-        { mode: 'take', rows: [{ ...row, cost: remaining + 1 }] },
+        { mode: 'take', limits: [{ ...row, cost: remaining + 1 }] },
         {
           mode: 'take',
-          rows: [...rows.filter((other) => other !== row), { ...row, cost: remaining + 1 }],
+          limits: [...limits.filter((other) => other !== row), { ...row, cost: remaining + 1 }],
         },
-        { mode: 'peek', rows: [row] },
-        { mode: 'refund', rows: [{ ...row, cost: 0 }] },
+        { mode: 'peek', limits: [row] },
+        { mode: 'refund', limits: [{ ...row, cost: 0 }] },
       ]
-      const asked = [rows, [row], [{ ...row, cost: capacityOf(row.policy) + 1 }], [row]]
-      const following = (mode: 'follow' | 'peek') => asked.map((rows) => ({ mode, rows }))
+      const asked = [limits, [row], [{ ...row, cost: capacityOf(row.terms) + 1 }], [row]]
+      const following = (mode: 'follow' | 'peek') => asked.map((limits) => ({ mode, limits }))
       for (const one of first) {
-        const shadows = await server.decide([one, ...following('shadow')], now)
+        const shadows = await server.decide([one, ...following('follow')], now)
         const looks = await server.decide([one, ...following('peek')], now)
         expect(shadows, story).toEqual(looks)
       }
@@ -126,11 +132,11 @@ const cases: [claim: string, calls: Ask[][]][] = [
     [
       [
         ['take', 'one', 1, 0],
-        ['shadow', 'three', 1, 2],
+        ['follow', 'three', 1, 2],
       ],
       [
         ['take', 'one', 0, 0],
-        ['shadow', 'three', 1, 2],
+        ['follow', 'three', 1, 2],
       ],
     ],
   ],
@@ -139,11 +145,11 @@ const cases: [claim: string, calls: Ask[][]][] = [
     [
       [
         ['take', 'three', 1, 2],
-        ['shadow', 'one', 1, 0],
-        ['shadow', 'one', 0, 0],
-        ['shadow', 'two', 1, 1],
+        ['follow', 'one', 1, 0],
+        ['follow', 'one', 0, 0],
+        ['follow', 'two', 1, 1],
         ['take', 'three', 1, 1],
-        ['shadow', 'two', 1, 0],
+        ['follow', 'two', 1, 0],
       ],
     ],
   ],
@@ -153,9 +159,9 @@ const cases: [claim: string, calls: Ask[][]][] = [
       [
         ['take', 'one', 1, 0],
         ['take', 'one', 0, 0],
-        ['shadow', 'two', 1, 2],
+        ['follow', 'two', 1, 2],
         ['take', 'three', 1, 2],
-        ['shadow', 'two', 1, 1],
+        ['follow', 'two', 1, 1],
       ],
     ],
   ],
@@ -163,12 +169,12 @@ const cases: [claim: string, calls: Ask[][]][] = [
     'takes where a call begins with it, whatever other shadows said',
     [
       [
-        ['shadow', 'one', 1, 0],
-        ['shadow', 'one', 0, 0],
-        ['shadow', 'two', 1, 1],
+        ['follow', 'one', 1, 0],
+        ['follow', 'one', 0, 0],
+        ['follow', 'two', 1, 1],
       ],
-      [['shadow', 'two', 1, 0]],
-      [['shadow', 'two', 0, 0]],
+      [['follow', 'two', 1, 0]],
+      [['follow', 'two', 0, 0]],
     ],
   ],
   [
@@ -177,10 +183,10 @@ const cases: [claim: string, calls: Ask[][]][] = [
       [
         ['take', 'three', 1, 2],
         ['peek', 'three', 1, 2],
-        ['shadow', 'two', 1, 2],
+        ['follow', 'two', 1, 2],
         ['take', 'three', 1, 1],
         ['refund', 'three', 1, 2],
-        ['shadow', 'two', 1, 2],
+        ['follow', 'two', 1, 2],
       ],
     ],
   ],
@@ -193,25 +199,25 @@ test.each(cases)('a shadow %s', async (_, calls) => {
     const requests = asks.map(
       ([mode, name]): ModelRequest => ({
         mode,
-        rows: [{ subject, policy: policies[name], cost: 1 }],
+        limits: [{ subject, terms: policies[name], cost: 1 }],
       }),
     )
     const reply = await server.decide(requests, 1_789_000_000_000)
-    const told = reply.requests.map(([row]) => [Number(row!.allowed), row!.remaining])
+    const told = reply.states.map(([row]) => [Number(row!.allowed), row!.remaining])
     expect(told).toEqual(asks.map(([, , ...answer]) => answer))
     expect(reply).toEqual(model.decide(requests, 1_789_000_000_000))
   }
 })
 
-test('the rows of one shadow pass together or not at all', async () => {
+test('the limits of one shadow pass together or not at all', async () => {
   const subject = newSubject()
   const both: ModelRequest = {
     mode: 'follow',
-    rows: [policies.one, policies.two].map((policy) => ({ subject, policy, cost: 1 })),
+    limits: [policies.one, policies.two].map((policy) => ({ subject, terms: policy, cost: 1 })),
   }
-  const { requests } = await server.decide([both, both], 1_789_000_000_000)
+  const { states } = await server.decide([both, both], 1_789_000_000_000)
   expect(
-    requests.map((rows) => rows.map(({ allowed, remaining }) => [allowed, remaining])),
+    states.map((limits) => limits.map(({ allowed, remaining }) => [allowed, remaining])),
   ).toEqual([
     [
       [true, 0],
