@@ -2,8 +2,9 @@
 
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
-import { decideEach, type LimiterParts } from '../../src/limiter/decide.ts'
+import { decideEach } from '../../src/limiter/decide.ts'
 import { createDenialCache } from '../../src/limiter/denial-cache.ts'
+import type { LimiterParts } from '../../src/limiter/question.ts'
 import type { Matched } from '../../src/match/match.ts'
 import { plainSubjects } from '../../src/match/subject.ts'
 import { withBatching } from '../../src/store/batching.ts'

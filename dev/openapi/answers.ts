@@ -35,7 +35,9 @@ export const limitState = v.object({
   resetAfterMs: told(ms, 'until all is there'),
   nextAfterMs: told(ms, 'until remaining grows'),
   bannedForMs: v.exactOptional(ms),
-  decidedAt: v.exactOptional(told(ms, 'its own time, where not all limits have the same; for refund')),
+  decidedAt: v.exactOptional(
+    told(ms, 'its own time, where not all limits have the same; for refund'),
+  ),
 })
 same<Same<v.InferOutput<typeof limitState>, LimitState>>()
 

@@ -1,6 +1,6 @@
 import { sha256 } from '../base/digest.ts'
 import { problem } from '../http/response.ts'
-import type { Idempotency } from '../limiter/decide.ts'
+import type { Idempotency } from '../limiter/question.ts'
 import { isMatch, type Matched } from '../match/match.ts'
 import type { Caller } from './caller.ts'
 

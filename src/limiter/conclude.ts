@@ -4,9 +4,9 @@ import { StoreError } from '../base/errors.ts'
 import type { Match } from '../match/match.ts'
 import { NOT_SENT } from '../store/batching.ts'
 import type { StoreReply, StoreState } from '../store/store.ts'
-import type { DecideOptions, LimiterParts, Outcome, Pending } from './decide.ts'
 import { answerWithoutStore } from './fallback.ts'
 import { limitStates, longestWait, type PolicyLimit } from './limit.ts'
+import type { DecideOptions, LimiterParts, Outcome, Pending } from './question.ts'
 import { type Charge, type Charged, isOpen, settle } from './settle.ts'
 
 /** A question that the store was asked. */

@@ -14,9 +14,9 @@ import { createShards } from '../store/shards/shards.ts'
 import type { Store } from '../store/store.ts'
 import { createUpstashReader, createUpstashStore } from '../store/upstash/upstash.ts'
 import { checkCounterConflicts } from './counter-conflicts.ts'
-import type { LimiterParts } from './decide.ts'
 import { createDenialCache } from './denial-cache.ts'
 import { createLive } from './live.ts'
+import type { LimiterParts } from './question.ts'
 import { createShield } from './shield.ts'
 
 /** For the leases of all databases together: an isolate has some 128 MB. */

@@ -5,8 +5,8 @@ import { isMatch, type Match } from '../match/match.ts'
 import type { NameSubject } from '../match/subject.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../store/store.ts'
 import type { Database } from './create.ts'
-import type { LimiterParts, Question } from './decide.ts'
 import { limitOf, limitStates, type PolicyLimit } from './limit.ts'
+import type { LimiterParts, Question } from './question.ts'
 
 /** No client's request waits for these calls. */
 const DEADLINE_MS = 5_000

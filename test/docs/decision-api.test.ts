@@ -83,7 +83,7 @@ describe('the calls', () => {
   afterAll(() => Promise.all([shipped?.stop(), stack?.stop()]))
 
   /** Of the answer before: what a refund names. */
-  let last: { at?: number; slot?: string } = {}
+  let last: { decidedAt?: number; slot?: string } = {}
 
   test('are there', () => {
     expect(calls.length).toBeGreaterThan(12)
@@ -91,7 +91,7 @@ describe('the calls', () => {
 
   test.each(calls.map((call) => [call.title, call] as const))('%s', async (_, call) => {
     const body = call.body
-      ?.replace(/"at":\d+/, `"at":${last.at}`)
+      ?.replace(/"decidedAt":\d+/, `"decidedAt":${last.decidedAt}`)
       .replace(/"slot":"[^"]+"/, `"slot":"${last.slot}"`)
     const url = call.url
       .replace('$API', `${stack.url}/_sluice/v1`)

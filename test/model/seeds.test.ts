@@ -3,7 +3,8 @@
  * against our script.
  */
 import { expect, test } from 'vitest'
-import { decideEach, type LimiterParts } from '../../src/limiter/decide.ts'
+import { decideEach } from '../../src/limiter/decide.ts'
+import type { LimiterParts } from '../../src/limiter/question.ts'
 import type { StoreState } from '../../src/store/store.ts'
 import { describer } from '../support/describe.ts'
 import { callOf, useServer } from '../support/server.ts'

@@ -66,7 +66,10 @@ test.each<[string, (history: Call[]) => void]>([
       ;[h[0]!.reply, h[1]!.reply] = [h[1]!.reply, h[0]!.reply]
     },
   ],
-  ['a clock that ran back', (h) => Object.assign(h[4]!.reply, { now: h[4]!.reply.decidedAt - 7 })],
+  [
+    'a clock that ran back',
+    (h) => Object.assign(h[4]!.reply, { decidedAt: h[4]!.reply.decidedAt - 7 }),
+  ],
 ])('rejects %s', (_, plant) => {
   const history = structuredClone(truth())
   plant(history)

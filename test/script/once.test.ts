@@ -144,7 +144,7 @@ test('a replay takes no slots, not even those that have been given back', async 
   await server.decide([{ mode: 'take', limits: [row] }], now, once)
   await server.decide([{ mode: 'refund', limits: [row] }], now)
   const again = await server.decide([{ mode: 'take', limits: [row] }], now, once)
-  expect(again).toMatchObject({ replayed: true, requests: [[{ allowed: true, remaining: 99 }]] })
+  expect(again).toMatchObject({ replayed: true, states: [[{ allowed: true, remaining: 99 }]] })
   const { states } = await server.decide([{ mode: 'peek', limits: [row] }], now)
   expect(states[0]![0]!.remaining).toBe(100)
 })

@@ -1,7 +1,8 @@
 /** Several plans on one key, and refunds to a bucket that has filled up meanwhile. */
 import { expect, test } from 'vitest'
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { decideEach, type LimiterParts } from '../../src/limiter/decide.ts'
+import { decideEach } from '../../src/limiter/decide.ts'
+import type { LimiterParts } from '../../src/limiter/question.ts'
 import { createLocalStore } from '../../src/store/local/local.ts'
 import type { StoreRequest } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'

@@ -72,7 +72,7 @@ const whole = fc.oneof(
 const more = {
   cost: whole,
   mode: fc.constantFrom('take', 'peek', 'steal'),
-  at: whole,
+  decidedAt: whole,
   slot: fc.oneof(fc.uuid(), fc.string({ maxLength: 3 })),
   for: fc.oneof(
     whole,

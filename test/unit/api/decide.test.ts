@@ -418,11 +418,11 @@ describe('what was taken', () => {
   test('is given back whole or in part, never above the quota, and not into a later window', async () => {
     const ip = newIp()
     const { body } = await api.decide({ ...request(ip), cost: 3 })
-    const back = (cost: number, at = body.decidedAt) =>
-      api.call<{ at: number; limits: { remaining: number }[] }>('/refund', {
+    const back = (cost: number, decidedAt = body.decidedAt) =>
+      api.call<{ decidedAt: number; limits: { remaining: number }[] }>('/refund', {
         ...request(ip),
         cost,
-        at,
+        decidedAt,
       })
     expect((await back(2)).body.limits).toMatchObject([{ policy: 'per-ip', remaining: 2 }])
     expect((await back(5)).body.limits).toMatchObject([{ remaining: 3 }])

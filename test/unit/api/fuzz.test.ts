@@ -108,7 +108,7 @@ const ask = fc.record(
     plan: or(fc.constantFrom('pro', 'free')),
     cost: or(fc.integer({ min: 0, max: 9 })),
     mode: or(fc.constantFrom('take', 'peek')),
-    at: or(fc.nat()),
+    decidedAt: or(fc.nat()),
     slot: or(fc.constant('slot-1')),
     for: or(fc.constantFrom('1s', 7)),
   },

@@ -5,7 +5,7 @@ import type { LimitState } from '../../../src/base/decision.ts'
 import { type Api, OPERATE, startApi } from '../../support/api-stack.ts'
 
 interface LimitStatus {
-  at: number
+  decidedAt: number
   limits: LimitState[]
 }
 const policy = { limit: 3, window: '1h', algorithm: 'fixed-window' } as const
@@ -85,7 +85,7 @@ describe.each(algorithms)('a key of %s', (name) => {
     const before = await everything()
     const { status, body } = await operate(name, 'peek', { key: ip })
     expect([status, body.limits]).toMatchObject([200, [{ policy: name, remaining: 1, limit: 3 }]])
-    expect(body.at).toBeGreaterThan(0)
+    expect(body.decidedAt).toBeGreaterThan(0)
     expect(await everything()).toEqual(before)
   })
 

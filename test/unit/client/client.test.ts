@@ -208,7 +208,7 @@ describe('where the decision API gives no decision', () => {
     fault = '401'
     const decision = await api.decide(ask)
     calls = 0
-    const taken = { ...decision, at: 1, reason: 'within-limit' as const }
+    const taken = { ...decision, decidedAt: 1, reason: 'within-limit' as const }
     expect(await api.refund(ask, decision)).toBeUndefined()
     expect(await api.refund(ask, { ...taken, allowed: false })).toBeUndefined()
     expect(await api.refund({ ...ask, mode: 'peek' }, taken)).toBeUndefined()
@@ -217,7 +217,7 @@ describe('where the decision API gives no decision', () => {
 
   test('what cannot be given back is no reason to fail, unless onError is throw', async () => {
     fault = '503'
-    const taken = { ...allowedAnyway, at: 1 } as never
+    const taken = { ...allowedAnyway, decidedAt: 1 } as never
     expect(await client().refund(ask, taken)).toBeUndefined()
     await expect(client({ onError: 'throw' }).refund(ask, taken)).rejects.toBeInstanceOf(ApiError)
   })

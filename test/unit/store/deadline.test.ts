@@ -91,7 +91,7 @@ describe('a store with a deadline', () => {
     const errors = (await deciding) as StoreError[]
     expect(errors.map(({ code }) => code)).toEqual(['timeout', 'timeout'])
     await vi.advanceTimersByTimeAsync(200)
-    expect(await errors[0]!.late).toMatchObject({ now: 1 })
+    expect(await errors[0]!.late).toMatchObject({ decidedAt: 1 })
     expect(await errors[1]!.late).toMatchObject({ code: 'bad-reply' })
   })
 

@@ -382,8 +382,8 @@ describe('a lease', () => {
     world.now += 300
     const told = await ask()
     expect(told).toEqual({
-      now: world.now,
-      requests: [
+      decidedAt: world.now,
+      states: [
         [
           {
             allowed: true,

@@ -209,9 +209,9 @@ describe('the local store', () => {
     const shadow: StoreRequest = { ...take(policyOf({ name: 'b', localShare: 1 })), mode: 'follow' }
     const replies = await local.decideEach([[one], [one, shadow], [shadow]], { now: 5 })
     expect(replies).toMatchObject([
-      { now: 5, requests: [[{ allowed: true }]] },
-      { now: 5, requests: [[{ allowed: false }], [{ remaining: 10 }]] },
-      { now: 5, requests: [[{ remaining: 9 }]] },
+      { decidedAt: 5, states: [[{ allowed: true }]] },
+      { decidedAt: 5, states: [[{ allowed: false }], [{ remaining: 10 }]] },
+      { decidedAt: 5, states: [[{ remaining: 9 }]] },
     ])
   })
 

@@ -68,8 +68,8 @@ test('an answer is cut into those of its lists, and an error is that of each', (
   const two = { lists: [[request([1])], [request([1]), request([2])]] }
   const row = (remaining: number) => [1, remaining, 0, 0, 0]
   const [first, second] = repliesOf(two, [9, ...row(1), ...row(2), ...row(3)])
-  expect(first).toMatchObject({ now: 9, requests: [[{ remaining: 1 }]] })
-  expect(second).toMatchObject({ now: 9, requests: [[{ remaining: 2 }], [{ remaining: 3 }]] })
+  expect(first).toMatchObject({ decidedAt: 9, states: [[{ remaining: 1 }]] })
+  expect(second).toMatchObject({ decidedAt: 9, states: [[{ remaining: 2 }], [{ remaining: 3 }]] })
   const failure = new StoreError('timeout')
   expect(repliesOf(two, failure)).toEqual([failure, failure])
   const codes = repliesOf(two, [9]).map((reply) => (reply as StoreError).code)

@@ -79,7 +79,7 @@ test('a penalty is one more row, in the record of the subject', () => {
     { mode: 'follow', limits: [rowOf({ penalty, terms: algorithm('sliding-log') })] },
   ])
   expect(log.keys).toEqual([`sluice:1:{x}:log:${policy!.tag}`, 'sluice:1:{x}'])
-  expect(log.args.slice(12)).toEqual(['1', 'shadow', '2', ...penal])
+  expect(log.args.slice(12)).toEqual(['1', 'follow', '2', ...penal])
 })
 
 test('giving back carries no penalty', () => {
