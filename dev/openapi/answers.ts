@@ -68,8 +68,8 @@ export const decision = v.object({
 })
 same<Same<v.InferOutput<typeof decision>, Decision>>()
 
-export const standing = v.object({ at: v.exactOptional(ms), limits: v.array(limitState) })
-same<Same<v.InferOutput<typeof standing>, LimitStatus>>()
+export const limitStatus = v.object({ decidedAt: v.exactOptional(ms), limits: v.array(limitState) })
+same<Same<v.InferOutput<typeof limitStatus>, LimitStatus>>()
 
 const onStoreError = ['allow', 'deny', 'local'] as const
 export const policyReport = v.object({

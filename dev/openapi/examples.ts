@@ -28,7 +28,7 @@ export const examples = {
   ask: { policy: 'per-user', key: 'user-7', cost: 1 },
   asks: [{ policy: 'per-user', key: ['user-7'], mode: 'peek' }, { request }],
   allowed,
-  refund: { policy: 'per-user', key: 'user-7', cost: 1, at: 1_795_176_000_400 },
+  refund: { policy: 'per-user', key: 'user-7', cost: 1, decidedAt: 1_795_176_000_400 },
   target: { key: 'user-7' },
   ban: { key: 'user-7', for: '1h' },
   try: { request },

@@ -6,7 +6,7 @@ import {
   limitState,
   policyReport,
   problem,
-  standing,
+  limitStatus,
   storeReport,
   trial,
 } from './answers.ts'
@@ -22,7 +22,7 @@ export const schemas = {
   Try: api.tryBody,
   LimitState: limitState,
   Decision: decision,
-  LimitStatus: standing,
+  LimitStatus: limitStatus,
   PolicyReport: policyReport,
   StoreReport: storeReport,
   Trial: trial,

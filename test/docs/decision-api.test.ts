@@ -63,7 +63,7 @@ function callOf(text: string): Call {
 const tamed = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value, (key, value) => {
-      if (key === 'at' || key === 'roundTripMs' || key === 'slot') return typeof value
+      if (key === 'decidedAt' || key === 'roundTripMs' || key === 'slot') return typeof value
       if (/^(retryAfter|resetAfter|nextAfter|bannedFor)Ms$/.test(key) && value > 0) return '> 0'
       return value
     }),

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => stack?.stop())
 
 const example = (path: string) =>
-  readFile(new URL(`../../examples/${path}`, import.meta.url), 'utf8')
+  readFile(new URL(`../../../examples/${path}`, import.meta.url), 'utf8')
 /** What stands behind a key, once. */
 function standsBehind(text: string, key: string): string {
   const found = [...text.matchAll(new RegExp(`^ *(?:- )?${key}: (\\S+)$`, 'gm'))]
