@@ -105,7 +105,7 @@ describe('every request is answered as its policy says, in time, and asked for o
 const told = ({ headers }: RequestView) =>
   [...headers]
     .filter(([name]) => /^(x-)?ratelimit|^sluice-/.test(name))
-    .map(([name, value]) => (name === 'sluice-fallback' ? value : `${name}: ${value}`))
+    .map(([name, value]) => (name === 'sluice-degraded' ? value : `${name}: ${value}`))
 
 /** The slowest of these requests, when all of them were decided by Redis, as they are once the script is there. */
 function decidedByRedis(all: () => Promise<RequestView[]>): () => Promise<number> {

@@ -45,7 +45,7 @@ describe.each(names)('while Redis is away, %s', (algorithm) => {
     const refused = first.find(({ status }) => status === 429)!
     expect(JSON.parse(refused.body).retryAfterMs).toBeGreaterThan(0)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(refused.headers.get('sluice-fallback')).toBe('local')
+    expect(refused.headers.get('sluice-degraded')).toBe('local')
     for (const { headers } of [...first, ...second]) expect(headers.has('ratelimit')).toBe(false)
   })
 })
@@ -63,7 +63,7 @@ test('a request that meets several policies passes all of their shares or none',
 test('when Redis is back, its own counters decide again, which know nothing of the shares', async () => {
   await vi.waitFor(
     async () =>
-      expect((await stack.get('/fixed-window')).headers.has('sluice-fallback')).toBe(false),
+      expect((await stack.get('/fixed-window')).headers.has('sluice-degraded')).toBe(false),
     { timeout: 10_000, interval: 50 },
   )
   const client = '198.51.100.3'

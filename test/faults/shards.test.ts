@@ -115,7 +115,7 @@ const get = async (path: string, headers: Record<string, string>) => {
     policies: [...(response.headers.get('ratelimit-policy') ?? '').matchAll(/"([^"]+)"/g)].map(
       ([, name]) => name,
     ),
-    fallback: response.headers.get('sluice-fallback'),
+    fallback: response.headers.get('sluice-degraded'),
     shadow: /"sluice-shadow": "(.*?)"[,\n]/i.exec(body)?.[1],
   }
 }

@@ -60,7 +60,7 @@ const numbers = ['nan', '-nan', 'inf', '-inf', '1e999', '1.5', '-1', '', ' ', 'x
 
 const wrong: [column: (typeof columns)[number], values: string[]][] = [
   ['request', [...numbers, '0']],
-  ['mode', ['', 'TAKE', 'refund', 'peek', 'once', 'un-ban']],
+  ['mode', ['', 'TAKE', 'give-back', 'look', 'once', 'un-ban']],
   ['key', [...numbers, '0', '2']],
   ['tag', ['', 'a:b', 'a;b', 'a b', 'ä', 'a\n', '%w', 'a\0b']],
   ['algorithm', ['', 'once', 'fixed_window', 'gcra', 'leaky-bucket', '__index']],

@@ -108,7 +108,7 @@ const plausible = {
   RequestDescription: requests,
   KeyValues: keys,
   Ask: asks,
-  Refund: withSome(fc.oneof(byPolicy, byRequest), 'cost', 'at', 'slot'),
+  Refund: withSome(fc.oneof(byPolicy, byRequest), 'cost', 'decidedAt', 'slot'),
   Target: targets,
   Ban: fc.tuple(targets, more.for).map(([target, banned]): object => ({ ...target, for: banned })),
   Try: byRequest,
