@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { FaultError, type FaultText, parseFault } from './fault.ts'
-import type { Faults, startFaults } from './faults.ts'
+import { type Faults, startFaults } from './faults.ts'
 import { type Kind, kinds } from './kinds.ts'
 
 const list = Object.entries<Kind>(kinds).map(
@@ -11,7 +11,7 @@ const list = Object.entries<Kind>(kinds).map(
 
 const USAGE = `A proxy in front of an Upstash or the bridge that misbehaves on command.
 
-  node packages/fault-proxy/src/faults.ts --target URL [options]
+  npm run faults -- --target URL [options]
 
   --target URL   the REST URL it stands in front of, such as http://127.0.0.1:8079
   --port N       default 8078; 0 takes a free one
@@ -68,12 +68,12 @@ function number(flag: string, text: string): number {
   throw new FaultError(`${flag}: expected a number, got "${text}"`)
 }
 
-/** `node packages/fault-proxy/src/faults.ts …`: runs until Ctrl-C. */
-export async function main(args: string[], start: typeof startFaults): Promise<void> {
+/** Runs until Ctrl-C. */
+async function main(args: string[]): Promise<void> {
   try {
     const options = parseCli(args)
     if (options === 'help') return console.log(USAGE)
-    const faults = await start(options)
+    const faults = await startFaults(options)
     await faults.set(options.fault, options.aim).catch(async (error) => {
       await faults.close()
       throw error
@@ -107,3 +107,5 @@ function serve(faults: Faults): void {
   process.once('SIGINT', stop)
   process.once('SIGTERM', stop)
 }
+
+if (import.meta.main) await main(process.argv.slice(2))

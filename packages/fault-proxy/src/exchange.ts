@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import type { Target } from './target.ts'
+import { endToEnd, type Target } from './target.ts'
 
 /** An answer, whole. */
 export interface Answer {
@@ -85,9 +85,3 @@ export class Exchange {
 }
 
 const bytes = (body: string | Buffer) => Buffer.byteLength(body)
-
-/** Without the fields that are between two neighbours. */
-export function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
-  const { connection: _, 'keep-alive': __, 'transfer-encoding': ___, host: ____, ...rest } = headers
-  return rest
-}

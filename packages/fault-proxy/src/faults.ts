@@ -1,14 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { type Aim, takeAim } from './aim.ts'
-import { main } from './cli.ts'
 import { Exchange } from './exchange.ts'
 import { FaultError, type FaultText, parseFault } from './fault.ts'
 import { Port } from './port.ts'
 import { count, Target } from './target.ts'
-
-export type { Aim } from './aim.ts'
-export { FaultError, type FaultText } from './fault.ts'
 
 export interface FaultsOptions {
   /** The REST URL of an Upstash, or of the bridge. */
@@ -30,7 +26,7 @@ export interface Counts {
 export interface Faults {
   /** To be used in place of the target's. */
   url: string
-  /** From now on this happens to requests (`node packages/fault-proxy/src/faults.ts --help` lists all); `null`: nothing does. @throws FaultError */
+  /** From now on this happens to requests (README.md lists them); `null`: nothing does. @throws FaultError */
   set(fault: FaultText | null, aim?: Aim): Promise<void>
   counts(): Counts
   /** Breaks all connections and lets go of the port. */
@@ -107,5 +103,3 @@ function checkAim(aim: Aim, name: string | undefined): void {
     throw new FaultError('refuse: a port is shut for all requests; reset takes share and next')
   }
 }
-
-if (import.meta.main) await main(process.argv.slice(2), startFaults)

@@ -1,7 +1,6 @@
 import { Agent as HttpAgent, type IncomingMessage, request as overHttp } from 'node:http'
 import { Agent as HttpsAgent, request as overHttps } from 'node:https'
 import { buffer } from 'node:stream/consumers'
-import { endToEnd } from './exchange.ts'
 
 /** The database behind: an Upstash, or what speaks its REST API. */
 export class Target {
@@ -50,6 +49,12 @@ export class Target {
         .end(body)
     })
   }
+}
+
+/** Drops the hop-by-hop header fields. */
+export function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+  const { connection: _, 'keep-alive': __, 'transfer-encoding': ___, host: ____, ...rest } = headers
+  return rest
 }
 
 /** Counts a request by the name of its command; `other` where it is no single command in a body. */

@@ -3,11 +3,9 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type Bridge, startBridge } from '../../upstash-bridge/src/bridge.ts'
-import { type RunningRedis, startRedis } from '../../upstash-bridge/src/redis.ts'
-import { type Faults, type FaultText, startFaults } from '../src/faults.ts'
-import { kinds } from '../src/kinds.ts'
+import { type Faults, type FaultText, kinds, startFaults } from '../src/index.ts'
 
 delete process.env.REDIS_URL // its scripts are flushed here
 let redis: RunningRedis
@@ -165,7 +163,7 @@ test('a target that is away is an error, not a crash', async () => {
 })
 
 describe('the command line', () => {
-  const file = fileURLToPath(new URL('../src/faults.ts', import.meta.url))
+  const file = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
   const run = (...args: string[]) => spawn(process.execPath, [file, ...args])
   async function output(...args: string[]) {
     const child = run(...args)

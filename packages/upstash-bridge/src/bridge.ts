@@ -1,11 +1,8 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { main } from './cli.ts'
 import { type Bill, Database } from './database.ts'
 import { createHandler } from './http.ts'
 import { Streams } from './streams.ts'
-
-export type { Bill } from './database.ts'
 
 export type BridgeOptions = {
   /** `redis://host:port`, reached by `token`; or several, each reached by a token of its own. */
@@ -46,8 +43,7 @@ export type Bridge = {
 }
 
 /**
- * Upstash's REST API in front of a Redis of your own. docs/bridge.md says what it does as Upstash does,
- * and what it does not.
+ * Serves Upstash's REST API in front of a Redis of your own. README.md lists the differences from Upstash.
  *
  * @example
  * const bridge = await startBridge({ redis: 'redis://127.0.0.1:6379' })
@@ -115,5 +111,3 @@ async function closeServer(server: Server): Promise<void> {
   clearInterval(idle)
   clearTimeout(late)
 }
-
-if (import.meta.main) await main(process.argv.slice(2), startBridge)

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { BridgeOptions, startBridge } from './bridge.ts'
+import { type BridgeOptions, startBridge } from './bridge.ts'
 import { withoutPassword } from './connection.ts'
 import { startRedis } from './redis.ts'
 
@@ -87,12 +87,12 @@ function maxOf(text: string | undefined): number | undefined {
   throw new UsageError(`--max-commands: expected a whole number from 1 to 999999, got "${text}"`)
 }
 
-/** `node packages/upstash-bridge/src/bridge.ts …`: runs until Ctrl-C or until its own Redis ends. */
-export async function main(args: string[], start: typeof startBridge): Promise<void> {
+/** Runs until Ctrl-C or until its own Redis ends. */
+async function main(args: string[]): Promise<void> {
   try {
     const options = parseCli(args)
     if (options === 'help') return console.log(USAGE)
-    await serve(options, start)
+    await serve(options)
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error))
     if (error instanceof UsageError) console.error(`\n${USAGE}`)
@@ -100,10 +100,10 @@ export async function main(args: string[], start: typeof startBridge): Promise<v
   }
 }
 
-async function serve(options: CliOptions, start: typeof startBridge): Promise<void> {
+async function serve(options: CliOptions): Promise<void> {
   const own = options.redis.length > 0 ? undefined : await startRedis({ log: console.error })
   const redis = own ? own.url : options.redis
-  const bridge = await start({ ...options, redis }).catch(async (error) => {
+  const bridge = await startBridge({ ...options, redis }).catch(async (error) => {
     await own?.stop()
     throw error
   })
@@ -131,3 +131,5 @@ async function serve(options: CliOptions, start: typeof startBridge): Promise<vo
     await stop()
   })
 }
+
+if (import.meta.main) await main(process.argv.slice(2))

@@ -1,14 +1,15 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { access, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Binary, type ServerBinary, versionIfAny } from './binary.ts'
 
 /** A server in the packages of Debian and Ubuntu. */
 export type Packages = {
-  /** For people: `Redis`. */
+  /** For people, followed by "server": `Redis`. */
   title: string
   /** Its folder in node_modules/.cache. */
   cache: string
@@ -24,7 +25,13 @@ export type Packages = {
 }
 
 const run = promisify(execFile)
-const CACHES = fileURLToPath(new URL('../node_modules/.cache', import.meta.url))
+/** In the node_modules folder that serves this package. */
+const CACHES = join(
+  createRequire(import.meta.url)
+    .resolve.paths('redis')
+    ?.find((folder) => existsSync(join(folder, 'redis'))) ?? tmpdir(),
+  '.cache',
+)
 
 /**
  * The server in the project's cache, filled first from the packages of Debian or Ubuntu. Needs no

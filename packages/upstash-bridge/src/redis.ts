@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'redis'
 import type { ServerBinary } from './binary.ts'
+import { findServer } from './find.ts'
 import { freePort } from './free-port.ts'
-import { findServer } from './redis/find.ts'
+import { REDIS } from './redis-server.ts'
 import { afterDeath } from './watchdog.ts'
 
 export type RedisOptions = {
@@ -31,7 +32,7 @@ export type RunningRedis = {
 
 /**
  * Brings a real Redis on loopback that keeps nothing: `REDIS_URL` if set, else a server of our own on
- * a private port (where its binary comes from: `redis/find.ts`). Resolves when PING answers.
+ * a private port (where its binary comes from: `redis-server.ts`). Resolves when PING answers.
  *
  * @example
  * const redis = await startRedis()
@@ -57,7 +58,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RunningRed
   }
   // Between choosing a free port and the server's bind somebody else may take it.
   for (let attempt = 1; ; attempt++) {
-    const server = await findServer(options.log)
+    const server = await findServer(REDIS, options.log)
     try {
       return await run(server, options.port ?? (await freePort()), options.args ?? [])
     } catch (error) {
