@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -178,6 +179,11 @@ describe('the command line', () => {
     const { code, text } = await output('--help')
     expect(code).toBe(0)
     for (const name of Object.keys(kinds)) expect(text).toMatch(new RegExp(`^  ${name}[= ]`, 'm'))
+  })
+
+  test('README.md names every fault', async () => {
+    const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
+    for (const name of Object.keys(kinds)) expect(readme).toContain(`\`${name}\``)
   })
 
   test.each([
