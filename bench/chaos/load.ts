@@ -78,7 +78,7 @@ function send(url: string, { path, key }: Call, agent: Agent, sample: Sample): P
       response.on('end', () => {
         sample.status = response.statusCode!
         sample.decided = 'ratelimit' in response.headers
-        sample.fallback = response.headers['sluice-fallback'] as string | undefined
+        sample.fallback = response.headers['sluice-degraded'] as string | undefined
         done()
       })
       response.resume()
