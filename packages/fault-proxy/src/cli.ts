@@ -9,15 +9,15 @@ const list = Object.entries<Kind>(kinds).map(
     `  ${(argument ? `${name}=${argument.default.split(' ')[0]}` : name).padEnd(20)} ${does}`,
 )
 
-const USAGE = `A proxy in front of an Upstash or the bridge that misbehaves on command.
+const USAGE = `A proxy in front of an Upstash or the bridge that injects faults on command.
 
   npm run faults -- --target URL [options]
 
-  --target URL   the REST URL it stands in front of, such as http://127.0.0.1:8079
+  --target URL   the REST URL to proxy, such as http://127.0.0.1:8079
   --port N       default 8078; 0 takes a free one
-  --fault FAULT  what it does from the start; default nothing
-  --share X      to this share of the requests, such as 0.25; default 1
-  --next N       to the next N requests only
+  --fault FAULT  the fault at the start; default none
+  --share X      applies it to this share of the requests, such as 0.25; default 1
+  --next N       applies it to the next N requests only
   --help         this text
 
 While it runs, type a fault and Enter; "off" ends it.
@@ -31,7 +31,7 @@ interface CliOptions {
   aim: { share?: number; next?: number }
 }
 
-/** Understands the command line. @throws FaultError that says what is wrong */
+/** Parses the command line. @throws FaultError that says what is wrong */
 export function parseCli(args: string[]): CliOptions | 'help' {
   const values = read(args)
   if (values.help) return 'help'
@@ -82,7 +82,7 @@ async function main(args: string[]): Promise<void> {
     serve(faults)
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error))
-    if (error instanceof FaultError) console.error('--help tells more')
+    if (error instanceof FaultError) console.error('--help lists all options')
     process.exitCode = 1
   }
 }

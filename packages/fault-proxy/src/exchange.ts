@@ -9,7 +9,7 @@ export interface Answer {
   headers?: Record<string, string>
 }
 
-/** One request under way: what a fault may do with it. */
+/** One request in flight, and what a fault may do with it. */
 export class Exchange {
   readonly body: Buffer
   readonly #request: IncomingMessage
@@ -41,7 +41,7 @@ export class Exchange {
     return { status: answer.statusCode!, body: await buffer(answer) }
   }
 
-  /** Sends a command of its own to the same database. */
+  /** Sends another command to the same database. */
   async command(...command: string[]): Promise<void> {
     await this.#target.command(this.#request, command)
   }
@@ -52,7 +52,7 @@ export class Exchange {
     this.#response.end(body)
   }
 
-  /** The head of an answer and half of its body, and no more of it. Resolves when it is on its way. */
+  /** Sends the head of an answer and half of its body. Resolves when they are written. */
   async begin({ status, body }: Answer): Promise<void> {
     this.#response.writeHead(status, {
       'content-type': 'application/json',

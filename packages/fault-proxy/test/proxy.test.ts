@@ -135,7 +135,7 @@ describe('a fault', () => {
   })
 
   test.each([
-    ['nonsense', '"nonsense" is no fault: expected one of delay, hang, '],
+    ['nonsense', '"nonsense" is not a fault: expected one of delay, hang, '],
     ['delay=soon', 'delay: expected milliseconds from 0 to 600000, got "soon"'],
     ['status=99', 'status: expected an HTTP status from 200 to 599, got "99"'],
     ['hang=3', 'hang: expected no argument, got "3"'],
@@ -190,7 +190,7 @@ describe('the command line', () => {
     [[], '--target: expected the REST URL'],
     [['--target', 'redis://127.0.0.1'], 'target: expected an http(s) URL'],
     [['--target', 'http://127.0.0.1:1', '--port', '99999'], '--port: expected a whole number'],
-    [['--target', 'http://127.0.0.1:1', '--fault', 'boom'], '"boom" is no fault'],
+    [['--target', 'http://127.0.0.1:1', '--fault', 'boom'], '"boom" is not a fault'],
     [['--target', 'http://127.0.0.1:1', '--port', '0', '--fault', 'hang', '--share', '7'], 'share'],
     [['--targte', 'x'], "Unknown option '--targte'"],
   ])('%j is a clear mistake', async (args, message) => {
@@ -211,7 +211,7 @@ describe('the command line', () => {
       expect((await errors.next()).value).toBe('fault: html=503')
       expect(await status()).toBe(503)
       child.stdin.write('nonsense\noff\n')
-      expect((await errors.next()).value).toContain('is no fault')
+      expect((await errors.next()).value).toContain('is not a fault')
       expect((await errors.next()).value).toBe('no fault')
       expect(await status()).toBe(200)
     } finally {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** How to run a server that is no part of the project. */
+/** How to run a server that is not part of the project. */
 export type Binary = {
   file: string
   /** The name it must believe it was called by. */

@@ -15,7 +15,7 @@ export type Packages = {
   cache: string
   /** The package that holds it. */
   wanted: string
-  /** What to fetch where apt cannot reckon what is missing. */
+  /** Packages to fetch if apt cannot compute which are missing. */
   fallback: string[]
   /** The binary, seen from the root of the file system. */
   file: string
@@ -35,7 +35,7 @@ const CACHES = join(
 
 /**
  * The server in the project's cache, filled first from the packages of Debian or Ubuntu. Needs no
- * root and changes nothing of the system: apt works on folders of our own.
+ * root and changes nothing of the system: apt works on private folders.
  *
  * @returns `undefined` on systems without apt. Rejects with apt's last line when fetching fails.
  */
@@ -53,10 +53,10 @@ export async function cached(
     `${packages.title}: none installed, fetching the distribution’s package into node_modules/.cache …`,
   )
   await sweep(cache)
-  // Beside the cache, so that one rename puts it in place, whoever else is doing the same.
+  // Beside the cache, so that one atomic rename puts it in place while other processes do the same.
   const work = await mkdir(dirname(cache), { recursive: true })
     .then(() => mkdtemp(`${cache}-`))
-    // node_modules of somebody else: a private folder, fetched anew by each process
+    // node_modules is read-only: use a private folder, fetched again by each process
     .catch(() => mkdtemp(join(tmpdir(), `${packages.cache}-bin-`)))
   const unpacked = join(work, 'root')
   try {
@@ -66,7 +66,7 @@ export async function cached(
     const source = fromCache(packages.versionOf(fresh))
     if (kept) await rm(cache, { recursive: true, force: true }) // it no longer runs here
     const shared = work.startsWith(cache)
-    if (shared) await rename(unpacked, cache).catch(() => {}) // else somebody else was faster
+    if (shared) await rename(unpacked, cache).catch(() => {}) // another process was faster
     const placed = shared ? await inspect(packages, cache) : undefined
     if (!placed) return { ...fresh, source, disposable: work }
     await rm(work, { recursive: true, force: true })
