@@ -1,7 +1,7 @@
 /**
  * What a long list of networks costs: once at start-up, and each request.
  *
- *     npx node --import ./dev/lua-loader.mjs dev/bench/lists.ts [size]
+ *     npx node --import ./bench/lua-loader.mjs bench/lists.ts [size]
  */
 
 import { inNetworks, parseAddress } from '../src/base/ip.ts'

@@ -1,5 +1,5 @@
 import { createClient } from 'redis'
-import { startRedis } from '../packages/upstash-bridge/src/redis.ts'
+import { startRedis } from 'sluice-upstash-bridge'
 
 /** One EVALSHA. */
 export interface Call {

@@ -9,10 +9,10 @@ import { gzipSync } from 'node:zlib'
 import { ConfigError } from '../src/base/errors.ts'
 import { lintWorker, problemsOf } from '../src/lint/lint.ts'
 import { build, readModules } from './build.ts'
+import { describeNamespace } from './check/namespace.ts'
+import { shieldMismatches } from './check/shield.ts'
 import { checkImports } from './imports.ts'
 import { loadConfig } from './load-config.ts'
-import { describeNamespace } from './namespace.ts'
-import { shieldMismatches } from './shield.ts'
 import { readBindings } from './wrangler-toml.ts'
 
 const USAGE = `npm run check -- [--policies] [--config FILE]

@@ -46,6 +46,7 @@ function importsOf(text: string) {
 }
 
 const roomOf = (file: string) => file.split('/')[0]!
+const packageOf = (specifier: string) => /^(@[^/]+\/)?[^/]+/.exec(specifier)![0]
 
 /** The imports of one file of src that break the rule, one line for each. */
 export function violations(file: string, text: string): string[] {
@@ -60,7 +61,7 @@ function reasonAgainst(file: string, specifier: string, isType: boolean): string
   const room = rooms[own]
   if (!room) return 'dev/imports.ts does not list this room'
   if (!specifier.startsWith('.')) {
-    const name = /^(@[^/]+\/)?[^/]+/.exec(specifier)![0]
+    const name = packageOf(specifier)
     return room.packages?.includes(name) ? undefined : `${own} may not import the package ${name}`
   }
   const target = normalize(join(dirname(file), specifier))
@@ -79,9 +80,31 @@ function reasonAgainst(file: string, specifier: string, isType: boolean): string
   return typesOnly[own] === other && !isType ? `${own} imports types of ${other} only` : undefined
 }
 
+/** What the check reads of a package.json. */
+export interface Manifest {
+  name: string
+  exports: string | Record<string, string>
+  dependencies?: Record<string, string>
+  devDependencies?: Record<string, string>
+}
+
+/** The imports of one file of a package that reach beyond its folder and its dependencies, one line for each. */
+export function packageViolations(file: string, text: string, manifest: Manifest): string[] {
+  const [folder, part] = /^packages\/[^/]+\/(?=([^/]+))/.exec(file)!
+  const { dependencies, devDependencies } = manifest
+  const allowed = { ...dependencies, ...(part === 'src' ? {} : devDependencies) }
+  return importsOf(text).flatMap(({ specifier }) => {
+    const isAllowed = specifier.startsWith('.')
+      ? normalize(join(dirname(file), specifier)).startsWith(folder)
+      : specifier.startsWith('node:') || packageOf(specifier) in allowed
+    const reason = 'a package imports files of its own folder, its dependencies and node: only'
+    return isAllowed ? [] : [`${file}: ${specifier}: ${reason}`]
+  })
+}
+
 const folders = ['src', 'dev', 'packages', 'bench', 'test', 'examples']
 
-/** Every violation in src, and every import cycle in the repository. */
+/** Every violation in src and packages, and every import cycle in the repository. */
 export async function checkImports(root: string): Promise<string[]> {
   const files = (await Promise.all(folders.map((folder) => sources(root, folder)))).flat()
   const texts = new Map<string, string>()
@@ -89,8 +112,23 @@ export async function checkImports(root: string): Promise<string[]> {
   const found = files
     .filter((file) => file.startsWith('src/'))
     .flatMap((file) => violations(file.slice('src/'.length), texts.get(file)!))
-  return [...found, ...cycles(texts)]
+  const entries = new Map<string, string>()
+  for (const folder of [...(await packageFolders(root)), 'bench']) {
+    const manifest: Manifest = JSON.parse(
+      await readFile(join(root, folder, 'package.json'), 'utf8'),
+    )
+    const { name, exports } = manifest
+    entries.set(name, join(folder, typeof exports === 'string' ? exports : exports['.']!))
+    if (folder === 'bench') continue
+    for (const file of files.filter((one) => one.startsWith(`${folder}/`))) {
+      found.push(...packageViolations(file, texts.get(file)!, manifest))
+    }
+  }
+  return [...found, ...cycles(texts, entries)]
 }
+
+const packageFolders = async (root: string) =>
+  (await readdir(join(root, 'packages'))).map((name) => join('packages', name))
 
 async function sources(root: string, folder: string): Promise<string[]> {
   const names = await readdir(join(root, folder), { recursive: true })
@@ -99,8 +137,14 @@ async function sources(root: string, folder: string): Promise<string[]> {
     .map((name) => join(folder, name))
 }
 
-/** The import cycles between files, each named once. */
-export function cycles(texts: ReadonlyMap<string, string>): string[] {
+/**
+ * The import cycles between files, each named once.
+ * @param entries the public entries of workspaces, by the name of the package
+ */
+export function cycles(
+  texts: ReadonlyMap<string, string>,
+  entries: ReadonlyMap<string, string> = new Map(),
+): string[] {
   const found: string[] = []
   const state = new Map<string, 'open' | 'done'>()
   const path: string[] = []
@@ -113,7 +157,10 @@ export function cycles(texts: ReadonlyMap<string, string>): string[] {
     state.set(file, 'open')
     path.push(file)
     for (const { specifier } of importsOf(texts.get(file)!)) {
-      if (specifier.startsWith('.')) visit(normalize(join(dirname(file), specifier)))
+      const target = specifier.startsWith('.')
+        ? join(dirname(file), specifier)
+        : entries.get(specifier)
+      if (target) visit(normalize(target))
     }
     path.pop()
     state.set(file, 'done')

@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { startBridge } from '../packages/upstash-bridge/src/bridge.ts'
-import { startRedis } from '../packages/upstash-bridge/src/redis.ts'
+import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import type { ConfigOptions } from '../src/config/options.ts'
 import { build } from './build.ts'
 import { startOrigin } from './origin.ts'

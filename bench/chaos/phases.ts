@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
+import type { FaultText } from 'sluice-fault-proxy'
 import type { ChaosStack } from './stack.ts'
 
 /** What is done to the stack for a while, and undone when `hurt` resolves. */

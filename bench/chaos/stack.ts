@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createClient } from 'redis'
+import { startFaults } from 'sluice-fault-proxy'
+import { afterDeath, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { startOrigin } from '../../dev/origin.ts'
 import { startWorker } from '../../dev/worker.ts'
-import { startFaults } from '../../packages/fault-proxy/src/faults.ts'
-import { startBridge } from '../../packages/upstash-bridge/src/bridge.ts'
-import { type RunningRedis, startRedis } from '../../packages/upstash-bridge/src/redis.ts'
-import { afterDeath } from '../../packages/upstash-bridge/src/watchdog.ts'
 import { config } from './policies.ts'
 
 /** Everything that is under load, and what may be done to it. */

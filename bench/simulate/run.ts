@@ -2,14 +2,12 @@
 
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
+import { stackOn } from '../../src/limiter/create.ts'
 import { decideEach } from '../../src/limiter/decide.ts'
 import { createDenialCache } from '../../src/limiter/denial-cache.ts'
 import type { LimiterParts } from '../../src/limiter/question.ts'
 import type { Matched } from '../../src/match/match.ts'
 import { plainSubjects } from '../../src/match/subject.ts'
-import { withBatching } from '../../src/store/batching.ts'
-import { withBreaker } from '../../src/store/breaker.ts'
-import { withLeases } from '../../src/store/leases/leases.ts'
 import { createLocalStore } from '../../src/store/local/local.ts'
 import { createRandom, gapMs } from '../random.ts'
 import type { BenchServer } from '../server.ts'
@@ -113,7 +111,8 @@ function createIsolates(
   database: Database,
   time: VirtualTime,
 ) {
-  const { policies } = parseConfig({
+  const config = parseConfig({
+    batching,
     policies: [
       {
         name: 'per-tenant',
@@ -130,22 +129,26 @@ function createIsolates(
   })
   const nameSubject = plainSubjects('simulated')
   const wait = (ms: number) => time.wait(ms || TURN_MS)
+  // Nothing fails here, so nothing may be logged.
+  const log = (...line: unknown[]) => {
+    throw new Error(line.join(' '))
+  }
   const all = Array.from({ length: isolates }, (_, isolate): LimiterParts => {
-    const guarded = withBreaker(database.from(rttOf(isolate % colos)))
-    const store = withLeases(batching ? withBatching(guarded, { wait }) : guarded)
+    const far = database.from(rttOf(isolate % colos))
+    const { store } = stackOn(far, undefined, config, log, { wait })
     return {
       store,
       local: createLocalStore(),
       nameSubject,
       ...(denialCache && { denialCache: createDenialCache() }),
       onStoreError(error) {
-        throw error // there are no faults here
+        throw error
       },
     }
   })
   const waitUntil = () => {}
   return async (isolate: number, tenant: number | undefined, client: number) => {
-    const policy = policies[tenant === undefined ? 1 : 0]!
+    const policy = config.policies[tenant === undefined ? 1 : 0]!
     const name = tenant === undefined ? `client-${client}` : `tenant-${tenant}`
     const matched: Matched = {
       policies: [{ policy, partitionKey: [['key', name]], cost: 1 }],

@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-import type { Bill } from '../../packages/upstash-bridge/src/bridge.ts'
-import { afterDeath } from '../../packages/upstash-bridge/src/watchdog.ts'
+import { createRequire } from 'node:module'
+import { afterDeath, type Bill } from 'sluice-upstash-bridge'
 import { variablesOf } from '../../src/base/bindings.ts'
 
-const FILE = fileURLToPath(new URL('../../packages/upstash-bridge/src/bridge.ts', import.meta.url))
+const FILE = createRequire(import.meta.url).resolve('sluice-upstash-bridge/cli')
 
 /** The bridge in a process of its own, so that nothing else delays it. */
 export interface FarRedis {

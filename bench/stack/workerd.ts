@@ -4,8 +4,8 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { afterDeath } from 'sluice-upstash-bridge'
 import { compatibilityDate } from '../../dev/build.ts'
-import { afterDeath } from '../../packages/upstash-bridge/src/watchdog.ts'
 
 /** The pinned one. */
 export const pinned: string = createRequire(import.meta.url)('workerd').default

@@ -10,7 +10,7 @@ import { normalizePath } from '../../src/request/path.ts'
 import { viewOf } from '../../src/request/view.ts'
 import { type RequestTerms, toRequest } from './request.ts'
 import { spanText } from './text.ts'
-import { whyNot } from './why.ts'
+import { type NotMet, whyNot } from './why.ts'
 
 /** What a configuration makes of one request. */
 export interface Explanation {
@@ -58,16 +58,6 @@ export interface Met {
   /** What is made of a part that has no value. */
   onMissingKey: string
   cost: number
-}
-
-export interface NotMet {
-  policy: string
-  met: false
-  /** A field of the match, the list `allow`, or the key. */
-  unmet: string
-  /** The entry of the list. */
-  entry?: string
-  why: string
 }
 
 /** Describes a request as the Worker would, by the same code. */

@@ -5,8 +5,17 @@ import type { Condition } from '../../src/config/schema/condition.ts'
 import { compileCondition } from '../../src/match/condition.ts'
 import type { Unmet } from '../../src/match/match.ts'
 import type { RequestView } from '../../src/request/view.ts'
-import type { NotMet } from './explain.ts'
 import { quote } from './text.ts'
+
+export interface NotMet {
+  policy: string
+  met: false
+  /** A field of the match, the list `allow`, or the key. */
+  unmet: string
+  /** The entry of the list. */
+  entry?: string
+  why: string
+}
 
 /** Why a policy does not meet a request, in words. Which it is has been decided: here only what stands on both sides is looked up. */
 export function whyNot(one: Unmet, seen: RequestView, config: Config): NotMet {

@@ -1,13 +1,19 @@
-import { ask, type Binary } from '../../packages/upstash-bridge/src/binary.ts'
-import type { Packages } from '../../packages/upstash-bridge/src/debian.ts'
+import { findServer, outputOf, type ServerBinary, type ServerKind } from 'sluice-upstash-bridge'
 
 /** The reverse proxies that the examples are for, and that tests run. */
 export type ProxyName = 'nginx' | 'caddy'
 
-export const PROXIES: Record<ProxyName, Packages & { variable: string }> = {
+const install = (name: ProxyName, variable: string) => `  macOS           brew install ${name}
+  Debian, Ubuntu  sudo apt-get install ${name}
+  elsewhere       set ${variable} to the binary`
+
+const PROXIES: Record<ProxyName, ServerKind> = {
   nginx: {
     title: 'nginx',
-    variable: 'NGINX_BIN',
+    variables: ['NGINX_BIN'],
+    names: [{ name: 'nginx' }],
+    folders: ['/usr/sbin', '/usr/local/sbin'], // not in a user's PATH
+    install: install('nginx', 'NGINX_BIN'),
     cache: 'sluice-nginx',
     wanted: 'nginx',
     // What nginx 1.22 of Debian 12 needs beyond a minimal system.
@@ -15,7 +21,7 @@ export const PROXIES: Record<ProxyName, Packages & { variable: string }> = {
     file: 'usr/sbin/nginx',
     argv0: 'nginx',
     versionOf(binary) {
-      const text = ask(binary, '-V')
+      const text = outputOf(binary, '-V')
       const version = /^nginx version: nginx\/(\S+)/m.exec(text)?.[1]
       if (!version) throw new Error(`it says "${text.trim().slice(0, 200)}"`)
       if (!text.includes('--with-http_auth_request_module'))
@@ -25,17 +31,23 @@ export const PROXIES: Record<ProxyName, Packages & { variable: string }> = {
   },
   caddy: {
     title: 'Caddy',
-    variable: 'CADDY_BIN',
+    variables: ['CADDY_BIN'],
+    names: [{ name: 'caddy' }],
+    install: install('caddy', 'CADDY_BIN'),
     cache: 'sluice-caddy',
     wanted: 'caddy',
     fallback: ['caddy'],
     file: 'usr/bin/caddy',
     argv0: 'caddy',
-    versionOf: (binary: Binary) => {
-      const text = ask(binary, 'version')
+    versionOf(binary) {
+      const text = outputOf(binary, 'version')
       const version = /^v?(2\.\d+\.\d+)/m.exec(text)?.[1]
       if (!version) throw new Error(`it says "${text.trim().slice(0, 200)}"`)
       return `Caddy ${version}`
     },
   },
 }
+
+/** Finds the binary of a proxy. @throws Error that says how to install one */
+export const findProxy = (name: ProxyName, log?: (line: string) => void): Promise<ServerBinary> =>
+  findServer(PROXIES[name], log)

@@ -1,7 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { ServerBinary } from '../../packages/upstash-bridge/src/binary.ts'
-import { freePort } from '../../packages/upstash-bridge/src/free-port.ts'
+import { freePort, type ServerBinary } from 'sluice-upstash-bridge'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { startStack } from '../stack.ts'
 import type { ProxyName } from './binaries.ts'

@@ -1,14 +1,13 @@
 /** `npm run transcripts`: runs nginx and Caddy with their examples, and puts what a client sees into docs/decision-api.md. */
 import { writeBetween } from '../markers.ts'
 import { buildStack } from '../stack.ts'
-import { PROXIES, type ProxyName } from './binaries.ts'
-import { findProxy } from './find.ts'
+import { findProxy } from './binaries.ts'
 import { record } from './transcript.ts'
 
 const file = new URL('../../docs/decision-api.md', import.meta.url)
 
 await buildStack()
-for (const name of Object.keys(PROXIES) as ProxyName[]) {
+for (const name of ['nginx', 'caddy'] as const) {
   const binary = await findProxy(name, console.log)
   const text = await record(name, binary)
   await writeBetween(file, `transcripts:${name}`, `\`\`\`\n${text.trimEnd()}\n\`\`\``)

@@ -5,7 +5,7 @@ import { keyReaders } from '../match/key.ts'
 import { compileMatcher, type Matcher } from '../match/match.ts'
 import { hashedSubjects, plainSubjects } from '../match/subject.ts'
 import type { RuntimeContext } from '../request/view.ts'
-import { withBatching } from '../store/batching.ts'
+import { type BatchingOptions, withBatching } from '../store/batching.ts'
 import { withBreaker } from '../store/breaker.ts'
 import { withDeadline } from '../store/deadline.ts'
 import { withLeases } from '../store/leases/leases.ts'
@@ -103,19 +103,23 @@ async function readLive(
   return namespace.get(key)
 }
 
-/** The store of one database as it is deployed: leases over batching over the breaker, within the caller's deadline. */
+/**
+ * The store of one database as it is deployed: leases over batching over the breaker, within the caller's deadline.
+ * @param batchingOptions set by a simulation only
+ */
 export function stackOn(
   upstash: Store,
   name: string | undefined,
   { batching, shards }: Pick<Config, 'batching' | 'shards'>,
   log: Log,
+  batchingOptions?: BatchingOptions,
 ): Database {
   const guarded = withBreaker(upstash, {
     onOpen: (code) => log('breaker-opened', code, 'the database is not asked for a while', name),
     onClose: (openMs) =>
       log('breaker-closed', '', `the database answers again after ${openMs} ms`, name),
   })
-  const batched = batching ? withBatching(guarded) : guarded
+  const batched = batching ? withBatching(guarded, batchingOptions) : guarded
   const maxBytes = MAX_LEASE_BYTES / (shards?.length ?? 1)
   const store = withDeadline(withLeases(batched, { maxBytes }))
   return { name, store, isOpen: guarded.isOpen }

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test, vi } from 'vitest'
-import { findProxy } from '../../dev/proxies/find.ts'
+import { findProxy } from '../../dev/proxies/binaries.ts'
 import { proxiesHere } from '../support/binaries.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -18,13 +18,18 @@ test.each([
   ['caddy', 'CADDY_BIN'],
 ] as const)('%s may be named by %s; a wrong one is an error', async (name, variable) => {
   vi.stubEnv(variable, process.execPath)
-  await expect(findProxy(name)).rejects.toThrow(`${variable}=${process.execPath} is no `)
+  await expect(findProxy(name)).rejects.toThrow(`${variable}=${process.execPath} is not a `)
 })
 
 test('missing, where none can be fetched, it is one message with the commands', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'))
-  await cp(join(root, 'dev'), join(folder, 'dev'), { recursive: true })
-  const code = `import { findProxy } from './dev/proxies/find.ts'
+  for (const part of ['dev', 'packages/upstash-bridge']) {
+    await cp(join(root, part), join(folder, part), { recursive: true })
+  }
+  await mkdir(join(folder, 'node_modules'))
+  await symlink(join(root, 'node_modules/redis'), join(folder, 'node_modules/redis'))
+  await symlink('../packages/upstash-bridge', join(folder, 'node_modules/sluice-upstash-bridge'))
+  const code = `import { findProxy } from './dev/proxies/binaries.ts'
     await findProxy('caddy').catch((error) => console.log(error.message))`
   const said = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
     cwd: folder,

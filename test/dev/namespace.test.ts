@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { describeNamespace } from '../../dev/namespace.ts'
+import { describeNamespace } from '../../dev/check/namespace.ts'
 
 const policies = [{ name: 'per-ip', limit: 100, window: '1m' }]
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { watchStall } from 'sluice-bench'
+import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { watchStall } from '../../bench/chaos/stall.ts'
-import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { leaksNothing } from '../support/leaks.ts'
 

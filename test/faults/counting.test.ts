@@ -1,5 +1,5 @@
+import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
 import type { Algorithm, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { type StallMeter, watchStall } from 'sluice-bench'
+import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type StallMeter, watchStall } from '../../bench/chaos/stall.ts'
-import { startFaults } from '../../packages/fault-proxy/src/faults.ts'
 import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'
 import { leaksNothing } from '../support/leaks.ts'
 

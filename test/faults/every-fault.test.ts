@@ -1,6 +1,6 @@
+import { watchStall } from 'sluice-bench'
+import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { watchStall } from '../../bench/chaos/stall.ts'
-import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
 import type { StoreErrorCode } from '../../src/base/errors.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'

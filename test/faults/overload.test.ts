@@ -1,8 +1,15 @@
 /** A flood on a cold isolate with default settings: the limiter stays on, for the flood and for every other client. */
+
+import {
+  FLOOD_ADDRESS,
+  LIMIT,
+  type Load,
+  OTHERS,
+  scenarios,
+  startCountingOrigin,
+  startLoad,
+} from 'sluice-bench'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { LIMIT, OTHERS, scenarios, startCountingOrigin } from '../../bench/stack/legs/overload.ts'
-import { FLOOD_ADDRESS } from '../../bench/stack/load/order.ts'
-import { type Load, startLoad } from '../../bench/stack/load.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 
 const SECONDS = 5

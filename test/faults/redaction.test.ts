@@ -1,7 +1,6 @@
 import { inspect } from 'node:util'
+import { type FaultText, kinds } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { FaultText } from '../../packages/fault-proxy/src/faults.ts'
-import { kinds } from '../../packages/fault-proxy/src/kinds.ts'
 import { StoreError } from '../../src/base/errors.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'

@@ -1,5 +1,5 @@
+import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startFaults } from '../../packages/fault-proxy/src/faults.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { leaksNothing } from '../support/leaks.ts'
 

@@ -1,6 +1,5 @@
-import type { ProxyName } from '../../dev/proxies/binaries.ts'
-import { findProxy } from '../../dev/proxies/find.ts'
-import type { ServerBinary } from '../../packages/upstash-bridge/src/binary.ts'
+import type { ServerBinary } from 'sluice-upstash-bridge'
+import { findProxy, type ProxyName } from '../../dev/proxies/binaries.ts'
 
 /**
  * The proxies that run here. One that is neither installed nor to be had is told, and its tests are

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { type Faults, startFaults } from 'sluice-fault-proxy'
+import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import { type Faults, startFaults } from '../../packages/fault-proxy/src/faults.ts'
-import { type Bridge, startBridge } from '../../packages/upstash-bridge/src/bridge.ts'
-import { type RunningRedis, startRedis } from '../../packages/upstash-bridge/src/redis.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { planted, secrets } from './secrets.ts'
 

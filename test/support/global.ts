@@ -1,5 +1,5 @@
+import { startRedis } from 'sluice-upstash-bridge'
 import { buildStack } from '../../dev/stack.ts'
-import { startRedis } from '../../packages/upstash-bridge/src/redis.ts'
 
 /** Once for all test files: fetches a Redis where there is none, and builds the Workers. */
 export default async function setup() {

@@ -1,6 +1,6 @@
 import { createClient } from 'redis'
+import { startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
-import { startRedis } from '../../packages/upstash-bridge/src/redis.ts'
 import type { Idempotency, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { ModelRequest } from '../model/model.ts'

@@ -1,9 +1,10 @@
 /** T10 of SECURITY.md, CDN-Loop (RFC 8586): a Worker that is its own origin must not call itself without end. */
+
+import { freePort } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Echo } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker, type WorkerOptions } from '../../dev/worker.ts'
-import { freePort } from '../../packages/upstash-bridge/src/free-port.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { raw, request } from '../support/raw.ts'
 

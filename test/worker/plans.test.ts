@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createClient } from 'redis'
+import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import { type Faults, startFaults } from '../../packages/fault-proxy/src/faults.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { sign } from '../support/issuer.ts'
 

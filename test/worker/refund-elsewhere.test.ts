@@ -1,7 +1,7 @@
 /** Two isolates on one Redis: how late one of them sees what the other one returned to a client. */
+
+import { type Bridge, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { type Bridge, startBridge } from '../../packages/upstash-bridge/src/bridge.ts'
-import { startRedis } from '../../packages/upstash-bridge/src/redis.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 

@@ -1,6 +1,6 @@
 /** What more databases are good for: decisions a second where each takes only so many commands, and what is left when one is away. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startRedis } from '../../../packages/upstash-bridge/src/redis.ts'
+import { startRedis } from 'sluice-upstash-bridge'
 import { rendezvous } from '../../../src/store/shards/rendezvous.ts'
 import { startFarDatabases } from '../bridge.ts'
 import { Connection } from '../load/connection.ts'

@@ -1,12 +1,12 @@
-/** Which requests a fault hits: by default all. */
+/** The requests that a fault applies to: by default all. */
 export interface Aim {
   /** Only this share of the requests, evenly spread: 0.25 is every fourth. */
   share?: number
-  /** Only the next so many (of that share); then the fault is over. */
+  /** Only the next N requests (of that share); then the fault is over. */
   next?: number
 }
 
-/** @returns tells of each request, in turn, whether it is hit */
+/** @returns a function that says for each request, in turn, whether the fault applies */
 export function takeAim({ share = 1, next = Number.POSITIVE_INFINITY }: Aim): () => boolean {
   let left = next
   let owed = 0

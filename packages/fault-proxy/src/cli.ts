@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { FaultError, type FaultText, parseFault } from './fault.ts'
-import type { Faults, startFaults } from './faults.ts'
+import { type Faults, startFaults } from './faults.ts'
 import { type Kind, kinds } from './kinds.ts'
 
 const list = Object.entries<Kind>(kinds).map(
@@ -9,15 +9,15 @@ const list = Object.entries<Kind>(kinds).map(
     `  ${(argument ? `${name}=${argument.default.split(' ')[0]}` : name).padEnd(20)} ${does}`,
 )
 
-const USAGE = `A proxy in front of an Upstash or the bridge that misbehaves on command.
+const USAGE = `A proxy in front of an Upstash or the bridge that injects faults on command.
 
-  node packages/fault-proxy/src/faults.ts --target URL [options]
+  npm run faults -- --target URL [options]
 
-  --target URL   the REST URL it stands in front of, such as http://127.0.0.1:8079
+  --target URL   the REST URL to proxy, such as http://127.0.0.1:8079
   --port N       default 8078; 0 takes a free one
-  --fault FAULT  what it does from the start; default nothing
-  --share X      to this share of the requests, such as 0.25; default 1
-  --next N       to the next N requests only
+  --fault FAULT  the fault at the start; default none
+  --share X      applies it to this share of the requests, such as 0.25; default 1
+  --next N       applies it to the next N requests only
   --help         this text
 
 While it runs, type a fault and Enter; "off" ends it.
@@ -31,7 +31,7 @@ interface CliOptions {
   aim: { share?: number; next?: number }
 }
 
-/** Understands the command line. @throws FaultError that says what is wrong */
+/** Parses the command line. @throws FaultError that says what is wrong */
 export function parseCli(args: string[]): CliOptions | 'help' {
   const values = read(args)
   if (values.help) return 'help'
@@ -68,12 +68,12 @@ function number(flag: string, text: string): number {
   throw new FaultError(`${flag}: expected a number, got "${text}"`)
 }
 
-/** `node packages/fault-proxy/src/faults.ts …`: runs until Ctrl-C. */
-export async function main(args: string[], start: typeof startFaults): Promise<void> {
+/** Runs until Ctrl-C. */
+async function main(args: string[]): Promise<void> {
   try {
     const options = parseCli(args)
     if (options === 'help') return console.log(USAGE)
-    const faults = await start(options)
+    const faults = await startFaults(options)
     await faults.set(options.fault, options.aim).catch(async (error) => {
       await faults.close()
       throw error
@@ -82,7 +82,7 @@ export async function main(args: string[], start: typeof startFaults): Promise<v
     serve(faults)
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error))
-    if (error instanceof FaultError) console.error('--help tells more')
+    if (error instanceof FaultError) console.error('--help lists all options')
     process.exitCode = 1
   }
 }
@@ -107,3 +107,5 @@ function serve(faults: Faults): void {
   process.once('SIGINT', stop)
   process.once('SIGTERM', stop)
 }
+
+if (import.meta.main) await main(process.argv.slice(2))

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
-import type { Target } from './target.ts'
+import { endToEnd, type Target } from './target.ts'
 
 /** An answer, whole. */
 export interface Answer {
@@ -9,7 +9,7 @@ export interface Answer {
   headers?: Record<string, string>
 }
 
-/** One request under way: what a fault may do with it. */
+/** One request in flight, and what a fault may do with it. */
 export class Exchange {
   readonly body: Buffer
   readonly #request: IncomingMessage
@@ -41,7 +41,7 @@ export class Exchange {
     return { status: answer.statusCode!, body: await buffer(answer) }
   }
 
-  /** Sends a command of its own to the same database. */
+  /** Sends another command to the same database. */
   async command(...command: string[]): Promise<void> {
     await this.#target.command(this.#request, command)
   }
@@ -52,7 +52,7 @@ export class Exchange {
     this.#response.end(body)
   }
 
-  /** The head of an answer and half of its body, and no more of it. Resolves when it is on its way. */
+  /** Sends the head of an answer and half of its body. Resolves when they are written. */
   async begin({ status, body }: Answer): Promise<void> {
     this.#response.writeHead(status, {
       'content-type': 'application/json',
@@ -85,9 +85,3 @@ export class Exchange {
 }
 
 const bytes = (body: string | Buffer) => Buffer.byteLength(body)
-
-/** Without the fields that are between two neighbours. */
-export function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
-  const { connection: _, 'keep-alive': __, 'transfer-encoding': ___, host: ____, ...rest } = headers
-  return rest
-}

@@ -1,6 +1,6 @@
 import { type Kind, kinds } from './kinds.ts'
 
-/** A fault as one writes it: its name, and for some `=` and an argument, such as `delay=1000`. */
+/** A fault as text: its name, and for some `=` and an argument, such as `delay=1000`. */
 export type FaultText = keyof typeof kinds | `${keyof typeof kinds}=${string | number}`
 
 /** Something is wrong in the text of a fault. */
@@ -18,7 +18,9 @@ export interface Fault {
 export function parseFault(text: string): Fault {
   const [, name = '', given] = /^([^=]*)=?(.*)$/s.exec(text)!
   if (!Object.hasOwn(kinds, name)) {
-    throw new FaultError(`"${name}" is no fault: expected one of ${Object.keys(kinds).join(', ')}`)
+    throw new FaultError(
+      `"${name}" is not a fault: expected one of ${Object.keys(kinds).join(', ')}`,
+    )
   }
   const kind: Kind = kinds[name as Fault['name']]
   const argument = given || kind.argument?.default || ''

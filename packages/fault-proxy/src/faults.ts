@@ -1,14 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { type Aim, takeAim } from './aim.ts'
-import { main } from './cli.ts'
 import { Exchange } from './exchange.ts'
 import { FaultError, type FaultText, parseFault } from './fault.ts'
 import { Port } from './port.ts'
 import { count, Target } from './target.ts'
-
-export type { Aim } from './aim.ts'
-export { FaultError, type FaultText } from './fault.ts'
 
 export interface FaultsOptions {
   /** The REST URL of an Upstash, or of the bridge. */
@@ -17,29 +13,29 @@ export interface FaultsOptions {
   port?: number
 }
 
-/** Requests so far, by their command's name in lower case (`other`: no single command). */
+/** Requests so far, by the name of their command in lower case; `other` for anything but a single command. */
 export interface Counts {
-  /** What clients sent. Where connections are refused nothing arrives. */
+  /** Received from clients. Refused connections do not count. */
   arrived: Record<string, number>
-  /** What was sent on to the target. */
+  /** Forwarded to the target. */
   delivered: Record<string, number>
-  /** How many met a fault. */
+  /** Requests that a fault was applied to. */
   hit: number
 }
 
 export interface Faults {
-  /** To be used in place of the target's. */
+  /** Use it in place of the target's. */
   url: string
-  /** From now on this happens to requests (`node packages/fault-proxy/src/faults.ts --help` lists all); `null`: nothing does. @throws FaultError */
+  /** Injects this fault from now on (README.md lists them all); `null` ends it. @throws FaultError */
   set(fault: FaultText | null, aim?: Aim): Promise<void>
   counts(): Counts
-  /** Breaks all connections and lets go of the port. */
+  /** Breaks all connections and releases the port. */
   close(): Promise<void>
 }
 
 /**
- * A proxy in front of an Upstash or the bridge that misbehaves on command. Loopback only, and it sees the token: for
- * development.
+ * A proxy in front of an Upstash or the bridge that injects faults on command. It listens on loopback and sees the
+ * token: for development only.
  *
  * @example
  * const faults = await startFaults({ target: bridge.url })
@@ -47,7 +43,7 @@ export interface Faults {
  * await faults.set('reset-body', { next: 3 }) // only the next three
  * await faults.set(null)
  *
- * @throws Error when the port is taken or the target is no URL
+ * @throws Error when the port is taken or the target is not a URL
  */
 export async function startFaults({ target: url, port = 0 }: FaultsOptions): Promise<Faults> {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
@@ -71,13 +67,13 @@ export async function startFaults({ target: url, port = 0 }: FaultsOptions): Pro
 
   const server = createServer((request, response) => {
     handle(request, response).catch(() => {
-      // The target is away, or the client.
+      // The target or the client is gone.
       if (response.headersSent || response.destroyed) return response.destroy()
       const body = JSON.stringify({ error: 'ERR the target of the fault proxy does not answer' })
       response.writeHead(502, { 'content-type': 'application/json' }).end(body)
     })
   })
-  // Longer than clients keep an idle connection, or they would now and then write into a closed one.
+  // Longer than clients keep an idle connection, so that they do not write into a closed one.
   server.keepAliveTimeout = 120_000
   const listener = new Port(server, port)
   await listener.open()
@@ -107,5 +103,3 @@ function checkAim(aim: Aim, name: string | undefined): void {
     throw new FaultError('refuse: a port is shut for all requests; reset takes share and next')
   }
 }
-
-if (import.meta.main) await main(process.argv.slice(2), startFaults)

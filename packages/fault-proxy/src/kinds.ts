@@ -9,9 +9,9 @@ interface Argument {
   default: string
 }
 
-/** One kind of fault. What takes time gives way to `signal`. */
+/** One kind of fault. A slow one stops at `signal`. */
 export interface Kind {
-  /** For people, in a few words. */
+  /** A short description. */
   does: string
   argument?: Argument
   run: (exchange: Exchange, argument: string, signal: AbortSignal) => Promise<unknown> | unknown
@@ -33,7 +33,7 @@ const offset: Argument = {
   default: '-60000',
 }
 
-/** A delay that a timer of its own need not outlive. */
+/** A delay that ends early when the proxy closes. */
 const wait = (argument: string, signal: AbortSignal) =>
   sleep(Number(argument), undefined, { signal })
 

@@ -16,7 +16,7 @@ export class Port {
     return `http://127.0.0.1:${this.#number}`
   }
 
-  /** Rejects when the port is taken; one that was ours a moment ago is tried for a while. */
+  /** Rejects when the port is taken; retries for a while if it was ours a moment ago. */
   async open(): Promise<void> {
     for (let attempt = 1; !this.#server.listening; attempt++) {
       try {
@@ -26,7 +26,7 @@ export class Port {
         if (!taken) throw error
         const message = `Port ${this.#number} is taken: choose another`
         if (this.#fresh || attempt === 50) throw new Error(message, { cause: error })
-        await sleep(100) // somebody's outgoing connection got its number
+        await sleep(100) // an outgoing connection may hold the number
       }
     }
     this.#fresh = false

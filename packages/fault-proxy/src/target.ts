@@ -1,7 +1,6 @@
 import { Agent as HttpAgent, type IncomingMessage, request as overHttp } from 'node:http'
 import { Agent as HttpsAgent, request as overHttps } from 'node:https'
 import { buffer } from 'node:stream/consumers'
-import { endToEnd } from './exchange.ts'
 
 /** The database behind: an Upstash, or what speaks its REST API. */
 export class Target {
@@ -21,13 +20,13 @@ export class Target {
     return this.#url.protocol === 'https:'
   }
 
-  /** Sends a request on, also where its client has hung up meanwhile: so do networks. */
+  /** Forwards a request, even if its client has hung up meanwhile, as a network does. */
   deliver(request: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
     count(this.delivered, body)
     return this.#send(request, request.url!, body)
   }
 
-  /** Sends a command of our own, with the credentials of a request. */
+  /** Sends another command with the credentials of a request. */
   async command(request: IncomingMessage, command: string[]): Promise<void> {
     await buffer(await this.#send(request, '/', Buffer.from(JSON.stringify(command))))
   }
@@ -52,7 +51,13 @@ export class Target {
   }
 }
 
-/** Counts a request by the name of its command; `other` where it is no single command in a body. */
+/** Drops the hop-by-hop header fields. */
+export function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+  const { connection: _, 'keep-alive': __, 'transfer-encoding': ___, host: ____, ...rest } = headers
+  return rest
+}
+
+/** Counts a request by the name of its command; `other` for anything but a single command. */
 export function count(counts: Record<string, number>, body: Buffer): void {
   const name = String(commandIn(body)?.[0] ?? 'other').toLowerCase()
   counts[name] = (counts[name] ?? 0) + 1

@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type Bridge, startBridge } from '../../upstash-bridge/src/bridge.ts'
-import { type RunningRedis, startRedis } from '../../upstash-bridge/src/redis.ts'
-import { type Faults, type FaultText, startFaults } from '../src/faults.ts'
-import { kinds } from '../src/kinds.ts'
+import { type Faults, type FaultText, kinds, startFaults } from '../src/index.ts'
 
 delete process.env.REDIS_URL // its scripts are flushed here
 let redis: RunningRedis
@@ -136,7 +135,7 @@ describe('a fault', () => {
   })
 
   test.each([
-    ['nonsense', '"nonsense" is no fault: expected one of delay, hang, '],
+    ['nonsense', '"nonsense" is not a fault: expected one of delay, hang, '],
     ['delay=soon', 'delay: expected milliseconds from 0 to 600000, got "soon"'],
     ['status=99', 'status: expected an HTTP status from 200 to 599, got "99"'],
     ['hang=3', 'hang: expected no argument, got "3"'],
@@ -165,7 +164,7 @@ test('a target that is away is an error, not a crash', async () => {
 })
 
 describe('the command line', () => {
-  const file = fileURLToPath(new URL('../src/faults.ts', import.meta.url))
+  const file = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
   const run = (...args: string[]) => spawn(process.execPath, [file, ...args])
   async function output(...args: string[]) {
     const child = run(...args)
@@ -182,11 +181,16 @@ describe('the command line', () => {
     for (const name of Object.keys(kinds)) expect(text).toMatch(new RegExp(`^  ${name}[= ]`, 'm'))
   })
 
+  test('README.md names every fault', async () => {
+    const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
+    for (const name of Object.keys(kinds)) expect(readme).toContain(`\`${name}\``)
+  })
+
   test.each([
     [[], '--target: expected the REST URL'],
     [['--target', 'redis://127.0.0.1'], 'target: expected an http(s) URL'],
     [['--target', 'http://127.0.0.1:1', '--port', '99999'], '--port: expected a whole number'],
-    [['--target', 'http://127.0.0.1:1', '--fault', 'boom'], '"boom" is no fault'],
+    [['--target', 'http://127.0.0.1:1', '--fault', 'boom'], '"boom" is not a fault'],
     [['--target', 'http://127.0.0.1:1', '--port', '0', '--fault', 'hang', '--share', '7'], 'share'],
     [['--targte', 'x'], "Unknown option '--targte'"],
   ])('%j is a clear mistake', async (args, message) => {
@@ -207,7 +211,7 @@ describe('the command line', () => {
       expect((await errors.next()).value).toBe('fault: html=503')
       expect(await status()).toBe(503)
       child.stdin.write('nonsense\noff\n')
-      expect((await errors.next()).value).toContain('is no fault')
+      expect((await errors.next()).value).toContain('is not a fault')
       expect((await errors.next()).value).toBe('no fault')
       expect(await status()).toBe(200)
     } finally {

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 
-/** How to run a server that is no part of the project. */
+/** How to run a server that is not part of the project. */
 export type Binary = {
   file: string
   /** The name it must believe it was called by. */
@@ -18,8 +18,8 @@ export type ServerBinary = Binary & {
   disposable?: string
 }
 
-/** What a binary says when it is asked for its version. Throws when it does not run. */
-export function ask(binary: Binary, ...args: string[]): string {
+/** Runs a binary and returns what it prints. Throws when it does not run. */
+export function outputOf(binary: Binary, ...args: string[]): string {
   const { stdout, stderr, error } = spawnSync(binary.file, args, {
     argv0: binary.argv0,
     env: { ...process.env, ...binary.env },
@@ -30,7 +30,7 @@ export function ask(binary: Binary, ...args: string[]): string {
   return `${stdout}${stderr}`
 }
 
-/** What a binary says of its version, `undefined` where there is nothing that runs. */
+/** The version that a binary prints; `undefined` when it does not run. */
 export function versionIfAny(
   versionOf: (binary: Binary) => string,
   binary: Binary,
@@ -42,11 +42,8 @@ export function versionIfAny(
   }
 }
 
-/** The file of that name in one of the folders, by default those of PATH. */
-export async function onPath(
-  name: string,
-  folders = (process.env.PATH ?? '').split(delimiter),
-): Promise<string | undefined> {
+/** The first executable file of that name in these folders. */
+export async function findFile(name: string, folders: string[]): Promise<string | undefined> {
   for (const folder of folders) {
     if (folder && (await runnable(join(folder, name)))) return join(folder, name)
   }

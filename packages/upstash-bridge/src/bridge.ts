@@ -1,24 +1,21 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { main } from './cli.ts'
 import { type Bill, Database } from './database.ts'
 import { createHandler } from './http.ts'
 import { Streams } from './streams.ts'
 
-export type { Bill } from './database.ts'
-
 export type BridgeOptions = {
-  /** `redis://host:port`, reached by `token`; or several, each reached by a token of its own. */
+  /** `redis://host:port`, selected by `token`; or several, each selected by its own token. */
   redis: string | { url: string; token: string }[]
   /** Default 0: a free port. */
   port?: number
-  /** Loopback only: whoever has the token has the database. Default '127.0.0.1'. */
+  /** Loopback only: the token gives access to the whole database. Default '127.0.0.1'. */
   host?: '127.0.0.1'
   /** Host names, without port, to answer to besides those of loopback. Default none. */
   allowHosts?: string[]
-  /** Default 'dev'. Without meaning when `redis` brings tokens. */
+  /** Default 'dev'. Ignored when `redis` lists tokens. */
   token?: string
-  /** Milliseconds added to each HTTP request, for a database that is far away. Default 0. */
+  /** Milliseconds added to each HTTP request, to simulate a distant database. Default 0. */
   rtt?: number
   /**
    * Refuse keys that were not declared to a script or function with `allow-key-locking`, and count the
@@ -41,13 +38,12 @@ export type Bridge = {
   port: number
   /** What Upstash would have billed so far, by token. */
   stats(): Record<string, Bill>
-  /** Answers what is under way, ends the streams, then lets go of the port and of Redis. */
+  /** Answers requests in flight, ends the streams, then releases the port and Redis. */
   close(): Promise<void>
 }
 
 /**
- * Upstash's REST API in front of a Redis of your own. docs/bridge.md says what it does as Upstash does,
- * and what it does not.
+ * Serves Upstash's REST API in front of your own Redis. README.md lists the differences from Upstash.
  *
  * @example
  * const bridge = await startBridge({ redis: 'redis://127.0.0.1:6379' })
@@ -67,7 +63,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   // A path may hold a whole command.
   const limits = { maxHeaderSize: 128 * 1024 }
   const server = createServer(limits, createHandler({ databases, streams, rtt, allowHosts }))
-  // Longer than clients keep an idle connection, or they would now and then write into a closed one.
+  // Longer than clients keep an idle connection, so that they do not write into a closed one.
   server.keepAliveTimeout = 120_000
   const letGo = () => {
     for (const database of databases.values()) database.close()
@@ -115,5 +111,3 @@ async function closeServer(server: Server): Promise<void> {
   clearInterval(idle)
   clearTimeout(late)
 }
-
-if (import.meta.main) await main(process.argv.slice(2), startBridge)

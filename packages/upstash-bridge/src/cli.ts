@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { BridgeOptions, startBridge } from './bridge.ts'
+import { type BridgeOptions, startBridge } from './bridge.ts'
 import { withoutPassword } from './connection.ts'
 import { startRedis } from './redis.ts'
 
@@ -8,13 +8,13 @@ const USAGE = `Upstash's REST API in front of any Redis.
   npm run bridge -- [options]
 
   --redis URL      redis://127.0.0.1:6379; without it the bridge brings its own Redis.
-                   Several: --redis URL=TOKEN, once for each, every one with a token of its own
+                   For several repeat --redis URL=TOKEN, each with its own token
   --port N         default 8079; 0 takes a free one
   --token TEXT     default dev
   --allow-host NAME answer requests to this host name too, such as host.docker.internal; several: once
                    for each. Names of loopback are always answered
   --rtt MS         milliseconds added to each request, as if the database were far away; default 0
-  --max-commands N at most so many commands a second for each database, those inside scripts too; the
+  --max-commands N throttles each database to N commands a second, those inside scripts too; the
                    others wait, as beyond a plan's 10,000
   --no-check-keys  run scripts bare: undeclared keys pass, commands inside scripts are not counted
   --help           this text`
@@ -24,7 +24,7 @@ type CliOptions = BridgeOptions & { redis: { url: string; token: string }[] }
 /** A mistake on the command line. */
 class UsageError extends Error {}
 
-/** Understands the command line. @throws UsageError that says what is wrong. */
+/** Parses the command line. @throws UsageError that says what is wrong. */
 export function parseCli(args: string[]): CliOptions | 'help' {
   const values = read(args)
   if (values.help) return 'help'
@@ -87,12 +87,12 @@ function maxOf(text: string | undefined): number | undefined {
   throw new UsageError(`--max-commands: expected a whole number from 1 to 999999, got "${text}"`)
 }
 
-/** `node packages/upstash-bridge/src/bridge.ts …`: runs until Ctrl-C or until its own Redis ends. */
-export async function main(args: string[], start: typeof startBridge): Promise<void> {
+/** Runs until Ctrl-C or until its own Redis ends. */
+async function main(args: string[]): Promise<void> {
   try {
     const options = parseCli(args)
     if (options === 'help') return console.log(USAGE)
-    await serve(options, start)
+    await serve(options)
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error))
     if (error instanceof UsageError) console.error(`\n${USAGE}`)
@@ -100,10 +100,10 @@ export async function main(args: string[], start: typeof startBridge): Promise<v
   }
 }
 
-async function serve(options: CliOptions, start: typeof startBridge): Promise<void> {
+async function serve(options: CliOptions): Promise<void> {
   const own = options.redis.length > 0 ? undefined : await startRedis({ log: console.error })
   const redis = own ? own.url : options.redis
-  const bridge = await start({ ...options, redis }).catch(async (error) => {
+  const bridge = await startBridge({ ...options, redis }).catch(async (error) => {
     await own?.stop()
     throw error
   })
@@ -116,7 +116,7 @@ async function serve(options: CliOptions, start: typeof startBridge): Promise<vo
   }
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
-  // Only now: whoever has read where it is may also end it.
+  // Printed after the handlers are set: a reader of these lines may end the process at once.
   if (own) console.error(`Redis: ${own.source} at ${own.url}`)
   for (const { url, token } of options.redis) {
     console.error(`Redis: ${withoutPassword(url)}, token ${token}`)
@@ -131,3 +131,5 @@ async function serve(options: CliOptions, start: typeof startBridge): Promise<vo
     await stop()
   })
 }
+
+if (import.meta.main) await main(process.argv.slice(2))

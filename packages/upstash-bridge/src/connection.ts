@@ -13,7 +13,7 @@ export type Format = 'json' | 'resp2'
 /** One command: its name and arguments. */
 export type Command = (string | Buffer)[]
 
-/** Redis cannot be reached, went away or does not answer: nobody knows what became of the command. */
+/** Redis cannot be reached, went away or does not answer: it is unknown whether the command ran. */
 export class RedisDown extends Error {
   override name = 'RedisDown'
 }

@@ -1,20 +1,21 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { access, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Binary, type ServerBinary, versionIfAny } from './binary.ts'
 
 /** A server in the packages of Debian and Ubuntu. */
 export type Packages = {
-  /** For people: `Redis`. */
+  /** For people, followed by "server": `Redis`. */
   title: string
   /** Its folder in node_modules/.cache. */
   cache: string
   /** The package that holds it. */
   wanted: string
-  /** What to fetch where apt cannot reckon what is missing. */
+  /** Packages to fetch if apt cannot compute which are missing. */
   fallback: string[]
   /** The binary, seen from the root of the file system. */
   file: string
@@ -24,11 +25,17 @@ export type Packages = {
 }
 
 const run = promisify(execFile)
-const CACHES = fileURLToPath(new URL('../node_modules/.cache', import.meta.url))
+/** In the node_modules folder that serves this package. */
+const CACHES = join(
+  createRequire(import.meta.url)
+    .resolve.paths('redis')
+    ?.find((folder) => existsSync(join(folder, 'redis'))) ?? tmpdir(),
+  '.cache',
+)
 
 /**
  * The server in the project's cache, filled first from the packages of Debian or Ubuntu. Needs no
- * root and changes nothing of the system: apt works on folders of our own.
+ * root and changes nothing of the system: apt works on private folders.
  *
  * @returns `undefined` on systems without apt. Rejects with apt's last line when fetching fails.
  */
@@ -46,10 +53,10 @@ export async function cached(
     `${packages.title}: none installed, fetching the distribution’s package into node_modules/.cache …`,
   )
   await sweep(cache)
-  // Beside the cache, so that one rename puts it in place, whoever else is doing the same.
+  // Beside the cache, so that one atomic rename puts it in place while other processes do the same.
   const work = await mkdir(dirname(cache), { recursive: true })
     .then(() => mkdtemp(`${cache}-`))
-    // node_modules of somebody else: a private folder, fetched anew by each process
+    // node_modules is read-only: use a private folder, fetched again by each process
     .catch(() => mkdtemp(join(tmpdir(), `${packages.cache}-bin-`)))
   const unpacked = join(work, 'root')
   try {
@@ -59,7 +66,7 @@ export async function cached(
     const source = fromCache(packages.versionOf(fresh))
     if (kept) await rm(cache, { recursive: true, force: true }) // it no longer runs here
     const shared = work.startsWith(cache)
-    if (shared) await rename(unpacked, cache).catch(() => {}) // else somebody else was faster
+    if (shared) await rename(unpacked, cache).catch(() => {}) // another process was faster
     const placed = shared ? await inspect(packages, cache) : undefined
     if (!placed) return { ...fresh, source, disposable: work }
     await rm(work, { recursive: true, force: true })

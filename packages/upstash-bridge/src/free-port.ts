@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net'
 
-/** A TCP port of loopback that nobody listens on now. Somebody else may take it before you do. */
+/** Finds a free TCP port on loopback. Another process may take it before you do. */
 export async function freePort(): Promise<number> {
   const probe = createServer()
   await new Promise<void>((resolve, reject) => {

@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'redis'
 import type { ServerBinary } from './binary.ts'
+import { findServer } from './find.ts'
 import { freePort } from './free-port.ts'
-import { findServer } from './redis/find.ts'
+import { REDIS } from './redis-server.ts'
 import { afterDeath } from './watchdog.ts'
 
 export type RedisOptions = {
-  /** TCP port on 127.0.0.1. Default: a free one. Without meaning when `REDIS_URL` is set. */
+  /** TCP port on 127.0.0.1. Default: a free one. Ignored when `REDIS_URL` is set. */
   port?: number
   /** Receives a line of progress where something takes seconds. Default: silence. */
   log?: (line: string) => void
@@ -21,7 +22,7 @@ export type RunningRedis = {
   url: string
   /** For people: `redis-server 7.0.15 from PATH`, `REDIS_URL`. */
   source: string
-  /** Whether we started it. Nobody flushes or stops a Redis that is not ours. */
+  /** Whether we started it. Never flush or stop a Redis that is not ours. */
   owned: boolean
   /** Ends the server and removes its folder; resolves when it is gone. Does nothing if not `owned`. */
   stop(): Promise<void>
@@ -30,8 +31,8 @@ export type RunningRedis = {
 }
 
 /**
- * Brings a real Redis on loopback that keeps nothing: `REDIS_URL` if set, else a server of our own on
- * a private port (where its binary comes from: `redis/find.ts`). Resolves when PING answers.
+ * Starts a real Redis on loopback that persists nothing, on a free port; or uses `REDIS_URL` if set. `redis-server.ts`
+ * lists where the binary is searched. Resolves when PING answers.
  *
  * @example
  * const redis = await startRedis()
@@ -55,9 +56,9 @@ export async function startRedis(options: RedisOptions = {}): Promise<RunningRed
       exited: new Promise(() => {}),
     }
   }
-  // Between choosing a free port and the server's bind somebody else may take it.
+  // Another process may take the port before the server binds it.
   for (let attempt = 1; ; attempt++) {
-    const server = await findServer(options.log)
+    const server = await findServer(REDIS, options.log)
     try {
       return await run(server, options.port ?? (await freePort()), options.args ?? [])
     } catch (error) {
@@ -74,7 +75,7 @@ async function run(server: ServerBinary, port: number, more: string[]): Promise<
     argv0: server.argv0,
     env: { ...process.env, ...server.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: Ctrl-C reaches us alone, and we stop the server when nobody needs it.
+    // Its own process group: Ctrl-C reaches this process only, which then stops the server.
     detached: true,
   })
   const log = keepLastLines(child)

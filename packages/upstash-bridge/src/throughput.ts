@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** At most so many commands a second. As at Upstash, what is beyond waits, and does not fail. */
+/** Throttles commands per second. As at Upstash, further commands wait, they do not fail. */
 export class Throughput {
   /** When all commands so far have had their time, ms of `performance.now()`. */
   #free = 0

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startBridge } from '../src/bridge.ts'
-import { startRedis } from '../src/redis.ts'
+import { startBridge, startRedis } from '../src/index.ts'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
 
 let stack: BridgeStack

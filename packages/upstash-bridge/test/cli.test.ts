@@ -2,9 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { startBridge } from '../src/bridge.ts'
 import { parseCli } from '../src/cli.ts'
-import { startRedis } from '../src/redis.ts'
+import { startBridge, startRedis } from '../src/index.ts'
 
 delete process.env.REDIS_URL
 
@@ -65,12 +64,12 @@ describe('the command line', () => {
   })
 })
 
-describe('node packages/upstash-bridge/src/bridge.ts', () => {
+describe('the program', () => {
   let child: ChildProcess | undefined
   afterEach(() => child?.kill('SIGKILL'))
 
   function run(...args: string[]) {
-    const script = fileURLToPath(new URL('../src/bridge.ts', import.meta.url))
+    const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
     const started = spawn(process.execPath, [script, ...args])
     child = started
     const said = { out: '', err: '' }

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createClient } from 'redis'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type Bridge, startBridge } from '../src/bridge.ts'
-import { type RunningRedis, startRedis } from '../src/redis.ts'
+import { type Bridge, type RunningRedis, startBridge, startRedis } from '../src/index.ts'
 
 const SCRIPT = `#!lua flags=allow-key-locking\nreturn redis.call('INCR', KEYS[1])`
 const SHA = createHash('sha1').update(SCRIPT).digest('hex')

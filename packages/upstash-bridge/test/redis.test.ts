@@ -1,14 +1,16 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createClient } from 'redis'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type RunningRedis, startRedis } from '../src/redis.ts'
+import { type RunningRedis, startRedis } from '../src/index.ts'
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const running: RunningRedis[] = []
 
 async function start(...options: Parameters<typeof startRedis>) {
@@ -77,7 +79,7 @@ describe('a Redis of our own', () => {
   })
 
   test('does not outlive a parent that is killed', async () => {
-    const code = `import { startRedis } from './dev/redis.ts'
+    const code = `import { startRedis } from './src/index.ts'
       console.log((await startRedis()).url)
       setInterval(() => {}, 1000)`
     const parent = spawn(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT })
@@ -109,18 +111,19 @@ describe('the binary', () => {
     'may be named by %s; a wrong one is an error',
     async (name) => {
       vi.stubEnv(name, process.execPath)
-      await expect(startRedis()).rejects.toThrow(`${name}=${process.execPath} is no Redis server`)
+      await expect(startRedis()).rejects.toThrow(
+        `${name}=${process.execPath} is not a Redis server`,
+      )
     },
   )
 
   test('missing, where none can be fetched, is one message with the commands', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'))
-    await cp(join(ROOT, 'dev'), join(folder, 'dev'), { recursive: true })
+    await cp(join(ROOT, 'src'), join(folder, 'src'), { recursive: true })
+    await cp(join(ROOT, 'package.json'), join(folder, 'package.json'))
     await mkdir(join(folder, 'node_modules'))
-    for (const name of ['redis', '@redis']) {
-      await symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
-    }
-    const code = `import { startRedis } from './dev/redis.ts'
+    await symlink(installed('redis'), join(folder, 'node_modules/redis'))
+    const code = `import { startRedis } from './src/index.ts'
       await startRedis().catch((error) => console.log(error.message))`
     const said = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
       cwd: folder,
@@ -133,6 +136,13 @@ describe('the binary', () => {
     expect(said).toContain('REDIS_URL=redis://127.0.0.1:6379')
   })
 })
+
+/** The folder of a package that this one depends on. */
+const installed = (name: string): string =>
+  createRequire(import.meta.url)
+    .resolve.paths(name)!
+    .map((folder) => join(folder, name))
+    .find((folder) => existsSync(folder))!
 
 async function firstLine(child: ChildProcess): Promise<string> {
   for await (const chunk of child.stdout!) return String(chunk).trim()

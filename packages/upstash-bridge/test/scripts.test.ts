@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { startBridge } from '../src/bridge.ts'
+import { startBridge } from '../src/index.ts'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
 
 const FLAG = '#!lua flags=allow-key-locking\n'

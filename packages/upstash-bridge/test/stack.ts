@@ -1,6 +1,11 @@
 import { createClient } from 'redis'
-import { type Bridge, type BridgeOptions, startBridge } from '../src/bridge.ts'
-import { type RedisOptions, startRedis } from '../src/redis.ts'
+import {
+  type Bridge,
+  type BridgeOptions,
+  type RedisOptions,
+  startBridge,
+  startRedis,
+} from '../src/index.ts'
 
 // These tests flush, stop and starve their Redis: never somebody else's.
 delete process.env.REDIS_URL

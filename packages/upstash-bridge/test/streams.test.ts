@@ -1,6 +1,6 @@
 import { Redis } from '@upstash/redis'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { startBridge } from '../src/bridge.ts'
+import { startBridge } from '../src/index.ts'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
 
 let stack: BridgeStack

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Bridge, startBridge } from '../src/bridge.ts'
-import { type RunningRedis, startRedis } from '../src/redis.ts'
+import { type Bridge, type RunningRedis, startBridge, startRedis } from '../src/index.ts'
 
 let redis: RunningRedis
 let bridge: Bridge

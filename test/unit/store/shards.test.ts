@@ -1,7 +1,6 @@
 import fc from 'fast-check'
+import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Bridge, startBridge } from '../../../packages/upstash-bridge/src/bridge.ts'
-import { type RunningRedis, startRedis } from '../../../packages/upstash-bridge/src/redis.ts'
 import { StoreError } from '../../../src/base/errors.ts'
 import { createShards } from '../../../src/store/shards/shards.ts'
 import type {

@@ -1,6 +1,6 @@
 /** Says which namespace a configuration has, and which environments of wrangler.toml share counters if it has none. */
 import { readFile } from 'node:fs/promises'
-import { parseConfig } from '../src/config/parse.ts'
+import { parseConfig } from '../../src/config/parse.ts'
 
 /**
  * @param options a configuration that parses

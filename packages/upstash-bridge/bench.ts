@@ -4,12 +4,12 @@ import { Agent, request } from 'node:http'
 import { cpus } from 'node:os'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
-import { createRedis } from '../packages/upstash-bridge/src/connection.ts'
-import { startRedis } from '../packages/upstash-bridge/src/redis.ts'
+import { createRedis } from './src/connection.ts'
+import { startRedis } from './src/redis.ts'
 
 /**
  * How fast is the bridge beside the Redis client that it uses itself, both with the same pipelines, and
- * does its memory stay flat? `node bench/bridge.ts --help`. Everything runs on this machine.
+ * does its memory stay flat? `node packages/upstash-bridge/bench.ts --help`. Everything runs on this machine.
  */
 const { values } = parseArgs({
   options: {
@@ -20,7 +20,7 @@ const { values } = parseArgs({
     help: { type: 'boolean' },
   },
 })
-const USAGE = `node bench/bridge.ts [--commands N] [--pipeline N] [--concurrency N] [--requests N]
+const USAGE = `node packages/upstash-bridge/bench.ts [--commands N] [--pipeline N] [--concurrency N] [--requests N]
   --commands     commands of each throughput run (500000)
   --pipeline     commands in one pipeline, one run for each (100,1000)
   --concurrency  pipelines under way at once (8)
@@ -130,13 +130,7 @@ if (values.help) {
   const redis = await startRedis({ log: console.error })
   const bridge = spawn(
     process.execPath,
-    [
-      new URL('../packages/upstash-bridge/src/bridge.ts', import.meta.url).pathname,
-      '--redis',
-      redis.url,
-      '--port',
-      '0',
-    ],
+    [new URL('./src/cli.ts', import.meta.url).pathname, '--redis', redis.url, '--port', '0'],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   try {

@@ -1,6 +1,6 @@
 /** Whether wrangler.toml has the binding that a shield names, and says of it what the configuration says. */
-import { parseConfig } from '../src/config/parse.ts'
-import { readBindings } from './wrangler-toml.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+import { readBindings } from '../wrangler-toml.ts'
 
 /**
  * What differs, a line each.

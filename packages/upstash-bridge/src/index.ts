@@ -1,0 +1,8 @@
+export type { Binary, ServerBinary } from './binary.ts'
+export { outputOf } from './binary.ts'
+export { type Bridge, type BridgeOptions, startBridge } from './bridge.ts'
+export type { Bill } from './database.ts'
+export { findServer, type ServerKind } from './find.ts'
+export { freePort } from './free-port.ts'
+export { type RedisOptions, type RunningRedis, startRedis } from './redis.ts'
+export { afterDeath } from './watchdog.ts'
