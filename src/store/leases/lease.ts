@@ -1,5 +1,5 @@
 /** What an isolate holds of one quota: plain numbers, no I/O, and time is passed in. */
-import type { Lease as Terms } from '../../config/schema/lease.ts'
+import type { LeaseTerms as Terms } from '../../config/schema/lease.ts'
 import type { LimitRow, RowState } from '../store.ts'
 import { createDemand } from './demand.ts'
 

@@ -471,7 +471,7 @@ describe('a problem names path, expected and got', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, api, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, denialCache, shield, batching, shards, namespace, subjects, degradedHeader, accept | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, api, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, denialCache, shield, batching, shards, namespace, hashKeys, degradedHeader, accept | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },
@@ -568,7 +568,7 @@ describe('a problem names path, expected and got', () => {
       { policies: [], shards: ['a', name] },
       `shards[1]: 1 to 32 lower-case letters, digits and "-" | ${JSON.stringify(name)}`,
     ]),
-    [{ policies: [], subjects: 'clear' }, 'subjects: one of hashed, plain | "clear"'],
+    [{ policies: [], hashKeys: 'clear' }, 'hashKeys: true or false | "clear"'],
   ])('%j', (config, problem) => {
     expect(problems(config)).toEqual([problem])
   })

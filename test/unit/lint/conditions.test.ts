@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Match } from '../../../src/config/options.ts'
+import type { MatchOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import type { Condition } from '../../../src/config/schema/condition.ts'
 import {
@@ -18,7 +18,7 @@ const RUNS = Number(process.env.LINT_RUNS ?? 800)
 const requests = fc.array(request, { minLength: 40, maxLength: 40 })
 const several = fc.array(match, { minLength: 1, maxLength: 3 })
 
-type Drawn = [one: Match, others: Match[]]
+type Drawn = [one: MatchOptions, others: MatchOptions[]]
 
 /** One within the other now and then: what random pairs seldom are. */
 const pair: fc.Arbitrary<Drawn> = fc
@@ -32,7 +32,7 @@ const pair: fc.Arbitrary<Drawn> = fc
     ),
   )
 
-const parsed = (matches: Match[]): Condition[] =>
+const parsed = (matches: MatchOptions[]): Condition[] =>
   parseConfig({
     policies: matches.map((match, n) => ({ name: `p${n}`, limit: 1, window: '1s', match })),
   }).policies.map(({ match }) => match)
@@ -66,7 +66,7 @@ function hold(
 }
 
 /** Pairs of which the first covers the second, and not the other way round. */
-const wider: [Match, Match][] = [
+const wider: [MatchOptions, MatchOptions][] = [
   [{}, { method: 'POST' }],
   [{ method: ['GET', 'POST'] }, { method: 'HEAD' }],
   [{ country: ['DE', 'XX'] }, { country: 'xx' }],
@@ -88,7 +88,7 @@ const wider: [Match, Match][] = [
   [{ path: '/*', not: { not: { path: '/a/*' } } }, { path: '/a/b' }],
 ]
 /** Of which neither does. */
-const beside: [Match, Match][] = [
+const beside: [MatchOptions, MatchOptions][] = [
   [{ method: 'GET' }, { path: '/a' }],
   [{ host: '*.a.test' }, { host: 'a.test' }],
   [{ path: '/a' }, { path: '/b/*' }],
@@ -111,7 +111,7 @@ test.each(beside)('neither of %j and %j covers the other', (one, other) => {
   expect(covers(b!, a!, { caseSensitivePaths: false })).toBe(false)
 })
 
-test.each<[Match, Match]>([
+test.each<[MatchOptions, MatchOptions]>([
   [{ method: 'GET' }, { method: 'POST' }],
   [{ host: 'a.test' }, { host: '*.a.test' }],
   [{ path: '/a/b' }, { path: ['/:x', '/b/*', '/a/c/*'] }],
@@ -123,7 +123,7 @@ test.each<[Match, Match]>([
   expect(apart(b!, a!, { caseSensitivePaths: false })).toBe(true)
 })
 
-test.each<[Match, Match]>([
+test.each<[MatchOptions, MatchOptions]>([
   [{ host: '*.test' }, { host: 'x.test' }],
   [{ path: '/a/*' }, { path: '/a' }],
   [{ path: '/:x/b' }, { path: '/a/:y' }],

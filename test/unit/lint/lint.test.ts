@@ -6,7 +6,7 @@ import { findingCodes } from '../../../src/config/findings.ts'
 import type {
   ConfigOptions,
   ListOptions,
-  Match,
+  MatchOptions,
   PolicyOptions,
 } from '../../../src/config/options.ts'
 import { defineConfig, parseConfig } from '../../../src/config/parse.ts'
@@ -24,7 +24,7 @@ const one = (change: Terms, rest: Partial<ConfigOptions> = {}): ConfigOptions =>
 const several = (...policies: Terms[]): ConfigOptions => ({
   policies: policies.map((policy, index) => ({ ...base, name: 'abcd'[index]!, ...policy })),
 })
-const matching = (match: Match, rest?: Partial<ConfigOptions>) => one({ match }, rest)
+const matching = (match: MatchOptions, rest?: Partial<ConfigOptions>) => one({ match }, rest)
 const listing = several({}, { match: { path: '/api/*', method: ['GET', 'POST'] }, key: 'asn' })
 const allowing = (...allow: (ListOptions & { policies?: string | string[] })[]) => ({
   ...listing,

@@ -1,6 +1,6 @@
 /** A world so small that random conditions and random requests have much to do with each other. */
 import fc from 'fast-check'
-import type { Match } from '../../../src/config/options.ts'
+import type { MatchOptions } from '../../../src/config/options.ts'
 
 const some = <T>(...values: T[]) =>
   fc.uniqueArray(fc.constantFrom(...values), { minLength: 1, maxLength: 3 })
@@ -47,7 +47,7 @@ const fields = {
 }
 
 /** Of few fields more often than of many, since those have requests; `not` so many levels deep. */
-const matchOf = (depth: number): fc.Arbitrary<Match> =>
+const matchOf = (depth: number): fc.Arbitrary<MatchOptions> =>
   fc
     .record({
       ...fields,
@@ -55,8 +55,8 @@ const matchOf = (depth: number): fc.Arbitrary<Match> =>
     })
     .chain((all) =>
       fc
-        .subarray(Object.keys(all) as (keyof Match)[], { maxLength: 3 })
-        .map((names): Match => Object.fromEntries(names.map((name) => [name, all[name]]))),
+        .subarray(Object.keys(all) as (keyof MatchOptions)[], { maxLength: 3 })
+        .map((names): MatchOptions => Object.fromEntries(names.map((name) => [name, all[name]]))),
     )
 
 export const match = matchOf(2)
