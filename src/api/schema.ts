@@ -9,8 +9,8 @@ import {
   isObject,
   listOf,
   MAX_UNITS,
+  type Named,
   named,
-  type Output,
   object,
   says,
   text,
@@ -96,7 +96,7 @@ const requestFields = {
 }
 
 /** A request as a caller describes it: the properties that policies can look at. */
-export interface RequestDescription extends Input<typeof requestFields> {}
+export interface RequestDescription extends Input<typeof requestFields>, Named {}
 export const requestDescription = named<RequestDescription>()(object(requestFields))
 
 // A larger number has been rounded where its JSON was read: neighbours would share a quota.
@@ -135,22 +135,22 @@ const besideRequest = {
 }
 
 /** One policy, whose key is given: its `match` and the lists are ignored. */
-export interface ByPolicy extends Input<typeof policyFields> {}
+export interface ByPolicy extends Input<typeof policyFields>, Named {}
 
 /** Every policy that applies to a request, as in the proxy. */
-export interface ByRequest extends Input<typeof describedFields> {}
+export interface ByRequest extends Input<typeof describedFields>, Named {}
 
 /** Whether an object has one field, and not another. */
 const hasOnly = (field: string, not: string) => (input: unknown) =>
   isObject(input) && Object.hasOwn(input, field) && !Object.hasOwn(input, not)
 
 /** By a policy and the values of its key, or by a request; with more fields. */
-const about = <const E extends v.ObjectEntries>(more: E) =>
+const about = <More>(more: v.ObjectEntries) =>
   either(
     hasOnly('request', 'policy'),
     object({ ...policyFields, ...more }, undefined, besidePolicy),
     object({ ...describedFields, ...more }, undefined, besideRequest),
-  ) as v.GenericSchema<(ByPolicy | ByRequest) & Input<E>, (ByPolicy | ByRequest) & Output<E>>
+  ) as v.GenericSchema<unknown> as v.GenericSchema<(ByPolicy & More) | (ByRequest & More)>
 
 const askFields = {
   /** Whole units, from 0 to 2^51. Defaults to the price by the policy or its rules. By a request, it is the price of every policy that applies. */
@@ -158,6 +158,12 @@ const askFields = {
   /** `peek` charges nothing. Defaults to `take`. */
   mode: v.optional(says('take or peek', v.picklist(['take', 'peek']))),
 }
+interface AskOptions extends Input<typeof askFields>, Named {}
+
+/** One thing to decide. */
+export type Ask = (ByPolicy & AskOptions) | (ByRequest & AskOptions)
+export const ask = about<AskOptions>(askFields)
+
 const refundFields = {
   /** Units. Defaults to the same as of an ask. */
   cost: v.optional(whole(0)),
@@ -167,19 +173,17 @@ const refundFields = {
   slot: v.optional(text('slot of the decision', 1, 64, /^[\w-]+$/)),
 }
 
+interface RefundOptions extends Input<typeof refundFields>, Named {}
+
+/** A charge to return. */
+export type Refund = (ByPolicy & RefundOptions) | (ByRequest & RefundOptions)
+export const refund = about<RefundOptions>(refundFields)
+
 const oneOrMany = <I, O>(one: v.GenericSchema<I, O>, what: string) =>
   either(Array.isArray, one, listOf(one, MAX_ASKS, what))
 
-/** One thing to decide. */
-export type Ask = v.InferInput<typeof ask>
-export const ask = about(askFields)
-
 /** The body of `decide`. */
 export const decideBody = oneOrMany(ask, 'asks')
-
-/** A charge to return. */
-export type Refund = v.InferInput<typeof refund>
-export const refund = about(refundFields)
 
 /** The body of `refund`. */
 export const refundBody = oneOrMany(refund, 'things to give back')

@@ -114,7 +114,11 @@ interface IssuerKey {
   key: CryptoKey
 }
 
-function issuerSource(url: string, algorithms: string[], parts: Required<ClaimsParts>): VerificationKeys {
+function issuerSource(
+  url: string,
+  algorithms: string[],
+  parts: Required<ClaimsParts>,
+): VerificationKeys {
   const parse = (document: unknown) => importKeys(document, algorithms)
   const jwks = createJwks({ url, parse, ...parts })
   return {

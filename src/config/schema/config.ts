@@ -13,6 +13,7 @@ import {
   flag,
   type Input,
   list,
+  type Named,
   name,
   named,
   type Output,
@@ -44,8 +45,8 @@ const allowFields = {
 }
 
 /** Requests that a list names, by the fields of `match`. */
-export interface ListOptions extends Input<typeof listFields> {}
-export interface AllowOptions extends Input<typeof allowFields> {}
+export interface ListOptions extends Input<typeof listFields>, Named {}
+interface AllowOptions extends Input<typeof allowFields>, Named {}
 
 const deny = v.pipe(
   object(listFields),
@@ -67,7 +68,7 @@ const apiFields = {
 }
 
 /** How often each caller of the decision API may call it (docs/decision-api.md), with any request. */
-export interface ApiOptions extends Input<typeof apiFields> {}
+export interface ApiOptions extends Input<typeof apiFields>, Named {}
 
 /** A namespace, or a database, whose variables end in it. */
 const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
@@ -144,7 +145,7 @@ const configFields = <Context>() => ({
   /** Findings of `npm run check` about the configuration itself that are intended (docs/linter.md). */
   accept,
 })
-type Fields = ReturnType<typeof configFields<unknown>>
+type ConfigFields = ReturnType<typeof configFields<unknown>>
 
 /** A whole configuration. */
 export interface ConfigOptions<Context = unknown>
@@ -156,7 +157,7 @@ export interface Config extends ReturnType<typeof parsed> {}
 /** Requests that a list names. */
 export type ListEntry = Config['deny'][number]
 
-function parsed({ originTimeout, deadline, ...rest }: Output<Fields>) {
+function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
   const withDeadline = (policy: ParsedPolicy): Policy => ({
     ...policy,
     deadlineMs: policy.deadlineMs ?? deadline,
@@ -207,7 +208,7 @@ export const config = v.pipe(
         }
       })
       checkKeys(policies, problem)
-      checkReferences(policies, names, all as Partial<Output<Fields>>, problem)
+      checkReferences(policies, names, all as Partial<Output<ConfigFields>>, problem)
     }
     if (valid.policies) checkTags(valid.policies, problem)
   }),
@@ -243,7 +244,7 @@ const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$
 function checkReferences(
   policies: Unchecked,
   names: (string | undefined)[],
-  { jwt, shield, tables, allow }: Partial<Output<Fields>>,
+  { jwt, shield, tables, allow }: Partial<Output<ConfigFields>>,
   problem: AddProblem,
 ) {
   const needsJwt = (key: unknown) =>

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { flag, type Input, list, named, object } from './shapes.ts'
+import { flag, type Input, list, type Named, named, object } from './shapes.ts'
 
 const origin = v.pipe(
   v.custom<string>(
@@ -21,7 +21,7 @@ const fields = {
 }
 
 /** Which pages of other origins may read refusals (the Fetch standard's CORS protocol). */
-export interface CorsOptions extends Input<typeof fields> {}
+export interface CorsOptions extends Input<typeof fields>, Named {}
 
 export const cors = named<CorsOptions>()(
   object(fields, ({ origins, credentials }, problem) => {

@@ -1,6 +1,15 @@
 import * as v from 'valibot'
 import { type Condition, conditionFields } from './condition.ts'
-import { either, type Input, isObject, named, object, pattern, whole } from './shapes.ts'
+import {
+  either,
+  type Input,
+  isObject,
+  type Named,
+  named,
+  object,
+  pattern,
+  whole,
+} from './shapes.ts'
 
 const ruleFields = {
   ...conditionFields,
@@ -9,7 +18,7 @@ const ruleFields = {
 }
 
 /** A cost for some requests. */
-export interface CostRule extends Input<typeof ruleFields> {}
+export interface CostRule extends Input<typeof ruleFields>, Named {}
 
 const rules = v.array(
   named<CostRule>()(
@@ -41,7 +50,7 @@ const costFields = {
 }
 
 /** The price of a request by what it is, or as a trusted proxy says. */
-export interface CostOptions extends Input<typeof costFields> {}
+export interface CostOptions extends Input<typeof costFields>, Named {}
 
 /** The price of a request, parsed: from the trusted proxy's `header`, else of the first rule that matches, else `otherwise`. */
 export type Cost = v.InferOutput<typeof cost>

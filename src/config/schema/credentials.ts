@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { type Input, list, named, object, oneOf, pattern } from './shapes.ts'
+import { type Input, list, type Named, named, object, oneOf, pattern } from './shapes.ts'
 
 /** Where a credential is read from, the first that is present: `bearer` is `Authorization: Bearer …`. */
 export type CredentialSource =
@@ -79,7 +79,7 @@ const jwtFields = {
 }
 
 /** How tokens are verified whose claims are keys: JSON Web Tokens (RFC 7519). One of `secret` and `jwks`. */
-export interface JwtOptions extends Input<typeof jwtFields> {}
+export interface JwtOptions extends Input<typeof jwtFields>, Named {}
 
 /** The same, parsed. */
 export type Jwt = v.InferOutput<typeof jwt>
@@ -118,7 +118,7 @@ const apiKeyFields = {
 }
 
 /** Where API keys are read from, and which are known. */
-export interface ApiKeyOptions extends Input<typeof apiKeyFields> {}
+export interface ApiKeyOptions extends Input<typeof apiKeyFields>, Named {}
 
 /** The same, parsed. */
 export type ApiKeys = v.InferOutput<typeof apiKeys>

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { duration, type Input, named, object, whole } from './shapes.ts'
+import { duration, type Input, type Named, named, object, whole } from './shapes.ts'
 
 const MAX_TTL_MS = 60_000
 
@@ -11,7 +11,7 @@ const fields = {
 }
 
 /** How many units an isolate may hold at once, and for how long. */
-export interface LeaseOptions extends Input<typeof fields> {}
+export interface LeaseOptions extends Input<typeof fields>, Named {}
 
 /** The same, parsed. */
 export type LeaseTerms = v.InferOutput<typeof lease>

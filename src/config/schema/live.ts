@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { duration, type Input, named, object, pattern } from './shapes.ts'
+import { duration, type Input, type Named, named, object, pattern } from './shapes.ts'
 
 const fields = {
   /** The database, or a KV namespace by the name of its binding. */
@@ -11,7 +11,7 @@ const fields = {
 }
 
 /** Where policies are read from while the Worker runs. */
-export interface LiveOptions extends Input<typeof fields> {}
+export interface LiveOptions extends Input<typeof fields>, Named {}
 
 /** The same, parsed. */
 export interface Live extends v.InferOutput<typeof live> {

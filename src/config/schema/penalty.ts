@@ -1,21 +1,30 @@
 import * as v from 'valibot'
-import { duration, either, type Input, MAX_UNITS, named, object, whole } from './shapes.ts'
+import {
+  duration,
+  either,
+  type Input,
+  MAX_UNITS,
+  type Named,
+  named,
+  object,
+  whole,
+} from './shapes.ts'
 
 const DAY_MS = 86_400_000
 
 const fields = {
-  /** This many refusals by the policy ... */
+  /** The number of refusals by the policy that leads to a ban. */
   after: whole(1),
-  /** ... in this time lead to a ban ... */
+  /** The time in which they are counted. */
   within: duration,
-  /** ... of this length, twice as long each further time ... */
+  /** The length of the first ban; each further one is twice as long. */
   ban: duration,
-  /** ... up to this. Defaults to a day, or `ban` if that is longer. */
+  /** The longest ban. Defaults to a day, or `ban` if that is longer. */
   max: v.optional(duration),
 }
 
 /** After `after` refusals by the policy within `within`: a ban of `ban`, twice as long each further time, up to `max`. */
-export interface PenaltyOptions extends Input<typeof fields> {}
+export interface PenaltyOptions extends Input<typeof fields>, Named {}
 
 const byRefusals = v.pipe(
   object(fields, ({ ban, max }, problem) => {

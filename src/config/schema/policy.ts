@@ -21,6 +21,7 @@ import {
   duration,
   either,
   type Input,
+  type Named,
   name,
   named,
   type Output,
@@ -117,8 +118,8 @@ const policyFields = <Context>() => ({
   /** Findings of `npm run check` that are intended (docs/linter.md). */
   accept,
 })
-type Fields = ReturnType<typeof policyFields<unknown>>
-type Valid = Partial<Output<Fields>>
+type PolicyFields = ReturnType<typeof policyFields<unknown>>
+type Valid = Partial<Output<PolicyFields>>
 
 /** A named rule. */
 export interface PolicyOptions<Context = unknown>
@@ -132,7 +133,7 @@ export interface Policy extends ReturnType<typeof parsed> {
   deadlineMs: number
 }
 
-function parsed(options: Output<Fields>) {
+function parsed(options: Output<PolicyFields>) {
   const { window, deadline, timeZone = 'UTC', plan, limits, ...rest } = options
   const { name, limit, align = 'first-request', penalty } = rest
   const calendar = isUnit(window) ? { unit: window, timeZone } : undefined
@@ -187,7 +188,7 @@ const callerFields = {
   /** Room for a burst, in calls: token-bucket (defaults to `limit`) and gcra (defaults to 1, evenly spaced) only. */
   burst,
 }
-interface CallerOptions extends Input<typeof callerFields> {}
+interface CallerOptions extends Input<typeof callerFields>, Named {}
 
 /** The policy on each caller of the decision API. */
 export const callers = named<CallerOptions>()(

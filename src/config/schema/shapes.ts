@@ -17,6 +17,9 @@ export type Input<E extends v.ObjectEntries> = {
 /** What an object of these entries parses to. A field that was left out is `undefined`. */
 export type Output<E extends v.ObjectEntries> = { [K in keyof E]: v.InferOutput<E[K]> }
 
+/** A second base for interfaces that only name an input: TypeScript shows the base of an interface that has one base and adds nothing. */
+export type Named = Record<never, never>
+
 /** Gives the input of a schema a name, which hover texts and errors then show in place of every field. */
 export const named =
   <I>() =>
