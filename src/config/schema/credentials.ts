@@ -37,22 +37,9 @@ const variable = pattern(
 )
 const texts = list(v.pipe(v.string('a text'), v.nonEmpty('a text')))
 
-const symmetric = ['HS256', 'HS384', 'HS512'] as const
-const asymmetric = [
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'ES256',
-  'ES384',
-  'ES512',
-  'EdDSA',
-  'Ed25519', // the same by its newer name (RFC 9864)
-] as const
-
-const algorithm: v.GenericSchema<string> = oneOf(...symmetric, ...asymmetric)
+const symmetric = ['HS256', 'HS384', 'HS512']
+// Ed25519 is EdDSA by its newer name (RFC 9864).
+const asymmetric = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
 
 const jwtFields = {
   /** The name of the variable (a secret of the Worker) that holds the secret of HS256, HS384 or HS512, at least 32 bytes. */
@@ -69,7 +56,7 @@ const jwtFields = {
     ),
   ),
   /** Defaults to HS256 with `secret`; to RS256, PS256, ES256, Ed25519 and EdDSA with `jwks`. */
-  algorithms: v.optional(list(algorithm)),
+  algorithms: v.optional(list(oneOf(...symmetric, ...asymmetric))),
   /** The accepted values of `iss`. Defaults to any. */
   issuer: v.optional(texts),
   /** The accepted values of `aud`. Defaults to any. */
@@ -92,10 +79,10 @@ export const jwt = named<JwtOptions>()(
         return
       }
       // A public key taken for a shared secret would let any client sign (RFC 8725, 2.1).
-      const [fitting, other]: (readonly string[])[] =
+      const [fitting, other] =
         secret === undefined ? [asymmetric, symmetric] : [symmetric, asymmetric]
       algorithms?.forEach((name, index) => {
-        if (other!.includes(name)) problem(['algorithms', index], `one of ${fitting!.join(', ')}`)
+        if (other.includes(name)) problem(['algorithms', index], `one of ${fitting.join(', ')}`)
       })
     }),
     v.transform((input) => ({
