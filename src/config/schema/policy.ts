@@ -202,7 +202,7 @@ function checkQuota(
   { algorithm, window, limit, burst, align, limits }: Valid,
   problem: AddProblem,
 ) {
-  if (burst !== undefined && !buckets.some((name) => name === algorithm)) {
+  if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm)) {
     problem(['burst'], `nothing (${algorithm} has no burst)`)
   }
   if (align !== undefined && algorithm !== 'fixed-window') {

@@ -9,7 +9,11 @@ interface Optional {
   readonly type: 'optional'
 }
 
-/** What is written for an object of these entries. Mapped by key, so that editors show the documentation of each entry (not TypeScript 7.0, whose language server drops it; 5.9 and 7.1 have it). */
+/**
+ * What is written for an object of these entries. The types are inferred, since an editor shows each field with the documentation and
+ * the type of its entry, and a wrong literal fails as with types by hand. (The language server of TypeScript 7.0 drops the
+ * documentation of mapped types; 5.9 and 7.1 show it.)
+ */
 export type Input<E extends v.ObjectEntries> = {
   [K in keyof E as E[K] extends Optional ? never : K]: v.InferInput<E[K]>
 } & { [K in keyof E as E[K] extends Optional ? K : never]?: v.InferInput<E[K]> }
