@@ -24,8 +24,6 @@ import {
 } from './shapes.ts'
 import { type Shield, type ShieldOptions, shield } from './shield.ts'
 
-const ORIGIN = 'a URL like "https://origin.example.com"'
-
 /** Whether a configuration, or the variable ORIGIN, may name this as its origin. */
 export const isOrigin = (input: unknown): input is string =>
   input === 'zone' ||
@@ -80,7 +78,9 @@ const configFields = <Context>() => ({
    * Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on.
    * Requests stay below the URL's path, if it has one.
    */
-  origin: v.optional(v.custom<string>(isOrigin, `"zone" or ${ORIGIN}`)),
+  origin: v.optional(
+    v.custom<string>(isOrigin, '"zone" or a URL like "https://origin.example.com"'),
+  ),
   /** The longest to wait for the origin's response to begin, including the upload of the request's body; then 504. Defaults to `'60s'`. */
   originTimeout: v.optional(timeout, 60_000),
   /** The rules; at most 128, since one call of the script takes 128 keys, and each policy may need one. */
@@ -197,10 +197,12 @@ const withNames = <E extends { name: string | undefined }>(list: string, entries
 
 export const config = v.pipe(
   object(configFields(), (valid, problem, all) => {
-    checkShards(valid.shards, problem)
+    valid.shards?.forEach((name, index, shards) => {
+      if (shards.indexOf(name) < index) problem(['shards', index], 'a name that no other store has')
+    })
     // Policies with a problem of their own are compared to the others as far as they are valid.
     if (Array.isArray(all.policies)) {
-      const policies = all.policies as (Partial<ParsedPolicy> | undefined)[]
+      const policies = all.policies as Unchecked
       const names = policies.map((policy) => policy?.name)
       names.forEach((name, index) => {
         if (name !== undefined && names.indexOf(name) < index) {
@@ -214,12 +216,6 @@ export const config = v.pipe(
   }),
   v.transform(parsed),
 )
-
-function checkShards(shards: string[] | undefined, problem: AddProblem) {
-  shards?.forEach((name, index) => {
-    if (shards.indexOf(name) < index) problem(['shards', index], 'a name that no other store has')
-  })
-}
 
 type Unchecked = (Partial<ParsedPolicy> | undefined)[]
 
