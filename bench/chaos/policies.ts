@@ -1,4 +1,4 @@
-import type { Algorithm, ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
+import type { AlgorithmName, ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 
 /** The longest a decision may take, in ms: the default, which is what is promised. */
@@ -13,7 +13,7 @@ export const SLICE_MS = 2000
 export const modes = ['allow', 'local', 'deny'] as const
 export type Mode = (typeof modes)[number]
 
-const names = Object.keys(algorithms) as Algorithm[]
+const names = Object.keys(algorithms) as AlgorithmName[]
 
 /** One path for each way to fail and algorithm, whose hot keys are counted exactly, and one for each way with many keys. */
 export const config: ConfigOptions = {

@@ -1,4 +1,4 @@
-import { type KeyValue, keyValues } from '../../src/api/explain.ts'
+import { keyValues, type PartValue } from '../../src/api/explain.ts'
 import type { Denied } from '../../src/base/decision.ts'
 import { formatAddress } from '../../src/base/ip.ts'
 import type { Config, Policy } from '../../src/config/parse.ts'
@@ -52,7 +52,7 @@ export interface Met {
   align: Policy['align']
   check: Policy['check']
   /** Whose quota. */
-  key: KeyValue[]
+  key: PartValue[]
   /** The policy's own key, where a part of it has no value and the request is counted by another. */
   insteadOf: string[] | null
   /** What is made of a part that has no value. */

@@ -1,12 +1,12 @@
 import { toJsonSchemaDefs } from '@valibot/to-json-schema'
-import type { GenericSchema } from 'valibot'
+import { type GenericSchema, getMetadata } from 'valibot'
 import * as api from '../../src/api/schema.ts'
 import {
   decision,
   limitState,
+  limitStatus,
   policyReport,
   problem,
-  limitStatus,
   storeReport,
   trial,
 } from './answers.ts'
@@ -35,13 +35,27 @@ export const ref = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}`
 /** As JSON Schema 2020-12, which is what OpenAPI 3.1 takes. Checks by code have no words there. */
 export const jsonSchemas = () =>
   brief(
-    toJsonSchemaDefs(schemas, {
+    toJsonSchemaDefs(known(schemas) as typeof schemas, {
       target: 'draft-2020-12',
       typeMode: 'input',
       ignoreActions: ['check'],
       overrideRef: ({ referenceId }) => ref(referenceId as SchemaName).$ref,
     }),
   ) as Record<SchemaName, object>
+
+const converted = new WeakMap<object, unknown>()
+
+/** Schemas as the kinds that the converter knows: those of src/config/schema/shapes.ts name one in their metadata. The same schema stays the same. */
+function known(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof RegExp) return value
+  if (Array.isArray(value)) return value.map(known)
+  if (!converted.has(value)) {
+    const { shape } = 'pipe' in value ? getMetadata(value as unknown as GenericSchema) : {}
+    const fields = Object.entries(value).map(([name, field]) => [name, known(field)])
+    converted.set(value, shape ? known(shape) : Object.fromEntries(fields))
+  }
+  return converted.get(value)
+}
 
 /** Without what says nothing: nothing required, a text of at least no characters. */
 function brief(schema: unknown): unknown {

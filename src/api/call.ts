@@ -1,11 +1,11 @@
 import type { Config } from '../config/parse.ts'
 import { checked, type Schema } from '../config/schema/checked.ts'
-import { MAX_PROBLEMS } from '../config/schema/strict.ts'
 import type { DeployedParts, Rules } from '../limiter/create.ts'
 import { readJson } from './body.ts'
 import type { Caller } from './caller.ts'
 import type { Around } from './described-request.ts'
 import { unprocessable } from './problems.ts'
+import { MAX_PROBLEMS } from './schema.ts'
 
 /** A call of the decision API by somebody who may make it, and what it takes to answer. */
 export interface Call {

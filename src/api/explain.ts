@@ -8,7 +8,7 @@ import { unprocessable } from './problems.ts'
 import { tryBody } from './schema.ts'
 
 /** A part of a key as found in a request. A value of `null` is missing, unless there is a `fault`. */
-export interface KeyValue {
+export interface PartValue {
   part: string
   value: string | null
   fault?: KeyFault
@@ -23,9 +23,9 @@ export type Trial = {
   | {
       met: true
       mode: Policy['mode']
-      key: KeyValue[]
+      key: PartValue[]
       /** The keys of the other quotas that are charged, where origins may read the path in several ways. */
-      otherKeys?: KeyValue[][]
+      otherKeys?: PartValue[][]
       limit: number
       windowMs: number
       cost: number
@@ -76,5 +76,5 @@ function metBy(
   }
 }
 
-export const keyValues = (parts: Part[]): KeyValue[] =>
+export const keyValues = (parts: Part[]): PartValue[] =>
   parts.map(([part, value, fault]) => ({ part, value: value ?? null, ...(fault && { fault }) }))

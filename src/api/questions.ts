@@ -9,14 +9,14 @@ import { type Around, describedRequest } from './described-request.ts'
 import { explicitKey } from './explicit-key.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { unprocessable } from './problems.ts'
-import type { Ask, RefundBody } from './schema.ts'
+import type { Ask, RefundAsk } from './schema.ts'
 
 export const policyOf = ({ config }: Rules, name: string): Policy | undefined =>
   config.policies.find((policy) => policy.name === name)
 
 /** The policies that a caller asks about, by hand or by a request, at the price that the caller names; or what is wrong. */
 async function matchedBy(
-  asked: Ask | RefundBody,
+  asked: Ask | RefundAsk,
   rules: Rules,
   around: Around,
 ): Promise<Matched | ConfigProblem> {
@@ -31,7 +31,7 @@ async function matchedBy(
 }
 
 async function byPolicy(
-  { policy: name, key, plan }: Extract<Ask | RefundBody, { policy: string }>,
+  { policy: name, key, plan }: Extract<Ask | RefundAsk, { policy: string }>,
   rules: Rules,
 ): Promise<Matched | ConfigProblem> {
   const policy = policyOf(rules, name)
@@ -55,7 +55,7 @@ export interface Questions<A> {
 }
 
 /** Reads what a call asks, one or a list; or what is wrong with it, each fault with its place. */
-export async function readQuestions<A extends Ask | RefundBody>(
+export async function readQuestions<A extends Ask | RefundAsk>(
   { request, caller, rules, around }: Call,
   schema: Schema<A | A[]>,
 ): Promise<Questions<A> | Response> {

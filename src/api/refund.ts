@@ -4,11 +4,11 @@ import type { Call } from './call.ts'
 import { keyConflict } from './idempotency.ts'
 import { storeFailed } from './problems.ts'
 import { readQuestions } from './questions.ts'
-import { type RefundBody, refundBody } from './schema.ts'
+import { type RefundAsk, refundBody } from './schema.ts'
 
 /** `POST /_sluice/v1/refund`: returns units, or part of them, to each policy; releases slots by their id. */
 export async function refund(call: Call): Promise<Response> {
-  const read = await readQuestions<RefundBody>(call, refundBody)
+  const read = await readQuestions<RefundAsk>(call, refundBody)
   if (read instanceof Response) return read
   const { many, questions, idempotency } = read
   const { waitUntil } = call.around

@@ -2,20 +2,28 @@
 import * as v from 'valibot'
 import { parseDuration } from '../base/duration.ts'
 import { networkRange } from '../base/ip.ts'
-import { MAX_UNITS } from '../config/schema/shapes.ts'
 import {
   either,
-  entriesOf,
-  fields,
-  hasOnly,
+  first,
+  type Input,
+  isObject,
   listOf,
+  MAX_UNITS,
+  type Named,
+  named,
+  object,
   says,
   text,
-  wholeFrom,
-} from '../config/schema/strict.ts'
+  whole,
+} from '../config/schema/shapes.ts'
 
-/** So many asks are one list, at most. */
-export const MAX_ASKS = 100
+/** The most asks in one list. */
+const MAX_ASKS = 100
+
+/** The most problems of a body that are reported. */
+export const MAX_PROBLEMS = 20
+
+const MAX_HEADERS = 100
 
 // Those that no Request may have (Fetch, 2.2.1), and no other spelling of them.
 const method = text(
@@ -44,26 +52,36 @@ const ip = says(
   ),
 )
 
-const headers = entriesOf(
-  text('a field name of up to 256 characters', 1, 256, /^[\w!#$%&'*+.^`|~-]+$/),
-  // The bytes that a field may hold (RFC 9110, 5.5), each a character.
-  text(
-    'a value of up to 8192 characters, none of them a control character or above U+00FF',
-    0,
-    8192,
-    /^[\t\u0020-\u007e\u0080-\u00ff]*$/,
+const headers = first(
+  (input) => isObject(input) && Object.keys(input).length <= MAX_HEADERS,
+  `an object of up to ${MAX_HEADERS} header fields`,
+  v.pipe(
+    v.record(
+      text('a field name of up to 256 characters', 1, 256, /^[\w!#$%&'*+.^`|~-]+$/),
+      // The bytes that a field may hold (RFC 9110, 5.5), each a character.
+      text(
+        'a value of up to 8192 characters, none of them a control character or above U+00FF',
+        0,
+        8192,
+        /^[\t\u0020-\u007e\u0080-\u00ff]*$/,
+      ),
+    ),
+    v.maxEntries(MAX_HEADERS),
   ),
-  100,
-  'header fields',
 )
 
-/** A request as a caller tells of it: what policies would see of it, were it here. */
-export const requestDescription = fields({
+const requestFields = {
+  /** Defaults to `GET`. */
   method: v.optional(method),
+  /** Absolute, `http` or `https`, up to 8192 characters. */
   url,
+  /** The client's address; without it the key `ip` is missing. */
   ip: v.optional(ip),
+  /** Up to 100, each value up to 8192 characters. */
   headers: v.optional(headers),
+  /** ISO 3166-1 alpha-2. */
   country: v.optional(text('a country code like "DE"', 2, 2, /^[A-Za-z][A-Za-z\d]$/)),
+  /** The number of the client's autonomous system. */
   asn: v.optional(
     says(
       'the number of an autonomous system, like 64500',
@@ -73,9 +91,13 @@ export const requestDescription = fields({
       ]),
     ),
   ),
+  /** IATA code of a data centre. */
   colo: v.optional(text('the IATA code of a data centre, like "FRA"', 3, 4, /^[A-Za-z\d]+$/)),
-})
-export type RequestDescription = v.InferOutput<typeof requestDescription>
+}
+
+/** A request as a caller describes it: the properties that policies can look at. */
+export interface RequestDescription extends Input<typeof requestFields>, Named {}
+export const requestDescription = named<RequestDescription>()(object(requestFields))
 
 // A larger number has been rounded where its JSON was read: neighbours would share a quota.
 const exact = v.pipe(
@@ -83,9 +105,13 @@ const exact = v.pipe(
   v.minValue(Number.MIN_SAFE_INTEGER),
   v.maxValue(Number.MAX_SAFE_INTEGER),
 )
+
+/** One value of a policy's key; a text has at most 1024 characters. */
+export type KeyValue = v.InferInput<typeof keyValue>
 const keyValue = v.union([v.pipe(v.string(), v.maxLength(1024)), exact])
 
-/** The values of a policy's key, in its order; `null` is a part that is missing. */
+/** The values of a policy's key, in its order; `null` is a part that is missing. One value alone for a key of one part. */
+export type KeyValues = v.InferInput<typeof keyValues>
 export const keyValues = either(
   Array.isArray,
   says('a text of up to 1024 characters, a number, or a list of them', keyValue),
@@ -95,64 +121,86 @@ export const keyValues = either(
     'values of the key',
   ),
 )
-export type KeyValues = v.InferOutput<typeof keyValues>
 
-const policy = text('the name of a policy; or request, and neither policy nor key', 1, 64)
-const plan = text('the name of a plan, of up to 64 characters', 0, 64)
-const cost = wholeFrom(0, MAX_UNITS)
+const policyFields = {
+  policy: text('the name of a policy; or request, and neither policy nor key', 1, 64),
+  key: keyValues,
+  plan: v.optional(text('the name of a plan, of up to 64 characters', 0, 64)),
+}
+const describedFields = { request: requestDescription }
 const besidePolicy = { request: 'nothing beside policy: one of the two' }
 const besideRequest = {
   key: 'nothing beside request, which the key is read from',
   plan: 'nothing beside request, which the plan is read from',
 }
 
-/** By a policy and the values of its key, or by a request; with more fields. */
-const about = <const E extends v.ObjectEntries>(more: E) => ({
-  byPolicy: fields({ policy, key: keyValues, plan: v.optional(plan), ...more }, besidePolicy),
-  byRequest: fields({ request: requestDescription, ...more }, besideRequest),
-})
+/** One policy, whose key is given: its `match` and the lists are ignored. */
+export interface ByPolicy extends Input<typeof policyFields>, Named {}
 
-const isByRequest = hasOnly('request', 'policy')
-const asks = about({
-  cost: v.optional(cost),
+/** Every policy that applies to a request, as in the proxy. */
+export interface ByRequest extends Input<typeof describedFields>, Named {}
+
+/** Whether an object has one field, and not another. */
+const hasOnly = (field: string, not: string) => (input: unknown) =>
+  isObject(input) && Object.hasOwn(input, field) && !Object.hasOwn(input, not)
+
+/** By a policy and the values of its key, or by a request; with more fields. */
+const about = <More>(more: v.ObjectEntries) =>
+  either(
+    hasOnly('request', 'policy'),
+    object({ ...policyFields, ...more }, undefined, besidePolicy),
+    object({ ...describedFields, ...more }, undefined, besideRequest),
+  ) as v.GenericSchema<unknown> as v.GenericSchema<(ByPolicy & More) | (ByRequest & More)>
+
+const askFields = {
+  /** Whole units, from 0 to 2^51. Defaults to the price by the policy or its rules. By a request, it is the price of every policy that applies. */
+  cost: v.optional(whole(0)),
+  /** `peek` charges nothing. Defaults to `take`. */
   mode: v.optional(says('take or peek', v.picklist(['take', 'peek']))),
-})
-const refunds = about({
-  cost: v.optional(cost),
-  decidedAt: v.optional(wholeFrom(0, MAX_UNITS, 'of milliseconds: decidedAt of the decision')),
-  slot: v.optional(text('slot of the decision', 1, 64, /^[\w-]+$/)),
-})
-const oneOrMany = <const S extends v.GenericSchema>(one: S, what: string) =>
-  either(Array.isArray, one, listOf(one, MAX_ASKS, what))
+}
+interface AskOptions extends Input<typeof askFields>, Named {}
 
 /** One thing to decide. */
-export const ask = either(isByRequest, asks.byPolicy, asks.byRequest)
-export type Ask = v.InferOutput<typeof ask>
+export type Ask = (ByPolicy & AskOptions) | (ByRequest & AskOptions)
+export const ask = about<AskOptions>(askFields)
+
+const refundFields = {
+  /** Units. Defaults to the same as of an ask. */
+  cost: v.optional(whole(0)),
+  /** `decidedAt` of the decision. */
+  decidedAt: v.optional(whole(0, MAX_UNITS, 'of milliseconds: decidedAt of the decision')),
+  /** `slot` of the decision. */
+  slot: v.optional(text('slot of the decision', 1, 64, /^[\w-]+$/)),
+}
+
+interface RefundOptions extends Input<typeof refundFields>, Named {}
+
+/** A charge to return. */
+export type RefundAsk = (ByPolicy & RefundOptions) | (ByRequest & RefundOptions)
+export const refund = about<RefundOptions>(refundFields)
+
+const oneOrMany = <I, O>(one: v.GenericSchema<I, O>, what: string) =>
+  either(Array.isArray, one, listOf(one, MAX_ASKS, what))
 
 /** The body of `decide`. */
 export const decideBody = oneOrMany(ask, 'asks')
-
-/** What was taken and is not needed. */
-export const refund = either(isByRequest, refunds.byPolicy, refunds.byRequest)
-export type RefundBody = v.InferOutput<typeof refund>
 
 /** The body of `refund`. */
 export const refundBody = oneOrMany(refund, 'things to give back')
 
 /** Whose state of one policy, with more fields. */
 function targetWith<const E extends v.ObjectEntries>(more: E) {
-  const byKey = fields(
-    { key: keyValues, plan: v.optional(plan), ...more },
-    { request: 'nothing beside key: one of the two' },
-  )
+  const { key, plan } = policyFields
   return either(
     hasOnly('request', 'key'),
-    byKey,
-    fields({ request: requestDescription, ...more }, besideRequest),
+    object({ key, plan, ...more }, undefined, {
+      request: 'nothing beside key: one of the two',
+    }),
+    object({ ...describedFields, ...more }, undefined, besideRequest),
   )
 }
 
-/** The body of `look`, `reset` and `unban`. */
+/** The body of `peek`, `reset` and `unban`. */
 export const target = targetWith({})
 export type Target = v.InferOutput<typeof target>
 
@@ -172,4 +220,4 @@ const duration = says(
 export const banBody = targetWith({ for: duration })
 
 /** The body of `try`. */
-export const tryBody = fields({ request: requestDescription })
+export const tryBody = object(describedFields)

@@ -1,21 +1,21 @@
 /** A client of the decision API (docs/decision-api.md) for whoever has `fetch`: Node, Bun, Deno, browsers, Workers. */
 
+import type { Ask } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../base/decision.ts'
 import { answerOf, decisionOf, notTheApi } from './answer.ts'
-import type { Ask } from './asks.ts'
 import { ApiError } from './error.ts'
 import { lists, sent } from './sent.ts'
 
-export type { Decision, LimitState, LimitStatus, Reason } from '../base/decision.ts'
 export type {
   Ask,
   ByPolicy,
   ByRequest,
   KeyValue,
   KeyValues,
-  Refund,
+  RefundAsk,
   RequestDescription,
-} from './asks.ts'
+} from '../api/schema.ts'
+export type { Decision, LimitState, LimitStatus, Reason } from '../base/decision.ts'
 export { describeRequest } from './describe.ts'
 export { ApiError, type ApiErrorCode, type Problem } from './error.ts'
 

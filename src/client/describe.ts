@@ -1,4 +1,4 @@
-import type { RequestDescription } from './asks.ts'
+import type { RequestDescription } from '../api/schema.ts'
 
 const MAX_HEADERS = 100
 /** Of all names and values together, far below what a body may have. */

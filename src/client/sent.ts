@@ -1,5 +1,5 @@
 /** What is sent of asks, so that no client of the caller can make the decision API refuse to decide. */
-import type { Ask, KeyValue, KeyValues } from './asks.ts'
+import type { Ask, KeyValue, KeyValues } from '../api/schema.ts'
 
 const MAX_CHARACTERS = 1024
 const MAX_ASKS = 100

@@ -83,13 +83,13 @@ export function createClaims(
 }
 
 /** Where the keys come from that a token may have been signed with. */
-interface KeySource {
+interface VerificationKeys {
   keys(alg: string, kid: string | undefined, view: RequestView): Promise<(CryptoKey | Uint8Array)[]>
   /** Told of a token that was signed with none of them. */
   renew(view: RequestView): void
 }
 
-function secretSource(variable: string | undefined, log: Log): KeySource {
+function secretSource(variable: string | undefined, log: Log): VerificationKeys {
   return {
     async keys(_alg, _kid, { env }) {
       // The lines do not say the variable's name: where a secret was written in its place, it would be the secret.
@@ -114,7 +114,11 @@ interface IssuerKey {
   key: CryptoKey
 }
 
-function issuerSource(url: string, algorithms: string[], parts: Required<ClaimsParts>): KeySource {
+function issuerSource(
+  url: string,
+  algorithms: string[],
+  parts: Required<ClaimsParts>,
+): VerificationKeys {
   const parse = (document: unknown) => importKeys(document, algorithms)
   const jwks = createJwks({ url, parse, ...parts })
   return {

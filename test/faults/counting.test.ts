@@ -1,11 +1,11 @@
 import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Algorithm, PolicyOptions } from '../../src/config/options.ts'
+import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { leaksNothing } from '../support/leaks.ts'
 
-const names = Object.keys(algorithms) as Algorithm[]
+const names = Object.keys(algorithms) as AlgorithmName[]
 const LIMIT = 20
 /** Exact limits: in a day nothing of note grows back while a test runs. */
 const policies = names.map(

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { Algorithm, PolicyOptions } from '../../src/config/options.ts'
+import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { leaksNothing } from '../support/leaks.ts'
@@ -7,7 +7,7 @@ import { secrets } from '../support/secrets.ts'
 
 const LIMIT = 20
 const SHARE = 5 // a quarter
-const names = Object.keys(algorithms) as Algorithm[]
+const names = Object.keys(algorithms) as AlgorithmName[]
 const policies = names.map(
   (algorithm): PolicyOptions => ({
     name: algorithm,

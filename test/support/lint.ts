@@ -1,6 +1,11 @@
 /** Short ways to write configurations, and to say what the linter finds in them. */
 import { expect, test } from 'vitest'
-import type { ConfigOptions, ListOptions, Match, PolicyOptions } from '../../src/config/options.ts'
+import type {
+  ConfigOptions,
+  ListOptions,
+  MatchOptions,
+  PolicyOptions,
+} from '../../src/config/options.ts'
 import { lint } from '../../src/lint/lint.ts'
 
 type Terms = Partial<PolicyOptions>
@@ -14,7 +19,7 @@ export const one = (change: Terms, rest: Partial<ConfigOptions> = {}): ConfigOpt
 export const several = (...policies: Terms[]): ConfigOptions => ({
   policies: policies.map((policy, index) => ({ ...base, name: 'abcd'[index]!, ...policy })),
 })
-export const matching = (match: Match, rest?: Partial<ConfigOptions>) => one({ match }, rest)
+export const matching = (match: MatchOptions, rest?: Partial<ConfigOptions>) => one({ match }, rest)
 export const priced = (cost: PolicyOptions['cost'], change: Terms = {}) =>
   one({ ...change, cost: cost! })
 

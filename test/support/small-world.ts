@@ -1,6 +1,6 @@
 /** Conditions and requests from so few values that random ones often concern each other. */
 import fc from 'fast-check'
-import type { Match } from '../../src/config/options.ts'
+import type { MatchOptions } from '../../src/config/options.ts'
 
 const some = <T>(...values: T[]) =>
   fc.uniqueArray(fc.constantFrom(...values), { minLength: 1, maxLength: 3 })
@@ -47,7 +47,7 @@ const fields = {
 }
 
 /** Up to three fields, because conditions with more of them meet hardly any request; `not` at most `depth` levels deep. */
-const matchOf = (depth: number): fc.Arbitrary<Match> =>
+const matchOf = (depth: number): fc.Arbitrary<MatchOptions> =>
   fc
     .record({
       ...fields,
@@ -55,8 +55,8 @@ const matchOf = (depth: number): fc.Arbitrary<Match> =>
     })
     .chain((all) =>
       fc
-        .subarray(Object.keys(all) as (keyof Match)[], { maxLength: 3 })
-        .map((names): Match => Object.fromEntries(names.map((name) => [name, all[name]]))),
+        .subarray(Object.keys(all) as (keyof MatchOptions)[], { maxLength: 3 })
+        .map((names): MatchOptions => Object.fromEntries(names.map((name) => [name, all[name]]))),
     )
 
 export const match = matchOf(2)

@@ -6,7 +6,7 @@ import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { Algorithm, PolicyOptions } from '../../src/config/options.ts'
+import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 import { type Script, startScripted } from '../support/scripted.ts'
 
@@ -28,7 +28,7 @@ const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptio
     ...rest,
   }
 }
-const names = Object.keys(algorithms) as Algorithm[]
+const names = Object.keys(algorithms) as AlgorithmName[]
 const config = {
   deadline: '10s' as const,
   originTimeout: '5s' as const,

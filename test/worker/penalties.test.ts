@@ -4,7 +4,7 @@ import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import type { Reason } from '../../src/base/decision.ts'
-import type { Algorithm, PolicyOptions } from '../../src/config/options.ts'
+import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { rateLimiter } from '../../src/gateway/middleware.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 import { commandsBetween } from '../support/commands.ts'
@@ -19,7 +19,7 @@ const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptio
 })
 /** Longer than the window: the wait is the ban's. */
 const penalty = { after: 3, within: '1m', ban: '1h' } as const
-const names = Object.keys(algorithms) as Algorithm[]
+const names = Object.keys(algorithms) as AlgorithmName[]
 
 let stack: Stack
 beforeAll(async () => {

@@ -1,16 +1,28 @@
-/** The shape of a whole configuration, told once. */
 import * as v from 'valibot'
-import { findingCodes } from '../findings.ts'
-import { tables } from './act.ts'
-import { conditionFields, conditionOf } from './condition.ts'
+import { conditionFields } from './condition.ts'
+import { cors } from './cors.ts'
 import { apiKeys, jwt } from './credentials.ts'
-import { cors, headers } from './headers.ts'
+import { headers } from './headers.ts'
+import type { KeyPart } from './key.ts'
 import { live } from './live.ts'
-import { callers, policy } from './policy.ts'
-import { list, name, object, oneOf, type Problem, pattern, timeout } from './shapes.ts'
-import { shield } from './shield.ts'
-
-const ORIGIN = 'a URL like "https://origin.example.com"'
+import { tables } from './plan.ts'
+import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
+import {
+  type AddProblem,
+  accept,
+  flag,
+  type Input,
+  list,
+  type Named,
+  name,
+  named,
+  type Output,
+  object,
+  oneOf,
+  pattern,
+  timeout,
+} from './shapes.ts'
+import { type Shield, type ShieldOptions, shield } from './shield.ts'
 
 /** Whether a configuration, or the variable ORIGIN, may name this as its origin. */
 export const isOrigin = (input: unknown): input is string =>
@@ -19,90 +31,196 @@ export const isOrigin = (input: unknown): input is string =>
 
 const listFields = {
   ...conditionFields,
+  /** Names the entry in answers and logs. Defaults to its place, such as `deny[0]`. */
   name: v.optional(name),
-  accept: v.optional(list(oneOf(...findingCodes), 0), []),
+  /** Findings of `npm run check` that are intended (docs/linter.md). */
+  accept,
 }
+const allowFields = {
+  ...listFields,
+  /** Names of the policies that do not apply. Defaults to all. */
+  policies: v.optional(list(v.string('a name of a policy'))),
+}
+
+/** Requests that a list names, by the fields of `match`. */
+export interface ListOptions extends Input<typeof listFields>, Named {}
+interface AllowOptions extends Input<typeof allowFields>, Named {}
 
 const deny = v.pipe(
   object(listFields),
-  v.transform((entry) => ({
-    name: entry.name,
-    condition: conditionOf(entry),
-    accept: entry.accept,
-  })),
+  v.transform(({ name, accept, ...condition }) => ({ name, accept, condition })),
 )
 const allow = v.pipe(
-  object({ ...listFields, policies: v.optional(list(v.string('a name of a policy'))) }),
-  v.transform((entry) => ({
-    name: entry.name,
-    condition: conditionOf(entry),
-    accept: entry.accept,
-    policies: entry.policies,
+  object(allowFields),
+  v.transform(({ name, accept, policies, ...condition }) => ({
+    name,
+    accept,
+    policies,
+    condition,
   })),
 )
 
-/** Of a namespace, or a database, whose variables end in it. */
-const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
-
-const shards = v.pipe(
-  v.array(shortName, 'a list of names'),
-  v.minLength(2, 'at least 2 names'),
-  v.maxLength(64, 'at most 64 names'),
-)
-
-export const config = object(
-  {
-    origin: v.optional(v.custom<string>(isOrigin, `"zone" or ${ORIGIN}`)),
-    originTimeout: v.optional(timeout, 60_000),
-    // One call of the script takes 128 keys, and each policy may need one.
-    policies: v.pipe(
-      v.array(policy, 'a list of policies'),
-      v.maxLength(128, 'at most 128 policies'),
-    ),
-    allow: v.optional(list(allow, 0), []),
-    deny: v.optional(list(deny, 0), []),
-    tables: v.optional(tables, {}),
-    live: v.optional(live),
-    api: v.optional(object({ callers })),
-    caseSensitivePaths: v.optional(v.boolean('true or false'), false),
-    jwt: v.optional(jwt),
-    apiKeys: v.optional(apiKeys, {}),
-    headers: v.optional(headers, 'draft-11'),
-    cors: v.optional(cors),
-    deadline: v.optional(timeout, 300),
-    clock: v.optional(oneOf('store', 'edge'), 'store'),
-    denialCache: v.optional(v.boolean('true or false'), true),
-    shield: v.optional(shield),
-    batching: v.optional(v.boolean('true or false'), true),
-    shards: v.optional(shards),
-    namespace: v.optional(shortName),
-    hashKeys: v.optional(v.boolean('true or false'), true),
-    degradedHeader: v.optional(v.boolean('true or false'), false),
-    accept: v.optional(list(oneOf(...findingCodes), 0), []),
-  },
-  (input, problem) => {
-    checkShards(input.shards, problem)
-    if (!Array.isArray(input.policies)) return
-    const names = input.policies.map((policy) => policy?.name)
-    names.forEach((name, index) => {
-      if (name !== undefined && names.indexOf(name) < index) {
-        problem(['policies', index, 'name'], 'a name that no other policy has')
-      }
-    })
-    checkKeys(input.policies, problem)
-    checkReferences(input, names, problem)
-  },
-)
-
-function checkShards(shards: unknown, problem: Problem) {
-  if (!Array.isArray(shards)) return
-  shards.forEach((name, index) => {
-    if (shards.indexOf(name) < index) problem(['shards', index], 'a name that no other store has')
-  })
+const apiFields = {
+  /** Counted by token, in a call to Redis of its own, except when a proxy asks for its clients (`/_sluice/v1/auth`). */
+  callers,
 }
 
-/** What has a key of its own needs another for its penalty: beyond 128 the script would refuse every request that meets them all. */
-function checkKeys(policies: { algorithm?: unknown; penalty?: unknown }[], problem: Problem) {
+/** How often each caller of the decision API may call it (docs/decision-api.md), with any request. */
+export interface ApiOptions extends Input<typeof apiFields>, Named {}
+
+/** A namespace, or a database, whose variables end in it. */
+const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
+
+type ParsedPolicy = v.InferOutput<typeof policy>
+
+const configFields = <Context>() => ({
+  /**
+   * Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on.
+   * Requests stay below the URL's path, if it has one.
+   */
+  origin: v.optional(
+    v.custom<string>(isOrigin, '"zone" or a URL like "https://origin.example.com"'),
+  ),
+  /** The longest to wait for the origin's response to begin, including the upload of the request's body; then 504. Defaults to `'60s'`. */
+  originTimeout: v.optional(timeout, 60_000),
+  /** The rules; at most 128, since one call of the script takes 128 keys, and each policy may need one. */
+  policies: v.pipe(
+    v.array(policy as v.GenericSchema<PolicyOptions<Context>, ParsedPolicy>, 'a list of policies'),
+    v.maxLength(128, 'at most 128 policies'),
+  ),
+  /** Requests that no policy applies to, or not those in `policies`. */
+  allow: v.optional(list(named<AllowOptions>()(allow), 0), []),
+  /** Requests that are answered 403, whatever `allow` says. */
+  deny: v.optional(list(named<ListOptions>()(deny), 0), []),
+  /** Values to look up, such as the plans of customers: `{ customers: { acme: 'pro' } }`. */
+  tables: v.optional(tables, {}),
+  /**
+   * Reads a JSON document `{ policies, allow, deny, tables }`, each optional, in the background: it replaces those of this configuration
+   * until it is deleted. An invalid one is reported, and the last valid one stays.
+   */
+  live: v.optional(live),
+  /** Limits on callers of the decision API itself. Defaults to no limits. */
+  api: v.optional(named<ApiOptions>()(object(apiFields))),
+  /** Whether `/Login` is another path than `/login`. Defaults to false: a policy rather matches one request too many than is evaded. */
+  caseSensitivePaths: v.optional(flag, false),
+  /** How the tokens of `jwt:<claim>` are verified. */
+  jwt: v.optional(jwt),
+  /** Where `api-key` is found. */
+  apiKeys: v.optional(apiKeys, {}),
+  /** Which fields responses carry; several sets if no two use the same name. Defaults to `'draft-11'`. */
+  headers: v.optional(headers, 'draft-11'),
+  /** Lets pages of other origins read the limiter's own answers. An origin's own CORS fields stay; our fields are exposed in it. */
+  cors: v.optional(cors),
+  /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */
+  deadline: v.optional(timeout, 300),
+  /** Whose clock decides: Redis' own, or `'edge'`, the Worker's, for a command less and with a bound (docs/operations.md). Defaults to `'store'`. */
+  clock: v.optional(oneOf('store', 'edge'), 'store'),
+  /** Whether an isolate answers again, without asking Redis, with refusals that cannot have changed since. Defaults to true. */
+  denialCache: v.optional(flag, true),
+  /** A first layer in front of Redis, for floods. Defaults to no such layer. */
+  shield: v.optional(shield as v.GenericSchema<ShieldOptions<Context>, Shield>),
+  /** Whether decisions that an isolate makes at the same time share one call to Redis. Defaults to true. */
+  batching: v.optional(flag, true),
+  /**
+   * Names of several databases that clients are spread over: 2 to 64, each 1 to 32 lower-case letters, digits and `-`. The variables of
+   * `eu-1` are `UPSTASH_REDIS_REST_URL_EU_1` and `UPSTASH_REDIS_REST_TOKEN_EU_1`. The shard of a client depends on the names alone.
+   * Defaults to one database, of `UPSTASH_REDIS_REST_URL`.
+   */
+  shards: v.optional(
+    v.pipe(
+      v.array(shortName, 'a list of names'),
+      v.minLength(2, 'at least 2 names'),
+      v.maxLength(64, 'at most 64 names'),
+    ),
+  ),
+  /**
+   * Part of every key in Redis: 1 to 32 lower-case letters, digits and `-`. Two applications, or staging and production, on one
+   * database need one each, or their policies of the same name count together. A new namespace starts all quotas anew. Defaults to none.
+   */
+  namespace: v.optional(shortName),
+  /** Whether keys in Redis name clients by a keyed SHA-256 (no personal data) instead of readable text. Defaults to true. */
+  hashKeys: v.optional(flag, true),
+  /** Whether responses that Redis did not decide carry a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */
+  degradedHeader: v.optional(flag, false),
+  /** Findings of `npm run check` about the configuration itself that are intended (docs/linter.md). */
+  accept,
+})
+type ConfigFields = ReturnType<typeof configFields<unknown>>
+
+/** A whole configuration. */
+export interface ConfigOptions<Context = unknown>
+  extends Input<ReturnType<typeof configFields<Context>>> {}
+
+/** A parsed configuration. */
+export interface Config extends ReturnType<typeof parsed> {}
+
+/** Requests that a list names. */
+export type ListEntry = Config['deny'][number]
+
+function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
+  const withDeadline = (policy: ParsedPolicy): Policy => ({
+    ...policy,
+    deadlineMs: policy.deadlineMs ?? deadline,
+  })
+  const { policies, api, live, namespace } = rest
+  const liveKey = namespace ? `sluice:${namespace}:live` : 'sluice:live'
+  return {
+    ...rest,
+    policies: policies.map(withDeadline),
+    /** `policies`: whose limits are skipped; `undefined`: all. */
+    allow: withNames('allow', rest.allow),
+    deny: withNames('deny', rest.deny),
+    tables: Object.fromEntries(
+      Object.entries(rest.tables).map(([name, table]) => [
+        name,
+        policies.some(({ plan }) => plan?.table === name && plan.key.source === 'api-key')
+          ? bareDigests(table)
+          : table,
+      ]),
+    ),
+    live: live && { ...live, key: live.key ?? liveKey },
+    api: api && { callers: withDeadline(api.callers) },
+    originTimeoutMs: originTimeout,
+    /** The longest a decision may take, if no policy says otherwise. */
+    deadlineMs: deadline,
+  }
+}
+
+/** Names of a table that are digests, as keys are read: in lower case and bare. */
+const bareDigests = (table: Record<string, string>) =>
+  Object.fromEntries(
+    Object.entries(table).map(([name, plan]) => [name.toLowerCase().replace('sha256:', ''), plan]),
+  )
+
+const withNames = <E extends { name: string | undefined }>(list: string, entries: E[]) =>
+  entries.map((entry, index) => ({ ...entry, name: entry.name ?? `${list}[${index}]` }))
+
+export const config = v.pipe(
+  object(configFields(), (valid, problem, all) => {
+    valid.shards?.forEach((name, index, shards) => {
+      if (shards.indexOf(name) < index) problem(['shards', index], 'a name that no other store has')
+    })
+    // Policies with a problem of their own are compared to the others as far as they are valid.
+    if (Array.isArray(all.policies)) {
+      const policies = all.policies as Unchecked
+      const names = policies.map((policy) => policy?.name)
+      names.forEach((name, index) => {
+        if (name !== undefined && names.indexOf(name) < index) {
+          problem(['policies', index, 'name'], 'a name that no other policy has')
+        }
+      })
+      checkKeys(policies, problem)
+      checkReferences(policies, names, all as Partial<Output<ConfigFields>>, problem)
+    }
+    if (valid.policies) checkTags(valid.policies, problem)
+  }),
+  v.transform(parsed),
+)
+
+type Unchecked = (Partial<ParsedPolicy> | undefined)[]
+
+/** A policy with a key of its own needs another for its penalty: beyond 128 the script would refuse every request that all apply to. */
+function checkKeys(policies: Unchecked, problem: AddProblem) {
   const twice = policies.filter(
     (policy) =>
       policy?.penalty && (policy.algorithm === 'sliding-log' || policy.algorithm === 'concurrency'),
@@ -115,48 +233,58 @@ function checkKeys(policies: { algorithm?: unknown; penalty?: unknown }[], probl
   }
 }
 
+const JWT = 'a jwt in the configuration, to verify its claims by'
 const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'
 
-/** What one part of a configuration says of another. */
-function checkReferences(input: Record<string, unknown>, names: string[], problem: Problem) {
-  const policies = input.policies as {
-    key?: unknown
-    onMissingKey?: { key?: unknown }
-    plan?: { key: unknown; table?: string }
-  }[]
-  const parts = (key: unknown) => (Array.isArray(key) ? key : [])
+/** Reports references from one part of a configuration to another that is missing. */
+function checkReferences(
+  policies: Unchecked,
+  names: (string | undefined)[],
+  { jwt, shield, tables, allow }: Partial<Output<ConfigFields>>,
+  problem: AddProblem,
+) {
+  const needsJwt = (key: unknown) =>
+    jwt === undefined && Array.isArray(key) && key.some((part?: KeyPart) => part?.source === 'jwt')
   policies.forEach((policy, index) => {
-    const keys = {
-      key: [...parts(policy?.key), ...parts(policy?.onMissingKey?.key)],
-      plan: [policy?.plan?.key],
-    }
-    for (const [field, sources] of Object.entries(keys) as [string, { source?: string }[]][]) {
-      if (input.jwt === undefined && sources.some((part) => part?.source === 'jwt')) {
-        problem(['policies', index, field], 'a jwt in the configuration, to verify its claims by')
-      }
-    }
-  })
-  const shielded = parts((input.shield as { key?: unknown } | undefined)?.key)
-  if (input.jwt === undefined && shielded.some((part) => part?.source === 'jwt')) {
-    problem(['shield', 'key'], 'a jwt in the configuration, to verify its claims by')
-  }
-  policies.forEach((policy, index) => {
-    const table = policy?.plan?.table
+    const { key, onMissingKey, plan } = policy ?? {}
+    if (needsJwt(key) || needsJwt(Object(onMissingKey).key))
+      problem(['policies', index, 'key'], JWT)
+    if (needsJwt([plan?.key])) problem(['policies', index, 'plan'], JWT)
+    const table = plan?.table
     if (table === undefined) return
-    if (!Object.hasOwn((input.tables as object) ?? {}, table)) {
+    if (!Object.hasOwn(Object(tables), table)) {
       problem(['policies', index, 'plan', 'table'], 'the name of a table in tables')
-    } else if ((policy!.plan!.key as { source?: string })?.source === 'api-key') {
-      const names = Object.keys(Object((input.tables as Record<string, unknown>)[table]))
-      const other = names.findIndex((name) => !/^(sha256:)?[\da-f]{64}$/i.test(name))
+    } else if (plan?.key?.source === 'api-key') {
+      const entries = Object.keys(Object(tables?.[table]))
+      const other = entries.findIndex((name) => !/^(sha256:)?[\da-f]{64}$/i.test(name))
       if (other >= 0) problem(['tables', table], `${DIGESTS}; entry ${other + 1} is not one`)
     }
   })
-  if (!Array.isArray(input.allow)) return
-  input.allow.forEach((entry, index) => {
-    parts(entry?.policies).forEach((name, place) => {
+  if (needsJwt(shield?.key)) problem(['shield', 'key'], JWT)
+  if (!Array.isArray(allow)) return
+  allow.forEach((entry, index) => {
+    if (!Array.isArray(entry?.policies)) return
+    entry.policies.forEach((name, place) => {
       if (!names.includes(name)) {
         problem(['allow', index, 'policies', place], 'the name of a policy')
       }
     })
+  })
+}
+
+/** Two states under one tag would be read as each other. About one pair of names in four thousand million has the same tag. */
+function checkTags(policies: ParsedPolicy[], problem: AddProblem) {
+  const tags = policies.map(({ tag, penalty }) => [tag, penalty?.tag])
+  policies.forEach(({ name, tag, penalty }, index) => {
+    const other = tags.findIndex(
+      (others) => others.includes(tag) || (penalty && others.includes(penalty.tag)),
+    )
+    const namesake = policies[other]!.name
+    if (namesake !== name || tag === penalty?.tag) {
+      problem(
+        ['policies', index, 'name'],
+        `a name whose hash differs from that of ${JSON.stringify(namesake)}`,
+      )
+    }
   })
 }

@@ -1,20 +1,31 @@
 import * as v from 'valibot'
-import { type Condition, conditionFields, conditionOf } from './condition.ts'
-import { object, pattern, whole } from './shapes.ts'
+import { type Condition, conditionFields } from './condition.ts'
+import {
+  either,
+  type Input,
+  isObject,
+  type Named,
+  named,
+  object,
+  pattern,
+  whole,
+} from './shapes.ts'
 
-/** The price of a request, parsed: the trusted proxy's word in `header`, else that of the first rule that matches, else `otherwise`. */
-export interface Cost {
-  header: string | undefined
-  /** A field of the answer, in lower case. */
-  response: string | undefined
-  rules: { condition: Condition; cost: number }[]
-  otherwise: number
+const ruleFields = {
+  ...conditionFields,
+  /** The price of a matching request, in units. */
+  cost: whole(0),
 }
 
+/** A cost for some requests. */
+export interface CostRule extends Input<typeof ruleFields>, Named {}
+
 const rules = v.array(
-  v.pipe(
-    object({ ...conditionFields, cost: whole(0) }),
-    v.transform((rule) => ({ condition: conditionOf(rule), cost: rule.cost })),
+  named<CostRule>()(
+    v.pipe(
+      object(ruleFields),
+      v.transform(({ cost, ...condition }) => ({ condition: condition as Condition, cost })),
+    ),
   ),
   'a list of rules',
 )
@@ -24,30 +35,40 @@ const fieldName = v.pipe(
   v.toLowerCase(),
 )
 
-const fields = object({
+const costFields = {
+  /** A request header with the price, accepted from a trusted proxy only: on requests with a token of `SLUICE_PROXY_TOKEN` in `Sluice-Token`. */
   header: v.optional(fieldName),
+  /**
+   * A field of the origin's response with the price. The price by `rules` or `otherwise`, charged beforehand, is the most it can be;
+   * the rest is refunded. Without the field nothing is refunded.
+   */
   response: v.optional(fieldName),
+  /** The first that matches. */
   rules: v.optional(rules, []),
+  /** The price if no rule matches. Defaults to 1. */
   otherwise: v.optional(whole(0), 1),
-})
+}
 
-const none = { header: undefined, response: undefined }
+/** The price of a request by what it is, or as a trusted proxy says. */
+export interface CostOptions extends Input<typeof costFields>, Named {}
 
-export const cost = v.lazy((input): v.GenericSchema<unknown, Cost> => {
-  if (Array.isArray(input)) {
-    return v.pipe(
+/** The price of a request, parsed: from the trusted proxy's `header`, else of the first rule that matches, else `otherwise`. */
+export type Cost = v.InferOutput<typeof cost>
+
+const fixed = { header: undefined, response: undefined, rules: [] }
+
+export const cost = either(
+  isObject,
+  either(
+    Array.isArray,
+    v.pipe(
+      whole(0),
+      v.transform((otherwise) => ({ ...fixed, otherwise })),
+    ),
+    v.pipe(
       rules,
-      v.transform((rules) => ({ ...none, rules, otherwise: 1 })),
-    )
-  }
-  if (typeof input === 'object' && input !== null) {
-    return v.pipe(
-      fields,
-      v.transform((input) => ({ ...none, ...input })),
-    )
-  }
-  return v.pipe(
-    whole(0),
-    v.transform((otherwise) => ({ ...none, rules: [], otherwise })),
-  )
-})
+      v.transform((rules) => ({ ...fixed, rules, otherwise: 1 })),
+    ),
+  ),
+  named<CostOptions>()(object(costFields)),
+)

@@ -1,5 +1,12 @@
 import * as v from 'valibot'
-import { list, object, oneOf, pattern } from './shapes.ts'
+import { type Input, list, type Named, named, object, oneOf, pattern } from './shapes.ts'
+
+/** Where a credential is read from, the first that is present: `bearer` is `Authorization: Bearer …`. */
+export type CredentialSource =
+  | 'bearer'
+  | `header:${string}`
+  | `cookie:${string}`
+  | `query:${string}`
 
 /** Where a credential is read from, parsed. */
 export interface Source {
@@ -9,7 +16,7 @@ export interface Source {
 
 const from = list(
   v.pipe(
-    pattern(
+    pattern<CredentialSource>(
       '"bearer", "header:<name>", "cookie:<name>" or "query:<name>"',
       /^(bearer|(header|cookie):[\w!#$%&'*+.^`|~-]+|query:\S+)$/,
     ),
@@ -30,83 +37,77 @@ const variable = pattern(
 )
 const texts = list(v.pipe(v.string('a text'), v.nonEmpty('a text')))
 
-const symmetric = ['HS256', 'HS384', 'HS512'] as const
-const asymmetric = [
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'ES256',
-  'ES384',
-  'ES512',
-  'EdDSA',
-  'Ed25519', // the same by its newer name (RFC 9864)
-] as const
+const symmetric = ['HS256', 'HS384', 'HS512']
+// Ed25519 is EdDSA by its newer name (RFC 9864).
+const asymmetric = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
 
-/** How tokens are verified, parsed. */
-export interface Jwt {
-  secret?: string | undefined
-  jwks?: string | undefined
-  algorithms: string[]
-  issuer?: string[] | undefined
-  audience?: string[] | undefined
-  from: Source[]
+const jwtFields = {
+  /** The name of the variable (a secret of the Worker) that holds the secret of HS256, HS384 or HS512, at least 32 bytes. */
+  secret: v.optional(variable),
+  /** The URL of the issuer's public keys (RFC 7517): fetched once per isolate, renewed in the background, kept if that fails. */
+  jwks: v.optional(
+    v.custom<string>(
+      (input) =>
+        typeof input === 'string' &&
+        URL.canParse(input) &&
+        // Without TLS on this machine only.
+        /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/))[^\s@]+$/.test(input),
+      'a URL like "https://issuer.example.com/.well-known/jwks.json"',
+    ),
+  ),
+  /** Defaults to HS256 with `secret`; to RS256, PS256, ES256, Ed25519 and EdDSA with `jwks`. */
+  algorithms: v.optional(list(oneOf(...symmetric, ...asymmetric))),
+  /** The accepted values of `iss`. Defaults to any. */
+  issuer: v.optional(texts),
+  /** The accepted values of `aud`. Defaults to any. */
+  audience: v.optional(texts),
+  /** Defaults to `'bearer'`. */
+  from: v.optional(from, 'bearer'),
 }
 
-const jwtFields = object(
-  {
-    secret: v.optional(variable),
-    jwks: v.optional(
-      v.custom<string>(
-        (input) =>
-          typeof input === 'string' &&
-          URL.canParse(input) &&
-          // In the open only where nobody listens: on this machine.
-          /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/))[^\s@]+$/.test(input),
-        'a URL like "https://issuer.example.com/.well-known/jwks.json"',
-      ),
-    ),
-    algorithms: v.optional(list(oneOf(...symmetric, ...asymmetric))),
-    issuer: v.optional(texts),
-    audience: v.optional(texts),
-    from: v.optional(from, 'bearer'),
-  },
-  ({ secret, jwks, algorithms }, problem) => {
-    if ((secret === undefined) === (jwks === undefined)) {
-      problem([secret === undefined ? 'secret' : 'jwks'], 'one of secret and jwks')
-      return
-    }
-    // A public key taken for a shared secret would let anybody sign (RFC 8725, 2.1).
-    const [fitting, other]: (readonly unknown[])[] =
-      secret === undefined ? [asymmetric, symmetric] : [symmetric, asymmetric]
-    if (!Array.isArray(algorithms)) return
-    algorithms.forEach((name, index) => {
-      if (other!.includes(name)) problem(['algorithms', index], `one of ${fitting!.join(', ')}`)
-    })
-  },
-)
+/** How tokens are verified whose claims are keys: JSON Web Tokens (RFC 7519). One of `secret` and `jwks`. */
+export interface JwtOptions extends Input<typeof jwtFields>, Named {}
 
-export const jwt = v.pipe(
-  jwtFields,
-  v.transform(
-    (input): Jwt => ({
+/** The same, parsed. */
+export type Jwt = v.InferOutput<typeof jwt>
+
+export const jwt = named<JwtOptions>()(
+  v.pipe(
+    object(jwtFields, ({ algorithms }, problem, { secret, jwks }) => {
+      if ((secret === undefined) === (jwks === undefined)) {
+        problem([secret === undefined ? 'secret' : 'jwks'], 'one of secret and jwks')
+        return
+      }
+      // A public key taken for a shared secret would let any client sign (RFC 8725, 2.1).
+      const [fitting, other] =
+        secret === undefined ? [asymmetric, symmetric] : [symmetric, asymmetric]
+      algorithms?.forEach((name, index) => {
+        if (other.includes(name)) problem(['algorithms', index], `one of ${fitting.join(', ')}`)
+      })
+    }),
+    v.transform((input) => ({
       ...input,
       algorithms:
         input.algorithms ??
         (input.secret ? ['HS256'] : ['RS256', 'PS256', 'ES256', 'EdDSA', 'Ed25519']),
-    }),
+    })),
   ),
 )
 
-/** Where API keys are read from, parsed, and the variable that lists the known ones. */
-export interface ApiKeys {
-  from: Source[]
-  known?: string | undefined
+const apiKeyFields = {
+  /** Defaults to `['header:x-api-key', 'bearer']`. */
+  from: v.optional(from, ['header:x-api-key', 'bearer']),
+  /**
+   * The name of the variable that lists the SHA-256 (hex) of each valid key, between spaces or commas; any other is unverified.
+   * Defaults to no list: any key is accepted.
+   */
+  known: v.optional(variable),
 }
 
-export const apiKeys: v.GenericSchema<unknown, ApiKeys> = object({
-  from: v.optional(from, ['header:x-api-key', 'bearer']),
-  known: v.optional(variable),
-})
+/** Where API keys are read from, and which are known. */
+export interface ApiKeyOptions extends Input<typeof apiKeyFields>, Named {}
+
+/** The same, parsed. */
+export type ApiKeys = v.InferOutput<typeof apiKeys>
+
+export const apiKeys = named<ApiKeyOptions>()(object(apiKeyFields))

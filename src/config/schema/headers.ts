@@ -1,75 +1,59 @@
 import * as v from 'valibot'
-import type { HeaderSet } from '../options.ts'
-import { list, object, oneOf, pattern } from './shapes.ts'
+import { either, isObject, object, oneOf, pattern } from './shapes.ts'
 
-export type { HeaderSet }
+/** The fields of each set, by what they report. */
+export const fieldNames = {
+  'draft-11': { policy: 'RateLimit-Policy', state: 'RateLimit' },
+  'draft-7': { policy: 'RateLimit-Policy', state: 'RateLimit' },
+  'draft-6': {
+    policy: 'RateLimit-Policy',
+    limit: 'RateLimit-Limit',
+    remaining: 'RateLimit-Remaining',
+    reset: 'RateLimit-Reset',
+  },
+  github: {
+    limit: 'x-ratelimit-limit',
+    remaining: 'x-ratelimit-remaining',
+    used: 'x-ratelimit-used',
+    reset: 'x-ratelimit-reset',
+    resource: 'x-ratelimit-resource',
+  },
+}
+type NamedSet = keyof typeof fieldNames
 
-const prefixed = object({
-  prefix: pattern('the beginning of a field name like "X-RateLimit-"', /^[A-Za-z][\w-]{0,63}$/),
-  reset: oneOf('epoch', 'delta', 'iso'),
+/**
+ * Field sets of a response: `draft-11`, `draft-7`, `draft-6` of the IETF's RateLimit fields; GitHub's `x-ratelimit-*`; or
+ * `<prefix>Limit`, `-Remaining`, `-Reset` with the reset as seconds since the epoch, seconds from now, or ISO 8601.
+ */
+export type HeaderSet = NamedSet | { prefix: string; reset: 'epoch' | 'delta' | 'iso' }
+
+/** The names of the fields that a set with a prefix writes. */
+export const prefixedNames = (prefix: string) => ({
+  limit: `${prefix}Limit`,
+  remaining: `${prefix}Remaining`,
+  reset: `${prefix}Reset`,
 })
-const names = ['draft-11', 'draft-7', 'draft-6', 'github'] as const
-const named = v.picklist(
-  names,
-  `one of ${names.join(', ')}, an object of prefix and reset, or "off" alone`,
-)
-
-const set = v.lazy(
-  (input): v.GenericSchema<unknown, HeaderSet> =>
-    typeof input === 'object' && input !== null ? prefixed : named,
-)
 
 /** The fields that a set writes. */
-export function namesOf(set: HeaderSet): string[] {
-  switch (set) {
-    case 'draft-11':
-    case 'draft-7':
-      return ['RateLimit-Policy', 'RateLimit']
-    case 'draft-6':
-      return ['RateLimit-Policy', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset']
-    case 'github':
-      return ['limit', 'remaining', 'used', 'reset', 'resource'].map(
-        (name) => `x-ratelimit-${name}`,
-      )
-    default:
-      return ['Limit', 'Remaining', 'Reset'].map((name) => set.prefix + name)
-  }
-}
+export const namesOf = (set: HeaderSet): string[] =>
+  Object.values(typeof set === 'string' ? fieldNames[set] : prefixedNames(set.prefix))
+
+const names = Object.keys(fieldNames) as NamedSet[]
+const set: v.GenericSchema<HeaderSet> = either(
+  isObject,
+  v.picklist(names, `one of ${names.join(', ')}, an object of prefix and reset, or "off" alone`),
+  object({
+    prefix: pattern('the beginning of a field name like "X-RateLimit-"', /^[A-Za-z][\w-]{0,63}$/),
+    reset: oneOf('epoch', 'delta', 'iso'),
+  }),
+)
 
 export const headers = v.pipe(
-  v.unknown(),
+  v.custom<'off' | HeaderSet | HeaderSet[]>(() => true),
   v.transform((input) => (input === 'off' ? [] : Array.isArray(input) ? input : [input])),
   v.array(set),
   v.check((sets) => {
     const written = sets.flatMap(namesOf).map((name) => name.toLowerCase())
     return new Set(written).size === written.length
   }, 'sets that have no field in common'),
-)
-
-/** Who may read refusals from a page of another origin, parsed. */
-export interface Cors {
-  /** As browsers write them in `Origin`, or `*`. */
-  origins: string[]
-  credentials: boolean
-}
-
-const origin = v.pipe(
-  v.custom<string>(
-    (input) =>
-      typeof input === 'string' &&
-      /^(\*|https?:\/\/[^\s\\/?#@,*]+)$/i.test(input) &&
-      (input === '*' || URL.canParse(input)),
-    'an origin like "https://app.example.com", or "*"',
-  ),
-  // Lower case, no default port, Punycode: compared to the letter with what a browser sends.
-  v.transform((input) => (input === '*' ? input : new URL(input).origin)),
-)
-
-export const cors: v.GenericSchema<unknown, Cors> = object(
-  { origins: list(origin), credentials: v.optional(v.boolean('true or false'), false) },
-  ({ origins, credentials }, problem) => {
-    if (credentials === true && Array.isArray(origins) && origins.includes('*')) {
-      problem(['origins'], 'no "*" where credentials may be sent (browsers refuse it)')
-    }
-  },
 )

@@ -1,18 +1,24 @@
 import * as v from 'valibot'
-import { duration, object, whole } from './shapes.ts'
+import { duration, type Input, type Named, named, object, whole } from './shapes.ts'
 
 const MAX_TTL_MS = 60_000
 
-/** How many units an isolate may hold at once, and for how long; parsed. */
-export interface Lease {
-  max: number
-  ttlMs: number
+const fields = {
+  /** Units, 2 to 10,000. */
+  max: whole(2, 10_000),
+  /** At most a minute. */
+  ttl: v.pipe(duration, v.maxValue(MAX_TTL_MS, 'a duration of at most 60s')),
 }
 
-export const lease = v.pipe(
-  object({
-    max: whole(2, 10_000),
-    ttl: v.pipe(duration, v.maxValue(MAX_TTL_MS, 'a duration of at most 60s')),
-  }),
-  v.transform(({ max, ttl }): Lease => ({ max, ttlMs: ttl })),
+/** How many units an isolate may hold at once, and for how long. */
+export interface LeaseOptions extends Input<typeof fields>, Named {}
+
+/** The same, parsed. */
+export type LeaseTerms = v.InferOutput<typeof lease>
+
+export const lease = named<LeaseOptions>()(
+  v.pipe(
+    object(fields),
+    v.transform(({ max, ttl }) => ({ max, ttlMs: ttl })),
+  ),
 )

@@ -1,5 +1,5 @@
 import type { Decision, LimitState } from '../../base/decision.ts'
-import type { HeaderSet } from '../../config/schema/headers.ts'
+import { fieldNames, type HeaderSet, prefixedNames } from '../../config/schema/headers.ts'
 import {
   fullAt,
   fullAtIso,
@@ -16,16 +16,13 @@ import {
 } from './quantities.ts'
 import { quoted } from './structured.ts'
 
-interface Field {
-  name: string
-  /** Several limits, an item each. Defaults to the one that the set reports. */
-  lists?: (decision: Decision) => LimitState[]
-  item: Quantity
-}
-interface FieldSet {
+/** A quantity of the limit that the set reports; or an item for each of several limits. */
+type Field = Quantity | { lists: (decision: Decision) => LimitState[]; item: Quantity }
+
+interface FieldSet<Name extends string = string> {
   /** The limit whose state is told. */
   reports: (decision: Decision) => LimitState | undefined
-  fields: Field[]
+  fields: Record<Name, Field>
 }
 
 const enforced = ({ limits }: Decision) => limits.filter(({ mode }) => mode === 'enforce')
@@ -84,11 +81,7 @@ const dictionary =
       .join(', ')
 
 const name: Quantity = ({ policy }) => quoted(policy)
-const oldPolicies: Field = {
-  name: 'RateLimit-Policy',
-  lists: distinctQuotas,
-  item: item(limit, { w: window }),
-}
+const oldPolicies: Field = { lists: distinctQuotas, item: item(limit, { w: window }) }
 
 /**
  * The fields of each set, as data, so that the next draft is a change of data. `draft-n` is
@@ -96,54 +89,35 @@ const oldPolicies: Field = {
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
  * https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
  */
-const sets: Record<HeaderSet & string, FieldSet> = {
+const sets: { [S in keyof typeof fieldNames]: FieldSet<keyof (typeof fieldNames)[S] & string> } = {
   'draft-11': {
     reports: leastShare,
-    fields: [
-      {
-        name: 'RateLimit-Policy',
-        lists: enforced,
-        item: item(name, { q: limit, qu: unit, w: window }),
-      },
-      { name: 'RateLimit', item: item(name, { r: remaining, t: untilMore }) },
-    ],
+    fields: {
+      policy: { lists: enforced, item: item(name, { q: limit, qu: unit, w: window }) },
+      state: item(name, { r: remaining, t: untilMore }),
+    },
   },
   'draft-7': {
     reports: leastLeft,
-    fields: [
-      oldPolicies,
-      { name: 'RateLimit', item: dictionary({ limit, remaining, reset: untilReset }) },
-    ],
+    fields: {
+      policy: oldPolicies,
+      state: dictionary({ limit, remaining, reset: untilReset }),
+    },
   },
   'draft-6': {
     reports: leastLeft,
-    fields: [
-      oldPolicies,
-      { name: 'RateLimit-Limit', item: limit },
-      { name: 'RateLimit-Remaining', item: remaining },
-      { name: 'RateLimit-Reset', item: untilReset },
-    ],
+    fields: { policy: oldPolicies, limit, remaining, reset: untilReset },
   },
   github: {
     reports: leastLeft,
-    fields: [
-      { name: 'x-ratelimit-limit', item: limit },
-      { name: 'x-ratelimit-remaining', item: remaining },
-      { name: 'x-ratelimit-used', item: used },
-      { name: 'x-ratelimit-reset', item: fullAt },
-      { name: 'x-ratelimit-resource', item: policy },
-    ],
+    fields: { limit, remaining, used, reset: fullAt, resource: policy },
   },
 }
 
 const resets = { epoch: fullAt, delta: untilFull, iso: fullAtIso }
-const prefixed = ({ prefix, reset }: HeaderSet & object): FieldSet => ({
+const prefixed = (reset: keyof typeof resets): FieldSet => ({
   reports: leastLeft,
-  fields: [
-    { name: `${prefix}Limit`, item: limit },
-    { name: `${prefix}Remaining`, item: remaining },
-    { name: `${prefix}Reset`, item: resets[reset] },
-  ],
+  fields: { limit, remaining, reset: resets[reset] },
 })
 
 /** A decision in the words of a set. */
@@ -156,13 +130,19 @@ export interface Told {
 
 /** What a set says of a decision; nothing where there is no number to tell. */
 export function tell(set: HeaderSet, decision: Decision): Told | undefined {
-  const { reports, fields } = typeof set === 'string' ? sets[set] : prefixed(set)
+  const [{ reports, fields }, names]: [FieldSet, Record<string, string>] =
+    typeof set === 'string'
+      ? [sets[set], fieldNames[set]]
+      : [prefixed(set.reset), prefixedNames(set.prefix)]
   const reported = reports(decision)
   if (!reported) return undefined
   return {
     set,
-    fields: fields.flatMap(({ name, lists, item }): [string, string][] => {
-      const items = (lists?.(decision) ?? [reported]).map((limit) => item(limit, decision))
+    fields: Object.entries(names).flatMap(([key, name]): [string, string][] => {
+      const field = fields[key]!
+      const { lists, item } =
+        typeof field === 'object' ? field : { lists: () => [reported], item: field }
+      const items = lists(decision).map((limit) => item(limit, decision))
       return items.length > 0 ? [[name, items.join(', ')]] : []
     }),
     remaining: remaining(reported),

@@ -1,11 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import * as v from 'valibot'
-import { describe, expect, expectTypeOf, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { written } from '../../../dev/openapi/document.ts'
 import { type SchemaName, schemas } from '../../../dev/openapi/schemas.ts'
-import type * as api from '../../../src/api/schema.ts'
-import type { Ask, KeyValues, Refund, RequestDescription } from '../../../src/client/asks.ts'
 import { byJsonSchema, openapi } from '../../support/json-schema.ts'
 
 test('the description is what npm run openapi makes of the schemas now', async () => {
@@ -17,17 +15,6 @@ test('the description is OpenAPI 3.1', async () => {
   const validator = new Validator()
   expect(await validator.validate(structuredClone(openapi))).toEqual({ valid: true })
   expect(validator.version).toBe('3.1')
-})
-
-test('the types that callers import are those of the schemas', () => {
-  expectTypeOf<Ask>().toExtend<v.InferInput<typeof api.ask>>()
-  expectTypeOf<v.InferInput<typeof api.ask>>().toExtend<Ask>()
-  expectTypeOf<Refund>().toExtend<v.InferInput<typeof api.refund>>()
-  expectTypeOf<v.InferInput<typeof api.refund>>().toExtend<Refund>()
-  expectTypeOf<KeyValues>().toExtend<v.InferInput<typeof api.keyValues>>()
-  expectTypeOf<v.InferInput<typeof api.keyValues>>().toExtend<KeyValues>()
-  expectTypeOf<RequestDescription>().toExtend<v.InferInput<typeof api.requestDescription>>()
-  expectTypeOf<v.InferInput<typeof api.requestDescription>>().toExtend<RequestDescription>()
 })
 
 interface Content {

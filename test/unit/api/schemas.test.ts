@@ -6,7 +6,6 @@ import * as api from '../../../src/api/schema.ts'
 import { parseDuration } from '../../../src/base/duration.ts'
 import { networkRange } from '../../../src/base/ip.ts'
 import { checked } from '../../../src/config/schema/checked.ts'
-import { MAX_PROBLEMS } from '../../../src/config/schema/strict.ts'
 import { type BodyName, bodiesFor, requests } from '../../support/bodies.ts'
 import { byJsonSchema } from '../../support/json-schema.ts'
 
@@ -27,7 +26,7 @@ const inBodies: Record<string, GenericSchema> = {
 }
 
 const check = <T>(schema: Parameters<typeof checked<T>>[0], body: unknown) =>
-  checked(schema, body, 'body', MAX_PROBLEMS)
+  checked(schema, body, 'body', api.MAX_PROBLEMS)
 const problemsOf = (schema: Parameters<typeof checked>[0], body: unknown) =>
   check(schema, body).problems ?? []
 /** Where and what was expected, a line each. */
@@ -125,7 +124,7 @@ describe('a body that is wrong', () => {
         const problems = problemsOf(schema, body)
         expect(performance.now() - start).toBeLessThan(250)
         expect(problems.length).toBeGreaterThan(0)
-        expect(problems.length).toBeLessThanOrEqual(MAX_PROBLEMS)
+        expect(problems.length).toBeLessThanOrEqual(api.MAX_PROBLEMS)
         expect(Math.max(...problems.map(({ got }) => got.length))).toBeLessThanOrEqual(61)
         expect(Math.max(...problems.map(({ path }) => path.length))).toBeLessThanOrEqual(100)
       }

@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import type { Duration } from '../../../src/base/duration.ts'
 import { ConfigError } from '../../../src/base/errors.ts'
 import { findingCodes } from '../../../src/config/findings.ts'
+import type { ConfigOptions } from '../../../src/config/options.ts'
 import { defineConfig, parseConfig } from '../../../src/config/parse.ts'
 
 const KEY =
@@ -27,6 +29,30 @@ const problemsOf = (change: object) =>
   problems({ policies: [{ ...valid, ...change }] }).map((line) =>
     line.replace(/^policies\[0\]\.?/, ''),
   )
+
+test('the types of a configuration accept what is right and refuse a wrong literal', () => {
+  const key = (context: { user: string }) => context.user
+  const written: ConfigOptions<{ user: string }> = {
+    policies: [{ ...valid, key: ['ip', key], countOnly: '4xx', plan: { key, table: 'plans' } }],
+    shield: { ...shield, key },
+  }
+  expectTypeOf(written.policies[0]!.limit).toEqualTypeOf<number>()
+  expectTypeOf(written.deadline).toEqualTypeOf<Duration | undefined>()
+  const policies = [
+    // @ts-expect-error
+    { ...valid, window: '10 minuts' },
+    // @ts-expect-error
+    { ...valid, key: 'headr:x-plan' },
+    // @ts-expect-error
+    { ...valid, match: { hots: 'www.example.com' } },
+    // @ts-expect-error
+    { ...valid, key: (context: { cookies: string }) => context.cookies },
+    // @ts-expect-error
+    { name: 'a', window: '10s' },
+  ] satisfies ConfigOptions<{ user: string }>['policies']
+  for (const policy of policies.slice(0, 3))
+    expect(problems({ policies: [policy] })).toHaveLength(1)
+})
 
 describe('a policy', () => {
   test('has every default filled in', () => {
@@ -366,6 +392,7 @@ describe('a problem names path, expected and got', () => {
       { algorithm: 'fixed' },
       'algorithm: one of fixed-window, sliding-window, sliding-log, concurrency, token-bucket, gcra, leaky-bucket | "fixed"',
     ],
+    [{ algorithm: 'token', burst: 5 }, expect.stringMatching(/^algorithm: one of .* \| "token"$/)],
     [{ limit: 0 }, 'limit: a whole number of at least 1 | 0'],
     [{ limit: 1.5 }, 'limit: a whole number of at least 1 | 1.5'],
     [{ limit: NaN }, 'limit: a whole number of at least 1 | NaN'],
@@ -539,6 +566,10 @@ describe('a problem names path, expected and got', () => {
     [
       { policies: [], shield: { ...shield, key: ['ip', 'path'] } },
       'shield.key[1]: nothing of the path | "path"',
+    ],
+    [
+      { policies: [], shield: { ...shield, key: ['ip', 'cookie'] } },
+      `shield.key[1]: ${KEY} | "cookie"`,
     ],
     [
       { policies: [], shield: { ...shield, key: 'path:id' } },

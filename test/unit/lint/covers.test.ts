@@ -1,7 +1,7 @@
 /** Containment of conditions. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Match } from '../../../src/config/options.ts'
+import type { MatchOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import type { Condition } from '../../../src/config/schema/condition.ts'
 import { covers } from '../../../src/lint/covers.ts'
@@ -11,13 +11,13 @@ import { match, request } from '../../support/small-world.ts'
 
 const RUNS = Number(process.env.LINT_RUNS ?? 800)
 
-const parsed = (matches: Match[]): Condition[] =>
+const parsed = (matches: MatchOptions[]): Condition[] =>
   parseConfig({
     policies: matches.map((match, n) => ({ name: `p${n}`, limit: 1, window: '1s', match })),
   }).policies.map(({ match }) => match)
 
 /** Pairs of which the first covers the second, and the second does not cover the first. */
-const wider: [Match, Match][] = [
+const wider: [MatchOptions, MatchOptions][] = [
   [{}, { method: 'POST' }],
   [{ method: ['GET', 'POST'] }, { method: 'HEAD' }],
   [{ country: ['DE', 'XX'] }, { country: 'xx' }],
@@ -29,7 +29,7 @@ const wider: [Match, Match][] = [
   [{ not: { path: '/a' } }, { not: [{ path: '/b' }, { path: '/a' }] }],
 ]
 /** Pairs of which neither covers the other. */
-const beside: [Match, Match][] = [
+const beside: [MatchOptions, MatchOptions][] = [
   [{ method: 'GET' }, { path: '/a' }],
   [{ host: '*.a.test' }, { host: 'a.test' }],
   [{ path: '/a' }, { path: '/b/*' }],
@@ -53,10 +53,10 @@ test.each(beside)('Neither %j nor %j covers the other.', (one, other) => {
 })
 
 /** Pairs that are often within each other, which random ones seldom are. */
-const pair: fc.Arbitrary<[Match, Match]> = fc
+const pair: fc.Arbitrary<[MatchOptions, MatchOptions]> = fc
   .tuple(match, match)
   .chain(([a, b]) =>
-    fc.constantFrom<[Match, Match]>([a, b], [a, { ...a, ...b }], [a, { ...b, ...a }]),
+    fc.constantFrom<[MatchOptions, MatchOptions]>([a, b], [a, { ...a, ...b }], [a, { ...b, ...a }]),
   )
 
 test('A request that meets a covered condition meets the covering one.', () => {

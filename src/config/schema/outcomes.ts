@@ -1,0 +1,26 @@
+import * as v from 'valibot'
+import { list } from './shapes.ts'
+
+/** A status, `'4xx'`, or `'400-403'`. */
+export type StatusRange = number | `${number}xx` | `${number}-${number}`
+
+/** Statuses, both ends included. */
+type Statuses = [low: number, high: number]
+
+function statuses(input: unknown): Statuses | undefined {
+  const text = String(input).toLowerCase()
+  if (!/^([1-5]\d\d(-[1-5]\d\d)?|[1-5]xx)$/.test(text)) return undefined
+  if (text.endsWith('xx')) return [Number(text[0]) * 100, Number(text[0]) * 100 + 99]
+  const [low, high] = text.split('-').map(Number) as [number, number?]
+  return high === undefined || low <= high ? [low, high ?? low] : undefined
+}
+
+export const countOnly = list(
+  v.pipe(
+    v.custom<StatusRange>(
+      (input) => statuses(input) !== undefined,
+      'a status like 401, "4xx" or "400-403"',
+    ),
+    v.transform((input) => statuses(input)!),
+  ),
+)
