@@ -25,7 +25,11 @@ export function rateLimiter<E extends Env = any>(
       await next()
       return c.res
     }
-    const response = await limitRequest(limiter, c, { respond })
+    const refuse = (refusal: Response) => {
+      c.res = refusal // Hono adds the fields that earlier middleware has set
+      return c.res
+    }
+    const response = await limitRequest(limiter, c, { refuse, respond })
     if (response === c.res) return
     c.res = undefined // else Hono would put the old fields back over the new
     c.res = response

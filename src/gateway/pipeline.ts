@@ -24,6 +24,8 @@ declare module 'hono' {
 export interface Responders {
   /** Asks the origin while the store decides, if all policies that apply allow it. */
   speculate?: (policies: Policy[]) => Speculative | undefined
+  /** Puts a refusal in place before its fields are added. By default it is used as it is. */
+  refuse?: (refusal: Response) => Response
   /** The response to a request that passes. */
   respond: (speculative: Speculative | undefined) => Response | Promise<Response>
 }
@@ -32,7 +34,7 @@ export interface Responders {
 export async function limitRequest(
   { config, log, rulesOf, partsOf }: Limiter,
   c: Context,
-  { speculate, respond }: Responders,
+  { speculate, refuse = (answer) => answer, respond }: Responders,
 ): Promise<Response> {
   const env = (c.env ?? {}) as Bindings & Record<string, unknown>
   const waitUntil = (promise: Promise<unknown>) => keepAlive(c, promise)
@@ -64,7 +66,9 @@ export async function limitRequest(
   }
   const own = !decision.allowed
   if (own) speculative?.cancel()
-  const answer = own ? refusal(decision) : await respondOr500(() => respond(speculative), settled)
+  const answer = own
+    ? refuse(refusal(decision))
+    : await respondOr500(() => respond(speculative), settled)
   const response = withDecisionFields(settled ? settled(answer) : answer, decision, config, { own })
   return withCors(response, c.req.header('origin'), config, { own })
 }

@@ -71,7 +71,7 @@ function refundPartial(sent: Sent, reply: StoreReply, parts: LimiterParts, optio
   if (mode !== 'take') return
   const { store } = parts
   const refund = (charged: Charge['charged']) =>
-    options.waitUntil?.(refundAll({ limits, charged, store }, parts, options))
+    refundAll({ limits, charged, store }, parts, options)
   refund(chargedBy(limits, (limit) => stateOf(sent, reply.states, limit), reply.decidedAt))
   const late = lateCharges(limits, sent, reply.states)
   if (late) refund(late)
@@ -126,21 +126,25 @@ export async function fallBack(
   }
   // A refusal costs nothing. A call with an idempotency key may be repeated, and then finds the answer that it was charged for.
   if (late && options.idempotency) options.waitUntil?.(late)
-  else if (late) options.waitUntil?.(refundAll({ limits, charged: late, store }, parts, options))
+  else if (late) refundAll({ limits, charged: late, store }, parts, options)
   return { decision }
 }
 
-/** Refunds everything that a refused request was charged. Never rejects. */
-async function refundAll(
+/** Refunds everything that a refused request was charged, in the background. */
+function refundAll(
   charge: Charge,
   { denialCache, onStoreError }: LimiterParts,
   { waitUntil }: DecideOptions,
-): Promise<void> {
-  const charged = await charge.charged
-  if (charged.size === 0) return
-  await settle(charge, undefined, waitUntil).catch(onStoreError)
-  const subjects = [...charged.keys()].map(({ subject }) => subject)
-  denialCache?.forget(Date.now(), subjects) // also after an error: the refund may have counted
+): void {
+  async function refund() {
+    const charged = await charge.charged
+    if (charged.size === 0) return
+    await settle(charge, undefined, waitUntil).catch(onStoreError)
+    const subjects = [...charged.keys()].map(({ subject }) => subject)
+    denialCache?.forget(Date.now(), subjects) // also after an error: the refund may have counted
+  }
+  const refunding = refund()
+  waitUntil?.(refunding)
 }
 
 /**

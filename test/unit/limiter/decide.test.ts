@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
 import { decideEach } from '../../../src/limiter/decide.ts'
@@ -165,4 +165,63 @@ test('units that an isolate charges for one of several databases are refunded by
   expect(decision).not.toHaveProperty('charge')
   expect(charges!.map(({ store }) => store === parts.local)).toEqual([true, false])
   expect(charges!.reduce((sum, { limits }) => sum + limits.length, 0)).toBe(10)
+})
+
+describe('a request of which one of several databases gives no answer', () => {
+  const dead: Store = {
+    decide: () => Promise.reject(new StoreError('unreachable')),
+    decideEach: async (lists) => lists.map(() => new StoreError('unreachable')),
+  }
+
+  /** Ten keys, some in each database; one policy in shadow. */
+  const spread = (change: Partial<ConfigOptions['policies'][number]>) =>
+    Array.from({ length: 10 }, (_, n) => ({
+      ...single,
+      name: `p${n}`,
+      key: `header:x-${n}` as const,
+      ...(n === 9 && { mode: 'shadow' as const }),
+      ...change,
+    }))
+  const headers = Object.fromEntries(
+    Array.from({ length: 10 }, (_, n) => [`x-${n}`, `client-${n}`]),
+  )
+
+  async function decideOnce(
+    change: Partial<ConfigOptions['policies'][number]>,
+    options: DecideOptions = {},
+  ) {
+    const living = createLocalStore()
+    const store = createShards([
+      { name: 'one', store: living },
+      { name: 'two', store: dead },
+    ])
+    const { ask, limits } = newLimiter({ policies: spread(change) }, store, { headers })
+    const work: Promise<unknown>[] = []
+    const { decision } = await ask({ ...options, waitUntil: (promise) => void work.push(promise) })
+    await Promise.all(work)
+    const { states } = await living.decide([{ mode: 'peek', limits: await limits() }])
+    return { decision, left: states[0]!.map(({ remaining }) => remaining) }
+  }
+
+  test('is refused where a policy without an answer says deny, and what the others charged is refunded', async () => {
+    const { decision, left } = await decideOnce({ onStoreError: 'deny' })
+    expect(decision).toMatchObject({ allowed: false, reason: 'store-error', fallback: 'deny' })
+    expect(decision.limits.length).toBeGreaterThan(0)
+    expect(decision.limits.every(({ remaining, limit }) => remaining === limit)).toBe(true)
+    expect(decision.limits.every(({ decidedAt }) => decidedAt === undefined)).toBe(true)
+    expect(new Set(left)).toEqual(new Set([single.limit]))
+  })
+
+  test('passes where they say allow, and keeps what the others charged', async () => {
+    const { decision, left } = await decideOnce({ onStoreError: 'allow' })
+    expect(decision).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'allow' })
+    expect(left).toContain(single.limit - 1)
+  })
+
+  test('keeps the charges under an idempotency key, also refused: the repeated call finds them', async () => {
+    const idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
+    const { decision, left } = await decideOnce({ onStoreError: 'deny' }, { idempotency })
+    expect(decision.allowed).toBe(false)
+    expect(left).toContain(single.limit - 1)
+  })
 })

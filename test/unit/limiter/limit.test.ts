@@ -85,7 +85,7 @@ describe('several quotas of a policy are told as one state:', () => {
       ],
       { allowed: false, remaining: 0, retryAfterMs: 950, bannedForMs: 900 },
     ],
-    ['the earliest time', [{ decidedAt: 20 }, { decidedAt: 10 }], { at: 10 }],
+    ['the earliest time', [{ decidedAt: 20 }, { decidedAt: 10 }], { decidedAt: 10 }],
     ['of three', [{ remaining: 3 }, { remaining: 1 }, { remaining: 2 }], { remaining: 1 }],
   ])('%s', (_, states, expected) => {
     expect(told(...states)).toMatchObject(expected)
