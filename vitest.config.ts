@@ -17,8 +17,11 @@ export default defineConfig({
     include: ['{test,packages,bench,examples}/**/*.test.ts'],
     globalSetup: 'test/support/global.ts',
     reporters: ['default', new Tally()],
-    // Every test file runs a Redis and often a Worker of its own; more than a few at once only slow each other down.
-    maxWorkers: 2,
+    // Importing Miniflare and Redis' client takes longer than most files: a process does it once, for many files.
+    isolate: false,
+    setupFiles: 'test/support/fresh.ts',
+    // Many files wait for real time or for another process; more than a few at once only slow each other down.
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

@@ -29,9 +29,11 @@ export async function read(server: Server, key: string): Promise<Stored> {
 function statesOfRecord(content: unknown): string[] {
   if (content === null) return []
   const [version, ...states] = String(content).split(';')
-  expect(version).toBe('1')
-  expect(states.pop()).toBe('')
-  expect(states).not.toEqual([])
+  const last = states.pop()
+  // `expect` costs more than the rest of a law's run.
+  if (version !== '1' || last !== '' || states.length === 0) {
+    expect.fail(`${content} is not "1;", then states, each with ";" behind it`)
+  }
   return states.sort()
 }
 
