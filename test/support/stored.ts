@@ -1,6 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import { type ModelKey, spell } from '../model/model.ts'
 import type { Server } from './server.ts'
+
+/** `expect(actual, message).toEqual(expected)`, which costs more than the rest of a law's run, where they differ. */
+export function expectEqual<T>(actual: T, expected: unknown, message: string): void {
+  if (!isDeepStrictEqual(actual, expected)) expect(actual, message).toEqual(expected)
+}
 
 export interface Stored {
   /** As the record spells them, in any order; of a log, its tag and its scores; of slots, each with its end. */
@@ -30,7 +36,6 @@ function statesOfRecord(content: unknown): string[] {
   if (content === null) return []
   const [version, ...states] = String(content).split(';')
   const last = states.pop()
-  // `expect` costs more than the rest of a law's run.
   if (version !== '1' || last !== '' || states.length === 0) {
     expect.fail(`${content} is not "1;", then states, each with ";" behind it`)
   }

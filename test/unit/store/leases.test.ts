@@ -150,7 +150,8 @@ describe('never over', () => {
             units += row.cost
             const most =
               (burst + lease!.max * plan.skews.length) * windowMs + limit * (at - first.at)
-            expect(units * windowMs).toBeLessThanOrEqual(most)
+            // `expect` for every pair would take longer than all the rest.
+            if (units * windowMs > most) expect(units * windowMs).toBeLessThanOrEqual(most)
           }
         })
       },
