@@ -9,15 +9,16 @@ const quarter = Math.ceil(runs / 4)
 /** No law hangs, however many runs it is given. */
 const timeout = 60_000 + runs * 100
 
-/** So many runs of a law share the way to Redis and back: one after the other they would mostly wait for it. */
+/** Runs in flight at a time. One after the other they would mostly wait for Redis. */
 const LANES = 8
 
-/** Something that holds whatever is drawn. Runs go side by side: a run must not see what another one does. */
+/** A law of whatever is drawn. A law that looks at the whole of Redis runs in a single lane. */
 export function property<T>(
   claim: string,
   drawn: fc.Arbitrary<T>,
   check: (value: T) => Promise<void>,
   numRuns = quarter,
+  lanes = LANES,
 ) {
   test(claim, { timeout }, async () => {
     // The first lane that fails looks for its smallest counter-example alone.
@@ -30,10 +31,10 @@ export function property<T>(
           throw error
         })
       }
-      const share = Math.floor((numRuns + number) / LANES)
+      const share = Math.floor((numRuns + number) / lanes)
       if (share > 0) await fc.assert(fc.asyncProperty(drawn, one), { numRuns: share })
     }
-    await Promise.all(Array.from({ length: LANES }, (_, number) => lane(number)))
+    await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)))
   })
 }
 
