@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { Tally } from './dev/tally.ts'
 
@@ -13,6 +13,9 @@ const longest = [
   'test/script/linearizability',
   'test/faults/overload',
 ]
+
+/** Tests that measure how long an answer takes. */
+const timed = ['test/faults/**/*.test.ts', 'bench/test/chaos.test.ts']
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
@@ -36,16 +39,31 @@ export default defineConfig({
     },
   ],
   test: {
-    include: ['{test,packages,bench,examples}/**/*.test.ts'],
     globalSetup: 'test/support/global.ts',
     reporters: ['default', new Tally()],
     // Importing Miniflare and Redis' client takes longer than most files: a process does it once, for many files.
     isolate: false,
     setupFiles: 'test/support/fresh.ts',
     sequence: { sequencer: LongestFirst },
-    // Many files wait for real time or for another process; more than a few at once only slow each other down.
-    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'main',
+          include: ['{test,packages,bench,examples}/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...timed],
+          // Many files wait for real time or for another process.
+          maxWorkers: 3,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      // After the rest, so that laws do not take the processor from tests that measure time.
+      {
+        extends: true,
+        test: { name: 'timed', include: timed, maxWorkers: 2, sequence: { groupOrder: 1 } },
+      },
+    ],
   },
 })

@@ -77,7 +77,7 @@ describe('a Redis of our own', () => {
   })
 
   test('does not outlive a parent that is killed', async () => {
-    const code = `import { startRedis } from './dev/redis.ts'
+    const code = `import { startRedis } from './packages/upstash-bridge/src/redis.ts'
       console.log((await startRedis()).url)
       setInterval(() => {}, 1000)`
     const parent = spawn(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT })
@@ -115,12 +115,12 @@ describe('the binary', () => {
 
   test('missing, where none can be fetched, is one message with the commands', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'))
-    await cp(join(ROOT, 'dev'), join(folder, 'dev'), { recursive: true })
+    await cp(join(ROOT, 'packages'), join(folder, 'packages'), { recursive: true })
     await mkdir(join(folder, 'node_modules'))
     for (const name of ['redis', '@redis']) {
       await symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
     }
-    const code = `import { startRedis } from './dev/redis.ts'
+    const code = `import { startRedis } from './packages/upstash-bridge/src/redis.ts'
       await startRedis().catch((error) => console.log(error.message))`
     const said = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
       cwd: folder,
