@@ -115,7 +115,8 @@ describe('the binary', () => {
 
   test('missing, where none can be fetched, is one message with the commands', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'))
-    await cp(join(ROOT, 'packages'), join(folder, 'packages'), { recursive: true })
+    const source = 'packages/upstash-bridge/src'
+    await cp(join(ROOT, source), join(folder, source), { recursive: true })
     await mkdir(join(folder, 'node_modules'))
     for (const name of ['redis', '@redis']) {
       await symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
