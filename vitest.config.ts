@@ -1,6 +1,31 @@
 import { readFile } from 'node:fs/promises'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { Tally } from './dev/tally.ts'
+
+/** The longest files, which run first: the last file to start must not be a long one. */
+const longest = [
+  'test/dev/start',
+  'test/script/oracle',
+  'test/unit/store/leases',
+  'test/worker/fuzz',
+  'test/script/waits',
+  'test/script/linearizability',
+  'test/faults/overload',
+]
+
+/** Tests that measure how long an answer takes. */
+const timed = ['test/faults/**/*.test.ts', 'bench/test/chaos.test.ts']
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]) {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const place = longest.findIndex((name) => moduleId.includes(`${name}.`))
+      return place < 0 ? longest.length : place
+    }
+    return (await super.sort(files)).sort((one, other) => rank(one) - rank(other))
+  }
+}
 
 export default defineConfig({
   plugins: [
@@ -14,12 +39,31 @@ export default defineConfig({
     },
   ],
   test: {
-    include: ['{test,packages,bench,examples}/**/*.test.ts'],
     globalSetup: 'test/support/global.ts',
     reporters: ['default', new Tally()],
-    // Every test file runs a Redis and often a Worker of its own; more than a few at once only slow each other down.
-    maxWorkers: 2,
+    // Importing Miniflare and Redis' client takes longer than most files: a process does it once, for many files.
+    isolate: false,
+    setupFiles: 'test/support/fresh.ts',
+    sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'main',
+          include: ['{test,packages,bench,examples}/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...timed],
+          // Many files wait for real time or for another process.
+          maxWorkers: 3,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      // After the rest, so that laws do not take the processor from tests that measure time.
+      {
+        extends: true,
+        test: { name: 'timed', include: timed, maxWorkers: 2, sequence: { groupOrder: 1 } },
+      },
+    ],
   },
 })

@@ -38,7 +38,7 @@ const outcome = (requests: ModelRequest[], time: number, once?: Idempotency) =>
 /** Every key of the server that begins so, with its bytes and its expiry. */
 async function everything(subjects: string[]) {
   const all = (await server.send('KEYS', 'sluice:1:*')) as string[]
-  const keys = all.filter((key) => subjects.some((subject) => key.includes(subject))).sort()
+  const keys = all.filter((key) => subjects.some((subject) => key.includes(`{${subject}}`))).sort()
   return [keys, await snapshot(server, keys)]
 }
 

@@ -4,7 +4,7 @@ import { fullLaw, law } from '../support/law.ts'
 import { play, tell } from '../support/play.ts'
 import type { Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { clock, predictStates, read } from '../support/stored.ts'
+import { clock, expectEqual, predictStates, read } from '../support/stored.ts'
 
 const server = useServer()
 
@@ -26,11 +26,11 @@ const tellsAndKeeps = async (plan: Schedule) => {
   )
   answers.forEach(({ from, reply, keys, stored, to }, index) => {
     const story = tell(calls.slice(0, index + 1))
-    expect(reply, story).toEqual(replies[index])
+    expectEqual(reply, replies[index], story)
     keys.forEach((key, k) => {
       const { states, expires } = stored[k]!
       const predicted = predictions[index]!.get(key)
-      expect(states, story).toEqual(predictStates(key, predicted))
+      expectEqual(states, predictStates(key, predicted), story)
       if (predicted?.px === undefined || predicted === predictions[index - 1]?.get(key)) return
       expect(expires - predicted.px, story).toBeGreaterThanOrEqual(from)
       expect(expires - predicted.px, story).toBeLessThanOrEqual(to)

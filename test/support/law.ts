@@ -9,14 +9,33 @@ const quarter = Math.ceil(runs / 4)
 /** No law hangs, however many runs it is given. */
 const timeout = 60_000 + runs * 100
 
-/** Something that holds whatever is drawn. */
+/** Runs in flight at a time. One after the other they would mostly wait for Redis. */
+const LANES = 8
+
+/** A law of whatever is drawn. A law that looks at the whole of Redis runs in a single lane. */
 export function property<T>(
   claim: string,
   drawn: fc.Arbitrary<T>,
   check: (value: T) => Promise<void>,
   numRuns = quarter,
+  lanes = LANES,
 ) {
-  test(claim, { timeout }, () => fc.assert(fc.asyncProperty(drawn, check), { numRuns }))
+  test(claim, { timeout }, async () => {
+    // The first lane that fails looks for its smallest counter-example alone.
+    let failed: number | undefined
+    const lane = async (number: number) => {
+      const one = async (value: T) => {
+        if (failed !== undefined && failed !== number) return
+        await check(value).catch((error) => {
+          if (failed === undefined) failed = number
+          throw error
+        })
+      }
+      const share = Math.floor((numRuns + number) / lanes)
+      if (share > 0) await fc.assert(fc.asyncProperty(drawn, one), { numRuns: share })
+    }
+    await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)))
+  })
 }
 
 export interface Shapes {

@@ -99,18 +99,23 @@ export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
   algorithm === 'token-bucket' ? burst : limit
 
 /** Calls as lines, for a counter-example that can be read. */
-export function tell(calls: Call[]): string {
-  return calls
-    .map(({ now, requests }) => {
-      const asked = requests.map(({ mode, limits, decidedAt, banMs }) => {
-        const what = limits.map(({ subject, terms: policy, cost, ...rest }) => {
-          const { tag, algorithm, limit, windowMs, burst, align } = policy
-          return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
-        })
-        const length = banMs === undefined ? '' : ` for ${banMs}`
-        return `${mode}${length}${decidedAt === undefined ? '' : ` against ${decidedAt}`} ${what.join(' and ')}`
-      })
-      return `\n  at ${now}: ${asked.join('; ')}`
+export const tell = (calls: Call[]) => calls.map(line).join('')
+
+/** Laws tell the story after each call anew. */
+const lines = new WeakMap<Call, string>()
+
+function line(call: Call): string {
+  const known = lines.get(call)
+  if (known !== undefined) return known
+  const asked = call.requests.map(({ mode, limits, decidedAt, banMs }) => {
+    const what = limits.map(({ subject, terms: policy, cost, ...rest }) => {
+      const { tag, algorithm, limit, windowMs, burst, align } = policy
+      return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
     })
-    .join('')
+    const length = banMs === undefined ? '' : ` for ${banMs}`
+    return `${mode}${length}${decidedAt === undefined ? '' : ` against ${decidedAt}`} ${what.join(' and ')}`
+  })
+  const text = `\n  at ${call.now}: ${asked.join('; ')}`
+  lines.set(call, text)
+  return text
 }

@@ -1,10 +1,10 @@
-import { createClient } from 'redis'
 import { startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import type { Idempotency, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { ModelRequest } from '../model/model.ts'
 import { dressed } from './dress.ts'
+import { type Connection, openConnection } from './resp.ts'
 
 /** Stock Redis refuses Upstash's flag. */
 export const stockScript = script.replace(/^#!lua[^\n]*\n/, '')
@@ -22,17 +22,13 @@ export interface Server {
   evaluate(keys: string[], args: string[]): Promise<unknown>
   decide(requests: ModelRequest[], now?: number, once?: Idempotency): Promise<StoreReply>
   /** A client beside the others. */
-  connect(): Promise<Client>
+  connect(): Promise<Connection>
 }
-
-type Client = Awaited<ReturnType<typeof open>>
-
-const open = async (url: string) => createClient({ url }).connect()
 
 /** A Redis of its own for the tests of one file, with the script loaded. */
 export function useServer(): Server {
   let redis: Awaited<ReturnType<typeof startRedis>> | undefined
-  const clients: Client[] = []
+  const clients: Connection[] = []
   let sha = ''
 
   beforeAll(async () => {
@@ -56,7 +52,7 @@ export function useServer(): Server {
       return reply
     },
     async connect() {
-      const client = await open(redis!.url)
+      const client = await openConnection(redis!.url)
       clients.push(client)
       return client
     },

@@ -1,6 +1,12 @@
+import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import { type ModelKey, spell } from '../model/model.ts'
 import type { Server } from './server.ts'
+
+/** `expect(actual, message).toEqual(expected)`, which costs more than the rest of a law's run, where they differ. */
+export function expectEqual<T>(actual: T, expected: unknown, message: string): void {
+  if (!isDeepStrictEqual(actual, expected)) expect(actual, message).toEqual(expected)
+}
 
 export interface Stored {
   /** As the record spells them, in any order; of a log, its tag and its scores; of slots, each with its end. */
@@ -29,9 +35,10 @@ export async function read(server: Server, key: string): Promise<Stored> {
 function statesOfRecord(content: unknown): string[] {
   if (content === null) return []
   const [version, ...states] = String(content).split(';')
-  expect(version).toBe('1')
-  expect(states.pop()).toBe('')
-  expect(states).not.toEqual([])
+  const last = states.pop()
+  if (version !== '1' || last !== '' || states.length === 0) {
+    expect.fail(`${content} is not "1;", then states, each with ";" behind it`)
+  }
   return states.sort()
 }
 

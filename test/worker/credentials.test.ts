@@ -18,7 +18,7 @@ let tokens: string[]
 
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/credentials/claims-worker.ts')
+  await build(outdir, 'test/support/claims-worker.ts')
   issuer = await startIssuer()
   const kinds = ['RS256', 'PS256', 'ES256', 'EdDSA']
   signers = await Promise.all(kinds.map((alg) => signer(alg, `key-${alg}`)))

@@ -148,7 +148,8 @@ describe('never over', () => {
         for (const { row, at } of inOrder.slice(index)) {
           units += row.cost
           const most = (burst + lease!.max * plan.skews.length) * windowMs + limit * (at - first.at)
-          expect(units * windowMs).toBeLessThanOrEqual(most)
+          // `expect` for every pair would take longer than all the rest.
+          if (units * windowMs > most) expect(units * windowMs).toBeLessThanOrEqual(most)
         }
       })
     },
