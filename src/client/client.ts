@@ -133,7 +133,7 @@ export function createClient(options: ClientOptions): ApiClient {
   }
 }
 
-/** Makes a function that calls the decision API once: its answer, or a ApiError. */
+/** Makes a function that calls the decision API once: its answer, or an ApiError. */
 function caller({
   url,
   token,
