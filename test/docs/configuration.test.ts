@@ -57,7 +57,7 @@ let issuer: Issuer
 let outdir: string
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/docs/examples-worker.ts')
+  await build(outdir, 'test/support/examples-worker.ts')
   issuer = await startIssuer()
   const configs = examples.filter(isConfig).map(([name, code]) => [name, configOf(code)])
   const EXAMPLES = JSON.stringify(Object.fromEntries(configs)).replaceAll(
