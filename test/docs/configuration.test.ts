@@ -647,7 +647,7 @@ const scenarios: Record<string, (scenario: Scenario) => Promise<void>> = {
     }
   },
 
-  async 'api-cost'({ ask, left }) {
+  async 'trusted-proxy'({ ask, left }) {
     const said = (headers: Record<string, string>): [string, Asked] => [
       'POST /v1/completions',
       { headers: { 'X-Customer': 'acme', ...headers } },
