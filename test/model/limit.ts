@@ -7,7 +7,7 @@ import {
   type Period,
   type Terms,
 } from './algorithms.ts'
-import type { ModelLimit } from './model.ts'
+import type { ModelLimit } from './types.ts'
 
 /** What is stored of one limit, and the instant from which on it is absent. */
 export type State = Held & { runOut: bigint; members?: string[] }
@@ -78,12 +78,12 @@ export class LimitModel {
     return this.keep(this.algorithm.charge(held, cost, t, this.terms), now)
   }
 
-  /** `state` itself where nothing is credited. Giving back never makes a state last longer. */
+  /** `state` itself where nothing is refunded. A refund never makes a state last longer. */
   refund(state: State | undefined, units: bigint, now: bigint, decidedAt: bigint | undefined) {
     const { held, t } = this.stand(state, now)
-    const credited = this.algorithm.credit(held, units, t, this.terms, decidedAt)
-    if (!state || credited === held) return state
-    const kept = this.keep(credited, now)
+    const refunded = this.algorithm.refund(held, units, t, this.terms, decidedAt)
+    if (!state || refunded === held) return state
+    const kept = this.keep(refunded, now)
     return kept && { ...kept, runOut: least(kept.runOut, state.runOut) }
   }
 

@@ -27,7 +27,7 @@ type Step = [
   stored?: string,
 ]
 
-/** Every number below was worked out by hand from ALGORITHMS.md. */
+/** Every number below was worked out by hand from docs/algorithms.md. */
 const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[]][] = [
   [
     'a fixed window opens with the first charge and ends for all at once',
@@ -53,7 +53,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a fixed window is credited only while it counts, and is removed when nothing is left in it',
+    'a fixed window takes refunds only while it counts, and is removed when nothing is left in it',
     fixed,
     [
       [10_500, 'take', 3, [1, 0, 0, 1000, 1000]],
@@ -152,7 +152,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a slower refill never makes a live bucket wait beyond its run-out, nor does giving back',
+    'a slower refill never makes a live bucket wait beyond its run-out, nor does a refund',
     bucket,
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100]],
@@ -189,7 +189,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a lowered burst leaves what is missing as it is, and giving back pays no more than was taken',
+    'a lowered burst leaves what is missing as it is, and a refund returns no more than was taken',
     bucket,
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100], 'a:10000:500:5000'],
@@ -231,7 +231,7 @@ const row = (policy: ModelPolicy, cost: number, subject = 's'): ModelLimit => ({
 const a = { ...fixed, tag: 'a' }
 const b = { ...bucket, tag: 'b' }
 
-test('a decidedAt from before the window credits nothing', () => {
+test('a refund with a decidedAt from before the window returns nothing', () => {
   const model = new Model()
   const refund = (policy: ModelPolicy, now: number, decidedAt: number) =>
     model.decide([{ mode: 'refund', limits: [row(policy, 1)], decidedAt }], now).states[0]![0]!
@@ -250,7 +250,7 @@ test('a decidedAt from before the window credits nothing', () => {
   expect(refund(d, 11_499, 10_500)).toBe(1)
 })
 
-test('a decidedAt takes what has flowed since from the credit of a bucket', () => {
+test('a refund with a decidedAt leaves out the parts that have flowed back since', () => {
   const model = new Model()
   const refund = (now: number, decidedAt: number) =>
     model.decide([{ mode: 'refund', limits: [row(bucket, 3)], decidedAt }], now).states[0]![0]!
@@ -259,7 +259,7 @@ test('a decidedAt takes what has flowed since from the credit of a bucket', () =
   // A unit flows in 100 ms.
   expect(refund(10_100, 9_800)).toBe(1)
   expect(refund(10_100, 10_000)).toBe(3)
-  // A decidedAt of a clock ahead is credited in full, and no more.
+  // With a decidedAt of a clock ahead a refund returns its units in full, and no more.
   expect(refund(10_000, 10_900)).toBe(5)
 })
 

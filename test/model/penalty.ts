@@ -1,8 +1,8 @@
-/** Refused too often, banned: ALGORITHMS.md and lua/README.md in the plainest words. */
+/** Refused too often, banned: docs/algorithms.md and lua/README.md in the plainest words. */
 
 import { greatest, least } from './algorithms.ts'
 import type { State } from './limit.ts'
-import type { ModelLimit } from './model.ts'
+import type { ModelLimit } from './types.ts'
 
 export interface LimitStatus {
   /** The refusals counted, until when they count. */

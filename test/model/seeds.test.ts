@@ -1,5 +1,5 @@
 /**
- * The nine published limiters that this project grew from (ALGORITHMS.md): each published run, played
+ * The nine published limiters that this project grew from (docs/algorithms.md): each published run, played
  * against our script.
  */
 import { expect, test } from 'vitest'
