@@ -13,7 +13,7 @@ const shapes = {
   mixed: { policies: 3, subjects: 3, requests: 12, steps: 4 },
 }
 
-/** What each request of a call is by itself: a shadow is a take if the request that it follows was one and passed, else a peek. */
+/** Each request of a call by itself: a `follow` is a take if the request that it follows was an admitted take, else a peek. */
 function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
   let passed = true
   return requests.map((request, index) => {

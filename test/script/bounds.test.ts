@@ -9,7 +9,7 @@ import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** The most that passes in any half-open interval of one window's length (ALGORITHMS.md); what flows, flows for a millisecond less. */
+/** The most that passes in any half-open interval of one window's length (docs/algorithms.md); what flows, flows for a millisecond less. */
 const bounds: Record<Counting, (policy: ModelPolicy) => number> = {
   'fixed-window': ({ limit }) => 2 * limit,
   'sliding-window': ({ limit }) => 2 * limit - 1,
@@ -20,7 +20,7 @@ const bounds: Record<Counting, (policy: ModelPolicy) => number> = {
 interface Event {
   /** ms since the event before; below 0 the clock has gone back. */
   wait: number
-  /** Below 0 units are given back. */
+  /** Below 0 for a refund. */
   cost: number
 }
 
@@ -47,7 +47,7 @@ const pressure = (algorithm: Counting, least: { wait: number; cost: number }) =>
       })
     })
 
-/** What was really taken and given back, each at the latest time at which anything was taken. */
+/** The units that were really taken and refunded, each at the latest time of any take. */
 async function history(policy: ModelPolicy, events: Event[]) {
   const subject = newSubject()
   let now = 1_789_000_000_000
@@ -92,7 +92,7 @@ for (const name of algorithms) {
     keepsBound,
   )
   property(
-    `${name}: no interval admits more than the bound and what was given back in it`,
+    `${name}: no interval admits more than the bound plus the units refunded in it`,
     pressure(name, { wait: 0, cost: -4 }),
     keepsBound,
   )

@@ -180,7 +180,7 @@ test('when the clock of Redis runs back, the period that is open goes on, and en
   expect(await ask('take', 1300, first)).toMatchObject({ allowed: false, retryAfterMs: 900 })
 })
 
-test('what is given back counts for the period in which it was taken', async () => {
+test('a refund counts for the period in which its units were taken', async () => {
   const refund = async (now: number, decidedAt: number) => {
     const limits = [{ subject, terms: policy, period: second, cost: 1 }]
     const reply = await server.decide([{ mode: 'refund', limits, decidedAt }], now)
@@ -198,7 +198,7 @@ interface Event {
   wait: number
   /** How far the clock of who asks is ahead. */
   skew: number
-  /** Below 0 it is given back. */
+  /** Below 0 for a refund. */
   cost: number
 }
 
@@ -216,7 +216,7 @@ const drawn = fc.record({
   events,
 })
 
-/** What was taken less what was given back in each period of Redis' clock, whoever's clock named it; and when. */
+/** The units taken less those refunded in each period of Redis' clock, and the times at which they were. */
 async function taken(limit: number, lengths: number[], events: Event[]) {
   const subject = newSubject()
   let now = 1_789_000_000_000
@@ -243,7 +243,7 @@ async function taken(limit: number, lengths: number[], events: Event[]) {
 }
 
 property(
-  'no period admits more than the limit and what was given back in it, whoever asks',
+  'no period admits more than its limit plus the units refunded in it, by any clock',
   drawn,
   async ({ limit, lengths, events }) => {
     const sums = new Map<number, number>()

@@ -28,9 +28,9 @@ const request = (subject: string, mode: ModelRequest['mode'] = 'take', cost = 1)
 })
 
 /** What Redis executed for one call; Upstash bills each of them. */
-async function commands(requests: ModelRequest[], now?: number, once?: Idempotency) {
+async function commands(requests: ModelRequest[], now?: number, idempotency?: Idempotency) {
   await server.send('CONFIG', 'RESETSTAT')
-  await server.decide(requests, now, once)
+  await server.decide(requests, now, idempotency)
   const stats = String(await server.send('INFO', 'commandstats'))
   const counted = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
     .filter(([, name]) => name !== 'config|resetstat' && name !== 'info')
@@ -60,18 +60,18 @@ test('thirty requests of one subject share one write', async () => {
   expect(await commands(thirty)).toEqual({ ...asked, set: 1 })
 })
 
-test('policies in shadow cost nothing on a subject that is asked for anyway', async () => {
+test('follow requests cost no command on a subject that another request of the call has', async () => {
   const subject = newSubject()
   const { limits } = request(subject)
-  const shadows = (cost = 1) =>
+  const follows = (cost = 1) =>
     limits.slice(5).map((row): ModelRequest => ({ mode: 'follow', limits: [{ ...row, cost }] }))
   const enforced = (cost = 1): ModelRequest => ({
     mode: 'take',
     limits: limits.slice(0, 5).map((row) => ({ ...row, cost })),
   })
-  expect(await commands([enforced(), ...shadows()])).toEqual({ ...asked, set: 1 })
-  expect(await commands([enforced(), ...shadows(40)])).toEqual({ ...asked, set: 1 })
-  expect(await commands([enforced(40), ...shadows()])).toEqual(asked)
+  expect(await commands([enforced(), ...follows()])).toEqual({ ...asked, set: 1 })
+  expect(await commands([enforced(), ...follows(40)])).toEqual({ ...asked, set: 1 })
+  expect(await commands([enforced(40), ...follows()])).toEqual(asked)
 })
 
 test('every subject charged is one write more, and one that is not is none', async () => {
@@ -88,7 +88,7 @@ test('a now that is passed in saves the clock', async () => {
   })
 })
 
-test('giving back is one write, or one deletion when nothing is left', async () => {
+test('a refund costs one write, or one deletion if nothing is left', async () => {
   const subject = newSubject()
   const now = 1_789_000_000_000
   await server.decide([request(subject, 'take', 2)], now)
@@ -232,24 +232,27 @@ test('a ban is one SET, its end another write, and nothing where nobody is banne
   expect(await commands([penal(subject, 'unban')])).toEqual({ ...asked, set: 1 })
 })
 
-test('to be decided once costs one SET, also where it is refused, and a replay none', async () => {
+test('an idempotency key costs one SET, for a refusal too, and a replay none', async () => {
   const subject = newSubject()
-  const once = (key: string): Idempotency => ({
+  const idempotency = (key: string): Idempotency => ({
     key: `${subject}-${key}`,
     fingerprint: 'f',
     forMs: 60_000,
   })
-  expect(await commands([request(subject)], undefined, once('a'))).toEqual({ ...asked, set: 2 })
-  expect(await commands([request(subject)], undefined, once('a'))).toEqual(asked)
+  expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual({
+    ...asked,
+    set: 2,
+  })
+  expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual(asked)
   const refused = [request(subject, 'take', 40)]
-  expect(await commands(refused, undefined, once('b'))).toEqual({ ...asked, set: 1 })
-  expect(await commands(refused, undefined, once('b'))).toEqual(asked)
+  expect(await commands(refused, undefined, idempotency('b'))).toEqual({ ...asked, set: 1 })
+  expect(await commands(refused, undefined, idempotency('b'))).toEqual(asked)
   // Whatever the first call had of its own.
   const slots: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency' }
   const take: ModelRequest[] = [{ mode: 'take', limits: [{ subject, terms: slots, cost: 1 }] }]
   const own = { zrange: 1, zadd: 1, pexpire: 1 }
-  expect(await commands(take, undefined, once('c'))).toEqual({ ...asked, ...own, set: 1 })
-  expect(await commands(take, undefined, once('c'))).toEqual(asked)
+  expect(await commands(take, undefined, idempotency('c'))).toEqual({ ...asked, ...own, set: 1 })
+  expect(await commands(take, undefined, idempotency('c'))).toEqual(asked)
 })
 
 property(

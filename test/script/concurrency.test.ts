@@ -43,7 +43,7 @@ function slots(limit: number, windowMs = 1000) {
   }
 }
 
-test('so many are in flight at once, and a place is free again when one is given back', async () => {
+test('at most `limit` requests are in flight, and a released slot is free again', async () => {
   const { take, refund, members } = slots(2)
   expect(await take(100, 'a')).toEqual({
     allowed: true,
@@ -74,12 +74,12 @@ test('a slot that nobody gives back is free at its end, and not a millisecond be
   expect(await members()).toEqual(['next:1'])
 })
 
-test('what is taken twice is held once, also where nothing is free', async () => {
+test('a slot that is taken twice is held once, even when no slot is free', async () => {
   const { take, refund, members, key } = slots(3)
   await take(100, 'a', 2)
   const before = await snapshot(server, [key])
   expect(await take(200, 'a', 2)).toMatchObject({ allowed: true, remaining: 1, resetAfterMs: 900 })
-  // Whoever holds slots holds them: what he asks for now is not looked at.
+  // An id that holds slots keeps them; the cost of the second take has no effect.
   expect(await take(200, 'a', 3)).toMatchObject({ allowed: true, remaining: 1 })
   expect(await take(200, 'a', 9)).toMatchObject({ allowed: true, remaining: 1 })
   expect(await snapshot(server, [key])).toEqual(before)
@@ -93,7 +93,7 @@ test('what is taken twice is held once, also where nothing is free', async () =>
   expect(await members()).toEqual(['c:1', 'b:1'])
 })
 
-test('giving back removes all that an id holds and nothing else, whatever it is said to hold', async () => {
+test('a refund releases all slots of an id and nothing else, at any cost', async () => {
   for (const cost of [1, 3, 7, 5000]) {
     const { take, refund, members } = slots(9)
     await take(100, 'a', 4)
@@ -106,7 +106,7 @@ test('giving back removes all that an id holds and nothing else, whatever it is 
   }
 })
 
-test('a dead slot is given back, too', async () => {
+test('a refund also releases a dead slot', async () => {
   const { take, refund, members } = slots(9)
   await take(100, 'old', 2)
   await take(600, 'new')
@@ -144,7 +144,7 @@ test('in one request with other limits all pass or none takes', async () => {
   expect(await members()).toEqual(['a:1'])
 })
 
-test('a lower limit makes nobody give back, and waits for as many ends as it takes', async () => {
+test('a lower limit releases no slot, and a request waits for as many ends as it needs', async () => {
   const { policy, subject, take } = slots(4)
   for (const [now, id] of [
     [100, 'a'],
@@ -197,7 +197,7 @@ test('with hundreds in flight every number is as exact as with a few', async () 
 })
 
 law(
-  'giving back twice is giving back once',
+  'a repeated release changes nothing',
   async (plan) => {
     const { subjects, policies, now, keys, story } = await settle(server, plan)
     for (const subject of subjects) {

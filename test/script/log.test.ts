@@ -64,7 +64,7 @@ test('one unit more than remains waits for the oldest that counts, not for a dea
   expect(await ask('peek', 101, 3)).toMatchObject({ allowed: false, remaining: 2, retryAfterMs: 4 })
 })
 
-test('what is given back by its decidedAt leaves to others who came later their time', async () => {
+test('a refund with a decidedAt leaves later entries of other requests their time', async () => {
   const { ask } = log(2, 1000)
   await ask('take', 5000)
   await ask('take', 5900)

@@ -145,19 +145,22 @@ const policyOf = (changed: Partial<ModelPolicy> = {}): ModelPolicy => ({
 })
 const now = 1_789_000_000_000
 
-test.each(['reset', 'ban', 'unban'] as const)('a shadow after a %s only looks', async (mode) => {
-  const subject = newSubject()
-  const first = { subject, terms: policyOf({ penalty }), cost: 1 }
-  const second = { subject, terms: policyOf({ tag: 'u' }), cost: 1 }
-  const { states } = await server.decide(
-    [
-      { mode, limits: [first] },
-      { mode: 'follow', limits: [second] },
-    ],
-    now,
-  )
-  expect(states[1]![0]).toMatchObject({ allowed: true, remaining: 2 })
-})
+test.each(['reset', 'ban', 'unban'] as const)(
+  'a follow request after a %s is decided like a peek',
+  async (mode) => {
+    const subject = newSubject()
+    const first = { subject, terms: policyOf({ penalty }), cost: 1 }
+    const second = { subject, terms: policyOf({ tag: 'u' }), cost: 1 }
+    const { states } = await server.decide(
+      [
+        { mode, limits: [first] },
+        { mode: 'follow', limits: [second] },
+      ],
+      now,
+    )
+    expect(states[1]![0]).toMatchObject({ allowed: true, remaining: 2 })
+  },
+)
 
 test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
   '%s: what comes later in the call finds what a reset left, and what it takes stays',

@@ -223,7 +223,7 @@ test('a ban that is forgotten while refusals are counted doubles nothing', async
   expect([await ask(300), await ask(300), await ask(399)]).toEqual([0, 0, 200])
 })
 
-test('looks count for nothing, and see the ban', async () => {
+test('a peek counts as no refusal and reports the ban', async () => {
   const { ask } = await spent()
   for (const at of [0, 0, 0, 0]) expect(await ask(at, 'peek')).toBe(0)
   expect([await ask(0), await ask(0), await ask(0), await ask(40, 'peek')]).toEqual([0, 0, 100, 60])
@@ -271,20 +271,20 @@ test('the wait is that of the ban or of the limit, whichever is longer; never st
   expect(wait).toMatchObject({ retryAfterMs: hour, bannedForMs: 100 })
 })
 
-test('in shadow a penalty bans itself only, and counts only where a take would', async () => {
+test('the penalty of a follow request bans only its own row, and counts only where a take would', async () => {
   const { send, row, subject } = await spent({ ...terms, after: 2 })
   const free: ModelRequest = {
     mode: 'take',
     limits: [{ subject, terms: { ...one, tag: 'free', limit: 3 }, cost: 1 }],
   }
-  const shadow: ModelRequest = { mode: 'follow', limits: [row()] }
+  const follow: ModelRequest = { mode: 'follow', limits: [row()] }
   const peek: ModelRequest = { ...free, mode: 'peek' }
   const bans = (told: { bannedForMs?: number }[][]) => told.map(([s]) => s!.bannedForMs ?? 0)
-  expect(bans(await send([peek, shadow, shadow, free, shadow, shadow], 0))).toEqual([
+  expect(bans(await send([peek, follow, follow, free, follow, follow], 0))).toEqual([
     0, 0, 0, 0, 0, 100,
   ])
-  // Banned in shadow, it refuses nobody.
-  const told = await send([free, shadow, free, free, shadow], 1)
+  // The ban of a follow request refuses no other request.
+  const told = await send([free, follow, free, free, follow], 1)
   expect(told.map(([state]) => state!.allowed)).toEqual([true, false, true, false, false])
 })
 

@@ -90,7 +90,7 @@ test('units taken from a token bucket under one plan count under every other pla
   expect(await ask('peek', small, 1, 0)).toMatchObject({ remaining: 0, retryAfterMs: 30_600 })
 })
 
-test('a refund under a small plan credits a large plan’s token bucket with no more than its units', async () => {
+test('a refund under a small plan returns no more than its units to a large plan’s token bucket', async () => {
   const { ask } = client()
   await ask('take', large, 990, 0)
   expect(await ask('refund', small, 10, 0)).toMatchObject({ remaining: 0 })
@@ -110,7 +110,7 @@ test('a refund that comes when the units have flowed back adds nothing', async (
   expect(passed() - 10).toBe(19)
 })
 
-test('a refund is credited without what has flowed back since its decidedAt', async () => {
+test('a refund leaves out the parts that have flowed back since its decidedAt', async () => {
   const policy = bucket(10)
   const { ask } = client()
   await ask('take', policy, 10, 0)
