@@ -1,10 +1,10 @@
-/** The algorithms as docs/algorithms.md states them: what is held, and whether a cost fits. No waits: see limit.ts. */
+/** The algorithms as docs/algorithms.md states them: their states, and whether a cost fits. limit.ts derives the waits. */
 import type { AlgorithmName } from './types.ts'
 
 /** This period's start, its end, the next one's end. */
 export type Period = [start: bigint, end: bigint, nextEnd: bigint]
 
-/** What is stored of one limit: its numbers, and when they were right. The log's numbers are scores. */
+/** The stored state of one limit: its numbers, and the time of them. The numbers of a log are its scores. */
 export interface Held {
   time: bigint
   numbers: bigint[]
@@ -22,7 +22,7 @@ export interface Terms {
 
 export interface Algorithm {
   capacity(terms: Terms): bigint
-  /** How it stands at `t`, never earlier than the stored time; without a state, untouched. */
+  /** The state at `t`, which is never earlier than the stored time; without a state, an unused limit. */
   at(held: Held | undefined, t: bigint, terms: Terms): Held
   fits(held: Held, cost: bigint, t: bigint, terms: Terms): boolean
   charge(held: Held, cost: bigint, t: bigint, terms: Terms): Held
@@ -33,7 +33,7 @@ export interface Algorithm {
 export const least = (a: bigint, b: bigint) => (a < b ? a : b)
 export const greatest = (a: bigint, b: bigint) => (a > b ? a : b)
 
-/** The period that a new count belongs to: before `start` this one, beyond the next others as long as that. */
+/** The period of a new count: this one also before `start`; after the next, periods as long as the next. */
 function periodAt(t: bigint, [start, end, nextEnd]: Period) {
   if (t < end) return { time: start, end }
   const length = nextEnd - end
@@ -125,8 +125,8 @@ function refundedParts(
 }
 
 /**
- * What is missing to a full bucket, in parts: a unit is `window` parts, so that `limit` parts flow in a millisecond. It means the same
- * under every plan, and may be more than a smaller one's burst.
+ * The state is the parts that a full bucket lacks: a unit is `window` parts, so `limit` parts flow in a millisecond. It means
+ * the same under every plan, and may exceed the burst of a smaller one.
  */
 const tokenBucket: Algorithm = {
   capacity: ({ burst }) => burst,

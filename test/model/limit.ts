@@ -9,10 +9,10 @@ import {
 } from './algorithms.ts'
 import type { ModelLimit } from './types.ts'
 
-/** What is stored of one limit, and the instant from which on it is absent. */
+/** The stored state of one limit, and the time from which on it is absent. */
 export type State = Held & { runOut: bigint; members?: string[] }
 
-/** The least n ≥ 0 for which `holds`, once it holds for ever. */
+/** The least n ≥ 0 for which `holds`, a condition that stays true for every larger n. */
 export function search(holds: (n: bigint) => boolean): bigint {
   if (holds(0n)) return 0n
   let high = 1n
@@ -66,7 +66,7 @@ export class LimitModel {
     return search((wait) => this.fits(state, cost, now + wait))
   }
 
-  /** `after` as it is to be stored: spent at its run-out, and then not stored at all. */
+  /** `after` with its run-out, or `undefined` if it runs out immediately. */
   keep(after: Held, now: bigint): State | undefined {
     const endless = { ...after, runOut: 1n << 62n }
     const runOut = now + this.wait(endless, this.capacity, now)

@@ -273,7 +273,7 @@ test('the limits of a request are charged together or not at all', () => {
   expect(third).toMatchObject({ allowed: true, remaining: 2, retryAfterMs: 0 })
 })
 
-test('a write copies what is live, drops what has run out, and lives as long as the longest', () => {
+test('a write copies live states, drops states that have run out, and sets the TTL to the longest run-out', () => {
   const model = new Model()
   model.decide([{ mode: 'take', limits: [row(b, 1)] }], 10_000)
   model.decide([{ mode: 'take', limits: [row(a, 1)] }], 10_050)
@@ -286,7 +286,7 @@ test('a write copies what is live, drops what has run out, and lives as long as 
   expect([...model.keys]).toEqual([])
 })
 
-test('a log has a key of its own', () => {
+test('a sliding log has a key of its own', () => {
   const model = new Model()
   model.decide([{ mode: 'take', limits: [row(log, 1), row(b, 1)] }], 10_000)
   expect([...model.keys.keys()]).toEqual(['sluice:1:{s}:log:a', 'sluice:1:{s}'])
@@ -294,7 +294,7 @@ test('a log has a key of its own', () => {
 
 const penalty = { tag: 'p', after: 2, withinMs: 1000, banMs: 100, maxMs: 400 }
 
-test('a reset forgets one limit and its penalty, and what has run out', () => {
+test('a reset removes one limit, its penalty, and states that have run out', () => {
   const model = new Model()
   const penal = { ...row(a, 4), penalty }
   model.decide([{ mode: 'take', limits: [row(a, 1), row(b, 1)] }], 10_050)
@@ -308,7 +308,7 @@ test('a reset forgets one limit and its penalty, and what has run out', () => {
   expect([...model.keys]).toEqual([])
 })
 
-test('an operator bans over a longer ban, and ends it', () => {
+test("an operator's ban replaces a longer ban, and unban ends it", () => {
   const model = new Model()
   const penal = { ...row(a, 1), penalty }
   const of = (mode: 'ban' | 'unban', banMs?: number) => {
@@ -324,26 +324,29 @@ const names = ['fixed-window', 'sliding-window', 'sliding-log', 'token-bucket', 
 
 // The oracle finds its numbers by bisection, which is right only where one more unit never fits
 // earlier and one more millisecond never fits less: here every unit and every millisecond is tried.
-test.each(names)('%s: what is found by search is what is found by trying all', (name) => {
-  fc.assert(
-    fc.property(schedule([name], { small: true }), (plan) => {
-      const model = new Model()
-      const { calls, policies } = play(plan, model)
-      const now = BigInt(calls.at(-1)!.now)
-      const limit = new LimitModel(dress(row(policies[0]!, 1), Number(now)))
-      const state = [...model.keys.values()][0]?.states.get('t0')
-      const costs = Array.from({ length: capacityOf(policies[0]!) }, (_, index) => index + 1)
-      const fits = (cost: number, wait: number) =>
-        limit.fits(state, BigInt(cost), now + BigInt(wait))
+test.each(names)(
+  '%s: the search of the model finds the same numbers as trying every value',
+  (name) => {
+    fc.assert(
+      fc.property(schedule([name], { small: true }), (plan) => {
+        const model = new Model()
+        const { calls, policies } = play(plan, model)
+        const now = BigInt(calls.at(-1)!.now)
+        const limit = new LimitModel(dress(row(policies[0]!, 1), Number(now)))
+        const state = [...model.keys.values()][0]?.states.get('t0')
+        const costs = Array.from({ length: capacityOf(policies[0]!) }, (_, index) => index + 1)
+        const fits = (cost: number, wait: number) =>
+          limit.fits(state, BigInt(cost), now + BigInt(wait))
 
-      const { remaining, resetAfterMs } = limit.report(state, now)
-      expect(costs.filter((cost) => fits(cost, 0))).toEqual(costs.slice(0, remaining))
-      const waits = Array.from({ length: resetAfterMs + 5 }, (_, wait) => wait)
-      for (const cost of costs) {
-        const first = Number(limit.wait(state, BigInt(cost), now))
-        expect(waits.filter((wait) => fits(cost, wait))).toEqual(waits.slice(first))
-      }
-    }),
-    { numRuns: 200 },
-  )
-})
+        const { remaining, resetAfterMs } = limit.report(state, now)
+        expect(costs.filter((cost) => fits(cost, 0))).toEqual(costs.slice(0, remaining))
+        const waits = Array.from({ length: resetAfterMs + 5 }, (_, wait) => wait)
+        for (const cost of costs) {
+          const first = Number(limit.wait(state, BigInt(cost), now))
+          expect(waits.filter((wait) => fits(cost, wait))).toEqual(waits.slice(first))
+        }
+      }),
+      { numRuns: 200 },
+    )
+  },
+)

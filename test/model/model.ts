@@ -1,8 +1,8 @@
 /**
- * The oracle: docs/algorithms.md and lua/README.md in the plainest words, sharing nothing with the Lua.
+ * The oracle implements docs/algorithms.md and lua/README.md as directly as possible. It shares no code with the Lua.
  * An algorithm says only whether a cost fits at an instant; every number of the reply is then found
  * by its definition (the largest cost that fits, the least wait after which it does), by search.
- * Here: records, and requests decided as a whole.
+ * This file has records, and requests decided as a whole.
  */
 import type { StoreReply, StoreState } from '../../src/store/store.ts'
 import { greatest } from './algorithms.ts'
@@ -13,13 +13,13 @@ import type { ModelLimit, ModelRequest } from './types.ts'
 
 export type { AlgorithmName, ModelLimit, ModelPolicy, ModelRequest } from './types.ts'
 
-/** One Redis key: the states that it holds by tag, and the PX of its last write, unless that left the TTL as it was. */
+/** One Redis key: its states by tag, and the PX of its last write unless that kept the TTL. */
 export interface ModelKey {
   states: Map<string, State>
   px: number | undefined
 }
 
-/** Redis expires by its own clock, so that records written at a `now` of ours live a minute longer. */
+/** Redis expires by its own clock, so records written at a given `now` live a minute longer. */
 const grace = 60_000n
 
 export class Model {
@@ -70,7 +70,7 @@ export class Model {
     })
     if (mode === 'take' && !admitted) {
       limits.forEach((row, i) => {
-        // Who is banned already may knock as he likes.
+        // A refusal during a ban does not count.
         if (row.penalty && !fits[i] && bans[i] === 0n) bans[i] = this.#punish(row, now)
       })
     }
@@ -96,7 +96,7 @@ export class Model {
     this.#store(record, `${tag}-ban`, banned(BigInt(banMs ?? row.penalty.banMs), now).ban, now)
   }
 
-  /** Writes nothing where nothing is. */
+  /** Writes nothing without a state. */
   #forget(key: string, tag: string, now: bigint) {
     if (this.keys.get(key)?.states.has(tag)) this.#store(key, tag, undefined, now)
   }
@@ -159,7 +159,7 @@ export function keyOf({ subject, terms: policy }: ModelLimit): string {
   return recordOf(subject)
 }
 
-/** A state as the record spells it: `tag:time:life:numbers`. */
+/** A state as the record stores it: `tag:time:life:numbers`. */
 export function spell(tag: string, { time, runOut, numbers }: State): string {
   return [tag, time, runOut - time, ...numbers].join(':')
 }

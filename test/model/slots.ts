@@ -1,10 +1,10 @@
-/** At most `limit` in flight: docs/algorithms.md and lua/README.md in the plainest words. */
+/** At most `limit` in flight, as docs/algorithms.md and lua/README.md state it. */
 
 import { greatest } from './algorithms.ts'
 import { type State, search } from './limit.ts'
 import type { ModelLimit } from './types.ts'
 
-/** The slots of one key: `members` and, in the same order, when each of them ends. */
+/** The slots of one key: `members` and, in the same order, their ends. */
 export class Slots {
   readonly capacity: bigint
   readonly life: bigint

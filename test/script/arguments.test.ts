@@ -43,14 +43,14 @@ const row = (changed: Columns = {}): string[] => {
 
 const newKey = () => `sluice:1:{${newSubject()}}`
 
-/** Sends arguments that are to be refused, and sees that nothing was written. */
+/** Sends arguments that must be refused, and checks that nothing was written. */
 async function refusal(keys: string[], args: string[]): Promise<string> {
   const answer = await server.evaluate(keys, args).then(String, (error) => String(error.message))
   if (keys.length > 0) expect(await server.send('EXISTS', ...keys)).toBe(0)
   return answer
 }
 
-test('the usual row is accepted', async () => {
+test('a usual row is accepted', async () => {
   expect(await server.evaluate([newKey()], [now, ...row()])).toEqual([
     1_789_000_000_000, 1, 9, 0, 1000, 1000,
   ])
@@ -72,13 +72,16 @@ const wrong: [column: (typeof columns)[number], values: string[]][] = [
   ['decided_at', ['0', now, 'nan', 'x']],
 ]
 
-test.each(wrong)('refuses a wrong %s, names it, writes nothing', async (column, values) => {
-  for (const value of values) {
-    const args = [now, ...row(), ...row({ request: '2', [column]: value })]
-    const answer = await refusal([newKey()], args)
-    expect(answer, value).toMatch(new RegExp(`^ERR sluice: row 2: .*${column}`))
-  }
-})
+test.each(wrong)(
+  'a row with a wrong %s is refused by name and writes nothing',
+  async (column, values) => {
+    for (const value of values) {
+      const args = [now, ...row(), ...row({ request: '2', [column]: value })]
+      const answer = await refusal([newKey()], args)
+      expect(answer, value).toMatch(new RegExp(`^ERR sluice: row 2: .*${column}`))
+    }
+  },
+)
 
 test('refuses a wrong now', async () => {
   for (const value of numbers.filter((value) => value !== '')) {
@@ -339,15 +342,12 @@ test('a log key of another type fails before an earlier request is charged', asy
   expect(await server.send('EXISTS', record, `${record}:log:t`)).toBe(0)
 })
 
-test.each(algorithms)(
-  '%s: a row that is well writes nothing beside one that is not',
-  async (name) => {
-    const keys = [newKey(), `${newKey()}:log:t`]
-    const good = row({ algorithm: name, key: name === 'sliding-log' ? '2' : '1' })
-    const answer = await refusal(keys, [now, ...good, ...row({ tag: 'u', cost: '-1' })])
-    expect(answer).toBe('ERR sluice: row 2: unexpected cost')
-  },
-)
+test.each(algorithms)('%s: a valid row writes nothing beside an invalid one', async (name) => {
+  const keys = [newKey(), `${newKey()}:log:t`]
+  const good = row({ algorithm: name, key: name === 'sliding-log' ? '2' : '1' })
+  const answer = await refusal(keys, [now, ...good, ...row({ tag: 'u', cost: '-1' })])
+  expect(answer).toBe('ERR sluice: row 2: unexpected cost')
+})
 
 const record = newKey()
 const log = (changed: Columns) => row({ algorithm: 'sliding-log', ...changed })
@@ -360,7 +360,7 @@ test.each([
   expect(await refusal(keys, [now, ...args])).toMatch(/^ERR sluice: row 1: .*key/)
 })
 
-test('accepts a log of 10,000 units, and no longer one', async () => {
+test('a log of 10,000 units is accepted, and a longer one is refused', async () => {
   const key = `${record}:log:t`
   const longest = log({ limit: '10000', cost: '10000' })
   const [, allowed, remaining] = (await server.evaluate([key], [now, ...longest])) as number[]

@@ -6,7 +6,7 @@ import { costsAround, each, peek, settle } from '../support/settle.ts'
 
 const server = useServer()
 
-/** How one limit stands for each of several costs. */
+/** Peeks at one limit for each of several costs. */
 async function peeks(row: ModelLimit, costs: number[], now: number) {
   const requests = costs.map((cost) => ({ mode: 'peek' as const, limits: [{ ...row, cost }] }))
   const reply = await server.decide(requests, now)
@@ -14,7 +14,7 @@ async function peeks(row: ModelLimit, costs: number[], now: number) {
 }
 
 law(
-  'an earlier clock never shows more, and what was refused waits so much longer',
+  'by an earlier clock no more remains, and a refused request waits longer by the difference',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     await each(limits, async (row) => {

@@ -24,7 +24,7 @@ function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
 }
 
 law(
-  'requests in one call are decided as they are one by one',
+  'requests of one call are decided as if each were a call of its own',
   async (plan) => {
     const { calls, subjects } = play(plan)
     const twins = new Map(subjects.map((subject) => [subject, newSubject()]))

@@ -50,7 +50,7 @@ law(
 law(
   'a take that is refunded immediately leaves the limit as it was',
   async (plan) => {
-    // By a clock ahead a period may be open before its start, and a decidedAt from then credits nothing.
+    // By a clock ahead a period may be open before its start, and a refund with a decidedAt from then returns nothing.
     const { limits, now, story } = await settle(server, inLine(forward(unchanging(plan))))
     await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
