@@ -1,5 +1,7 @@
 /** Refusals answered from memory. */
+import { isWithin } from '../base/clock.ts'
 import type { QuotaState } from '../base/decision.ts'
+import { LruCache } from '../base/lru.ts'
 import type { Match } from '../match/match.ts'
 import { canonical } from '../match/subject.ts'
 import type { PolicyLimit } from './limit.ts'
@@ -13,7 +15,8 @@ export interface Denial {
   decidedAt: number
 }
 
-interface Entry {
+/** A limit that refuses. */
+interface CachedRefusal {
   state: QuotaState
   /** The store's time of the decision. */
   decidedAt: number
@@ -23,7 +26,6 @@ interface Entry {
   receivedAt: number
   /** The end of what is known, ms since the epoch. */
   until: number
-  bytes: number
 }
 
 /**
@@ -31,8 +33,9 @@ interface Entry {
  * (another plan, or policies that have not come here yet), can make a quota better than it was seen.
  */
 const MAX_AGE_MS = 10_000
-/** An isolate has some 128 MB. Beyond this the least recently used entries go. */
+/** Of the 128 MB that an isolate has. */
 const MAX_BYTES = 4 * 1024 * 1024
+const bytesOf = (key: string) => 2 * key.length + 300
 /** Subjects with a refund that are tracked by name; beyond it every refusal that is still on its way is discarded. */
 const MAX_REFUNDED = 1_000
 
@@ -64,33 +67,21 @@ export interface DenialCache {
 }
 
 export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
-  const entries = new Map<string, Entry>() // the least recently used first
-  let bytes = 0
+  const entries = new LruCache<CachedRefusal>({ maxSize: maxBytes, sizeOf: bytesOf })
   let forgotten = Number.NEGATIVE_INFINITY // everything that was sent until then
   const refunded = new Map<string, number>() // and by subject
 
-  function remove(key: string, entry: Entry) {
-    entries.delete(key)
-    bytes -= entry.bytes
-  }
-
-  function live(limit: Match, now: number): Entry | undefined {
+  function live(limit: Match, now: number): CachedRefusal | undefined {
     const key = keyOf(limit)
     const entry = entries.get(key)
-    if (!entry) return undefined
+    if (!entry || isWithin(now, entry.sentAt, entry.until)) return entry
     entries.delete(key)
-    // After a clock was set back nothing is known.
-    if (now >= entry.until || now < entry.sentAt) {
-      bytes -= entry.bytes
-      return undefined
-    }
-    entries.set(key, entry)
-    return entry
+    return undefined
   }
 
   return {
     find(limits, now) {
-      if (entries.size === 0) return undefined
+      if (entries.count === 0) return undefined
       let denial: Denial | undefined
       for (const limit of limits) {
         const { policy } = limit
@@ -116,17 +107,8 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
         const lasts = knownFor(limit, state)
         const { subject } = limit
         if (lasts <= 0 || sentAt <= (refunded.get(subject) ?? forgotten)) continue
-        const key = keyOf(limit)
-        const old = entries.get(key)
-        if (old) remove(key, old)
         const until = sentAt + Math.min(lasts, MAX_AGE_MS)
-        const size = 2 * key.length + 300
-        entries.set(key, { state, decidedAt, subject, sentAt, receivedAt, until, bytes: size })
-        bytes += size
-      }
-      for (const [key, entry] of entries) {
-        if (bytes <= maxBytes) break
-        remove(key, entry)
+        entries.set(keyOf(limit), { state, decidedAt, subject, sentAt, receivedAt, until })
       }
     },
 
@@ -136,9 +118,7 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
         forgotten = now
         refunded.clear()
       }
-      for (const [key, entry] of entries) {
-        if (!subjects || subjects.includes(entry.subject)) remove(key, entry)
-      }
+      entries.removeIf((_, { subject }) => !subjects || subjects.includes(subject))
     },
   }
 }

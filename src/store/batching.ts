@@ -1,4 +1,5 @@
 import { StoreError } from '../base/errors.ts'
+import { type Waiter, WaitQueue } from '../base/wait-queue.ts'
 import type { Store, StoreOptions, StoreReply, StoreRequest } from './store.ts'
 
 /** So much a call takes along, in limits of the script: they hold up Redis for some 3 µs each. */
@@ -25,7 +26,7 @@ export interface BatchingOptions {
 }
 
 /** A list that is to be decided. */
-interface Waiting {
+interface List {
   requests: StoreRequest[]
   limits: number
   length: number
@@ -34,25 +35,24 @@ interface Waiting {
   deadlineMs: number
   /** When its request stops waiting, ms since the epoch. */
   until: number
-  /** Lets its request go on. Once: whatever comes after is not heard. */
-  answer: (reply: StoreReply | StoreError) => void
 }
+
+type QueuedList = Waiter<List, StoreReply | StoreError>
 
 /**
  * A store whose callers share round trips: what they ask in the same turn of an isolate travels in one call. Nobody waits for company,
  * but for 2 ms while six calls are under way.
  *
- * On Workers a request must await nothing that another one made: under load that fails. So each has a promise and a timer of its own, and
- * only plain values cross. There is no leader either, who could die on the way: each request, when its turn comes, sends its list and
- * whatever else is queued, unless somebody has taken its list already. Who takes a list off the queue sends it, and nobody else.
+ * There is no leader, which could be cancelled before it sends: each request, when its turn comes, sends its own list and what else is
+ * queued, unless another request has taken its list. The request that takes a list off the queue sends it.
  *
- * Only calls with `waitUntil` share: whoever sends for others has to go on when its own client is gone.
+ * Only calls with `waitUntil` join a batch, since the sender must go on when its own client is gone.
  */
 export function withBatching(
   store: Store,
   { clock = Date.now, wait = nextTurn }: BatchingOptions = {},
 ): Store {
-  const queue = new Set<Waiting>()
+  const queue = new WaitQueue<List, StoreReply | StoreError>()
   /** The ends of the calls under way: one whose request died never comes back, and must not count for ever. */
   const calls = new Set<{ until: number }>()
 
@@ -63,14 +63,14 @@ export function withBatching(
     return calls.size >= MANY_CALLS
   }
 
-  async function sendInTurn(own: Waiting, waitUntil: NonNullable<StoreOptions['waitUntil']>) {
+  async function sendInTurn(own: QueuedList, waitUntil: NonNullable<StoreOptions['waitUntil']>) {
     await wait(0)
     if (queue.has(own) && busy()) await wait(HOLD_MS)
     if (queue.has(own) && !isOver(own, clock())) waitUntil(send(take(own)))
   }
 
   /** Drops a list whose request no longer waits: the request is gone, or its turn came after its deadline. */
-  function isOver(one: Waiting, now: number): boolean {
+  function isOver(one: QueuedList, now: number): boolean {
     if (one.until > now) return false
     queue.delete(one)
     one.answer(new StoreError('timeout', NOT_SENT))
@@ -78,7 +78,7 @@ export function withBatching(
   }
 
   /** A list, and from the queue what goes with it. The others have requests that send them. */
-  function take(own: Waiting): Waiting[] {
+  function take(own: QueuedList): QueuedList[] {
     const now = clock()
     const taken = [own]
     let { limits, length } = own
@@ -95,7 +95,7 @@ export function withBatching(
     return taken
   }
 
-  async function send(lists: Waiting[]): Promise<void> {
+  async function send(lists: QueuedList[]): Promise<void> {
     const now = clock()
     const waitMs = Math.max(1, ...lists.map((list) => leftOf(list, now)))
     const goesOnMs = Math.max(...lists.map(({ deadlineMs, waitMs }) => deadlineMs - waitMs))
@@ -109,7 +109,7 @@ export function withBatching(
     })
   }
 
-  async function repliesTo(lists: Waiting[], options: StoreOptions) {
+  async function repliesTo(lists: QueuedList[], options: StoreOptions) {
     try {
       return await store.decideEach(
         lists.map(({ requests }) => requests),
@@ -124,22 +124,11 @@ export function withBatching(
     async decide(requests, options = {}) {
       const { waitUntil, idempotency, now, deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
       if (!waitUntil || idempotency || now !== undefined) return store.decide(requests, options)
-      const { promise, resolve } = Promise.withResolvers<StoreReply | StoreError>()
-      const until = clock() + waitMs
-      const own = { requests, ...sizeOf(requests), waitMs, deadlineMs, until, answer: resolve }
-      queue.add(own)
-      // It also keeps the runtime from taking the request for hung, which has nothing else of its own to wait for. A caller that says
-      // `waitMs` has a timer.
-      const late =
-        options.waitMs === undefined
-          ? setTimeout(() => {
-              queue.delete(own)
-              resolve(new StoreError('timeout'))
-            }, deadlineMs)
-          : undefined
+      const list = { requests, ...sizeOf(requests), waitMs, deadlineMs, until: clock() + waitMs }
+      // A caller that sets `waitMs` has a timer.
+      const own = queue.join(list, options.waitMs === undefined ? deadlineMs : undefined)
       void sendInTurn(own, waitUntil)
-      const reply = await promise
-      if (late !== undefined) clearTimeout(late)
+      const reply = (await own.answered) ?? new StoreError('timeout')
       if (reply instanceof StoreError) throw reply
       return reply
     },
@@ -148,11 +137,11 @@ export function withBatching(
 }
 
 /** Whether the request of a list has ended: the runtime warns of a promise that is resolved for it. */
-const isGone = ({ until, waitMs, deadlineMs }: Waiting, now: number) =>
+const isGone = ({ until, waitMs, deadlineMs }: QueuedList, now: number) =>
   now > until + (deadlineMs - waitMs) + GONE_MS
 
 /** The rest of a request's wait, in ms: never more than the whole, even if the clock was set back. */
-const leftOf = ({ waitMs, until }: Waiting, now: number) => Math.min(waitMs, until - now)
+const leftOf = ({ waitMs, until }: QueuedList, now: number) => Math.min(waitMs, until - now)
 
 /** The longest in a call is its deadline, and by that the breaker learns of a store that hangs: so who waits for long does not go with those in haste. */
 const areAlike = (leftMs: number, otherMs: number) => leftMs <= 2 * otherMs && otherMs <= 2 * leftMs

@@ -1,3 +1,4 @@
+import { isWithin } from '../base/clock.ts'
 import { StoreError, type StoreErrorCode } from '../base/errors.ts'
 import { isLate } from './lag.ts'
 import type { Store, StoreOptions, StoreRequest } from './store.ts'
@@ -144,9 +145,8 @@ interface Hold {
   until: number
 }
 
-/** A clock that was set back ends it: else it would last for as long as that. */
 const holds = (hold: Hold | undefined, now: number): hold is Hold =>
-  hold !== undefined && hold.from <= now && now < hold.until
+  hold !== undefined && isWithin(now, hold.from, hold.until)
 
 /** Whether the store did what it is there for, if only to say that the call was wrong, or the key of one client. */
 function isAnswer(reply: unknown): boolean {

@@ -1,3 +1,5 @@
+import { isWithin } from '../../base/clock.ts'
+
 /** How much of something is asked for: two counters, the older weighted by how much of its span still counts. */
 export interface Demand {
   add(units: number, now: number): void
@@ -12,9 +14,8 @@ export function createDemand(spanMs: number): Demand {
   let previous = 0
 
   function roll(now: number) {
-    const elapsed = now - start
-    if (elapsed >= 0 && elapsed < spanMs) return
-    const follows = elapsed >= spanMs && elapsed < 2 * spanMs // a clock that was set back begins anew
+    if (isWithin(now, start, start + spanMs)) return
+    const follows = isWithin(now, start + spanMs, start + 2 * spanMs)
     previous = follows ? current : 0
     current = 0
     start = follows ? start + spanMs : now

@@ -1,4 +1,5 @@
 /** What an isolate holds of one quota: plain numbers, no I/O, and time is passed in. */
+import { isWithin } from '../../base/clock.ts'
 import type { QuotaState } from '../../base/decision.ts'
 import type { LeaseTerms, Terms } from '../store.ts'
 import { createDemand } from './demand.ts'
@@ -67,9 +68,8 @@ export function createLease(terms: Terms, { max, ttlMs }: LeaseTerms) {
     return now < told.sentAt + told.state.resetAfterMs ? told.state.remaining : capacity
   }
 
-  /** Nothing of a lease is spent from its end on, nor where the clock was set back to before it began. */
   const has = (count: number, now: number): boolean =>
-    held.count >= count && now < held.until && told !== undefined && now >= told.sentAt
+    held.count >= count && told !== undefined && isWithin(now, told.sentAt, held.until)
 
   /** Units of a window that is over are worth nothing, and must not be what others are together with. */
   function hold(units: Units, now: number) {

@@ -9,6 +9,7 @@ import slidingLog from '../../../lua/sliding_log.lua'
 import slidingWindow from '../../../lua/sliding_window.lua'
 import tokenBucket from '../../../lua/token_bucket.lua'
 import type { QuotaState } from '../../base/decision.ts'
+import { hexDigest } from '../../base/digest.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest, Terms } from '../store.ts'
 
 /** Lines of comment and indentation stay at home: every isolate's first call sends the whole text. */
@@ -28,11 +29,8 @@ export const script = `#!lua flags=allow-key-locking\n${[
   .map(trim)
   .join('')}`
 
-/** SHA-1 of the script as Redis knows it, in hex. */
-export async function scriptSha(): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-1', new TextEncoder().encode(script))
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
-}
+/** SHA-1 of the script as Redis knows it. */
+export const scriptSha = (): Promise<string> => hexDigest('SHA-1', script)
 
 /** Those with a key of their own, and what it is called after the subject. */
 const apart: Partial<Record<Terms['algorithm'], string>> = {
