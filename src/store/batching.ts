@@ -1,6 +1,6 @@
 import { StoreError } from '../base/errors.ts'
 import { type Waiter, WaitQueue } from '../base/wait-queue.ts'
-import type { Store, StoreOptions, StoreReply, StoreRequest } from './store.ts'
+import type { Store, StoreOptions, StoreRequest, StoreResult } from './store.ts'
 
 /** So much a call takes along, in limits of the script: they hold up Redis for some 3 µs each. */
 const MAX_ROWS = 32
@@ -37,7 +37,7 @@ interface List {
   until: number
 }
 
-type QueuedList = Waiter<List, StoreReply | StoreError>
+type QueuedList = Waiter<List, StoreResult>
 
 /**
  * A store whose callers share round trips: what they ask in the same turn of an isolate travels in one call. Nobody waits for company,
@@ -52,7 +52,7 @@ export function withBatching(
   store: Store,
   { clock = Date.now, wait = nextTurn }: BatchingOptions = {},
 ): Store {
-  const queue = new WaitQueue<List, StoreReply | StoreError>()
+  const queue = new WaitQueue<List, StoreResult>()
   /** The ends of the calls under way: one whose request died never comes back, and must not count for ever. */
   const calls = new Set<{ until: number }>()
 

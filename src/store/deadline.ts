@@ -1,6 +1,6 @@
 import { asStoreError, StoreError } from '../base/errors.ts'
 import { isLate } from './lag.ts'
-import type { Store, StoreOptions, StoreReply } from './store.ts'
+import type { Store, StoreOptions, StoreResult } from './store.ts'
 
 /** How long a call goes on after its caller stopped waiting, in ms. */
 const MAX_LATE_MS = 5_000
@@ -8,8 +8,6 @@ const MAX_LATE_MS = 5_000
 const MARGIN_MS = 1_000
 /** The longest to wait for a reply by default, ms. */
 const DEADLINE_MS = 300
-
-type Reply = StoreReply | StoreError
 
 /**
  * A store that answers within the caller's deadline, while the call itself goes on for five seconds more. The error `timeout` then has
@@ -57,7 +55,7 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
     async decide(requests, options = {}) {
       const { deadlineMs = DEADLINE_MS } = options
       const deciding = store.decide(requests, patient(options, deadlineMs)).catch(asStoreError)
-      const reply = await inTime<Reply>(deciding, deadlineMs)
+      const reply = await inTime<StoreResult>(deciding, deadlineMs)
       if (reply === undefined) {
         throw new StoreError('timeout', undefined, undefined, lateOf(deciding, options))
       }

@@ -1,9 +1,9 @@
 import { isWithin } from '../../base/clock.ts'
 
-/** How much of something is asked for: two counters, the older weighted by how much of its span still counts. */
+/** A sliding count of requested units: two counters, the older weighted by the part of its span that still counts. */
 export interface Demand {
   add(units: number, now: number): void
-  /** Units asked for within the last span. */
+  /** Units within the last span. */
   lately(now: number): number
 }
 

@@ -6,6 +6,7 @@ import type {
   StoreOptions,
   StoreReply,
   StoreRequest,
+  StoreResult,
   StoreState,
   Unanswered,
 } from '../store.ts'
@@ -21,8 +22,7 @@ import {
   statesBy,
 } from './split.ts'
 
-/** One of the databases that subjects are spread over. */
-export interface Database {
+export interface Shard {
   name: string
   store: Store
 }
@@ -31,8 +31,6 @@ export interface ShardsOptions {
   /** Told when the charges of a request that was refused elsewhere have been given back, or could not be. */
   onRefund?: (subjects: string[], error?: StoreError) => void
 }
-
-type Reply = StoreReply | StoreError
 
 /** Nobody waits for it, and what does not come is lost until it runs out. */
 const REFUND_MS = 5_000
@@ -55,7 +53,7 @@ const unknown: StoreState = {
  * see less than there is. In the same call each shard is asked how the limits stand uncharged: that is told where another refuses.
  */
 export function createShards(
-  databases: Database[],
+  databases: Shard[],
   { onRefund = () => {} }: ShardsOptions = {},
 ): Store {
   const shardOf = rendezvous(databases.map(({ name }) => name))
@@ -70,9 +68,9 @@ export function createShards(
 
   function decideAll(
     lists: StoreRequest[][],
-    askAt: (shard: number, lists: StoreRequest[][]) => Promise<Reply[]>,
+    askAt: (shard: number, lists: StoreRequest[][]) => Promise<StoreResult[]>,
     options: StoreOptions,
-  ): Promise<Reply[]> {
+  ): Promise<StoreResult[]> {
     const plans = lists.map((list) => {
       const shard = onlyShardOf(list)
       return shard === undefined ? split(list, shardOf) : wholeAt(shard, list)
@@ -91,9 +89,9 @@ export function createShards(
   /** Asks each shard once, all at the same time. */
   async function askEach(
     plans: Plan[],
-    askAt: (shard: number, lists: StoreRequest[][]) => Promise<Reply[]>,
-  ): Promise<Reply[][]> {
-    const replies = plans.map((): Reply[] => [])
+    askAt: (shard: number, lists: StoreRequest[][]) => Promise<StoreResult[]>,
+  ): Promise<StoreResult[][]> {
+    const replies = plans.map((): StoreResult[] => [])
     await Promise.all(
       databases.map(async (_, shard) => {
         const askers = plans.flatMap(({ asked }, index) => (asked[shard] ? index : []))
@@ -114,9 +112,9 @@ export function createShards(
   function merged(
     list: StoreRequest[],
     groups: Group[],
-    replies: Reply[],
+    replies: StoreResult[],
     options: StoreOptions,
-  ): Reply {
+  ): StoreResult {
     const all = Object.values(replies)
     const answers = all.filter((reply): reply is StoreReply => !(reply instanceof StoreError))
     const errors = all.filter((reply) => reply instanceof StoreError)
@@ -178,20 +176,20 @@ export function createShards(
   async function mergedLate(
     list: StoreRequest[],
     groups: Group[],
-    replies: Reply[],
+    replies: StoreResult[],
     options: StoreOptions,
-  ): Promise<Reply> {
-    const all: Reply[] = []
-    const wait = async (reply: Reply, shard: number) => {
+  ): Promise<StoreResult> {
+    const all: StoreResult[] = []
+    const wait = async (reply: StoreResult, shard: number) => {
       const late = reply instanceof StoreError ? await reply.late : undefined
-      all[shard] = (late as Reply | undefined) ?? reply
+      all[shard] = (late as StoreResult | undefined) ?? reply
     }
     await Promise.all(replies.map(wait))
     return merged(list, groups, all, { ...options, allowPartial: true })
   }
 
   /** Refunds what a shard turns out to have charged after its deadline, for a request that was refused meanwhile. */
-  function refundLate(groups: Group[], replies: Reply[], options: StoreOptions) {
+  function refundLate(groups: Group[], replies: StoreResult[], options: StoreOptions) {
     for (const fragment of groups.flatMap(({ fragments }) => fragments)) {
       const error = replies[fragment.shard]
       if (!(error instanceof StoreError) || !error.late) continue
@@ -222,7 +220,7 @@ export function createShards(
     shard: number,
     list: StoreRequest[],
     options: StoreOptions,
-  ): Promise<Reply> {
+  ): Promise<StoreResult> {
     const { name, store } = databases[shard]!
     try {
       return await store.decide(list, named(options, name))
@@ -260,7 +258,7 @@ const named = ({ idempotency, ...options }: StoreOptions, name: string): StoreOp
 /** Why a limit has no answer, and when it was charged if the reply comes late. */
 function unansweredOf(limit: Limit, fragment: Fragment, error: StoreError): Unanswered {
   const chargedLate = error.late?.then((late) => {
-    const reply = late as Reply
+    const reply = late as StoreResult
     if (reply instanceof StoreError || reply.replayed || !admits(fragment, reply)) return undefined
     return chargedIn(fragment, reply).includes(limit) ? reply.decidedAt : undefined
   })

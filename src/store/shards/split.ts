@@ -9,7 +9,7 @@ export interface Cell {
 }
 
 /** One request to a shard, by its index in what that shard is asked, and the cells that it answers. */
-interface Ask {
+interface ShardRequest {
   at: number
   cells: Cell[]
 }
@@ -17,11 +17,11 @@ interface Ask {
 /** What one shard has to do with a group. */
 export interface Fragment {
   shard: number
-  asks: Ask[]
+  asks: ShardRequest[]
   /** The limits here of the request that the group is about; nothing where there are only followers. */
-  lead: Ask | undefined
+  lead: ShardRequest | undefined
   /** How all limits here stand without the charge; where more than one shard decides. */
-  before: Ask | undefined
+  before: ShardRequest | undefined
 }
 
 /** A request and those that follow it. */
@@ -42,7 +42,7 @@ export interface Plan {
 /** Shares a list out among the shards of its subjects. A follower has one limit, and a limit stands once in a request and its followers. */
 export function split(list: StoreRequest[], shardOf: (subject: string) => number): Plan {
   const asked: StoreRequest[][] = []
-  const put = (shard: number, request: StoreRequest, cells: Cell[]): Ask => {
+  const put = (shard: number, request: StoreRequest, cells: Cell[]): ShardRequest => {
     asked[shard] ??= []
     const at = asked[shard].push({ ...request, limits: cells.map(({ limit }) => limit) }) - 1
     return { at, cells }
@@ -89,7 +89,7 @@ function membersOf(list: StoreRequest[]): number[][] {
 const cellsOf = (list: StoreRequest[], request: number): Cell[] =>
   list[request]!.limits.map((limit, index) => ({ request, index, limit }))
 
-const statesOf = ({ at }: Ask, { states }: StoreReply): StoreState[] => states[at]!
+const statesOf = ({ at }: ShardRequest, { states }: StoreReply): StoreState[] => states[at]!
 
 /** Whether a shard lets a request pass, as far as it goes. */
 export const admits = ({ lead }: Pick<Fragment, 'lead'>, reply: StoreReply): boolean =>
@@ -103,7 +103,7 @@ export const chargedIn = ({ asks }: Pick<Fragment, 'asks'>, reply: StoreReply): 
     .filter(({ cost }) => cost > 0)
 
 /** Every cell of a fragment, with what the shard said of it. */
-export function* statesBy(asks: Ask[], reply: StoreReply): Generator<[Cell, StoreState]> {
+export function* statesBy(asks: ShardRequest[], reply: StoreReply): Generator<[Cell, StoreState]> {
   for (const ask of asks) {
     const states = statesOf(ask, reply)
     for (const [index, cell] of ask.cells.entries()) yield [cell, states[index]!]

@@ -1,6 +1,6 @@
 import { StoreError } from '../../base/errors.ts'
-import type { Idempotency, StoreReply, StoreRequest } from '../store.ts'
-import { type Call, decode, encode, keysOf } from './script.ts'
+import type { Idempotency, StoreRequest, StoreResult } from '../store.ts'
+import { decode, encode, keysOf, type ScriptCall } from './script.ts'
 
 /** Neighbouring lists that one call of the script decides. */
 export interface Pack {
@@ -52,14 +52,17 @@ function apart(list: StoreRequest[]): StoreRequest[] {
   return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
 }
 
-export const callOf = ({ lists, idempotency }: Pack, now?: number, namespace?: string): Call =>
-  encode(lists.flat(), now, idempotency, namespace)
+export const callOf = (
+  { lists, idempotency }: Pack,
+  now?: number,
+  namespace?: string,
+): ScriptCall => encode(lists.flat(), now, idempotency, namespace)
 
 /** What an answer to the call says of each list. */
 export function repliesOf(
   { lists, idempotency }: Pack,
   answer: number[] | StoreError,
-): (StoreReply | StoreError)[] {
+): StoreResult[] {
   if (answer instanceof StoreError) return lists.map(() => answer)
   const reply = decode(answer, lists.flat(), idempotency)
   if (!reply) return lists.map(() => new StoreError('bad-reply'))

@@ -39,7 +39,7 @@ const apart: Partial<Record<Terms['algorithm'], string>> = {
 }
 
 /** KEYS and ARGV of one call. */
-export interface Call {
+export interface ScriptCall {
   keys: string[]
   args: string[]
 }
@@ -50,7 +50,7 @@ export function encode(
   now?: number,
   idempotency?: Idempotency,
   namespace?: string,
-): Call {
+): ScriptCall {
   const places = new Map<string, string>()
   const place = (key: string) => {
     const known = places.get(key) ?? String(places.size + 1)

@@ -4,7 +4,7 @@ import { isRestUrl } from '../../base/bindings.ts'
 import { StoreError } from '../../base/errors.ts'
 import type { Store, StoreOptions } from '../store.ts'
 import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
-import { type Call, script, scriptSha } from './script.ts'
+import { type ScriptCall, script, scriptSha } from './script.ts'
 import { type Answer, createTransport, refusal, toStoreError } from './transport.ts'
 
 export interface UpstashOptions {
@@ -37,7 +37,7 @@ export function createUpstashStore({
 
   /** Runs calls in one HTTP request, in order. Never rejects: each has its answer. */
   async function send(
-    calls: Call[],
+    calls: ScriptCall[],
     brings: boolean,
     deadline: AbortSignal,
   ): Promise<(number[] | StoreError)[]> {
@@ -64,7 +64,10 @@ export function createUpstashStore({
     }
   }
 
-  async function run(calls: Call[], deadline: AbortSignal): Promise<(number[] | StoreError)[]> {
+  async function run(
+    calls: ScriptCall[],
+    deadline: AbortSignal,
+  ): Promise<(number[] | StoreError)[]> {
     // The first call brings the script, so that a cold one costs no second round trip.
     const answers = await send(calls, !loaded, deadline)
     const lost = calls.filter((_, index) => hasLost(answers[index]!))
