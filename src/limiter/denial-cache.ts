@@ -20,17 +20,16 @@ interface CachedRefusal {
   state: QuotaState
   /** The store's time of the decision. */
   decidedAt: number
-  /** Whose quota, as the store names it. */
   subject: string
   sentAt: number
   receivedAt: number
-  /** The end of what is known, ms since the epoch. */
+  /** ms since the epoch */
   until: number
 }
 
 /**
- * How long a change by others may go unseen, in ms: a reset, an unban or a refund by another isolate, and a charge by other terms
- * (another plan, or policies that have not come here yet), can make a quota better than it was seen.
+ * How long a change elsewhere may go unseen, in ms: a reset, an unban or a refund by another isolate, or a charge by other terms
+ * (another plan, or live policies that have not arrived here), can make a quota better than cached.
  */
 const MAX_AGE_MS = 10_000
 /** Of the 128 MB that an isolate has. */
@@ -40,21 +39,20 @@ const bytesOf = (key: string) => 2 * key.length + 300
 const MAX_REFUNDED = 1_000
 
 /**
- * Remembers which limits refuse, until they may admit again. One limit that refuses is enough: it answers every request that this limit
- * would refuse, whatever the request's other limits are.
+ * Remembers which limits refuse, until they may admit again. One refusing limit answers every request that it would refuse, whatever the
+ * request's other limits are.
  *
- * A limit with nothing left takes no charge. So until something of it comes back (`nextAfterMs`) it cannot change, and its numbers run
- * with the clock. Three kinds of refusal are not kept, since the next call may have another answer: a refusal with something left (a
- * high cost, which others may take), a refusal that counts towards a ban, and a refusal by a limit to which open requests give back;
- * a ban itself is kept.
+ * An exhausted limit takes no charge, so it cannot change before its next unit returns (`nextAfterMs`). Three kinds of refusal are not
+ * cached, since the next call may have another answer: a refusal with units left (of a high cost), a refusal that counts towards a ban,
+ * and a refusal by a limit to which open requests may refund. A ban itself is cached.
  *
- * Time counts from when the call was sent, the earliest it can have been decided, so a client is never refused that would pass. Waits
- * count from when the reply came, so a client that waits as told is not early, and late by at most a round trip.
+ * A refusal lasts from when the call was sent, the earliest it can have been decided, so no client is refused that would pass. Waits
+ * count from when the reply was received, so a client that waits as told is never early, and late by at most a round trip.
  */
 export interface DenialCache {
-  /** The known refusals of a request, all of its limits that are known to refuse; `undefined` where the store must be asked. */
+  /** All limits of a request that are known to refuse; `undefined` if the store must be asked. */
   find(limits: Match[], now: number): Denial | undefined
-  /** Takes in a reply: each limit that refuses by itself. */
+  /** Caches each refusing limit of a reply. */
   keep(
     limits: PolicyLimit[],
     states: QuotaState[],
@@ -62,7 +60,7 @@ export interface DenialCache {
     sentAt: number,
     receivedAt: number,
   ): void
-  /** Forgets refusals of these subjects (default: all), also those on their way, after this isolate has made their quotas better. */
+  /** Forgets refusals of these subjects (default: all), including those in flight, after this isolate has refunded or reset them. */
   forget(now: number, subjects?: string[]): void
 }
 
@@ -123,21 +121,21 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
   }
 }
 
-/** Everything that a refusal by one limit depends on: whose quota, by which terms, at what price. */
+/** All that a refusal by one limit depends on: quota, terms and cost. */
 const keyOf = ({ policy, partitionKey, cost, period }: Match): string =>
   `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(partitionKey)}`
 
-/** For how long a refusal by a limit stays what it is, ms; 0 for an admission, and where only the store knows. */
+/** How long a limit keeps refusing, ms; 0 for an admission, and if only the store knows. */
 function knownFor({ policy }: Match, state: QuotaState): number {
   const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = state
   if (allowed || policy.mode === 'shadow') return 0
   if (bannedForMs) return bannedForMs
   if (policy.penalty || remaining > 0 || retryAfterMs === null || isOpen({ policy })) return 0
-  // Other isolates give back what they did not need of a lease: they hold it for so long.
+  // Other isolates may refund unspent units of a lease until it ends.
   return Math.min(nextAfterMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
 }
 
-/** A refusing limit some time later. */
+/** The state of a refusing limit after some time. */
 function after({ retryAfterMs, resetAfterMs, nextAfterMs, ...state }: QuotaState, elapsed: number) {
   const left = (wait: number) => Math.max(0, wait - elapsed)
   return {

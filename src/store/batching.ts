@@ -2,18 +2,17 @@ import { StoreError } from '../base/errors.ts'
 import { type Waiter, WaitQueue } from '../base/wait-queue.ts'
 import type { Store, StoreOptions, StoreRequest, StoreResult } from './store.ts'
 
-/** So much a call takes along, in limits of the script: they hold up Redis for some 3 µs each. */
+/** The bound on the limits in one batch. Each occupies Redis for some 3 µs. */
 const MAX_ROWS = 32
-/** And in characters: subjects may be as long as what a client sends. */
+/** The bound on characters: a subject may be as long as what a client sends. */
 const MAX_LENGTH = 16_384
-/** Of a limit, beside its subject. */
+/** Characters of a limit, beside its subject. */
 const ROW_LENGTH = 100
-/** While so many calls are under way, the next one waits a little for company. */
+/** While this many calls are in flight, the next one waits a little longer for others to join. */
 const MANY_CALLS = 6
 const HOLD_MS = 2
-/** The longest to wait for a reply by default, ms. */
 const DEADLINE_MS = 300
-/** How long after the end of its call a request is there for sure, in ms. */
+/** A request surely still exists this long after the end of its call, in ms. */
 const GONE_MS = 500
 /** The hint of a timeout whose list was never sent: nothing was charged. */
 export const NOT_SENT = 'not sent'
@@ -21,17 +20,17 @@ export const NOT_SENT = 'not sent'
 export interface BatchingOptions {
   /** ms since the epoch */
   clock?: () => number
-  /** Lets others have their turn, for so many ms. */
+  /** Lets other requests run for `ms`. */
   wait?: (ms: number) => Promise<void>
 }
 
-/** A list that is to be decided. */
 interface List {
   requests: StoreRequest[]
   limits: number
   length: number
-  /** How long its request waits, and the call may take, ms. */
+  /** How long its request waits, ms. */
   waitMs: number
+  /** How long its call may take, ms. */
   deadlineMs: number
   /** When its request stops waiting, ms since the epoch. */
   until: number
@@ -40,8 +39,8 @@ interface List {
 type QueuedList = Waiter<List, StoreResult>
 
 /**
- * A store whose callers share round trips: what they ask in the same turn of an isolate travels in one call. Nobody waits for company,
- * but for 2 ms while six calls are under way.
+ * A store that batches calls: lists of the same turn of the event loop go in one call. Only while six calls are in flight, a list waits
+ * 2 ms for others.
  *
  * There is no leader, which could be cancelled before it sends: each request, when its turn comes, sends its own list and what else is
  * queued, unless another request has taken its list. The request that takes a list off the queue sends it.
@@ -53,7 +52,7 @@ export function withBatching(
   { clock = Date.now, wait = nextTurn }: BatchingOptions = {},
 ): Store {
   const queue = new WaitQueue<List, StoreResult>()
-  /** The ends of the calls under way: one whose request died never comes back, and must not count for ever. */
+  /** The calls in flight. One whose request was cancelled never ends, so it counts only until its deadline. */
   const calls = new Set<{ until: number }>()
 
   function busy(): boolean {
@@ -77,7 +76,7 @@ export function withBatching(
     return true
   }
 
-  /** A list, and from the queue what goes with it. The others have requests that send them. */
+  /** Takes a list and the queued ones that fit in its batch. Other lists are sent by their own requests. */
   function take(own: QueuedList): QueuedList[] {
     const now = clock()
     const taken = [own]
@@ -136,14 +135,14 @@ export function withBatching(
   }
 }
 
-/** Whether the request of a list has ended: the runtime warns of a promise that is resolved for it. */
+/** Whether the request of a list has ended. The runtime warns if a promise of such a request is resolved. */
 const isGone = ({ until, waitMs, deadlineMs }: QueuedList, now: number) =>
   now > until + (deadlineMs - waitMs) + GONE_MS
 
-/** The rest of a request's wait, in ms: never more than the whole, even if the clock was set back. */
+/** The rest of a request's wait, in ms; at most the whole, even if the clock was set back. */
 const leftOf = ({ waitMs, until }: QueuedList, now: number) => Math.min(waitMs, until - now)
 
-/** The longest in a call is its deadline, and by that the breaker learns of a store that hangs: so who waits for long does not go with those in haste. */
+/** Batch only requests with similar deadlines: a batch runs until its longest, and the breaker notices a hung store only then. */
 const areAlike = (leftMs: number, otherMs: number) => leftMs <= 2 * otherMs && otherMs <= 2 * leftMs
 
 function sizeOf(requests: StoreRequest[]) {
@@ -160,7 +159,7 @@ const { navigator, setImmediate } = globalThis as {
 }
 const inWorkers = navigator?.userAgent === 'Cloudflare-Workers'
 
-/** A turn of the event loop, in which requests that have arrived come to ask. A timer of 0 ms takes 1 ms, on Workers as in Node. */
+/** For 0 ms: one turn of the event loop. A timer of 0 ms takes 1 ms, on Workers as in Node. */
 async function nextTurn(ms: number): Promise<void> {
   if (ms === 0 && inWorkers) await new Response('').text()
   else if (ms === 0 && setImmediate) await new Promise<void>((resolve) => setImmediate(resolve))

@@ -12,7 +12,7 @@ import type { QuotaState } from '../../base/decision.ts'
 import { hexDigest } from '../../base/digest.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest, Terms } from '../store.ts'
 
-/** Lines of comment and indentation stay at home: every isolate's first call sends the whole text. */
+/** Removes comments and indentation: every isolate's first call sends the whole text. */
 const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
 
 /** The whole script. Upstash honours the flag only if these are the first bytes. */
@@ -32,7 +32,7 @@ export const script = `#!lua flags=allow-key-locking\n${[
 /** SHA-1 of the script as Redis knows it. */
 export const scriptSha = (): Promise<string> => hexDigest('SHA-1', script)
 
-/** Those with a key of their own, and what it is called after the subject. */
+/** The algorithms with a key of their own, and its suffix. */
 const apart: Partial<Record<Terms['algorithm'], string>> = {
   'sliding-log': 'log',
   concurrency: 'slots',
@@ -100,7 +100,7 @@ export function encode(
   return { keys: [...places.keys()], args }
 }
 
-/** All that `encode` would have in KEYS without a namespace. */
+/** The KEYS of `encode` without a namespace. */
 export function keysOf(requests: StoreRequest[]): Set<string> {
   const keys = requests.flatMap((request) =>
     request.limits.flatMap((limit) =>
@@ -110,7 +110,7 @@ export function keysOf(requests: StoreRequest[]): Set<string> {
   return new Set(keys)
 }
 
-/** The key of a subject's record. The braces make one slot of all keys of a subject, in every namespace. */
+/** The key of a subject's record. The braces keep all keys of a subject in one cluster slot, in every namespace. */
 export const recordOf = (subject: string, namespace?: string) =>
   namespace ? `sluice:1:${namespace}:{${subject}}` : `sluice:1:{${subject}}`
 
@@ -125,11 +125,11 @@ function alignOf({ terms, period, slot = '' }: Limit): string {
   return terms.algorithm === 'fixed-window' && period ? period.join(',') : terms.align
 }
 
-/** Giving back neither counts nor bans. */
+/** A refund neither counts towards a ban nor bans. */
 const penaltyOf = ({ mode }: StoreRequest, { penalty }: Limit) =>
   mode === 'refund' ? undefined : penalty
 
-/** The reply of the script, or `undefined` where something else answered. */
+/** The reply of the script, or `undefined` if something else answered. */
 export function decode(
   reply: unknown,
   requests: StoreRequest[],

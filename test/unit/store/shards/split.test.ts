@@ -31,6 +31,11 @@ const state = (allowed = true): StoreState => ({
 })
 
 describe('what each shard is asked', () => {
+  test('a list with all limits on one shard goes there as it is', () => {
+    const list = [take(a0, b0), follow(a0)]
+    expect(split(list, shardOf)).toEqual({ asked: [list], groups: undefined })
+  })
+
   test('a request on several shards is peeked before it is charged, on each of them', () => {
     const { asked, groups } = split([take(a0, a1, b0)], shardOf)
     expect(asked).toEqual([
