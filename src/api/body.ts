@@ -1,3 +1,4 @@
+import { readBytes } from '../base/body.ts'
 import { problem } from '../http/response.ts'
 import { badRequest } from './problems.ts'
 
@@ -6,7 +7,7 @@ const MAX_DEPTH = 8
 
 /** The JSON of a body; or what is wrong with it, as a problem: 413 above 64 KiB, 400 where it is no UTF-8, no JSON, or nested deeper than 8. */
 export async function readJson(request: Request): Promise<{ json: unknown } | Response> {
-  const bytes = await read(request)
+  const bytes = await readBytes(request.body, MAX_BYTES)
   if (!bytes) return tooLarge()
   let text: string
   try {
@@ -30,31 +31,6 @@ const tooLarge = () =>
     title: 'Content Too Large',
     detail: `The body is larger than ${MAX_BYTES / 1024} KiB.`,
   })
-
-/** The bytes of a body, `undefined` where they are too many: no more of it is read then. */
-async function read({ body }: Request): Promise<Uint8Array | undefined> {
-  if (!body) return new Uint8Array()
-  const reader = (body as ReadableStream<Uint8Array>).getReader()
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) break
-    size += value.length
-    if (size > MAX_BYTES) {
-      reader.cancel().catch(() => {})
-      return undefined
-    }
-    chunks.push(value)
-  }
-  const bytes = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk, at)
-    at += chunk.length
-  }
-  return bytes
-}
 
 /** How deep brackets are nested in a JSON text, those in its strings not counted. By hand: a regular expression may take time that grows with the square. */
 function depthOf(text: string): number {

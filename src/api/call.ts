@@ -3,7 +3,7 @@ import { checked, type Schema } from '../config/schema/checked.ts'
 import type { DeployedParts, Rules } from '../limiter/create.ts'
 import { readJson } from './body.ts'
 import type { Caller } from './caller.ts'
-import type { Around } from './described-request.ts'
+import type { ApiRuntime } from './described-request.ts'
 import { unprocessable } from './problems.ts'
 import { MAX_PROBLEMS } from './schema.ts'
 
@@ -18,7 +18,7 @@ export interface Call {
   /** Those that hold now. */
   rules: Rules
   parts: DeployedParts
-  around: Around
+  around: ApiRuntime
   /** The part of the deadline that the limit on the caller has taken, ms. */
   spentMs: number
 }

@@ -9,7 +9,7 @@ import { type RequestView, type RuntimeContext, viewOf } from '../request/view.t
 import type { RequestDescription } from './schema.ts'
 
 /** What the runtime gives along with a call, and how a described request comes by a context of its own, for key functions. */
-export interface Around extends Omit<RuntimeContext, 'context'> {
+export interface ApiRuntime extends Omit<RuntimeContext, 'context'> {
   contextOf: (request: Request) => Promise<unknown>
 }
 
@@ -17,7 +17,7 @@ export interface Around extends Omit<RuntimeContext, 'context'> {
 export async function describedRequest(
   request: RequestDescription,
   { config, match }: Rules,
-  around: Around,
+  around: ApiRuntime,
 ): Promise<Matched | ConfigProblem> {
   let view: RequestView
   try {
@@ -32,7 +32,7 @@ export async function describedRequest(
 /** Nothing in it is a trusted proxy's word on a price: its headers are a client's. */
 async function viewOfDescribed(
   { method = 'GET', url, ip, headers = {}, country, asn, colo }: RequestDescription,
-  { env, waitUntil, contextOf }: Around,
+  { env, waitUntil, contextOf }: ApiRuntime,
   config: Config,
 ): Promise<RequestView> {
   const request = new Request(url, { method, headers: ofClient(headers, ip) })

@@ -14,7 +14,6 @@ export interface HealthProblem {
 }
 
 type Env = RuntimeContext['env']
-type Around = Omit<RuntimeContext, 'context'>
 
 /** Answers `GET /_sluice/health` and `GET /_sluice/ready`. Without a token neither calls a database. */
 export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
@@ -32,7 +31,11 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
     },
 
     /** As `health`, and 503 while this isolate's breaker is open. Lists the policies for operators. */
-    async ready(request: Request, around: Around, noOrigin: string | undefined): Promise<Response> {
+    async ready(
+      request: Request,
+      around: Omit<RuntimeContext, 'context'>,
+      noOrigin: string | undefined,
+    ): Promise<Response> {
       const { env } = around
       const token = tokenOf(request)
       const caller = token === null ? undefined : await callerOf(token, ['operate'], env)

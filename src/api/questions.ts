@@ -5,7 +5,7 @@ import type { Rules } from '../limiter/create.ts'
 import type { Idempotency } from '../limiter/question.ts'
 import type { Matched } from '../match/match.ts'
 import { bodyOf, type Call } from './call.ts'
-import { type Around, describedRequest } from './described-request.ts'
+import { type ApiRuntime, describedRequest } from './described-request.ts'
 import { explicitKey } from './explicit-key.ts'
 import { idempotencyOf } from './idempotency.ts'
 import { unprocessable } from './problems.ts'
@@ -18,7 +18,7 @@ export const policyOf = ({ config }: Rules, name: string): Policy | undefined =>
 async function matchedBy(
   asked: Ask | RefundAsk,
   rules: Rules,
-  around: Around,
+  around: ApiRuntime,
 ): Promise<Matched | ConfigProblem> {
   const matched =
     'request' in asked

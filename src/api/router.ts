@@ -6,7 +6,7 @@ import type { LimiterParts } from '../limiter/question.ts'
 import type { Call } from './call.ts'
 import { type Caller, callerOf, isOpen, type Scope, tokenOf } from './caller.ts'
 import { decide } from './decide.ts'
-import type { Around } from './described-request.ts'
+import type { ApiRuntime } from './described-request.ts'
 import { auth } from './forward-auth.ts'
 import openapi from './openapi.json' with { type: 'json' }
 import { operate } from './operate.ts'
@@ -44,7 +44,11 @@ const endpoints: Endpoint[] = [
  * @returns `undefined` for paths that are not the decision API's
  */
 export function createApi({ config, rulesOf, partsOf, log }: Limiter) {
-  return async (request: Request, path: string, around: Around): Promise<Response | undefined> => {
+  return async (
+    request: Request,
+    path: string,
+    around: ApiRuntime,
+  ): Promise<Response | undefined> => {
     const { env } = around
     const under = /^\/_sluice\/v1(\/.*)$/s.exec(path)?.[1]
     if (under === undefined) return undefined
@@ -103,7 +107,7 @@ async function tooMany(
   { id }: Caller,
   { api, ...config }: Config,
   parts: LimiterParts,
-  { waitUntil }: Around,
+  { waitUntil }: ApiRuntime,
 ): Promise<Response | undefined> {
   if (!api) return undefined
   const matched = {

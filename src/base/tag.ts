@@ -1,12 +1,8 @@
+import { fnv1a } from './fnv.ts'
+
 /**
- * A short stable hash of what must not change under a stored state (ALGORITHMS: tags): 32-bit FNV-1a
- * (draft-eastlake-fnv) in base 36. Collisions between the policies of one configuration are refused
- * when it is parsed, so nothing stronger is needed, and it has to be synchronous.
+ * A short stable hash, in base 36, of the settings that must not change under a stored state. All parts are ASCII. A configuration
+ * with two equal tags is rejected when it is parsed, so 32 bits are enough.
  */
-export function tagOf(...parts: (string | number)[]): string {
-  let hash = 0x811c9dc5
-  for (const byte of new TextEncoder().encode(JSON.stringify(parts))) {
-    hash = Math.imul(hash ^ byte, 0x01000193)
-  }
-  return (hash >>> 0).toString(36)
-}
+export const tagOf = (...parts: (string | number)[]): string =>
+  fnv1a(JSON.stringify(parts)).toString(36)

@@ -1,3 +1,5 @@
+import { readBytes } from '../base/body.ts'
+
 /** What a server sent, or why not: a code and words for the log, which hold nothing of what it said. */
 export type Download = { text: string } | { code: string; message: string }
 
@@ -17,31 +19,13 @@ export async function download(
       await response.body?.cancel()
       return { code: 'bad-status', message: `the server answered ${response.status}` }
     }
-    const text = await readText(response, maxBytes)
-    return text === undefined
-      ? { code: 'too-large', message: `the server sent more than ${maxBytes} bytes` }
-      : { text }
+    const bytes = await readBytes(response.body, maxBytes)
+    return bytes
+      ? { text: new TextDecoder().decode(bytes) }
+      : { code: 'too-large', message: `the server sent more than ${maxBytes} bytes` }
   } catch {
     return signal.aborted
       ? { code: 'timeout', message: `the server did not answer within ${timeoutMs} ms` }
       : { code: 'unreachable', message: 'the connection failed' }
   }
-}
-
-async function readText({ body }: Response, maxBytes: number): Promise<string | undefined> {
-  const decoder = new TextDecoder()
-  let text = ''
-  let bytes = 0
-  const reader = body?.getReader()
-  while (reader) {
-    const { done, value } = await reader.read()
-    if (done) break
-    bytes += value.length
-    if (bytes > maxBytes) {
-      await reader.cancel()
-      return undefined
-    }
-    text += decoder.decode(value, { stream: true })
-  }
-  return text + decoder.decode()
 }

@@ -1,4 +1,6 @@
+import { isWithin } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { WaitQueue } from '../base/wait-queue.ts'
 import type { RequestView } from '../request/view.ts'
 import { download } from './download.ts'
 
@@ -12,7 +14,6 @@ const RENEW_MS = 30_000
 const RETRY_MS = 2_000
 /** For so long no request waits after one that waited in vain. */
 const HOLD_MS = 10_000
-const POLL_MS = 10
 
 export interface JwksOptions<Keys> {
   url: string
@@ -38,9 +39,7 @@ export interface Jwks<Keys> {
 
 /**
  * A JSON Web Key Set (RFC 7517, 5), fetched by the first request that needs it, renewed in the background when it is ten minutes old,
- * and kept for as long as no newer one is to be had. Requests share plain data and marks in time, never a promise: what one
- * request awaits of another fails under load on Workers. So the first request awaits its own fetch, and others meanwhile look
- * again every 10 ms. Never throws.
+ * and kept until a newer one is available. Never throws.
  */
 export function createJwks<Keys>({
   url,
@@ -56,29 +55,27 @@ export function createJwks<Keys>({
   let fetching = false
   let vainAt = Number.NEGATIVE_INFINITY
 
-  /** A clock that was set back ends every wait. */
-  const within = (since: number, ms: number) => {
-    const age = clock() - since
-    return age >= 0 && age < ms
-  }
+  const waiting = new WaitQueue<object, true>()
+
+  const within = (since: number, ms: number) => isWithin(clock(), since, since + ms)
   const busy = () => fetching && within(fetchedAt, fetchMs + MARGIN_MS)
 
   /** Unless one is under way or has just been made. */
-  function fetchKeys(view: RequestView): Promise<void> | undefined {
-    if (busy() || within(fetchedAt, kept ? RENEW_MS : RETRY_MS)) return undefined
+  function fetchKeys(view: RequestView) {
+    if (busy() || within(fetchedAt, kept ? RENEW_MS : RETRY_MS)) return
     fetching = true
     fetchedAt = clock()
-    const done = replaceKeys()
-    view.waitUntil(done) // the request may be answered before
-    return done
+    view.waitUntil(replaceKeys()) // the request may be answered before
   }
 
   async function replaceKeys(): Promise<void> {
     const answer = await download(url, { maxBytes: MAX_BYTES, timeoutMs: fetchMs })
     const keys = 'text' in answer ? await read(answer.text) : undefined
     fetching = false
+    kept = keys ?? kept
+    for (const { answer } of waiting) answer(true)
+    waiting.clear()
     if (keys !== undefined) {
-      kept = keys
       keptAt = clock()
       return
     }
@@ -98,17 +95,9 @@ export function createJwks<Keys>({
 
   async function waitForKeys(view: RequestView): Promise<void> {
     const waits = !within(vainAt, HOLD_MS)
-    const own = fetchKeys(view)
+    fetchKeys(view)
     if (!waits) return
-    let late = false
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(() => {
-      late = true
-      resolve()
-    }, deadlineMs)
-    if (own) await Promise.race([own, promise])
-    while (!own && !late && busy()) await new Promise((next) => setTimeout(next, POLL_MS))
-    clearTimeout(timer)
+    if (busy()) await waiting.join({}, deadlineMs).answered
     if (!kept) vainAt = clock()
   }
 
@@ -118,8 +107,6 @@ export function createJwks<Keys>({
       else if (!within(keptAt, MAX_AGE_MS)) fetchKeys(view)
       return kept
     },
-    renew(view) {
-      fetchKeys(view)
-    },
+    renew: fetchKeys,
   }
 }

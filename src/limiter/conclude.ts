@@ -3,7 +3,7 @@ import type { Decision, QuotaState } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Match } from '../match/match.ts'
 import { NOT_SENT } from '../store/batching.ts'
-import type { StoreReply, StoreState } from '../store/store.ts'
+import type { StoreReply, StoreResult, StoreState } from '../store/store.ts'
 import { answerWithoutStore } from './fallback.ts'
 import { limitStates, longestWait, type PolicyLimit } from './limit.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending } from './question.ts'
@@ -165,13 +165,11 @@ function chargedLate(
   const slots = new Map(sent.limits.flatMap((limit) => (limit.slot ? [[limit, 0] as const] : [])))
   if (sent.mode !== 'take' || !(error.late || (slots.size > 0 && mayHaveRun(error))))
     return undefined
-  return Promise.resolve(error.late as Promise<StoreReply | StoreError> | undefined).then(
-    (reply) => {
-      if (reply && !(reply instanceof StoreError))
-        return learn(sent, reply, statesOf(sent, reply.states), parts)
-      return mayHaveRun(reply ?? error) ? slots : new Map()
-    },
-  )
+  return Promise.resolve(error.late as Promise<StoreResult> | undefined).then((reply) => {
+    if (reply && !(reply instanceof StoreError))
+      return learn(sent, reply, statesOf(sent, reply.states), parts)
+    return mayHaveRun(reply ?? error) ? slots : new Map()
+  })
 }
 
 const mayHaveRun = ({ code, cause }: StoreError) =>

@@ -1,7 +1,7 @@
 /** The step `decide`: one call to the store, or an answer from memory. */
 import { asStoreError, StoreError } from '../base/errors.ts'
 import { isMatch, type Match } from '../match/match.ts'
-import type { StoreReply } from '../store/store.ts'
+import type { StoreResult } from '../store/store.ts'
 import { conclude, decisionOf, fallBack } from './conclude.ts'
 import { limitOf, type PolicyLimit } from './limit.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
@@ -94,7 +94,7 @@ async function askStore(
   pending: Pending[],
   { store }: LimiterParts,
   { spentMs = 0, ...rest }: DecideOptions,
-): Promise<(StoreReply | StoreError)[]> {
+): Promise<StoreResult[]> {
   const lists = pending.map(({ requests }) => requests)
   const limits = pending.flatMap((one) => one.limits)
   const options = {

@@ -1,5 +1,7 @@
 /** Refusals answered from memory. */
+import { isWithin } from '../base/clock.ts'
 import type { QuotaState } from '../base/decision.ts'
+import { LruCache } from '../base/lru.ts'
 import type { Match } from '../match/match.ts'
 import { canonical } from '../match/subject.ts'
 import type { PolicyLimit } from './limit.ts'
@@ -13,45 +15,44 @@ export interface Denial {
   decidedAt: number
 }
 
-interface Entry {
+/** A limit that refuses. */
+interface CachedRefusal {
   state: QuotaState
   /** The store's time of the decision. */
   decidedAt: number
-  /** Whose quota, as the store names it. */
   subject: string
   sentAt: number
   receivedAt: number
-  /** The end of what is known, ms since the epoch. */
+  /** ms since the epoch */
   until: number
-  bytes: number
 }
 
 /**
- * How long a change by others may go unseen, in ms: a reset, an unban or a refund by another isolate, and a charge by other terms
- * (another plan, or policies that have not come here yet), can make a quota better than it was seen.
+ * How long a change elsewhere may go unseen, in ms: a reset, an unban or a refund by another isolate, or a charge by other terms
+ * (another plan, or live policies that have not arrived here), can make a quota better than cached.
  */
 const MAX_AGE_MS = 10_000
-/** An isolate has some 128 MB. Beyond this the least recently used entries go. */
+/** Of the 128 MB that an isolate has. */
 const MAX_BYTES = 4 * 1024 * 1024
+const bytesOf = (key: string) => 2 * key.length + 300
 /** Subjects with a refund that are tracked by name; beyond it every refusal that is still on its way is discarded. */
 const MAX_REFUNDED = 1_000
 
 /**
- * Remembers which limits refuse, until they may admit again. One limit that refuses is enough: it answers every request that this limit
- * would refuse, whatever the request's other limits are.
+ * Remembers which limits refuse, until they may admit again. One refusing limit answers every request that it would refuse, whatever the
+ * request's other limits are.
  *
- * A limit with nothing left takes no charge. So until something of it comes back (`nextAfterMs`) it cannot change, and its numbers run
- * with the clock. Three kinds of refusal are not kept, since the next call may have another answer: a refusal with something left (a
- * high cost, which others may take), a refusal that counts towards a ban, and a refusal by a limit that open requests may refund;
- * a ban itself is kept.
+ * An exhausted limit takes no charge, so it cannot change before its next unit returns (`nextAfterMs`). Three kinds of refusal are not
+ * cached, since the next call may have another answer: a refusal with units left (of a high cost), a refusal that counts towards a ban,
+ * and a refusal by a limit to which open requests may refund. A ban itself is cached.
  *
- * Time counts from when the call was sent, the earliest it can have been decided, so a client is never refused that would pass. Waits
- * count from when the reply came, so a client that waits as told is not early, and late by at most a round trip.
+ * A refusal lasts from when the call was sent, the earliest it can have been decided, so no client is refused that would pass. Waits
+ * count from when the reply was received, so a client that waits as told is never early, and late by at most a round trip.
  */
 export interface DenialCache {
-  /** The known refusals of a request, all of its limits that are known to refuse; `undefined` where the store must be asked. */
+  /** All limits of a request that are known to refuse; `undefined` if the store must be asked. */
   find(limits: Match[], now: number): Denial | undefined
-  /** Takes in a reply: each limit that refuses by itself. */
+  /** Caches each refusing limit of a reply. */
   keep(
     limits: PolicyLimit[],
     states: QuotaState[],
@@ -59,38 +60,26 @@ export interface DenialCache {
     sentAt: number,
     receivedAt: number,
   ): void
-  /** Forgets refusals of these subjects (default: all), also those on their way, after this isolate has made their quotas better. */
+  /** Forgets refusals of these subjects (default: all), including those in flight, after this isolate has refunded or reset them. */
   forget(now: number, subjects?: string[]): void
 }
 
 export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
-  const entries = new Map<string, Entry>() // the least recently used first
-  let bytes = 0
+  const entries = new LruCache<CachedRefusal>({ maxSize: maxBytes, sizeOf: bytesOf })
   let forgotten = Number.NEGATIVE_INFINITY // everything that was sent until then
   const refunded = new Map<string, number>() // and by subject
 
-  function remove(key: string, entry: Entry) {
-    entries.delete(key)
-    bytes -= entry.bytes
-  }
-
-  function live(limit: Match, now: number): Entry | undefined {
+  function live(limit: Match, now: number): CachedRefusal | undefined {
     const key = keyOf(limit)
     const entry = entries.get(key)
-    if (!entry) return undefined
+    if (!entry || isWithin(now, entry.sentAt, entry.until)) return entry
     entries.delete(key)
-    // After a clock was set back nothing is known.
-    if (now >= entry.until || now < entry.sentAt) {
-      bytes -= entry.bytes
-      return undefined
-    }
-    entries.set(key, entry)
-    return entry
+    return undefined
   }
 
   return {
     find(limits, now) {
-      if (entries.size === 0) return undefined
+      if (entries.count === 0) return undefined
       let denial: Denial | undefined
       for (const limit of limits) {
         const { policy } = limit
@@ -116,17 +105,8 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
         const lasts = knownFor(limit, state)
         const { subject } = limit
         if (lasts <= 0 || sentAt <= (refunded.get(subject) ?? forgotten)) continue
-        const key = keyOf(limit)
-        const old = entries.get(key)
-        if (old) remove(key, old)
         const until = sentAt + Math.min(lasts, MAX_AGE_MS)
-        const size = 2 * key.length + 300
-        entries.set(key, { state, decidedAt, subject, sentAt, receivedAt, until, bytes: size })
-        bytes += size
-      }
-      for (const [key, entry] of entries) {
-        if (bytes <= maxBytes) break
-        remove(key, entry)
+        entries.set(keyOf(limit), { state, decidedAt, subject, sentAt, receivedAt, until })
       }
     },
 
@@ -136,28 +116,26 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
         forgotten = now
         refunded.clear()
       }
-      for (const [key, entry] of entries) {
-        if (!subjects || subjects.includes(entry.subject)) remove(key, entry)
-      }
+      entries.removeIf((_, { subject }) => !subjects || subjects.includes(subject))
     },
   }
 }
 
-/** Everything that a refusal by one limit depends on: whose quota, by which terms, at what price. */
+/** All that a refusal by one limit depends on: quota, terms and cost. */
 const keyOf = ({ policy, partitionKey, cost, period }: Match): string =>
   `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(partitionKey)}`
 
-/** For how long a refusal by a limit stays what it is, ms; 0 for an admission, and where only the store knows. */
+/** How long a limit keeps refusing, ms; 0 for an admission, and if only the store knows. */
 function knownFor({ policy }: Match, state: QuotaState): number {
   const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = state
   if (allowed || policy.mode === 'shadow') return 0
   if (bannedForMs) return bannedForMs
   if (policy.penalty || remaining > 0 || retryAfterMs === null || isOpen({ policy })) return 0
-  // Other isolates refund what they do not need of a lease, at the latest when it ends.
+  // Other isolates may refund unspent units of a lease until it ends.
   return Math.min(nextAfterMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
 }
 
-/** A refusing limit some time later. */
+/** The state of a refusing limit after some time. */
 function after({ retryAfterMs, resetAfterMs, nextAfterMs, ...state }: QuotaState, elapsed: number) {
   const left = (wait: number) => Math.max(0, wait - elapsed)
   return {

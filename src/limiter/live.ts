@@ -1,4 +1,5 @@
 /** Policies that change while the Worker runs. */
+import { isWithin } from '../base/clock.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Live } from '../config/schema/live.ts'
@@ -77,7 +78,7 @@ export function createLive<T>({
   return (runtime) => {
     const now = clock()
     // A mark and no promise: no request waits for what another one does.
-    if (now - lookedAt >= live.everyMs || now < lookedAt) {
+    if (!isWithin(now, lookedAt, lookedAt + live.everyMs)) {
       lookedAt = now
       runtime.waitUntil(refresh(runtime))
     }

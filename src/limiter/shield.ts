@@ -1,3 +1,4 @@
+import { isWithin } from '../base/clock.ts'
 import type { Decision } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
 import type { Shield } from '../config/schema/shield.ts'
@@ -26,7 +27,7 @@ export function createShield(
 
   return async (env, subject) => {
     const now = clock()
-    if (failedAt <= now && now < failedAt + REST_MS) return undefined // a clock that was set back ends it
+    if (isWithin(now, failedAt, failedAt + REST_MS)) return undefined
     const binding = (env as Record<string, Partial<RateLimit> | undefined>)[name]
     let late: ReturnType<typeof setTimeout> | undefined
     try {

@@ -44,7 +44,7 @@ export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
 
 export type Matcher = (view: RequestView) => Promise<Matched>
 
-type Rules = Pick<
+type MatchConfig = Pick<
   Config,
   | 'policies'
   | 'allow'
@@ -59,7 +59,7 @@ type Rules = Pick<
 
 /** Compiles a configuration once, so that a request only runs comparisons. */
 export function compileMatcher(
-  config: Rules,
+  config: MatchConfig,
   log: Log,
   readers: KeyReaders = keyReaders(config, log),
 ): Matcher {
@@ -119,7 +119,7 @@ type Met = Match | Match[]
 /** Who is 7 to one function is another than who is 7 to the next. */
 const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : labelOf(part))
 
-function compilePolicy(policy: Policy, config: Rules, readers: KeyReaders) {
+function compilePolicy(policy: Policy, config: MatchConfig, readers: KeyReaders) {
   const mismatch = compileCondition(policy.match, config)
   const cost = compileCost(policy.cost, config)
   const compiled = (key: Policy['key'], label = labelOf) =>

@@ -1,4 +1,5 @@
 import type { KeyFault } from '../base/decision.ts'
+import { LruCache } from '../base/lru.ts'
 
 /** One part of a partition key as found in a request. Without a value it is missing, or has another `fault`. */
 export type Part = [label: string, value: string | undefined, fault?: KeyFault]
@@ -10,13 +11,17 @@ export type NameSubject = (parts: Part[]) => Promise<string>
 export const canonical = (parts: Part[]): string =>
   JSON.stringify(parts.map(([label, value]) => [label, value ?? null]))
 
+/** Subjects that an isolate remembers, and the longest text that is worth its memory. */
+const MAX_NAMES = 10_000
+const MAX_LENGTH = 256
+
 /**
  * Subjects as 96 bits of HMAC-SHA-256 (RFC 2104) in 16 characters: nothing personal and nothing long reaches
  * the store, and without the secret no address can be found by trying all of them.
  */
 export function hashedSubjects(secret: string): NameSubject {
   const utf8 = new TextEncoder()
-  const known = createMemory()
+  const known = new LruCache<string>({ maxSize: MAX_NAMES })
   let key: CryptoKey | undefined
   return async (parts) => {
     const text = canonical(parts)
@@ -33,32 +38,8 @@ export function hashedSubjects(secret: string): NameSubject {
     const subject = btoa(String.fromCharCode(...new Uint8Array(digest, 0, 12)))
       .replaceAll('+', '-')
       .replaceAll('/', '_')
-    known.set(text, subject)
+    if (text.length <= MAX_LENGTH) known.set(text, subject)
     return subject
-  }
-}
-
-/** Names of each generation; a long text is not worth its room. */
-const MAX_NAMES = 5_000
-const MAX_LENGTH = 256
-
-/** Keeps what was used lately, in two generations: the older one goes as a whole when the newer is full. */
-function createMemory() {
-  let [newer, older] = [new Map<string, string>(), new Map<string, string>()]
-  function set(text: string, subject: string) {
-    if (text.length > MAX_LENGTH) return
-    if (newer.size >= MAX_NAMES) [newer, older] = [new Map(), newer]
-    newer.set(text, subject)
-  }
-  return {
-    set,
-    get(text: string): string | undefined {
-      const found = newer.get(text)
-      if (found !== undefined) return found
-      const old = older.get(text)
-      if (old !== undefined) set(text, old)
-      return old
-    },
   }
 }
 

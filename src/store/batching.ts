@@ -1,18 +1,18 @@
 import { StoreError } from '../base/errors.ts'
-import type { Store, StoreOptions, StoreReply, StoreRequest } from './store.ts'
+import { type Waiter, WaitQueue } from '../base/wait-queue.ts'
+import type { Store, StoreOptions, StoreRequest, StoreResult } from './store.ts'
 
-/** So much a call takes along, in limits of the script: they hold up Redis for some 3 µs each. */
+/** The bound on the limits in one batch. Each occupies Redis for some 3 µs. */
 const MAX_ROWS = 32
-/** And in characters: subjects may be as long as what a client sends. */
+/** The bound on characters: a subject may be as long as what a client sends. */
 const MAX_LENGTH = 16_384
-/** Of a limit, beside its subject. */
+/** Characters of a limit, beside its subject. */
 const ROW_LENGTH = 100
-/** While so many calls are under way, the next one waits a little for company. */
+/** While this many calls are in flight, the next one waits a little longer for others to join. */
 const MANY_CALLS = 6
 const HOLD_MS = 2
-/** The longest to wait for a reply by default, ms. */
 const DEADLINE_MS = 300
-/** How long after the end of its call a request is there for sure, in ms. */
+/** A request surely still exists this long after the end of its call, in ms. */
 const GONE_MS = 500
 /** The hint of a timeout whose list was never sent: nothing was charged. */
 export const NOT_SENT = 'not sent'
@@ -20,40 +20,39 @@ export const NOT_SENT = 'not sent'
 export interface BatchingOptions {
   /** ms since the epoch */
   clock?: () => number
-  /** Lets others have their turn, for so many ms. */
+  /** Lets other requests run for `ms`. */
   wait?: (ms: number) => Promise<void>
 }
 
-/** A list that is to be decided. */
-interface Waiting {
+interface List {
   requests: StoreRequest[]
   limits: number
   length: number
-  /** How long its request waits, and the call may take, ms. */
+  /** How long its request waits, ms. */
   waitMs: number
+  /** How long its call may take, ms. */
   deadlineMs: number
   /** When its request stops waiting, ms since the epoch. */
   until: number
-  /** Lets its request go on. Once: whatever comes after is not heard. */
-  answer: (reply: StoreReply | StoreError) => void
 }
 
+type QueuedList = Waiter<List, StoreResult>
+
 /**
- * A store whose callers share round trips: what they ask in the same turn of an isolate travels in one call. Nobody waits for company,
- * but for 2 ms while six calls are under way.
+ * A store that batches calls: lists of the same turn of the event loop go in one call. Only while six calls are in flight, a list waits
+ * 2 ms for others.
  *
- * On Workers a request must await nothing that another one made: under load that fails. So each has a promise and a timer of its own, and
- * only plain values cross. There is no leader either, who could die on the way: each request, when its turn comes, sends its list and
- * whatever else is queued, unless somebody has taken its list already. Who takes a list off the queue sends it, and nobody else.
+ * There is no leader, which could be cancelled before it sends: each request, when its turn comes, sends its own list and what else is
+ * queued, unless another request has taken its list. The request that takes a list off the queue sends it.
  *
- * Only calls with `waitUntil` share: whoever sends for others has to go on when its own client is gone.
+ * Only calls with `waitUntil` join a batch, since the sender must go on when its own client is gone.
  */
 export function withBatching(
   store: Store,
   { clock = Date.now, wait = nextTurn }: BatchingOptions = {},
 ): Store {
-  const queue = new Set<Waiting>()
-  /** The ends of the calls under way: one whose request died never comes back, and must not count for ever. */
+  const queue = new WaitQueue<List, StoreResult>()
+  /** The calls in flight. One whose request was cancelled never ends, so it counts only until its deadline. */
   const calls = new Set<{ until: number }>()
 
   function busy(): boolean {
@@ -63,22 +62,22 @@ export function withBatching(
     return calls.size >= MANY_CALLS
   }
 
-  async function sendInTurn(own: Waiting, waitUntil: NonNullable<StoreOptions['waitUntil']>) {
+  async function sendInTurn(own: QueuedList, waitUntil: NonNullable<StoreOptions['waitUntil']>) {
     await wait(0)
     if (queue.has(own) && busy()) await wait(HOLD_MS)
     if (queue.has(own) && !isOver(own, clock())) waitUntil(send(take(own)))
   }
 
   /** Drops a list whose request no longer waits: the request is gone, or its turn came after its deadline. */
-  function isOver(one: Waiting, now: number): boolean {
+  function isOver(one: QueuedList, now: number): boolean {
     if (one.until > now) return false
     queue.delete(one)
     one.answer(new StoreError('timeout', NOT_SENT))
     return true
   }
 
-  /** A list, and from the queue what goes with it. The others have requests that send them. */
-  function take(own: Waiting): Waiting[] {
+  /** Takes a list and the queued ones that fit in its batch. Other lists are sent by their own requests. */
+  function take(own: QueuedList): QueuedList[] {
     const now = clock()
     const taken = [own]
     let { limits, length } = own
@@ -95,7 +94,7 @@ export function withBatching(
     return taken
   }
 
-  async function send(lists: Waiting[]): Promise<void> {
+  async function send(lists: QueuedList[]): Promise<void> {
     const now = clock()
     const waitMs = Math.max(1, ...lists.map((list) => leftOf(list, now)))
     const goesOnMs = Math.max(...lists.map(({ deadlineMs, waitMs }) => deadlineMs - waitMs))
@@ -109,7 +108,7 @@ export function withBatching(
     })
   }
 
-  async function repliesTo(lists: Waiting[], options: StoreOptions) {
+  async function repliesTo(lists: QueuedList[], options: StoreOptions) {
     try {
       return await store.decideEach(
         lists.map(({ requests }) => requests),
@@ -124,22 +123,11 @@ export function withBatching(
     async decide(requests, options = {}) {
       const { waitUntil, idempotency, now, deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
       if (!waitUntil || idempotency || now !== undefined) return store.decide(requests, options)
-      const { promise, resolve } = Promise.withResolvers<StoreReply | StoreError>()
-      const until = clock() + waitMs
-      const own = { requests, ...sizeOf(requests), waitMs, deadlineMs, until, answer: resolve }
-      queue.add(own)
-      // It also keeps the runtime from taking the request for hung, which has nothing else of its own to wait for. A caller that says
-      // `waitMs` has a timer.
-      const late =
-        options.waitMs === undefined
-          ? setTimeout(() => {
-              queue.delete(own)
-              resolve(new StoreError('timeout'))
-            }, deadlineMs)
-          : undefined
+      const list = { requests, ...sizeOf(requests), waitMs, deadlineMs, until: clock() + waitMs }
+      // A caller that sets `waitMs` has a timer.
+      const own = queue.join(list, options.waitMs === undefined ? deadlineMs : undefined)
       void sendInTurn(own, waitUntil)
-      const reply = await promise
-      if (late !== undefined) clearTimeout(late)
+      const reply = (await own.answered) ?? new StoreError('timeout')
       if (reply instanceof StoreError) throw reply
       return reply
     },
@@ -147,14 +135,14 @@ export function withBatching(
   }
 }
 
-/** Whether the request of a list has ended: the runtime warns of a promise that is resolved for it. */
-const isGone = ({ until, waitMs, deadlineMs }: Waiting, now: number) =>
+/** Whether the request of a list has ended. The runtime warns if a promise of such a request is resolved. */
+const isGone = ({ until, waitMs, deadlineMs }: QueuedList, now: number) =>
   now > until + (deadlineMs - waitMs) + GONE_MS
 
-/** The rest of a request's wait, in ms: never more than the whole, even if the clock was set back. */
-const leftOf = ({ waitMs, until }: Waiting, now: number) => Math.min(waitMs, until - now)
+/** The rest of a request's wait, in ms; at most the whole, even if the clock was set back. */
+const leftOf = ({ waitMs, until }: QueuedList, now: number) => Math.min(waitMs, until - now)
 
-/** The longest in a call is its deadline, and by that the breaker learns of a store that hangs: so who waits for long does not go with those in haste. */
+/** Batch only requests with similar deadlines: a batch runs until its longest, and the breaker notices a hung store only then. */
 const areAlike = (leftMs: number, otherMs: number) => leftMs <= 2 * otherMs && otherMs <= 2 * leftMs
 
 function sizeOf(requests: StoreRequest[]) {
@@ -171,7 +159,7 @@ const { navigator, setImmediate } = globalThis as {
 }
 const inWorkers = navigator?.userAgent === 'Cloudflare-Workers'
 
-/** A turn of the event loop, in which requests that have arrived come to ask. A timer of 0 ms takes 1 ms, on Workers as in Node. */
+/** For 0 ms: one turn of the event loop. A timer of 0 ms takes 1 ms, on Workers as in Node. */
 async function nextTurn(ms: number): Promise<void> {
   if (ms === 0 && inWorkers) await new Response('').text()
   else if (ms === 0 && setImmediate) await new Promise<void>((resolve) => setImmediate(resolve))

@@ -1,14 +1,15 @@
+import { isWithin } from '../base/clock.ts'
 import { StoreError, type StoreErrorCode } from '../base/errors.ts'
 import { isLate } from './lag.ts'
 import type { Store, StoreOptions, StoreRequest } from './store.ts'
 
-/** So many failures in a limit open the circuit. */
+/** Failures in a row that open the circuit. */
 const THRESHOLD = 5
-/** How long it stays open before one request tries again. */
+/** How long the circuit stays open before one request tries again. */
 const HOLD_MS = 1_000
-/** A request that tries has its deadline, but one that its client left may never tell how it ended. */
+/** A try counts no longer than this: a cancelled request never reports how it ended. */
 const MAX_TRY_MS = 10_000
-/** A plan's limit or a wrong token does not mend itself in a second. */
+/** A plan's limit or a wrong token is not corrected within a second. */
 const LONG_HOLD_MS: Partial<Record<StoreErrorCode, number>> = {
   'over-quota': 60_000,
   unauthorized: 10_000,
@@ -21,15 +22,15 @@ export interface BreakerOptions {
   onClose?: (openMs: number) => void
 }
 
-/** Many limits take long by themselves: a large list that is slow says nothing about the store. */
+/** A list of more limits is not watched: it may be slow although the store is well. */
 const MAX_ROWS = 128
 
 /**
- * A circuit breaker: after five failures in a limit every decision fails at once (`circuit-open`), until one request at a time, a second
- * later, finds the store answering again. Each isolate has its own.
+ * A circuit breaker: after five failures in a row every decision fails at once (`circuit-open`). A second later one request at a time
+ * tries again, until the store answers. Each isolate has its own breaker.
  *
- * A call that is not back when its caller stops waiting (`waitMs`) is a failure. It goes on: when its reply comes late it closes the
- * circuit. A timeout whose timer itself fired late is no failure: the isolate is behind, and the store may be well.
+ * A call without a reply when its caller stops waiting (`waitMs`) is a failure. It goes on, and a late reply closes the circuit. A
+ * timeout whose timer itself fired late does not count: the isolate is behind, and the store may be well.
  */
 export function withBreaker(
   store: Store,
@@ -37,7 +38,7 @@ export function withBreaker(
 ): Store & { isOpen(): boolean } {
   let failures = 0
   let opened: (Hold & { since: number }) | undefined
-  /** While a request tries again: until another may, should the first never come back. */
+  /** Set while a request tries again; another may try after its end. */
   let trying: Hold | undefined
 
   function failed(code: StoreErrorCode) {
@@ -59,7 +60,6 @@ export function withBreaker(
     opened = undefined
   }
 
-  /** Whether a call now would fail without asking the store. */
   const isOpen = (now = clock()) =>
     opened !== undefined && (holds(opened, now) || holds(trying, now))
 
@@ -78,7 +78,7 @@ export function withBreaker(
     return () => clearTimeout(timer)
   }
 
-  /** Begins a call, if the circuit lets one through. @returns takes what the store answered */
+  /** Begins a call. @returns a function that takes the reply; `undefined` if the circuit is open */
   function begin(
     isSmall: boolean,
     { deadlineMs, waitMs = deadlineMs }: StoreOptions = {},
@@ -138,17 +138,16 @@ const isSmall = (lists: StoreRequest[][]): boolean =>
     0,
   ) <= MAX_ROWS
 
-/** A time in which nobody is let through, ms since the epoch. */
+/** A span in which no call is made, ms since the epoch. */
 interface Hold {
   from: number
   until: number
 }
 
-/** A clock that was set back ends it: else it would last for as long as that. */
 const holds = (hold: Hold | undefined, now: number): hold is Hold =>
-  hold !== undefined && hold.from <= now && now < hold.until
+  hold !== undefined && isWithin(now, hold.from, hold.until)
 
-/** Whether the store did what it is there for, if only to say that the call was wrong, or the key of one client. */
+/** Whether the store is well: it answered, even if only that the call or one client's key was wrong. */
 function isAnswer(reply: unknown): boolean {
   if (!(reply instanceof Error)) return true
   if (!(reply instanceof StoreError)) return false

@@ -1,22 +1,19 @@
 import { asStoreError, StoreError } from '../base/errors.ts'
 import { isLate } from './lag.ts'
-import type { Store, StoreOptions, StoreReply } from './store.ts'
+import type { Store, StoreOptions, StoreResult } from './store.ts'
 
 /** How long a call goes on after its caller stopped waiting, in ms. */
 const MAX_LATE_MS = 5_000
 /** How much longer a request stays to receive the late reply, in ms: another request may be the one that reads it. */
 const MARGIN_MS = 1_000
-/** The longest to wait for a reply by default, ms. */
 const DEADLINE_MS = 300
-
-type Reply = StoreReply | StoreError
 
 /**
  * A store that answers within the caller's deadline, while the call itself goes on for five seconds more. The error `timeout` then has
- * the late reply (`StoreError.late`): it tells how the limits stand, and what was charged without an answer.
+ * the late reply (`StoreError.late`), with the states of the limits and what was charged without an answer.
  *
- * An isolate that is behind reads its timers before the replies that have long arrived. So a timer that fires late gives the replies
- * one more turn of the event loop, as long as the delay itself, but at most as long as the deadline.
+ * An isolate that is behind runs its timers before it reads replies that have long arrived. So a timer that fires late waits once more
+ * for the reply, as long as its own delay, at most as long as the deadline.
  */
 export function withDeadline(store: Store, clock: () => number = Date.now): Store {
   /** Resolves with the reply, or with nothing at the deadline. */
@@ -57,7 +54,7 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
     async decide(requests, options = {}) {
       const { deadlineMs = DEADLINE_MS } = options
       const deciding = store.decide(requests, patient(options, deadlineMs)).catch(asStoreError)
-      const reply = await inTime<Reply>(deciding, deadlineMs)
+      const reply = await inTime<StoreResult>(deciding, deadlineMs)
       if (reply === undefined) {
         throw new StoreError('timeout', undefined, undefined, lateOf(deciding, options))
       }

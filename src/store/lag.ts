@@ -1,4 +1,4 @@
-/** A timer that fires later than this, in ms, says that the isolate is behind, and nothing of the store. */
+/** A timer that is later than this, in ms, shows that the isolate is behind, and nothing about the store. */
 const MAX_LAG_MS = 50
 
 /** Whether a timer that fired `lateMs` after its time means that the isolate itself is behind. */

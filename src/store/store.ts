@@ -23,13 +23,8 @@ export interface Terms {
   align: 'first-request' | 'clock'
   /** The part of limit and burst that one isolate admits without the store, above 0 and at most 1. */
   localShare: number
-  lease?: LeaseTerms | undefined
-}
-
-/** How many units an isolate may take at once, and how long it may hold them. */
-export interface LeaseTerms {
-  max: number
-  ttlMs: number
+  /** How many units an isolate may take at once, and how long it may hold them. */
+  lease?: { max: number; ttlMs: number } | undefined
 }
 
 /** One limit that a request has to meet. */
@@ -137,6 +132,8 @@ export interface StoreReply {
   leased?: true
 }
 
+export type StoreResult = StoreReply | StoreError
+
 /** Makes a call at most once: a repeated call gets the same reply, and charges nothing. */
 export interface Idempotency {
   /** Names the call. Kept beside the subjects' records, so no subject may have the same name. */
@@ -170,5 +167,5 @@ export interface Store {
    * error that stands for it. No list is empty. With an idempotency key the replies to all of them are remembered, in parts: on a
    * conflict in one part the others may not notice, and be decided.
    */
-  decideEach(lists: StoreRequest[][], options?: StoreOptions): Promise<(StoreReply | StoreError)[]>
+  decideEach(lists: StoreRequest[][], options?: StoreOptions): Promise<StoreResult[]>
 }

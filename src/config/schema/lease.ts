@@ -13,9 +13,6 @@ const fields = {
 /** How many units an isolate may hold at once, and for how long. */
 export interface LeaseOptions extends Input<typeof fields>, Named {}
 
-/** The same, parsed. */
-export type LeaseTerms = v.InferOutput<typeof lease>
-
 export const lease = named<LeaseOptions>()(
   v.pipe(
     object(fields),

@@ -4,10 +4,10 @@ import { list } from './shapes.ts'
 /** A status, `'4xx'`, or `'400-403'`. */
 export type StatusRange = number | `${number}xx` | `${number}-${number}`
 
-/** Statuses, both ends included. */
-type Statuses = [low: number, high: number]
+/** StatusInterval, both ends included. */
+type StatusInterval = [low: number, high: number]
 
-function statuses(input: unknown): Statuses | undefined {
+function statuses(input: unknown): StatusInterval | undefined {
   const text = String(input).toLowerCase()
   if (!/^([1-5]\d\d(-[1-5]\d\d)?|[1-5]xx)$/.test(text)) return undefined
   if (text.endsWith('xx')) return [Number(text[0]) * 100, Number(text[0]) * 100 + 99]

@@ -1,7 +1,9 @@
-/** How much of something is asked for: two counters, the older weighted by how much of its span still counts. */
+import { isWithin } from '../../base/clock.ts'
+
+/** A sliding count of requested units: two counters, the older weighted by the part of its span that still counts. */
 export interface Demand {
   add(units: number, now: number): void
-  /** Units asked for within the last span. */
+  /** Units within the last span. */
   lately(now: number): number
 }
 
@@ -12,9 +14,8 @@ export function createDemand(spanMs: number): Demand {
   let previous = 0
 
   function roll(now: number) {
-    const elapsed = now - start
-    if (elapsed >= 0 && elapsed < spanMs) return
-    const follows = elapsed >= spanMs && elapsed < 2 * spanMs // a clock that was set back begins anew
+    if (isWithin(now, start, start + spanMs)) return
+    const follows = isWithin(now, start + spanMs, start + 2 * spanMs)
     previous = follows ? current : 0
     current = 0
     start = follows ? start + spanMs : now

@@ -1,12 +1,13 @@
-/** What an isolate holds of one quota: plain numbers, no I/O, and time is passed in. */
+/** The units that an isolate holds of one quota: plain numbers, no I/O, and time is passed in. */
+import { isWithin } from '../../base/clock.ts'
 import type { QuotaState } from '../../base/decision.ts'
-import type { LeaseTerms, Terms } from '../store.ts'
+import type { Terms } from '../store.ts'
 import { createDemand } from './demand.ts'
 
-/** Of what is left of a quota a lease is one part in so many, so that the last units go to whoever asks first. */
+/** A lease is at most this part of what is left of a quota, so that the last units go to the first request. */
 const PARTS = 16
 
-/** Of a smaller quota nothing is ever leased, in units. */
+/** No units of a smaller quota are ever leased. */
 export const MIN_QUOTA = 2 * PARTS
 
 /** Units that were charged and are not spent. */
@@ -14,9 +15,9 @@ export interface Units {
   count: number
   /** The end of the lease, ms since the epoch by this isolate's clock. */
   until: number
-  /** When a refund no longer credits them: the window they were charged to is over, or the bucket is full again. */
+  /** When a refund no longer credits them: their window is over, or the bucket is full again. */
   creditedUntil: number
-  /** The store's time of the charge, which a refund names: ms since the epoch. */
+  /** The store's time of the charge, ms since the epoch. */
   decidedAt: number
 }
 
@@ -27,20 +28,20 @@ const nothing: Units = {
   decidedAt: Number.POSITIVE_INFINITY,
 }
 
-/** Some with others: what holds for any of them holds for all. */
-const together = (some: Units, others: Units): Units => ({
+/** Merges two holdings, keeping the earliest of each deadline. */
+const merged = (some: Units, others: Units): Units => ({
   count: some.count + others.count,
   until: Math.min(some.until, others.until),
   creditedUntil: Math.min(some.creditedUntil, others.creditedUntil),
   decidedAt: Math.min(some.decidedAt, others.decidedAt),
 })
 
-/** What a call told of a limit. */
-export interface Told {
+/** The reply of a call to a limit. */
+export interface LimitReply {
   state: QuotaState
   /** The store's time of the decision. */
   decidedAt: number
-  /** By this isolate's clock, all ms since the epoch. */
+  /** By this isolate's clock, ms since the epoch. */
   sentAt: number
   receivedAt: number
 }
@@ -48,50 +49,49 @@ export interface Told {
 export type Lease = ReturnType<typeof createLease>
 
 /**
- * Units are charged before they are held, and held before they are spent, so that nothing is let through that was not counted. Of each it
- * is clear where it is: held here, under way with a call (to come, to go back, or lent to its request until that is decided), spent, or lost.
+ * Units are charged before they are held, and held before they are spent, so that no request passes uncounted. Each unit is in one
+ * place: held, in flight with a call (brought, refunded, or lent to its request), spent, or lost.
  *
- * Time counts from when the call was sent, the earliest it can have been decided: a lease ends before the window that it was charged to.
+ * Time counts from when a call was sent, the earliest it can have been decided: a lease ends before the window it was charged to.
  */
-export function createLease(terms: Terms, { max, ttlMs }: LeaseTerms) {
+export function createLease(terms: Terms, { max, ttlMs }: NonNullable<Terms['lease']>) {
   const { algorithm, windowMs, limit, burst } = terms
   const isBucket = algorithm === 'token-bucket'
   const capacity = isBucket ? burst : limit
   const demand = createDemand(ttlMs)
   let held = nothing
-  let told: Told | undefined
+  let last: LimitReply | undefined
   let forgotten = false
 
   function left(now: number): number {
-    if (!told) return 0
-    return now < told.sentAt + told.state.resetAfterMs ? told.state.remaining : capacity
+    if (!last) return 0
+    return now < last.sentAt + last.state.resetAfterMs ? last.state.remaining : capacity
   }
 
-  /** Nothing of a lease is spent from its end on, nor where the clock was set back to before it began. */
   const has = (count: number, now: number): boolean =>
-    held.count >= count && now < held.until && told !== undefined && now >= told.sentAt
+    held.count >= count && last !== undefined && isWithin(now, last.sentAt, held.until)
 
-  /** Units of a window that is over are worth nothing, and must not be what others are together with. */
+  /** Units of a window that is over are worth nothing, and must not shorten the deadlines of others. */
   function hold(units: Units, now: number) {
     if (forgotten || units.count === 0 || now >= units.creditedUntil) return
-    held = now < held.creditedUntil ? together(held, units) : units
+    held = now < held.creditedUntil ? merged(held, units) : units
   }
 
   return {
     asked: (count: number, now: number): void => demand.add(count, now),
 
     /**
-     * How many units a call is to bring beyond its own cost, where all that was held goes back with it: with that, half of what is asked
-     * for while a lease lasts.
-     * @param underWay units of other calls
+     * How many units a call should bring beyond its own cost, if it refunds all held units: in all, half of the demand while a lease
+     * lasts.
+     * @param inFlight units of other calls
      */
-    more(cost: number, underWay: number, now: number): number {
+    more(cost: number, inFlight: number, now: number): number {
       const worth = Math.min(max, Math.ceil(demand.lately(now) / 2), Math.floor(left(now) / PARTS))
-      return Math.max(0, worth - cost - underWay)
+      return Math.max(0, worth - cost - inFlight)
     },
 
     has,
-    /** What is held already: see `has`. */
+    /** Only if `has`. */
     take(count: number): Units {
       const units = { ...held, count }
       held = held.count === count ? nothing : { ...held, count: held.count - count }
@@ -99,31 +99,31 @@ export function createLease(terms: Terms, { max, ttlMs }: LeaseTerms) {
     },
     hold,
 
-    /** All that is held, as a call takes it back to the store; nothing where it would not be credited. */
+    /** Takes all held units for a refund; none if it would not be credited. */
     refund(now: number): Units | undefined {
       const units = held
       held = nothing
       return units.count > 0 && now < units.creditedUntil ? units : undefined
     },
 
-    /** Takes in what a call brought and told. */
-    bring(count: number, news: Told): void {
-      const { state, decidedAt, sentAt, receivedAt } = news
+    /** Holds the units that a call brought, and keeps its reply. */
+    bring(count: number, reply: LimitReply): void {
+      const { state, decidedAt, sentAt, receivedAt } = reply
       const endsAfterMs =
         algorithm === 'sliding-window' ? state.resetAfterMs - windowMs : state.resetAfterMs
       const until = sentAt + (isBucket ? ttlMs : Math.min(ttlMs, endsAfterMs))
-      if (!told || decidedAt >= told.decidedAt) told = news
+      if (!last || decidedAt >= last.decidedAt) last = reply
       hold({ count, until, creditedUntil: sentAt + endsAfterMs, decidedAt }, receivedAt)
     },
 
-    /** Beyond what may be held, with what is under way, units are lost. */
-    trim(underWay: number): void {
-      held = { ...held, count: Math.min(held.count, Math.max(0, max - underWay)) }
+    /** Drops units beyond `max`, which bounds held units and those in flight together. */
+    trim(inFlight: number): void {
+      held = { ...held, count: Math.min(held.count, Math.max(0, max - inFlight)) }
     },
 
-    /** How the limit stands after something of it was spent here: as last told, and what is held is not gone. */
-    tell(now: number): { decidedAt: number; state: QuotaState } {
-      const { state, decidedAt, receivedAt } = told!
+    /** The state of the limit by the last reply, counting held units as remaining. */
+    status(now: number): { decidedAt: number; state: QuotaState } {
+      const { state, decidedAt, receivedAt } = last!
       const elapsed = Math.max(0, now - receivedAt)
       const resetAfterMs = Math.max(0, state.resetAfterMs - elapsed)
       const full = resetAfterMs === 0
@@ -139,7 +139,7 @@ export function createLease(terms: Terms, { max, ttlMs }: LeaseTerms) {
       }
     },
 
-    /** Nothing is held any more, nor taken in: also what is on its way is lost. */
+    /** Drops held units, and those in flight when they arrive. */
     forget(): void {
       forgotten = true
       held = nothing

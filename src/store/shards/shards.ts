@@ -6,6 +6,7 @@ import type {
   StoreOptions,
   StoreReply,
   StoreRequest,
+  StoreResult,
   StoreState,
   Unanswered,
 } from '../store.ts'
@@ -21,23 +22,19 @@ import {
   statesBy,
 } from './split.ts'
 
-/** One of the databases that subjects are spread over. */
-export interface Database {
+export interface Shard {
   name: string
   store: Store
 }
 
 export interface ShardsOptions {
-  /** Told when the charges of a request that was refused elsewhere have been given back, or could not be. */
+  /** Called when the charges of a request that another shard refused have been refunded, or could not be. */
   onRefund?: (subjects: string[], error?: StoreError) => void
 }
 
-type Reply = StoreReply | StoreError
-
-/** Nobody waits for it, and what does not come is lost until it runs out. */
+/** No request waits for a refund, and units that are not refunded are lost until their window ends. */
 const REFUND_MS = 5_000
 
-/** The state of a limit without an answer. */
 const unknown: StoreState = {
   allowed: false,
   remaining: 0,
@@ -47,36 +44,25 @@ const unknown: StoreState = {
 }
 
 /**
- * One store of many: each subject has its shard in one of them, by rendezvous hashing over their names. A list of which all limits are in
- * one shard is asked there, in one call, as if there were no other.
+ * A store of several databases. Rendezvous hashing over their names gives each subject its shard. A list whose limits are all on one shard
+ * goes there in one call.
  *
- * Else the shards are asked at once. Of a request with limits in several of them each decides its own, all or none; where one refuses what
- * another has charged, that is given back in the background, so that never more passes than the limits allow. Until then others
- * see less than there is. In the same call each shard is asked how the limits stand uncharged: that is told where another refuses.
+ * Otherwise all shards are asked at once. Each decides its own limits of a request, all or none. If one refuses what another has charged,
+ * the charge is refunded in the background, so that never more requests pass than the limits allow; until then the quota looks smaller
+ * than it is. The same call asks each shard for the state before the charge, which is the answer if another shard refuses.
  */
 export function createShards(
-  databases: Database[],
+  databases: Shard[],
   { onRefund = () => {} }: ShardsOptions = {},
 ): Store {
   const shardOf = rendezvous(databases.map(({ name }) => name))
 
-  /** The one shard of all limits of a list; nothing where there are several. */
-  function onlyShardOf(list: StoreRequest[]): number | undefined {
-    const shards = new Set(
-      list.flatMap(({ limits }) => limits.map(({ subject }) => shardOf(subject))),
-    )
-    return shards.size === 1 ? [...shards][0] : undefined
-  }
-
   function decideAll(
     lists: StoreRequest[][],
-    askAt: (shard: number, lists: StoreRequest[][]) => Promise<Reply[]>,
+    askAt: (shard: number, lists: StoreRequest[][]) => Promise<StoreResult[]>,
     options: StoreOptions,
-  ): Promise<Reply[]> {
-    const plans = lists.map((list) => {
-      const shard = onlyShardOf(list)
-      return shard === undefined ? split(list, shardOf) : wholeAt(shard, list)
-    })
+  ): Promise<StoreResult[]> {
+    const plans = lists.map((list) => split(list, shardOf))
     const decided = askEach(plans, askAt).then((replies) =>
       plans.map(({ groups }, index) => {
         const all = replies[index]!
@@ -88,22 +74,22 @@ export function createShards(
     return decided
   }
 
-  /** Asks each shard once, all at the same time. */
+  /** Asks each shard once, all at the same time. Replies are by list, then by shard. */
   async function askEach(
     plans: Plan[],
-    askAt: (shard: number, lists: StoreRequest[][]) => Promise<Reply[]>,
-  ): Promise<Reply[][]> {
-    const replies = plans.map((): Reply[] => [])
+    askAt: (shard: number, lists: StoreRequest[][]) => Promise<StoreResult[]>,
+  ): Promise<StoreResult[][]> {
+    const replies = plans.map((): StoreResult[] => [])
     await Promise.all(
       databases.map(async (_, shard) => {
         const askers = plans.flatMap(({ asked }, index) => (asked[shard] ? index : []))
         if (askers.length === 0) return
-        const told = await askAt(
+        const answers = await askAt(
           shard,
           askers.map((index) => plans[index]!.asked[shard]!),
         )
-        askers.forEach((index, n) => {
-          replies[index]![shard] = told[n]!
+        answers.forEach((answer, n) => {
+          replies[askers[n]!]![shard] = answer
         })
       }),
     )
@@ -114,9 +100,9 @@ export function createShards(
   function merged(
     list: StoreRequest[],
     groups: Group[],
-    replies: Reply[],
+    replies: StoreResult[],
     options: StoreOptions,
-  ): Reply {
+  ): StoreResult {
     const all = Object.values(replies)
     const answers = all.filter((reply): reply is StoreReply => !(reply instanceof StoreError))
     const errors = all.filter((reply) => reply instanceof StoreError)
@@ -129,7 +115,7 @@ export function createShards(
 
     for (const group of groups) {
       const { fragments, together } = group
-      const answered = fragments.flatMap((fragment): Answered[] => {
+      const answered = fragments.flatMap((fragment) => {
         const reply = replies[fragment.shard]!
         return reply instanceof StoreError ? [] : [{ fragment, reply }]
       })
@@ -142,7 +128,7 @@ export function createShards(
       }
       const hasRoom = answered.every(({ fragment, reply }) => admits(fragment, reply))
       const passes = !failure && hasRoom
-      // A repeated call is to find what was charged for it, unless a shard refuses: then it is refused again.
+      // A repeated call must find its charges, unless a shard refuses: then it is refused again.
       const keeps = options.idempotency && !conflict && hasRoom && errors.length > 0
       if (!passes) refused.push(group)
       isPartial ||= passes && fragments.length > 1 && silent.some(({ lead }) => lead)
@@ -160,7 +146,7 @@ export function createShards(
     }
     if (answers.length > 0 && !options.idempotency) refundLate(refused, replies, options)
     if (failure) {
-      // Where some shards have answered, the late reply of another is refunded above.
+      // If some shards have answered, the late replies of others are refunded above.
       const isLate = answers.length === 0 && errors.some(({ late }) => late)
       const late = isLate ? mergedLate(list, groups, replies, options) : undefined
       return new StoreError(failure.code, failure.cause as string, failure.store, late)
@@ -174,24 +160,24 @@ export function createShards(
     }
   }
 
-  /** Merges the late replies of shards, none of which has answered in time: the caller decides whether they are refunded. */
+  /** Merges late replies if no shard has answered in time. The caller decides whether to refund them. */
   async function mergedLate(
     list: StoreRequest[],
     groups: Group[],
-    replies: Reply[],
+    replies: StoreResult[],
     options: StoreOptions,
-  ): Promise<Reply> {
-    const all: Reply[] = []
-    const wait = async (reply: Reply, shard: number) => {
+  ): Promise<StoreResult> {
+    const all = replies.slice() // sparse
+    const wait = async (reply: StoreResult, shard: number) => {
       const late = reply instanceof StoreError ? await reply.late : undefined
-      all[shard] = (late as Reply | undefined) ?? reply
+      if (late) all[shard] = late as StoreResult
     }
     await Promise.all(replies.map(wait))
     return merged(list, groups, all, { ...options, allowPartial: true })
   }
 
-  /** Refunds what a shard turns out to have charged after its deadline, for a request that was refused meanwhile. */
-  function refundLate(groups: Group[], replies: Reply[], options: StoreOptions) {
+  /** Refunds late charges for requests that have been refused meanwhile. */
+  function refundLate(groups: Group[], replies: StoreResult[], options: StoreOptions) {
     for (const fragment of groups.flatMap(({ fragments }) => fragments)) {
       const error = replies[fragment.shard]
       if (!(error instanceof StoreError) || !error.late) continue
@@ -203,26 +189,26 @@ export function createShards(
     }
   }
 
-  /** Returns what a shard has charged. A replay has charged nothing. */
+  /** Refunds what a shard has charged. A replay has charged nothing. */
   function refund({ shard, ...fragment }: Fragment, reply: StoreReply, given: StoreOptions) {
     const limits = reply.replayed ? [] : chargedIn(fragment, reply)
     if (limits.length === 0) return
     const { decidedAt } = reply
     const requests = limits.map((limit): Refund => ({ mode: 'refund', limits: [limit], decidedAt }))
     const { idempotency, ...options } = given
-    const done = decideAt(shard, requests, { ...options, deadlineMs: REFUND_MS }).then((told) => {
-      const error = told instanceof StoreError ? told : undefined
+    const done = decideAt(shard, requests, { ...options, deadlineMs: REFUND_MS }).then((reply) => {
+      const error = reply instanceof StoreError ? reply : undefined
       onRefund([...new Set(limits.map(({ subject }) => subject))], error)
     })
     options.waitUntil?.(done)
   }
 
-  /** Errors are values, and say whose they are. */
+  /** Never rejects. An error names its shard. */
   async function decideAt(
     shard: number,
     list: StoreRequest[],
     options: StoreOptions,
-  ): Promise<Reply> {
+  ): Promise<StoreResult> {
     const { name, store } = databases[shard]!
     try {
       return await store.decide(list, named(options, name))
@@ -251,7 +237,7 @@ export function createShards(
   }
 }
 
-/** Each shard remembers by a name of its own: two may be one database, as in `npm start`, and know of each other's calls. */
+/** Each shard has an idempotency key of its own: two may be one database, as in `npm start`, and would replay each other's calls. */
 const named = ({ idempotency, ...options }: StoreOptions, name: string): StoreOptions =>
   idempotency
     ? { ...options, idempotency: { ...idempotency, key: `${name}@${idempotency.key}` } }
@@ -260,7 +246,7 @@ const named = ({ idempotency, ...options }: StoreOptions, name: string): StoreOp
 /** Why a limit has no answer, and when it was charged if the reply comes late. */
 function unansweredOf(limit: Limit, fragment: Fragment, error: StoreError): Unanswered {
   const chargedLate = error.late?.then((late) => {
-    const reply = late as Reply
+    const reply = late as StoreResult
     if (reply instanceof StoreError || reply.replayed || !admits(fragment, reply)) return undefined
     return chargedIn(fragment, reply).includes(limit) ? reply.decidedAt : undefined
   })
@@ -271,16 +257,4 @@ const withStates = (states: StoreState[][], changes: [Cell, StoreState][]): Stor
   const copy = states.map((some) => [...some])
   for (const [{ request, index }, state] of changes) copy[request]![index] = state
   return copy
-}
-
-interface Answered {
-  fragment: Fragment
-  reply: StoreReply
-}
-
-/** A list that goes to one shard as it is. */
-function wholeAt(shard: number, list: StoreRequest[]): Plan {
-  const asked: StoreRequest[][] = []
-  asked[shard] = list
-  return { asked, groups: undefined }
 }

@@ -1,48 +1,55 @@
-/** How a list of requests is shared out among several shards, each of which has some of its subjects. */
+/** Splits a list of requests among shards, each of which has some of its subjects. */
 import type { Limit, StoreReply, StoreRequest, StoreState } from '../store.ts'
 
-/** A limit, and where it stands in the list. */
+/** A limit, and its place in the list. */
 export interface Cell {
   request: number
   index: number
   limit: Limit
 }
 
-/** One request to a shard, by its index in what that shard is asked, and the cells that it answers. */
-interface Ask {
+/** One request to a shard, by its index in the list of that shard, and the cells that it answers. */
+interface ShardRequest {
   at: number
   cells: Cell[]
 }
 
-/** What one shard has to do with a group. */
+/** The part of a group on one shard. */
 export interface Fragment {
   shard: number
-  asks: Ask[]
-  /** The limits here of the request that the group is about; nothing where there are only followers. */
-  lead: Ask | undefined
-  /** How all limits here stand without the charge; where more than one shard decides. */
-  before: Ask | undefined
+  asks: ShardRequest[]
+  /** The limits here of the first request of the group; absent if there are only followers. */
+  lead: ShardRequest | undefined
+  /** Peeks all limits here before the charge, if more than one shard decides. */
+  before: ShardRequest | undefined
 }
 
 /** A request and those that follow it. */
 export interface Group {
   fragments: Fragment[]
-  /** Whether its limits pass together, and several shards have to agree on that. */
+  /** Whether several shards have to agree. */
   together: boolean
 }
 
-/** What each shard is asked of a list, and whose its answers are. */
+/** The requests to each shard for a list, and the meaning of their answers. */
 export interface Plan {
-  /** Nothing where the list goes to one shard as it is. */
+  /** Absent if the list goes to one shard as it is. */
   groups: Group[] | undefined
-  /** By shard; nothing where it has no part in it. */
+  /** By shard; sparse. */
   asked: StoreRequest[][]
 }
 
-/** Shares a list out among the shards of its subjects. A follower has one limit, and a limit stands once in a request and its followers. */
+/** Requires that a follower has one limit, and that a limit occurs once in a request and its followers. */
 export function split(list: StoreRequest[], shardOf: (subject: string) => number): Plan {
   const asked: StoreRequest[][] = []
-  const put = (shard: number, request: StoreRequest, cells: Cell[]): Ask => {
+  const [shard, ...others] = new Set(
+    list.flatMap(({ limits }) => limits.map(({ subject }) => shardOf(subject))),
+  )
+  if (shard !== undefined && others.length === 0) {
+    asked[shard] = list
+    return { asked, groups: undefined }
+  }
+  const put = (shard: number, request: StoreRequest, cells: Cell[]): ShardRequest => {
     asked[shard] ??= []
     const at = asked[shard].push({ ...request, limits: cells.map(({ limit }) => limit) }) - 1
     return { at, cells }
@@ -53,7 +60,7 @@ export function split(list: StoreRequest[], shardOf: (subject: string) => number
       ({ limit }) => shardOf(limit.subject),
     )
     const request = list[first!]!
-    // A follow that stands first follows nothing, and is decided like a take.
+    // A follow with nothing before it is decided like a take.
     const leading: StoreRequest = request.mode === 'follow' ? { ...request, mode: 'take' } : request
     const isTake = leading.mode === 'take'
     const together = isTake && byShard.size > 1
@@ -74,7 +81,7 @@ export function split(list: StoreRequest[], shardOf: (subject: string) => number
   return { groups, asked }
 }
 
-/** The indexes of each request that is no follower, or stands before all that are none, and of the followers after it. */
+/** Groups the indexes of each request with those of its followers. Leading follows have groups of their own. */
 function membersOf(list: StoreRequest[]): number[][] {
   const groups: number[][] = []
   let follows = false
@@ -89,21 +96,21 @@ function membersOf(list: StoreRequest[]): number[][] {
 const cellsOf = (list: StoreRequest[], request: number): Cell[] =>
   list[request]!.limits.map((limit, index) => ({ request, index, limit }))
 
-const statesOf = ({ at }: Ask, { states }: StoreReply): StoreState[] => states[at]!
+const statesOf = ({ at }: ShardRequest, { states }: StoreReply): StoreState[] => states[at]!
 
-/** Whether a shard lets a request pass, as far as it goes. */
+/** Whether a shard admits its part of a request. */
 export const admits = ({ lead }: Pick<Fragment, 'lead'>, reply: StoreReply): boolean =>
   lead === undefined || statesOf(lead, reply).every(({ allowed }) => allowed)
 
-/** The limits that a shard has charged of a request that it lets pass. */
+/** The limits that a shard has charged, if it admits its part of the request. */
 export const chargedIn = ({ asks }: Pick<Fragment, 'asks'>, reply: StoreReply): Limit[] =>
   asks
     .filter((ask) => statesOf(ask, reply).every(({ allowed }) => allowed))
     .flatMap(({ cells }) => cells.map(({ limit }) => limit))
     .filter(({ cost }) => cost > 0)
 
-/** Every cell of a fragment, with what the shard said of it. */
-export function* statesBy(asks: Ask[], reply: StoreReply): Generator<[Cell, StoreState]> {
+/** Every cell of some requests, with its state. */
+export function* statesBy(asks: ShardRequest[], reply: StoreReply): Generator<[Cell, StoreState]> {
   for (const ask of asks) {
     const states = statesOf(ask, reply)
     for (const [index, cell] of ask.cells.entries()) yield [cell, states[index]!]

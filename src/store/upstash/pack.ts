@@ -1,18 +1,18 @@
 import { StoreError } from '../../base/errors.ts'
-import type { Idempotency, StoreReply, StoreRequest } from '../store.ts'
-import { type Call, decode, encode, keysOf } from './script.ts'
+import type { Idempotency, StoreRequest, StoreResult } from '../store.ts'
+import { decode, encode, keysOf, type ScriptCall } from './script.ts'
 
-/** Neighbouring lists that one call of the script decides. */
+/** Consecutive lists that one call of the script decides. */
 export interface Pack {
   lists: StoreRequest[][]
   idempotency?: Idempotency | undefined
 }
 
-/** What the script accepts, beside the key of what is decided once. */
+/** The bounds of the script. The idempotency key is one key more. */
 const MAX_KEYS = 128
 const MAX_REQUESTS = 128
 
-/** As few packs as hold the lists, in their order. */
+/** Packs lists in their order into as few packs as possible. */
 export function pack(lists: StoreRequest[][], idempotency?: Idempotency): Pack[] {
   const packs: Pack[] = []
   let keys = new Set<string>()
@@ -37,29 +37,31 @@ export function pack(lists: StoreRequest[][], idempotency?: Idempotency): Pack[]
   return packs
 }
 
-/** Each list of a pack by itself. */
+/** Packs each list of a pack by itself. */
 export const unpack = ({ lists, idempotency }: Pack): Pack[] =>
   lists.map((list, index) => ({ lists: [list], idempotency: named(idempotency, `-${index + 1}`) }))
 
-/** The first call has the name by itself. */
 const named = (idempotency: Idempotency | undefined, suffix: string) =>
   idempotency && { ...idempotency, key: idempotency.key + suffix }
 
-/** Shadows at the beginning of a list are decided like takes: that they are, so that they follow no stranger. */
+/** Makes leading follows of a list takes, as which they are decided anyway, so that they do not follow the list before. */
 function apart(list: StoreRequest[]): StoreRequest[] {
   const first = list.findIndex(({ mode }) => mode !== 'follow')
   const leading = first === -1 ? list.length : first
   return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
 }
 
-export const callOf = ({ lists, idempotency }: Pack, now?: number, namespace?: string): Call =>
-  encode(lists.flat(), now, idempotency, namespace)
+export const callOf = (
+  { lists, idempotency }: Pack,
+  now?: number,
+  namespace?: string,
+): ScriptCall => encode(lists.flat(), now, idempotency, namespace)
 
-/** What an answer to the call says of each list. */
+/** Divides the answer to a call by list. */
 export function repliesOf(
   { lists, idempotency }: Pack,
   answer: number[] | StoreError,
-): (StoreReply | StoreError)[] {
+): StoreResult[] {
   if (answer instanceof StoreError) return lists.map(() => answer)
   const reply = decode(answer, lists.flat(), idempotency)
   if (!reply) return lists.map(() => new StoreError('bad-reply'))

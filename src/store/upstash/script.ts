@@ -9,9 +9,10 @@ import slidingLog from '../../../lua/sliding_log.lua'
 import slidingWindow from '../../../lua/sliding_window.lua'
 import tokenBucket from '../../../lua/token_bucket.lua'
 import type { QuotaState } from '../../base/decision.ts'
+import { hexDigest } from '../../base/digest.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest, Terms } from '../store.ts'
 
-/** Removes comment lines and indentation: the first call of every isolate sends the whole text. */
+/** Removes comments and indentation: every isolate's first call sends the whole text. */
 const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
 
 /** The whole script. Upstash honours the flag only in the first bytes. */
@@ -28,20 +29,17 @@ export const script = `#!lua flags=allow-key-locking\n${[
   .map(trim)
   .join('')}`
 
-/** The script's SHA-1 in hex, as EVALSHA expects it. */
-export async function scriptSha(): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-1', new TextEncoder().encode(script))
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
-}
+/** SHA-1 of the script as Redis knows it. */
+export const scriptSha = (): Promise<string> => hexDigest('SHA-1', script)
 
-/** The algorithms with a key of their own, and the part of that key after the subject. */
+/** The algorithms with a key of their own, and its suffix. */
 const apart: Partial<Record<Terms['algorithm'], string>> = {
   'sliding-log': 'log',
   concurrency: 'slots',
 }
 
 /** KEYS and ARGV of one call. */
-export interface Call {
+export interface ScriptCall {
   keys: string[]
   args: string[]
 }
@@ -52,7 +50,7 @@ export function encode(
   now?: number,
   idempotency?: Idempotency,
   namespace?: string,
-): Call {
+): ScriptCall {
   const places = new Map<string, string>()
   const place = (key: string) => {
     const known = places.get(key) ?? String(places.size + 1)
@@ -102,7 +100,7 @@ export function encode(
   return { keys: [...places.keys()], args }
 }
 
-/** The keys that `encode` puts into KEYS if there is no namespace. */
+/** The KEYS of `encode` without a namespace. */
 export function keysOf(requests: StoreRequest[]): Set<string> {
   const keys = requests.flatMap((request) =>
     request.limits.flatMap((limit) =>
@@ -112,7 +110,7 @@ export function keysOf(requests: StoreRequest[]): Set<string> {
   return new Set(keys)
 }
 
-/** The key of a subject's record. The braces put all keys of a subject into one hash slot of Redis Cluster, in every namespace. */
+/** The key of a subject's record. The braces keep all keys of a subject in one cluster slot, in every namespace. */
 export const recordOf = (subject: string, namespace?: string) =>
   namespace ? `sluice:1:${namespace}:{${subject}}` : `sluice:1:{${subject}}`
 
@@ -128,11 +126,11 @@ function column10Of({ terms, period, slot = '' }: Limit): string {
   return terms.algorithm === 'fixed-window' && period ? period.join(',') : terms.align
 }
 
-/** A refund neither counts nor bans. */
+/** A refund neither counts towards a ban nor bans. */
 const penaltyOf = ({ mode }: StoreRequest, { penalty }: Limit) =>
   mode === 'refund' ? undefined : penalty
 
-/** The reply of the script, or `undefined` if it has another form. */
+/** The reply of the script, or `undefined` if something else answered. */
 export function decode(
   reply: unknown,
   requests: StoreRequest[],

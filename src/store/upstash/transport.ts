@@ -1,6 +1,6 @@
 import { StoreError } from '../../base/errors.ts'
 
-/** What Redis says to one command. */
+/** The answer of Redis to one command. */
 export type Answer = { result: unknown } | { error: string }
 
 /**
@@ -27,7 +27,7 @@ export function createTransport(url: string, token: string) {
       const { said, ok } = await post(url, command, signal)
       return answerOf(said, ok)
     },
-    /** Several commands in one request, in order; each has its answer. */
+    /** Sends several commands in one request, in order. Each has its answer. */
     async sendEach(commands: unknown[], signal: AbortSignal): Promise<Answer[]> {
       const { said, ok } = await post(`${url.replace(/\/$/, '')}/pipeline`, commands, signal)
       if (ok && Array.isArray(said) && said.length === commands.length) {
@@ -46,7 +46,7 @@ function answerOf({ result, error }: { result?: unknown; error?: unknown }, ok =
     : { result }
 }
 
-/** An object, or `undefined` where the text is none. */
+/** An object, or `undefined` if the text is not JSON of one. */
 function parse(text: string): { result?: unknown; error?: unknown } | undefined {
   try {
     return Object(JSON.parse(text))
@@ -55,7 +55,6 @@ function parse(text: string): { result?: unknown; error?: unknown } | undefined 
   }
 }
 
-/** Names the failure. */
 export function toStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error
   const name = error instanceof Error ? error.name : ''
@@ -64,7 +63,7 @@ export function toStoreError(error: unknown): StoreError {
   return refusal((error as Error).message)
 }
 
-/** Names what Redis said. Of foreign texts only the first word goes on: the rest may hold keys, tokens or scripts. */
+/** Classifies an error of Redis. Only the first word of an unknown text is kept: the rest may contain keys, tokens or scripts. */
 export function refusal(text: string): StoreError {
   if (/^(WRONGPASS|NOAUTH|NOPERM|Unauthorized)\b/i.test(text)) return new StoreError('unauthorized')
   // Whole phrases: a single word may be part of a key that the text repeats.

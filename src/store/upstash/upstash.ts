@@ -1,10 +1,10 @@
-/** The only file that talks to Redis: Upstash's REST API through its own client, over a transport without that client's traps. */
+/** The only file that talks to Redis: Upstash's client, over a transport that avoids that client's own. */
 import { Redis } from '@upstash/redis'
 import { isRestUrl } from '../../base/bindings.ts'
 import { StoreError } from '../../base/errors.ts'
 import type { Store, StoreOptions } from '../store.ts'
 import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
-import { type Call, script, scriptSha } from './script.ts'
+import { type ScriptCall, script, scriptSha } from './script.ts'
 import { type Answer, createTransport, refusal, toStoreError } from './transport.ts'
 
 export interface UpstashOptions {
@@ -12,17 +12,17 @@ export interface UpstashOptions {
   url: string | undefined
   /** `UPSTASH_REDIS_REST_TOKEN` */
   token: string | undefined
-  /** The longest a call may take, in milliseconds, unless it says otherwise; then it is aborted. It may have counted all the same. Defaults to 300. */
+  /** When a call is aborted, in ms, unless the call sets a deadline. It may have counted all the same. Defaults to 300. */
   deadlineMs?: number
-  /** Whose time decides where a call does not say it; `edge` is ours, and costs a command less. Defaults to `store`. */
+  /** The clock that decides if the call sets no time. `edge` is the isolate's, and saves a command. Defaults to `store`. */
   clock?: 'store' | 'edge'
-  /** Keeps the keys apart from those of other applications on the database. Defaults to none. */
+  /** Separates the keys from those of other applications on the database. Defaults to none. */
   namespace?: string | undefined
-  /** Told when the database had lost the script, and got it again. */
+  /** Called when the database had lost the script and received it again. */
   onReload?: () => void
 }
 
-/** A store on one Upstash database. Never throws here; what is wrong with the options is told by `decide`. */
+/** A store on one Upstash database. Invalid options are an error of `decide`. */
 export function createUpstashStore({
   url,
   token,
@@ -37,7 +37,7 @@ export function createUpstashStore({
 
   /** Runs calls in one HTTP request, in order. Never rejects: each has its answer. */
   async function send(
-    calls: Call[],
+    calls: ScriptCall[],
     brings: boolean,
     deadline: AbortSignal,
   ): Promise<(number[] | StoreError)[]> {
@@ -64,8 +64,11 @@ export function createUpstashStore({
     }
   }
 
-  async function run(calls: Call[], deadline: AbortSignal): Promise<(number[] | StoreError)[]> {
-    // The first call brings the script, so that a cold one costs no second round trip.
+  async function run(
+    calls: ScriptCall[],
+    deadline: AbortSignal,
+  ): Promise<(number[] | StoreError)[]> {
+    // The first call brings the script, so that a cold start costs no second round trip.
     const answers = await send(calls, !loaded, deadline)
     const lost = calls.filter((_, index) => hasLost(answers[index]!))
     if (lost.length === 0) return answers
@@ -83,7 +86,7 @@ export function createUpstashStore({
     return replies
   }
 
-  // One for all that it takes.
+  // One deadline for all round trips.
   const deadlineOf = (options: StoreOptions) =>
     AbortSignal.timeout(options.deadlineMs ?? deadlineMs)
 
@@ -101,7 +104,7 @@ export function createUpstashStore({
       const deadline = deadlineOf(options)
       const packs = pack(lists, options.idempotency)
       const replies = await decide(packs, options.now, deadline)
-      // One wrong list fails all of its pack, before anything is charged: by themselves the others have their answers.
+      // An invalid list fails all of its pack before anything is charged, so each list is asked again by itself.
       const failed = packs.map(
         ({ lists }, index) => lists.length > 1 && hasChargedNothing(replies[index]![0]!),
       )
@@ -115,12 +118,12 @@ export function createUpstashStore({
 const hasLost = (answer: number[] | StoreError) =>
   answer instanceof StoreError && answer.cause === 'NOSCRIPT'
 
-/** Arguments and keys are all looked at before the first write. */
+/** The script checks all arguments and keys before the first write. */
 const hasChargedNothing = (reply: object) =>
   reply instanceof StoreError &&
   /^(WRONGTYPE$|ERR sluice: (KEYS|ARGV|row|key)\b)/.test(String(reply.cause))
 
-/** Reads a text from a database; null where there is none. For what is not on a request's path. */
+/** Reads a text from a database; null if there is none. Not for the path of a request. */
 export function createUpstashReader({
   url,
   token,
@@ -141,7 +144,7 @@ export function createUpstashReader({
   }
 }
 
-/** The client with a transport of ours, which it allows for; and that transport, for several commands at once. */
+/** The client on our transport, and that transport for several commands at once. */
 function connect(url: string, token: string) {
   const { send, sendEach } = createTransport(url, token)
   let signal: AbortSignal | undefined
@@ -163,13 +166,13 @@ function connect(url: string, token: string) {
       args: string[],
       deadline: AbortSignal,
     ): Promise<number[]> {
-      signal = deadline // which the client asks for before it first waits
+      signal = deadline // the client calls `request` synchronously
       return redis[command](text, keys, args)
     },
   }
 }
 
-/** The script replies integers. The client would make numbers of what only looks like them. */
+/** The script replies with integers. The client would also convert text that looks like a number. */
 function toNumbers(answer: Answer): number[] | StoreError {
   if ('error' in answer) return refusal(answer.error)
   const { result } = answer

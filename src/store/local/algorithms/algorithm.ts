@@ -17,7 +17,7 @@ export interface State {
 }
 
 /** How a limit answers a cost. Durations are milliseconds from `now` on. */
-export interface Outcome {
+export interface LocalOutcome {
   allowed: boolean
   /** The largest cost that would be admitted now. */
   remaining: number
@@ -33,4 +33,9 @@ export interface Outcome {
  * The semantics of docs/algorithms.md for one limit, without I/O: how `cost` units (≥ 0) fare at `now` over a state.
  * The caller drops a state at its run-out. A clock that ran back is taken to stand at the state's own time, while waits count from `now`.
  */
-export type Algorithm = (now: number, terms: QuotaTerms, cost: number, state?: State) => Outcome
+export type LocalAlgorithm = (
+  now: number,
+  terms: QuotaTerms,
+  cost: number,
+  state?: State,
+) => LocalOutcome

@@ -1,7 +1,7 @@
-import type { Algorithm, QuotaTerms } from './algorithm.ts'
+import type { LocalAlgorithm, QuotaTerms } from './algorithm.ts'
 
 /** State: start of the window; [units taken in it]. */
-export const fixedWindow: Algorithm = (now, terms, cost, state) => {
+export const fixedWindow: LocalAlgorithm = (now, terms, cost, state) => {
   const { limit, window } = terms
   const open = state && now < (state.end ?? state.time + window) ? state : undefined
   const around = open ?? windowAround(now, terms)

@@ -1,10 +1,10 @@
-import type { Algorithm } from './algorithm.ts'
+import type { LocalAlgorithm } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { slidingLog } from './sliding-log.ts'
 import { slidingWindow } from './sliding-window.ts'
 import { tokenBucket } from './token-bucket.ts'
 
-export type { Algorithm, Outcome, QuotaTerms, State } from './algorithm.ts'
+export type { LocalAlgorithm, LocalOutcome, QuotaTerms, State } from './algorithm.ts'
 
 /** By the names that parsed policies use. */
 export const algorithms = {
@@ -12,4 +12,4 @@ export const algorithms = {
   'sliding-window': slidingWindow,
   'sliding-log': slidingLog,
   'token-bucket': tokenBucket,
-} satisfies Record<string, Algorithm>
+} satisfies Record<string, LocalAlgorithm>

@@ -1,7 +1,7 @@
-import type { Algorithm } from './algorithm.ts'
+import type { LocalAlgorithm } from './algorithm.ts'
 
 /** State: time of the newest unit; [the time of every unit, oldest first]. */
-export const slidingLog: Algorithm = (now, { limit, window }, cost, state) => {
+export const slidingLog: LocalAlgorithm = (now, { limit, window }, cost, state) => {
   const at = Math.max(now, state?.time ?? now)
   const live = state?.numbers.filter((time) => time > at - window) ?? []
   /** ms until the n-th oldest is gone; those just added are gone a window from now. */

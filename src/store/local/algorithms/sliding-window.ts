@@ -1,7 +1,7 @@
-import type { Algorithm } from './algorithm.ts'
+import type { LocalAlgorithm } from './algorithm.ts'
 
 /** State: start of the current window, a multiple of `window`; [units in it, units in the one before]. */
-export const slidingWindow: Algorithm = (now, { limit, window }, cost, state) => {
+export const slidingWindow: LocalAlgorithm = (now, { limit, window }, cost, state) => {
   const at = Math.max(now, state?.time ?? now)
   const start = at - (at % window)
   const left = start + window - at

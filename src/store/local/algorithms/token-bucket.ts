@@ -1,7 +1,7 @@
-import type { Algorithm } from './algorithm.ts'
+import type { LocalAlgorithm } from './algorithm.ts'
 
 /** State: when the number was right; [parts that the bucket lacks to be full: a token is `window` parts, and `limit` come back every ms]. */
-export const tokenBucket: Algorithm = (now, { limit, window, burst }, cost, state) => {
+export const tokenBucket: LocalAlgorithm = (now, { limit, window, burst }, cost, state) => {
   const at = Math.max(now, state?.time ?? now)
   const capacity = burst * window
   const missing = state ? Math.max(0, state.numbers[0]! - (at - state.time) * limit) : 0

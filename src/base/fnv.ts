@@ -1,0 +1,9 @@
+/**
+ * 32-bit FNV-1a (draft-eastlake-fnv) over UTF-16 code units. For ASCII that is the hash of the bytes. Never change it: stored
+ * tags and the shards of all subjects depend on it.
+ */
+export function fnv1a(text: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return hash >>> 0
+}

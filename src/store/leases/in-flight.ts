@@ -1,0 +1,100 @@
+/** Calls in flight that carry leased units, and the requests that wait for them. Only plain data crosses between requests. */
+import type { QuotaState } from '../../base/decision.ts'
+import { WaitQueue } from '../../base/wait-queue.ts'
+import type { Limit, StoreReply, StoreRequest } from '../store.ts'
+import type { Lease } from './lease.ts'
+
+/** A quota with a lease, possibly of no units, and the calls in flight that carry units of it. */
+export interface LeasedQuota {
+  lease: Lease
+  calls: Set<LeaseCall>
+}
+
+export type LeasedLimits = Map<Limit, LeasedQuota>
+
+/** Units of a quota that are neither held nor spent until their call has ended. */
+interface Load {
+  /** Brought beyond what the call's own request needs, and not reserved. */
+  free: number
+  /** Refunded, or lent to the call's own request. */
+  bound: number
+}
+
+export class LeaseCall {
+  /** When it no longer counts, ms since the epoch: its request may be gone. */
+  readonly until: number
+  readonly loads = new Map<LeasedQuota, Load>()
+  readonly waiting = new WaitQueue<
+    { requests: StoreRequest[]; quotas: LeasedLimits },
+    StoreReply | undefined
+  >()
+
+  constructor(until: number) {
+    this.until = until
+  }
+
+  carry(quota: LeasedQuota, load: Partial<Load>): void {
+    const { free = 0, bound = 0 } = load
+    const known = this.loads.get(quota) ?? { free: 0, bound: 0 }
+    this.loads.set(quota, { free: known.free + free, bound: known.bound + bound })
+    quota.calls.add(this)
+  }
+
+  /** Answers the waiting requests in turn from what is held now, as far as it goes. */
+  end(now: number): void {
+    for (const { calls } of this.loads.keys()) calls.delete(this)
+    for (const { requests, quotas, answer } of this.waiting) answer(spend(requests, quotas, now))
+    for (const quota of this.loads.keys()) quota.lease.trim(unitsInFlight(quota, now))
+  }
+}
+
+function callsInFlight({ calls }: LeasedQuota, now: number): LeaseCall[] {
+  for (const call of calls) if (call.until <= now) calls.delete(call)
+  return [...calls]
+}
+
+export const unitsInFlight = (quota: LeasedQuota, now: number): number =>
+  callsInFlight(quota, now)
+    .map(({ loads }) => loads.get(quota)!)
+    .reduce((sum, { free, bound }) => sum + free + bound, 0)
+
+/** Whether this isolate holds units of a quota, or may be about to receive some. */
+export const mayGetMore = (quota: LeasedQuota, now: number): boolean =>
+  quota.lease.has(1, now) || callsInFlight(quota, now).length > 0
+
+/** Whether all limits have a lease. */
+export const areLeased = (requests: StoreRequest[], quotas: LeasedLimits): boolean =>
+  requests.every(({ limits }) => limits.every((limit) => quotas.has(limit)))
+
+/** Finds a call in flight that brings all missing units, and reserves them. */
+export function reserve(quotas: LeasedLimits, now: number): LeaseCall | undefined {
+  const missing = [...quotas].filter(([{ cost }, { lease }]) => !lease.has(cost, now))
+  const call = [...missing[0]![1].calls].find(
+    ({ until, loads }) =>
+      now < until && missing.every(([{ cost }, quota]) => cost <= (loads.get(quota)?.free ?? 0)),
+  )
+  if (call) for (const [{ cost }, quota] of missing) call.loads.get(quota)!.free -= cost
+  return call
+}
+
+/** Answers requests from held units; `undefined` if any limit holds too few. */
+export function spend(
+  requests: StoreRequest[],
+  quotas: LeasedLimits,
+  now: number,
+): StoreReply | undefined {
+  for (const [{ cost }, { lease }] of quotas) if (!lease.has(cost, now)) return undefined
+  const states = new Map<Limit, QuotaState>()
+  let latest = 0
+  for (const [limit, { lease }] of quotas) {
+    lease.take(limit.cost)
+    const { decidedAt, state } = lease.status(now)
+    states.set(limit, state)
+    latest = Math.max(latest, decidedAt)
+  }
+  return {
+    decidedAt: latest,
+    states: requests.map(({ limits }) => limits.map((limit) => states.get(limit)!)),
+    leased: true,
+  }
+}

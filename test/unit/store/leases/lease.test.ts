@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest'
+import { createLease, type LimitReply } from '../../../../src/store/leases/lease.ts'
+import type { Terms } from '../../../../src/store/store.ts'
+
+const terms: Terms = {
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: 1000,
+  windowMs: 60_000,
+  burst: 1000,
+  align: 'clock',
+  localShare: 1,
+}
+const bounds = { max: 10, ttlMs: 1000 }
+
+/** A reply that was sent at 1000, received at 1010, and decided at 5000 by the store's clock. */
+const replyOf = (state: Partial<LimitReply['state']> = {}, change: Partial<LimitReply> = {}) => ({
+  state: {
+    allowed: true,
+    remaining: 900,
+    retryAfterMs: 0,
+    resetAfterMs: 30_000,
+    nextAfterMs: 30_000,
+    ...state,
+  },
+  decidedAt: 5000,
+  sentAt: 1000,
+  receivedAt: 1010,
+  ...change,
+})
+
+function holding(count: number, reply = replyOf(), change: Partial<Terms> = {}) {
+  const lease = createLease({ ...terms, ...change }, bounds)
+  lease.bring(count, reply)
+  return lease
+}
+
+describe('held units', () => {
+  test('can be spent up to their number, until the lease ends', () => {
+    const lease = holding(3)
+    expect([3, 4].map((count) => lease.has(count, 1010))).toEqual([true, false])
+    lease.take(2)
+    expect([1, 2].map((count) => lease.has(count, 1010))).toEqual([true, false])
+    expect([1999, 2000].map((now) => lease.has(1, now))).toEqual([true, false])
+  })
+
+  test('cannot be spent once their window is over, counted from when the call was sent', () => {
+    const lease = holding(3, replyOf({ resetAfterMs: 500 }))
+    expect([1499, 1500].map((now) => lease.has(1, now))).toEqual([true, false])
+  })
+
+  test('of a sliding window cannot be spent in the next window', () => {
+    const lease = holding(3, replyOf({ resetAfterMs: 60_500 }), { algorithm: 'sliding-window' })
+    expect([1499, 1500].map((now) => lease.has(1, now))).toEqual([true, false])
+  })
+
+  test('of a bucket can be spent after the bucket is full again, but are not refunded then', () => {
+    const bucket = () => holding(3, replyOf({ resetAfterMs: 500 }), { algorithm: 'token-bucket' })
+    expect(bucket().has(3, 1500)).toBe(true)
+    expect(bucket().refund(1499)).toMatchObject({ count: 3, decidedAt: 5000 })
+    expect(bucket().refund(1500)).toBeUndefined()
+  })
+
+  test('cannot be spent if the clock was set back to before they were asked for', () => {
+    expect([1000, 999].map((now) => holding(1).has(1, now))).toEqual([true, false])
+  })
+
+  test('are refunded once', () => {
+    const lease = holding(3)
+    expect(lease.refund(1010)).toMatchObject({ count: 3, decidedAt: 5000 })
+    expect(lease.refund(1010)).toBeUndefined()
+  })
+
+  test('keep the earlier deadline when units of another call join them', () => {
+    const lease = holding(3)
+    lease.bring(2, replyOf({}, { sentAt: 1500, receivedAt: 1510, decidedAt: 5500 }))
+    expect([1999, 2000].map((now) => lease.has(5, now))).toEqual([true, false])
+    expect(lease.refund(1999)).toMatchObject({ count: 5, decidedAt: 5000 })
+  })
+
+  test('are lost beyond the maximum, and all at once when the lease is forgotten', () => {
+    const lease = holding(8)
+    lease.trim(5)
+    expect([5, 6].map((count) => lease.has(count, 1010))).toEqual([true, false])
+    lease.forget()
+    lease.bring(3, replyOf())
+    expect(lease.has(1, 1010)).toBe(false)
+  })
+})
+
+describe('a call brings', () => {
+  const moreFor = (demand: number, reply = replyOf(), inFlight = 0) => {
+    const lease = holding(0, reply)
+    lease.asked(demand, 1010)
+    return lease.more(1, inFlight, 1010)
+  }
+
+  test('half of the demand, at most the maximum, less its own cost and what is in flight', () => {
+    expect([0, 2, 9, 100].map((demand) => moreFor(demand))).toEqual([0, 0, 4, 9])
+    expect(moreFor(100, replyOf(), 6)).toBe(3)
+  })
+
+  test('at most a sixteenth of what is left of the quota', () => {
+    expect([15, 32, 100].map((remaining) => moreFor(100, replyOf({ remaining })))).toEqual([
+      0, 1, 5,
+    ])
+  })
+
+  test('nothing before the quota is known', () => {
+    const lease = createLease(terms, bounds)
+    lease.asked(100, 1010)
+    expect(lease.more(1, 0, 1010)).toBe(0)
+  })
+})
+
+test('the state counts held units as remaining, and its waits run with the clock', () => {
+  const lease = holding(3)
+  lease.take(1)
+  expect(lease.status(1110)).toEqual({
+    decidedAt: 5100,
+    state: {
+      allowed: true,
+      remaining: 902,
+      retryAfterMs: 0,
+      resetAfterMs: 29_900,
+      nextAfterMs: 29_900,
+    },
+  })
+  expect(lease.status(40_000).state).toMatchObject({ remaining: 1000, resetAfterMs: 0 })
+})
+
+test('a reply that was decided earlier does not replace a later one', () => {
+  const lease = holding(0)
+  lease.bring(0, replyOf({ remaining: 950 }, { decidedAt: 4999 }))
+  expect(lease.status(1010).state.remaining).toBe(900)
+})
