@@ -3,6 +3,7 @@ import { isMatch } from '../../src/match/match.ts'
 import { type Circumstances, describer } from './describe.ts'
 
 /** The terms of a policy, where they do not matter. */
+export const base = { limit: 5, window: '10s' } as const
 export type Terms = Omit<PolicyOptions, 'limit' | 'window'>
 
 /** What the policies make of a request: name → partition key. */
