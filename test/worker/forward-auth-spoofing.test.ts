@@ -1,18 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ask, type Question } from '../../dev/proxies/client.ts'
-import type { Settings } from '../../dev/proxies/example.ts'
 import type { RunningProxy } from '../../dev/proxies/run.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import {
-  config,
-  env,
-  here,
-  names,
-  runProxyOf,
-  seenByApp,
-  token,
-  undoing,
-} from '../support/forward-auth.ts'
+import { config, env, here, names, runProxyOf, seenByApp, token } from '../support/forward-auth.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -20,18 +10,9 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.stop())
 
-const { undo, undoAll } = undoing()
-afterEach(undoAll)
-
 describe.each(names)('%s', (name) => {
   const binary = here[name]
-  const run = (settings: Partial<Settings> = {}) => runProxyOf(stack, name, settings)
-  /** One with other settings, for this test. */
-  const runHere = async (settings: Partial<Settings>) => {
-    const running = await run(settings)
-    undo.push(running.stop)
-    return running
-  }
+  const run = () => runProxyOf(stack, name)
 
   describe.skipIf(!binary)('behind its example', () => {
     let proxy: RunningProxy
