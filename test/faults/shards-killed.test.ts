@@ -187,7 +187,7 @@ test('No client gets more than a policy with onStoreError deny admits, for any f
           n % 5 ? undefined : zs[0],
         ]
         const headers = { 'x-x': x, ...(y && { 'x-y': y }), ...(z && { 'x-z': z }) }
-        const { status } = await fetch(worker.directUrl, {
+        const { status } = await fetch(running.worker.directUrl, {
           headers,
           ...(n % 17 === 0 && { signal: AbortSignal.timeout(30) }),
         }).catch(() => ({ status: 0 }))

@@ -53,51 +53,51 @@ const config: ConfigOptions = {
 }
 
 /** What runs now. Tests stop the Worker and the databases, and start others. */
-const now = {} as {
+export const running = {} as {
   redis: RunningRedis[]
   bridge: Bridge
   origin: RunningOrigin
   worker: RunningWorker
 }
-export const running: Readonly<typeof now> = now
 
 export async function startShards() {
   // These tests stop their Redis: never somebody else's.
   delete process.env.REDIS_URL
-  now.redis = await Promise.all(shards.map(() => startRedis()))
-  now.bridge = await startBridge({
-    redis: now.redis.map(({ url }, index) => ({ url, token: shards[index]! })),
+  running.redis = await Promise.all(shards.map(() => startRedis()))
+  running.bridge = await startBridge({
+    redis: running.redis.map(({ url }, index) => ({ url, token: shards[index]! })),
   })
-  now.origin = await startOrigin()
-  now.worker = await newWorker()
+  running.origin = await startOrigin()
+  running.worker = await newWorker()
 }
 
 export async function stopShards() {
-  await now.worker.stop()
-  await Promise.all([now.bridge.close(), now.origin.close()])
-  await Promise.all(now.redis.map((one) => one.stop()))
+  await running.worker.stop()
+  await Promise.all([running.bridge.close(), running.origin.close()])
+  await Promise.all(running.redis.map((one) => one.stop()))
 }
 
-/** Clients must not get the answers of other clients: no log line says so. */
-export const expectNoCrossedAnswers = () => expect(now.worker.logs.join('\n')).not.toMatch(CROSSED)
+/** workerd logs an error if a request waits for the I/O of another request. */
+export const expectNoCrossedAnswers = () =>
+  expect(running.worker.logs.join('\n')).not.toMatch(CROSSED)
 
 /** Replaces the Worker by one with a changed configuration. */
 export async function restartWorker(...changes: Parameters<typeof newWorker>) {
-  await now.worker.stop()
-  now.worker = await newWorker(...changes)
+  await running.worker.stop()
+  running.worker = await newWorker(...changes)
 }
 
 const newWorker = (change: Partial<ConfigOptions> = {}, env: Record<string, string> = {}) =>
   startWorker(fileURLToPath(new URL('../../dist/any-config', import.meta.url)), {
     env: {
-      UPSTASH_REDIS_REST_URL_EU_1: now.bridge.url,
+      UPSTASH_REDIS_REST_URL_EU_1: running.bridge.url,
       UPSTASH_REDIS_REST_TOKEN_EU_1: 'eu-1',
-      UPSTASH_REDIS_REST_URL_EU_2: now.bridge.url,
+      UPSTASH_REDIS_REST_URL_EU_2: running.bridge.url,
       UPSTASH_REDIS_REST_TOKEN_EU_2: 'eu-2',
       SLUICE_SECRET: 'a-secret-of-names',
       SLUICE_API_TOKEN: gateToken,
       SLUICE_OPERATE_TOKEN: operateToken,
-      ORIGIN: now.origin.url,
+      ORIGIN: running.origin.url,
       CONFIG: JSON.stringify({ ...config, ...change }),
       ...env,
     },
@@ -113,7 +113,7 @@ export function keyAt(place: number, header: string): string {
 }
 
 export const get = async (path: string, headers: Record<string, string>) => {
-  const response = await fetch(now.worker.url + path, { headers, redirect: 'manual' })
+  const response = await fetch(running.worker.url + path, { headers, redirect: 'manual' })
   const body = await response.text()
   return {
     status: response.status,
@@ -128,7 +128,7 @@ export const get = async (path: string, headers: Record<string, string>) => {
   }
 }
 export const api = async <T>(path: string, body?: unknown, token = gateToken) => {
-  const response = await fetch(`${now.worker.url}/_sluice/v1${path}`, {
+  const response = await fetch(`${running.worker.url}/_sluice/v1${path}`, {
     ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
     headers: { Authorization: `Bearer ${token}` },
   })
@@ -143,10 +143,10 @@ export const many = <T>(count: number, task: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, index) => task(index)))
 
 export async function kill(place: number) {
-  const { url } = now.redis[place]!
-  await now.redis[place]!.stop()
+  const { url } = running.redis[place]!
+  await running.redis[place]!.stop()
   return async () => {
-    now.redis[place] = await startRedis({ port: Number(new URL(url).port) })
+    running.redis[place] = await startRedis({ port: Number(new URL(url).port) })
     await until(async () => (await get('/deny', { 'x-x': keyAt(place, 'x-x') })).status === 200)
   }
 }
