@@ -71,7 +71,7 @@ export const credentials: Scenarios = {
     }
   },
 
-  async 'api-cost'({ ask, left }) {
+  async 'trusted-proxy'({ ask, left }) {
     const said = (headers: Record<string, string>): [string, Asked] => [
       'POST /v1/completions',
       { headers: { 'X-Customer': 'acme', ...headers } },
