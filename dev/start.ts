@@ -12,8 +12,9 @@ import { readDevVars, variablesIn } from './start/variables.ts'
 import { readBindings } from './wrangler-toml.ts'
 
 /** On loopback only, and in the documentation. */
-const GATE_TOKEN = 'dev-api-token-0000'
+const API_TOKEN = 'dev-api-token-0000'
 const OPERATE_TOKEN = 'dev-operate-token-0000'
+const PROXY_TOKEN = 'dev-proxy-token-0000'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const DEV_VARS = join(root, '.dev.vars')
@@ -105,8 +106,9 @@ try {
       env: {
         ...Object.fromEntries(texts),
         ...(shards.length > 0 && { SLUICE_SECRET: 'local' }),
-        SLUICE_API_TOKEN: GATE_TOKEN,
+        SLUICE_API_TOKEN: API_TOKEN,
         SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
+        SLUICE_PROXY_TOKEN: PROXY_TOKEN,
         ...Object.assign({}, ...databases),
         ...given,
         ORIGIN: given.ORIGIN || origin,
@@ -128,11 +130,11 @@ try {
   const parts = [
     ['Worker', url, 'src/worker.ts in workerd; reloads when you edit sluice.config.ts'],
     ...database.rows,
-    ...(shards.length > 0 ? [['Stores', shards.join(', '), 'all in that one database']] : []),
+    ...(shards.length > 0 ? [['Shards', shards.join(', '), 'all in that one database']] : []),
     ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo that echoes requests'],
   ]
   const tokens = {
-    api: given.SLUICE_API_TOKEN ? '$SLUICE_API_TOKEN' : GATE_TOKEN,
+    api: given.SLUICE_API_TOKEN ? '$SLUICE_API_TOKEN' : API_TOKEN,
     operate: given.SLUICE_OPERATE_TOKEN ? '$SLUICE_OPERATE_TOKEN' : OPERATE_TOKEN,
   }
   const notes = missing.map(

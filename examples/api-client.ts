@@ -3,7 +3,7 @@ import { createClient } from 'sluice/client'
 
 const api = createClient({ url: process.env.SLUICE_URL!, token: process.env.SLUICE_API_TOKEN! })
 
-/** Takes the most that an answer may cost, and gives back what it did not. */
+/** Takes the most that an answer may cost, and refunds what it did not. */
 export async function complete(user: string, most: number, answer: () => Promise<number>) {
   const ask = { policy: 'tokens', key: user, cost: most }
   const decision = await api.decide(ask)

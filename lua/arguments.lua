@@ -1,4 +1,4 @@
--- The arguments: KEYS and ARGV read into rows and checked, before anything else is. The contract stands in README.md.
+-- Reads KEYS and ARGV into rows and checks them, before any other command. README.md is the contract.
 
 local floor, min, max = math.floor, math.min, math.max
 local MAX_INTEGER = 2 ^ 51
@@ -15,7 +15,7 @@ local algorithms = {
 }
 local modes = {
   take = 'charges',
-  ['refund'] = 'charges',
+  refund = 'charges',
   follow = 'charges',
   peek = 'peeks',
   reset = 'operates',
@@ -28,24 +28,24 @@ local function fail(message)
   return redis.error_reply('ERR sluice: ' .. message)
 end
 
--- A whole number from `low` to 2^51, or nil. The comparisons also turn away NaN, which tonumber accepts.
+-- A whole number from `low` to 2^51, or nil. The comparisons also refuse NaN, which tonumber accepts.
 local function whole(text, low)
   local number = tonumber(text)
   if number and number >= low and number <= MAX_INTEGER and number == floor(number) then
-    return number + 0 -- makes 0 of -0, which would be stored with its sign
+    return number + 0 -- turns -0 into 0: its sign would be stored
   end
 end
 
--- What `align` holds where it is no word: the id of slots, or a calendar's periods.
-local function parse_align(algorithm, mode, limit, text)
-  if algorithm == 'concurrency' then
-    return (string.find(text, '^[%w_-]+$') and #text <= 64 or text == '' and modes[mode] ~= 'charges') and text
-  elseif algorithm ~= 'fixed-window' or not limit then
-    return nil
-  end
+-- The id of slots. Only a mode that charges needs one.
+local function parse_slot(mode, text)
+  return (string.find(text, '^[%w_-]+$') and #text <= 64 or text == '' and modes[mode] ~= 'charges') and text
+end
+
+-- The calendar periods of a fixed window: { start, end, next end }.
+local function parse_period(limit, text)
   local from, to, next_to = string.match(text, '^(%d+),(%d+),(%d+)$')
   from, to, next_to = whole(from, 0), whole(to, 0), whole(next_to, 0)
-  if from and to and next_to and from < to and to < next_to then
+  if limit and from and to and next_to and from < to and to < next_to then
     return limit * max(to - from, next_to - to) <= MAX_PRODUCT and { from, to, next_to }
   end
 end
@@ -57,21 +57,21 @@ for index = 1, #KEYS do
   end
   seen[KEYS[index]] = true
 end
-if #KEYS == 0 or #KEYS > (ARGV[6] == 'once' and 129 or 128) then
+if #KEYS == 0 or #KEYS > (ARGV[6] == 'idempotency' and 129 or 128) then
   return fail('KEYS: expected 1 to 128')
 elseif #ARGV == 1 or (#ARGV - 1) % ROW_WIDTH ~= 0 then
   return fail('ARGV: expected now, then rows of ' .. ROW_WIDTH)
 end
 
--- Whose answer is remembered: a row before the others, of no request, with the key that remembers it for itself.
-local once
-if ARGV[6] == 'once' then
-  once = { key = whole(ARGV[4], 1), fingerprint = ARGV[5], window = whole(ARGV[8], 1) }
+-- The row of an idempotency key. It stands before the others, belongs to no request, and has a key of its own.
+local idempotency
+if ARGV[6] == 'idempotency' then
+  idempotency = { key = whole(ARGV[4], 1), fingerprint = ARGV[5], window = whole(ARGV[8], 1) }
   local wrong = ARGV[2] ~= '0' and 'request'
-    or ARGV[3] ~= 'once' and 'mode'
-    or not (once.key and KEYS[once.key] and string.sub(KEYS[once.key], -1) == '}') and 'key'
-    or not (string.find(once.fingerprint, '^[%w_-]+$') and #once.fingerprint <= 64) and 'tag'
-    or not once.window and 'window'
+    or ARGV[3] ~= 'idempotency' and 'mode'
+    or not (idempotency.key and KEYS[idempotency.key] and string.sub(KEYS[idempotency.key], -1) == '}') and 'key'
+    or not (string.find(idempotency.fingerprint, '^[%w_-]+$') and #idempotency.fingerprint <= 64) and 'tag'
+    or not idempotency.window and 'window'
     or #ARGV == 1 + ROW_WIDTH and 'algorithm (by itself)'
   if wrong then
     return fail('row 1: unexpected ' .. wrong)
@@ -79,10 +79,10 @@ if ARGV[6] == 'once' then
 end
 
 local rows, requests, penalties = {}, 0, false
-local bans -- by request that bans, its first row, and 0 from its first penalty on
-for start = once and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
+local bans -- by request of mode `ban`: the number of its first row, or 0 if it has a penalty
+for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
   local number = (start - 2) / ROW_WIDTH + 1
-  local request, mode, key, tag, algorithm, limit, window, burst, cost, align, receipt =
+  local request, mode, key, tag, algorithm, limit, window, burst, cost, column_10, decided_at =
     unpack(ARGV, start, start + ROW_WIDTH - 1)
   local row = {
     request = whole(request, 1),
@@ -94,14 +94,18 @@ for start = once and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
     window = whole(window, 1),
     burst = whole(burst, 1),
     cost = whole(cost, 0),
-    align = align,
   }
-  -- What few rows have is not in the list above: it would be room for all.
+  -- Fields that only some rows have are not in the constructor, which would reserve space for them in every row.
   if mode == 'refund' then
-    row.receipt = whole(receipt, 0)
+    row.decided_at = whole(decided_at, 0)
   end
-  if not aligns[align] then
-    row.align = parse_align(algorithm, mode, row.limit, align)
+  -- Column 10 is align, slot or period, by algorithm.
+  if algorithm == 'concurrency' then
+    row.slot = parse_slot(mode, column_10)
+  elseif aligns[column_10] then
+    row.align = column_10
+  elseif algorithm == 'fixed-window' then
+    row.period = parse_period(row.limit, column_10)
   end
   local apart = algorithm == 'sliding-log' and '}:log:' or algorithm == 'concurrency' and '}:slots:'
   if apart then
@@ -109,7 +113,7 @@ for start = once and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
   end
   local wrong = not row.request and 'request'
     or not modes[mode] and 'mode'
-    or not (row.key and KEYS[row.key] and not (once and once.key == row.key)) and 'key'
+    or not (row.key and KEYS[row.key] and not (idempotency and idempotency.key == row.key)) and 'key'
     or not string.find(tag, '^[%w_-]+$') and 'tag'
     or string.sub(KEYS[row.key], apart and -#apart - #tag or -1) ~= (apart and apart .. tag or '}') and 'key'
     or not row.algorithm and 'algorithm'
@@ -117,13 +121,14 @@ for start = once and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
     or not (row.window and (row.limit * row.window <= MAX_PRODUCT or algorithm == 'penalty')) and 'window'
     or not (row.burst and (row.burst * row.window <= MAX_PRODUCT or algorithm == 'penalty')) and 'burst'
     or not row.cost and 'cost'
-    or not row.align and 'align'
-    or receipt ~= '' and not row.receipt and 'receipt'
+    or not (row.align or row.slot or row.period)
+      and (algorithm == 'concurrency' and 'slot' or string.find(column_10, ',', 1, true) and 'period' or 'align')
+    or decided_at ~= '' and not row.decided_at and 'decided_at'
     or apart and row.limit > 10000 and 'limit'
 
   local before = #rows
   if algorithm == 'penalty' then
-    -- It stands beside the row that it belongs to, in the record of the same subject.
+    -- A penalty stands after the row that it belongs to, in the record of the same subject.
     row.own, penalties = rows[before], true
     wrong = wrong
       or not (row.own and row.own.request == row.request and row.own.algorithm ~= penalty) and 'algorithm'

@@ -1,25 +1,26 @@
--- Concurrency: at most `limit` in flight. Who is admitted holds a slot until it is given back, or until
--- `window` ms have passed, should nobody be left to give it back. Like the log it has a key and I/O of its own.
+-- Concurrency: at most `limit` in flight. An admitted request holds a slot until it is released. A slot that is
+-- never released expires `window` ms after it was taken. Like the log this algorithm has a key and I/O of its own.
 --
 -- Key     sluice:1:{subject}:slots:<tag>      score  ms, when the slot ends      member  <id>:<n>, n from 1 to the cost
--- Pro     bounds what is under way at once, however long it takes
--- Con     a second call for every request; a slot that is never given back is missed until its end
+-- Pro     bounds the work in flight, however long it takes
+-- Con     a second call for every request; a slot that is never released stays taken until it expires
 
--- What one request sees of the slots, and does with them. (All in one function: who has no slots makes one of it.)
+-- The slots as one request reads and changes them. The helpers share one closure, so a call without rows of
+-- `concurrency` allocates a single function.
 local function concurrency(key, now)
-  local FEW = 32 -- So many are read at once: mostly all that there are, and then nothing else is asked for.
+  local FEW = 32 -- the slots that the first read returns; mostly these are all, and no other read follows
   local after = string.format('(%.0f', now)
-  local list, all -- the first to end, and whether there are no others
-  local ends, ids, dead -- of those in it: the ends to come, when each id's end, whether some have ended
-  local live, last -- how many have not ended, and when the last does
+  local list, all -- the slots that end first; whether there are no others
+  local ends, ids, dead -- of that list: the ends to come; the end of each id; whether some slots have ended
+  local live, last -- the number of slots that have not ended; the end of the last
 
-  -- Without those of an id that has given back.
+  -- Leaves out the slots of `gone`, an id that has been released.
   local function view(gone)
     ends, ids, dead, live = {}, {}, false, nil
     for index = 2, #list, 2 do
       local id, score = string.match(list[index - 1], '^(.*):'), tonumber(list[index])
       if id ~= gone then
-        ids[id] = score -- the same for all of one id, which were taken at once
+        ids[id] = score -- all slots of an id were taken together and have the same end
         if score > now then
           ends[#ends + 1] = score
         else
@@ -44,7 +45,7 @@ local function concurrency(key, now)
     end
   end
 
-  -- The n-th end to come; slots still to be taken end last.
+  -- The n-th end to come. Slots that are not stored yet end at `newest`, after all others.
   local function nth(n, newest)
     if n > live then
       return newest
@@ -60,12 +61,12 @@ local function concurrency(key, now)
     return score and score > now
   end
 
-  -- Removes all slots of `id`, dead ones too, as many as there are: they are numbered from 1.
+  -- Removes all slots of `id`, dead ones too. They are numbered from 1. There may be more or fewer than `cost`.
   local function release(id, cost)
     if all and not ids[id] then
       return
     end
-    local first, size = 1, math.min(cost, 1000) + 1 -- one more than there should be shows that none is left
+    local first, size = 1, math.min(cost, 1000) + 1 -- one more than expected: the missing one proves that no slot is left
     repeat
       local members = {}
       for n = first, first + size - 1 do
@@ -87,7 +88,7 @@ local function concurrency(key, now)
     -- No slot ends before one that was taken earlier, though the clock ran back.
     local newest = math.max(now + window, last)
     local allowed, retry_after, counted = true, 0, live
-    if cost > 0 and not holds(id) then -- asked for again, they are the same slots
+    if cost > 0 and not holds(id) then -- an id that holds slots keeps them and takes no more
       if cost > limit then
         allowed, retry_after = false, -1
       elseif live + cost > limit then
@@ -109,7 +110,7 @@ local function concurrency(key, now)
     return allowed, remaining, retry_after, reset_after, next_after, counted - live
   end
 
-  -- Takes so many slots, the last to end in `lasts` ms, and clears away the dead ones.
+  -- Takes `number` slots, which last `lasts` ms, and removes the dead ones.
   local function write(number, id, lasts, room)
     if dead then
       redis.call('ZREMRANGEBYSCORE', key, '-inf', string.sub(after, 2))
@@ -119,7 +120,7 @@ local function concurrency(key, now)
       local size = #entries
       entries[size + 1] = score
       entries[size + 2] = id .. ':' .. n
-      if size >= 1000 or n == number then -- unpack gives up near 8000
+      if size >= 1000 or n == number then -- unpack fails near 8000
         redis.call('ZADD', key, unpack(entries))
         entries = {}
       end

@@ -1,7 +1,7 @@
--- The driver: decides whole requests, each against all of its limits, in one call. The contract
--- (KEYS, ARGV, reply, records) stands in README.md. All I/O but that of logs and slots is here, in three steps:
--- load (the clock, one MGET), decide (nothing but arithmetic), store (one SET for each subject charged).
--- arguments.lua has made `rows` of the arguments, and `once`.
+-- The driver: decides whole requests, each against all of its limits, in one call. README.md is the contract
+-- (KEYS, ARGV, reply, records). All I/O but that of logs and slots is here, in three steps:
+-- load (the clock, one MGET), decide (arithmetic only), store (one SET for each subject charged).
+-- arguments.lua has read the arguments into `rows` and `idempotency`.
 
 -- Load: the clock and the records.
 
@@ -16,7 +16,7 @@ else
   end
 end
 
--- A record is a list of states, each of which is also found by its tag.
+-- A record is a list of states, with an index by tag.
 local function parse(text)
   local states, by_tag = {}, {}
   for state_text, tag, time, life, first, second in
@@ -37,10 +37,10 @@ local function parse(text)
   return { states = states, by_tag = by_tag, charged = false }
 end
 
--- By the index of their keys. A log is no record, nor are slots: their rows read and write keys of their own.
+-- Records by the index of their keys. Logs and slots are not records: their rows read and write keys of their own.
 local records, keys, indexes = {}, {}, {}
-if once then
-  keys[1] = KEYS[once.key]
+if idempotency then
+  keys[1] = KEYS[idempotency.key]
 end
 for _, row in ipairs(rows) do
   if not row.apart and not indexes[row.key] then
@@ -50,18 +50,18 @@ for _, row in ipairs(rows) do
 end
 local texts = #keys > 0 and redis.call('MGET', unpack(keys)) or {}
 
-if once and texts[1] then
-  -- once;<fingerprint>:<run-out, ms>:<the reply>
-  local fingerprint, run_out, text = string.match(texts[1], '^once;([%w_-]+):(%d+):([%d,-]+)$')
+if idempotency and texts[1] then
+  -- idem;<fingerprint>:<run-out, ms>:<the reply>
+  local fingerprint, run_out, text = string.match(texts[1], '^idem;([%w_-]+):(%d+):([%d,-]+)$')
   if not fingerprint then
-    return fail('once: its key holds something else')
+    return fail('idempotency: its key holds something else')
   elseif tonumber(run_out) > now then
     local reply = {}
     for number in string.gmatch(text, '[^,]+') do
       reply[#reply + 1] = tonumber(number)
     end
-    if fingerprint ~= once.fingerprint or #reply ~= 6 + 5 * #rows then
-      return fail('once: used for another call')
+    if fingerprint ~= idempotency.fingerprint or #reply ~= 6 + 5 * #rows then
+      return fail('idempotency: used for another call')
     end
     reply[2] = 1
     return reply
@@ -76,8 +76,8 @@ for index, place in pairs(indexes) do
   records[index] = parse(text)
 end
 
--- A log, or slots, are read here for the first row that needs them, so that a key of another type fails before
--- anything is written. Later requests may find them written, and read them again.
+-- Reads the log or slots of a row. The first row of each key reads before anything is written, so that a key of
+-- another type fails first. Earlier requests of the call may write to the key, so later rows read it again.
 local function read(row)
   if row.algorithm == sliding_log then
     return sliding_log_read(KEYS[row.key], row.window, now)
@@ -88,7 +88,7 @@ local viewed = {}
 for _, row in ipairs(rows) do
   if row.apart and not viewed[row.key] then
     viewed[row.key] = true
-    row.view = row.mode ~= 'reset' and read(row) or nil -- what is deleted need not be read before
+    row.view = row.mode ~= 'reset' and read(row) or nil -- a reset deletes the key unread
   end
 end
 
@@ -96,10 +96,10 @@ end
 
 local absent = { run_out = 0 }
 
--- Redis expires by its own clock; where decisions go by another, what is stored stays a minute longer.
+-- Redis expires keys by its own clock. If decisions use another clock, keys live a minute longer.
 local room = ARGV[1] == '' and 0 or 60000
 
--- Makes a state stand in its record.
+-- Adds a state to its record, in place of the one with the same tag.
 local function put(record, state)
   local place = #record.states + 1
   for index, other in ipairs(record.states) do
@@ -112,14 +112,14 @@ local function put(record, state)
   record.charged = true
 end
 
--- Makes it as if a state had never been, also for a clock that runs back to before its run-out.
+-- Removes a state for good: it also stays absent when the clock runs back to before its run-out.
 local function remove(record, tag)
   if record.by_tag[tag] then
     put(record, { tag = tag, run_out = 0 })
   end
 end
 
--- What a penalty says, and what of it a refusal changes.
+-- Decides the row of a penalty, and stores the states that a refusal changes.
 local function judge(row, refused)
   local record, ban_tag = records[row.key], row.tag .. '-ban'
   local counting, last = record.by_tag[row.tag], record.by_tag[ban_tag]
@@ -139,7 +139,7 @@ local function judge(row, refused)
   return rest == 0, rest
 end
 
--- Asks a row's algorithm. The answer stays on the row, with the state to keep if the row is charged.
+-- Runs a row's algorithm. The result stays on the row, with the state to store if the row is charged.
 local function ask(row, cost)
   if row.apart and row.mode == 'reset' then
     row.remaining, row.reset_after, row.next_after = row.limit, 0, 0
@@ -149,13 +149,13 @@ local function ask(row, cost)
     row.view = row.view or read(row)
     if row.algorithm == sliding_log then
       allowed, row.remaining, retry_after, row.reset_after, row.next_after, row.state =
-        sliding_log(now, row.limit, row.window, cost, row.receipt, row.view)
+        sliding_log(now, row.limit, row.window, cost, row.decided_at, row.view)
       return allowed, retry_after
     elseif cost < 0 then
-      row.view.release(row.align, -cost)
+      row.view.release(row.slot, -cost)
     end
     allowed, row.remaining, retry_after, row.reset_after, row.next_after, row.state =
-      row.view.decide(row.limit, row.window, max(0, cost), row.align)
+      row.view.decide(row.limit, row.window, max(0, cost), row.slot)
     return allowed, retry_after
   elseif row.own then
     return judge(row, false)
@@ -165,11 +165,11 @@ local function ask(row, cost)
     state = absent
   end
   local allowed, remaining, retry_after, reset_after, next_after, time, first, second = row.algorithm(
-    now, row.limit, row.window, row.burst, cost, row.align, row.receipt, state.time, state.first, state.second,
-    state.run_out
+    now, row.limit, row.window, row.burst, cost, row.align, row.period, row.decided_at, state.time, state.first,
+    state.second, state.run_out
   )
   if state ~= absent and (cost < 0 or not time) then
-    -- At its run-out a state is gone, whatever the configuration says by now; giving back puts that off no more than a look.
+    -- A state ends at its run-out, even if the configuration has changed since. A refund does not postpone it.
     local runs_out_in = state.run_out - now
     retry_after = min(retry_after, runs_out_in)
     reset_after = min(reset_after, runs_out_in)
@@ -185,13 +185,13 @@ local function keep(row)
   if row.algorithm == sliding_log then
     sliding_log_write(row.view, row.state, row.reset_after + room)
   elseif row.algorithm == concurrency then
-    row.view.write(row.state, row.align, row.reset_after, room)
+    row.view.write(row.state, row.slot, row.reset_after, room)
   else
     put(records[row.key], row.state)
   end
 end
 
--- What an operator does to a row before it is looked at. A ban and its end leave limits as they are.
+-- Applies an operator's mode to a row, before the row is peeked at. `ban` and `unban` leave limits unchanged.
 local function operate(row, mode)
   if row.own then
     local record, ban_tag = records[row.key], row.tag .. '-ban'
@@ -208,8 +208,8 @@ local function operate(row, mode)
   end
 end
 
--- Whether the last request that is no shadow was a take and admitted: only then do the shadows after it charge,
--- since for real a refusal charges nobody. Where none came before them, nobody has been refused.
+-- Whether the last request of a mode other than `follow` was a `take` and admitted. Only then does a `follow` after
+-- it charge. A `follow` at the beginning of a call charges, too: nothing before it was refused.
 local passed = true
 
 -- The rows of one request pass together or not at all.
@@ -230,11 +230,11 @@ local function decide(first, last)
     if row.state and charges then
       keep(row)
     elseif row.state then
-      ask(row, 0) -- not charged after all: tell how it stands
+      ask(row, 0) -- not charged after all: report the uncharged state
     end
   end
   if penalties and takes and not admitted then
-    -- The one thing that a refusal writes: that the limit of a penalty was it that refused.
+    -- A refusal writes only this: a limit with a penalty has refused.
     for index = first, last do
       local row = rows[index]
       if row.own and not row.own.allowed then
@@ -255,7 +255,7 @@ for index = 1, #rows do
   end
 end
 
-local reply = once and { now, 0, 0, 0, 0, 0 } or { now }
+local reply = idempotency and { now, 0, 0, 0, 0, 0 } or { now }
 for _, row in ipairs(rows) do
   local size = #reply
   reply[size + 1] = row.allowed and 1 or 0
@@ -267,16 +267,18 @@ end
 
 -- Store.
 
-if once then
+if idempotency then
   local numbers = {}
   for index, number in ipairs(reply) do
     numbers[index] = string.format('%.0f', number)
   end
-  local text = string.format('once;%s:%.0f:', once.fingerprint, now + once.window) .. table.concat(numbers, ',')
-  -- First of all: what MGET does not show has another type, and stays.
-  local shown = texts[1] and 'XX' or 'NX'
-  if not redis.call('SET', KEYS[once.key], text, shown, 'PX', string.format('%.0f', once.window + room)) then
-    return fail('once: its key holds something else')
+  local text = string.format('idem;%s:%.0f:', idempotency.fingerprint, now + idempotency.window)
+    .. table.concat(numbers, ',')
+  -- Before any record: MGET does not show a key of another type. NX keeps it and fails the call.
+  local exists = texts[1] and 'XX' or 'NX'
+  local px = string.format('%.0f', idempotency.window + room)
+  if not redis.call('SET', KEYS[idempotency.key], text, exists, 'PX', px) then
+    return fail('idempotency: its key holds something else')
   end
 end
 

@@ -3,21 +3,21 @@
 -- State   start  ms, when the window opened      count  units taken in it
 -- Pro     one counter, easy to explain
 -- Con     up to twice the limit may pass around the edge of two windows
-local function fixed_window(now, limit, window, _, cost, align, receipt, start, count, _, run_out)
-  -- What is stored goes on until its run-out, also when the clock ran back to before its start.
+local function fixed_window(now, limit, window, _, cost, align, period, decided_at, start, count, _, run_out)
+  -- A stored window counts until its run-out, also when the clock ran back to before its start.
   if not start then
     count = 0
-    if type(align) ~= 'table' then
+    if not period then
       start = align == 'clock' and now - now % window or now
       run_out = start + window
-    elseif now < align[2] then
-      -- The periods of a calendar differ in length, so this one and the next are given: { start, end, next end }.
-      -- Before its start it has begun as well: the clock that chose it is ahead of ours.
-      start, run_out = align[1], align[2]
+    elseif now < period[2] then
+      -- Calendar periods differ in length, so the row has this one and the next: { start, end, next end }.
+      -- This one also counts before its start: the clock that chose it is ahead of this one.
+      start, run_out = period[1], period[2]
     else
-      -- Beyond the next, others as long as that follow.
-      local length = align[3] - align[2]
-      start = now - (now - align[2]) % length
+      -- The periods after the next are as long as the next.
+      local length = period[3] - period[2]
+      start = now - (now - period[2]) % length
       run_out = start + length
     end
   end
@@ -31,7 +31,7 @@ local function fixed_window(now, limit, window, _, cost, align, receipt, start, 
   end
 
   local counted = count
-  if allowed and (not receipt or receipt >= start) then
+  if allowed and (not decided_at or decided_at >= start) then
     counted = math.max(0, count + cost)
   end
   local remaining = math.max(0, limit - counted)

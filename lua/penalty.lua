@@ -1,19 +1,19 @@
--- Penalty: who is refused `after` times within `within` ms is banned for `ban` ms, twice as long each
--- further time, at most `most`. It belongs to one limit, and writes when that limit refuses only.
+-- Penalty: `after` refusals within `within` ms ban a client for `ban` ms. Each further ban is twice as long as
+-- the last, at most `most`. A penalty belongs to one limit and writes only when that limit refuses.
 --
--- State   <tag>      since when refusals are counted; the end of counting      count   refusals
+-- State   <tag>      start and end of counting      count   refusals
 --         <tag>-ban  start of the last ban; twice its length later it is forgotten   length  ms
--- Pro     whoever knocks on is stopped for longer than the limit alone would; nobody else costs anything
+-- Pro     stops a client that keeps retrying for longer than the limit alone; costs nothing for other clients
 -- Con     clients behind one address are banned together
 --
--- `counting` and `last` are those two states, or nil. The rest of the ban comes back, 0 without one, and
--- after a refusal what to keep of the two.
+-- `counting` and `last` are those two states, or nil. Returns the rest of the ban in ms, 0 without one, and
+-- after a refusal the new states.
 local function penalty(now, after, within, ban, most, refused, counting, last)
-  -- A maximum that was lowered since holds for a running ban, too. A clock that ran back prolongs it.
+  -- A lowered maximum also shortens a running ban. A clock that runs back prolongs it.
   local length = last and math.min(last.first, most) or 0
   local rest = last and math.max(0, last.time + length - now) or 0
   if rest > 0 or not refused then
-    return rest -- knocking while banned counts for nothing
+    return rest -- a refusal during a ban does not count
   end
 
   local count = counting and counting.first + 1 or 1

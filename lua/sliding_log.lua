@@ -1,37 +1,37 @@
--- Sliding log: remember when every unit passed, and count those of the last `window` ms.
--- The one algorithm with a key and I/O of its own, a sorted set, as the published designs have it.
+-- Sliding log: stores the time of every unit and counts those of the last `window` ms.
+-- It has a key and I/O of its own: a sorted set, as in the published designs.
 --
 -- Key     sluice:1:{subject}:log:<tag>      score  ms      member  one for each unit, "<ms>:<number>"
 -- Pro     exact: never more than `limit` in any window, wherever it begins
 -- Con     memory and commands: an entry for every unit
 
--- What one request sees of the log. Entries count while their score is above now - window.
+-- The log as one request reads it. Entries count while their score is above now - window.
 local function sliding_log_read(key, window, now)
   local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
   local newest = tonumber(last[2])
-  -- A clock that ran backwards is taken to stand at the newest entry.
+  -- If the clock ran back, the time of the newest entry applies.
   local at = newest and math.max(now, newest) or now
   local after = string.format('(%.0f', at - window)
   local used = newest and redis.call('ZCOUNT', key, after, '+inf') or 0
-  -- Within one millisecond entries are numbered on from the last.
+  -- The numbers of one millisecond continue from its last entry.
   local number = newest == at and tonumber(string.match(last[1], ':(%d+)$')) or 0
   return { key = key, at = at, after = after, used = used, number = number, scores = { [used] = newest } }
 end
 
--- The score of the n-th oldest entry that counts; an entry still to be made has the present one.
+-- The score of the n-th oldest entry that counts. An entry that is not stored yet has the present time.
 local function sliding_log_score(log, n)
   if n > log.used then
     return log.at
   end
   if not log.scores[n] then
-    -- By score, since a plain rank would count the dead ones.
+    -- By score: a rank would include dead entries.
     local entry = redis.call('ZRANGEBYSCORE', log.key, log.after, '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
     log.scores[n] = tonumber(entry[2])
   end
   return log.scores[n]
 end
 
-local function sliding_log(now, limit, window, cost, receipt, log)
+local function sliding_log(now, limit, window, cost, decided_at, log)
   local used = log.used
   local allowed, retry_after = true, 0
   if cost > limit then
@@ -41,14 +41,15 @@ local function sliding_log(now, limit, window, cost, receipt, log)
   end
 
   local counted = used
-  if allowed and (not receipt or receipt > log.at - window) then
+  if allowed and (not decided_at or decided_at > log.at - window) then
     counted = math.max(0, used + cost)
   end
-  -- Of what is given back those go that were taken at the receipt, or last before it: others that came later stay as long as they
-  -- would. Beyond those, and without a receipt, the newest go. So some in the middle may: `gap` of them, after the first `cut`.
+  -- A refund removes the entries of `decided_at`, or the last before it, so that later entries keep their time.
+  -- If these are too few, or without `decided_at`, it removes the newest. So `gap` entries may go from the middle,
+  -- after the first `cut`.
   log.cut, log.gap = counted, 0
-  if counted < used and receipt and log.scores[used] > receipt then
-    local later = redis.call('ZCOUNT', log.key, string.format('(%.0f', receipt), '+inf')
+  if counted < used and decided_at and log.scores[used] > decided_at then
+    local later = redis.call('ZCOUNT', log.key, string.format('(%.0f', decided_at), '+inf')
     log.gap = math.max(0, math.min(used - counted, used - later))
     log.cut = used - later - log.gap
   end
@@ -67,13 +68,13 @@ local function sliding_log(now, limit, window, cost, receipt, log)
   return allowed, remaining, retry_after, reset_after, next_after, counted
 end
 
--- Makes the log hold so many entries: new ones at `at`, or without its newest, and those of the gap.
+-- Leaves `counted` entries in the log: adds new ones at `at`, or removes the newest and those of the gap.
 local function sliding_log_write(log, counted, lasts)
   if counted == 0 then
     redis.call('DEL', log.key)
     return
   elseif counted < log.used then
-    -- By rank from the end, since dead ones stand at the beginning.
+    -- By rank from the end: dead entries stand at the beginning.
     local newest = log.used - log.gap - counted
     if newest > 0 then
       redis.call('ZREMRANGEBYRANK', log.key, -newest, -1)
@@ -86,11 +87,11 @@ local function sliding_log_write(log, counted, lasts)
     local entries = {}
     local added = counted - log.used
     for unit = 1, added do
-      -- In five digits, so that the newest of a millisecond is also the last by name.
+      -- Five digits, so that the newest member of a millisecond sorts last.
       local size = #entries
       entries[size + 1] = string.format('%.0f', log.at)
       entries[size + 2] = string.format('%.0f:%05.0f', log.at, log.number + unit)
-      if size >= 1000 or unit == added then -- unpack gives up near 8000
+      if size >= 1000 or unit == added then -- unpack fails near 8000
         redis.call('ZADD', log.key, unpack(entries))
         entries = {}
       end

@@ -1,5 +1,5 @@
--- Sliding window: two counters, the previous window's weighted by how much of it still overlaps the
--- last `window` ms. In integers: previous * left + (current + cost) * window <= limit * window.
+-- Sliding window: two counters. The previous window's is weighted by its overlap with the last `window` ms.
+-- In integers: previous * left + (current + cost) * window <= limit * window.
 --
 -- State   start  ms, a multiple of window      current, previous  units taken in this window and the one before
 -- Pro     smooth, constant memory
@@ -14,11 +14,11 @@ local function sliding_window_wait(units, limit, window, left, current, previous
   elseif current + units <= limit then
     return left - math.floor((limit - current - units) * window / previous)
   end
-  -- Not before the next window, in which today's `current` is the `previous`.
+  -- They fit in the next window at the earliest, where today's `current` is `previous`.
   return left + window - math.floor((limit - units) * window / current)
 end
 
-local function sliding_window(now, limit, window, _, cost, _, receipt, start, current, previous)
+local function sliding_window(now, limit, window, _, cost, _, _, decided_at, start, current, previous)
   local at = start and math.max(now, start) or now
   local opened = at - at % window
   if not start or opened - start > window then
@@ -33,7 +33,7 @@ local function sliding_window(now, limit, window, _, cost, _, receipt, start, cu
   local allowed = wait == 0
 
   local counted = current
-  if allowed and (not receipt or receipt >= opened) then
+  if allowed and (not decided_at or decided_at >= opened) then
     counted = math.max(0, current + cost)
   end
   local remaining = math.max(0, limit - counted - math.ceil(previous * left / window))

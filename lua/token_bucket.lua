@@ -1,18 +1,18 @@
--- Token bucket: starts full, every unit passed takes one token, tokens come back continuously.
--- With burst 1 requests are spaced evenly: GCRA, the leaky bucket as a meter (ITU-T I.371).
--- Exact in integers: a token is `window` parts, and `limit` parts come back every ms.
+-- Token bucket: starts full. Every unit takes one token, and tokens flow back continuously.
+-- A burst of 1 spaces requests evenly: GCRA, the leaky bucket as a meter (ITU-T I.371).
+-- Exact in integers: a token is `window` parts, and `limit` parts flow back every ms.
 --
 -- State   at  ms, when the number was right      missing  parts that the bucket lacks to be full
 -- Pro     bursts up to `burst`, then a steady rate; an absent key is a full bucket
 -- Con     burst + limit may pass within one window
-local function token_bucket(now, limit, window, burst, cost, _, receipt, at, missing)
+local function token_bucket(now, limit, window, burst, cost, _, _, decided_at, at, missing)
   local capacity = burst * window
-  -- A clock that ran backwards neither drains nor fills the bucket.
+  -- A clock that runs back neither drains nor fills the bucket.
   local moment = at and math.max(now, at) or now
   local late = moment - now -- waits count from the real clock
   missing = at and math.max(0, missing - (moment - at) * limit) or 0
 
-  local function wait(parts) -- ms until no more than so many parts are missing
+  local function wait(parts) -- ms until at most `parts` are missing
     return missing > parts and late + math.ceil((missing - parts) / limit) or 0
   end
   local allowed, retry_after = true, 0
@@ -26,11 +26,13 @@ local function token_bucket(now, limit, window, burst, cost, _, receipt, at, mis
   local before = missing
   if allowed then
     local parts = cost * window
-    if receipt then
-      -- A refund. Without its units the bucket may have been full since the receipt: what has flowed back since then is not credited again.
-      parts = math.min(0, parts + math.max(0, moment - receipt) * limit)
+    if decided_at then
+      -- A refund. Without its units the bucket may have been full since `decided_at`, and nothing would have flowed
+      -- back. So the refund leaves out the parts that have flowed back since then.
+      parts = math.min(0, parts + math.max(0, moment - decided_at) * limit)
     end
-    -- More than `capacity` may be missing, after a larger burst or under a larger plan. A refund credits no more than its units.
+    -- More than `capacity` may be missing, after a larger burst or under a larger plan. So `capacity` is no bound here:
+    -- a refund returns its units at most.
     missing = math.max(0, missing + parts)
   end
   local remaining = math.max(0, math.floor((capacity - missing) / window))

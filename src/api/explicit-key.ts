@@ -11,7 +11,7 @@ import { ofPlan } from '../match/plan.ts'
 import { normalizePath } from '../request/path.ts'
 import type { KeyValues } from './schema.ts'
 
-/** One policy asked by hand: whose quota is said in the words of its key, in its order. Values are read as those of a request are. */
+/** One policy with the values of its key, in its order, instead of a request. Values are read as those of a request are. */
 export async function explicitKey(
   policy: Policy,
   key: KeyValues,

@@ -14,7 +14,7 @@ import type { Ask, RefundAsk } from './schema.ts'
 export const policyOf = ({ config }: Rules, name: string): Policy | undefined =>
   config.policies.find((policy) => policy.name === name)
 
-/** The policies that a caller asks about, by hand or by a request, at the price that the caller names; or what is wrong. */
+/** The policies that a caller asks about, by explicit key or by a request, at the price that the caller names; or what is wrong. */
 async function matchedBy(
   asked: Ask | RefundAsk,
   rules: Rules,

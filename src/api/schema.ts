@@ -186,7 +186,7 @@ const oneOrMany = <I, O>(one: v.GenericSchema<I, O>, what: string) =>
 export const decideBody = oneOrMany(ask, 'asks')
 
 /** The body of `refund`. */
-export const refundBody = oneOrMany(refund, 'things to give back')
+export const refundBody = oneOrMany(refund, 'refunds')
 
 /** Whose state of one policy, with more fields. */
 function targetWith<const E extends v.ObjectEntries>(more: E) {

@@ -9,7 +9,7 @@ export interface Bindings {
   SLUICE_API_TOKEN?: string
   /** Tokens of trusted proxies, likewise: a proxy that sends one in `Sluice-Token` may set the cost of a request (`cost.header`). */
   SLUICE_PROXY_TOKEN?: string
-  /** Operators' tokens, likewise: who may look at, reset, ban and unban a key. */
+  /** Operators' tokens, likewise: who may peek at, reset, ban and unban a key. */
   SLUICE_OPERATE_TOKEN?: string
 }
 

@@ -7,7 +7,7 @@
  * - `no-policy`: no policy met the request, or a list let it pass; the store was not asked.
  * - `denied`: a deny list names it, or it has no value for the key of a policy with `onMissingKey: 'refuse'`; the store was not asked.
  * - `banned`: refusals have led to a ban (`penalty` of a policy) that is not over; nothing was charged.
- * - `shielded`: the first layer (`shield`) took it for part of a flood, inexactly; the store was not asked, nothing was charged.
+ * - `shielded`: the shield took it for part of a flood, inexactly; the store was not asked, nothing was charged.
  * - `store-error`: the store could not answer; the policies' `onStoreError` decided. Of several databases: one of them could not, and
  *   what the others decide had room.
  */
@@ -87,7 +87,7 @@ export interface Lacking {
 export interface Decision {
   allowed: boolean
   reason: Reason
-  /** With the reason `store-error` only: who answered instead. */
+  /** With the reason `store-error` only: the fallback that answered. */
   fallback?: Fallback
   /** With the reason `denied` only. */
   denied?: Denied

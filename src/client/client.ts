@@ -57,8 +57,8 @@ export interface ApiClient {
   peek(ask: Ask, options?: CallOptions): Promise<Decision>
   peek(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]>
   /**
-   * Gives back what a decision took, or `cost` of it, and the slots it holds.
-   * @returns how the limits stand; `undefined` where nothing was taken (refused, only looked at, not decided by the store), and
+   * Refunds what a decision charged, or `cost` of it, and releases the slots it holds.
+   * @returns how the limits stand; `undefined` where nothing was charged (refused, only peeked at, not decided by the store), and
    *   where the call failed, unless `onError` is `throw`
    */
   refund(
@@ -133,7 +133,7 @@ export function createClient(options: ClientOptions): ApiClient {
   }
 }
 
-/** Makes a function that calls the decision API once: its answer, or a ApiError. */
+/** Makes a function that calls the decision API once: its answer, or an ApiError. */
 function caller({
   url,
   token,

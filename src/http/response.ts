@@ -124,7 +124,7 @@ export function refusal(decision: Decision): Response {
       title: 'Quota exceeded',
       detail: whyExceeded(decision),
       retryAfterMs,
-      // Unknown where the isolate or the first layer answered by itself.
+      // Unknown where the isolate or the shield answered by itself.
       ...(violated.length > 0 && { 'violated-policies': violated.map(({ policy }) => policy) }),
     },
     retryAfter(decision),

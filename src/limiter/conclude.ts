@@ -15,44 +15,74 @@ export interface Sent extends Pending {
   sentAt: number
 }
 
-/** The outcome by a reply. Policies' `onStoreError` answers for limits whose shard gave none. */
-export async function conclude(
+/** The outcome by a reply. */
+export function conclude(
   sent: Sent,
   reply: StoreReply,
   parts: LimiterParts,
   options: DecideOptions,
+): Outcome | Promise<Outcome> {
+  const states = statesOf(sent, reply.states)
+  if (states.some(({ unanswered }) => unanswered)) {
+    return concludePartial(sent, reply, states, parts, options)
+  }
+  const { limits } = sent
+  const charged = learn(sent, reply, states, parts)
+  return outcomeOf(sent, reply, decisionOf(limits, states, reply.decidedAt), [
+    {
+      limits: limits.filter((limit) => isOpen(limit) && charged.has(limit)),
+      charged,
+      store: parts.store,
+    },
+  ])
+}
+
+const outcomeOf = (
+  { slot }: Sent,
+  { replayed }: Pick<StoreReply, 'replayed'>,
+  decision: Decision,
+  charges: Charge[],
+): Outcome => {
+  const open = decision.allowed ? charges.filter(({ limits }) => limits.length > 0) : []
+  return {
+    decision: slot && decision.allowed ? { ...decision, slot } : decision,
+    ...(open.length > 0 && { charges: open }),
+    ...(replayed && { replayed }),
+  }
+}
+
+/** The outcome by a reply of some shards. Policies' `onStoreError` answers for the limits of the others. */
+async function concludePartial(
+  sent: Sent,
+  reply: StoreReply,
+  states: StoreState[],
+  parts: LimiterParts,
+  options: DecideOptions,
 ): Promise<Outcome> {
-  const { limits: all, mode, slot } = sent
-  const silent = all.filter((limit) => stateOf(sent, reply.states, limit).unanswered)
+  const { limits, mode } = sent
+  const { store } = parts
+  const silent = limits.filter((_, index) => states[index]!.unanswered)
   const fallback = reply.uncharged && (await answerWithoutStore(silent, mode, parts.local))
   const isRefused = fallback?.allowed === false
-  if (isRefused && !options.idempotency) refundPartial(sent, reply, parts, options)
-  const { states, charged } = learn(
-    sent,
-    isRefused ? { ...reply, states: reply.uncharged! } : reply,
-    parts,
-  )
+  const told = isRefused ? statesOf(sent, reply.uncharged!) : states
+  const charged = learn(sent, reply, told, parts)
   for (const error of new Set(states.flatMap(({ unanswered }) => unanswered?.error ?? []))) {
     parts.onStoreError(error)
   }
-  const isAnswered = (_: unknown, index: number) => !states[index]!.unanswered
-  const decided = decisionOf(all.filter(isAnswered), states.filter(isAnswered), reply.decidedAt)
-  const decision = silent.length > 0 ? inPart(decided, fallback) : decided
-  const replayed = reply.replayed && { replayed: true as const }
-  if (!decision.allowed) return { decision, ...replayed }
-  const open = all.filter((limit) => isOpen(limit) && charged.has(limit))
-  const { store } = parts
-  const late = lateCharges(silent.filter(isOpen), sent, reply.states)
-  const charges = [
-    ...(fallback?.charge ? [fallback.charge] : []),
-    ...(open.length > 0 ? [{ limits: open, charged, store }] : []),
-    ...(late ? [{ limits: silent.filter(isOpen), charged: late, store }] : []),
-  ]
-  return {
-    decision: slot ? { ...decision, slot } : decision,
-    ...(charges.length > 0 && { charges }),
-    ...replayed,
+  const late = mode === 'take' ? lateCharges(limits, states) : undefined
+  if (isRefused && mode === 'take' && !options.idempotency) {
+    const refund = (charged: Charge['charged']) =>
+      refundAll({ limits, charged, store }, parts, options)
+    refund(chargedBy(limits, states, reply.decidedAt))
+    if (late) refund(late)
   }
+  const isAnswered = (_: unknown, index: number) => !states[index]!.unanswered
+  const answered = decisionOf(limits.filter(isAnswered), told.filter(isAnswered), reply.decidedAt)
+  return outcomeOf(sent, reply, inPart(answered, fallback), [
+    ...(fallback?.charge ? [fallback.charge] : []),
+    { limits: limits.filter((limit) => isOpen(limit) && charged.has(limit)), charged, store },
+    ...(late ? [{ limits: silent.filter(isOpen), charged: late, store }] : []),
+  ])
 }
 
 /** What some shards decided, and for the others the fallback. Without a time: what has one may be refunded, and not all was charged. */
@@ -65,29 +95,10 @@ function inPart(
   return { ...decision, reason: 'store-error', ...answer }
 }
 
-/** Refunds what shards have charged for a request that the fallback refused, also where they answer late. */
-function refundPartial(sent: Sent, reply: StoreReply, parts: LimiterParts, options: DecideOptions) {
-  const { limits, mode } = sent
-  if (mode !== 'take') return
-  const { store } = parts
-  const refund = (charged: Charge['charged']) =>
-    refundAll({ limits, charged, store }, parts, options)
-  refund(chargedBy(limits, (limit) => stateOf(sent, reply.states, limit), reply.decidedAt))
-  const late = lateCharges(limits, sent, reply.states)
-  if (late) refund(late)
-}
-
-/** The charges of shards that answer late; absent where none can. */
-function lateCharges(
-  limits: PolicyLimit[],
-  sent: Sent,
-  states: StoreState[][],
-): Promise<Charged> | undefined {
-  if (sent.mode !== 'take') return undefined
-  const late = limits.flatMap((limit) => {
-    const chargedLate = limit.slot
-      ? undefined
-      : stateOf(sent, states, limit).unanswered?.chargedLate
+/** The charges of shards that answer late; absent where there can be none. Slots are released by their id, without a late reply. */
+function lateCharges(limits: PolicyLimit[], states: StoreState[]): Promise<Charged> | undefined {
+  const late = limits.flatMap((limit, index) => {
+    const chargedLate = limit.slot ? undefined : states[index]!.unanswered?.chargedLate
     return chargedLate ? [chargedLate.then((at) => [limit, at] as const)] : []
   })
   if (late.length === 0) return undefined
@@ -103,7 +114,7 @@ export async function fallBack(
   parts: LimiterParts,
   options: DecideOptions,
 ): Promise<Outcome> {
-  const { limits, slot, mode } = sent
+  const { limits, mode } = sent
   const { store, local } = parts
   parts.onStoreError(error)
   const { charge, ...answer } = await answerWithoutStore(limits, mode, local)
@@ -114,15 +125,10 @@ export async function fallBack(
     return answer.allowed ? charged : new Map(spare.map((limit) => [limit, charged.get(limit)!]))
   })
   if (answer.allowed) {
-    const open = limits.filter(isOpen)
-    const charges = [
+    return outcomeOf(sent, {}, decision, [
       ...(charge ? [charge] : []),
-      ...(late && open.length > 0 ? [{ limits: open, charged: late, store }] : []),
-    ]
-    return {
-      decision: slot ? { ...decision, slot } : decision,
-      ...(charges.length > 0 && { charges }),
-    }
+      ...(late ? [{ limits: limits.filter(isOpen), charged: late, store }] : []),
+    ])
   }
   // A refusal costs nothing. A call with an idempotency key may be repeated, and then finds the answer that it was charged for.
   if (late && options.idempotency) options.waitUntil?.(late)
@@ -161,7 +167,8 @@ function chargedLate(
     return undefined
   return Promise.resolve(error.late as Promise<StoreReply | StoreError> | undefined).then(
     (reply) => {
-      if (reply && !(reply instanceof StoreError)) return learn(sent, reply, parts).charged
+      if (reply && !(reply instanceof StoreError))
+        return learn(sent, reply, statesOf(sent, reply.states), parts)
       return mayHaveRun(reply ?? error) ? slots : new Map()
     },
   )
@@ -170,58 +177,55 @@ function chargedLate(
 const mayHaveRun = ({ code, cause }: StoreError) =>
   (code === 'timeout' || code === 'unreachable' || code === 'bad-reply') && cause !== NOT_SENT
 
-/** Remembers what a reply says of each limit, and when each was charged. */
-function learn(sent: Sent, reply: StoreReply, { denialCache, local }: LimiterParts) {
-  const { limits, mode, sentAt } = sent
+/**
+ * Remembers what a reply says of each limit.
+ * @returns when each limit was charged; slots that a shard without an answer may hold count as charged
+ */
+function learn(
+  { limits, mode, sentAt }: Sent,
+  { decidedAt, replayed, leased }: StoreReply,
+  states: StoreState[],
+  { denialCache, local }: LimiterParts,
+): Charged {
   const receivedAt = Date.now()
-  const states = limits.map((limit) => stateOf(sent, reply.states, limit))
+  const isTake = mode === 'take'
   const isWhole = states.every(({ unanswered }) => !unanswered)
   const passes = limits.every(
     ({ policy }, index) =>
       policy.mode === 'shadow' || states[index]!.allowed || states[index]!.unanswered,
   )
-  if (mode === 'take' && !passes && isWhole && !reply.leased) {
-    denialCache?.keep(limits, states, reply.decidedAt, sentAt, receivedAt)
+  if (isTake && !passes && isWhole && !leased) {
+    denialCache?.keep(limits, states, decidedAt, sentAt, receivedAt)
   }
+  const charged = isTake && passes ? chargedBy(limits, states, decidedAt) : new Map()
   for (const [index, limit] of limits.entries()) {
     const state = states[index]!
-    const isLocal = limit.policy.onStoreError === 'local' && limit.policy.mode === 'enforce'
-    // A replay says how the limit stood at the first call.
-    if (isLocal && !state.unanswered && !reply.replayed)
-      local.learn(limit, state, state.decidedAt ?? reply.decidedAt, receivedAt)
+    const { onStoreError, mode } = limit.policy
+    if (state.unanswered) {
+      if (limit.slot && mayHaveRun(state.unanswered.error)) charged.set(limit, 0)
+    } else if (onStoreError === 'local' && mode === 'enforce' && !replayed) {
+      // A replay would say how the limit stood at the first call.
+      local.learn(limit, state, state.decidedAt ?? decidedAt, receivedAt)
+    }
   }
-  const isCharged = mode === 'take' && passes
-  const charged = isCharged
-    ? chargedBy(limits, (_, index) => states[index]!, reply.decidedAt)
-    : new Map<PolicyLimit, number>()
-  for (const [index, limit] of limits.entries()) {
-    const { unanswered } = states[index]!
-    if (limit.slot && unanswered && mayHaveRun(unanswered.error)) charged.set(limit, 0)
-  }
-  return { states, charged }
+  return charged
 }
 
 /** The limits that a reply has charged, each with the time of its charge. */
-const chargedBy = (
-  limits: PolicyLimit[],
-  stateOf: (limit: PolicyLimit, index: number) => StoreState,
-  decidedAt: number,
-): Charged =>
+const chargedBy = (limits: PolicyLimit[], states: StoreState[], decidedAt: number): Charged =>
   new Map(
     limits.flatMap((limit, index) => {
-      const state = stateOf(limit, index)
-      const isCharged = state.allowed && !state.unanswered && limit.cost > 0
-      return isCharged ? [[limit, state.decidedAt ?? decidedAt] as const] : []
+      const { allowed, unanswered, decidedAt: own = decidedAt } = states[index]!
+      return allowed && !unanswered && limit.cost > 0 ? [[limit, own] as const] : []
     }),
   )
 
-/** The state of a limit in a reply. */
-function stateOf({ requests }: Sent, states: StoreState[][], limit: PolicyLimit): StoreState {
-  for (const [index, { limits }] of requests.entries()) {
-    const at = limits.indexOf(limit)
-    if (at >= 0) return states[index]![at]!
-  }
-  throw new TypeError('a limit that the store was not asked about')
+/** The states of a reply in the order of the policies: the requests have the enforced limits first. */
+function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreState[] {
+  const byLimit = new Map(
+    requests.flatMap(({ limits }, r) => limits.map((limit, l) => [limit, states[r]![l]!] as const)),
+  )
+  return limits.map((limit) => byLimit.get(limit)!)
 }
 
 /** The decision by how all limits stand. */

@@ -42,7 +42,7 @@ const MAX_REFUNDED = 1_000
  *
  * A limit with nothing left takes no charge. So until something of it comes back (`nextAfterMs`) it cannot change, and its numbers run
  * with the clock. Three kinds of refusal are not kept, since the next call may have another answer: a refusal with something left (a
- * high cost, which others may take), a refusal that counts towards a ban, and a refusal by a limit to which open requests give back;
+ * high cost, which others may take), a refusal that counts towards a ban, and a refusal by a limit that open requests may refund;
  * a ban itself is kept.
  *
  * Time counts from when the call was sent, the earliest it can have been decided, so a client is never refused that would pass. Waits
@@ -153,7 +153,7 @@ function knownFor({ policy }: Match, state: QuotaState): number {
   if (allowed || policy.mode === 'shadow') return 0
   if (bannedForMs) return bannedForMs
   if (policy.penalty || remaining > 0 || retryAfterMs === null || isOpen({ policy })) return 0
-  // Other isolates give back what they did not need of a lease: they hold it for so long.
+  // Other isolates refund what they do not need of a lease, at the latest when it ends.
   return Math.min(nextAfterMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
 }
 

@@ -36,11 +36,11 @@ export function createLive<T>({
   let known: string | null = null // the last document, good or not: each is told of once
   let unread: string | undefined // why, likewise
   let lookedAt = Number.NEGATIVE_INFINITY
-  let looks = 0
+  let reads = 0
   let newest = 0 // of those that came back
 
   async function refresh(runtime: RuntimeContext) {
-    const turn = ++looks
+    const turn = ++reads
     let text: string | null
     try {
       text = await read(runtime)
@@ -51,7 +51,7 @@ export function createLive<T>({
       log('live-unread', code, 'the live policies could not be read: the last ones stay')
       return
     }
-    if (turn < newest) return // a later look was faster: what this one found is old
+    if (turn < newest) return // a later read was faster: this document is old
     newest = turn
     unread = undefined
     if (text === known) return

@@ -13,7 +13,7 @@ const PATIENCE_MS = 100
 const REST_MS = 1_000
 
 /**
- * A first layer in front of the store, for floods: free, near and inexact. Where it is not there, fails or hangs the log says so, and
+ * A rate limit in front of the store, for floods: free, near and inexact. Where it is not there, fails or hangs the log says so, and
  * requests go on without it.
  * @returns what tells its refusal of a subject, `undefined` where it has none
  */

@@ -1,10 +1,10 @@
-/** The algorithms as ALGORITHMS.md states them: what is held, and whether a cost fits. No waits: see limit.ts. */
-import type { AlgorithmName } from './model.ts'
+/** The algorithms as docs/algorithms.md states them: their states, and whether a cost fits. limit.ts derives the waits. */
+import type { AlgorithmName } from './types.ts'
 
 /** This period's start, its end, the next one's end. */
 export type Period = [start: bigint, end: bigint, nextEnd: bigint]
 
-/** What is stored of one limit: its numbers, and when they were right. The log's numbers are scores. */
+/** The stored state of one limit: its numbers, and the time of them. The numbers of a log are its scores. */
 export interface Held {
   time: bigint
   numbers: bigint[]
@@ -22,18 +22,18 @@ export interface Terms {
 
 export interface Algorithm {
   capacity(terms: Terms): bigint
-  /** How it stands at `t`, never earlier than the stored time; without a state, untouched. */
+  /** The state at `t`, which is never earlier than the stored time; without a state, an unused limit. */
   at(held: Held | undefined, t: bigint, terms: Terms): Held
   fits(held: Held, cost: bigint, t: bigint, terms: Terms): boolean
   charge(held: Held, cost: bigint, t: bigint, terms: Terms): Held
-  /** The same object where nothing is credited. */
-  credit(held: Held, units: bigint, t: bigint, terms: Terms, decidedAt: bigint | undefined): Held
+  /** The same object where nothing is refunded. */
+  refund(held: Held, units: bigint, t: bigint, terms: Terms, decidedAt: bigint | undefined): Held
 }
 
 export const least = (a: bigint, b: bigint) => (a < b ? a : b)
 export const greatest = (a: bigint, b: bigint) => (a > b ? a : b)
 
-/** The period that a new count belongs to: before `start` this one, beyond the next others as long as that. */
+/** The period of a new count: this one also before `start`; after the next, periods as long as the next. */
 function periodAt(t: bigint, [start, end, nextEnd]: Period) {
   if (t < end) return { time: start, end }
   const length = nextEnd - end
@@ -50,7 +50,7 @@ const fixedWindow: Algorithm = {
   },
   fits: ({ numbers: [count] }, cost, _, { limit }) => count! + cost <= limit,
   charge: ({ numbers: [count], ...rest }, cost) => ({ ...rest, numbers: [count! + cost] }),
-  credit(held, units, _, __, decidedAt) {
+  refund(held, units, _, __, decidedAt) {
     const [count] = held.numbers
     if (count === 0n || (decidedAt !== undefined && decidedAt < held.time)) return held
     return { ...held, numbers: [greatest(0n, count! - units)] }
@@ -73,7 +73,7 @@ const slidingWindow: Algorithm = {
     time,
     numbers: [current! + cost, previous!],
   }),
-  credit(held, units, _, __, decidedAt) {
+  refund(held, units, _, __, decidedAt) {
     const [current, previous] = held.numbers
     if (current === 0n || (decidedAt !== undefined && decidedAt < held.time)) return held
     return { time: held.time, numbers: [greatest(0n, current! - units), previous!] }
@@ -93,13 +93,13 @@ const slidingLog: Algorithm = {
       ...Array<bigint>(Number(cost)).fill(t),
     ],
   }),
-  credit(held, units, t, { window }, decidedAt) {
-    // Units taken at the decidedAt count until it leaves the window.
+  refund(held, units, t, { window }, decidedAt) {
+    // Units taken at `decidedAt` count until it leaves the window.
     if (decidedAt !== undefined && decidedAt <= t - window) return held
     const live = held.numbers.filter((score) => score > t - window)
     const gone = Number(least(units, BigInt(live.length)))
     if (gone === 0) return held
-    // Those of the decidedAt's time go first, or the last before it; the newest come last.
+    // The units of `decidedAt`, or the last before it, go first; then the newest.
     const own = live.filter((score) => decidedAt !== undefined && score <= decidedAt)
     const stay = own.slice(0, Math.max(0, own.length - gone))
     const later = live.slice(own.length)
@@ -111,10 +111,10 @@ const slidingLog: Algorithm = {
 }
 
 /**
- * The parts that a bucket is credited for a refund. Without the units that are refunded the bucket may have been full ever since,
- * so what has flowed since the decidedAt is not credited a second time.
+ * The parts that a refund returns to a bucket. Without the refunded units the bucket may have been full ever since, so
+ * the parts that have flowed back since `decidedAt` are not returned a second time.
  */
-function creditedParts(
+function refundedParts(
   units: bigint,
   t: bigint,
   { limit, window }: Terms,
@@ -125,8 +125,8 @@ function creditedParts(
 }
 
 /**
- * What is missing to a full bucket, in parts: a unit is `window` parts, so that `limit` parts flow in a millisecond. It means the same
- * under every plan, and may be more than a smaller one's burst.
+ * The state is the parts that a full bucket lacks: a unit is `window` parts, so `limit` parts flow in a millisecond. It means
+ * the same under every plan, and may exceed the burst of a smaller one.
  */
 const tokenBucket: Algorithm = {
   capacity: ({ burst }) => burst,
@@ -140,9 +140,9 @@ const tokenBucket: Algorithm = {
     time,
     numbers: [missing! + cost * window],
   }),
-  credit(held, units, t, terms, decidedAt) {
+  refund(held, units, t, terms, decidedAt) {
     const [missing] = held.numbers
-    const parts = creditedParts(units, t, terms, decidedAt)
+    const parts = refundedParts(units, t, terms, decidedAt)
     if (missing === 0n || parts === 0n) return held
     return { time: held.time, numbers: [greatest(0n, missing! - parts)] }
   },

@@ -7,12 +7,12 @@ import {
   type Period,
   type Terms,
 } from './algorithms.ts'
-import type { ModelLimit } from './model.ts'
+import type { ModelLimit } from './types.ts'
 
-/** What is stored of one limit, and the instant from which on it is absent. */
+/** The stored state of one limit, and the time from which on it is absent. */
 export type State = Held & { runOut: bigint; members?: string[] }
 
-/** The least n ≥ 0 for which `holds`, once it holds for ever. */
+/** The least n ≥ 0 for which `holds`, a condition that stays true for every larger n. */
 export function search(holds: (n: bigint) => boolean): bigint {
   if (holds(0n)) return 0n
   let high = 1n
@@ -66,7 +66,7 @@ export class LimitModel {
     return search((wait) => this.fits(state, cost, now + wait))
   }
 
-  /** `after` as it is to be stored: spent at its run-out, and then not stored at all. */
+  /** `after` with its run-out, or `undefined` if it runs out immediately. */
   keep(after: Held, now: bigint): State | undefined {
     const endless = { ...after, runOut: 1n << 62n }
     const runOut = now + this.wait(endless, this.capacity, now)
@@ -78,12 +78,12 @@ export class LimitModel {
     return this.keep(this.algorithm.charge(held, cost, t, this.terms), now)
   }
 
-  /** `state` itself where nothing is credited. Giving back never makes a state last longer. */
+  /** `state` itself where nothing is refunded. A refund never makes a state last longer. */
   refund(state: State | undefined, units: bigint, now: bigint, decidedAt: bigint | undefined) {
     const { held, t } = this.stand(state, now)
-    const credited = this.algorithm.credit(held, units, t, this.terms, decidedAt)
-    if (!state || credited === held) return state
-    const kept = this.keep(credited, now)
+    const refunded = this.algorithm.refund(held, units, t, this.terms, decidedAt)
+    if (!state || refunded === held) return state
+    const kept = this.keep(refunded, now)
     return kept && { ...kept, runOut: least(kept.runOut, state.runOut) }
   }
 

@@ -27,7 +27,7 @@ type Step = [
   stored?: string,
 ]
 
-/** Every number below was worked out by hand from ALGORITHMS.md. */
+/** Every number below was worked out by hand from docs/algorithms.md. */
 const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[]][] = [
   [
     'a fixed window opens with the first charge and ends for all at once',
@@ -53,7 +53,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a fixed window is credited only while it counts, and is removed when nothing is left in it',
+    'a fixed window takes refunds only while it counts, and is removed when nothing is left in it',
     fixed,
     [
       [10_500, 'take', 3, [1, 0, 0, 1000, 1000]],
@@ -152,7 +152,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a slower refill never makes a live bucket wait beyond its run-out, nor does giving back',
+    'a slower refill never makes a live bucket wait beyond its run-out, nor does a refund',
     bucket,
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100]],
@@ -189,7 +189,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a lowered burst leaves what is missing as it is, and giving back pays no more than was taken',
+    'a lowered burst leaves what is missing as it is, and a refund returns no more than was taken',
     bucket,
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100], 'a:10000:500:5000'],
@@ -231,7 +231,7 @@ const row = (policy: ModelPolicy, cost: number, subject = 's'): ModelLimit => ({
 const a = { ...fixed, tag: 'a' }
 const b = { ...bucket, tag: 'b' }
 
-test('a decidedAt from before the window credits nothing', () => {
+test('a refund with a decidedAt from before the window returns nothing', () => {
   const model = new Model()
   const refund = (policy: ModelPolicy, now: number, decidedAt: number) =>
     model.decide([{ mode: 'refund', limits: [row(policy, 1)], decidedAt }], now).states[0]![0]!
@@ -250,7 +250,7 @@ test('a decidedAt from before the window credits nothing', () => {
   expect(refund(d, 11_499, 10_500)).toBe(1)
 })
 
-test('a decidedAt takes what has flowed since from the credit of a bucket', () => {
+test('a refund with a decidedAt leaves out the parts that have flowed back since', () => {
   const model = new Model()
   const refund = (now: number, decidedAt: number) =>
     model.decide([{ mode: 'refund', limits: [row(bucket, 3)], decidedAt }], now).states[0]![0]!
@@ -259,7 +259,7 @@ test('a decidedAt takes what has flowed since from the credit of a bucket', () =
   // A unit flows in 100 ms.
   expect(refund(10_100, 9_800)).toBe(1)
   expect(refund(10_100, 10_000)).toBe(3)
-  // A decidedAt of a clock ahead is credited in full, and no more.
+  // With a decidedAt of a clock ahead a refund returns its units in full, and no more.
   expect(refund(10_000, 10_900)).toBe(5)
 })
 
@@ -273,7 +273,7 @@ test('the limits of a request are charged together or not at all', () => {
   expect(third).toMatchObject({ allowed: true, remaining: 2, retryAfterMs: 0 })
 })
 
-test('a write copies what is live, drops what has run out, and lives as long as the longest', () => {
+test('a write copies live states, drops states that have run out, and sets the TTL to the longest run-out', () => {
   const model = new Model()
   model.decide([{ mode: 'take', limits: [row(b, 1)] }], 10_000)
   model.decide([{ mode: 'take', limits: [row(a, 1)] }], 10_050)
@@ -286,7 +286,7 @@ test('a write copies what is live, drops what has run out, and lives as long as 
   expect([...model.keys]).toEqual([])
 })
 
-test('a log has a key of its own', () => {
+test('a sliding log has a key of its own', () => {
   const model = new Model()
   model.decide([{ mode: 'take', limits: [row(log, 1), row(b, 1)] }], 10_000)
   expect([...model.keys.keys()]).toEqual(['sluice:1:{s}:log:a', 'sluice:1:{s}'])
@@ -294,7 +294,7 @@ test('a log has a key of its own', () => {
 
 const penalty = { tag: 'p', after: 2, withinMs: 1000, banMs: 100, maxMs: 400 }
 
-test('a reset forgets one limit and its penalty, and what has run out', () => {
+test('a reset removes one limit, its penalty, and states that have run out', () => {
   const model = new Model()
   const penal = { ...row(a, 4), penalty }
   model.decide([{ mode: 'take', limits: [row(a, 1), row(b, 1)] }], 10_050)
@@ -308,7 +308,7 @@ test('a reset forgets one limit and its penalty, and what has run out', () => {
   expect([...model.keys]).toEqual([])
 })
 
-test('an operator bans over a longer ban, and ends it', () => {
+test("an operator's ban replaces a longer ban, and unban ends it", () => {
   const model = new Model()
   const penal = { ...row(a, 1), penalty }
   const of = (mode: 'ban' | 'unban', banMs?: number) => {
@@ -324,26 +324,29 @@ const names = ['fixed-window', 'sliding-window', 'sliding-log', 'token-bucket', 
 
 // The oracle finds its numbers by bisection, which is right only where one more unit never fits
 // earlier and one more millisecond never fits less: here every unit and every millisecond is tried.
-test.each(names)('%s: what is found by search is what is found by trying all', (name) => {
-  fc.assert(
-    fc.property(schedule([name], { small: true }), (plan) => {
-      const model = new Model()
-      const { calls, policies } = play(plan, model)
-      const now = BigInt(calls.at(-1)!.now)
-      const limit = new LimitModel(dress(row(policies[0]!, 1), Number(now)))
-      const state = [...model.keys.values()][0]?.states.get('t0')
-      const costs = Array.from({ length: capacityOf(policies[0]!) }, (_, index) => index + 1)
-      const fits = (cost: number, wait: number) =>
-        limit.fits(state, BigInt(cost), now + BigInt(wait))
+test.each(names)(
+  '%s: the search of the model finds the same numbers as trying every value',
+  (name) => {
+    fc.assert(
+      fc.property(schedule([name], { small: true }), (plan) => {
+        const model = new Model()
+        const { calls, policies } = play(plan, model)
+        const now = BigInt(calls.at(-1)!.now)
+        const limit = new LimitModel(dress(row(policies[0]!, 1), Number(now)))
+        const state = [...model.keys.values()][0]?.states.get('t0')
+        const costs = Array.from({ length: capacityOf(policies[0]!) }, (_, index) => index + 1)
+        const fits = (cost: number, wait: number) =>
+          limit.fits(state, BigInt(cost), now + BigInt(wait))
 
-      const { remaining, resetAfterMs } = limit.report(state, now)
-      expect(costs.filter((cost) => fits(cost, 0))).toEqual(costs.slice(0, remaining))
-      const waits = Array.from({ length: resetAfterMs + 5 }, (_, wait) => wait)
-      for (const cost of costs) {
-        const first = Number(limit.wait(state, BigInt(cost), now))
-        expect(waits.filter((wait) => fits(cost, wait))).toEqual(waits.slice(first))
-      }
-    }),
-    { numRuns: 200 },
-  )
-})
+        const { remaining, resetAfterMs } = limit.report(state, now)
+        expect(costs.filter((cost) => fits(cost, 0))).toEqual(costs.slice(0, remaining))
+        const waits = Array.from({ length: resetAfterMs + 5 }, (_, wait) => wait)
+        for (const cost of costs) {
+          const first = Number(limit.wait(state, BigInt(cost), now))
+          expect(waits.filter((wait) => fits(cost, wait))).toEqual(waits.slice(first))
+        }
+      }),
+      { numRuns: 200 },
+    )
+  },
+)

@@ -1,40 +1,25 @@
 /**
- * The oracle: ALGORITHMS.md and lua/README.md in the plainest words, sharing nothing with the Lua.
+ * The oracle implements docs/algorithms.md and lua/README.md as directly as possible. It shares no code with the Lua.
  * An algorithm says only whether a cost fits at an instant; every number of the reply is then found
  * by its definition (the largest cost that fits, the least wait after which it does), by search.
- * Here: records, and requests decided as a whole.
+ * This file has records, and requests decided as a whole.
  */
-import type { Limit, StoreReply, StoreRequest, StoreState } from '../../src/store/store.ts'
+import type { StoreReply, StoreState } from '../../src/store/store.ts'
 import { greatest } from './algorithms.ts'
 import { LimitModel, type State } from './limit.ts'
 import { banned, type LimitStatus, refused, restOf, termsOf } from './penalty.ts'
 import { Slots } from './slots.ts'
+import type { ModelLimit, ModelRequest } from './types.ts'
 
-export type AlgorithmName = Limit['terms']['algorithm']
-/** What the script is told of a policy. */
-export type ModelPolicy = Pick<
-  Limit['terms'],
-  'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align'
-> & {
-  /** What its limits carry unless they say otherwise: see lua/dress.ts. The lengths of a calendar's periods, over and over since 0. */
-  lengths?: number[]
-  penalty?: Omit<NonNullable<Limit['penalty']>, 'tag'> | undefined
-}
-export type ModelLimit = Omit<Limit, 'terms'> & { terms: ModelPolicy }
-export interface ModelRequest {
-  mode: StoreRequest['mode']
-  limits: ModelLimit[]
-  decidedAt?: number
-  banMs?: number
-}
+export type { AlgorithmName, ModelLimit, ModelPolicy, ModelRequest } from './types.ts'
 
-/** One Redis key: the states that it holds by tag, and the PX of its last write, unless that left the TTL as it was. */
+/** One Redis key: its states by tag, and the PX of its last write unless that kept the TTL. */
 export interface ModelKey {
   states: Map<string, State>
   px: number | undefined
 }
 
-/** Redis expires by its own clock, so that records written at a `now` of ours live a minute longer. */
+/** Redis expires by its own clock, so records written at a given `now` live a minute longer. */
 const grace = 60_000n
 
 export class Model {
@@ -46,8 +31,8 @@ export class Model {
       const before = requests.slice(0, index).findLastIndex(({ mode }) => mode !== 'follow')
       const took =
         requests[before]?.mode === 'take' && told[before]!.every(({ allowed }) => allowed)
-      const shadow = before === -1 || took ? 'take' : 'peek'
-      const mode = request.mode === 'follow' ? shadow : request.mode
+      const followed = before === -1 || took ? 'take' : 'peek'
+      const mode = request.mode === 'follow' ? followed : request.mode
       told.push(this.#request({ ...request, mode }, BigInt(now)))
     })
     return { decidedAt: now, states: told }
@@ -85,7 +70,7 @@ export class Model {
     })
     if (mode === 'take' && !admitted) {
       limits.forEach((row, i) => {
-        // Who is banned already may knock as he likes.
+        // A refusal during a ban does not count.
         if (row.penalty && !fits[i] && bans[i] === 0n) bans[i] = this.#punish(row, now)
       })
     }
@@ -100,7 +85,7 @@ export class Model {
     })
   }
 
-  /** What an operator does to a row, before it is looked at. */
+  /** Applies an operator's mode to a row, before the row is peeked at. */
   #operate({ mode, banMs }: ModelRequest, row: ModelLimit, now: bigint) {
     if (mode === 'reset') this.#forget(keyOf(row), row.terms.tag, now)
     if (!row.penalty) return
@@ -111,7 +96,7 @@ export class Model {
     this.#store(record, `${tag}-ban`, banned(BigInt(banMs ?? row.penalty.banMs), now).ban, now)
   }
 
-  /** Writes nothing where nothing is. */
+  /** Writes nothing without a state. */
   #forget(key: string, tag: string, now: bigint) {
     if (this.keys.get(key)?.states.has(tag)) this.#store(key, tag, undefined, now)
   }
@@ -144,7 +129,7 @@ export class Model {
     } else if (state === undefined) {
       this.keys.delete(keyOf(row))
     } else {
-      // Giving back leaves the TTL, which is never too short.
+      // A refund leaves the TTL, which is never too short.
       const px = mode === 'take' ? Number(state.runOut - now + grace) : undefined
       this.keys.set(keyOf(row), { states: new Map([[row.terms.tag, state]]), px })
     }
@@ -174,7 +159,7 @@ export function keyOf({ subject, terms: policy }: ModelLimit): string {
   return recordOf(subject)
 }
 
-/** A state as the record spells it: `tag:time:life:numbers`. */
+/** A state as the record stores it: `tag:time:life:numbers`. */
 export function spell(tag: string, { time, runOut, numbers }: State): string {
   return [tag, time, runOut - time, ...numbers].join(':')
 }

@@ -1,13 +1,13 @@
-/** Refused too often, banned: ALGORITHMS.md and lua/README.md in the plainest words. */
+/** Bans after repeated refusals, as docs/algorithms.md and lua/README.md state them. */
 
 import { greatest, least } from './algorithms.ts'
 import type { State } from './limit.ts'
-import type { ModelLimit } from './model.ts'
+import type { ModelLimit } from './types.ts'
 
 export interface LimitStatus {
-  /** The refusals counted, until when they count. */
+  /** The counted refusals, and the end of counting. */
   counted: State | undefined
-  /** The last ban, until it is forgotten: from when on, and how long. */
+  /** The start and length of the last ban, until it is forgotten. */
   ban: State | undefined
 }
 
@@ -23,7 +23,7 @@ export function termsOf({
   return { after: BigInt(after), within: BigInt(withinMs), first, most }
 }
 
-/** How long the last ban is by a maximum that may have been lowered since. */
+/** The length of the last ban, by a maximum that may have been lowered since. */
 const lengthOf = (ban: State, { most }: Terms) => least(ban.numbers[0]!, most)
 
 /** The rest of the ban. */
@@ -32,7 +32,7 @@ export function restOf({ ban }: LimitStatus, terms: Terms, now: bigint): bigint 
   return greatest(0n, ban.time + lengthOf(ban, terms) - now)
 }
 
-/** After a refusal of somebody who is not banned. */
+/** The state after a refusal of a client that is not banned. */
 export function refused({ counted, ban }: LimitStatus, terms: Terms, now: bigint): LimitStatus {
   const open = counted && now < counted.runOut ? counted : undefined
   const count = (open?.numbers[0] ?? 0n) + 1n
@@ -40,13 +40,13 @@ export function refused({ counted, ban }: LimitStatus, terms: Terms, now: bigint
     const since = open ?? { time: now, runOut: now + terms.within }
     return { ban, counted: { time: since.time, runOut: since.runOut, numbers: [count] } }
   }
-  // Remembered for as long as it lasted.
+  // A ban is remembered for as long as it lasted.
   const remembered = ban && now < least(ban.runOut, ban.time + 2n * lengthOf(ban, terms))
   const wanted = remembered ? greatest(terms.first, 2n * lengthOf(ban, terms)) : terms.first
   return banned(least(wanted, terms.most), now)
 }
 
-/** From now on, whatever was before. */
+/** A ban from now on, which replaces the previous state. */
 export const banned = (length: bigint, now: bigint): LimitStatus => ({
   counted: undefined,
   ban: { time: now, runOut: now + 2n * length, numbers: [length] },

@@ -1,6 +1,6 @@
 /**
- * The nine published limiters that this project grew from (ALGORITHMS.md): each published run, played
- * against our script.
+ * The nine published limiters that this project grew from (docs/algorithms.md). Each test repeats a published run on
+ * this script.
  */
 import { expect, test } from 'vitest'
 import { decideEach } from '../../src/limiter/decide.ts'

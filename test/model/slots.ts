@@ -1,10 +1,10 @@
-/** At most `limit` in flight: ALGORITHMS.md and lua/README.md in the plainest words. */
+/** At most `limit` in flight, as docs/algorithms.md and lua/README.md state it. */
 
 import { greatest } from './algorithms.ts'
 import { type State, search } from './limit.ts'
-import type { ModelLimit } from './model.ts'
+import type { ModelLimit } from './types.ts'
 
-/** The slots of one key: `members` and, in the same order, when each of them ends. */
+/** The slots of one key: `members` and, in the same order, their ends. */
 export class Slots {
   readonly capacity: bigint
   readonly life: bigint
@@ -24,7 +24,7 @@ export class Slots {
       .filter(({ end }) => now < end)
   }
 
-  /** Whoever holds slots has what he asks for. */
+  /** An id that holds slots takes no more. */
   holds = (state: State | undefined, now: bigint) =>
     this.live(state, now).some(({ member }) => this.isMine(member))
 
@@ -34,7 +34,7 @@ export class Slots {
   fits = (state: State | undefined, cost: bigint, now: bigint) =>
     cost === 0n || this.holds(state, now) || this.hasRoom(state, cost, now)
 
-  /** If nobody gives back any. */
+  /** The wait if no slot is released. */
   wait = (state: State | undefined, cost: bigint, now: bigint) =>
     search((wait) => this.hasRoom(state, cost, now + wait))
 

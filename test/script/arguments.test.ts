@@ -16,8 +16,8 @@ const columns = [
   'window',
   'burst',
   'cost',
-  'align',
-  'receipt',
+  'align', // or slot, or period
+  'decided_at',
 ] as const
 
 type Columns = Partial<Record<(typeof columns)[number], string>>
@@ -33,7 +33,7 @@ const usual: Required<Columns> = {
   burst: '10',
   cost: '1',
   align: 'clock',
-  receipt: '',
+  decided_at: '',
 }
 
 const row = (changed: Columns = {}): string[] => {
@@ -43,14 +43,14 @@ const row = (changed: Columns = {}): string[] => {
 
 const newKey = () => `sluice:1:{${newSubject()}}`
 
-/** Sends arguments that are to be refused, and sees that nothing was written. */
+/** Sends arguments that must be refused, and checks that nothing was written. */
 async function refusal(keys: string[], args: string[]): Promise<string> {
   const answer = await server.evaluate(keys, args).then(String, (error) => String(error.message))
   if (keys.length > 0) expect(await server.send('EXISTS', ...keys)).toBe(0)
   return answer
 }
 
-test('the usual row is accepted', async () => {
+test('a usual row is accepted', async () => {
   expect(await server.evaluate([newKey()], [now, ...row()])).toEqual([
     1_789_000_000_000, 1, 9, 0, 1000, 1000,
   ])
@@ -60,25 +60,28 @@ const numbers = ['nan', '-nan', 'inf', '-inf', '1e999', '1.5', '-1', '', ' ', 'x
 
 const wrong: [column: (typeof columns)[number], values: string[]][] = [
   ['request', [...numbers, '0']],
-  ['mode', ['', 'TAKE', 'give-back', 'look', 'once', 'un-ban']],
+  ['mode', ['', 'TAKE', 'give-back', 'shadow', 'idempotency', 'un-ban']],
   ['key', [...numbers, '0', '2']],
   ['tag', ['', 'a:b', 'a;b', 'a b', 'ä', 'a\n', '%w', 'a\0b']],
-  ['algorithm', ['', 'once', 'fixed_window', 'gcra', 'leaky-bucket', '__index']],
+  ['algorithm', ['', 'idempotency', 'fixed_window', 'gcra', 'leaky-bucket', '__index']],
   ['limit', [...numbers, '0']],
   ['window', [...numbers, '0']],
   ['burst', [...numbers, '0']],
   ['cost', numbers],
   ['align', ['', 'Clock', 'none']],
-  ['receipt', ['0', now, 'nan', 'x']],
+  ['decided_at', ['0', now, 'nan', 'x']],
 ]
 
-test.each(wrong)('refuses a wrong %s, names it, writes nothing', async (column, values) => {
-  for (const value of values) {
-    const args = [now, ...row(), ...row({ request: '2', [column]: value })]
-    const answer = await refusal([newKey()], args)
-    expect(answer, value).toMatch(new RegExp(`^ERR sluice: row 2: .*${column}`))
-  }
-})
+test.each(wrong)(
+  'a row with a wrong %s is refused by name and writes nothing',
+  async (column, values) => {
+    for (const value of values) {
+      const args = [now, ...row(), ...row({ request: '2', [column]: value })]
+      const answer = await refusal([newKey()], args)
+      expect(answer, value).toMatch(new RegExp(`^ERR sluice: row 2: .*${column}`))
+    }
+  },
+)
 
 test('refuses a wrong now', async () => {
   for (const value of numbers.filter((value) => value !== '')) {
@@ -86,10 +89,10 @@ test('refuses a wrong now', async () => {
   }
 })
 
-test('refuses a wrong receipt', async () => {
+test('refuses a wrong decided_at', async () => {
   for (const value of numbers.filter((value) => value !== '')) {
-    const args = [now, ...row({ mode: 'refund', receipt: value })]
-    expect(await refusal([newKey()], args), value).toMatch(/^ERR sluice: row 1: .*receipt/)
+    const args = [now, ...row({ mode: 'refund', decided_at: value })]
+    expect(await refusal([newKey()], args), value).toMatch(/^ERR sluice: row 1: .*decided_at/)
   }
 })
 
@@ -113,7 +116,7 @@ test('accepts products up to 2^53 / 3', async () => {
   }
 })
 
-const calendar = (align: string, changed: Columns = {}) => row({ align, ...changed })
+const calendar = (period: string, changed: Columns = {}) => row({ align: period, ...changed })
 
 test.each([
   ['two times', '1,2'],
@@ -125,47 +128,48 @@ test.each([
   ['a period of nothing', '1,1,3'],
   ['periods out of order', '1,3,2'],
   ['a time beyond 2^51', `1,2,${2 ** 51 + 1}`],
-])('refuses the periods of a calendar with %s', async (_, align) => {
-  const answer = await refusal([newKey()], [now, ...calendar(align)])
-  expect(answer).toBe('ERR sluice: row 1: unexpected align')
+])('refuses a calendar period with %s', async (_, period) => {
+  const answer = await refusal([newKey()], [now, ...calendar(period)])
+  expect(answer).toBe('ERR sluice: row 1: unexpected period')
 })
 
-test('refuses periods but for a fixed window, and a limit too large for the longer of them', async () => {
+test('refuses a period for other algorithms than the fixed window, and a limit too large for the longer one', async () => {
   const sliding = calendar('1,2,3', { algorithm: 'sliding-window' })
-  expect(await refusal([newKey()], [now, ...sliding])).toMatch(/row 1: unexpected align/)
+  expect(await refusal([newKey()], [now, ...sliding])).toMatch(/row 1: unexpected period/)
   const most = Math.floor(2 ** 53 / 3)
   for (const periods of ['0,3,4', '0,1,4']) {
     const [limit, more] = [Math.floor(most / 3), Math.floor(most / 3) + 1].map(String)
     const large = { limit: limit!, window: '1', burst: '1' }
     expect(await server.evaluate([newKey()], ['0', ...calendar(periods, large)])).toHaveLength(6)
     const larger = calendar(periods, { ...large, limit: more! })
-    expect(await refusal([newKey()], ['0', ...larger])).toMatch(/row 1: unexpected align/)
+    expect(await refusal([newKey()], ['0', ...larger])).toMatch(/row 1: unexpected period/)
   }
 })
 
-const slot = (changed: Columns = {}) => row({ algorithm: 'concurrency', align: 'id', ...changed })
+const slots = (slot: string, changed: Columns = {}) =>
+  row({ algorithm: 'concurrency', align: slot, ...changed })
 const newSlots = () => `${newKey()}:slots:t`
 
-test('refuses the id of a slot that is none, or a wrong key, or too many', async () => {
-  for (const align of ['', 'a:1', 'a b', 'x'.repeat(65), '1,2,3']) {
-    const answer = await refusal([newSlots()], [now, ...slot({ align })])
-    expect(answer, align).toBe('ERR sluice: row 1: unexpected align')
+test('refuses a malformed slot id, a wrong key of slots, and a limit above 10,000', async () => {
+  for (const slot of ['', 'a:1', 'a b', 'x'.repeat(65), '1,2,3']) {
+    const answer = await refusal([newSlots()], [now, ...slots(slot)])
+    expect(answer, slot).toBe('ERR sluice: row 1: unexpected slot')
   }
-  const back = slot({ mode: 'refund', align: '' })
-  expect(await refusal([newSlots()], [now, ...back])).toMatch(/unexpected align/)
+  const back = slots('', { mode: 'refund' })
+  expect(await refusal([newSlots()], [now, ...back])).toMatch(/unexpected slot/)
   for (const key of [newKey(), `${newKey()}:slots:u`, `${newKey()}:log:t`]) {
-    expect(await refusal([key], [now, ...slot()])).toMatch(/unexpected key/)
+    expect(await refusal([key], [now, ...slots('id')])).toMatch(/unexpected key/)
   }
-  expect(await refusal([newSlots()], [now, ...slot({ limit: '10001' })])).toMatch(
+  expect(await refusal([newSlots()], [now, ...slots('id', { limit: '10001' })])).toMatch(
     /unexpected limit/,
   )
 })
 
-test('accepts ids of 64 characters, words, and a peek without one', async () => {
-  for (const align of ['x'.repeat(64), 'clock', '-', '_9']) {
-    expect(await server.evaluate([newSlots()], [now, ...slot({ align })])).toHaveLength(6)
+test('accepts slot ids of 64 characters, ids that are alignments, and a peek without an id', async () => {
+  for (const slot of ['x'.repeat(64), 'clock', '-', '_9']) {
+    expect(await server.evaluate([newSlots()], [now, ...slots(slot)])).toHaveLength(6)
   }
-  const peek = slot({ mode: 'peek', align: '' })
+  const peek = slots('', { mode: 'peek' })
   expect(await server.evaluate([newSlots()], [now, ...peek])).toHaveLength(6)
 })
 
@@ -176,11 +180,7 @@ const wrongPenalties: [claim: string, rows: string[][], unexpected: string][] = 
   ['of another request', [row(), ban({ request: '2' })], 'row 2: unexpected algorithm'],
   ['of a penalty', [row(), ban(), ban({ tag: 'q' })], 'row 3: unexpected algorithm'],
   ['of another key', [row(), ban({ key: '2' })], 'row 2: unexpected key'],
-  [
-    'that is given back',
-    [row({ mode: 'refund' }), ban({ mode: 'refund' })],
-    'row 2: unexpected mode',
-  ],
+  ['in a refund', [row({ mode: 'refund' }), ban({ mode: 'refund' })], 'row 2: unexpected mode'],
   ['with a maximum of nothing', [row(), ban({ cost: '0' })], 'row 2: unexpected cost'],
   ['with the tag of its row', [row(), ban({ tag: 't' })], 'row 2: unexpected tag'],
 ]
@@ -216,16 +216,23 @@ test('the penalty of a log, or of slots, stands in the record of the same subjec
 test('slots of another type fail before an earlier request is charged', async () => {
   const [record, other] = [newKey(), newSlots()]
   await server.send('SET', other, 'text')
-  const rows = [row(), slot({ request: '2', key: '2' })].flat()
+  const rows = [row(), slots('id', { request: '2', key: '2' })].flat()
   await expect(server.evaluate([record, other], [now, ...rows])).rejects.toThrow(/^WRONGTYPE/)
   expect(await server.send('EXISTS', record)).toBe(0)
 })
 
 const unused = { limit: '', burst: '', cost: '', align: '' }
-const once = (changed: Columns = {}) =>
-  row({ request: '0', mode: 'once', key: '2', algorithm: 'once', ...unused, ...changed })
+const idempotency = (changed: Columns = {}) =>
+  row({
+    request: '0',
+    mode: 'idempotency',
+    key: '2',
+    algorithm: 'idempotency',
+    ...unused,
+    ...changed,
+  })
 
-const wrongOnces: [column: string, changed: Columns, ...rows: string[][]][] = [
+const wrongIdempotency: [column: string, changed: Columns, ...rows: string[][]][] = [
   ['request', { request: '1' }, row()],
   ['mode', { mode: 'take' }, row()],
   ['key', { key: '' }, row()],
@@ -239,32 +246,37 @@ const wrongOnces: [column: string, changed: Columns, ...rows: string[][]][] = [
   ['algorithm (by itself)', {}],
 ]
 
-test.each(wrongOnces)(
-  'refuses to decide once by a wrong %s: %j',
+test.each(wrongIdempotency)(
+  'refuses an idempotency key with a wrong %s: %j',
   async (column, changed, ...rows) => {
     const keys = [newKey(), newKey(), `${newKey()}:log:t`]
-    const answer = await refusal(keys, [now, ...once(changed), ...rows.flat()])
+    const answer = await refusal(keys, [now, ...idempotency(changed), ...rows.flat()])
     expect(answer).toBe(`ERR sluice: row 1: unexpected ${column}`)
   },
 )
 
-test('the key of once is one more than 128', async () => {
+test('an idempotency key may be the 129th key of a call', async () => {
   const keys = Array.from({ length: 129 }, newKey)
   const some = { key: '129', tag: 't' }
   const more = [...keys, newKey()]
-  expect(await refusal(more, [now, ...once(some), ...row()])).toMatch(/^ERR sluice: KEYS: /)
-  expect(await server.evaluate(keys, [now, ...once(some), ...row()])).toHaveLength(11)
+  expect(await refusal(more, [now, ...idempotency(some), ...row()])).toMatch(/^ERR sluice: KEYS: /)
+  expect(await server.evaluate(keys, [now, ...idempotency(some), ...row()])).toHaveLength(11)
 })
 
-test('the row of once stands first, its key is its own, and the others are numbered on from it', async () => {
+test('the row of an idempotency key stands first, has a key of its own, and is counted in row numbers', async () => {
   const keys = [newKey(), newKey()]
-  const second = await refusal(keys, [now, ...row(), ...once()])
+  const second = await refusal(keys, [now, ...row(), ...idempotency()])
   expect(second).toMatch(/^ERR sluice: row 2: unexpected request/)
-  const shared = await refusal(keys, [now, ...once(), ...row({ key: '2' })])
+  const shared = await refusal(keys, [now, ...idempotency(), ...row({ key: '2' })])
   expect(shared).toBe('ERR sluice: row 2: unexpected key')
-  const third = await refusal(keys, [now, ...once(), ...row(), ...row({ cost: '-1', tag: 'u' })])
+  const third = await refusal(keys, [
+    now,
+    ...idempotency(),
+    ...row(),
+    ...row({ cost: '-1', tag: 'u' }),
+  ])
   expect(third).toBe('ERR sluice: row 3: unexpected cost')
-  const all = await server.evaluate(keys, [now, ...once({ tag: 'x'.repeat(64) }), ...row()])
+  const all = await server.evaluate(keys, [now, ...idempotency({ tag: 'x'.repeat(64) }), ...row()])
   expect(all).toEqual([Number(now), 0, 0, 0, 0, 0, 1, 9, 0, 1000, 1000])
 })
 
@@ -284,7 +296,7 @@ const lists: [claim: string, keys: string[], args: string[]][] = [
     [key],
     [now, ...row(), ...row({ tag: 'u' }), ...row()],
   ],
-  ['two modes in one request', [key], [now, ...row(), ...row({ tag: 'u', mode: 'shadow' })]],
+  ['two modes in one request', [key], [now, ...row(), ...row({ tag: 'u', mode: 'follow' })]],
   ['requests out of order', [key], [now, ...row({ request: '2' }), ...row()]],
   [
     'a request that comes back',
@@ -330,15 +342,12 @@ test('a log key of another type fails before an earlier request is charged', asy
   expect(await server.send('EXISTS', record, `${record}:log:t`)).toBe(0)
 })
 
-test.each(algorithms)(
-  '%s: a row that is well writes nothing beside one that is not',
-  async (name) => {
-    const keys = [newKey(), `${newKey()}:log:t`]
-    const good = row({ algorithm: name, key: name === 'sliding-log' ? '2' : '1' })
-    const answer = await refusal(keys, [now, ...good, ...row({ tag: 'u', cost: '-1' })])
-    expect(answer).toBe('ERR sluice: row 2: unexpected cost')
-  },
-)
+test.each(algorithms)('%s: a valid row writes nothing beside an invalid one', async (name) => {
+  const keys = [newKey(), `${newKey()}:log:t`]
+  const good = row({ algorithm: name, key: name === 'sliding-log' ? '2' : '1' })
+  const answer = await refusal(keys, [now, ...good, ...row({ tag: 'u', cost: '-1' })])
+  expect(answer).toBe('ERR sluice: row 2: unexpected cost')
+})
 
 const record = newKey()
 const log = (changed: Columns) => row({ algorithm: 'sliding-log', ...changed })
@@ -351,7 +360,7 @@ test.each([
   expect(await refusal(keys, [now, ...args])).toMatch(/^ERR sluice: row 1: .*key/)
 })
 
-test('accepts a log of 10,000 units, and no longer one', async () => {
+test('a log of 10,000 units is accepted, and a longer one is refused', async () => {
   const key = `${record}:log:t`
   const longest = log({ limit: '10000', cost: '10000' })
   const [, allowed, remaining] = (await server.evaluate([key], [now, ...longest])) as number[]

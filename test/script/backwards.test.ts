@@ -6,21 +6,21 @@ import { costsAround, each, peek, settle } from '../support/settle.ts'
 
 const server = useServer()
 
-/** How one limit stands for each of several costs. */
-async function looks(row: ModelLimit, costs: number[], now: number) {
+/** Peeks at one limit for each of several costs. */
+async function peeks(row: ModelLimit, costs: number[], now: number) {
   const requests = costs.map((cost) => ({ mode: 'peek' as const, limits: [{ ...row, cost }] }))
   const reply = await server.decide(requests, now)
   return reply.states.map(([state]) => state!)
 }
 
 law(
-  'an earlier clock never shows more, and what was refused waits so much longer',
+  'by an earlier clock no more remains, and a refused request waits longer by the difference',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     await each(limits, async (row) => {
       const costs = costsAround(row, await peek(server, row, now))
       const backs = [0, 1, 7, row.terms.windowMs].filter((back) => back <= now)
-      const views = await Promise.all(backs.map((back) => looks(row, costs, now - back)))
+      const views = await Promise.all(backs.map((back) => peeks(row, costs, now - back)))
       const present = views[0]!
       views.forEach((past, view) => {
         const back = backs[view]!

@@ -13,7 +13,7 @@ const shapes = {
   mixed: { policies: 3, subjects: 3, requests: 12, steps: 4 },
 }
 
-/** What each request of a call is by itself: a shadow is a take if the request that it follows was one and passed, else a peek. */
+/** Each request of a call by itself: a `follow` is a take if the request that it follows was an admitted take, else a peek. */
 function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
   let passed = true
   return requests.map((request, index) => {
@@ -24,7 +24,7 @@ function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
 }
 
 law(
-  'requests in one call are decided as they are one by one',
+  'requests of one call are decided as if each were a call of its own',
   async (plan) => {
     const { calls, subjects } = play(plan)
     const twins = new Map(subjects.map((subject) => [subject, newSubject()]))

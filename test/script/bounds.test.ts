@@ -9,7 +9,7 @@ import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** The most that passes in any half-open interval of one window's length (ALGORITHMS.md); what flows, flows for a millisecond less. */
+/** The most that passes in any half-open interval of one window's length (docs/algorithms.md); a bucket refills for a millisecond less. */
 const bounds: Record<Counting, (policy: ModelPolicy) => number> = {
   'fixed-window': ({ limit }) => 2 * limit,
   'sliding-window': ({ limit }) => 2 * limit - 1,
@@ -18,13 +18,13 @@ const bounds: Record<Counting, (policy: ModelPolicy) => number> = {
 }
 
 interface Event {
-  /** ms since the event before; below 0 the clock has gone back. */
+  /** ms since the previous event; below 0 if the clock goes back. */
   wait: number
-  /** Below 0 units are given back. */
+  /** Below 0 for a refund. */
   cost: number
 }
 
-/** Small quotas under pressure, so that the bound is in reach. */
+/** Small quotas under pressure, which reach the bound. */
 const pressure = (algorithm: Counting, least: { wait: number; cost: number }) =>
   fc
     .record({
@@ -47,7 +47,7 @@ const pressure = (algorithm: Counting, least: { wait: number; cost: number }) =>
       })
     })
 
-/** What was really taken and given back, each at the latest time at which anything was taken. */
+/** The units that were really taken and refunded, each at the latest time of any take. */
 async function history(policy: ModelPolicy, events: Event[]) {
   const subject = newSubject()
   let now = 1_789_000_000_000
@@ -70,7 +70,7 @@ async function history(policy: ModelPolicy, events: Event[]) {
     const [before, after] = replies[index]!.states.map(([state]) => state!)
     if (!after!.allowed) return []
     if (cost > 0) time = Math.max(time, now)
-    // Of a refund only what it changed counts: the rest was dropped.
+    // Only the change by a refund counts: the rest was dropped.
     return [{ time, units: cost > 0 ? cost : before!.remaining - after!.remaining }]
   })
 }
@@ -92,19 +92,19 @@ for (const name of algorithms) {
     keepsBound,
   )
   property(
-    `${name}: no interval admits more than the bound and what was given back in it`,
+    `${name}: no interval admits more than the bound plus the units refunded in it`,
     pressure(name, { wait: 0, cost: -4 }),
     keepsBound,
   )
 }
 
-/** Terms of one counter, and the bound that holds for all that passes under any of them. */
+/** Terms of one counter, and the bound for all charges under any of them. */
 interface Case {
   policies: ModelPolicy[]
   bound: number
 }
 
-/** An adversary's step, which goes by what the limit says. */
+/** An adversary's step, chosen by the limit's replies. */
 const step = fc.record({
   wait: fc.oneof(
     { weight: 4, arbitrary: fc.constant(0) },
@@ -116,7 +116,7 @@ const step = fc.record({
   ),
   plan: fc.nat(5),
   take: fc.constantFrom('one', 'one', 'one', 'half', 'half', 'all'),
-  /** In place of a charge: which of the last charges is refunded, and whether in whole. */
+  /** In place of a charge: the earlier charge to refund, and whether in whole. */
   refund: fc.oneof(
     { weight: 2, arbitrary: fc.constant(undefined) },
     { weight: 1, arbitrary: fc.record({ of: fc.nat(4), whole: fc.boolean() }) },
@@ -200,7 +200,7 @@ const plansOf = (algorithm: Counting): fc.Arbitrary<Case> =>
       return { policies, bound: bounds[algorithm](policies[0]!) }
     })
 
-/** Histories side by side, so that their commands travel together. */
+/** Concurrent histories, whose commands share round trips. */
 const sideBySide = (one: fc.Arbitrary<Case>) =>
   fc.array(fc.tuple(one, fc.array(step, { minLength: 1, maxLength: 120, size: 'max' })), {
     minLength: 1,
@@ -208,7 +208,7 @@ const sideBySide = (one: fc.Arbitrary<Case>) =>
     size: 'max',
   })
 
-/** Of a bucket both what flows and the run-out depend on the plan, so it takes most of the runs. */
+/** The refill and the run-out of a bucket both depend on the plan, so buckets get most of the runs. */
 const adversaries = (name: Counting) =>
   Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / (name === 'token-bucket' ? 20 : 80))
 
@@ -245,12 +245,12 @@ const worst: [Counting, at: number[], passed: number][] = [
   ['fixed-window', [999, 1000, 1998], 20],
   ['sliding-window', [999, 1998], 19],
   ['sliding-log', [0, 500, 999], 10],
-  // The fifteenth comes with the end of the interval, which is not in it.
+  // The fifteenth comes at the end of the half-open interval, which excludes it.
   ['token-bucket', steadily, 14],
 ]
 
 test.each(worst.filter(([name]) => algorithms.includes(name)))(
-  '%s: one unit at a time, taken at %j, the bound is reached',
+  '%s: single units taken at %j reach the bound',
   async (algorithm, at, passed) => {
     const policy = {
       tag: 't',

@@ -18,7 +18,7 @@ const policy: ModelPolicy = {
 
 type Period = NonNullable<ModelLimit['period']>
 
-/** One client, whose periods somebody else's clock may choose. */
+/** One client, whose periods may be chosen by another clock than Redis'. */
 function client(limit = 3) {
   const subject = newSubject()
   const model = new Model()
@@ -115,7 +115,7 @@ const calendars: [
   ],
 ]
 
-test.each(calendars)('%s: the count ends with its period', async (_, ...rest) => {
+test.each(calendars)('%s: a count ends with its calendar period', async (_, ...rest) => {
   const [start, end, nextEnd] = rest.slice(0, 3).map((time) => Date.parse(String(time))) as Period
   const [length, next] = rest.slice(3) as [number, number]
   const period: Period = [start, end, nextEnd]
@@ -129,7 +129,7 @@ test.each(calendars)('%s: the count ends with its period', async (_, ...rest) =>
     ...wait(length - 5),
   })
   expect(await ask('take', end - 1, period)).toMatchObject({ allowed: false, ...wait(1) })
-  // Nobody told Redis that the next has begun: it is its own clock that says so.
+  // The call sends the old period; Redis' own clock opens the next.
   expect(await ask('take', end, period, 3)).toMatchObject({ ...full, resetAfterMs: next })
   const following: Period = [end, nextEnd, nextEnd + days]
   expect(await ask('take', end, following)).toMatchObject({ allowed: false, ...wait(next) })
@@ -137,14 +137,14 @@ test.each(calendars)('%s: the count ends with its period', async (_, ...rest) =>
   expect(await ask('peek', nextEnd, following)).toMatchObject({ remaining: 3, resetAfterMs: 0 })
 })
 
-/** Three periods of different length in a row. */
+/** Three successive periods of different length. */
 const [first, second, third]: [Period, Period, Period] = [
   [1000, 1400, 1900],
   [1400, 1900, 2200],
   [1900, 2200, 2900],
 ]
 
-test('a clock ahead of Redis opens the period that it names, unless one is open', async () => {
+test('a clock ahead of Redis opens the period that it sends, unless one is open', async () => {
   const early = client()
   expect(await early('take', 1399, second)).toMatchObject({ allowed: true, resetAfterMs: 501 })
   expect(await early('take', 1399, first)).toMatchObject({ remaining: 1, resetAfterMs: 501 })
@@ -157,30 +157,30 @@ test('a clock ahead of Redis opens the period that it names, unless one is open'
   expect(await open('take', 1400, second, 3)).toMatchObject({ remaining: 0, resetAfterMs: 500 })
 })
 
-test('a clock behind that of Redis makes no difference', async () => {
+test('a clock behind that of Redis changes nothing', async () => {
   const ask = client()
   expect(await ask('take', 1400, first, 2)).toMatchObject({ remaining: 1, resetAfterMs: 500 })
   expect(await ask('take', 1400, second)).toMatchObject({ remaining: 0, resetAfterMs: 500 })
   expect(await ask('take', 1899, first)).toMatchObject({ allowed: false, retryAfterMs: 1 })
 })
 
-test('a clock more than a period behind goes on in periods like the last that it names', async () => {
+test('for a clock more than a period behind, periods as long as its last one follow', async () => {
   const ask = client()
   expect(await ask('take', 1900, first, 2)).toMatchObject({ remaining: 1, resetAfterMs: 500 })
   expect(await ask('take', 2399, first)).toMatchObject({ remaining: 0, resetAfterMs: 1 })
   expect(await ask('take', 2400, first)).toMatchObject({ remaining: 2, resetAfterMs: 500 })
-  // What is open is open for everybody, until it ends.
+  // An open period applies to every caller, until it ends.
   expect(await ask('take', 2400, third)).toMatchObject({ remaining: 1, resetAfterMs: 500 })
 })
 
-test('when the clock of Redis runs back, the period that is open goes on, and ends when it did', async () => {
+test('when the clock of Redis runs back, the open period continues and keeps its end', async () => {
   const ask = client()
   expect(await ask('take', 1900, second, 2)).toMatchObject({ remaining: 1, resetAfterMs: 300 })
   expect(await ask('take', 1300, first)).toMatchObject({ remaining: 0, resetAfterMs: 900 })
   expect(await ask('take', 1300, first)).toMatchObject({ allowed: false, retryAfterMs: 900 })
 })
 
-test('what is given back counts for the period in which it was taken', async () => {
+test('a refund counts for the period in which its units were taken', async () => {
   const refund = async (now: number, decidedAt: number) => {
     const limits = [{ subject, terms: policy, period: second, cost: 1 }]
     const reply = await server.decide([{ mode: 'refund', limits, decidedAt }], now)
@@ -196,9 +196,9 @@ test('what is given back counts for the period in which it was taken', async () 
 
 interface Event {
   wait: number
-  /** How far the clock of who asks is ahead. */
+  /** How far the caller's clock is ahead. */
   skew: number
-  /** Below 0 it is given back. */
+  /** Below 0 for a refund. */
   cost: number
 }
 
@@ -216,7 +216,7 @@ const drawn = fc.record({
   events,
 })
 
-/** What was taken less what was given back in each period of Redis' clock, whoever's clock named it; and when. */
+/** The units taken less those refunded in each period of Redis' clock, and the times at which they were. */
 async function taken(limit: number, lengths: number[], events: Event[]) {
   const subject = newSubject()
   let now = 1_789_000_000_000
@@ -243,7 +243,7 @@ async function taken(limit: number, lengths: number[], events: Event[]) {
 }
 
 property(
-  'no period admits more than the limit and what was given back in it, whoever asks',
+  'no period admits more than its limit plus the units refunded in it, by any clock',
   drawn,
   async ({ limit, lengths, events }) => {
     const sums = new Map<number, number>()
@@ -257,7 +257,7 @@ property(
 )
 
 property(
-  'where the clocks agree nothing is carried over into the next period, and nothing is reset within one',
+  'if the clocks agree, no count is carried over into the next period and none is reset within one',
   drawn,
   async ({ limit, lengths, events }) => {
     const agreed = events.map((event) => ({ ...event, skew: 0 }))

@@ -26,12 +26,12 @@ function truth(): Call[] {
 }
 const row = (call: Call) => call.reply.states[0]![0]!
 
-test('explains a true history, in whatever order it is told', () => {
+test('the checker explains a true history in any order of its calls', () => {
   expect(unexplained(truth())).toBeUndefined()
   expect(unexplained(truth().reverse())).toBeUndefined()
 })
 
-test('explains calls whose answers crossed', () => {
+test('the checker explains calls whose answers overtook each other', () => {
   const history = truth()
   ;[history[0]!.reply, history[1]!.reply] = [history[1]!.reply, history[0]!.reply]
   expect(unexplained(history)).toBeUndefined()
@@ -60,7 +60,7 @@ test.each<[string, (history: Call[]) => void]>([
   [
     'a call answered before one that saw less was sent',
     (h) => {
-      // As the store tells it the second came first; but the first was answered before the second was sent.
+      // By the store's times the second came first, but the first was answered before the second was sent.
       Object.assign(h[0]!, { answered: 1 })
       Object.assign(h[1]!, { sent: 2 })
       ;[h[0]!.reply, h[1]!.reply] = [h[1]!.reply, h[0]!.reply]
@@ -70,13 +70,13 @@ test.each<[string, (history: Call[]) => void]>([
     'a clock that ran back',
     (h) => Object.assign(h[4]!.reply, { decidedAt: h[4]!.reply.decidedAt - 7 }),
   ],
-])('rejects %s', (_, plant) => {
+])('the checker rejects %s', (_, plant) => {
   const history = structuredClone(truth())
   plant(history)
   expect(unexplained(history)).toBeDefined()
 })
 
-test('says how far the longest explanation got', () => {
+test('the checker reports how far the longest explanation got', () => {
   const history = truth()
   row(history[4]!).remaining = 1
   expect(unexplained(history)).toHaveLength(5)

@@ -7,7 +7,7 @@ import { algorithms, schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 
-// Counted on a Redis that nobody else talks to.
+// Counted on a Redis of its own.
 delete process.env.REDIS_URL
 const server = useServer()
 const recorded = algorithms.filter((name) => name !== 'sliding-log')
@@ -27,10 +27,10 @@ const request = (subject: string, mode: ModelRequest['mode'] = 'take', cost = 1)
   limits: policies.map((policy) => ({ subject, terms: policy, cost })),
 })
 
-/** What Redis executed for one call; Upstash bills each of them. */
-async function commands(requests: ModelRequest[], now?: number, once?: Idempotency) {
+/** The commands that Redis executed for one call. Upstash bills each of them. */
+async function commands(requests: ModelRequest[], now?: number, idempotency?: Idempotency) {
   await server.send('CONFIG', 'RESETSTAT')
-  await server.decide(requests, now, once)
+  await server.decide(requests, now, idempotency)
   const stats = String(await server.send('INFO', 'commandstats'))
   const counted = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
     .filter(([, name]) => name !== 'config|resetstat' && name !== 'info')
@@ -40,17 +40,17 @@ async function commands(requests: ModelRequest[], now?: number, once?: Idempoten
 
 const asked = { evalsha: 1, time: 1, mget: 1 }
 
-test('ten limits of one subject: four commands admitted, three refused', async () => {
+test('ten limits of one subject cost four commands if admitted, three if refused', async () => {
   const subject = newSubject()
   expect(await commands([request(subject)])).toEqual({ ...asked, set: 1 })
   expect(await commands([request(subject, 'take', 40)])).toEqual(asked)
 })
 
-test('a peek costs three', async () => {
+test('a peek costs three commands', async () => {
   expect(await commands([request(newSubject(), 'peek')])).toEqual(asked)
 })
 
-test('a cost of 0 costs three', async () => {
+test('a cost of 0 costs three commands', async () => {
   expect(await commands([request(newSubject(), 'take', 0)])).toEqual(asked)
 })
 
@@ -60,27 +60,27 @@ test('thirty requests of one subject share one write', async () => {
   expect(await commands(thirty)).toEqual({ ...asked, set: 1 })
 })
 
-test('policies in shadow cost nothing on a subject that is asked for anyway', async () => {
+test('follow requests cost no command on a subject that another request of the call has', async () => {
   const subject = newSubject()
   const { limits } = request(subject)
-  const shadows = (cost = 1) =>
+  const follows = (cost = 1) =>
     limits.slice(5).map((row): ModelRequest => ({ mode: 'follow', limits: [{ ...row, cost }] }))
   const enforced = (cost = 1): ModelRequest => ({
     mode: 'take',
     limits: limits.slice(0, 5).map((row) => ({ ...row, cost })),
   })
-  expect(await commands([enforced(), ...shadows()])).toEqual({ ...asked, set: 1 })
-  expect(await commands([enforced(), ...shadows(40)])).toEqual({ ...asked, set: 1 })
-  expect(await commands([enforced(40), ...shadows()])).toEqual(asked)
+  expect(await commands([enforced(), ...follows()])).toEqual({ ...asked, set: 1 })
+  expect(await commands([enforced(), ...follows(40)])).toEqual({ ...asked, set: 1 })
+  expect(await commands([enforced(40), ...follows()])).toEqual(asked)
 })
 
-test('every subject charged is one write more, and one that is not is none', async () => {
+test('each charged subject costs one write, and each other one none', async () => {
   const [first, second, third] = [newSubject(), newSubject(), newSubject()]
   const three = [request(first), request(second), request(third, 'peek')]
   expect(await commands(three)).toEqual({ ...asked, set: 2 })
 })
 
-test('a now that is passed in saves the clock', async () => {
+test('a call that sends the time saves the TIME command', async () => {
   expect(await commands([request(newSubject())], 1_789_000_000_000)).toEqual({
     evalsha: 1,
     mget: 1,
@@ -88,7 +88,7 @@ test('a now that is passed in saves the clock', async () => {
   })
 })
 
-test('giving back is one write, or one deletion when nothing is left', async () => {
+test('a refund costs one write, or one deletion if nothing is left', async () => {
   const subject = newSubject()
   const now = 1_789_000_000_000
   await server.decide([request(subject, 'take', 2)], now)
@@ -98,7 +98,7 @@ test('giving back is one write, or one deletion when nothing is left', async () 
   expect(await commands([request(subject, 'refund')], now)).toEqual(back)
 })
 
-test('a sliding log adds its own, and no write of a record', async () => {
+test('a sliding log costs its own commands and no write of a record', async () => {
   const policy: ModelPolicy = { ...policies[0]!, algorithm: 'sliding-log', limit: 1000 }
   const subject = newSubject()
   const of = (mode: ModelRequest['mode'], cost: number): ModelRequest => ({
@@ -116,7 +116,7 @@ test('a sliding log adds its own, and no write of a record', async () => {
   expect(await commands([of('peek', 500)], now + 2)).toEqual({ ...read, zrangebyscore: 2 })
 })
 
-test('slots add their own, and no write of a record', async () => {
+test('slots cost their own commands and no write of a record', async () => {
   const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 2 }
   const subject = newSubject()
   const of = (mode: ModelRequest['mode'], slot: string): ModelRequest[] => [
@@ -132,12 +132,12 @@ test('slots add their own, and no write of a record', async () => {
   expect(await commands(of('peek', 'c'), now + 1)).toEqual(read)
   expect(await commands(of('refund', 'b'), now + 1)).toEqual({ ...read, zrem: 1 })
   expect(await commands(of('refund', 'b'), now + 1)).toEqual(read)
-  // A dead one is cleared away.
+  // The dead slot is removed.
   const later = now + 60_000
   expect(await commands(of('take', 'c'), later)).toEqual({ ...read, ...write, zremrangebyscore: 1 })
 })
 
-test('from 32 slots on they add a few more', async () => {
+test('slots cost a few more commands from 32 slots on', async () => {
   const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 40 }
   const subject = newSubject()
   const of = (mode: ModelRequest['mode'], slot: string, cost = 1): ModelRequest[] => [
@@ -163,7 +163,7 @@ test('from 32 slots on they add a few more', async () => {
 
 const penalty = { after: 2, withinMs: 60_000, banMs: 60_000, maxMs: 60_000 }
 
-test('a penalty costs nothing until it counts a refusal: then one SET', async () => {
+test('a penalty costs no command until it counts a refusal, and then one SET', async () => {
   const subject = newSubject()
   const of = (cost: number): ModelRequest[] => [
     {
@@ -175,7 +175,7 @@ test('a penalty costs nothing until it counts a refusal: then one SET', async ()
   expect(await commands([{ ...of(1)[0]!, mode: 'peek' }])).toEqual(asked)
   expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
   expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
-  // Banned: nothing is counted any more.
+  // During the ban nothing is counted.
   expect(await commands(of(40))).toEqual(asked)
   expect(await commands(of(1))).toEqual(asked)
 })
@@ -184,7 +184,7 @@ test.each([
   ['sliding-log', { zrevrange: 1, zremrangebyscore: 1, zadd: 1, pexpire: 1 }],
   ['concurrency', { zrange: 1, zadd: 1, pexpire: 1 }],
 ] as const)(
-  'the penalty of a %s reads the record, which it else does not need',
+  'the penalty of a %s reads the record, which its limit does not need',
   async (algorithm, own) => {
     const policy: ModelPolicy = { ...policies[0]!, algorithm, penalty }
     const limits = [{ subject: newSubject(), terms: policy, cost: 1 }]
@@ -197,7 +197,7 @@ const penal = (subject: string, mode: ModelRequest['mode'], cost = 1): ModelRequ
   limits: policies.map((policy) => ({ subject, terms: { ...policy, penalty }, cost })),
 })
 
-test('a reset is one SET, or one DEL when nothing is left, and nothing where nothing was', async () => {
+test('a reset costs one SET, one DEL if nothing is left, and no write if there is no state', async () => {
   const subject = newSubject()
   await server.decide([penal(subject, 'take')])
   await server.decide([penal(subject, 'take', 40)])
@@ -210,7 +210,7 @@ test('a reset is one SET, or one DEL when nothing is left, and nothing where not
 })
 
 test.each(['sliding-log', 'concurrency'] as const)(
-  'a reset of a %s is one DEL',
+  'a reset of a %s costs one DEL',
   async (algorithm) => {
     const policy: ModelPolicy = { ...policies[0]!, algorithm }
     const of = (mode: ModelRequest['mode']): ModelRequest[] => [
@@ -221,7 +221,7 @@ test.each(['sliding-log', 'concurrency'] as const)(
   },
 )
 
-test('a ban is one SET, its end another write, and nothing where nobody is banned', async () => {
+test('a ban costs one SET, unban another write, and unban without a ban none', async () => {
   const subject = newSubject()
   expect(await commands([penal(subject, 'ban')])).toEqual({ ...asked, set: 1 })
   expect(await commands([penal(subject, 'ban')])).toEqual({ ...asked, set: 1 })
@@ -232,24 +232,27 @@ test('a ban is one SET, its end another write, and nothing where nobody is banne
   expect(await commands([penal(subject, 'unban')])).toEqual({ ...asked, set: 1 })
 })
 
-test('to be decided once costs one SET, also where it is refused, and a replay none', async () => {
+test('an idempotency key costs one SET, for a refusal too, and a replay none', async () => {
   const subject = newSubject()
-  const once = (key: string): Idempotency => ({
+  const idempotency = (key: string): Idempotency => ({
     key: `${subject}-${key}`,
     fingerprint: 'f',
     forMs: 60_000,
   })
-  expect(await commands([request(subject)], undefined, once('a'))).toEqual({ ...asked, set: 2 })
-  expect(await commands([request(subject)], undefined, once('a'))).toEqual(asked)
+  expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual({
+    ...asked,
+    set: 2,
+  })
+  expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual(asked)
   const refused = [request(subject, 'take', 40)]
-  expect(await commands(refused, undefined, once('b'))).toEqual({ ...asked, set: 1 })
-  expect(await commands(refused, undefined, once('b'))).toEqual(asked)
-  // Whatever the first call had of its own.
+  expect(await commands(refused, undefined, idempotency('b'))).toEqual({ ...asked, set: 1 })
+  expect(await commands(refused, undefined, idempotency('b'))).toEqual(asked)
+  // A replay runs none of the first call's own commands.
   const slots: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency' }
   const take: ModelRequest[] = [{ mode: 'take', limits: [{ subject, terms: slots, cost: 1 }] }]
   const own = { zrange: 1, zadd: 1, pexpire: 1 }
-  expect(await commands(take, undefined, once('c'))).toEqual({ ...asked, ...own, set: 1 })
-  expect(await commands(take, undefined, once('c'))).toEqual(asked)
+  expect(await commands(take, undefined, idempotency('c'))).toEqual({ ...asked, ...own, set: 1 })
+  expect(await commands(take, undefined, idempotency('c'))).toEqual(asked)
 })
 
 property(

@@ -43,7 +43,7 @@ function slots(limit: number, windowMs = 1000) {
   }
 }
 
-test('so many are in flight at once, and a place is free again when one is given back', async () => {
+test('at most `limit` requests are in flight, and a released slot is free again', async () => {
   const { take, refund, members } = slots(2)
   expect(await take(100, 'a')).toEqual({
     allowed: true,
@@ -65,21 +65,21 @@ test('so many are in flight at once, and a place is free again when one is given
   expect(await members()).toEqual(['b:1', 'c:1'])
 })
 
-test('a slot that nobody gives back is free at its end, and not a millisecond before', async () => {
+test('a slot that is never released is free at its end, and not a millisecond before', async () => {
   const { take, members } = slots(1)
   await take(100, 'dead')
   expect(await take(1099, 'next')).toMatchObject({ allowed: false, retryAfterMs: 1 })
   expect(await take(1100, 'next')).toMatchObject({ allowed: true })
-  // And the dead one is cleared away.
+  // The dead slot is removed.
   expect(await members()).toEqual(['next:1'])
 })
 
-test('what is taken twice is held once, also where nothing is free', async () => {
+test('a slot that is taken twice is held once, even when no slot is free', async () => {
   const { take, refund, members, key } = slots(3)
   await take(100, 'a', 2)
   const before = await snapshot(server, [key])
   expect(await take(200, 'a', 2)).toMatchObject({ allowed: true, remaining: 1, resetAfterMs: 900 })
-  // Whoever holds slots holds them: what he asks for now is not looked at.
+  // An id that holds slots keeps them; the cost of the second take has no effect.
   expect(await take(200, 'a', 3)).toMatchObject({ allowed: true, remaining: 1 })
   expect(await take(200, 'a', 9)).toMatchObject({ allowed: true, remaining: 1 })
   expect(await snapshot(server, [key])).toEqual(before)
@@ -87,13 +87,13 @@ test('what is taken twice is held once, also where nothing is free', async () =>
   expect(await take(400, 'a', 2)).toMatchObject({ allowed: true, remaining: 0, retryAfterMs: 0 })
   expect(await members()).toEqual(['a:1', 'a:2', 'b:1'])
   expect(await refund(400, 'a', 2)).toMatchObject({ remaining: 2 })
-  // After its end it is somebody else's.
+  // After its end another id may take it.
   await take(1299, 'c')
   await take(1300, 'b')
   expect(await members()).toEqual(['c:1', 'b:1'])
 })
 
-test('giving back removes all that an id holds and nothing else, whatever it is said to hold', async () => {
+test('a refund releases all slots of an id and nothing else, at any cost', async () => {
   for (const cost of [1, 3, 7, 5000]) {
     const { take, refund, members } = slots(9)
     await take(100, 'a', 4)
@@ -106,7 +106,7 @@ test('giving back removes all that an id holds and nothing else, whatever it is 
   }
 })
 
-test('a dead slot is given back, too', async () => {
+test('a refund also releases a dead slot', async () => {
   const { take, refund, members } = slots(9)
   await take(100, 'old', 2)
   await take(600, 'new')
@@ -125,7 +125,7 @@ test('several slots are taken together or not at all, and wait for as many ends'
   expect(await take(1200, 'd', 3)).toMatchObject({ allowed: true, remaining: 0 })
 })
 
-test('in one request with other limits all pass or none takes', async () => {
+test('slots and the other limits of a request are taken together or not at all', async () => {
   const { policy, subject, members } = slots(2)
   const window: ModelPolicy = { ...policy, tag: 'w', algorithm: 'fixed-window', limit: 1 }
   const both = (slot: string): ModelRequest => ({
@@ -144,7 +144,7 @@ test('in one request with other limits all pass or none takes', async () => {
   expect(await members()).toEqual(['a:1'])
 })
 
-test('a lower limit makes nobody give back, and waits for as many ends as it takes', async () => {
+test('a lower limit releases no slot, and a request waits for as many ends as it needs', async () => {
   const { policy, subject, take } = slots(4)
   for (const [now, id] of [
     [100, 'a'],
@@ -171,7 +171,7 @@ test('when the clock runs back no slot ends before one that was taken earlier', 
   expect(await peek(1500, 'c', 3)).toMatchObject({ allowed: true })
 })
 
-test('ten thousand slots of one call, and one more has to wait', async () => {
+test('one call takes ten thousand slots, and one more slot has to wait', async () => {
   const { take, refund, members } = slots(10_000)
   expect(await take(100, 'all', 10_000)).toMatchObject({ allowed: true, remaining: 0 })
   expect(await take(200, 'more')).toMatchObject({ allowed: false, retryAfterMs: 900 })
@@ -181,7 +181,7 @@ test('ten thousand slots of one call, and one more has to wait', async () => {
   expect(await members()).toEqual([])
 })
 
-test('with hundreds in flight every number is as exact as with a few', async () => {
+test('every number is exact with hundreds in flight', async () => {
   const { take, peek, refund } = slots(200)
   for (let index = 0; index < 200; index++) await take(100 + index, `s${index}`)
   expect(await take(300, 'more')).toMatchObject({ retryAfterMs: 800, resetAfterMs: 999 })
@@ -190,14 +190,14 @@ test('with hundreds in flight every number is as exact as with a few', async () 
   expect(await refund(301, 's150')).toMatchObject({ remaining: 1, resetAfterMs: 998 })
   expect(await refund(301, 's150')).toMatchObject({ remaining: 1 })
   expect(await refund(301, 's0')).toMatchObject({ remaining: 2, nextAfterMs: 800 })
-  // Fifty have ended unnoticed.
+  // Fifty slots have expired, but are still stored.
   expect(await take(1150, 'last', 52)).toMatchObject({ allowed: true, remaining: 0 })
   expect(await take(1151, 'late')).toMatchObject({ allowed: true })
   expect(await take(1151, 'later')).toMatchObject({ allowed: false, retryAfterMs: 1 })
 })
 
 law(
-  'giving back twice is giving back once',
+  'a repeated release changes nothing',
   async (plan) => {
     const { subjects, policies, now, keys, story } = await settle(server, plan)
     for (const subject of subjects) {
@@ -216,7 +216,7 @@ law(
 )
 
 law(
-  'whoever holds slots may take them again at any time, and that changes nothing',
+  'an id that holds slots may take them again at any time, which changes nothing',
   async (plan) => {
     const { limits, now, keys, story } = await settle(server, plan)
     await each(limits, async (row) => {
@@ -237,7 +237,7 @@ law(
       const end = now + row.terms.windowMs
       const others = await peek(server, row, now)
       if (!isReachable(end) || others.resetAfterMs > row.terms.windowMs) return
-      // It was the last: with its end all is free.
+      // It was the last slot: after its end all are free.
       const whole = [{ ...row, cost: row.terms.limit }]
       expect(await wouldAdmit(server, whole, end), story).toBe(true)
       expect(await wouldAdmit(server, whole, end - 1), story).toBe(false)
@@ -248,7 +248,7 @@ law(
 
 interface Event {
   wait: number
-  /** Takes that many, or gives back. */
+  /** The number of slots to take, or a release. */
   cost: number
   id: number
 }
@@ -270,7 +270,7 @@ const drawn = fc.record({
 })
 
 property(
-  'there are never more in flight than the limit, whoever takes and gives back when',
+  'never more than the limit are in flight, in any order of takes and releases',
   drawn,
   async ({ limit, windowMs, calls }) => {
     const { policy, subject } = slots(limit, windowMs)
@@ -285,7 +285,7 @@ property(
     })
     const replies = await Promise.all(sent.map(({ now, requests }) => server.decide(requests, now)))
 
-    /** Whoever was let in is in flight until he leaves, or his time is over. */
+    /** An admitted request is in flight until it releases its slots, or they expire. */
     const inFlight = new Map<number, { until: number; cost: number }>()
     sent.forEach(({ now, events }, call) => {
       for (const [id, { until }] of inFlight) if (until <= now) inFlight.delete(id)

@@ -13,7 +13,7 @@ const room = 60_000
 
 law("a key's PTTL is the longest reset_after of what it holds, and a minute", async (plan) => {
   const { limits, now, story } = await settle(server, unchanging(plan))
-  // A last charge of each, so that the expiry is as old as the looks.
+  // Charges each limit a last time, so that the expiry is as old as the peeks.
   const charges = limits.map((row) => ({ mode: 'take' as const, limits: [row] }))
   const [from, { states }, to] = await Promise.all([
     clock(server),
@@ -23,8 +23,8 @@ law("a key's PTTL is the longest reset_after of what it holds, and a minute", as
   const charged = new Set(limits.filter((_, index) => states[index]![0]!.allowed).map(keyOf))
   for (const key of charged) {
     const held = limits.filter((row) => keyOf(row) === key)
-    const looks = await Promise.all(held.map((row) => peek(server, row, now)))
-    const px = Math.max(...looks.map(({ resetAfterMs }) => resetAfterMs)) + room
+    const peeks = await Promise.all(held.map((row) => peek(server, row, now)))
+    const px = Math.max(...peeks.map(({ resetAfterMs }) => resetAfterMs)) + room
     const { expires } = await read(server, key)
     expect(expires - px, story).toBeGreaterThanOrEqual(from)
     expect(expires - px, story).toBeLessThanOrEqual(to)
@@ -55,12 +55,15 @@ test.each(algorithms)(
   },
 )
 
-test.each(algorithms)('%s: Redis drops the record of a limit that is whole again', async (name) => {
-  const row = briefly(name, 40)
-  await server.decide([{ mode: 'take', limits: [row] }])
-  // The one wait in real time, since Redis' own expiry is the claim: at most two windows.
-  await wait(100)
-  expect(await server.send('EXISTS', keyOf(row))).toBe(0)
-  const again = await server.decide([{ mode: 'take', limits: [row] }])
-  expect(again.states[0]![0]!.allowed).toBe(true)
-})
+test.each(algorithms)(
+  '%s: Redis drops the record of a limit whose quota is whole again',
+  async (name) => {
+    const row = briefly(name, 40)
+    await server.decide([{ mode: 'take', limits: [row] }])
+    // Waits in real time, at most two windows: the test is of Redis' own expiry.
+    await wait(100)
+    expect(await server.send('EXISTS', keyOf(row))).toBe(0)
+    const again = await server.decide([{ mode: 'take', limits: [row] }])
+    expect(again.states[0]![0]!.allowed).toBe(true)
+  },
+)

@@ -9,7 +9,7 @@ const server = useServer()
 const day = 86_400_000
 const start = 1_789_000_000_000
 
-/** The same story told by both; the oracle's numbers are exact by construction. */
+/** Runs the same steps on the script and the oracle, whose numbers are exact by construction. */
 async function bothAnswer(story: { requests: ModelRequest[]; now: number }[]) {
   const model = new Model()
   for (const { requests, now } of story) {
@@ -88,7 +88,7 @@ test.each(
     { now: start, requests: [of(before, 'take', before.limit)] },
     { now: start + 1, requests: [of(after, 'peek', 1), of(after, 'take', 1)] },
     { now: start + 500, requests: [of(after, 'refund', 1), of(after, 'take', 2)] },
-    // Never locked out: the run-out of what was taken under the old terms has passed.
+    // The client is not locked out: the units taken under the old terms have run out.
     { now: start + 3000, requests: [of(after, 'take', after.limit)] },
   ])
 })

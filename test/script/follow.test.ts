@@ -15,50 +15,50 @@ import { read, snapshot } from '../support/stored.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
-const isShadow = ({ mode }: { mode: ModelRequest['mode'] }) => mode === 'follow'
+const isFollow = ({ mode }: { mode: ModelRequest['mode'] }) => mode === 'follow'
 
-/** The same where what is asked in shadow are policies of their own, in the records of the enforced ones. */
-const ownShadows = ({ policies, steps, ...rest }: Schedule): Schedule => ({
+/** The same schedule, in which `follow` requests have policies of their own, in the records of the other policies. */
+const ownPolicies = ({ policies, steps, ...rest }: Schedule): Schedule => ({
   ...rest,
   policies: [
     ...policies,
-    ...policies.map((policy) => ({ ...policy, tag: `${policy.tag}-shadow` })),
+    ...policies.map((policy) => ({ ...policy, tag: `${policy.tag}-follow` })),
   ],
   steps: steps.map((step) => ({
     ...step,
     requests: step.requests.map((ask) => ({
       ...ask,
       limits: ask.limits.map((row) =>
-        isShadow(ask) ? { ...row, policy: row.policy + policies.length } : row,
+        isFollow(ask) ? { ...row, policy: row.policy + policies.length } : row,
       ),
     })),
   })),
 })
 
-/** Whether a state as it is spelled counts at `now`, and is not a shadow's. A log holds nothing else. */
+/** Whether a stored state counts at `now` and belongs to an enforced policy. The entries of a log always do. */
 function isEnforcedAndLive(state: string, now: number): boolean {
   const [tag, time, life] = state.split(':')
-  return !tag!.endsWith('-shadow') && (life === undefined || Number(time) + Number(life) > now)
+  return !tag!.endsWith('-follow') && (life === undefined || Number(time) + Number(life) > now)
 }
 
-// What has run out is dropped by any write, a shadow's too: it would be missed only by a clock that goes back.
+// Any write, also by a `follow`, drops states that have run out. Only a clock that goes back would miss them.
 law(
-  'shadows change no byte of what is enforced, and no number of its reply',
+  'follow requests change no byte of other policies, and no number of their replies',
   async (plan) => {
-    const { calls, subjects } = play(forward(ownShadows(plan)))
+    const { calls, subjects } = play(forward(ownPolicies(plan)))
     const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
     const twin = (row: ModelLimit) => ({ ...row, subject: twins.get(row.subject)! })
 
     const without = calls.map(({ now, requests }) => ({
       now,
       requests: requests
-        .filter((request) => !isShadow(request))
+        .filter((request) => !isFollow(request))
         .map((request) => ({ ...request, limits: request.limits.map(twin) })),
     }))
 
     /** Every enforced reply, and every enforced state after every call. */
     const run = (some: Call[]) => {
-      const enforced = some.flatMap(({ requests }) => requests.filter((one) => !isShadow(one)))
+      const enforced = some.flatMap(({ requests }) => requests.filter((one) => !isFollow(one)))
       const keys = [...new Set(enforced.flatMap(({ limits }) => limits.map(keyOf)))]
       return Promise.all(
         some.map(async ({ now, requests }) => {
@@ -67,7 +67,7 @@ law(
             Promise.all(keys.map((key) => read(server, key))),
           ])
           return {
-            told: reply?.states.filter((_, index) => !isShadow(requests[index]!)) ?? [],
+            told: reply?.states.filter((_, index) => !isFollow(requests[index]!)) ?? [],
             states: stored.map(({ states }) =>
               states.filter((state) => isEnforcedAndLive(state, now)),
             ),
@@ -82,7 +82,7 @@ law(
 )
 
 law(
-  'after a refusal, a peek or a refund a shadow writes nothing and tells what a peek tells',
+  'after a refusal, a peek or a refund a follow request writes nothing and replies like a peek',
   async (plan) => {
     const { limits, now, keys, story } = await settle(server, plan)
     const before = await snapshot(server, keys)
@@ -100,9 +100,9 @@ law(
       const asked = [limits, [row], [{ ...row, cost: capacityOf(row.terms) + 1 }], [row]]
       const following = (mode: 'follow' | 'peek') => asked.map((limits) => ({ mode, limits }))
       for (const one of first) {
-        const shadows = await server.decide([one, ...following('follow')], now)
-        const looks = await server.decide([one, ...following('peek')], now)
-        expect(shadows, story).toEqual(looks)
+        const follows = await server.decide([one, ...following('follow')], now)
+        const peeks = await server.decide([one, ...following('peek')], now)
+        expect(follows, story).toEqual(peeks)
       }
     })
     expect(await snapshot(server, keys), story).toEqual(before)
@@ -128,7 +128,7 @@ type Ask = [
 
 const cases: [claim: string, calls: Ask[][]][] = [
   [
-    'takes after a take that was admitted, and looks after one that was refused',
+    'takes after an admitted take, and peeks after a refused one',
     [
       [
         ['take', 'one', 1, 0],
@@ -141,7 +141,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
     ],
   ],
   [
-    'refuses neither the take after it nor another shadow',
+    'refuses neither the take after it nor another follow',
     [
       [
         ['take', 'three', 1, 2],
@@ -154,7 +154,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
     ],
   ],
   [
-    'follows the nearest request that is no shadow, whatever the ones before said',
+    'follows the nearest request of another mode, regardless of earlier ones',
     [
       [
         ['take', 'one', 1, 0],
@@ -166,7 +166,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
     ],
   ],
   [
-    'takes where a call begins with it, whatever other shadows said',
+    'takes at the beginning of a call, regardless of the follow requests before it',
     [
       [
         ['follow', 'one', 1, 0],
@@ -178,7 +178,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
     ],
   ],
   [
-    'looks after a peek and after giving back, though a take stands before them',
+    'peeks after a peek and after a refund, even if a take stands before them',
     [
       [
         ['take', 'three', 1, 2],
@@ -192,7 +192,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
   ],
 ]
 
-test.each(cases)('a shadow %s', async (_, calls) => {
+test.each(cases)('a follow request %s', async (_, calls) => {
   const subject = newSubject()
   const model = new Model()
   for (const asks of calls) {
@@ -209,7 +209,7 @@ test.each(cases)('a shadow %s', async (_, calls) => {
   }
 })
 
-test('the limits of one shadow pass together or not at all', async () => {
+test('the limits of one follow request pass together or not at all', async () => {
   const subject = newSubject()
   const both: ModelRequest = {
     mode: 'follow',

@@ -37,7 +37,7 @@ const { policies } = parseConfig({
 
 let histories = 0
 
-/** Sends the calls with so many at once, to these paths in turn; a refund names the time of an earlier answer. */
+/** Sends the calls, `atOnce` of them concurrently, to these paths in turn. A refund carries the time of an earlier answer. */
 async function record(plans: ModelRequest[][], atOnce: number, paths: string[]): Promise<Call[]> {
   const run = `h${process.pid}-${++histories}`
   const history: Call[] = []
@@ -129,13 +129,13 @@ test.each([
         }
       }),
       {
-        // The most that go together, whatever else is drawn.
+        // Always includes the highest concurrency.
         examples: [[fc.sample(plans([...choice]), 1)[0]!, [150, ['/shared']]]],
         numRuns: 8,
         endOnFailure: true, // timing cannot be replayed, so there is nothing to shrink
       },
     )
-    // Not vacuous: there was both room and no room, and many went together.
+    // Not vacuous: calls were admitted and refused, and many overlapped.
     expect(undecided).toBeLessThanOrEqual(2)
     expect(allowed).toBeGreaterThan(100)
     expect(refused).toBeGreaterThan(100)

@@ -5,7 +5,7 @@ import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** What only a log can get wrong: its entries. */
+/** The entries of a log. */
 function log(limit: number, windowMs: number) {
   const subject = newSubject()
   const terms = { tag: 't', limit, windowMs, burst: 1, align: 'first-request' } as const
@@ -38,18 +38,18 @@ test('entries are numbered from one in every millisecond, so that five digits ar
   expect(await server.send('ZRANGE', key, '0', '-1')).toEqual(['95:00001', '95:00002', '96:00001'])
 })
 
-test('no entry takes the place of another when the clock goes back after a refund', async () => {
+test('no entry overwrites another when the clock goes back after a refund', async () => {
   const { ask, size } = log(5, 10)
   for (const now of [95, 96, 100, 106]) await ask('take', now)
   await ask('refund', 106)
-  // At 100 there are fewer entries than when the one of 100 was made: those of 95 and 96 were trimmed.
+  // At 100 the log is shorter than when its entry of 100 was added: those of 95 and 96 were trimmed.
   await ask('take', 100)
   await ask('take', 100)
   expect(await size()).toBe(3)
   expect((await ask('peek', 100)).remaining).toBe(2)
 })
 
-test('the key goes with the last unit that counts, whatever is dead in it', async () => {
+test('the key is deleted with the last unit that counts, even if dead entries remain in it', async () => {
   const { ask, key } = log(5, 10)
   await ask('take', 95)
   await ask('take', 100)
@@ -57,20 +57,20 @@ test('the key goes with the last unit that counts, whatever is dead in it', asyn
   expect(await server.send('EXISTS', key)).toBe(0)
 })
 
-test('one unit more than remains waits for the oldest that counts, not for a dead one', async () => {
+test('one unit more than remains waits for the oldest live entry, not for a dead one', async () => {
   const { ask } = log(5, 10)
   await ask('take', 90, 2)
   await ask('take', 95, 3)
   expect(await ask('peek', 101, 3)).toMatchObject({ allowed: false, remaining: 2, retryAfterMs: 4 })
 })
 
-test('what is given back by its decidedAt leaves to others who came later their time', async () => {
+test('a refund with a decidedAt leaves later entries of other requests their time', async () => {
   const { ask } = log(2, 1000)
   await ask('take', 5000)
   await ask('take', 5900)
   await ask('refund', 5950, 1, 5000)
   expect(await ask('take', 5960)).toMatchObject({ allowed: true, remaining: 0 })
-  // Were it that of 5900 that had gone, a third would pass within 1000 ms.
+  // If the refund removed the unit of 5900, a third would pass within 1000 ms.
   expect(await ask('take', 6000)).toMatchObject({ allowed: false, retryAfterMs: 900 })
   expect(await ask('take', 6900)).toMatchObject({ allowed: true })
 })

@@ -20,7 +20,7 @@ const shapes = {
   mixed: { penalties: true, policies: 4, subjects: 2 },
 }
 
-/** All that is stored of a row's subject, on a subject of its own. */
+/** A copy of everything stored for a row's subject, on a new subject. */
 async function copied(row: ModelLimit): Promise<ModelLimit> {
   const copy = { ...row, subject: newSubject() }
   await Promise.all([
@@ -43,7 +43,7 @@ const operate = async (
 const isApart = (row: ModelLimit) => keyOf(row) !== recordOf(row.subject)
 const contentOf = (row: ModelLimit) => server.send('GET', recordOf(row.subject))
 
-/** A record to the letter without some states, and those that have run out if it is written. */
+/** A record without some states, and without those that have run out if it is written. */
 function without(content: unknown, tags: string[], now: number): string | null {
   if (typeof content !== 'string') return null
   const [version, ...states] = content.split(';').slice(0, -1)
@@ -56,9 +56,9 @@ function without(content: unknown, tags: string[], now: number): string | null {
   return kept.length > 0 ? `${[version, ...kept].join(';')};` : null
 }
 
-/** What is stored decides every later answer: here it is that of a world without the states that were reset. */
+/** The stored states decide every later answer, so it is enough to compare them with a record that never had the reset ones. */
 law(
-  'a reset leaves what there would be had its states never been, and tells a full quota',
+  'a reset leaves the keys as if its states had never existed, and reports a full quota',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     await each(limits, async (row) => {
@@ -78,7 +78,7 @@ law(
 )
 
 law(
-  'a ban refuses until exactly its end, whatever ban was running, and leaves all else to the letter',
+  'a ban by an operator refuses until exactly its end, replaces a running ban, and changes no other byte',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     await each(limits, async (row) => {
@@ -117,7 +117,7 @@ law(
 )
 
 law(
-  'the end of a ban leaves what there would be had nobody been refused or banned',
+  'an unban leaves the keys as if no request had been refused or banned',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     await each(limits, async (row) => {
@@ -145,22 +145,25 @@ const policyOf = (changed: Partial<ModelPolicy> = {}): ModelPolicy => ({
 })
 const now = 1_789_000_000_000
 
-test.each(['reset', 'ban', 'unban'] as const)('a shadow after a %s only looks', async (mode) => {
-  const subject = newSubject()
-  const first = { subject, terms: policyOf({ penalty }), cost: 1 }
-  const second = { subject, terms: policyOf({ tag: 'u' }), cost: 1 }
-  const { states } = await server.decide(
-    [
-      { mode, limits: [first] },
-      { mode: 'follow', limits: [second] },
-    ],
-    now,
-  )
-  expect(states[1]![0]).toMatchObject({ allowed: true, remaining: 2 })
-})
+test.each(['reset', 'ban', 'unban'] as const)(
+  'a follow request after a %s is decided like a peek',
+  async (mode) => {
+    const subject = newSubject()
+    const first = { subject, terms: policyOf({ penalty }), cost: 1 }
+    const second = { subject, terms: policyOf({ tag: 'u' }), cost: 1 }
+    const { states } = await server.decide(
+      [
+        { mode, limits: [first] },
+        { mode: 'follow', limits: [second] },
+      ],
+      now,
+    )
+    expect(states[1]![0]).toMatchObject({ allowed: true, remaining: 2 })
+  },
+)
 
 test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
-  '%s: what comes later in the call finds what a reset left, and what it takes stays',
+  '%s: a later request of the call sees the reset, and its charge is kept',
   async (algorithm) => {
     const subject = newSubject()
     const row = (slot: string): ModelLimit => ({
@@ -196,7 +199,7 @@ test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
   },
 )
 
-test('a cost that never fits is told so by a reset, too, and slots need no id', async () => {
+test('a reset also reports a cost that never fits, and needs no id for slots', async () => {
   for (const algorithm of ['fixed-window', 'sliding-log', 'concurrency', 'token-bucket'] as const) {
     const row = { subject: newSubject(), terms: policyOf({ algorithm }), cost: 3, slot: '' }
     expect(await operate('reset', row, now)).toEqual({
@@ -218,12 +221,12 @@ test('the next ban after one by an operator is twice as long', async () => {
   expect(await refuse(now + 12_001)).toMatchObject({ bannedForMs: 24_000 })
 })
 
-test('a ban without a length lasts as long as a first one', async () => {
+test('a ban without a length lasts as long as the first ban of a client', async () => {
   const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)
   expect(await operate('ban', row, now)).toMatchObject({ bannedForMs: 10_000 })
 })
 
-test('a ban beyond the maximum, or with no penalty to ban by, is refused and writes nothing', async () => {
+test('a ban beyond the maximum, or without a penalty, is refused and writes nothing', async () => {
   const subject = newSubject()
   const row = dress({ subject, terms: policyOf({ penalty }), cost: 1 }, now)
   const free: ModelLimit = { subject, terms: policyOf({ tag: 'u' }), cost: 1 }
@@ -243,7 +246,7 @@ test('a ban beyond the maximum, or with no penalty to ban by, is refused and wri
   expect(await server.send('EXISTS', recordOf(subject))).toBe(1)
 })
 
-test('an operator is obeyed also where the clock has run back', async () => {
+test('reset, ban and unban also take effect when the clock has run back', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(100_000), fc.integer({ min: 1, max: 60_000 }), async (back, banMs) => {
       const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)

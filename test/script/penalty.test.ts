@@ -14,7 +14,7 @@ const server = useServer()
 const single = { penalties: true, small: true }
 const mixed = { penalties: true, small: true, policies: 3, subjects: 2 }
 
-/** The same where nobody asks but to be refused in the end. */
+/** The same schedule, in which every request is refused in the end. */
 const eager = (plan: Schedule): Schedule => ({
   ...plan,
   steps: plan.steps.map((step) => ({
@@ -27,7 +27,7 @@ const eager = (plan: Schedule): Schedule => ({
 })
 
 law(
-  'waiting exactly the ban is enough, and one millisecond less is not',
+  'a client is admitted exactly when its ban ends, and not a millisecond earlier',
   async (plan) => {
     const { limits, now, story } = await settle(server, eager(plan))
     await each(limits, async (row) => {
@@ -43,7 +43,7 @@ law(
       expect(then.bannedForMs, story).toBeUndefined()
       expect(before, story).toMatchObject({ allowed: false, bannedForMs: 1 })
       expect(none, story).toBe(false)
-      // And then the limit itself decides.
+      // After the ban the limit itself decides.
       const wait = now + retryAfterMs!
       const tried = await Promise.all([
         wouldAdmit(server, [row], wait),
@@ -56,7 +56,7 @@ law(
 )
 
 law(
-  'whoever is banned writes nothing, however often he knocks',
+  'the retries of a banned client write nothing',
   async (plan) => {
     const { limits, now, keys, story } = await settle(server, eager(plan))
     const before = await snapshot(server, keys)
@@ -88,7 +88,7 @@ law(
 )
 
 law(
-  'where nobody was refused a penalty changes no byte and no number',
+  'without a refusal a penalty changes no byte and no number',
   async (plan) => {
     const { calls } = play(plan)
     const admitted = new Model()
@@ -153,7 +153,7 @@ const one: ModelPolicy = {
   align: 'first-request',
 }
 
-/** One client whose quota is spent; what each answer says of a ban. */
+/** One client whose quota is used up: the ban in each answer. */
 async function spent(penalty = terms, policy = one) {
   const subject = newSubject()
   const model = new Model()
@@ -183,13 +183,13 @@ async function spent(penalty = terms, policy = one) {
   }
 }
 
-test('the third refusal within the time starts the ban, and says so', async () => {
+test('the third refusal within the time starts the ban and reports it', async () => {
   const { ask } = await spent()
   expect([await ask(0), await ask(500), await ask(999)]).toEqual([0, 0, 100])
   expect([await ask(1000), await ask(1098), await ask(1099)]).toEqual([99, 1, 0])
 })
 
-test('refusals count from the first for the time, and no longer', async () => {
+test('refusals count for the time that begins with the first, and no longer', async () => {
   const { ask } = await spent()
   expect([await ask(0), await ask(999), await ask(1000), await ask(1001)]).toEqual([0, 0, 0, 0])
   expect([await ask(1999), await ask(2500)]).toEqual([100, 0])
@@ -201,29 +201,32 @@ const doubling: [claim: string, pause: number, bans: number[]][] = [
   ['comes back when as much time has passed as the ban lasted', 1, [100, 100, 100]],
 ]
 
-test.each(doubling)('a ban is twice the last for who %s', async (_, pause, bans) => {
-  const { ask } = await spent({ ...terms, after: 1 })
-  let at = 0
-  for (const ban of bans) {
-    expect(await ask(at)).toBe(ban)
-    at += pause === 0 ? ban : pause < 0 ? 2 * ban - 1 : 2 * ban
-  }
-})
+test.each(doubling)(
+  'a ban is twice as long as the last for a client that %s',
+  async (_, pause, bans) => {
+    const { ask } = await spent({ ...terms, after: 1 })
+    let at = 0
+    for (const ban of bans) {
+      expect(await ask(at)).toBe(ban)
+      at += pause === 0 ? ban : pause < 0 ? 2 * ban - 1 : 2 * ban
+    }
+  },
+)
 
-test('what is counted before a ban does not count after it', async () => {
+test('refusals counted before a ban do not count after it', async () => {
   const { ask } = await spent()
   expect([await ask(0), await ask(0), await ask(0)]).toEqual([0, 0, 100])
   expect([await ask(100), await ask(100), await ask(101)]).toEqual([0, 0, 200])
 })
 
-test('a ban that is forgotten while refusals are counted doubles nothing', async () => {
+test('a ban that is forgotten while refusals are counted does not double the next', async () => {
   const { ask } = await spent()
   for (const at of [0, 0, 0]) await ask(at)
   expect([await ask(199), await ask(199), await ask(200)]).toEqual([0, 0, 100])
   expect([await ask(300), await ask(300), await ask(399)]).toEqual([0, 0, 200])
 })
 
-test('looks count for nothing, and see the ban', async () => {
+test('a peek counts as no refusal and reports the ban', async () => {
   const { ask } = await spent()
   for (const at of [0, 0, 0, 0]) expect(await ask(at, 'peek')).toBe(0)
   expect([await ask(0), await ask(0), await ask(0), await ask(40, 'peek')]).toEqual([0, 0, 100, 60])
@@ -236,7 +239,7 @@ test('all refusals of one call count', async () => {
   expect(told.map(([state]) => state!.bannedForMs ?? 0)).toEqual([0, 0, 100, 100])
 })
 
-test('only the refusals of its own limit count, and while banned nobody else is charged', async () => {
+test('only refusals by its own limit count, and during a ban no other limit is charged', async () => {
   const { send, row, subject } = await spent({ ...terms, after: 2 })
   const wide = {
     subject,
@@ -259,7 +262,7 @@ test('only the refusals of its own limit count, and while banned nobody else is 
   ])
 })
 
-test('the wait is that of the ban or of the limit, whichever is longer; never stays never', async () => {
+test('the wait is the longer of ban and limit, and a cost that never fits never does', async () => {
   const { send, row } = await spent({ ...terms, after: 1, banMs: 2 * hour, maxMs: 2 * hour })
   const [told] = (await send([{ mode: 'take', limits: [row()] }], 0))[0]!
   expect(told).toMatchObject({ retryAfterMs: 2 * hour, bannedForMs: 2 * hour })
@@ -271,20 +274,20 @@ test('the wait is that of the ban or of the limit, whichever is longer; never st
   expect(wait).toMatchObject({ retryAfterMs: hour, bannedForMs: 100 })
 })
 
-test('in shadow a penalty bans itself only, and counts only where a take would', async () => {
+test('the penalty of a follow request bans only its own row, and counts only where a take would', async () => {
   const { send, row, subject } = await spent({ ...terms, after: 2 })
   const free: ModelRequest = {
     mode: 'take',
     limits: [{ subject, terms: { ...one, tag: 'free', limit: 3 }, cost: 1 }],
   }
-  const shadow: ModelRequest = { mode: 'follow', limits: [row()] }
+  const follow: ModelRequest = { mode: 'follow', limits: [row()] }
   const peek: ModelRequest = { ...free, mode: 'peek' }
   const bans = (told: { bannedForMs?: number }[][]) => told.map(([s]) => s!.bannedForMs ?? 0)
-  expect(bans(await send([peek, shadow, shadow, free, shadow, shadow], 0))).toEqual([
+  expect(bans(await send([peek, follow, follow, free, follow, follow], 0))).toEqual([
     0, 0, 0, 0, 0, 100,
   ])
-  // Banned in shadow, it refuses nobody.
-  const told = await send([free, shadow, free, free, shadow], 1)
+  // The ban of a follow request refuses no other request.
+  const told = await send([free, follow, free, free, follow], 1)
   expect(told.map(([state]) => state!.allowed)).toEqual([true, false, true, false, false])
 })
 
@@ -315,14 +318,14 @@ test('the next ban under changed terms is at most the new maximum, and at least 
   expect(await next({ banMs: 10, maxMs: 40 })).toBe(10)
 })
 
-test('fewer refusals than are counted lead to a ban at the next', async () => {
+test('after `after` is lowered below the counted refusals, the next one starts a ban', async () => {
   const { ask } = await spent({ ...terms, after: 5 })
   for (const at of [0, 0, 0]) await ask(at)
   expect(await ask(1, 'peek', { after: 2 })).toBe(0)
   expect(await ask(1, 'take', { after: 2 })).toBe(100)
 })
 
-test('the record holds what is counted, and then the ban and how long it lasts', async () => {
+test('the record holds the counted refusals, and then the ban with its length', async () => {
   const { ask, record } = await spent()
   await ask(5)
   await ask(6)

@@ -23,7 +23,7 @@ const bucket = (limit: number): ModelPolicy => ({
 })
 const [large, small] = [bucket(1000), bucket(10)]
 
-/** Asks for units of one subject's limit; counts what passed. */
+/** Takes units of one subject's limit and counts those that passed. */
 function client() {
   const subject = newSubject()
   let passed = 0
@@ -40,7 +40,7 @@ function client() {
     if (mode === 'take' && state.allowed) passed += cost
     return state
   }
-  /** Takes all that is there. */
+  /** Takes all that remain. */
   const drain = async (policy: ModelPolicy, at: number) => {
     const { remaining } = await ask('peek', policy, 0, at)
     return ask('take', policy, remaining, at)
@@ -86,11 +86,11 @@ test('units taken from a token bucket under one plan count under every other pla
   await drain(small, 0)
   expect(await ask('peek', large, 1, 0)).toMatchObject({ remaining: 990, resetAfterMs: 600 })
   await ask('take', large, 500, 0)
-  // Not before the state runs out, which is by the rate of the last charge.
+  // Not before the run-out of the state, which the rate of the last charge sets.
   expect(await ask('peek', small, 1, 0)).toMatchObject({ remaining: 0, retryAfterMs: 30_600 })
 })
 
-test('a refund under a small plan credits a large plan’s token bucket with no more than its units', async () => {
+test('a refund under a small plan returns no more than its units to a large plan’s token bucket', async () => {
   const { ask } = client()
   await ask('take', large, 990, 0)
   expect(await ask('refund', small, 10, 0)).toMatchObject({ remaining: 0 })
@@ -110,14 +110,14 @@ test('a refund that comes when the units have flowed back adds nothing', async (
   expect(passed() - 10).toBe(19)
 })
 
-test('a refund is credited without what has flowed back since its decidedAt', async () => {
+test('a refund leaves out the parts that have flowed back since its decidedAt', async () => {
   const policy = bucket(10)
   const { ask } = client()
   await ask('take', policy, 10, 0)
   // Four units of 24 s, of five that were taken.
   await ask('take', policy, 4, 24_000)
   expect(await ask('refund', policy, 5, 24_000, start)).toMatchObject({ remaining: 1 })
-  // Without a decidedAt all of it is.
+  // Without a decidedAt the refund returns all units.
   expect(await ask('refund', policy, 5, 24_000)).toMatchObject({ remaining: 6 })
 })
 

@@ -13,7 +13,7 @@ const admits = (row: ModelLimit, cost: number, now: number) =>
   wouldAdmit(server, [{ ...row, cost }], now)
 
 law(
-  'a cost of remaining is admitted, and one unit more is not',
+  'a cost of `remaining` is admitted, and one unit more is refused',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     await each(limits, async (row) => {
@@ -31,7 +31,7 @@ law(
 )
 
 law(
-  'remaining grows after next_after, and one millisecond earlier it has not',
+  'remaining grows after exactly next_after, and not a millisecond earlier',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     await each(limits, async (row) => {
@@ -54,7 +54,7 @@ law(
 )
 
 law(
-  'reset_after later a limit is as if untouched, and one millisecond earlier it is not',
+  'a limit is whole again after exactly reset_after, and not a millisecond earlier',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     await each(limits, async (row) => {

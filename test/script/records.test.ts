@@ -15,7 +15,7 @@ const policy: ModelPolicy = {
   align: 'first-request',
 }
 
-/** Keeps a record with `states` and asks for units of it. */
+/** Stores a record with these states and sends a request for it. */
 async function after(stored: string, mode: 'take' | 'refund', limits = [policy], cost = 1) {
   const subject = newSubject()
   const key = `sluice:1:{${subject}}`
@@ -25,7 +25,7 @@ async function after(stored: string, mode: 'take' | 'refund', limits = [policy],
   return { record: await server.send('GET', key), states: states[0]! }
 }
 
-test('a record is its version and its states', async () => {
+test('a record holds its version and its states', async () => {
   const bucket: ModelPolicy = { ...policy, tag: 'b', algorithm: 'token-bucket', burst: 2 }
   const sliding: ModelPolicy = { ...policy, tag: 's', algorithm: 'sliding-window' }
   const { record } = await after('', 'take', [policy, bucket, sliding])
@@ -34,22 +34,22 @@ test('a record is its version and its states', async () => {
   )
 })
 
-test('a write copies the other live states to the letter', async () => {
+test('a write copies the other live states byte by byte', async () => {
   const others = 'a:1789000000000:0001:007;b-_9:00001789000000000:99:1:2;'
   expect((await after(others, 'take')).record).toBe(`1;${others}mine:${now}:60000:1;`)
 })
 
-test('a write changes its own state where it stands', async () => {
+test('a write changes its own state in place', async () => {
   const { record } = await after(`a:${now}:9:1;mine:${now - 9}:60000:1;b:${now}:9:1;`, 'take')
   expect(record).toBe(`1;a:${now}:9:1;mine:${now - 9}:60000:2;b:${now}:9:1;`)
 })
 
-test('a write drops what has run out, to the millisecond', async () => {
+test('a write drops other states from the millisecond of their run-out on', async () => {
   const { record } = await after(`a:${now - 9}:9:1;b:${now - 9}:10:1;c:1:1:1;`, 'take')
   expect(record).toBe(`1;b:${now - 9}:10:1;mine:${now}:60000:1;`)
 })
 
-test('a state that has run out is absent, whatever its numbers say', async () => {
+test('a state that has run out is absent, whatever its numbers', async () => {
   const { record, states } = await after(`mine:${now - 9}:9:3;`, 'take')
   expect(states).toMatchObject([{ allowed: true, remaining: 2 }])
   expect(record).toBe(`1;mine:${now}:60000:1;`)
@@ -71,7 +71,7 @@ test('a record without states is deleted', async () => {
   expect((await after(`a:${now - 9}:9:1;mine:${now}:60000:1;`, 'refund')).record).toBe(null)
 })
 
-test('a tag that begins like another, or holds a pattern, is another', async () => {
+test('a tag with the same beginning as another, or with pattern characters, is a different tag', async () => {
   const others = `min:${now}:9:3;mine-:${now}:9:3;-mine:${now}:9:3;m-ne:${now}:9:3;`
   const { states, record } = await after(others, 'take')
   expect(states).toMatchObject([{ allowed: true, remaining: 2 }])

@@ -80,7 +80,7 @@ const views: [after: number, quantity: number, reply: ThrottleReply][] = [
   [34_000, 16, [0, 16, 0, -1, 32]],
 ]
 
-test('CL.THROTTLE key 15 30 60: passes, rejections, a quantity of 0 and one beyond the capacity', async () => {
+test('the script agrees with CL.THROTTLE key 15 30 60, also for a quantity of 0 and one beyond the capacity', async () => {
   const ask = throttle(15, 30, 60_000)
   for (const [after, quantity, reply] of views) {
     expect((await ask(after, quantity)).reply, `${quantity} after ${after}`).toEqual(reply)

@@ -45,13 +45,13 @@ law(
   shapes,
 )
 
-law('the limits of a refused request tell how they stand uncharged', async (plan) => {
+law('the limits of a refused request report their uncharged state', async (plan) => {
   const { limits, now, story } = await settle(server, plan)
   const refused = limits.map((row) => ({ ...row, cost: capacityOf(row.terms) + 1 }))
   const mixed = limits.map((row, index) => (index === 0 ? refused[0]! : row))
-  const [looked, taken] = await Promise.all([
+  const [peeked, taken] = await Promise.all([
     server.decide([{ mode: 'peek', limits: mixed }], now),
     server.decide([{ mode: 'take', limits: mixed }], now),
   ])
-  expect(taken, story).toEqual(looked)
+  expect(taken, story).toEqual(peeked)
 })

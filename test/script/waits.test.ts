@@ -9,7 +9,7 @@ const server = useServer()
 const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
 
 law(
-  'waiting exactly retry_after is enough, and one millisecond less is not',
+  'a refused cost fits after exactly retry_after, and not a millisecond earlier',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     const probe = async (row: ModelLimit, cost: number) => {

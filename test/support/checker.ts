@@ -55,7 +55,7 @@ export function unexplained(history: Call[]): Call[] | undefined {
   return explain([], calls, new Model()) ? undefined : longest
 }
 
-/** By its own answer: looks, refusals, and takes of nothing, in shadow or not. */
+/** By its own answer: peeks, refusals, and takes of nothing, by `take` or `follow`. */
 const changesNothing = ({ requests, reply }: Call) =>
   requests.every(({ mode, limits }, index) => {
     const refused = reply.states[index]!.some(({ allowed }) => !allowed)

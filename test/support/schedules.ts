@@ -27,11 +27,11 @@ export interface Step {
 
 export interface Ask {
   mode: ModelRequest['mode']
-  /** `slot`: whose, where slots are taken or given back. */
+  /** `slot`: the id of the slots that are taken or released. */
   limits: { policy: number; plan: number; subject: number; cost: Cost; slot: number }[]
   /** Of a ban: so many eighths of what is allowed. */
   eighths: number
-  /** How many steps ago the units given back were taken; null: no decidedAt. */
+  /** How many steps ago the refunded units were taken; null: no decidedAt. */
   decidedAt: number | null
 }
 

@@ -5,7 +5,7 @@ import type { Schedule } from './schedules.ts'
 import type { Server } from './server.ts'
 import { newSubject } from './subjects.ts'
 
-/** A state that some schedule has led to, to be looked at from all sides. */
+/** A state that a schedule has led to. */
 export interface Settled {
   now: number
   policies: ModelPolicy[]

@@ -117,7 +117,7 @@ const configFields = <Context>() => ({
   clock: v.optional(oneOf('store', 'edge'), 'store'),
   /** Whether an isolate answers again, without asking Redis, with refusals that cannot have changed since. Defaults to true. */
   denialCache: v.optional(flag, true),
-  /** A first layer in front of Redis, for floods. Defaults to no such layer. */
+  /** A rate limit of Cloudflare's own in front of Redis, for floods. Defaults to none. */
   shield: v.optional(shield as v.GenericSchema<ShieldOptions<Context>, Shield>),
   /** Whether decisions that an isolate makes at the same time share one call to Redis. Defaults to true. */
   batching: v.optional(flag, true),

@@ -25,7 +25,7 @@ const fields = <Context>() => ({
 })
 
 /**
- * A first layer in front of Redis: a rate limit of Cloudflare's own, by its binding (`[[ratelimits]]` in wrangler.toml), which counts at
+ * A rate limit of Cloudflare's own in front of Redis, by its binding (`[[ratelimits]]` in wrangler.toml), which counts at
  * each location by itself, inexactly, and costs nothing. It stops floods, far above what policies admit.
  */
 export interface ShieldOptions<Context = unknown>

@@ -11,10 +11,10 @@ import tokenBucket from '../../../lua/token_bucket.lua'
 import type { QuotaState } from '../../base/decision.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest, Terms } from '../store.ts'
 
-/** Lines of comment and indentation stay at home: every isolate's first call sends the whole text. */
+/** Removes comment lines and indentation: the first call of every isolate sends the whole text. */
 const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
 
-/** The whole script. Upstash honours the flag only if these are the first bytes. */
+/** The whole script. Upstash honours the flag only in the first bytes. */
 export const script = `#!lua flags=allow-key-locking\n${[
   fixedWindow,
   slidingWindow,
@@ -28,13 +28,13 @@ export const script = `#!lua flags=allow-key-locking\n${[
   .map(trim)
   .join('')}`
 
-/** SHA-1 of the script as Redis knows it, in hex. */
+/** The script's SHA-1 in hex, as EVALSHA expects it. */
 export async function scriptSha(): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-1', new TextEncoder().encode(script))
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Those with a key of their own, and what it is called after the subject. */
+/** The algorithms with a key of their own, and the part of that key after the subject. */
 const apart: Partial<Record<Terms['algorithm'], string>> = {
   'sliding-log': 'log',
   concurrency: 'slots',
@@ -65,10 +65,10 @@ export function encode(
     const unused = ['', '', '', '']
     args.push(
       '0',
-      'once',
+      'idempotency',
       place(recordOf(key, namespace)),
       fingerprint,
-      'once',
+      'idempotency',
       '',
       String(forMs),
       ...unused,
@@ -87,7 +87,7 @@ export function encode(
         String(terms.windowMs),
         String(terms.burst),
         String(cost),
-        alignOf(limit),
+        column10Of(limit),
         request.mode === 'refund' ? String(request.decidedAt ?? '') : '',
       )
       const penalty = penaltyOf(request, limit)
@@ -102,7 +102,7 @@ export function encode(
   return { keys: [...places.keys()], args }
 }
 
-/** All that `encode` would have in KEYS without a namespace. */
+/** The keys that `encode` puts into KEYS if there is no namespace. */
 export function keysOf(requests: StoreRequest[]): Set<string> {
   const keys = requests.flatMap((request) =>
     request.limits.flatMap((limit) =>
@@ -112,7 +112,7 @@ export function keysOf(requests: StoreRequest[]): Set<string> {
   return new Set(keys)
 }
 
-/** The key of a subject's record. The braces make one slot of all keys of a subject, in every namespace. */
+/** The key of a subject's record. The braces put all keys of a subject into one hash slot of Redis Cluster, in every namespace. */
 export const recordOf = (subject: string, namespace?: string) =>
   namespace ? `sluice:1:${namespace}:{${subject}}` : `sluice:1:{${subject}}`
 
@@ -122,16 +122,17 @@ function keyOf({ subject, terms }: Limit, namespace?: string): string {
   return own ? `${record}:${own}:${terms.tag}` : record
 }
 
-function alignOf({ terms, period, slot = '' }: Limit): string {
+/** The alignment of a window, its calendar period, or the id of slots, by algorithm. */
+function column10Of({ terms, period, slot = '' }: Limit): string {
   if (terms.algorithm === 'concurrency') return slot
   return terms.algorithm === 'fixed-window' && period ? period.join(',') : terms.align
 }
 
-/** Giving back neither counts nor bans. */
+/** A refund neither counts nor bans. */
 const penaltyOf = ({ mode }: StoreRequest, { penalty }: Limit) =>
   mode === 'refund' ? undefined : penalty
 
-/** The reply of the script, or `undefined` where something else answered. */
+/** The reply of the script, or `undefined` if it has another form. */
 export function decode(
   reply: unknown,
   requests: StoreRequest[],

@@ -72,7 +72,8 @@ export function refusal(text: string): StoreError {
     return new StoreError('over-quota')
   }
   if (/^OOM\b|DB capacity quota exceeded/i.test(text)) return new StoreError('database-full')
-  if (text.startsWith('ERR sluice: once: used')) return new StoreError('idempotency-conflict')
+  if (text.startsWith('ERR sluice: idempotency: used'))
+    return new StoreError('idempotency-conflict')
   const ours = /^ERR sluice: [\w :,()'-]+/.exec(text)?.[0]
   return new StoreError('redis-error', ours ?? /^[A-Z]{2,20}\b/.exec(text)?.[0])
 }

@@ -82,22 +82,22 @@ test('a penalty is one more row, in the record of the subject', () => {
   expect(log.args.slice(12)).toEqual(['1', 'follow', '2', ...penal])
 })
 
-test('giving back carries no penalty', () => {
+test('a refund carries no penalty', () => {
   const request: StoreRequest = { mode: 'refund', limits: [rowOf({ penalty })] }
   expect(encode([request], 7).args).toHaveLength(12)
   expect(decode([7, 1, 4, 0, 10, 10], [request])?.states[0]).toHaveLength(1)
 })
 
-test('the periods of a calendar, and the id of slots, stand in the column of the alignment', () => {
-  const alignOf = (row: Limit, mode: StoreRequest['mode'] = 'take') =>
+test('column 10 holds the alignment, the calendar period or the slot id, by algorithm', () => {
+  const column10 = (row: Limit, mode: StoreRequest['mode'] = 'take') =>
     encode([{ mode, limits: [row] }], 7).args[10]
-  expect(alignOf(rowOf({ terms: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
-  expect(alignOf(rowOf({ terms: algorithm('token-bucket'), period: [1, 2, 4] }))).toBe(
+  expect(column10(rowOf({ terms: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
+  expect(column10(rowOf({ terms: algorithm('token-bucket'), period: [1, 2, 4] }))).toBe(
     'first-request',
   )
   const slots = { terms: algorithm('concurrency') }
-  expect(alignOf(rowOf({ ...slots, slot: 'id' }), 'refund')).toBe('id')
-  expect(alignOf(rowOf(slots), 'peek')).toBe('')
+  expect(column10(rowOf({ ...slots, slot: 'id' }), 'refund')).toBe('id')
+  expect(column10(rowOf(slots), 'peek')).toBe('')
   const { keys } = encode([{ mode: 'take', limits: [rowOf({ ...slots, slot: 'id' })] }])
   expect(keys).toEqual([`sluice:1:{x}:slots:${policy!.tag}`])
 })
@@ -135,10 +135,23 @@ test('a ban carries its length in place of the first one, and nothing else does'
 
 const idempotency = { key: 'k', fingerprint: 'f', forMs: 9 }
 
-test('to be decided once is a row before the others, with the first key', () => {
+test('an idempotency key is a row before the others, with the first key', () => {
   const { keys, args } = encode([take('x')], 7, idempotency)
   expect(keys).toEqual(['sluice:1:{k}', 'sluice:1:{x}'])
-  expect(args.slice(0, 12)).toEqual(['7', '0', 'once', '1', 'f', 'once', '', '9', '', '', '', ''])
+  expect(args.slice(0, 12)).toEqual([
+    '7',
+    '0',
+    'idempotency',
+    '1',
+    'f',
+    'idempotency',
+    '',
+    '9',
+    '',
+    '',
+    '',
+    '',
+  ])
   expect(args.slice(12)).toEqual(
     encode([take('x')], 7)
       .args.slice(1)

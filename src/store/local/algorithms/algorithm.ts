@@ -30,7 +30,7 @@ export interface Outcome {
 }
 
 /**
- * The semantics of ALGORITHMS.md for one limit, without I/O: how `cost` units (≥ 0) fare at `now` over a state.
+ * The semantics of docs/algorithms.md for one limit, without I/O: how `cost` units (≥ 0) fare at `now` over a state.
  * The caller drops a state at its run-out. A clock that ran back is taken to stand at the state's own time, while waits count from `now`.
  */
 export type Algorithm = (now: number, terms: QuotaTerms, cost: number, state?: State) => Outcome

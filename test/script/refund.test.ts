@@ -9,18 +9,18 @@ import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** Slots are given back by their id: see concurrency.test.ts. */
+/** Slots are released by their id: see concurrency.test.ts. */
 const of = kinds.filter((kind) => kind !== 'concurrency')
 
-/** The state before, what the request answers, the state after. */
+/** The state before, the answer to the request, the state after. */
 async function around(request: ModelRequest, now: number) {
-  const looking: ModelRequest = { mode: 'peek', limits: request.limits }
-  const { states } = await server.decide([looking, request, looking], now)
+  const peeking: ModelRequest = { mode: 'peek', limits: request.limits }
+  const { states } = await server.decide([peeking, request, peeking], now)
   return states.map(([state]) => state!)
 }
 
 law(
-  'giving back never leaves less, never makes a wait longer, never exceeds full',
+  'a refund never lowers what remains, never makes a wait longer, and never exceeds a full quota',
   async (plan) => {
     const { limits, now, story } = await settle(server, plan)
     for (const cost of [1, 3, 2 ** 51]) {
@@ -37,7 +37,7 @@ law(
         }
       })
     }
-    // Everything was given back by now; only the window before cannot be.
+    // By now everything is refunded, but for the previous window of a sliding window.
     await each(limits, async (row) => {
       if (row.terms.algorithm === 'sliding-window') return
       const untouched = await peek(server, { ...row, subject: newSubject() }, now)
@@ -48,20 +48,20 @@ law(
 )
 
 law(
-  'what is taken and given back at once leaves the limit as it was',
+  'a take that is refunded immediately leaves the limit as it was',
   async (plan) => {
-    // By a clock ahead a period may be open before its start, and a decidedAt from then credits nothing.
+    // By a clock ahead a period may be open before its start, and a refund with a decidedAt from then returns nothing.
     const { limits, now, story } = await settle(server, inLine(forward(unchanging(plan))))
     await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
       const some = [{ ...row, cost: Math.ceil(remaining / 2) }]
-      const looking: ModelRequest = { mode: 'peek', limits: [row] }
+      const peeking: ModelRequest = { mode: 'peek', limits: [row] }
       const { states } = await server.decide(
         [
-          looking,
+          peeking,
           { mode: 'take', limits: some },
           { mode: 'refund', limits: some, decidedAt: now },
-          looking,
+          peeking,
         ],
         now,
       )
@@ -73,8 +73,8 @@ law(
 
 const terms = { tag: 't', limit: 10, windowMs: 1000, burst: 10, align: 'first-request' } as const
 
-/** Ten taken at 5500, two given back against a decidedAt: what remains then. */
-const receipts: [Counting, at: number, decidedAt: number | undefined, number][] = [
+/** Ten units taken at 5500, two of them refunded with a decidedAt: the units that remain. */
+const refunds: [Counting, at: number, decidedAt: number | undefined, number][] = [
   ['fixed-window', 5600, undefined, 2],
   ['fixed-window', 5600, 5500, 2],
   ['fixed-window', 5600, 5499, 0],
@@ -95,8 +95,8 @@ const receipts: [Counting, at: number, decidedAt: number | undefined, number][] 
   ['token-bucket', 5500, 1, 0],
 ]
 
-test.each(receipts.filter(([name]) => algorithms.includes(name)))(
-  '%s: at %i, given back against %s, %i remain',
+test.each(refunds.filter(([name]) => algorithms.includes(name)))(
+  '%s: after a refund at %i with decidedAt %s, %i remain',
   async (algorithm, now, decidedAt, remaining) => {
     const row: ModelLimit = { subject: newSubject(), terms: { ...terms, algorithm }, cost: 2 }
     await server.decide([{ mode: 'take', limits: [{ ...row, cost: 10 }] }], 5500)

@@ -31,11 +31,11 @@ const idempotencyOf = (changed: Partial<Idempotency> = {}): Idempotency => ({
   ...changed,
 })
 
-/** The reply, or what the error says. */
-const outcome = (requests: ModelRequest[], time: number, once?: Idempotency) =>
-  server.decide(requests, time, once).catch(({ message }) => String(message))
+/** The reply, or the error's message. */
+const outcome = (requests: ModelRequest[], time: number, idempotency?: Idempotency) =>
+  server.decide(requests, time, idempotency).catch(({ message }) => String(message))
 
-/** Every key of the server that begins so, with its bytes and its expiry. */
+/** Every key of these subjects, with its bytes and its expiry. */
 async function everything(subjects: string[]) {
   const all = (await server.send('KEYS', 'sluice:1:*')) as string[]
   const keys = all.filter((key) => subjects.some((subject) => key.includes(`{${subject}}`))).sort()
@@ -43,22 +43,22 @@ async function everything(subjects: string[]) {
 }
 
 law(
-  'a replay tells the same integers at any time while it is remembered, and changes no key',
+  'a replay returns the same integers as long as they are remembered, and changes no key',
   async (plan) => {
     const { calls, subjects } = play(plan)
-    const onces = calls.map(() => idempotencyOf({ forMs: 1000 }))
+    const idempotencies = calls.map(() => idempotencyOf({ forMs: 1000 }))
     const first: unknown[] = []
     for (const [index, { requests, now }] of calls.entries()) {
-      first.push(await outcome(requests, now, onces[index]))
+      first.push(await outcome(requests, now, idempotencies[index]))
     }
-    const names = [...subjects, ...onces.map(({ key }) => key)]
+    const names = [...subjects, ...idempotencies.map(({ key }) => key)]
     const before = await everything(names)
     for (const [index, { requests, now }] of calls.entries()) {
       const story = tell(calls.slice(0, index + 1))
       expect(first[index], story).not.toHaveProperty('replayed')
       const times = [now, now + 999, 0].filter((time) => time <= most)
       for (const time of times) {
-        const again = await outcome(requests, time, onces[index])
+        const again = await outcome(requests, time, idempotencies[index])
         expect(again, story).toEqual({ ...(first[index] as StoreReply), replayed: true })
       }
     }
@@ -69,7 +69,7 @@ law(
 )
 
 law(
-  'to be decided once changes no answer and no other key',
+  'an idempotency key changes no answer and no other key',
   async (plan) => {
     const { calls, replies } = play(plan)
     const told = await Promise.all(
@@ -81,10 +81,10 @@ law(
   Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / 20),
 )
 
-test('fifty at once are charged once', async () => {
-  const [subject, once] = [newSubject(), idempotencyOf()]
+test('fifty concurrent calls with one idempotency key are charged once', async () => {
+  const [subject, idempotency] = [newSubject(), idempotencyOf()]
   const replies = await Promise.all(
-    Array.from({ length: 50 }, () => server.decide([take(subject)], undefined, once)),
+    Array.from({ length: 50 }, () => server.decide([take(subject)], undefined, idempotency)),
   )
   expect(replies.filter(({ replayed }) => !replayed)).toHaveLength(1)
   expect(new Set(replies.map(({ states }) => states[0]![0]!.remaining))).toEqual(new Set([99]))
@@ -92,10 +92,10 @@ test('fifty at once are charged once', async () => {
   expect((await server.decide([peek])).states[0]![0]).toMatchObject({ remaining: 99 })
 })
 
-test('what is asked again after it is forgotten is decided anew, at that very millisecond', async () => {
-  const [subject, once] = [newSubject(), idempotencyOf({ forMs: 1000 })]
+test('a call is decided again from the millisecond on in which its answer is forgotten', async () => {
+  const [subject, idempotency] = [newSubject(), idempotencyOf({ forMs: 1000 })]
   const left = async (time: number) => {
-    const reply = await outcome([take(subject)], time, once)
+    const reply = await outcome([take(subject)], time, idempotency)
     return typeof reply === 'string' ? reply : reply.states[0]![0]!.remaining
   }
   expect([await left(now), await left(now + 999)]).toEqual([99, 99])
@@ -104,7 +104,7 @@ test('what is asked again after it is forgotten is decided anew, at that very mi
   ])
 })
 
-test('it is remembered for as long as it says, and a minute longer by a clock of ours', async () => {
+test('an answer is remembered for the time of its key, and a minute longer if the call sets the time', async () => {
   const mine = idempotencyOf({ forMs: 5000 })
   await server.decide([take(newSubject())], now, mine)
   const theirs = idempotencyOf({ forMs: 5000 })
@@ -119,91 +119,91 @@ test('it is remembered for as long as it says, and a minute longer by a clock of
   expect(Number(short)).toBeLessThanOrEqual(5000)
 })
 
-test('a refusal is remembered, also when there is room again', async () => {
-  const [subject, once] = [newSubject(), idempotencyOf({ forMs: 100_000 })]
+test('a refusal is replayed even when there is room again', async () => {
+  const [subject, idempotency] = [newSubject(), idempotencyOf({ forMs: 100_000 })]
   const many: ModelRequest = { mode: 'take', limits: [{ subject, terms: policy, cost: 100 }] }
   await server.decide([many], now)
-  const refused = await server.decide([take(subject)], now, once)
+  const refused = await server.decide([take(subject)], now, idempotency)
   expect(refused.states[0]![0]).toMatchObject({ allowed: false, retryAfterMs: 60_000 })
-  const again = await server.decide([take(subject)], now + 60_000, once)
+  const again = await server.decide([take(subject)], now + 60_000, idempotency)
   expect(again).toEqual({ ...refused, replayed: true })
 })
 
-test('a refund is given back once', async () => {
-  const [subject, once] = [newSubject(), idempotencyOf()]
+test('a repeated refund with one idempotency key counts once', async () => {
+  const [subject, idempotency] = [newSubject(), idempotencyOf()]
   await server.decide([{ ...take(subject), limits: [{ subject, terms: policy, cost: 3 }] }], now)
   const back: ModelRequest = { ...take(subject), mode: 'refund' }
-  for (let i = 0; i < 3; i++) await server.decide([back], now, once)
+  for (let i = 0; i < 3; i++) await server.decide([back], now, idempotency)
   const { states } = await server.decide([{ ...back, mode: 'peek' }], now)
   expect(states[0]![0]!.remaining).toBe(98)
 })
 
-test('a replay takes no slots, not even those that have been given back', async () => {
-  const [subject, once] = [newSubject(), idempotencyOf()]
+test('a replay takes no slots, not even slots that have been released', async () => {
+  const [subject, idempotency] = [newSubject(), idempotencyOf()]
   const row = { ...take(subject, { algorithm: 'concurrency' }).limits[0]!, slot: 'a' }
-  await server.decide([{ mode: 'take', limits: [row] }], now, once)
+  await server.decide([{ mode: 'take', limits: [row] }], now, idempotency)
   await server.decide([{ mode: 'refund', limits: [row] }], now)
-  const again = await server.decide([{ mode: 'take', limits: [row] }], now, once)
+  const again = await server.decide([{ mode: 'take', limits: [row] }], now, idempotency)
   expect(again).toMatchObject({ replayed: true, states: [[{ allowed: true, remaining: 99 }]] })
   const { states } = await server.decide([{ mode: 'peek', limits: [row] }], now)
   expect(states[0]![0]!.remaining).toBe(100)
 })
 
-const conflict = 'ERR sluice: once: used for another call'
+const conflict = 'ERR sluice: idempotency: used for another call'
 
-test('under another fingerprint, or asking another number of limits, it is refused and writes nothing', async () => {
-  const [subject, once] = [newSubject(), idempotencyOf()]
-  await server.decide([take(subject)], now, once)
-  const before = await everything([subject, once.key])
-  const other = { ...once, fingerprint: 'g' }
+test('an idempotency key with another fingerprint or number of limits is refused and writes nothing', async () => {
+  const [subject, idempotency] = [newSubject(), idempotencyOf()]
+  await server.decide([take(subject)], now, idempotency)
+  const before = await everything([subject, idempotency.key])
+  const other = { ...idempotency, fingerprint: 'g' }
   expect(String(await outcome([take(subject)], now, other))).toMatch(conflict)
   const two = [take(subject), take(newSubject())]
-  expect(String(await outcome(two, now, once))).toMatch(conflict)
-  expect(await everything([subject, once.key])).toEqual(before)
+  expect(String(await outcome(two, now, idempotency))).toMatch(conflict)
+  expect(await everything([subject, idempotency.key])).toEqual(before)
 })
 
-const other = /^ERR sluice: once: its key holds something else/
+const other = /^ERR sluice: idempotency: its key holds something else/
 
 test.each([
   'text',
   '',
   '1;t:1789000000000:60000:1;',
-  'once;f:1:',
-  'once;f:x:1,2,3',
-  'once;f:9789000000000:1,2,3,4,5,6,7,8,9,10,11;',
-])('a key that holds %j is refused, and stays', async (text) => {
-  const [subject, once] = [newSubject(), idempotencyOf()]
-  await server.send('SET', recordOf(once.key), text)
-  expect(String(await outcome([take(subject)], now, once))).toMatch(other)
-  expect(await server.send('GET', recordOf(once.key))).toBe(text)
+  'idem;f:1:',
+  'idem;f:x:1,2,3',
+  'idem;f:9789000000000:1,2,3,4,5,6,7,8,9,10,11;',
+])('an idempotency key that holds %j is refused and keeps its value', async (text) => {
+  const [subject, idempotency] = [newSubject(), idempotencyOf()]
+  await server.send('SET', recordOf(idempotency.key), text)
+  expect(String(await outcome([take(subject)], now, idempotency))).toMatch(other)
+  expect(await server.send('GET', recordOf(idempotency.key))).toBe(text)
   expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
 })
 
-test('numbers that are none are another call', async () => {
-  const [subject, once] = [newSubject(), idempotencyOf()]
-  const text = 'once;f:9789000000000:1,-,,2,--,-3-'
-  await server.send('SET', recordOf(once.key), text)
-  expect(String(await outcome([take(subject)], now, once))).toMatch(conflict)
+test('a stored answer with malformed numbers is refused as another call', async () => {
+  const [subject, idempotency] = [newSubject(), idempotencyOf()]
+  const text = 'idem;f:9789000000000:1,-,,2,--,-3-'
+  await server.send('SET', recordOf(idempotency.key), text)
+  expect(String(await outcome([take(subject)], now, idempotency))).toMatch(conflict)
 })
 
-test('a key of another type is refused, stays, and no record is charged', async () => {
-  const [subject, once] = [newSubject(), idempotencyOf()]
-  await server.send('RPUSH', recordOf(once.key), 'a')
-  expect(String(await outcome([take(subject)], now, once))).toMatch(other)
-  expect(await server.send('LLEN', recordOf(once.key))).toBe(1)
+test('an idempotency key of another type is refused and kept, and no record is charged', async () => {
+  const [subject, idempotency] = [newSubject(), idempotencyOf()]
+  await server.send('RPUSH', recordOf(idempotency.key), 'a')
+  expect(String(await outcome([take(subject)], now, idempotency))).toMatch(other)
+  expect(await server.send('LLEN', recordOf(idempotency.key))).toBe(1)
   expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
 })
 
-test('an answer that is remembered is no record', async () => {
-  const once = idempotencyOf()
-  await server.decide([take(newSubject())], now, once)
-  expect(String(await outcome([take(once.key)], now))).toMatch(/^ERR sluice: key 1 holds/)
+test('a remembered answer is refused as a record', async () => {
+  const idempotency = idempotencyOf()
+  await server.decide([take(newSubject())], now, idempotency)
+  expect(String(await outcome([take(idempotency.key)], now))).toMatch(/^ERR sluice: key 1 holds/)
 })
 
-test('numbers of any size come back to the last digit', async () => {
+test('a replay returns numbers of any size to the last digit', async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: most }), async (size) => {
-      const [subject, once] = [newSubject(), idempotencyOf({ forMs: most })]
+      const [subject, idempotency] = [newSubject(), idempotencyOf({ forMs: most })]
       const large = take(subject, { limit: size, windowMs: 1 })
       const slow = take(subject, {
         tag: 'u',
@@ -212,8 +212,8 @@ test('numbers of any size come back to the last digit', async () => {
         burst: 1,
         windowMs: size,
       })
-      const first = await server.decide([large, slow], 0, once)
-      expect(await outcome([large, slow], 0, once)).toEqual({ ...first, replayed: true })
+      const first = await server.decide([large, slow], 0, idempotency)
+      expect(await outcome([large, slow], 0, idempotency)).toEqual({ ...first, replayed: true })
     }),
     { numRuns: 100 },
   )
