@@ -5,6 +5,7 @@ import { Tally } from './dev/tally.ts'
 
 /** The longest files, which run first: the last file to start must not be a long one. */
 const longest = [
+  'test/dev/start-reload',
   'test/dev/start',
   'test/script/oracle',
   'test/unit/store/leases',

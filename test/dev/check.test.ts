@@ -1,0 +1,113 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ConfigFolder, configFolder, root, run } from '../support/dev-command.ts'
+
+let configs: ConfigFolder
+let write: ConfigFolder['write']
+beforeAll(async () => {
+  configs = await configFolder()
+  write = configs.write
+})
+afterAll(() => configs.remove())
+
+describe('npm run check -- --policies', () => {
+  const check = (...args: string[]) =>
+    run(process.execPath, ['dev/check.ts', '--policies', ...args])
+
+  test('The shipped configuration has no findings.', async () => {
+    expect(await run('npm', ['run', '--silent', 'check', '--', '--policies'])).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: '✓ policies\n',
+    })
+  })
+
+  test('The check prints each finding, its remedy, and where the docs explain it.', async () => {
+    const file = await write(
+      'findings',
+      `export default {
+      origin: 'zone',
+      policies: [{
+        name: 'login',
+        limit: 5,
+        window: 60,
+        match: { path: '/login', method: 'POST' },
+        onStoreError: 'allow',
+      }],
+    }`,
+    )
+    expect(await check('--config', file)).toEqual({
+      code: 1,
+      stderr: '',
+      stdout: `✗ policies
+login-fails-open  policies[0].onStoreError: "login" guards /login, and lets every attempt pass while Redis is away.
+  Set onStoreError to 'deny' (503), or to 'local' (each isolate counts by itself). docs/linter.md#login-fails-open
+unlikely-duration  policies[0].window: "login" has a window of 60 ms.
+  Write the unit, as in '10s': a bare number is milliseconds. docs/linter.md#unlikely-duration
+`,
+    })
+  })
+
+  test('The check prints an error that defineConfig throws as a finding.', async () => {
+    const file = await write(
+      'twice',
+      `import { defineConfig } from '${root}src/config/parse.ts'
+      const policy = { name: 'a', limit: 1, window: '1m' }
+      export default defineConfig({ policies: [policy, policy] })`,
+    )
+    expect(await check('--config', file)).toEqual({
+      code: 1,
+      stderr: '',
+      stdout: `✗ policies
+duplicate-name  policies[1].name: expected a name that no other policy has, got "a"
+  Give it a name of its own: it stands in the RateLimit fields, and marks its counters. docs/linter.md#duplicate-name
+`,
+    })
+  })
+
+  test('The check prints the hint of each problem, and says at the end that the configuration does not load.', async () => {
+    const file = await write(
+      'problems',
+      `export default {
+      polices: [],
+      policies: [{ name: 'a', limit: 0, window: '1m', match: { path: '/api/**' } }],
+    }`,
+    )
+    expect(await check('--config', file)).toEqual({
+      code: 1,
+      stderr: '',
+      stdout: `✗ policies
+invalid  policies[0].limit: expected a whole number of at least 1, got 0 (in "a")
+invalid  policies[0].match.path: expected a path like "/login", "/users/:id" or "/api/*", got "/api/**" (in "a")
+  Write '/api/*': it covers every path below /api.
+invalid  polices: unknown field
+  Did you mean policies?
+The configuration does not load until every invalid setting is fixed. docs/configuration.md describes each field.
+`,
+    })
+  })
+
+  test('A configuration without an origin is a finding, unless wrangler.toml beside it has the variable ORIGIN.', async () => {
+    const config = "export default { policies: [{ name: 'a', limit: 5, window: '1m' }] }"
+    const file = await write('no-origin', config)
+    const { code, stdout } = await check('--config', file)
+    expect(code).toBe(1)
+    expect(stdout).toMatch(
+      /^✗ policies\nno-origin {2}origin: The configuration has no origin: .*\n {2}Write origin: 'zone'/,
+    )
+    const toml = join(configs.folder, 'wrangler.toml')
+    await writeFile(toml, 'name = "a"\n[vars]\nORIGIN = "https://origin.example.com"\n')
+    try {
+      expect(await check('--config', file)).toMatchObject({ code: 0, stdout: '✓ policies\n' })
+    } finally {
+      await rm(toml)
+    }
+  })
+
+  test('A mistake on the command line is reported with the usage.', async () => {
+    const { code, stdout, stderr } = await check('--polices')
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^Unknown option '--polices'\n\nnpm run check -- /)
+  })
+})

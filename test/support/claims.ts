@@ -1,0 +1,78 @@
+import type { JwtOptions } from '../../src/config/options.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+import { type Claims, createClaims } from '../../src/credentials/jwt.ts'
+import { Unusable } from '../../src/request/source.ts'
+import type { RequestView } from '../../src/request/view.ts'
+import { bearing, json, sign, signer, startIssuer } from './issuer.ts'
+
+export const SECRET = 'a secret of at least 32 bytes, or so it says'
+export const secretKey = new TextEncoder().encode(SECRET)
+export const NOW = 1_789_000_000
+
+/** The clock that verifies claims, and the logged lines. A test file calls `beforeEach(reset)`. */
+export const clock = { now: 0 }
+export const lines: string[] = []
+export function reset() {
+  clock.now = NOW * 1000
+  lines.length = 0
+}
+
+/** Claims that are `undefined` also where a token is there and does not verify. */
+export const verified = (claims: Claims) => async (seen: RequestView) => {
+  const found = await claims(seen)
+  return found instanceof Unusable ? undefined : found
+}
+
+export const create = (jwt: JwtOptions, deadlineMs = 10_000) =>
+  verified(
+    createClaims(parseConfig({ policies: [], jwt }).jwt!, {
+      deadlineMs,
+      log: (event, code, message) => void lines.push(`${event} ${code}: ${message}`),
+      clock: () => clock.now,
+    }),
+  )
+
+/** What a token claims, as a plain object. */
+export async function read(
+  claims: ReturnType<typeof create>,
+  token: string,
+  env: Record<string, unknown> = { JWT: SECRET },
+) {
+  const found = await claims(bearing(token, env))
+  return found && { ...found }
+}
+
+export const hs = (claims: object, header: object = {}, key = secretKey) =>
+  sign(claims, { alg: 'HS256', ...header }, key)
+
+/** An issuer with a set of four keys, and keys that are not in it; each test starts with this set. */
+export async function startKeys() {
+  const issuer = await startIssuer()
+  const [first, second, ec, ed, kidless, unkept] = await Promise.all([
+    signer('RS256', 'first'),
+    signer('RS256', 'second'),
+    signer('ES256', 'ec'),
+    signer('EdDSA', 'ed'),
+    signer('RS256', undefined),
+    signer('RS256', 'first'),
+  ])
+  return {
+    issuer,
+    first,
+    second,
+    ec,
+    ed,
+    kidless,
+    unkept,
+    reset() {
+      issuer.fetches = 0
+      issuer.answer = set(first.jwk, second.jwk, ec.jwk, ed.jwk)
+    },
+    claimsOf: (options: Partial<JwtOptions> = {}) => create({ jwks: issuer.url, ...options }),
+  }
+}
+
+/** A document with these keys. */
+export const set = (...keys: unknown[]) => json({ keys })
+
+export type Keys = Awaited<ReturnType<typeof startKeys>>

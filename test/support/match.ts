@@ -1,0 +1,27 @@
+import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
+import { isMatch } from '../../src/match/match.ts'
+import { type Circumstances, describer } from './describe.ts'
+
+/** The terms of a policy, where they do not matter. */
+export const base = { limit: 5, window: '10s' } as const
+export type Terms = Omit<PolicyOptions, 'limit' | 'window'>
+
+/** What the policies make of a request: name → partition key. */
+export async function met(
+  policies: Terms[],
+  url: string,
+  init: RequestInit = {},
+  circumstances: Circumstances = {},
+  config: Partial<ConfigOptions> = {},
+) {
+  const describeRequest = describer({
+    ...config,
+    policies: policies.map((policy) => ({ ...base, ...policy })),
+  })
+  const { policies: described } = await describeRequest(url, init, circumstances)
+  return Object.fromEntries(
+    described.filter(isMatch).map(({ policy, partitionKey }) => [policy.name, partitionKey]),
+  )
+}
+/** The names of the policies that apply. */
+export const names = async (...args: Parameters<typeof met>) => Object.keys(await met(...args))

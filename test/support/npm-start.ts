@@ -1,0 +1,117 @@
+/** Runs `npm start` in a copy of the project, and finds the processes that it starts. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { cp, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { freePort } from 'sluice-upstash-bridge'
+import { expect } from 'vitest'
+
+const project = fileURLToPath(new URL('../..', import.meta.url))
+
+/** A copy of the project whose files a test may change: other tests read those of the project meanwhile. */
+export async function copyProject() {
+  const root = `${await mkdtemp(join(tmpdir(), 'sluice-start-'))}/`
+  for (const name of ['src', 'lua', 'dev', 'package.json', 'wrangler.toml']) {
+    await cp(join(project, name), join(root, name), { recursive: true })
+  }
+  await cp(join(project, 'sluice.config.ts'), join(root, 'sluice.config.ts'))
+  await symlink(join(project, 'node_modules'), join(root, 'node_modules'))
+
+  let child: ChildProcess | undefined
+
+  /** Runs `npm start` until it says that all is up, or ends. */
+  async function npmStart(env: Record<string, string> = {}) {
+    const port = env.PORT ?? String(await freePort())
+    const started = spawn('npm', ['start'], {
+      cwd: root,
+      env: { ...process.env, PORT: port, ...env },
+      detached: true,
+    })
+    child = started
+    let output = ''
+    const ended = new Promise<number | null>((resolve) => started.once('exit', resolve))
+    const up = new Promise<void>((resolve) => {
+      for (const stream of [started.stdout!, started.stderr!]) {
+        stream.on('data', (chunk) => {
+          output += chunk
+          if (output.includes('Ctrl-C stops everything.')) resolve()
+        })
+      }
+    })
+    await Promise.race([up, ended])
+    return { url: `http://127.0.0.1:${port}`, ended, output: () => output, pid: started.pid! }
+  }
+
+  return {
+    root,
+    npmStart,
+    /** Kills what the last `npm start` has left running. */
+    kill() {
+      if (child?.exitCode === null && child.signalCode === null)
+        process.kill(-child.pid!, 'SIGKILL')
+    },
+    remove: () => rm(root, { recursive: true }),
+  }
+}
+
+export type Project = Awaited<ReturnType<typeof copyProject>>
+
+/** The processes that descend from one. */
+export function processes(ancestor: number): { pid: number; command: string }[] {
+  const rows = execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map((row) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(row)!)
+    .map(([, pid, parent, command]) => ({
+      pid: Number(pid),
+      parent: Number(parent),
+      command: command!,
+    }))
+  const family = new Set([ancestor])
+  for (let size = 0; size < family.size; ) {
+    size = family.size
+    for (const { pid, parent } of rows) if (family.has(parent)) family.add(pid)
+  }
+  return rows.filter(({ pid, command }) => family.has(pid) && !command.startsWith('ps '))
+}
+/** Waits until these processes have ended. */
+export const gone = (family: { pid: number; command: string }[]) =>
+  expect.poll(() => family.filter(({ pid }) => alive(pid)), { timeout: 10_000 }).toEqual([])
+const alive = (pid: number) => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** Sends requests until it is stopped, and collects every answer that is not from the Worker. */
+export function askMeanwhile(url: string) {
+  const failures: string[] = []
+  let asked = 0
+  let stopped = false
+  const asking = (async () => {
+    while (!stopped) {
+      asked++
+      const answer = await fetch(`${url}/meanwhile`, { signal: AbortSignal.timeout(3000) }).then(
+        async (response) => {
+          await response.text()
+          return response.headers.has('ratelimit-policy') ? undefined : `${response.status}`
+        },
+        (error) => `${error.name}: ${error.cause?.code ?? error.message}`,
+      )
+      if (answer) failures.push(answer)
+      await sleep(20)
+    }
+  })()
+  return {
+    failures,
+    asked: () => asked,
+    async stop() {
+      stopped = true
+      await asking
+    },
+  }
+}

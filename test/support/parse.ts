@@ -1,0 +1,29 @@
+import { expect } from 'vitest'
+import { ConfigError } from '../../src/base/errors.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+
+/** The forms of a key part, as messages list them. */
+export const KEY =
+  '"ip", { ip: { v4, v6 } }, "path", "method", "host", "country", "asn", "colo", "api-key", "global", "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", or a function'
+
+export const shield = { binding: 'SHIELD', limit: 100, period: '10s' } as const
+export const valid = { name: 'a', limit: 5, window: '10s' } as const
+
+/** The problems of a configuration as "path: expected | got". */
+export function problems(config: unknown): string[] {
+  try {
+    parseConfig(config)
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return (error as ConfigError).problems.map(
+      ({ path, expected, got }) => `${path}: ${expected} | ${got}`,
+    )
+  }
+  return []
+}
+
+/** The problems of one policy, with `change` made to a valid one; paths without `policies[0].`. */
+export const problemsOf = (change: object) =>
+  problems({ policies: [{ ...valid, ...change }] }).map((line) =>
+    line.replace(/^policies\[0\]\.?/, ''),
+  )

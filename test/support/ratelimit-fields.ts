@@ -1,0 +1,48 @@
+import type { Decision } from '../../src/base/decision.ts'
+import type { HeaderSet } from '../../src/config/schema/headers.ts'
+import { tell } from '../../src/http/ratelimit-fields/sets.ts'
+import { withDecisionFields } from '../../src/http/response.ts'
+import { allowed, state } from './decisions.ts'
+
+/** Every kind of set. */
+export const every: HeaderSet[] = [
+  'draft-11',
+  'draft-7',
+  'draft-6',
+  'github',
+  ...(['epoch', 'delta', 'iso'] as const).map((reset) => ({ prefix: 'X-RateLimit-', reset })),
+]
+/** The fields that a set reports for a decision. */
+export const told = (set: HeaderSet, decision: Decision) =>
+  Object.fromEntries(tell(set, decision)?.fields ?? [])
+
+/** The state of two policies of one request. */
+export const hour = state({
+  policy: 'hour',
+  limit: 1000,
+  windowMs: 3_600_000,
+  remaining: 500,
+  resetAfterMs: 1_800_001,
+  nextAfterMs: 3_600,
+})
+export const day = state({
+  policy: 'day',
+  limit: 5000,
+  windowMs: 86_400_000,
+  remaining: 2000,
+  resetAfterMs: 51_840_000,
+  nextAfterMs: 17_280,
+})
+
+/** The fields of a response of an origin after ours have been put into them. */
+export function merged(
+  set: HeaderSet | HeaderSet[],
+  origin: Record<string, string>,
+  remaining = 9,
+) {
+  const decision = allowed(state({ remaining }))
+  const headers = [set].flat()
+  const response = new Response('x', { headers: new Headers(origin) })
+  const result = withDecisionFields(response, decision, { headers, degradedHeader: false })
+  return Object.fromEntries(result.headers)
+}

@@ -1,0 +1,158 @@
+/** Several databases, in workerd: two Redis behind one bridge, and a Worker that shards over them. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
+import { expect } from 'vitest'
+import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
+import { type RunningWorker, startWorker } from '../../dev/worker.ts'
+import type { Decision } from '../../src/base/decision.ts'
+import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
+import { rendezvous } from '../../src/store/shards/rendezvous.ts'
+import { CROSSED } from './crossed.ts'
+
+export const shards = ['eu-1', 'eu-2']
+const placeOf = rendezvous(shards)
+const gateToken = 'a-api-token-for-tests'
+export const operateToken = 'an-operate-token-for-tests'
+
+export const quota = { algorithm: 'fixed-window', limit: 3, window: '1d' } as const
+const policies: PolicyOptions[] = (['allow', 'deny', 'local'] as const).flatMap((onStoreError) =>
+  ['x', 'y'].map((letter) => ({
+    ...quota,
+    name: `${onStoreError}-${letter}`,
+    key: `header:x-${letter}` as const,
+    onMissingKey: 'skip' as const,
+    onStoreError,
+    localShare: 0.34,
+    match: { path: `/${onStoreError}` },
+  })),
+)
+const config: ConfigOptions = {
+  shards,
+  hashKeys: false, // so that a test can tell which database has a key
+  degradedHeader: true,
+  deadline: '10s', // a busy machine must not turn a wait into a store error
+  policies: [
+    ...policies,
+    ...(['x', 'y'] as const).map((letter) => ({
+      ...quota,
+      name: `failures-${letter}`,
+      key: `header:x-${letter}` as const,
+      match: { path: ['/200', '/404'] },
+      countOnly: '4xx' as const,
+    })),
+    {
+      ...quota,
+      name: 'shown',
+      key: 'header:x-x',
+      match: { path: '/shadow' },
+      onStoreError: 'allow',
+    },
+    { ...quota, name: 'hidden', key: 'header:x-y', match: { path: '/shadow' }, mode: 'shadow' },
+  ],
+}
+
+/** What runs now. Tests stop the Worker and the databases, and start others. */
+export const running = {} as {
+  redis: RunningRedis[]
+  bridge: Bridge
+  origin: RunningOrigin
+  worker: RunningWorker
+}
+
+export async function startShards() {
+  // These tests stop their Redis: never somebody else's.
+  delete process.env.REDIS_URL
+  running.redis = await Promise.all(shards.map(() => startRedis()))
+  running.bridge = await startBridge({
+    redis: running.redis.map(({ url }, index) => ({ url, token: shards[index]! })),
+  })
+  running.origin = await startOrigin()
+  running.worker = await newWorker()
+}
+
+export async function stopShards() {
+  await running.worker.stop()
+  await Promise.all([running.bridge.close(), running.origin.close()])
+  await Promise.all(running.redis.map((one) => one.stop()))
+}
+
+/** workerd logs an error if a request waits for the I/O of another request. */
+export const expectNoCrossedAnswers = () =>
+  expect(running.worker.logs.join('\n')).not.toMatch(CROSSED)
+
+/** Replaces the Worker by one with a changed configuration. */
+export async function restartWorker(...changes: Parameters<typeof newWorker>) {
+  await running.worker.stop()
+  running.worker = await newWorker(...changes)
+}
+
+const newWorker = (change: Partial<ConfigOptions> = {}, env: Record<string, string> = {}) =>
+  startWorker(fileURLToPath(new URL('../../dist/any-config', import.meta.url)), {
+    env: {
+      UPSTASH_REDIS_REST_URL_EU_1: running.bridge.url,
+      UPSTASH_REDIS_REST_TOKEN_EU_1: 'eu-1',
+      UPSTASH_REDIS_REST_URL_EU_2: running.bridge.url,
+      UPSTASH_REDIS_REST_TOKEN_EU_2: 'eu-2',
+      SLUICE_SECRET: 'a-secret-of-names',
+      SLUICE_API_TOKEN: gateToken,
+      SLUICE_OPERATE_TOKEN: operateToken,
+      ORIGIN: running.origin.url,
+      CONFIG: JSON.stringify({ ...config, ...change }),
+      ...env,
+    },
+  })
+
+let keys = 0
+/** A new value of the header whose subject lives there. */
+export function keyAt(place: number, header: string): string {
+  for (;;) {
+    const key = `key-${++keys}`
+    if (placeOf(`header:${header}=${key}`) === place) return key
+  }
+}
+
+export const get = async (path: string, headers: Record<string, string>) => {
+  const response = await fetch(running.worker.url + path, { headers, redirect: 'manual' })
+  const body = await response.text()
+  return {
+    status: response.status,
+    left: [...(response.headers.get('ratelimit') ?? '').matchAll(/;r=(\d+)/g)].map(([, r]) =>
+      Number(r),
+    )[0],
+    policies: [...(response.headers.get('ratelimit-policy') ?? '').matchAll(/"([^"]+)"/g)].map(
+      ([, name]) => name,
+    ),
+    fallback: response.headers.get('sluice-degraded'),
+    shadow: /"sluice-shadow": "(.*?)"[,\n]/i.exec(body)?.[1],
+  }
+}
+export const api = async <T>(path: string, body?: unknown, token = gateToken) => {
+  const response = await fetch(`${running.worker.url}/_sluice/v1${path}`, {
+    ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+    headers: { Authorization: `Bearer ${token}` },
+  })
+  return (await response.json()) as T
+}
+/** What a policy has left for a key, by its own answer. */
+export const leftOf = async (policy: string, key: string) =>
+  (await api<Decision>('/decide', { policy, key, mode: 'peek' })).limits[0]?.remaining
+export const statuses = (answers: { status: number }[]) =>
+  answers.map(({ status }) => status).sort()
+export const many = <T>(count: number, task: (index: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, index) => task(index)))
+
+export async function kill(place: number) {
+  const { url } = running.redis[place]!
+  await running.redis[place]!.stop()
+  return async () => {
+    running.redis[place] = await startRedis({ port: Number(new URL(url).port) })
+    await until(async () => (await get('/deny', { 'x-x': keyAt(place, 'x-x') })).status === 200)
+  }
+}
+export async function until(holds: () => Promise<boolean>) {
+  for (let attempt = 0; !(await holds()); attempt++) {
+    if (attempt === 200) throw new Error('it never came true')
+    await sleep(50)
+  }
+}

@@ -1,0 +1,103 @@
+/** `POST /_sluice/v1/decide` through the front door: the Worker in workerd, the bridge, a real Redis. */
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Api, startApi } from '../../support/api-stack.ts'
+import { commandsBetween } from '../../support/commands.ts'
+import { newIp, policy, request, startDecideApi } from '../../support/decide-stack.ts'
+
+let api: Api
+beforeAll(async () => {
+  api = await startDecideApi()
+})
+afterAll(() => api?.stop())
+
+describe('an Idempotency-Key', () => {
+  const once = (key: string) => ({ headers: { 'Idempotency-Key': key } })
+
+  test('Repetitions with one Idempotency-Key are charged once, fifty at once or one after the other.', async () => {
+    const ip = newIp()
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () => api.decide(request(ip), once('fifty'))),
+    )
+    const later = await api.decide(request(ip), once('fifty'))
+    for (const { status, body } of [...answers, later]) {
+      expect([status, body]).toEqual([200, answers[0]!.body])
+    }
+    expect(answers.filter(({ headers }) => !headers.has('idempotent-replayed'))).toHaveLength(1)
+    expect(later.headers.get('idempotent-replayed')).toBe('true')
+    expect((await api.decide(request(ip))).body.limits[0]!.remaining).toBe(1)
+  })
+
+  test('An Idempotency-Key costs one command more, and a repetition fewer than a decision.', async () => {
+    const ip = newIp()
+    const [first, second] = [
+      await commandsBetween(api.stack.redis.url, () => api.decide(request(ip), once('commands'))),
+      await commandsBetween(api.stack.redis.url, () => api.decide(request(ip), once('commands'))),
+    ]
+    expect(first).toEqual({ evalsha: 1, time: 1, mget: 1, set: 2 })
+    expect(Object.values(second).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(3)
+  })
+
+  test('An Idempotency-Key also keeps a refusal, and the slots that were taken.', async () => {
+    const ip = newIp()
+    for (let time = 0; time < 3; time++) await api.decide(request(ip))
+    const refused = await api.decide(request(ip), once('refused'))
+    expect((await api.decide(request(ip), once('refused'))).body).toEqual(refused.body)
+    const held = await api.decide(request(ip, '/slow'), once('slots'))
+    const again = await api.decide(request(ip, '/slow'), once('slots'))
+    expect(again.body).toEqual(held.body)
+    expect(held.body.slot).toBeTypeOf('string')
+    expect(
+      (await api.decide({ ...request(ip, '/slow'), mode: 'peek' })).body.limits[0]!.remaining,
+    ).toBe(1)
+  })
+
+  test('An Idempotency-Key covers a batch as a whole.', async () => {
+    const asks = Array.from({ length: 100 }, (_, n) =>
+      request(newIp(), '/wide', { headers: { x: `bx${n}`, y: `by${n}`, z: `bz${n}` } }),
+    )
+    const first = await api.decideEach(asks, once('batch'))
+    const second = await api.decideEach(asks, once('batch'))
+    expect(second.body).toEqual(first.body)
+    expect(second.headers.get('idempotent-replayed')).toBe('true')
+  })
+
+  test('An Idempotency-Key that has expired and is used again takes slots of its own.', async () => {
+    const ip = newIp()
+    await api.decide(request(ip, '/slow'), once('again'))
+    const redis = createClient({ url: api.stack.redis.url })
+    await redis.connect()
+    for (const key of await redis.keys('sluice:1:{once-*')) await redis.del(key)
+    redis.destroy()
+    const { status } = await api.decide({ ...request(ip, '/slow'), cost: 2 }, once('again'))
+    expect(status).toBe(429)
+  })
+
+  test('An Idempotency-Key with another body is refused.', async () => {
+    const ip = newIp()
+    await api.decide(request(ip), once('reused'))
+    const other = await api.call<{ errors: object[] }>('/decide', request(newIp()), once('reused'))
+    expect([other.status, other.body.errors]).toMatchObject([422, [{ path: 'Idempotency-Key' }]])
+  })
+
+  test('An Idempotency-Key is refused after a change of policies.', async () => {
+    const ip = newIp()
+    await api.decide(request(ip), once('changed'))
+    const { url, token } = api.stack.bridge
+    const database = { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }
+    const changed = await startApi({ policies: [{ ...policy, name: 'another' }] }, database)
+    try {
+      expect((await changed.decide(request(ip), once('changed'))).status).toBe(422)
+    } finally {
+      await changed.stop()
+    }
+  })
+
+  test.each(['', 'x'.repeat(256), 'a b', 'é'])(
+    'The Idempotency-Key %j is refused.',
+    async (key) => {
+      const { status } = await api.decide(request(newIp()), once(key))
+      expect(status).toBe(400)
+    },
+  )
+})

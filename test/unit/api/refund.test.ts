@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { LimitStatus } from '../../../src/base/decision.ts'
+import type { Api } from '../../support/api-stack.ts'
+import { newIp, request, startDecideApi } from '../../support/decide-stack.ts'
+
+let api: Api
+beforeAll(async () => {
+  api = await startDecideApi()
+})
+afterAll(() => api?.stop())
+
+describe('a refund', () => {
+  test('A refund gives back a part or all of a charge, never above the quota, and not in a later window.', async () => {
+    const ip = newIp()
+    const { body } = await api.decide({ ...request(ip), cost: 3 })
+    const back = (cost: number, decidedAt = body.decidedAt) =>
+      api.call<{ decidedAt: number; limits: { remaining: number }[] }>('/refund', {
+        ...request(ip),
+        cost,
+        decidedAt,
+      })
+    expect((await back(2)).body.limits).toMatchObject([{ policy: 'per-ip', remaining: 2 }])
+    expect((await back(5)).body.limits).toMatchObject([{ remaining: 3 }])
+    await api.decide(request(ip))
+    expect((await back(1, body.decidedAt! - 3_600_000)).body.limits).toMatchObject([
+      { remaining: 2 },
+    ])
+  })
+
+  test('A list of refunds is given back once for an Idempotency-Key.', async () => {
+    const [ip, other] = [newIp(), newIp()]
+    for (const one of [ip, other]) await api.decide({ ...request(one), cost: 3 })
+    const body = [
+      { policy: 'per-ip', key: ip, cost: 1 },
+      { ...request(other), cost: 2 },
+      request(ip, '/none'),
+    ]
+    const options = { headers: { 'Idempotency-Key': 'back' } }
+    const first = await api.call<{ limits: object[] }[]>('/refund', body, options)
+    expect(first.body.map(({ limits }) => limits)).toMatchObject([
+      [{ remaining: 1 }],
+      [{ remaining: 2 }],
+      [],
+    ])
+    expect((await api.call('/refund', body, options)).body).toEqual(first.body)
+    expect((await api.decide({ ...request(ip), mode: 'peek' })).body.limits[0]!.remaining).toBe(1)
+  })
+
+  test('A slot is released only with its id.', async () => {
+    const ip = newIp()
+    const { body } = await api.decide(request(ip, '/slow'))
+    const peek = async () =>
+      (await api.decide({ ...request(ip, '/slow'), mode: 'peek' })).body.limits[0]!.remaining
+    await api.call('/refund', request(ip, '/slow'))
+    await api.call('/refund', { ...request(ip, '/slow'), slot: 'somebody-elses' })
+    expect(await peek()).toBe(1)
+    await api.call('/refund', { ...request(ip, '/slow'), slot: body.slot })
+    expect(await peek()).toBe(2)
+  })
+
+  test('A refund of 0 units releases a slot.', async () => {
+    const ip = newIp()
+    const { body } = await api.decide(request(ip, '/slow'))
+    const back = await api.call<LimitStatus>('/refund', {
+      ...request(ip, '/slow'),
+      cost: 0,
+      slot: body.slot,
+    })
+    expect(back.body.limits[0]!.remaining).toBe(2)
+  })
+
+  test('A refund with an impossible time is refused with 422.', async () => {
+    const { status } = await api.call('/refund', { ...request(newIp()), at: 2 ** 53 - 1 })
+    expect(status).toBe(422)
+  })
+})

@@ -1,0 +1,219 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { ApiError, type Ask, type ClientOptions, createClient } from '../../../src/client/client.ts'
+
+const TOKEN = 'a-token-of-the-api'
+const ask: Ask = { policy: 'per-user', key: 'user-7' }
+const allowedAnyway = {
+  allowed: true,
+  reason: 'store-error',
+  fallback: 'allow',
+  retryAfterMs: 0,
+  limits: [],
+}
+const deniedAnyway = { ...allowedAnyway, allowed: false, fallback: 'deny', retryAfterMs: null }
+
+const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
+beforeEach(() => void warn.mockClear())
+
+describe('a client whose decision API gives no decision', () => {
+  /** What a server that is not well does, by name. */
+  const faults: Record<string, (response: ServerResponse, request: IncomingMessage) => unknown> = {
+    hang: () => {},
+    stall: (response) => response.writeHead(200, { 'content-type': 'application/json' }).write('{'),
+    reset: (response) => response.socket!.resetAndDestroy(),
+    'break off': (response) => {
+      response
+        .writeHead(200, { 'content-type': 'application/json', 'content-length': 99 })
+        .write('{')
+      setTimeout(() => response.socket!.destroy(), 50)
+    },
+    redirect: (response) => response.writeHead(307, { location: `${elsewhere}/` }).end(),
+    html: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hi</h1>'),
+    500: (response) => response.writeHead(500, { 'content-type': 'text/html' }).end('<h1>Oh</h1>'),
+    'bad JSON': (response) => json(response, 200, '{'),
+    'no decision': (response) => json(response, 200, '{"allowed":"yes"}'),
+    null: (response) => json(response, 200, 'null'),
+    'too few': (response) => json(response, 200, '[]'),
+    401: (response) => problem(response, 401),
+    403: (response) => problem(response, 403),
+    404: (response) => problem(response, 404),
+    413: (response) => problem(response, 413),
+    422: (response) =>
+      problem(response, 422, {
+        errors: [{ path: 'key', expected: 'a text', got: '"secret user"' }],
+      }),
+    429: (response) => problem(response, 429),
+    503: (response) => problem(response, 503),
+    'an echo': (response, { headers }) =>
+      problem(response, 400, { title: headers.authorization, errors: headers.authorization }),
+  }
+  const json = (response: ServerResponse, status: number, text: string, type = 'json') =>
+    response.writeHead(status, { 'content-type': `application/${type}` }).end(text)
+  const problem = (response: ServerResponse, status: number, more: object = {}) =>
+    json(
+      response,
+      status,
+      JSON.stringify({ type: 'about:blank', status, title: 'No', ...more }),
+      'problem+json',
+    )
+
+  let fault = ''
+  let calls = 0
+  const server = createServer((request, response) => {
+    calls += 1
+    faults[fault]!(response, request)
+  })
+  /** Where a redirect points; no request must arrive here. */
+  const other = createServer((_, response) => {
+    strangers += 1
+    response.end()
+  })
+  let strangers = 0
+  let url: string
+  let elsewhere: string
+  beforeAll(async () => {
+    for (const one of [server, other]) await once(one.listen(0, '127.0.0.1'), 'listening')
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  })
+  afterAll(() => {
+    for (const one of [server, other]) {
+      one.closeAllConnections()
+      one.close()
+    }
+  })
+  beforeEach(() => {
+    calls = 0
+  })
+
+  const client = (options: Partial<ClientOptions> = {}) =>
+    createClient({ url, token: TOKEN, deadlineMs: 300, ...options })
+
+  const codes: Record<string, [code: string, status?: number]> = {
+    hang: ['timeout'],
+    stall: ['timeout'],
+    reset: ['unreachable'],
+    'break off': ['unreachable'],
+    redirect: ['bad-reply', 307],
+    html: ['bad-reply', 200],
+    500: ['bad-reply', 500],
+    'bad JSON': ['bad-reply', 200],
+    'no decision': ['bad-reply'],
+    null: ['bad-reply', 200],
+    'too few': ['bad-reply'],
+    401: ['refused', 401],
+    403: ['refused', 403],
+    404: ['refused', 404],
+    413: ['refused', 413],
+    422: ['refused', 422],
+    429: ['refused', 429],
+    503: ['refused', 503],
+    'an echo': ['refused', 400],
+  }
+
+  test.each(Object.entries(codes))(
+    'After the fault "%s" onError decides and gets the error.',
+    async (name, [code, status]) => {
+      fault = name
+      expect(await client().decide(ask)).toEqual(allowedAnyway)
+      expect(await client({ onError: 'deny' }).decide([ask, ask])).toEqual([
+        deniedAnyway,
+        deniedAnyway,
+      ])
+      const told: unknown[] = []
+      const explicitKey = client({
+        onError: (error, asked) => {
+          told.push(error.code, error.status, asked)
+          return 'deny'
+        },
+      })
+      expect(await explicitKey.peek(ask)).toEqual(deniedAnyway)
+      expect(told).toEqual([code, status, { ...ask, mode: 'peek' }])
+      const error = await client({ onError: 'throw' })
+        .decide(ask)
+        .catch((error) => error)
+      expect(error).toBeInstanceOf(ApiError)
+      expect(`${error.message} ${error.stack} ${error.cause}`).not.toContain(TOKEN)
+      expect(calls).toBe(4) // none was repeated
+    },
+  )
+
+  test('The client does not follow a redirect.', () => {
+    expect(strangers).toBe(0)
+  })
+
+  test('No answer comes later than the deadline.', async () => {
+    fault = 'stall'
+    const start = performance.now()
+    await client({ deadlineMs: 100 }).decide(ask)
+    expect(performance.now() - start).toBeLessThan(600)
+  })
+
+  test('The deadline also holds if a custom fetch ignores the signal.', async () => {
+    const api = client({ deadlineMs: 100, fetch: () => new Promise(() => {}) })
+    expect(await api.decide([ask, ask])).toEqual([allowedAnyway, allowedAnyway])
+  })
+
+  test('The console gets one warning for each kind of failure, without the token and the key.', async () => {
+    const api = client()
+    for (fault of ['422', '422', '401', '422']) await api.decide(ask)
+    const lines = warn.mock.calls.flat()
+    expect(lines).toEqual([
+      'sluice: refused: the decision API answered 422, key: expected a text (onError: allow; told once)',
+      'sluice: refused: the decision API answered 401 (onError: allow; told once)',
+    ])
+  })
+
+  test('The console gets no warning if onError is a function.', async () => {
+    fault = '401'
+    await client({ onError: () => 'allow' }).decide(ask)
+    expect(warn).not.toHaveBeenCalled()
+  })
+
+  test('The error has the problem document as the API sent it.', async () => {
+    fault = '422'
+    const error = await client({ onError: 'throw' })
+      .decide(ask)
+      .catch((error) => error)
+    expect(error.problem.errors).toEqual([
+      { path: 'key', expected: 'a text', got: '"secret user"' },
+    ])
+  })
+
+  test("The caller's own signal rejects with its reason, for any onError.", async () => {
+    fault = 'hang'
+    const reason = new Error('the client went away')
+    await expect(client().decide(ask, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+    expect(calls).toBe(0)
+    const controller = new AbortController()
+    setTimeout(() => controller.abort(reason), 50)
+    await expect(client().decide(ask, { signal: controller.signal })).rejects.toBe(reason)
+  })
+
+  test('A refund of a fallback, a refusal or a peek makes no call.', async () => {
+    const api = client()
+    fault = '401'
+    const decision = await api.decide(ask)
+    calls = 0
+    const taken = { ...decision, decidedAt: 1, reason: 'within-limit' as const }
+    expect(await api.refund(ask, decision)).toBeUndefined()
+    expect(await api.refund(ask, { ...taken, allowed: false })).toBeUndefined()
+    expect(await api.refund({ ...ask, mode: 'peek' }, taken)).toBeUndefined()
+    expect(calls).toBe(0)
+  })
+
+  test('A failed refund is ignored unless onError is throw.', async () => {
+    fault = '503'
+    const taken = { ...allowedAnyway, decidedAt: 1 } as never
+    expect(await client().refund(ask, taken)).toBeUndefined()
+    await expect(client({ onError: 'throw' }).refund(ask, taken)).rejects.toBeInstanceOf(ApiError)
+  })
+
+  test('An empty list makes no call.', async () => {
+    expect(await client().decide([])).toEqual([])
+    expect(calls).toBe(0)
+  })
+})

@@ -1,0 +1,135 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { requestDescription } from '../../../src/api/schema.ts'
+import { type ClientOptions, createClient, describeRequest } from '../../../src/client/client.ts'
+import { checked } from '../../../src/config/schema/checked.ts'
+
+const TOKEN = 'a-token-of-the-api'
+
+describe('createClient', () => {
+  test.each([
+    ['no URL', { url: 'limits.example.com', token: TOKEN }],
+    ['another scheme', { url: 'ftp://limits.example.com', token: TOKEN }],
+    [
+      'a password in the URL',
+      { url: 'https://a:secret-in-the-url@limits.example.com', token: TOKEN },
+    ],
+    ['no token', { url: 'https://limits.example.com', token: undefined as never }],
+    ['a short token', { url: 'https://limits.example.com', token: 'short' }],
+    ...[0, -1, 1.5, Number.NaN, 2 ** 31].map((deadlineMs): [string, ClientOptions] => [
+      `a deadline of ${deadlineMs}`,
+      { url: 'https://limits.example.com', token: TOKEN, deadlineMs },
+    ]),
+    ['a line break in the token', { url: 'https://limits.example.com', token: `${TOKEN}\n` }],
+  ])('createClient refuses %s, and the message does not contain the secret.', (_, options) => {
+    const error = (() => {
+      try {
+        return createClient(options)
+      } catch (error) {
+        return error
+      }
+    })()
+    expect(error).toBeInstanceOf(TypeError)
+    expect(String(error)).not.toMatch(/a-token|secret/)
+  })
+})
+
+describe('describeRequest', () => {
+  test('describeRequest copies the method, URL, fields and location of a request.', () => {
+    const request = new Request('https://api.example.com/login?x=1#y', {
+      method: 'POST',
+      headers: { 'X-Api-Key': 'k', Cookie: 'a=b' },
+    })
+    Object.assign(request, { cf: { country: 'DE', asn: 64500, colo: 'FRA', city: 'Berlin' } })
+    expect(describeRequest(request, '203.0.113.7')).toEqual({
+      method: 'POST',
+      url: 'https://api.example.com/login?x=1',
+      ip: '203.0.113.7',
+      headers: { 'x-api-key': 'k', cookie: 'a=b' },
+      country: 'DE',
+      asn: '64500',
+      colo: 'FRA',
+    })
+  })
+
+  test.each([
+    ['a URL that is too long', `https://a.example/${'x'.repeat(9000)}?y`, {}, undefined],
+    ['a query that is too long', `https://a.example/x?${'y'.repeat(9000)}`, {}, undefined],
+    [
+      'a value that is too long',
+      'https://a.example/',
+      { long: 'x'.repeat(9000), short: 'y' },
+      undefined,
+    ],
+    [
+      'too many fields',
+      'https://a.example/',
+      Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`x-${i}`, 'y'])),
+      undefined,
+    ],
+    [
+      'too much in all',
+      'https://a.example/',
+      Object.fromEntries(Array.from({ length: 90 }, (_, i) => [`x-${i}`, '"'.repeat(1000)])),
+      undefined,
+    ],
+    ['an address that is none', 'https://a.example/', {}, 'unknown'],
+    ['an address with a zone', 'https://a.example/', {}, 'fe80::1%eth0'],
+    ['an address out of range', 'https://a.example/', {}, '1.2.3.256'],
+  ])(
+    'describeRequest shortens its description so that the decision API accepts it: %s.',
+    (_, url, headers, ip) => {
+      const described = describeRequest(new Request(url, { headers: { ...headers } }), ip)
+      expect(checked(requestDescription, described, 'body').problems).toBeUndefined()
+      expect(JSON.stringify(described).length).toBeLessThan(60_000)
+    },
+  )
+
+  test('describeRequest keeps the shortest fields first.', () => {
+    const headers = {
+      'a-long-one': 'x'.repeat(8000),
+      'b-long-one': 'x'.repeat(8190),
+      'c-long-one': 'x'.repeat(8192),
+      'x-tenant': 'acme',
+    }
+    const described = describeRequest(new Request('https://a.example/', { headers }))
+    expect(Object.keys(described.headers!)).toEqual(['x-tenant', 'a-long-one', 'b-long-one'])
+  })
+
+  test('Many fields cannot crowd out the credentials or the named fields.', () => {
+    const crowd = Array.from({ length: 150 }, (_, i) => [`x-${i}`, ''])
+    const headers = {
+      ...Object.fromEntries(crowd),
+      authorization: 'Bearer abc',
+      'x-tenant': 'acme',
+    }
+    const request = new Request('https://a.example/', { headers })
+    expect(describeRequest(request).headers).toMatchObject({ authorization: 'Bearer abc' })
+    expect(describeRequest(request, undefined, ['X-Tenant', 'x-none']).headers).toEqual({
+      'x-tenant': 'acme',
+    })
+  })
+
+  test('Leading slashes cannot push the path out of the description.', () => {
+    const request = new Request(`https://a.example${'/'.repeat(9000)}login?${'x'.repeat(9000)}`)
+    expect(describeRequest(request).url).toBe('https://a.example/login')
+  })
+
+  test('The decision API accepts the description of any request.', () => {
+    fc.assert(
+      fc.property(
+        fc.webUrl({ withQueryParameters: true, withFragments: true }),
+        fc.dictionary(
+          fc.stringMatching(/^[a-z-]{1,20}$/),
+          fc.stringMatching(/^[\t -~\u00a0-\u00ff]*$/),
+        ),
+        fc.oneof(fc.ipV4(), fc.ipV6(), fc.ipV4Extended(), fc.string()),
+        (url, headers, ip) => {
+          const described = describeRequest(new Request(url, { headers: { ...headers } }), ip)
+          expect(checked(requestDescription, described, 'body').problems).toBeUndefined()
+        },
+      ),
+      { numRuns: 1000 },
+    )
+  })
+})

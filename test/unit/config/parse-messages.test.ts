@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest'
+import { defineConfig, parseConfig } from '../../../src/config/parse.ts'
+import { problems, valid } from '../../support/parse.ts'
+
+test('All problems of a configuration are reported at once, one line each.', () => {
+  const config = {
+    policies: [
+      { name: 'a', limit: 0, windw: '1s' },
+      { ...valid, cost: 'x' },
+    ],
+    origin: 7,
+  }
+  expect(problems(config).map((line) => line.split(':')[0])).toEqual([
+    'origin',
+    'policies[0].limit',
+    'policies[0].window',
+    'policies[0].windw',
+    'policies[1].cost',
+    'policies[1].name',
+  ])
+  expect(() => defineConfig(config as never)).toThrow(
+    /^6 problems\n {2}origin: expected .*, got 7\n/,
+  )
+})
+
+describe('the message of a problem', () => {
+  const config = (change: object, rest: object = {}) => ({
+    policies: [{ name: 'login', limit: 5, window: '1m', ...change }],
+    ...rest,
+  })
+  const told = (input: unknown) => {
+    try {
+      parseConfig(input)
+    } catch (error) {
+      return (error as Error).message
+    }
+    return undefined
+  }
+
+  test('The path of a single value has no index.', () => {
+    expect(told(config({ match: { path: 'a' } }))).toContain(
+      'policies[0].match.path: expected a path',
+    )
+    expect(told(config({ match: { path: ['a'] } }))).toContain(
+      'policies[0].match.path[0]: expected',
+    )
+    expect(told(config({ key: { ip: { v6: 129 } } }))).toContain('policies[0].key.ip.v6: expected')
+    expect(told(config({}, { deny: { not: { ip: 'x' } } }))).toContain('deny.not.ip: expected')
+    expect(told(config({ match: { header: { '0': '**' } } }))).toContain(
+      'match.header[0]: expected',
+    )
+  })
+
+  test('A message shows a value as written, not as parsed.', () => {
+    expect(told(config({ key: 'jwt:sub' }))).toMatch(/^policies\[0\]\.key: .*, got "jwt:sub"/)
+    expect(told(config({ limit: 2 ** 51, window: '1h' }))).toContain(', got 2251799813685248')
+  })
+
+  test('A message can show a regular expression, a bigint and values that JSON cannot hold.', () => {
+    expect(told(config({ match: { path: /^\/api/i } }))).toContain('got /^\\/api/i')
+    expect(told(config({ limit: 10n }))).toContain('got 10')
+    const circle: Record<string, unknown> = {}
+    circle.self = circle
+    expect(told(config({ limit: circle }))).toContain('got object')
+  })
+
+  test('A message names the policy or the list entry.', () => {
+    expect(told(config({ window: '1x' }))).toBe(
+      'policies[0].window: expected a duration like "10s", or whole milliseconds, got "1x" (in "login")',
+    )
+    expect(told(config({}, { deny: [{ name: 'abuse', ip: 'x' }] }))).toMatch(/\(in "abuse"\)$/)
+    expect(told(config({}, { deny: { name: 'abuse', ip: 'x' } }))).toMatch(/\(in "abuse"\)$/)
+    expect(told(config({ name: 'a b' }))).not.toContain('(in')
+  })
+})
+
+describe('a secret in the configuration', () => {
+  const policies = [{ name: 'a', limit: 1, window: '1m', key: 'jwt:sub' }]
+  const message = (rest: object) => {
+    try {
+      parseConfig({ policies, ...rest })
+    } catch (error) {
+      return (error as Error).message
+    }
+    return ''
+  }
+
+  test.each([
+    's3cr3tVALUE0123456789',
+    's3cr3t-VALUE',
+    'correcthorsebatterystaple',
+    'DEADBEEFDEADBEEFDEADBEEFDEADBEEF',
+    'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP',
+    'jwt_secret',
+  ])('The secret %s is refused, and no message shows it.', (secret) => {
+    for (const rest of [
+      { jwt: { secret } },
+      { jwt: { secert: secret } },
+      { jwt: secret },
+      { jwt: { secret: 'JWT_SECRET' }, apiKeys: { known: secret } },
+      { jwt: { secret: 'JWT_SECRET' }, apiKeys: secret },
+    ]) {
+      expect(message(rest)).toContain('expected')
+      expect(message(rest)).not.toContain(secret)
+    }
+  })
+
+  test.each(['JWT_SECRET', 'A', 'KEYS', 'JWT_SECRET_2027', 'AUTH0_SIGNING_SECRET_OF_PRODUCTION'])(
+    'The name %s is accepted as the name of a variable.',
+    (secret) => expect(message({ jwt: { secret } })).toBe(''),
+  )
+})

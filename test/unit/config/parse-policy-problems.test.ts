@@ -1,0 +1,237 @@
+import { describe, expect, test } from 'vitest'
+import { findingCodes } from '../../../src/config/findings.ts'
+import { parseConfig } from '../../../src/config/parse.ts'
+import { KEY, problems, problemsOf, valid } from '../../support/parse.ts'
+
+const STATUS = 'a status like 401, "4xx" or "400-403"'
+const lease = { max: 10, ttl: '5s' }
+const LEASE = '{"max":10,"ttl":"5s"}'
+const penalty = { after: 3, within: '1m', ban: '10s' }
+const plans = { limits: { pro: 50 }, plan: 'header:x-plan' }
+const concurrency = { algorithm: 'concurrency' }
+
+describe('a problem of a policy names path, expected and got', () => {
+  test.each(['sliding-log', 'concurrency'])(
+    'A configuration whose %s policies need more keys than one call takes is refused.',
+    (algorithm) => {
+      const some = (count: number) => ({
+        policies: Array.from({ length: count }, (_, index) => ({
+          ...valid,
+          name: `p${index}`,
+          algorithm,
+          penalty,
+        })),
+      })
+      expect(parseConfig(some(64)).policies).toHaveLength(64)
+      expect(problems(some(65))).toEqual([
+        expect.stringMatching(
+          /^policies: at most 128 policies, where sliding-log and concurrency with a penalty count twice \|/,
+        ),
+      ])
+    },
+  )
+
+  test.each([
+    [{ countOnly: 'failures' }, `countOnly: ${STATUS} | "failures"`],
+    [{ countOnly: [401, 600] }, `countOnly[1]: ${STATUS} | 600`],
+    [{ countOnly: '403-401' }, `countOnly: ${STATUS} | "403-401"`],
+    [{ countOnly: [] }, 'countOnly: at least one | []'],
+    [{ penalty: 3 }, 'penalty: an object | 3'],
+    [{ penalty: { ...penalty, after: 0 } }, 'penalty.after: a whole number of at least 1 | 0'],
+    [
+      { penalty: { ...penalty, ban: undefined } },
+      'penalty.ban: a duration like "10s", or whole milliseconds | nothing',
+    ],
+    [{ penalty: { ...penalty, max: '1s' } }, 'penalty.max: at least as long as ban | "1s"'],
+    [
+      { limits: { pro: 50 } },
+      'plan: what tells the plan of a request, like "header:x-plan" | nothing',
+    ],
+    [{ plan: 'header:x-plan' }, 'limits: a limit for each plan | nothing'],
+    [{ ...plans, limits: 7 }, 'limits: an object like { free: 100, pro: 5000 } | 7'],
+    [{ ...plans, limits: { pro: 0 } }, 'limits.pro: a whole number of at least 1 | 0'],
+    [
+      { ...plans, limits: JSON.parse('{"__proto__":5}') },
+      'limits: names other than __proto__, prototype and constructor | {"__proto__":5}',
+    ],
+    [
+      { ...plans, limits: { big: 10_001 }, algorithm: 'sliding-log' },
+      'limits.big: at most 10000 with sliding-log (sliding-window has no such bound) | 10001',
+    ],
+    [
+      { ...plans, limits: { big: 2 ** 40 }, window: '7d' },
+      'limits.big: at most 4964285 with this window | 1099511627776',
+    ],
+    [{ ...plans, plan: 'x-plan' }, `plan: ${KEY} | "x-plan"`],
+    [{ ...plans, plan: 'path:tier' }, 'plan: a match.path with the parameter :tier | "path:tier"'],
+    [
+      { ...plans, plan: { key: 'header:a', table: 'customers' } },
+      'plan.table: the name of a table in tables | "customers"',
+    ],
+    [
+      { ...plans, plan: 'jwt:plan' },
+      'plan: a jwt in the configuration, to verify its claims by | "jwt:plan"',
+    ],
+    [{ window: 'month' }, 'window: a duration (only fixed-window has calendar windows) | "month"'],
+    [
+      { timeZone: 'UTC' },
+      'timeZone: nothing (only a window of a day, week or month has one) | "UTC"',
+    ],
+    [
+      { algorithm: 'fixed-window', window: 'day', timeZone: 'Berlin' },
+      'timeZone: a time zone like "Europe/Berlin" | "Berlin"',
+    ],
+    [
+      { algorithm: 'fixed-window', window: 'day', align: 'clock' },
+      'align: nothing (the calendar says when a window opens) | "clock"',
+    ],
+    [{ check: 'after' }, 'check: one of before, parallel | "after"'],
+    [
+      { ...concurrency, check: 'parallel' },
+      'check: before (the origin is asked once there is a slot) | "parallel"',
+    ],
+    [{ ...concurrency, burst: 5 }, 'burst: nothing (concurrency has no burst) | 5'],
+    [{ ...concurrency, limit: 10_001 }, 'limit: at most 10000 with concurrency | 10001'],
+    [{ ...concurrency, countOnly: 401 }, 'countOnly: nothing (a slot ends with its request) | 401'],
+    [
+      { ...concurrency, cost: { response: 'x-price' } },
+      'cost.response: nothing (a slot ends with its request) | "x-price"',
+    ],
+    [
+      { ...concurrency, onStoreError: 'local' },
+      'onStoreError: allow or deny (an isolate cannot count what is in flight elsewhere) | "local"',
+    ],
+    [{ lease: 10 }, 'lease: an object | 10'],
+    [{ lease: { ...lease, max: 1 } }, 'lease.max: a whole number from 2 to 10000 | 1'],
+    [{ lease: { ...lease, max: 10_001 } }, 'lease.max: a whole number from 2 to 10000 | 10001'],
+    [{ lease: { max: 10 } }, 'lease.ttl: a duration like "10s", or whole milliseconds | nothing'],
+    [{ lease: { ...lease, ttl: '61s' } }, 'lease.ttl: a duration of at most 60s | "61s"'],
+    [
+      { lease, algorithm: 'sliding-log' },
+      `lease: nothing (sliding-log promises that no window has more than the limit) | ${LEASE}`,
+    ],
+    [{ ...concurrency, lease }, `lease: nothing (each slot is held by a request) | ${LEASE}`],
+    [
+      { lease, countOnly: 401 },
+      `lease: nothing (what it costs is known after the answer) | ${LEASE}`,
+    ],
+    [
+      { lease, cost: { response: 'x-price' } },
+      `lease: nothing (what it costs is known after the answer) | ${LEASE}`,
+    ],
+    [{ lease, penalty }, `lease: nothing (a ban would not be seen) | ${LEASE}`],
+    [{ lease, penalty: 'manual' }, `lease: nothing (a ban would not be seen) | ${LEASE}`],
+    [{ cost: { response: 'a b' } }, 'cost.response: a field name like "Sluice-Cost" | "a b"'],
+  ])('The policy option %j is refused with one problem.', (change, problem) => {
+    expect(problemsOf(change)).toEqual([problem])
+  })
+
+  test.each([
+    [{ name: '' }, 'name: up to 64 letters, digits, "_", "." or "-" | ""'],
+    [{ name: 'a b' }, 'name: up to 64 letters, digits, "_", "." or "-" | "a b"'],
+    [
+      { name: 'a'.repeat(65) },
+      `name: up to 64 letters, digits, "_", "." or "-" | "${'a'.repeat(59)}…`,
+    ],
+    [{ name: 7 }, 'name: up to 64 letters, digits, "_", "." or "-" | 7'],
+    [
+      { algorithm: 'fixed' },
+      'algorithm: one of fixed-window, sliding-window, sliding-log, concurrency, token-bucket, gcra, leaky-bucket | "fixed"',
+    ],
+    [{ algorithm: 'token', burst: 5 }, expect.stringMatching(/^algorithm: one of .* \| "token"$/)],
+    [{ limit: 0 }, 'limit: a whole number of at least 1 | 0'],
+    [{ limit: 1.5 }, 'limit: a whole number of at least 1 | 1.5'],
+    [{ limit: NaN }, 'limit: a whole number of at least 1 | NaN'],
+    [{ limit: '5' }, 'limit: a whole number of at least 1 | "5"'],
+    [{ limit: undefined }, 'limit: a whole number of at least 1 | nothing'],
+    [{ window: '10 minuts' }, 'window: a duration like "10s", or whole milliseconds | "10 minuts"'],
+    [{ window: undefined }, 'window: a duration like "10s", or whole milliseconds | nothing'],
+    [{ limit: 2 ** 40, window: '7d' }, 'limit: at most 4964285 with this window | 1099511627776'],
+    [
+      { algorithm: 'gcra', burst: 2 ** 40, window: '7d' },
+      'burst: at most 4964285 with this window | 1099511627776',
+    ],
+    [
+      { algorithm: 'sliding-log', limit: 10_001 },
+      'limit: at most 10000 with sliding-log (sliding-window has no such bound) | 10001',
+    ],
+    [{ burst: 5 }, 'burst: nothing (sliding-window has no burst) | 5'],
+    [{ algorithm: 'gcra', burst: 0 }, 'burst: a whole number of at least 1 | 0'],
+    [{ align: 'clock' }, 'align: nothing (only fixed-window has an align) | "clock"'],
+    [{ algorithm: 'fixed-window', align: 'noon' }, 'align: one of first-request, clock | "noon"'],
+    [{ key: 'cookie' }, `key: ${KEY} | "cookie"`],
+    [{ key: 7 }, `key: ${KEY} | 7`],
+    [{ key: { ip: 7 } }, 'key.ip: an object | 7'],
+    [{ key: 'path:id' }, 'key: a match.path with the parameter :id | "path:id"'],
+    [{ key: 'jwt:sub' }, 'key: a jwt in the configuration, to verify its claims by | "jwt:sub"'],
+    [{ onMissingKey: 'ignore' }, 'onMissingKey: one of share, skip, refuse, { key } | "ignore"'],
+    [{ onMissingKey: { key: 'x' } }, `onMissingKey.key: ${KEY} | "x"`],
+    [
+      { onMissingKey: { key: ['ip', 'path:id'] } },
+      'onMissingKey.key[1]: a match.path with the parameter :id | "path:id"',
+    ],
+    [{ accept: 'all' }, `accept: one of ${findingCodes.join(', ')} | "all"`],
+    [{ match: { country: 'Germany' } }, 'match.country: a country code like "DE" | "Germany"'],
+    [
+      { match: { ip: '10.0.0.1/8' } },
+      'match.ip: an address, or a network without bits beyond its prefix like "203.0.113.0/24" | "10.0.0.1/8"',
+    ],
+    [
+      { match: { header: 'x-a' } },
+      'match.header: an object of field names like { "x-plan": "free" } | "x-a"',
+    ],
+    [
+      { match: { header: { 'x a': true } } },
+      'match.header: an object of field names like { "x-plan": "free" } | {"x a":true}',
+    ],
+    [
+      { match: { header: { constructor: 'x' } } },
+      'match.header: an object of field names like { "x-plan": "free" } | {"constructor":"x"}',
+    ],
+    [
+      { match: { header: { 'x-a': 'a*b' } } },
+      'match.header.x-a: true, or a text, with "*" at either end only, like "curl/*" | "a*b"',
+    ],
+    [
+      { match: { not: { hots: 'a' } } },
+      'match.not.hots: one of the fields host, path, method, header, country, ip, not | "a"',
+    ],
+    [
+      { match: { path: '/:id/x/:id' } },
+      'match.path: a path like "/login", "/users/:id" or "/api/*" | "/:id/x/:id"',
+    ],
+    [{ cost: [{ method: 'POST' }] }, 'cost[0].cost: a whole number of at least 0 | nothing'],
+    [{ cost: { header: 'a b' } }, 'cost.header: a field name like "Sluice-Cost" | "a b"'],
+    [{ key: ['ip', 'header:a b'] }, `key[1]: ${KEY} | "header:a b"`],
+    [{ key: [] }, 'key: at least one | []'],
+    [{ key: { ip: { v6: 129 } } }, 'key.ip.v6: a whole number from 1 to 128 | 129'],
+    [{ match: 'x' }, 'match: an object | "x"'],
+    [{ match: { path: '' } }, 'match.path: a path like "/login", "/users/:id" or "/api/*" | ""'],
+    [
+      { match: { path: 'login' } },
+      'match.path: a path like "/login", "/users/:id" or "/api/*" | "login"',
+    ],
+    [
+      { match: { path: ['/a', '/*/b'] } },
+      'match.path[1]: a path like "/login", "/users/:id" or "/api/*" | "/*/b"',
+    ],
+    [
+      { match: { host: 'https://a.b' } },
+      'match.host: a host like "api.example.com" or "*.example.com" | "https://a.b"',
+    ],
+    [{ match: { method: 'GET POST' } }, 'match.method: a method like "POST" | "GET POST"'],
+    [
+      { match: { methods: 'GET' } },
+      'match.methods: one of the fields host, path, method, header, country, ip, not | "GET"',
+    ],
+    [{ cost: -1 }, 'cost: a whole number of at least 0 | -1'],
+    [{ mode: 'dry-run' }, 'mode: one of enforce, shadow | "dry-run"'],
+    [{ onStoreError: 'open' }, 'onStoreError: one of allow, deny, local | "open"'],
+    [{ localShare: 0 }, 'localShare: a number above 0 and at most 1 | 0'],
+    [{ localShare: 1.5 }, 'localShare: a number above 0 and at most 1 | 1.5'],
+    [{ deadline: 'soon' }, 'deadline: a duration like "10s", or whole milliseconds | "soon"'],
+    [{ deadline: '30d' }, 'deadline: a duration of less than 25 days | "30d"'],
+  ])('A policy with %j is refused with one problem.', (change, problem) => {
+    expect(problemsOf(change)).toEqual([problem])
+  })
+})

@@ -1,0 +1,207 @@
+import { describe, expect, test } from 'vitest'
+import { parseConfig } from '../../../src/config/parse.ts'
+import { KEY, problems, shield, valid } from '../../support/parse.ts'
+
+describe('settings beside the policies', () => {
+  test('A shield counts by address unless it has a key.', () => {
+    const parsed = (change: object) =>
+      parseConfig({ policies: [valid], shield: { ...shield, ...change } }).shield
+    const ip = { source: 'ip', v4: 32, v6: 64 }
+    const common = { binding: 'SHIELD', limit: 100, accept: [] }
+    expect(parsed({})).toEqual({ ...common, periodMs: 10_000, key: [ip] })
+    for (const period of ['1m', '60s', 60_000]) {
+      expect(parsed({ period, key: ['ip', 'host'], accept: 'tight-shield' })).toEqual({
+        ...{ ...common, periodMs: 60_000, key: [ip, { source: 'host' }], accept: ['tight-shield'] },
+      })
+    }
+  })
+
+  test('The default key of the live document contains the namespace.', () => {
+    const parsed = (change: object) => parseConfig({ policies: [valid], ...change })
+    expect(parsed({}).namespace).toBeUndefined()
+    expect(parsed({ namespace: 'shop-2' }).namespace).toBe('shop-2')
+    const keyOf = (live: object, namespace?: string) => parsed({ live, namespace }).live!.key
+    expect(keyOf({ from: 'redis' }, 'shop')).toBe('sluice:shop:live')
+    expect(keyOf({ from: 'redis', key: 'a' }, 'shop')).toBe('a')
+    expect(keyOf({ from: 'redis' })).toBe('sluice:live')
+  })
+
+  test('The live document comes from Redis or KV.', () => {
+    const live = (live: object) => parseConfig({ policies: [valid], live }).live
+    expect(live({ from: 'redis' })).toEqual({ from: 'redis', key: 'sluice:live', everyMs: 30_000 })
+    expect(live({ from: 'kv:RULES', key: 'a', every: '1s' })).toEqual({
+      ...{ from: 'kv:RULES', key: 'a', everyMs: 1000 },
+    })
+  })
+})
+
+describe('a problem of the configuration names path, expected and got', () => {
+  test.each([
+    [{ live: 'redis' }, 'live: an object | "redis"'],
+    [{ live: { from: 'd1' } }, 'live.from: "redis" or "kv:<binding>" | "d1"'],
+    [{ live: { from: 'redis', key: '' } }, 'live.key: a name of 1 to 512 characters | ""'],
+    [
+      { live: { from: 'redis', every: 0 } },
+      'live.every: a duration like "10s", or whole milliseconds | 0',
+    ],
+    [{ tables: [] }, 'tables: an object of tables | []'],
+    [{ tables: { a: { b: 7 } } }, 'tables.a.b: a text | 7'],
+    [
+      { tables: { a: { constructor: 'pro' } } },
+      'tables.a: names other than __proto__, prototype and constructor | {"constructor":"pro"}',
+    ],
+  ])('A configuration with %j is refused with one problem.', (change, problem) => {
+    expect(problems({ policies: [], ...change })).toEqual([problem])
+  })
+
+  test.each([
+    [null, 'config: an object | null'],
+    [[], 'config: an object | []'],
+    [{}, 'policies: a list of policies | nothing'],
+    [{ policies: {} }, 'policies: a list of policies | {}'],
+    [{ policies: [null] }, 'policies[0]: an object | null'],
+    [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
+    [
+      { policies: [], orgin: 'x' },
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, api, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, denialCache, shield, batching, shards, namespace, hashKeys, degradedHeader, accept | "x"',
+    ],
+    [
+      { policies: [], origin: 'example.com' },
+      'origin: "zone" or a URL like "https://origin.example.com" | "example.com"',
+    ],
+    [
+      { policies: [], origin: 'https://user:pass@x' },
+      'origin: "zone" or a URL like "https://origin.example.com" | "https://user:pass@x"',
+    ],
+    [
+      { policies: [], deadline: '0s' },
+      'deadline: a duration like "10s", or whole milliseconds | "0s"',
+    ],
+    [
+      { policies: [], originTimeout: 2 ** 31 },
+      'originTimeout: a duration of less than 25 days | 2147483648',
+    ],
+    [{ policies: [], allow: { policies: 'a' } }, 'allow.policies: the name of a policy | "a"'],
+    [
+      { policies: [], deny: { ip: 'x' } },
+      'deny.ip: an address, or a network without bits beyond its prefix like "203.0.113.0/24" | "x"',
+    ],
+    [{ policies: [], jwt: {} }, 'jwt.secret: one of secret and jwks | nothing'],
+    [
+      { policies: [], jwt: { secret: 'S', algorithms: 'RS256' } },
+      'jwt.algorithms: one of HS256, HS384, HS512 | "RS256"',
+    ],
+    [
+      { policies: [], jwt: { jwks: 'http://example.com/' } },
+      'jwt.jwks: a URL like "https://issuer.example.com/.well-known/jwks.json" | "http://example.com/"',
+    ],
+    [
+      { policies: [], apiKeys: { from: 'form:key' } },
+      'apiKeys.from: "bearer", "header:<name>", "cookie:<name>" or "query:<name>" | "form:key"',
+    ],
+    [
+      { policies: [], headers: 'draft-12' },
+      'headers: one of draft-11, draft-7, draft-6, github, an object of prefix and reset, or "off" alone | "draft-12"',
+    ],
+    [
+      { policies: [], headers: ['draft-11', 'draft-7'] },
+      'headers: sets that have no field in common | ["draft-11","draft-7"]',
+    ],
+    [
+      { policies: [], cors: { origins: '*', credentials: true } },
+      'cors.origins: no "*" where credentials may be sent (browsers refuse it) | "*"',
+    ],
+    [{ policies: [], shield: true }, 'shield: an object | true'],
+    [
+      { policies: [], shield: { ...shield, binding: 'a b' } },
+      'shield.binding: the name of a binding like "SHIELD" | "a b"',
+    ],
+    [
+      { policies: [], shield: { ...shield, limit: 0 } },
+      'shield.limit: a whole number of at least 1 | 0',
+    ],
+    [
+      { policies: [], shield: { ...shield, period: '30s' } },
+      'shield.period: "10s" or "60s" | "30s"',
+    ],
+    [
+      { policies: [], shield: { binding: 'SHIELD', limit: 5 } },
+      'shield.period: "10s" or "60s" | nothing',
+    ],
+    [
+      { policies: [], shield: { ...shield, key: ['ip', 'path'] } },
+      'shield.key[1]: nothing of the path | "path"',
+    ],
+    [
+      { policies: [], shield: { ...shield, key: ['ip', 'cookie'] } },
+      `shield.key[1]: ${KEY} | "cookie"`,
+    ],
+    [
+      { policies: [], shield: { ...shield, key: 'path:id' } },
+      'shield.key: nothing of the path | "path:id"',
+    ],
+    [
+      { policies: [], shield: { ...shield, key: 'jwt:sub' } },
+      'shield.key: a jwt in the configuration, to verify its claims by | "jwt:sub"',
+    ],
+    [
+      { policies: [], shield: { ...shield, mode: 'shadow' } },
+      'shield.mode: one of the fields binding, limit, period, key, accept | "shadow"',
+    ],
+    [{ policies: [], batching: 1 }, 'batching: true or false | 1'],
+    ...['', 'Shop', 'a:b', '{a}', 'a'.repeat(33)].map((namespace): [object, string] => [
+      { policies: [], namespace },
+      `namespace: 1 to 32 lower-case letters, digits and "-" | ${JSON.stringify(namespace)}`,
+    ]),
+    [{ policies: [], shards: 'eu-1' }, 'shards: a list of names | "eu-1"'],
+    [{ policies: [], shards: ['eu-1'] }, 'shards: at least 2 names | ["eu-1"]'],
+    [
+      { policies: [], shards: Array.from({ length: 65 }, (_, n) => `n${n}`) },
+      expect.stringMatching(/^shards: at most 64 names \| \["n0",/),
+    ],
+    [{ policies: [], shards: ['a', 'b', 'a'] }, 'shards[2]: a name that no other store has | "a"'],
+    ...['EU-1', 'eu_1', '', 'a'.repeat(33), 1].map((name): [object, string] => [
+      { policies: [], shards: ['a', name] },
+      `shards[1]: 1 to 32 lower-case letters, digits and "-" | ${JSON.stringify(name)}`,
+    ]),
+    [{ policies: [], hashKeys: 'clear' }, 'hashKeys: true or false | "clear"'],
+  ])('The configuration %j is refused with one problem.', (config, problem) => {
+    expect(problems(config)).toEqual([problem])
+  })
+})
+
+describe('a table of plans by api-key', () => {
+  const digest = 'ab'.repeat(32)
+  const config = (customers: object, key = 'api-key') => ({
+    policies: [
+      {
+        name: 'a',
+        limit: 1,
+        limits: { pro: 10 },
+        plan: { key, table: 'customers' },
+        window: '1m',
+      },
+    ],
+    tables: { customers },
+  })
+
+  test.each([digest, digest.toUpperCase(), `sha256:${digest}`])(
+    'A table accepts %s as the digest of an API key.',
+    (name) => {
+      expect(parseConfig(config({ [name]: 'pro' })).tables).toEqual({
+        customers: { [digest]: 'pro' },
+      })
+    },
+  )
+
+  test('A table that contains an API key itself is refused; the message says how to make the digest and does not show the key.', () => {
+    const parse = () => parseConfig(config({ [digest]: 'pro', 'live-key-0001': 'pro' }))
+    expect(parse).toThrow(/^tables\.customers: expected .*printf %s "\$KEY" \| sha256sum.*entry 2/)
+    expect(parse).not.toThrow(/live-key/)
+  })
+
+  test('A table that is not looked up by API key keeps its names as written.', () => {
+    const tables = { customers: { Acme: 'pro' } }
+    expect(parseConfig(config(tables.customers, 'header:x-customer')).tables).toEqual(tables)
+  })
+})

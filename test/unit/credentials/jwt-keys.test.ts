@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  clock,
+  type create,
+  type Keys,
+  lines,
+  NOW,
+  read,
+  reset,
+  set,
+  startKeys,
+} from '../../support/claims.ts'
+import { bearing, forge, json, seenWith, signer, startIssuer } from '../../support/issuer.ts'
+
+beforeEach(reset)
+
+describe('the key set of an issuer', () => {
+  let keys: Keys
+  let issuer: Keys['issuer']
+  let first: Keys['first']
+  let second: Keys['second']
+  let ec: Keys['ec']
+  let ed: Keys['ed']
+  let kidless: Keys['kidless']
+  let unkept: Keys['unkept']
+  let claimsOf: Keys['claimsOf']
+  beforeAll(async () => {
+    keys = await startKeys()
+    ;({ issuer, first, second, ec, ed, kidless, unkept, claimsOf } = keys)
+  })
+  afterAll(() => keys.issuer.close())
+  beforeEach(() => keys.reset())
+  const ann = { sub: 'ann' }
+
+  test('Tokens signed by any key of the set are read, and the keys are fetched and imported once.', async () => {
+    let imports = 0
+    const { importKey } = crypto.subtle
+    crypto.subtle.importKey = ((...args: unknown[]) => {
+      imports += 1
+      return importKey.apply(crypto.subtle, args as never)
+    }) as never
+    try {
+      const claims = claimsOf()
+      const tokens = await Promise.all([first, second, ec, ed].map((one) => one.sign(ann)))
+      imports = 0
+      const found = await Promise.all(
+        Array.from({ length: 40 }, (_, index) => read(claims, tokens[index % 4]!)),
+      )
+      expect(found).toEqual(Array(40).fill(ann))
+      expect([issuer.fetches, imports, lines]).toEqual([1, 4, []])
+    } finally {
+      crypto.subtle.importKey = importKey
+    }
+  })
+
+  test('Entries of the key set that are not keys are ignored.', async () => {
+    issuer.answer = set(null, 7, 'key', [], {}, { kty: 'new' }, first.jwk)
+    expect(await read(claimsOf(), await first.sign(ann))).toEqual(ann)
+  })
+
+  test.each<[string, unknown]>([
+    ['no keys', []],
+    ['keys in an object', { 0: 'x', length: 1 }],
+    ['keys that fit no algorithm', [{ kty: 'oct', k: 'AAAA' }]],
+  ])('A key document with %s verifies nothing, and a log line says so.', async (_, keys) => {
+    issuer.answer = json({ keys })
+    expect(await read(claimsOf(), await first.sign(ann))).toBe(undefined)
+    expect(lines).toEqual([
+      "jwks no-keys: the issuer's keys could not be fetched: no usable key was in what came",
+    ])
+  })
+
+  test('A private key in the set verifies no token.', async () => {
+    issuer.answer = set(first.privateJwk)
+    expect(await read(claimsOf(), await first.sign(ann))).toBe(undefined)
+  })
+
+  test('Keys that a token contains or points at are ignored.', async () => {
+    const evil = await signer('RS256', 'evil')
+    const elsewhere = await startIssuer(set({ ...evil.jwk, kid: 'first' }))
+    const claims = claimsOf()
+    for (const header of [
+      { jku: elsewhere.url },
+      { jwk: evil.jwk },
+      { x5u: elsewhere.url },
+      { x5c: ['AAAA'] },
+      { jku: elsewhere.url, jwk: evil.jwk, kid: 'first' },
+      { kid: elsewhere.url },
+    ]) {
+      expect(await read(claims, await evil.sign(ann, header))).toBe(undefined)
+    }
+    // Nor do they harm a token that is signed by the issuer.
+    expect(await read(claims, await first.sign(ann, { jku: elsewhere.url }))).toEqual(ann)
+    expect(elsewhere.fetches).toBe(0)
+    await elsewhere.close()
+  })
+
+  test.each<[string, object]>([
+    ['of another key', { kid: 'second' }],
+    ['of a key of another type', { kid: 'ec' }],
+    ['of no key', { kid: 'third' }],
+    ['that is empty', { kid: '' }],
+    ['that is a path', { kid: '../../../dev/null' }],
+    ['that is __proto__', { kid: '__proto__' }],
+    ['that is a number', { kid: 0 }],
+    ['that is null', { kid: null }],
+    ['that is a list', { kid: ['first'] }],
+    ['that is 8 KB long', { kid: 'x'.repeat(8000) }],
+  ])('A token with a kid %s is not verified.', async (_, header) => {
+    expect(await read(claimsOf(), await first.sign(ann, header))).toBe(undefined)
+  })
+
+  test('A token without a kid is tried with every key of its algorithm, eight at most.', async () => {
+    const token = await first.sign(ann, { kid: undefined })
+    expect(await read(claimsOf(), token)).toEqual(ann)
+    issuer.answer = set(...Array(7).fill(second.jwk), first.jwk)
+    expect(await read(claimsOf(), token)).toEqual(ann)
+    issuer.answer = set(...Array(8).fill(second.jwk), first.jwk)
+    expect(await read(claimsOf(), token)).toBe(undefined)
+    issuer.answer = set(kidless.jwk)
+    expect(await read(claimsOf(), await kidless.sign(ann))).toEqual(ann)
+    expect(await read(claimsOf(), await kidless.sign(ann, { kid: 'any' }))).toBe(undefined)
+  })
+
+  test('Expired tokens and tokens for others are not verified.', async () => {
+    const claims = claimsOf({ issuer: 'i', audience: 'a' })
+    const fine = { iss: 'i', aud: 'a', exp: NOW + 1 }
+    expect(await read(claims, await first.sign(fine))).toEqual(fine)
+    for (const change of [{ iss: 'x' }, { aud: 'x' }, { exp: NOW - 6 }, { nbf: NOW + 6 }]) {
+      expect(await read(claims, await first.sign({ ...fine, ...change }))).toBe(undefined)
+    }
+    clock.now += 60 * 60_000
+    expect(issuer.fetches).toBe(1)
+  })
+
+  describe('when the issuer changes its keys', () => {
+    const background: Promise<unknown>[] = []
+    const settled = async () => {
+      while (background.length > 0) await background.shift()
+    }
+    const ask = async (claims: ReturnType<typeof create>, token: string) => {
+      const seen = bearing(token)
+      const found = await claims(seen)
+      background.push(...seen.background)
+      return found && { ...found }
+    }
+
+    test('A token signed by a new key counts as missing once, and is read after the keys have arrived.', async () => {
+      issuer.answer = set(first.jwk)
+      const claims = claimsOf()
+      const token = await second.sign(ann)
+      expect(await ask(claims, await first.sign(ann))).toEqual(ann)
+      issuer.answer = set(first.jwk, second.jwk)
+      clock.now += 30_000
+      const before = performance.now()
+      expect(await ask(claims, token)).toBe(undefined)
+      expect(performance.now() - before).toBeLessThan(500)
+      await settled()
+      expect(await ask(claims, token)).toEqual(ann)
+      expect(await ask(claims, await first.sign(ann))).toEqual(ann)
+      expect(issuer.fetches).toBe(2)
+    })
+
+    test('A withdrawn key stops verifying after the next fetch.', async () => {
+      const claims = claimsOf()
+      expect(await ask(claims, await first.sign(ann))).toEqual(ann)
+      issuer.answer = set(second.jwk)
+      clock.now += 10 * 60_000
+      expect(await ask(claims, await first.sign(ann))).toEqual(ann)
+      await settled()
+      expect(await ask(claims, await first.sign(ann))).toBe(undefined)
+    })
+
+    test('A new key that has the kid of the old one is fetched as well.', async () => {
+      const claims = claimsOf()
+      await ask(claims, await first.sign(ann))
+      issuer.answer = set(unkept.jwk)
+      clock.now += 30_000
+      expect(await ask(claims, await unkept.sign(ann))).toBe(undefined)
+      await settled()
+      expect(await ask(claims, await unkept.sign(ann))).toEqual(ann)
+    })
+
+    test('A flood of tokens with unknown kids causes one fetch every 30 s.', async () => {
+      const claims = claimsOf()
+      await ask(claims, await first.sign(ann))
+      for (let second = 1; second <= 90; second++) {
+        clock.now += 1000
+        const token = forge({ alg: 'RS256', kid: `kid-${second}` }, ann, 'AAAA')
+        expect(await ask(claims, token)).toBe(undefined)
+        await settled()
+      }
+      expect(issuer.fetches).toBe(4)
+      expect(lines).toEqual([])
+    })
+
+    test('A flood of tokens that expired or are for others causes no fetch.', async () => {
+      const claims = claimsOf({ audience: 'a' })
+      await ask(claims, await first.sign({ aud: 'a' }))
+      for (const change of [{ exp: NOW - 60 }, { aud: 'b' }]) {
+        clock.now += 30_000
+        expect(await ask(claims, await first.sign({ aud: 'a', ...change }))).toBe(undefined)
+      }
+      await settled()
+      expect(issuer.fetches).toBe(1)
+    })
+
+    test('A request without a plausible token causes no fetch.', async () => {
+      const claims = claimsOf()
+      for (const token of [
+        'x',
+        'a.b.c',
+        forge({ alg: 'none' }, ann),
+        forge({ alg: 'HS256' }, ann),
+      ]) {
+        expect(await ask(claims, token)).toBe(undefined)
+      }
+      expect(await claims(seenWith())).toBe(undefined)
+      await settled()
+      expect(issuer.fetches).toBe(0)
+    })
+  })
+})

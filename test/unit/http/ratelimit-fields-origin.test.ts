@@ -1,0 +1,244 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { parseConfig } from '../../../src/config/parse.ts'
+import type { HeaderSet } from '../../../src/config/schema/headers.ts'
+import { withDecisionFields } from '../../../src/http/response.ts'
+import { allowed, state } from '../../support/decisions.ts'
+import { every, merged } from '../../support/ratelimit-fields.ts'
+
+const now = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
+beforeEach(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))
+afterEach(() => void vi.useRealTimers())
+
+describe('the fields of an origin', () => {
+  const ours11 = { 'ratelimit-policy': '"a";q=10;w=60', ratelimit: '"a";r=9;t=6' }
+  const ours7 = {
+    'ratelimit-policy': '10;w=60',
+    ratelimit: 'limit=10, remaining=9, reset=60',
+  }
+  const ours6 = {
+    'ratelimit-policy': '10;w=60',
+    'ratelimit-limit': '10',
+    'ratelimit-remaining': '9',
+    'ratelimit-reset': '60',
+  }
+  const oursX = {
+    'x-ratelimit-limit': '10',
+    'x-ratelimit-remaining': '9',
+    'x-ratelimit-reset': '60',
+  }
+  const delta = { prefix: 'X-RateLimit-', reset: 'delta' } as const
+  const joined = (policies: string, limit: string) => ({
+    'ratelimit-policy': `${policies}, ${ours11['ratelimit-policy']}`,
+    ratelimit: `${limit}, ${ours11.ratelimit}`,
+  })
+
+  test.each<[string, HeaderSet, Record<string, string>, Record<string, string> | 'theirs']>([
+    // Lists of draft-11 stand together.
+    ['none', 'draft-11', {}, ours11],
+    [
+      'a list',
+      'draft-11',
+      { 'ratelimit-policy': '"z";q=5;w=1', ratelimit: '"z";r=1;t=1' },
+      joined('"z";q=5;w=1', '"z";r=1;t=1'),
+    ],
+    [
+      'a list with parameters of every kind',
+      'draft-11',
+      {
+        'ratelimit-policy':
+          '"z\\"\\\\;q=1";q=5;qu="content-bytes";pk=:sdfjLJUOUH==:;d=@1;f=1.5;t=tok/n;b=?1;n;s=%"%c3%bc"',
+        ratelimit: '"z";r=1,"y"; r=2\t,\t"x";r=3',
+      },
+      joined(
+        '"z\\"\\\\;q=1";q=5;qu="content-bytes";pk=:sdfjLJUOUH==:;d=@1;f=1.5;t=tok/n;b=?1;n;s=%"%c3%bc"',
+        '"z";r=1,"y"; r=2\t,\t"x";r=3',
+      ),
+    ],
+    [
+      'a list of policies only',
+      'draft-11',
+      { 'ratelimit-policy': '"z";q=5' },
+      { ...ours11, 'ratelimit-policy': '"z";q=5, "a";q=10;w=60' },
+    ],
+    ['empty', 'draft-11', { 'ratelimit-policy': '', ratelimit: '' }, ours11],
+    // Of one policy, the one with less.
+    ['a policy of our name with less', 'draft-11', { ratelimit: '"a";r=8;t=1' }, 'theirs'],
+    ['a policy of our name with as much', 'draft-11', { ratelimit: '"a";r=9;t=1' }, 'theirs'],
+    ['a policy of our name with more', 'draft-11', { ratelimit: '"a";r=10;t=1' }, ours11],
+    [
+      'a policy of our name whose state is not told',
+      'draft-11',
+      { 'ratelimit-policy': '"a";q=1;w=1' },
+      ours11,
+    ],
+    // Of another draft.
+    [
+      'draft-7 with less',
+      'draft-11',
+      { 'ratelimit-policy': '5;w=1', ratelimit: 'limit=5, remaining=0, reset=5' },
+      'theirs',
+    ],
+    [
+      'draft-7 with more',
+      'draft-11',
+      { 'ratelimit-policy': '50;w=1', ratelimit: 'limit=50, remaining=10, reset=5' },
+      ours11,
+    ],
+    [
+      'draft-6 with less',
+      'draft-11',
+      { 'ratelimit-policy': '5;w=1', 'ratelimit-limit': '5', 'ratelimit-remaining': '4' },
+      'theirs',
+    ],
+    [
+      'draft-6 with more, whose own fields stay',
+      'draft-11',
+      { 'ratelimit-policy': '50;w=1', 'ratelimit-remaining': '40' },
+      { ...ours11, 'ratelimit-remaining': '40' },
+    ],
+    [
+      'draft-3, which has no field in common',
+      'draft-11',
+      { 'ratelimit-limit': '5', 'ratelimit-remaining': '0', 'ratelimit-reset': '1' },
+      { ...ours11, 'ratelimit-limit': '5', 'ratelimit-remaining': '0', 'ratelimit-reset': '1' },
+    ],
+    [
+      'draft-3, which has no field in common',
+      'draft-7',
+      { 'ratelimit-remaining': '0' },
+      { ...ours7, 'ratelimit-remaining': '0' },
+    ],
+    ['draft-11 with one number twice', 'draft-7', { ratelimit: '"z";r=1;r=10' }, ours7],
+    ['draft-11 with less', 'draft-7', { ratelimit: '"z";r=50, "y";r=1' }, 'theirs'],
+    ['draft-11 with more', 'draft-7', { ratelimit: '"z";r=50, "y";r=10' }, ours7],
+    // One number a field.
+    ['less', 'draft-7', { ratelimit: 'limit=5, remaining=8, reset=1' }, 'theirs'],
+    [
+      'less, and a policy',
+      'draft-7',
+      { ratelimit: 'remaining=3;x=";", limit=5', 'ratelimit-policy': '5;w=1' },
+      'theirs',
+    ],
+    ['more', 'draft-7', { ratelimit: 'limit=50, remaining=48, reset=1' }, ours7],
+    ['the same key twice', 'draft-7', { ratelimit: 'remaining=1, remaining=10' }, ours7],
+    ['no number', 'draft-7', { ratelimit: 'limit=5, reset=1' }, ours7],
+    ['less', 'draft-6', { 'ratelimit-remaining': '8' }, 'theirs'],
+    [
+      'more, whose other fields go',
+      'draft-6',
+      { 'ratelimit-limit': '500', 'ratelimit-remaining': '100', 'ratelimit-reset': '1' },
+      ours6,
+    ],
+    [
+      'less',
+      'github',
+      { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1795177801' },
+      'theirs',
+    ],
+    ['less', delta, { 'x-ratelimit-remaining': '8' }, 'theirs'],
+    ['as much', delta, { 'x-ratelimit-remaining': '9' }, 'theirs'],
+    ['a number with parameters', delta, { 'x-ratelimit-remaining': '8;w=60' }, 'theirs'],
+    ['below zero', delta, { 'x-ratelimit-remaining': '-1' }, 'theirs'],
+    [
+      'more, whose used and resource would be wrong beside ours',
+      delta,
+      {
+        'x-ratelimit-limit': '5000',
+        'x-ratelimit-remaining': '4999',
+        'x-ratelimit-used': '1',
+        'x-ratelimit-reset': '1795177801',
+        'x-ratelimit-resource': 'core',
+      },
+      oursX,
+    ],
+    ['two numbers, one of them less', delta, { 'x-ratelimit-remaining': '50, 8' }, 'theirs'],
+    ['two numbers, none less', delta, { 'x-ratelimit-remaining': '50, 10' }, oursX],
+    ['other prefixes', delta, { 'x-limit-remaining': '1' }, { ...oursX, 'x-limit-remaining': '1' }],
+    // Nonsense counts as absent.
+    ...[
+      '',
+      'soon',
+      '1e1',
+      '0x1',
+      '1.5',
+      '1 2',
+      '1;',
+      '1, soon',
+      '\xfc',
+      '9'.repeat(400),
+      ',,;,',
+      '"1"',
+    ].map((value): [string, HeaderSet, Record<string, string>, Record<string, string>] => [
+      `nonsense (${value.slice(0, 9)})`,
+      delta,
+      { 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': value },
+      oursX,
+    ]),
+    ...[
+      'soon',
+      '"z',
+      '"z";r=1,',
+      ',"z";r=1',
+      '"z" "y"',
+      '"z";R=1',
+      '"z";r=1;',
+      '("z");r=1',
+      'z;r=1',
+      '"\xfc";r=1',
+      '"z\\n";r=1',
+      '"z";r=:!:',
+      '"z";r=1234567890123456',
+      'remaining=1,',
+      'Remaining=1',
+      'remaining=1 limit=2',
+    ].map((value): [string, HeaderSet, Record<string, string>, Record<string, string>] => [
+      `nonsense (${value})`,
+      'draft-11',
+      { 'ratelimit-policy': '"z";q=1', ratelimit: value },
+      ours11,
+    ]),
+  ])(
+    'The fields of an origin are merged with ours by the stricter one: %s, ours in %j.',
+    (_, set, origin, expected) => {
+      const plain = { 'content-type': 'text/plain;charset=UTF-8', 'retry-after': '120' }
+      expect(merged(set, { ...origin, ...plain })).toEqual({
+        ...(expected === 'theirs' ? origin : expected),
+        ...plain,
+      })
+    },
+  )
+
+  test('The fields of an origin are compared for each set by itself.', () => {
+    const origin = { ratelimit: '"z";r=100', 'x-ratelimit-remaining': '3' }
+    expect(merged(['draft-11', delta], origin)).toMatchObject({
+      ratelimit: '"z";r=100, "a";r=9;t=6',
+      'x-ratelimit-remaining': '3',
+    })
+  })
+
+  test('The option "off" leaves the fields of an origin unchanged.', () => {
+    const response = new Response('x', { headers: { ratelimit: 'soon' } })
+    const off = parseConfig({ policies: [], headers: 'off' })
+    expect(withDecisionFields(response, allowed(state()), off)).toBe(response)
+  })
+
+  test.each([
+    `"${'a'.repeat(100_000)}`,
+    `"a"${';a=b'.repeat(25_000)}!`,
+    '"a",'.repeat(25_000),
+    ','.repeat(100_000),
+    'a'.repeat(100_000),
+    '1,'.repeat(50_000),
+    `"a";r=${'1'.repeat(100_000)}`,
+  ])('Very long fields of an origin take less than a second.', (value) => {
+    const started = performance.now()
+    for (const set of every) {
+      merged(set, {
+        ratelimit: value,
+        'ratelimit-remaining': value,
+        'x-ratelimit-remaining': value,
+      })
+    }
+    expect(performance.now() - started).toBeLessThan(1000)
+  })
+})
