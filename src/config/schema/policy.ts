@@ -206,7 +206,7 @@ function checkQuota(
   if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm)) {
     problem(['burst'], `nothing (${algorithm} has no burst)`)
   }
-  if (align !== undefined && algorithm !== 'fixed-window') {
+  if (align !== undefined && algorithm && algorithm !== 'fixed-window') {
     problem(['align'], 'nothing (only fixed-window has an align)')
   }
   const windowMs = isUnit(window) ? LONGEST_MS[window] : window
@@ -232,12 +232,13 @@ function checkQuota(
 }
 
 function checkCalendar({ algorithm, window, timeZone, align }: Valid, problem: AddProblem) {
+  if (window === undefined) return
   if (!isUnit(window)) {
     if (timeZone !== undefined)
       problem(['timeZone'], 'nothing (only a window of a day, week or month has one)')
     return
   }
-  if (algorithm !== 'fixed-window')
+  if (algorithm && algorithm !== 'fixed-window')
     problem(['window'], 'a duration (only fixed-window has calendar windows)')
   if (align !== undefined) problem(['align'], 'nothing (the calendar says when a window opens)')
 }
@@ -281,10 +282,11 @@ function checkLease({ lease, algorithm, countOnly, penalty, cost }: Valid, probl
 
 /** `path:id` is a parameter of the policy's own pattern. */
 function checkParameters({ key, onMissingKey, plan, match }: Valid, problem: AddProblem) {
+  if (!match) return
   const check = (part: KeyPart, ...at: (string | number)[]) => {
     if (part.source !== 'path-parameter') return
     const parameter = `:${part.name}`
-    if (!match?.path?.some((path) => path.split('/').includes(parameter))) {
+    if (!match.path?.some((path) => path.split('/').includes(parameter))) {
       problem(at, `a match.path with the parameter ${parameter}`)
     }
   }
