@@ -2,7 +2,7 @@ import { StoreError, type StoreErrorCode } from '../base/errors.ts'
 import { isLate } from './lag.ts'
 import type { Store, StoreOptions, StoreRequest } from './store.ts'
 
-/** So many failures in a limit open the circuit. */
+/** So many failures in a row open the circuit. */
 const THRESHOLD = 5
 /** How long it stays open before one request tries again. */
 const HOLD_MS = 1_000
@@ -25,7 +25,7 @@ export interface BreakerOptions {
 const MAX_ROWS = 128
 
 /**
- * A circuit breaker: after five failures in a limit every decision fails at once (`circuit-open`), until one request at a time, a second
+ * A circuit breaker: after five failures in a row every decision fails at once (`circuit-open`), until one request at a time, a second
  * later, finds the store answering again. Each isolate has its own.
  *
  * A call that is not back when its caller stops waiting (`waitMs`) is a failure. It goes on: when its reply comes late it closes the

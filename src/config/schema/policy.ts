@@ -133,6 +133,9 @@ export interface Policy extends ReturnType<typeof parsed> {
   deadlineMs: number
 }
 
+/** The name of an algorithm's state. A bucket once stored what it has; now it stores what is missing, which must not be read as that. */
+const stateOf = (algorithm: string) => (algorithm === 'token-bucket' ? 'missing-tokens' : algorithm)
+
 function parsed(options: Output<PolicyFields>) {
   const { window, deadline, timeZone = 'UTC', plan, limits, ...rest } = options
   const { name, algorithm: written, limit, align = 'first-request', penalty } = rest
@@ -142,7 +145,7 @@ function parsed(options: Output<PolicyFields>) {
   return {
     ...rest,
     /** Marks this policy's states in Redis; changes with name, algorithm, window and align. */
-    tag: tagOf(name, algorithm, window, calendar ? timeZone : align),
+    tag: tagOf(name, stateOf(algorithm), window, calendar ? timeZone : align),
     algorithm,
     /** Of a calendar window the longest there is. */
     windowMs: isUnit(window) ? LONGEST_MS[window] : window,

@@ -1,6 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { Duration } from '../../../src/base/duration.ts'
 import { ConfigError } from '../../../src/base/errors.ts'
+import { tagOf } from '../../../src/base/tag.ts'
 import { findingCodes } from '../../../src/config/findings.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
 import { defineConfig, parseConfig } from '../../../src/config/parse.ts'
@@ -141,6 +142,12 @@ describe('a policy', () => {
       expect(bucketOf(name)).toEqual({ ...token, burst: 1 })
       expect(bucketOf(name, 5)).toEqual(token)
     }
+  })
+
+  test('reads no level of tokens, which an earlier version stored, as missing tokens', () => {
+    const { tag } = parseConfig({ policies: [{ ...valid, algorithm: 'token-bucket' }] })
+      .policies[0]!
+    expect(tag).not.toBe(tagOf(valid.name, 'token-bucket', 10_000, 'first-request'))
   })
 
   test('has a tag that changes with name, algorithm, window and align, and with nothing else', () => {
