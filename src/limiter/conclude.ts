@@ -69,7 +69,7 @@ async function concludePartial(
   for (const error of new Set(states.flatMap(({ unanswered }) => unanswered?.error ?? []))) {
     parts.onStoreError(error)
   }
-  const late = mode === 'take' ? lateCharges(limits, states) : undefined
+  const late = mode === 'take' ? lateCharges(limits, states, isRefused) : undefined
   if (isRefused && mode === 'take' && !options.idempotency) {
     const refund = (charged: Charge['charged']) =>
       refundAll({ limits, charged, store }, parts, options)
@@ -95,10 +95,17 @@ function inPart(
   return { ...decision, reason: 'store-error', ...answer }
 }
 
-/** The charges of shards that answer late; absent where there can be none. Slots are released by their id, without a late reply. */
-function lateCharges(limits: PolicyLimit[], states: StoreState[]): Promise<Charged> | undefined {
+/**
+ * The charges of shards that answer late; absent where there can be none. The slots of a request that passes are released by their id at
+ * its end, without a late reply.
+ */
+function lateCharges(
+  limits: PolicyLimit[],
+  states: StoreState[],
+  isRefused: boolean,
+): Promise<Charged> | undefined {
   const late = limits.flatMap((limit, index) => {
-    const chargedLate = limit.slot ? undefined : states[index]!.unanswered?.chargedLate
+    const { chargedLate } = (!limit.slot || isRefused ? states[index]!.unanswered : undefined) ?? {}
     return chargedLate ? [chargedLate.then((at) => [limit, at] as const)] : []
   })
   if (late.length === 0) return undefined

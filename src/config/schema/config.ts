@@ -251,7 +251,7 @@ function checkReferences(
       problem(['policies', index, 'key'], JWT)
     if (needsJwt([plan?.key])) problem(['policies', index, 'plan'], JWT)
     const table = plan?.table
-    if (table === undefined) return
+    if (typeof table !== 'string') return
     if (!Object.hasOwn(Object(tables), table)) {
       problem(['policies', index, 'plan', 'table'], 'the name of a table in tables')
     } else if (plan?.key?.source === 'api-key') {

@@ -8,6 +8,7 @@ export type StatusRange = number | `${number}xx` | `${number}-${number}`
 type StatusInterval = [low: number, high: number]
 
 function statuses(input: unknown): StatusInterval | undefined {
+  if (typeof input !== 'string' && typeof input !== 'number') return undefined
   const text = String(input).toLowerCase()
   if (!/^([1-5]\d\d(-[1-5]\d\d)?|[1-5]xx)$/.test(text)) return undefined
   if (text.endsWith('xx')) return [Number(text[0]) * 100, Number(text[0]) * 100 + 99]

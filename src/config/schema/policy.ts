@@ -133,6 +133,9 @@ export interface Policy extends ReturnType<typeof parsed> {
   deadlineMs: number
 }
 
+/** The name of an algorithm's state. A bucket once stored what it has; now it stores what is missing, which must not be read as that. */
+const stateOf = (algorithm: string) => (algorithm === 'token-bucket' ? 'missing-tokens' : algorithm)
+
 function parsed(options: Output<PolicyFields>) {
   const { window, deadline, timeZone = 'UTC', plan, limits, ...rest } = options
   const { name, algorithm: written, limit, align = 'first-request', penalty } = rest
@@ -142,7 +145,7 @@ function parsed(options: Output<PolicyFields>) {
   return {
     ...rest,
     /** Marks this policy's states in Redis; changes with name, algorithm, window and align. */
-    tag: tagOf(name, algorithm, window, calendar ? timeZone : align),
+    tag: tagOf(name, stateOf(algorithm), window, calendar ? timeZone : align),
     algorithm,
     /** Of a calendar window the longest there is. */
     windowMs: isUnit(window) ? LONGEST_MS[window] : window,
@@ -206,7 +209,7 @@ function checkQuota(
   if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm)) {
     problem(['burst'], `nothing (${algorithm} has no burst)`)
   }
-  if (align !== undefined && algorithm !== 'fixed-window') {
+  if (align !== undefined && algorithm && algorithm !== 'fixed-window') {
     problem(['align'], 'nothing (only fixed-window has an align)')
   }
   const windowMs = isUnit(window) ? LONGEST_MS[window] : window
@@ -232,12 +235,13 @@ function checkQuota(
 }
 
 function checkCalendar({ algorithm, window, timeZone, align }: Valid, problem: AddProblem) {
+  if (window === undefined) return
   if (!isUnit(window)) {
     if (timeZone !== undefined)
       problem(['timeZone'], 'nothing (only a window of a day, week or month has one)')
     return
   }
-  if (algorithm !== 'fixed-window')
+  if (algorithm && algorithm !== 'fixed-window')
     problem(['window'], 'a duration (only fixed-window has calendar windows)')
   if (align !== undefined) problem(['align'], 'nothing (the calendar says when a window opens)')
 }
@@ -281,10 +285,11 @@ function checkLease({ lease, algorithm, countOnly, penalty, cost }: Valid, probl
 
 /** `path:id` is a parameter of the policy's own pattern. */
 function checkParameters({ key, onMissingKey, plan, match }: Valid, problem: AddProblem) {
+  if (!match) return
   const check = (part: KeyPart, ...at: (string | number)[]) => {
     if (part.source !== 'path-parameter') return
     const parameter = `:${part.name}`
-    if (!match?.path?.some((path) => path.split('/').includes(parameter))) {
+    if (!match.path?.some((path) => path.split('/').includes(parameter))) {
       problem(at, `a match.path with the parameter ${parameter}`)
     }
   }

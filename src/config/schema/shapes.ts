@@ -54,7 +54,12 @@ export const whole = (
 ) =>
   says(
     `a whole number ${expected}`,
-    v.pipe(v.number(), v.integer(), v.minValue(low), v.maxValue(high)),
+    v.pipe(
+      v.number(),
+      v.integer(),
+      v.minValue(low),
+      v.maxValue(high, high === MAX_UNITS ? `a whole number of at most ${high}` : undefined),
+    ),
   )
 
 export const flag = v.boolean('true or false')

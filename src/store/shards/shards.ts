@@ -134,9 +134,9 @@ export function createShards(
       isPartial ||= passes && fragments.length > 1 && silent.some(({ lead }) => lead)
       for (const { fragment, reply } of answered) {
         const charged = together && admits(fragment, reply)
-        const before = charged ? [...statesBy([fragment.before!], reply)] : []
+        const before = [...statesBy(charged ? [fragment.before!] : fragment.asks, reply)]
         if (passes) uncharged.push(...before)
-        for (const [cell, state] of charged && !passes ? before : statesBy(fragment.asks, reply)) {
+        for (const [cell, state] of passes ? statesBy(fragment.asks, reply) : before) {
           states[cell.request]![cell.index] = passes
             ? { decidedAt: reply.decidedAt, ...state }
             : state

@@ -36,6 +36,12 @@ describe('a problem of a policy names path, expected and got', () => {
     [{ countOnly: [401, 600] }, `countOnly[1]: ${STATUS} | 600`],
     [{ countOnly: '403-401' }, `countOnly: ${STATUS} | "403-401"`],
     [{ countOnly: [] }, 'countOnly: at least one | []'],
+    [{ countOnly: [[401]] }, `countOnly[0]: ${STATUS} | [401]`],
+    [{ countOnly: [{ toString: 1 }] }, `countOnly[0]: ${STATUS} | {"toString":1}`],
+    [
+      { ...plans, plan: { key: 'header:a', table: { toString: 1 } } },
+      'plan.table: the name of a table | {"toString":1}',
+    ],
     [{ penalty: 3 }, 'penalty: an object | 3'],
     [{ penalty: { ...penalty, after: 0 } }, 'penalty.after: a whole number of at least 1 | 0'],
     [
@@ -141,6 +147,7 @@ describe('a problem of a policy names path, expected and got', () => {
     [{ algorithm: 'token', burst: 5 }, expect.stringMatching(/^algorithm: one of .* \| "token"$/)],
     [{ limit: 0 }, 'limit: a whole number of at least 1 | 0'],
     [{ limit: 1.5 }, 'limit: a whole number of at least 1 | 1.5'],
+    [{ limit: 2 ** 52 }, 'limit: a whole number of at most 2251799813685248 | 4503599627370496'],
     [{ limit: NaN }, 'limit: a whole number of at least 1 | NaN'],
     [{ limit: '5' }, 'limit: a whole number of at least 1 | "5"'],
     [{ limit: undefined }, 'limit: a whole number of at least 1 | nothing'],
@@ -162,6 +169,22 @@ describe('a problem of a policy names path, expected and got', () => {
     [{ key: 'cookie' }, `key: ${KEY} | "cookie"`],
     [{ key: 7 }, `key: ${KEY} | 7`],
     [{ key: { ip: 7 } }, 'key.ip: an object | 7'],
+    [
+      { algorithm: 'fixed', window: 'day' },
+      expect.stringMatching(/^algorithm: one of .* \| "fixed"$/),
+    ],
+    [
+      { algorithm: 'fixed', align: 'clock' },
+      expect.stringMatching(/^algorithm: one of .* \| "fixed"$/),
+    ],
+    [
+      { algorithm: 'fixed-window', window: 'days', timeZone: 'Europe/Berlin' },
+      'window: a duration like "10s", or whole milliseconds | "days"',
+    ],
+    [
+      { key: 'path:id', match: { path: '/:id', host: 7 } },
+      'match.host: a host like "api.example.com" or "*.example.com" | 7',
+    ],
     [{ key: 'path:id' }, 'key: a match.path with the parameter :id | "path:id"'],
     [{ key: 'jwt:sub' }, 'key: a jwt in the configuration, to verify its claims by | "jwt:sub"'],
     [{ onMissingKey: 'ignore' }, 'onMissingKey: one of share, skip, refuse, { key } | "ignore"'],

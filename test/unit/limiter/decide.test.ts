@@ -7,7 +7,7 @@ import type { ConfigOptions } from '../../../src/config/options.ts'
 import { decideEach } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
 import { limitOf } from '../../../src/limiter/limit.ts'
-import type { DecideOptions, LimiterParts } from '../../../src/limiter/question.ts'
+import type { DecideOptions, LimiterParts, Question } from '../../../src/limiter/question.ts'
 import { isMatch } from '../../../src/match/match.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
 import { createShards } from '../../../src/store/shards/shards.ts'
@@ -76,9 +76,9 @@ function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {})
     onStoreError: ({ code }) => void errors.push(code),
   }
   const describe = describer(config)
-  async function ask(options: DecideOptions = {}) {
+  async function ask(options: DecideOptions = {}, mode: Question['mode'] = 'take') {
     const matched = await describe('/', init)
-    return (await decideEach([{ matched }], parts, options))[0]!
+    return (await decideEach([{ matched, mode }], parts, options))[0]!
   }
   const limits = async () => {
     const matches = (await describe('/', init)).policies.filter(isMatch)
@@ -216,6 +216,47 @@ describe('a request of which one of several databases gives no answer', () => {
     const { decision, left } = await decideOnce({ onStoreError: 'allow' })
     expect(decision).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'allow' })
     expect(left).toContain(single.limit - 1)
+  })
+
+  test('releases the slots of a shard whose reply comes after the refusal', async () => {
+    const taken: string[] = []
+    const released: string[] = []
+    const { store: late, release } = lateStore(async (requests, options) => {
+      const refunds = requests.filter(({ mode }) => mode === 'refund')
+      released.push(...refunds.flatMap(({ limits }) => limits.map(({ subject }) => subject)))
+      return createLocalStore().decide(requests, options)
+    })
+    const decide: Store['decide'] = (requests, options) => {
+      const takes = requests.filter(({ mode }) => mode === 'take' || mode === 'follow')
+      taken.push(...takes.flatMap(({ limits }) => limits.map(({ subject }) => subject)))
+      return late.decide(requests, options)
+    }
+    const store = createShards([
+      { name: 'one', store: createLocalStore() },
+      { name: 'two', store: { ...late, decide } },
+    ])
+    const slots = { algorithm: 'concurrency', onStoreError: 'deny' } as const
+    const { ask } = newLimiter({ policies: spread(slots) }, store, { headers })
+    const work: Promise<unknown>[] = []
+    const waitUntil = (promise: Promise<unknown>) => void work.push(promise)
+    expect((await ask({ waitUntil })).decision).toMatchObject({ allowed: false, fallback: 'deny' })
+    release()
+    for (const promise of work) await promise
+    expect(taken.length).toBeGreaterThan(0)
+    expect(new Set(released)).toEqual(new Set(taken))
+  })
+
+  test('that is only a peek has limits without times where it is refused', async () => {
+    const { store: late } = lateStore()
+    const store = createShards([
+      { name: 'one', store: createLocalStore() },
+      { name: 'two', store: late },
+    ])
+    const policies = spread({ onStoreError: 'deny' })
+    const { decision } = await newLimiter({ policies }, store, { headers }).ask({}, 'peek')
+    expect(decision).toMatchObject({ allowed: false, fallback: 'deny' })
+    expect(decision.limits.length).toBeGreaterThan(0)
+    expect(decision.limits.every(({ decidedAt }) => decidedAt === undefined)).toBe(true)
   })
 
   test('keeps the charges under an idempotency key, also refused: the repeated call finds them', async () => {
