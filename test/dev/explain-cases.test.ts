@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => configs.remove())
 
 describe('npm run explain of special cases', () => {
-  test('npm run explain tells a request without a policy, a refusal for a missing key, and a path of the Worker itself.', async () => {
+  test('npm run explain shows a request without a policy, a refusal for a missing key, and a path of the Worker itself.', async () => {
     const file = await write(
       'refuse',
       `export default {

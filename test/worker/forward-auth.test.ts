@@ -43,7 +43,7 @@ describe.each(names)('%s', (name) => {
     afterAll(() => proxy?.stop())
     const get = (path: string, question?: Question) => ask(proxy.url + path, question)
 
-    test('an allowed request reaches the app as the client sent it, and the client sees what is left', async () => {
+    test('An allowed request reaches the app unchanged, and its answer has the RateLimit fields.', async () => {
       const path = `/page/${name}-as-sent?a=1&b=%2F%20`
       const body = 'x'.repeat(100_000)
       const answer = await get(path, {
@@ -63,7 +63,7 @@ describe.each(names)('%s', (name) => {
       })
     })
 
-    test('a refused request is a 429 that says when to come back, and never reaches the app', async () => {
+    test('A refused request is a 429 with Retry-After, and never reaches the app.', async () => {
       const path = `/page/${name}-refused`
       for (const left of [1, 0]) {
         expect((await get(path)).headers.ratelimit).toMatch(new RegExp(`^"page";r=${left};`))
@@ -81,7 +81,7 @@ describe.each(names)('%s', (name) => {
       expect(stack.origin.requests()).toBe(before)
     })
 
-    test('a request on a list of the denied is a 403, and never reaches the app', async () => {
+    test('A request on a deny list is a 403, and never reaches the app.', async () => {
       const before = stack.origin.requests()
       const answer = await get('/forbidden')
       expect(answer.status).toBe(403)
@@ -89,7 +89,7 @@ describe.each(names)('%s', (name) => {
       expect(stack.origin.requests()).toBe(before)
     })
 
-    test('a request that meets no policy passes, without fields', async () => {
+    test('A request without a policy passes without RateLimit fields.', async () => {
       const answer = await get('/free')
       expect(answer.status).toBe(200)
       expect(answer.headers).not.toHaveProperty('ratelimit')

@@ -57,7 +57,7 @@ describe('a decision on a request', () => {
     expect([costly.status, costly.body.retryAfterMs]).toEqual([429, null])
   })
 
-  test('The decision tells a request without a policy, one with a shadow policy, one on a deny list and one without its key apart.', async () => {
+  test('The decision distinguishes a request without a policy, with a shadow policy, on a deny list and without its key.', async () => {
     const ip = newIp()
     expect((await api.decide(request(ip, '/none'))).body).toEqual({
       allowed: true,
