@@ -1,5 +1,6 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import type { Duration } from '../../../src/base/duration.ts'
+import { tagOf } from '../../../src/base/tag.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { problems, shield, valid } from '../../support/parse.ts'
@@ -115,6 +116,12 @@ describe('the policy parser', () => {
       expect(bucketOf(name)).toEqual({ ...token, burst: 1 })
       expect(bucketOf(name, 5)).toEqual(token)
     }
+  })
+
+  test('The tag of a token bucket differs from that of an earlier version, whose state was a level of tokens.', () => {
+    const { tag } = parseConfig({ policies: [{ ...valid, algorithm: 'token-bucket' }] })
+      .policies[0]!
+    expect(tag).not.toBe(tagOf(valid.name, 'token-bucket', 10_000, 'first-request'))
   })
 
   test('The tag of a policy changes with its name, algorithm, window and align, and with nothing else.', () => {
