@@ -6,34 +6,33 @@ import { download } from './download.ts'
 
 const MAX_BYTES = 64 * 1024
 const FETCH_MS = 5_000
-/** A fetch marks itself for so much longer than it may take: the request that began it may be gone without a trace. */
+/** A fetch counts as in flight this much longer than it may take. Its request may have been cancelled. */
 const MARGIN_MS = 1_000
 const MAX_AGE_MS = 10 * 60_000
-/** From the start of a fetch to that of the next: with keys in hand; and without, when every token counts as unverified meanwhile. */
+/** From the start of a fetch to the start of the next, with keys and without. Without keys every token counts as unverified. */
 const RENEW_MS = 30_000
 const RETRY_MS = 2_000
-/** For so long no request waits after one that waited in vain. */
+/** After a request waited without result, the next ones do not wait for this long. */
 const HOLD_MS = 10_000
 
 export interface JwksOptions<Keys> {
   url: string
-  /** Makes keys of the document; `undefined` where it is none. */
+  /** Converts the document to keys; `undefined` if it is not a key set. */
   parse: (document: unknown) => Promise<Keys | undefined>
-  /** The longest that a request waits for the first keys, in milliseconds. */
+  /** How long a request waits for the first keys, ms. */
   deadlineMs: number
-  /** Told, as `jwks`, of every fetch that fails. */
+  /** Receives an event `jwks` for every fetch that fails. */
   log: Log
   /** ms since the epoch */
   clock?: () => number
-  /** The longest that a fetch may take, in milliseconds. */
+  /** How long a fetch may take, ms. */
   fetchMs?: number
 }
 
-/** An issuer's keys as an isolate keeps them. */
 export interface Jwks<Keys> {
-  /** The keys in hand. Only where there never were any, this waits for them. */
+  /** Returns the cached keys. Waits only if there never were any. */
   keys(view: RequestView): Promise<Keys | undefined>
-  /** Asks for newer keys in the background: a token was signed by none of these. */
+  /** Fetches newer keys in the background, for a token that is signed by none of these. */
   renew(view: RequestView): void
 }
 
@@ -60,7 +59,7 @@ export function createJwks<Keys>({
   const within = (since: number, ms: number) => isWithin(clock(), since, since + ms)
   const busy = () => fetching && within(fetchedAt, fetchMs + MARGIN_MS)
 
-  /** Unless one is under way or has just been made. */
+  /** Fetches unless a fetch is in flight or has just been made. */
   function fetchKeys(view: RequestView) {
     if (busy() || within(fetchedAt, kept ? RENEW_MS : RETRY_MS)) return
     fetching = true

@@ -100,23 +100,14 @@ export function withBatching(
     const goesOnMs = Math.max(...lists.map(({ deadlineMs, waitMs }) => deadlineMs - waitMs))
     const call = { until: now + waitMs }
     calls.add(call)
-    const replies = await repliesTo(lists, { waitMs, deadlineMs: waitMs + goesOnMs })
+    const requests = lists.map((list) => list.requests)
+    const options = { waitMs, deadlineMs: waitMs + goesOnMs }
+    const replies = await store.decideEach(requests, options).catch((): StoreResult[] => [])
     calls.delete(call)
     const end = clock()
     lists.forEach((list, index) => {
       if (!isGone(list, end)) list.answer(replies[index] ?? new StoreError('internal'))
     })
-  }
-
-  async function repliesTo(lists: QueuedList[], options: StoreOptions) {
-    try {
-      return await store.decideEach(
-        lists.map(({ requests }) => requests),
-        options,
-      )
-    } catch {
-      return []
-    }
   }
 
   return {

@@ -1,6 +1,5 @@
-import { isWithin } from '../base/clock.ts'
+import { isLate, isWithin } from '../base/clock.ts'
 import { StoreError, type StoreErrorCode } from '../base/errors.ts'
-import { isLate } from './lag.ts'
 import type { Store, StoreOptions, StoreRequest } from './store.ts'
 
 /** Failures in a row that open the circuit. */
@@ -133,10 +132,7 @@ export function withBreaker(
 }
 
 const isSmall = (lists: StoreRequest[][]): boolean =>
-  lists.reduce(
-    (sum, list) => sum + list.reduce((limits, one) => limits + one.limits.length, 0),
-    0,
-  ) <= MAX_ROWS
+  lists.flat().reduce((sum, { limits }) => sum + limits.length, 0) <= MAX_ROWS
 
 /** A span in which no call is made, ms since the epoch. */
 interface Hold {

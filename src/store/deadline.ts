@@ -1,5 +1,5 @@
+import { isLate } from '../base/clock.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
-import { isLate } from './lag.ts'
 import type { Store, StoreOptions, StoreResult } from './store.ts'
 
 /** How long a call goes on after its caller stopped waiting, in ms. */

@@ -9,16 +9,13 @@ export type Algorithm =
   | 'token-bucket'
   | 'concurrency'
 
-/** By which rule a limit counts. */
+/** How a limit counts. */
 export interface Terms {
   /** Marks the state of the limit in the record of its subject. Distinct for each limit of a subject. */
   tag: string
   algorithm: Algorithm
-  /** Units. */
   limit: number
-  /** Milliseconds. */
   windowMs: number
-  /** Units. */
   burst: number
   align: 'first-request' | 'clock'
   /** The part of limit and burst that one isolate admits without the store, above 0 and at most 1. */
@@ -27,9 +24,8 @@ export interface Terms {
   lease?: { max: number; ttlMs: number } | undefined
 }
 
-/** One limit that a request has to meet. */
 export interface Limit {
-  /** Whose quota: the name of the record in the store. */
+  /** The name of the quota's record in the store. */
   subject: string
   terms: Terms
   /** Units, ≥ 0. */
@@ -38,7 +34,6 @@ export interface Limit {
   period?: Period
   /** The id under which slots are taken and released, `[A-Za-z0-9_-]{1,64}`. With `concurrency` only; a peek may lack it. */
   slot?: string
-  /** What refusals of this limit lead to. */
   penalty?: Penalty
 }
 
@@ -52,23 +47,17 @@ export interface Penalty {
   maxMs: number
 }
 
-/** Charges all limits if every one has room, else none. */
-export interface Take {
-  mode: 'take'
-  limits: Limit[]
-}
-
-/**
- * A take if the nearest request before it in the call that is not a `follow` is an admitted `take`, or if there is none; else a peek.
- */
-export interface Follow {
-  mode: 'follow'
-  limits: Limit[]
-}
-
-/** Reads how limits stand. Never writes. */
-export interface Peek {
-  mode: 'peek'
+interface Ordinary {
+  mode: /** Charges all limits if every one has room, else none. */
+    | 'take'
+    /** A take if the nearest earlier request of the call that is not a `follow` is an admitted take, or if there is none; else a peek. */
+    | 'follow'
+    /** Reads states, and never writes. */
+    | 'peek'
+    /** Forgets everything that was counted of each limit, including slots and bans. */
+    | 'reset'
+    /** Ends bans, and forgets the refusals that were counted. */
+    | 'unban'
   limits: Limit[]
 }
 
@@ -80,29 +69,16 @@ export interface Refund {
   decidedAt?: number
 }
 
-/** Forgets everything that was counted of each limit, slots and bans too. */
-export interface Reset {
-  mode: 'reset'
-  limits: Limit[]
-}
-
-/** Bans by each limit's penalty from now on, in place of a ban that runs. At least one of the limits has a penalty. */
-export interface Ban {
+/** Bans by each limit's penalty from now on, replacing a ban in force. At least one of the limits has a penalty. */
+interface Ban {
   mode: 'ban'
   limits: Limit[]
-  /** Milliseconds ≥ 1, at most the `maxMs` of each penalty. Defaults to the penalty's `banMs`. */
+  /** ms ≥ 1, at most the `maxMs` of each penalty. Defaults to the penalty's `banMs`. */
   banMs?: number
 }
 
-/** Ends bans, and forgets the refusals that were counted. */
-export interface Unban {
-  mode: 'unban'
-  limits: Limit[]
-}
+export type StoreRequest = Ordinary | Refund | Ban
 
-export type StoreRequest = Take | Follow | Peek | Refund | Reset | Ban | Unban
-
-/** How one limit stands by a reply. */
 export interface StoreState extends QuotaState {
   /** Set when its shard gave no answer, while another shard did. Nothing else in this state is valid then. */
   unanswered?: Unanswered
@@ -115,7 +91,6 @@ export interface Unanswered {
   chargedLate?: Promise<number | undefined>
 }
 
-/** The answer to one call. */
 export interface StoreReply {
   /** The store's time of the decision, ms since the epoch; of several shards the earliest. A later refund names it. */
   decidedAt: number
@@ -163,9 +138,9 @@ export interface Store {
   /** @throws {StoreError} when there is no answer */
   decide(requests: StoreRequest[], options?: StoreOptions): Promise<StoreReply>
   /**
-   * Decides many lists, each as `decide` would, in order and in one round trip. Never rejects: each list has its reply, or the
-   * error that stands for it. No list is empty. With an idempotency key the replies to all of them are remembered, in parts: on a
-   * conflict in one part the others may not notice, and be decided.
+   * Decides many lists, none of them empty, each as `decide` would, in order and in one round trip. Never rejects: each list has its
+   * reply or its error. With an idempotency key the replies are remembered in parts, so a conflict in one part may leave the others
+   * decided.
    */
   decideEach(lists: StoreRequest[][], options?: StoreOptions): Promise<StoreResult[]>
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isWithin } from '../../../src/base/clock.ts'
+import { isLate, isWithin } from '../../../src/base/clock.ts'
 
 test('a span includes its start and excludes its end', () => {
   expect([99, 100, 199, 200].map((now) => isWithin(now, 100, 200))).toEqual([
@@ -17,4 +17,8 @@ test('a span ends when the clock is set back to before its start', () => {
 test('a span that has not begun does not include any time', () => {
   const never = Number.NEGATIVE_INFINITY
   expect(isWithin(0, never, never + 1000)).toBe(false)
+})
+
+test('a timer that is up to 50 ms late does not show that the isolate is behind', () => {
+  expect([-5, 50, 51].map(isLate)).toEqual([false, false, true])
 })

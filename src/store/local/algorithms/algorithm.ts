@@ -1,4 +1,4 @@
-/** What an algorithm goes by. Units, except for `window`: milliseconds. All whole, products at most 2^53 / 3. */
+/** Units, except for `window`: ms. All whole numbers, products at most 2^53 / 3. */
 export interface QuotaTerms {
   limit: number
   window: number
@@ -8,15 +8,16 @@ export interface QuotaTerms {
   period?: [start: number, end: number, nextEnd: number] | undefined
 }
 
-/** What is kept of one limit: when its numbers were right (ms since the epoch), and the algorithm's numbers. */
+/** The stored state of one limit. */
 export interface State {
+  /** When the numbers were right, ms since the epoch. */
   time: number
   numbers: number[]
   /** When a period of the calendar ends. */
   end?: number
 }
 
-/** How a limit answers a cost. Durations are milliseconds from `now` on. */
+/** The answer of a limit to a cost. Durations are ms from `now` on. */
 export interface LocalOutcome {
   allowed: boolean
   /** The largest cost that would be admitted now. */
@@ -25,13 +26,13 @@ export interface LocalOutcome {
   retryAfterMs: number | null
   resetAfterMs: number
   nextAfterMs: number
-  /** What to keep if the cost is charged; absent when nothing changes. The numbers above then tell how it stands after the charge. */
+  /** The state after the charge; absent if nothing changes. If present, the numbers above are those after the charge. */
   state?: State
 }
 
 /**
- * The semantics of docs/algorithms.md for one limit, without I/O: how `cost` units (≥ 0) fare at `now` over a state.
- * The caller drops a state at its run-out. A clock that ran back is taken to stand at the state's own time, while waits count from `now`.
+ * The semantics of docs/algorithms.md for one limit, without I/O: charges `cost` units (≥ 0) at `now` to a state. The caller drops a
+ * state at its run-out. If the clock was set back, the algorithm uses the state's own time, while waits count from `now`.
  */
 export type LocalAlgorithm = (
   now: number,

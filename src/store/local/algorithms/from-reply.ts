@@ -5,11 +5,11 @@ import type { QuotaTerms, State } from './algorithm.ts'
 type Numbers = Pick<QuotaState, 'remaining' | 'resetAfterMs' | 'nextAfterMs'>
 
 /**
- * The state of a limit as the numbers of a reply imply it, so that an isolate can go on counting without the store. Exact for a fixed
- * window; to the millisecond for the buckets; for the sliding window and the log an estimate that holds what is used now, and may
- * give it back a little early or late.
+ * Derives the state of a limit from a reply, so that an isolate can continue to count without the store. Exact for a fixed window; to
+ * the millisecond for the bucket; for the sliding window and the log an estimate that has the right use now, and may return it a little
+ * early or late.
  * @param at when the numbers held, ms since the epoch by the isolate's clock
- * @returns `undefined` for a quota that is full
+ * @returns `undefined` for a full quota
  */
 export function stateFrom(
   algorithm: Terms['algorithm'],
@@ -46,8 +46,8 @@ export function stateFrom(
 }
 
 /**
- * The reply tells what is used, and when the window ends. How the use divides between the two counters it does not: the previous one
- * is taken to be as large as the next unit's return allows.
+ * The reply has the use and the end of the window, but not how the use divides between the two counters. The previous one is assumed to
+ * be as large as the next unit's return allows.
  */
 function slidingWindowFrom(
   { remaining, resetAfterMs, nextAfterMs }: Numbers,
