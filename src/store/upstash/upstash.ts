@@ -22,6 +22,9 @@ export interface UpstashOptions {
   onReload?: () => void
 }
 
+/** The answer of the script to one call. */
+type ScriptAnswer = number[] | StoreError
+
 /** A store on one Upstash database. Invalid options are an error of `decide`. */
 export function createUpstashStore({
   url,
@@ -40,7 +43,7 @@ export function createUpstashStore({
     calls: ScriptCall[],
     brings: boolean,
     deadline: AbortSignal,
-  ): Promise<(number[] | StoreError)[]> {
+  ): Promise<ScriptAnswer[]> {
     try {
       if (!database) throw new StoreError('not-configured')
       sha ??= await scriptSha()
@@ -64,10 +67,7 @@ export function createUpstashStore({
     }
   }
 
-  async function run(
-    calls: ScriptCall[],
-    deadline: AbortSignal,
-  ): Promise<(number[] | StoreError)[]> {
+  async function run(calls: ScriptCall[], deadline: AbortSignal): Promise<ScriptAnswer[]> {
     // The first call brings the script, so that a cold start costs no second round trip.
     const answers = await send(calls, !loaded, deadline)
     const lost = calls.filter((_, index) => hasLost(answers[index]!))
@@ -115,7 +115,7 @@ export function createUpstashStore({
   }
 }
 
-const hasLost = (answer: number[] | StoreError) =>
+const hasLost = (answer: ScriptAnswer) =>
   answer instanceof StoreError && answer.cause === 'NOSCRIPT'
 
 /** The script checks all arguments and keys before the first write. */
@@ -173,7 +173,7 @@ function connect(url: string, token: string) {
 }
 
 /** The script replies with integers. The client would also convert text that looks like a number. */
-function toNumbers(answer: Answer): number[] | StoreError {
+function toNumbers(answer: Answer): ScriptAnswer {
   if ('error' in answer) return refusal(answer.error)
   const { result } = answer
   return Array.isArray(result) && result.every(Number.isSafeInteger)
