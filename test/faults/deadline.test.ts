@@ -7,7 +7,7 @@ import { type FaultStack, type RequestView, startFaultStack } from '../support/f
 import { leaksNothing } from '../support/leaks.ts'
 
 const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
-const GATE_TOKEN = 'a-api-token-for-tests'
+const API_TOKEN = 'a-api-token-for-tests'
 let stack: FaultStack
 beforeAll(async () => {
   stack = await startFaultStack()
@@ -65,7 +65,7 @@ test('one deadline holds for a whole decision: the issuer’s keys, the limit on
         ],
       },
       stack.faults.url,
-      { SLUICE_API_TOKEN: GATE_TOKEN },
+      { SLUICE_API_TOKEN: API_TOKEN },
     )
     const stall = watchStall(`${worker.url}/free`)
     await stack.get('/free')
@@ -76,7 +76,7 @@ test('one deadline holds for a whole decision: the issuer’s keys, the limit on
     const between = performance.now()
     const decided = await fetch(`${worker.url}/_sluice/v1/decide`, {
       method: 'POST',
-      headers: { Authorization: `Bearer ${GATE_TOKEN}`, 'Content-Type': 'application/json' },
+      headers: { Authorization: `Bearer ${API_TOKEN}`, 'Content-Type': 'application/json' },
       body: JSON.stringify({ policy: 'by-key', key: 'a' }),
     })
     await decided.body?.cancel()

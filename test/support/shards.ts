@@ -12,7 +12,7 @@ import { CROSSED } from './crossed.ts'
 
 export const shards = ['eu-1', 'eu-2']
 const placeOf = rendezvous(shards)
-const gateToken = 'a-api-token-for-tests'
+const apiToken = 'a-api-token-for-tests'
 export const operateToken = 'an-operate-token-for-tests'
 
 export const quota = { algorithm: 'fixed-window', limit: 3, window: '1d' } as const
@@ -95,7 +95,7 @@ const newWorker = (change: Partial<ConfigOptions> = {}, env: Record<string, stri
       UPSTASH_REDIS_REST_URL_EU_2: running.bridge.url,
       UPSTASH_REDIS_REST_TOKEN_EU_2: 'eu-2',
       SLUICE_SECRET: 'a-secret-of-names',
-      SLUICE_API_TOKEN: gateToken,
+      SLUICE_API_TOKEN: apiToken,
       SLUICE_OPERATE_TOKEN: operateToken,
       ORIGIN: running.origin.url,
       CONFIG: JSON.stringify({ ...config, ...change }),
@@ -127,7 +127,7 @@ export const get = async (path: string, headers: Record<string, string>) => {
     shadow: /"sluice-shadow": "(.*?)"[,\n]/i.exec(body)?.[1],
   }
 }
-export const api = async <T>(path: string, body?: unknown, token = gateToken) => {
+export const api = async <T>(path: string, body?: unknown, token = apiToken) => {
   const response = await fetch(`${running.worker.url}/_sluice/v1${path}`, {
     ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
     headers: { Authorization: `Bearer ${token}` },

@@ -114,7 +114,7 @@ export function createShards(
     let isPartial = false
 
     for (const group of groups) {
-      const { fragments, together } = group
+      const { fragments, isTake, together } = group
       const answered = fragments.flatMap((fragment) => {
         const reply = replies[fragment.shard]!
         return reply instanceof StoreError ? [] : [{ fragment, reply }]
@@ -130,7 +130,7 @@ export function createShards(
       const passes = !failure && hasRoom
       // A repeated call must find its charges, unless a shard refuses: then it is refused again.
       const keeps = options.idempotency && !conflict && hasRoom && errors.length > 0
-      if (!passes) refused.push(group)
+      if (isTake && !passes) refused.push(group)
       isPartial ||= passes && fragments.length > 1 && silent.some(({ lead }) => lead)
       for (const { fragment, reply } of answered) {
         const charged = together && admits(fragment, reply)

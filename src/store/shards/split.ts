@@ -27,7 +27,9 @@ export interface Fragment {
 /** A request and those that follow it. */
 export interface Group {
   fragments: Fragment[]
-  /** Whether several shards have to agree. */
+  /** Whether it charges. */
+  isTake: boolean
+  /** Whether its limits pass together, and several shards have to agree on that. */
   together: boolean
 }
 
@@ -76,7 +78,7 @@ export function split(list: StoreRequest[], shardOf: (subject: string) => number
       })
       return { shard, lead, before, asks: lead ? [lead, ...asks] : asks }
     })
-    return { fragments, together }
+    return { fragments, isTake, together }
   })
   return { groups, asked }
 }

@@ -472,14 +472,16 @@ describe('a database that does not answer', () => {
 
 describe('databases that answer late', () => {
   /** Charges in time, and replies after the deadline. */
-  const lateAt = (late: string[]) => (store: Store, name: string) => ({
-    ...store,
-    async decide(...call: Parameters<Store['decide']>) {
-      const reply = await store.decide(...call)
-      if (!late.includes(name) || !call[0].some(({ mode }) => mode === 'take')) return reply
-      throw new StoreError('timeout', undefined, undefined, Promise.resolve(reply))
-    },
-  })
+  const lateAt =
+    (late: string[], lateMode: StoreRequest['mode'] = 'take') =>
+    (store: Store, name: string) => ({
+      ...store,
+      async decide(...call: Parameters<Store['decide']>) {
+        const reply = await store.decide(...call)
+        if (!late.includes(name) || !call[0].some(({ mode }) => mode === lateMode)) return reply
+        throw new StoreError('timeout', undefined, undefined, Promise.resolve(reply))
+      },
+    })
   const allowPartial = true
 
   test('all of them: their late replies are one, by which the caller can refund', async () => {
@@ -505,6 +507,24 @@ describe('databases that answer late', () => {
     await settled()
     expect(await peek(spread, a, b)).toEqual([3, 3])
   })
+
+  test.each(['peek', 'refund'] as const)(
+    'refund nothing that a %s has not charged',
+    async (mode) => {
+      const { spread, waitUntil, settled } = newSpread([], lateAt(['eu-2'], mode))
+      const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+      for (const subject of [a, b]) await spread.decide([take(row(subject, { cost: 2 }))])
+      const list: StoreRequest[] =
+        mode === 'peek'
+          ? [{ mode, limits: [row(a, { cost: 4 }), row(b)] }]
+          : [a, b].map((subject) => ({ mode, limits: [row(subject)] }))
+      const allowPartial = mode === 'peek'
+      await spread.decide(list, { waitUntil, allowPartial }).catch(() => {})
+      await settled()
+      await settled()
+      expect(await peek(newSpread().spread, a, b)).toEqual(mode === 'peek' ? [1, 1] : [2, 2])
+    },
+  )
 
   test('keep the charges of a request that passes, whatever becomes of others in the list', async () => {
     const { spread, waitUntil, settled } = newSpread([], lateAt(['eu-2']))
