@@ -8,7 +8,7 @@ const longest = [
   'test/dev/start-reload',
   'test/dev/start',
   'test/script/oracle',
-  'test/unit/store/leases',
+  'test/unit/store/leases-laws',
   'test/worker/fuzz',
   'test/script/waits',
   'test/script/linearizability',

@@ -1,0 +1,15 @@
+/** Policies and requests for the local store. */
+import type { PolicyOptions } from '../../src/config/options.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+import type { StoreRequest } from '../../src/store/store.ts'
+
+export const policyOf = (options: Partial<PolicyOptions>) =>
+  parseConfig({ policies: [{ name: 'a', limit: 10, window: '1s', ...options }] }).policies[0]!
+export const take = (
+  policy: StoreRequest['limits'][number]['terms'],
+  cost = 1,
+  subject = 'x',
+): StoreRequest => ({
+  mode: 'take',
+  limits: [{ subject, terms: policy, cost }],
+})

@@ -1,0 +1,79 @@
+/** Many lists of requests for decideEach, and a Redis behind the bridge. */
+import { createClient } from 'redis'
+import { startBridge, startRedis } from 'sluice-upstash-bridge'
+import { afterAll, beforeAll } from 'vitest'
+import { StoreError } from '../../src/base/errors.ts'
+import type { StoreReply, StoreRequest } from '../../src/store/store.ts'
+import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
+import { newSubject } from './subjects.ts'
+
+/** Starts Redis and the bridge for the tests of one file. */
+export function useBridge() {
+  const connect = async () => createClient({ url: running.redis.url }).connect()
+  const running = {} as {
+    redis: Awaited<ReturnType<typeof startRedis>>
+    bridge: Awaited<ReturnType<typeof startBridge>>
+    client: Awaited<ReturnType<typeof connect>>
+  }
+
+  beforeAll(async () => {
+    running.redis = await startRedis()
+    running.bridge = await startBridge({ redis: running.redis.url, token: 'the-right-token' })
+    running.client = await connect()
+  })
+  afterAll(async () => {
+    running.client.destroy()
+    await running.bridge.close()
+    await running.redis.stop()
+  })
+
+  const newStore = (options: Partial<Parameters<typeof createUpstashStore>[0]> = {}) =>
+    createUpstashStore({
+      url: running.bridge.url,
+      token: running.bridge.token,
+      deadlineMs: 10_000,
+      ...options,
+    })
+
+  /** The number of HTTP requests that `run` makes. */
+  async function requestsOf(run: () => Promise<unknown>): Promise<number> {
+    const { http } = running.bridge.stats()[running.bridge.token]!
+    await run()
+    return running.bridge.stats()[running.bridge.token]!.http - http
+  }
+
+  return { running, newStore, requestsOf }
+}
+
+export const policy: StoreRequest['limits'][number]['terms'] = {
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: 100,
+  windowMs: 3_600_000,
+  burst: 100,
+  align: 'first-request',
+  localShare: 1,
+}
+export const ask = (
+  mode: StoreRequest['mode'],
+  subjects: string[],
+  row: Partial<StoreRequest['limits'][number]> = {},
+): StoreRequest => ({
+  mode,
+  limits: subjects.map((subject) => ({ subject, terms: policy, cost: 1, ...row })),
+})
+export const newSubjects = (count: number) => Array.from({ length: count }, newSubject)
+
+/** The remaining units of each subject, or the code of the error. */
+export const outcomes = (replies: (StoreReply | StoreError)[]) =>
+  replies.map((reply) =>
+    reply instanceof StoreError
+      ? reply.code
+      : reply.states.flat().map(({ remaining }) => remaining),
+  )
+
+/** A hundred clients with three subjects each: 300 keys, so three calls of the script. */
+export const hundred = () => Array.from({ length: 100 }, () => [ask('take', newSubjects(3))])
+
+/** Two lists, each too large for a call with the other. */
+export const two = () => [[ask('take', newSubjects(100))], [ask('take', newSubjects(100))]]

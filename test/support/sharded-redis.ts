@@ -1,0 +1,103 @@
+/** A sharded store over three databases of one Redis, each behind its own token. */
+import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
+import { afterAll, beforeAll } from 'vitest'
+import type { StoreError } from '../../src/base/errors.ts'
+import { createShards } from '../../src/store/shards/shards.ts'
+import type { Limit, Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
+import { newSubject } from './subjects.ts'
+
+/** The names of the shards, which are their tokens as well. */
+export const names = ['eu-1', 'eu-2', 'eu-3']
+
+/** Starts the databases for the tests of one file. */
+export function useShardedRedis() {
+  let redis: RunningRedis
+  let bridge: Bridge
+
+  beforeAll(async () => {
+    redis = await startRedis()
+    const targets = names.map((token, index) => ({ url: `${redis.url}/${index}`, token }))
+    bridge = await startBridge({ redis: targets })
+  })
+  afterAll(async () => {
+    await bridge.close()
+    await redis.stop()
+  })
+
+  const storeAt = (token: string, url: string | undefined = bridge.url) =>
+    createUpstashStore({ url, token, deadlineMs: 10_000 })
+
+  /** A sharded store whose shards in `away` are not configured, and its background work. */
+  function newShards(away: string[] = [], wrap = (store: Store, _name: string) => store) {
+    const background: Promise<unknown>[] = []
+    const refunded: (string[] | StoreError)[] = []
+    const shards = createShards(
+      names.map((name) => ({
+        name,
+        store: wrap(storeAt(name, away.includes(name) ? 'nowhere' : bridge.url), name),
+      })),
+      { onRefund: (subjects, error) => void refunded.push(error ?? subjects) },
+    )
+    return {
+      shards,
+      refunded,
+      waitUntil: (promise: Promise<unknown>) => void background.push(promise),
+      settled: () => Promise.all(background),
+    }
+  }
+
+  /** How many HTTP requests each database gets. */
+  const httpOf = async (run: () => Promise<unknown>) => {
+    const before = bridge.stats()
+    await run()
+    const after = bridge.stats()
+    return names.map((name) => after[name]!.http - before[name]!.http)
+  }
+
+  return { storeAt, newShards, httpOf }
+}
+
+/** A new subject of this shard. */
+export function subjectAt(name: string): string {
+  const placed: string[] = []
+  const spies = names.map((name): { name: string; store: Store } => ({
+    name,
+    store: {
+      decide: async () => {
+        placed.push(name)
+        return { decidedAt: 0, states: [[]] }
+      },
+      decideEach: async () => [],
+    },
+  }))
+  for (;;) {
+    const subject = newSubject()
+    void createShards(spies).decide([
+      { mode: 'peek', limits: [{ subject, terms: policy, cost: 0 }] },
+    ])
+    if (placed.at(-1) === name) return subject
+  }
+}
+
+export const policy: Limit['terms'] = {
+  tag: 't',
+  algorithm: 'fixed-window',
+  limit: 3,
+  windowMs: 3_600_000,
+  burst: 3,
+  align: 'first-request',
+  localShare: 1,
+}
+export const row = (subject: string, change: Partial<Limit> = {}): Limit => ({
+  subject,
+  terms: policy,
+  cost: 1,
+  ...change,
+})
+export const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
+export const follow = (...limits: Limit[]): StoreRequest => ({ mode: 'follow', limits })
+export const left = ({ states }: StoreReply) => states.flat().map(({ remaining }) => remaining)
+export const allowed = ({ states }: StoreReply) => states.flat().map(({ allowed }) => allowed)
+export const peek = (shards: Store, ...subjects: string[]) =>
+  shards.decide([{ mode: 'peek', limits: subjects.map((subject) => row(subject)) }]).then(left)

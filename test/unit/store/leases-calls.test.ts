@@ -1,0 +1,192 @@
+/** Calls that requests make or wait for, and requests that no lease answers. */
+import { describe, expect, test } from 'vitest'
+import type { Limit, StoreOptions, StoreReply, StoreRequest } from '../../../src/store/store.ts'
+import { settled, World } from '../../support/isolates.ts'
+import { busyOn, policyOf, take } from '../../support/leases.ts'
+import { useServer } from '../../support/server.ts'
+import { newSubject } from '../../support/subjects.ts'
+
+const server = useServer()
+const busy = busyOn(server)
+
+describe('a request with another limit', () => {
+  const big = policyOf({ limit: 100_000, windowMs: 3_600_000 })
+  const small = policyOf({ tag: 'small', limit: 1, windowMs: 3_600_000, lease: undefined })
+
+  test('a request with another limit asks for that limit only, and returns its leased unit where that limit refuses', async () => {
+    const { world, row, held } = await busy(big, 5)
+    const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
+    const both = async () => {
+      const asked = world.ask(0, [take({ ...row }, { ...other })])
+      await settled()
+      expect(world.calls[0]!.requests).toEqual([take(other)])
+      await world.drain()
+      return (await asked) as StoreReply
+    }
+    const admitted = (await both()).states[0]!.map(({ allowed }) => allowed)
+    expect([admitted, await held()]).toEqual([[true, true], 4])
+    const [mine, its] = (await both()).states[0]!
+    expect([mine!.allowed, its!.allowed, await held()]).toEqual([true, false, 4])
+    expect(mine!.remaining).toBe(big.limit - world.units(({ row }) => row.terms === big))
+  })
+
+  test.each([
+    [0, 9], // the first call leases all that max allows beside its own unit
+    [5, 4], // five requests use the held units
+  ])(
+    'concurrent requests with another limit lease no more than max, with %i units held',
+    async (lent, taken) => {
+      const { world, row } = await busy(big, lent)
+      const both = Array.from({ length: 8 }, () => {
+        const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
+        return world.ask(0, [take({ ...row }, other)])
+      })
+      await settled()
+      const more = world.calls.flatMap(({ requests }) =>
+        requests.filter(({ mode }) => mode === 'follow').map(({ limits }) => limits[0]!.cost),
+      )
+      expect(more).toEqual([taken])
+      await world.drain()
+      await Promise.all(both)
+    },
+  )
+
+  test('a request with another limit does not wait, because it makes a call anyway', async () => {
+    const { world, row } = await busy(big, 0)
+    const first = world.ask(0, [take({ ...row })])
+    await settled()
+    const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
+    const both = world.ask(0, [take({ ...row }, other)])
+    await settled()
+    expect(world.calls).toHaveLength(2)
+    await world.drain()
+    await Promise.all([first, both])
+  })
+})
+
+describe('a call in flight that brings enough units', () => {
+  const big = policyOf({ limit: 100_000, windowMs: 3_600_000 })
+  /** Concurrent requests of an isolate that holds no units. */
+  async function crowd(count: number) {
+    const { world, row } = await busy(big, 0)
+    const before = world.sent
+    const answers = Array.from({ length: count }, () => world.ask(0, [take({ ...row })]))
+    await settled()
+    return { world, row, answers, sent: () => world.sent - before }
+  }
+
+  test('requests wait for a call in flight, and make no calls of their own', async () => {
+    const { world, answers, sent } = await crowd(64)
+    expect(sent()).toBe(7)
+    await world.drain()
+    expect(sent()).toBe(7)
+    const replies = (await Promise.all(answers)) as StoreReply[]
+    const left = replies.map(({ states }) => states[0]![0]!.remaining)
+    expect(new Set(replies.map(({ states }) => states[0]![0]!.allowed))).toEqual(new Set([true]))
+    expect(Math.max(...left)).toBeGreaterThan(0)
+  })
+
+  test('waiting requests make their own calls after the call in flight fails', async () => {
+    const { world, answers, sent } = await crowd(10)
+    expect(sent()).toBe(1)
+    world.calls[0]!.fail()
+    await settled()
+    expect(sent()).toBe(10)
+    await world.drain()
+    const replies = await Promise.all(answers)
+    expect(replies[0]).toBe('timeout')
+    expect(replies.slice(1).every((reply) => typeof reply !== 'string')).toBe(true)
+  })
+
+  test('a request waits for at most half of its deadline', async () => {
+    const { world, row, answers, sent } = await crowd(1)
+    const late = world.isolates[0]!.decide([take({ ...row })], { deadlineMs: 100 })
+    await settled()
+    expect(sent()).toBe(1)
+    await expect.poll(sent).toBe(2)
+    await world.drain()
+    await late
+    await Promise.all(answers)
+  })
+
+  test('units of requests that stop waiting are held, up to max', async () => {
+    const { world, row, answers, sent } = await crowd(2)
+    const impatient = Array.from({ length: 18 }, () =>
+      world.isolates[0]!.decide([take({ ...row })], { deadlineMs: 20 }),
+    )
+    await expect.poll(sent).toBe(19)
+    await world.drain()
+    await Promise.all([...answers, ...impatient])
+    world.now += 20_000
+    void world.ask(0, [take({ ...row })])
+    await settled()
+    expect(world.calls[0]!.requests[0]).toMatchObject({ mode: 'refund', limits: [{ cost: 10 }] })
+    await world.drain()
+  })
+
+  test('no request waits for a call in flight that is past its deadline', async () => {
+    const { world, row } = await crowd(1)
+    world.now += 600_001
+    const { length } = world.calls
+    void world.ask(0, [take({ ...row })])
+    await settled()
+    expect(world.calls).toHaveLength(length + 1)
+  })
+})
+
+describe('requests without a lease', () => {
+  const big = policyOf({ limit: 100_000, windowMs: 3_600_000 })
+  const idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
+
+  test.each<[what: string, StoreRequest['mode'], cost: number, StoreOptions]>([
+    ['a peek', 'peek', 1, {}],
+    ['a cost of 0', 'take', 0, {}],
+    ['a refund', 'refund', 1, {}],
+    ['a call with an idempotency key', 'take', 1, { idempotency }],
+    ['a given time', 'take', 1, { now: 1_789_000_000_000 }],
+  ])('%s goes to the store unchanged', async (_, mode, cost, options) => {
+    const { world, row } = await busy(big, 5)
+    const requests: StoreRequest[] = [{ mode, limits: [{ ...row, cost }] }]
+    const asked = world.isolates[0]!.decide(requests, options)
+    await settled()
+    expect(world.calls[0]!.requests).toEqual(requests)
+    await world.drain()
+    await asked
+  })
+
+  test('no call has more requests than the script accepts', async () => {
+    const limits = Array.from(
+      { length: 120 },
+      (_, index): Limit => ({
+        subject: `${index}`,
+        terms: { ...big, tag: `t${index}` },
+        cost: 1,
+      }),
+    )
+    const world = new World(server, [0])
+    for (let times = 0; times < 6; times++) {
+      const asked = world.ask(
+        0,
+        limits.map((row) => take({ ...row })),
+      )
+      await settled()
+      expect(world.calls.every(({ requests }) => requests.length <= 128)).toBe(true)
+      await world.drain()
+      await asked
+    }
+  })
+
+  test('held units are evicted when there are too many quotas', async () => {
+    const world = new World(server, [0], { maxBytes: 10_000 })
+    const row: Limit = { subject: newSubject(), terms: big, cost: 1 }
+    for (let times = 0; times < 100; times++) await world.alone(0, [take({ ...row })])
+    const before = world.sent
+    await world.alone(0, [take({ ...row })])
+    expect(world.sent).toBe(before)
+    for (let times = 0; times < 50; times++) {
+      await world.alone(0, [take({ ...row, subject: newSubject() })])
+    }
+    await world.alone(0, [take({ ...row })])
+    expect(world.sent).toBe(before + 51)
+  })
+})

@@ -1,0 +1,124 @@
+/** decideEach: failed answers of the server, and the error that each list gets. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { StoreError } from '../../../src/base/errors.ts'
+import { ask, outcomes, two, useBridge } from '../../support/many-lists.ts'
+
+const { running, newStore } = useBridge()
+
+/** A server that replies to the n-th request with the result of `answer` for its commands. */
+async function answering(
+  answer: (commands: string[][], number: number) => unknown,
+  { status = 200, delayMs = 0 } = {},
+) {
+  let number = 0
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const chunk of request) text += chunk
+    const body = answer(JSON.parse(text), number++)
+    setTimeout(() => {
+      response.writeHead(status, { location: running.bridge.url })
+      response.end(typeof body === 'string' ? body : JSON.stringify(body))
+    }, delayMs)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests: () => number,
+    [Symbol.dispose]: () => server.closeAllConnections(),
+  }
+}
+
+const good = { result: [1, ...Array.from({ length: 100 }, () => [1, 7, 0, 0, 0]).flat()] }
+const sevens = Array(100).fill(7)
+
+describe('a failure', () => {
+  test.each<[claim: string, answer: unknown, codes: unknown[]]>([
+    ['of one', [{ error: 'WRONGTYPE planted' }, good], ['redis-error', sevens]],
+    ['of another', [good, { error: 'ERR planted' }], [sevens, 'redis-error']],
+    ['that says nothing', [good, { error: '' }], [sevens, 'redis-error']],
+    [
+      'by the plan',
+      [good, { error: 'ERR max daily request limit exceeded' }],
+      [sevens, 'over-quota'],
+    ],
+    ['that is no integers', [good, { result: 'OK' }], [sevens, 'bad-reply']],
+    [
+      'that looks like integers',
+      [good, { result: good.result.map(String) }],
+      [sevens, 'bad-reply'],
+    ],
+    ['that is too short', [good, { result: [1, 2] }], [sevens, 'bad-reply']],
+    ['that is null', [null, good], ['bad-reply', sevens]],
+    ['that is a number', [7, good], ['bad-reply', sevens]],
+    ['by an answer too few', [good], ['bad-reply', 'bad-reply']],
+    ['by an answer too many', [good, good, good], ['bad-reply', 'bad-reply']],
+    ['of all', { error: 'WRONGPASS planted' }, ['unauthorized', 'unauthorized']],
+    ['of all, with a result', { result: good.result }, ['bad-reply', 'bad-reply']],
+    ['of all, with nothing', 'null', ['bad-reply', 'bad-reply']],
+    ['of all, with a page', '<html>planted</html>', ['bad-reply', 'bad-reply']],
+  ])('a failure %s is a value in the place of its list', async (_, answer, codes) => {
+    using server = await answering(() => answer)
+    const replies = await newStore({ url: server.url }).decideEach(two())
+    expect(outcomes(replies)).toEqual(codes)
+    expect(server.requests()).toBe(1)
+    for (const error of replies) {
+      if (!(error instanceof StoreError)) continue
+      const printed = `${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`
+      expect(printed).not.toMatch(/planted|the-right-token|allow-key-locking|sluice:1/)
+    }
+  })
+
+  test.each([400, 500, 307])(
+    'the status %d fails all lists, whatever the body says',
+    async (status) => {
+      using server = await answering(() => [good, good], { status })
+      const replies = await newStore({ url: server.url }).decideEach(two())
+      expect(outcomes(replies)).toEqual(['redis-error', 'redis-error'])
+      expect(server.requests()).toBe(1)
+    },
+  )
+
+  test.each([
+    [{ token: 'a-wrong-token' }, 'unauthorized'],
+    [{ url: 'http://127.0.0.1:1' }, 'unreachable'],
+    [{ url: undefined }, 'not-configured'],
+  ])('with %j each list gets the error', async (options, code) => {
+    expect(outcomes(await newStore(options).decideEach(two()))).toEqual([code, code])
+    const one = [[ask('take', ['x'])], [ask('take', ['y'])]]
+    expect(outcomes(await newStore(options).decideEach(one))).toEqual([code, code])
+  })
+
+  test('a slow server is a timeout of each list, with one deadline for all requests', async () => {
+    using server = await answering(
+      (commands) => commands.map(() => ({ error: 'NOSCRIPT No matching script.' })),
+      { delayMs: 150 },
+    )
+    const start = performance.now()
+    const replies = await newStore({ url: server.url, deadlineMs: 250 }).decideEach(two())
+    expect(outcomes(replies)).toEqual(['timeout', 'timeout'])
+    expect(performance.now() - start).toBeLessThan(1_000)
+    expect(server.requests()).toBe(2)
+  })
+
+  test('only the calls without a script are sent again, once, and the first of them carries the script', async () => {
+    const seen: string[][] = []
+    const lost = { error: 'NOSCRIPT No matching script.' }
+    const answers = [
+      [good, lost, lost],
+      [good, lost],
+    ]
+    using server = await answering((commands, number) => {
+      seen.push(commands.map(([name]) => name!))
+      return answers[number]
+    })
+    const lists = [...two(), ...two().slice(1)]
+    const replies = await newStore({ url: server.url }).decideEach(lists)
+    expect(outcomes(replies)).toEqual([sevens, sevens, 'redis-error'])
+    expect(seen).toEqual([
+      ['eval', 'evalsha', 'evalsha'],
+      ['eval', 'evalsha'],
+    ])
+  })
+})

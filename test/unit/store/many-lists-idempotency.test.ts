@@ -1,0 +1,99 @@
+/** decideEach: calls with an idempotency key. */
+import { describe, expect, test } from 'vitest'
+import type { Idempotency } from '../../../src/store/store.ts'
+import { commandsBetween } from '../../support/commands.ts'
+import { ask, hundred, newSubjects, outcomes, two, useBridge } from '../../support/many-lists.ts'
+import { newSubject } from '../../support/subjects.ts'
+
+const { running, newStore } = useBridge()
+
+describe('many lists with an idempotency key', () => {
+  const idempotencyOf = (changed: Partial<Idempotency> = {}): Idempotency => ({
+    key: newSubject(),
+    fingerprint: 'f',
+    forMs: 60_000,
+    ...changed,
+  })
+  const keysOf = (key: string) => running.client.keys(`sluice:1:{${key}*`)
+
+  test('each call of the script has its own key, and marks its repeated lists as replayed', async () => {
+    const store = newStore()
+    const [lists, idempotency] = [hundred(), idempotencyOf()]
+    const first = await store.decideEach(lists, { idempotency })
+    expect(outcomes(first)).toEqual(Array(100).fill([99, 99, 99]))
+    const names = [idempotency.key, `${idempotency.key}.2`, `${idempotency.key}.3`].map(
+      (key) => `sluice:1:{${key}}`,
+    )
+    expect((await keysOf(idempotency.key)).sort()).toEqual(names.sort())
+    let again: unknown
+    const commands = await commandsBetween(running.redis.url, async () => {
+      again = await store.decideEach(lists, { idempotency })
+    })
+    expect(again).toEqual(first.map((reply) => ({ ...reply, replayed: true })))
+    expect(commands).toEqual({ evalsha: 3, time: 3, mget: 3 })
+  })
+
+  test('a call with the most keys has room for its idempotency key', async () => {
+    const lists = newSubjects(128).map((subject) => [ask('take', [subject])])
+    const idempotency = idempotencyOf()
+    const replies = await newStore().decideEach(lists, { idempotency })
+    expect(outcomes(replies)).toEqual(Array(128).fill([99]))
+    expect(await keysOf(idempotency.key)).toHaveLength(1)
+  })
+
+  test('lists that are sent again one by one are idempotent, too', async () => {
+    const store = newStore()
+    const [lists, idempotency] = [hundred(), idempotencyOf()]
+    for (const index of [10, 50, 99]) lists[index] = [ask('take', ['x'], { cost: -1 })]
+    const first = await store.decideEach(lists, { idempotency })
+    const again = await store.decideEach(lists, { idempotency })
+    expect(outcomes(again)).toEqual(outcomes(first))
+    expect(outcomes(again)[0]).toEqual([99, 99, 99])
+    expect(again.filter((reply) => 'replayed' in reply)).toHaveLength(97)
+  })
+
+  test('fifty concurrent calls of several isolates are charged once', async () => {
+    const stores = Array.from({ length: 5 }, () => newStore())
+    const [lists, idempotency] = [hundred(), idempotencyOf()]
+    const all = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        stores[index % 5]!.decideEach(lists, { idempotency }),
+      ),
+    )
+    for (const replies of all) expect(outcomes(replies)).toEqual(Array(100).fill([99, 99, 99]))
+    const replayed = all.flat().filter((reply) => 'replayed' in reply)
+    expect(replayed).toHaveLength(49 * 100)
+    const looks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
+    expect(outcomes(await newStore().decideEach(looks))).toEqual(Array(100).fill([99, 99, 99]))
+  })
+
+  test('another call with the same key is a conflict, in decide and in decideEach', async () => {
+    const store = newStore()
+    const [lists, idempotency] = [two(), idempotencyOf()]
+    await store.decideEach(lists, { idempotency })
+    const other = { ...idempotency, fingerprint: 'g' }
+    expect(outcomes(await store.decideEach(lists, { idempotency: other }))).toEqual([
+      'idempotency-conflict',
+      'idempotency-conflict',
+    ])
+    await expect(store.decide(lists[0]!, { idempotency: other })).rejects.toThrow(
+      /^idempotency-conflict: /,
+    )
+    const looks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
+    expect(outcomes(await store.decideEach(looks))).toEqual([
+      Array(100).fill(99),
+      Array(100).fill(99),
+    ])
+  })
+
+  test('decide marks a replay as replayed, and leaves the first reply unmarked', async () => {
+    const store = newStore()
+    const [request, idempotency] = [ask('take', [newSubject()]), idempotencyOf()]
+    const first = await store.decide([request], { idempotency })
+    expect(first).not.toHaveProperty('replayed')
+    expect(await store.decide([request], { idempotency })).toEqual({ ...first, replayed: true })
+    expect(await store.decideEach([[request]], { idempotency })).toEqual([
+      { ...first, replayed: true },
+    ])
+  })
+})
