@@ -24,7 +24,7 @@ export class WaitQueue<Item, Answer> extends Set<Waiter<Item, Answer>> {
             this.delete(waiter)
             resolve(undefined)
           }, waitMs)
-    const answered = promise.finally(() => clearTimeout(timer))
+    const answered = timer === undefined ? promise : promise.finally(() => clearTimeout(timer))
     const waiter = { ...item, answer: resolve, answered }
     this.add(waiter)
     return waiter
