@@ -39,7 +39,7 @@ export class ConfigError extends Error {
  * - `bad-reply`: something answered, but not the Upstash REST API, or not our script.
  * - `redis-error`: Redis refused the command.
  * - `circuit-open`: not asked, since it failed repeatedly a moment ago.
- * - `idempotency-conflict`: what names a call that is decided once was used for another call. The caller's mistake.
+ * - `idempotency-conflict`: the idempotency key was used before for another call. The caller's mistake.
  * - `internal`: none of these; a fault of ours.
  */
 export type StoreErrorCode =
