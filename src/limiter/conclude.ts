@@ -4,7 +4,7 @@ import { StoreError } from '../base/errors.ts'
 import type { Match } from '../match/match.ts'
 import { NOT_SENT } from '../store/batching.ts'
 import type { StoreReply, StoreResult, StoreState } from '../store/store.ts'
-import { answerWithoutStore } from './fallback.ts'
+import { answerWithoutStore, type FallbackAnswer } from './fallback.ts'
 import { limitStates, longestWait, type PolicyLimit } from './limit.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending } from './question.ts'
 import { type Charge, type Charged, isOpen, settle } from './settle.ts'
@@ -29,13 +29,16 @@ export function conclude(
   const { limits } = sent
   const charged = learn(sent, reply, states, parts)
   return outcomeOf(sent, reply, decisionOf(limits, states, reply.decidedAt), [
-    {
-      limits: limits.filter((limit) => isOpen(limit) && charged.has(limit)),
-      charged,
-      store: parts.store,
-    },
+    openCharge(limits, charged, parts),
   ])
 }
+
+/** The limits that were charged, and whose charge the response settles. */
+const openCharge = (limits: PolicyLimit[], charged: Charged, { store }: LimiterParts): Charge => ({
+  limits: limits.filter((limit) => isOpen(limit) && charged.has(limit)),
+  charged,
+  store,
+})
 
 const outcomeOf = (
   { slot }: Sent,
@@ -80,7 +83,7 @@ async function concludePartial(
   const answered = decisionOf(limits.filter(isAnswered), told.filter(isAnswered), reply.decidedAt)
   return outcomeOf(sent, reply, inPart(answered, fallback), [
     ...(fallback?.charge ? [fallback.charge] : []),
-    { limits: limits.filter((limit) => isOpen(limit) && charged.has(limit)), charged, store },
+    openCharge(limits, charged, parts),
     ...(late ? [{ limits: silent.filter(isOpen), charged: late, store }] : []),
   ])
 }
@@ -88,7 +91,7 @@ async function concludePartial(
 /** What some shards decided, and for the others the fallback. Without a time: what has one may be refunded, and not all was charged. */
 function inPart(
   { decidedAt, ...decision }: Decision,
-  fallback: Awaited<ReturnType<typeof answerWithoutStore>> | undefined,
+  fallback: FallbackAnswer | undefined,
 ): Decision {
   if (!fallback) return decision
   const { charge, ...answer } = fallback

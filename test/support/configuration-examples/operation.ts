@@ -2,13 +2,13 @@ import { createClient } from 'redis'
 import { expect } from 'vitest'
 import { callsOf, ok, running, type Scenarios } from './client.ts'
 
-/** The examples of shadow, parallel, batching, shield, leases, shards, namespaces and live policies. */
 /** Waits for the next window if the current one is about to end: units of a sliding window return after its end. */
 async function untilEarlyIn(windowMs: number) {
   const leftMs = windowMs - (Date.now() % windowMs)
   if (leftMs < 10_000) await new Promise((resolve) => setTimeout(resolve, leftMs))
 }
 
+/** The examples of shadow, parallel, batching, shield, leases, shards, namespaces and live policies. */
 export const operation: Scenarios = {
   async live({ ask }) {
     const redis = await createClient({ url: running.stack.redis.url }).connect()
