@@ -1,6 +1,6 @@
 import { defineConfig } from './src/config/parse.ts'
 
-/** The policies and the origin: the one file an operator edits. Every field: docs/configuration.md. */
+/** The policies and the origin: the one file an operator edits. Every field: docs/reference/configuration.md. */
 export default defineConfig({
   // The origin of the zone whose route this Worker is on; or a URL. `npm start` sets the variable ORIGIN, which overrides it.
   origin: 'zone',

@@ -15,7 +15,7 @@ import { type BenchServer, openServer } from './server.ts'
 
 const USAGE = `npm run bench:cost -- [--rounds N] [--write] [--json FILE]
   --rounds N   rounds of the CPU measurement, 1 to 40 (15: about a minute and a half)
-  --write      puts the tables into docs/algorithms.md
+  --write      puts the tables into docs/explanation/algorithms.md
   --json FILE  writes the figures`
 
 const { values } = parseArgs({
@@ -37,7 +37,11 @@ async function main() {
     const text = `${about}\n\n${commandsTable(limits)}\n\n${cpuTable(limits, bare)}`
     console.log(text)
     if (values.write) {
-      await writeBetween(new URL('../docs/algorithms.md', import.meta.url), 'cost', text)
+      await writeBetween(
+        new URL('../docs/explanation/algorithms.md', import.meta.url),
+        'cost',
+        text,
+      )
     }
     if (values.json) {
       await writeFile(values.json, `${JSON.stringify({ about, bare, limits }, null, 2)}\n`)

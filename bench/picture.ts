@@ -1,4 +1,4 @@
-/** Draws docs/algorithms.svg: the same traffic under all five algorithms, decided by the real script. */
+/** Draws docs/explanation/algorithms.svg: the same traffic under all five algorithms, decided by the real script. */
 import { writeFile } from 'node:fs/promises'
 import type { PolicyOptions } from '../src/config/options.ts'
 import { parseConfig } from '../src/config/parse.ts'
@@ -7,7 +7,7 @@ import { draw, type PictureRow } from './picture/svg.ts'
 import { LENGTH_MS, PHASES, TRAFFIC } from './picture/traffic.ts'
 import { type BenchServer, openServer } from './server.ts'
 
-const FILE = new URL('../docs/algorithms.svg', import.meta.url)
+const FILE = new URL('../docs/explanation/algorithms.svg', import.meta.url)
 const LIMIT = 10
 
 type Shown = Pick<PictureRow, 'title' | 'subtitle'> & Partial<PolicyOptions>

@@ -32,7 +32,7 @@ const USAGE = `npm run bench -- [options]
   --soak          the soak alone, 60 s
   --workerd PATH  another workerd than the pinned one
   --json FILE     writes the figures
-  --write         writes docs/performance.md and its picture`
+  --write         writes docs/reference/benchmarks.md and its picture`
 
 const { values } = parseArgs({
   options: {
@@ -102,9 +102,13 @@ function reportOf(about: string, results: Results, all: boolean): string {
 }
 
 async function write(text: string, results: Results) {
-  await writeBetween(new URL('../docs/performance.md', import.meta.url), 'performance', text)
+  await writeBetween(
+    new URL('../docs/reference/benchmarks.md', import.meta.url),
+    'performance',
+    text,
+  )
   await writeFile(
-    new URL('../docs/performance.svg', import.meta.url),
+    new URL('../docs/reference/performance.svg', import.meta.url),
     draw('What a decision costs', panelsOf(results)),
   )
 }

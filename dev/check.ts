@@ -44,12 +44,14 @@ async function checkPolicies(file: string): Promise<string | undefined> {
     },
   )
   const lines = findings.map(({ code, path, message, hint }) => {
-    const more = [hint, code === 'invalid' ? '' : `docs/linter.md#${code}`].filter(Boolean)
+    const more = [hint, code === 'invalid' ? '' : `docs/reference/linter.md#${code}`].filter(
+      Boolean,
+    )
     return `${code}  ${path}: ${message}${more.length > 0 ? `\n  ${more.join(' ')}` : ''}`
   })
   if (findings.some(({ code }) => code === 'invalid')) {
     lines.push(
-      'The configuration does not load until every invalid setting is fixed. docs/configuration.md describes each field.',
+      'The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.',
     )
   }
   return lines.join('\n') || undefined

@@ -1,4 +1,4 @@
-/** A service that pays for what it uses: docs/decision-api.md has this, and test/docs/decision-api.test.ts runs it. */
+/** A service that pays for what it uses: docs/reference/decision-api.md has this, and test/docs/decision-api.test.ts runs it. */
 import { createClient } from 'sluice/client'
 
 const api = createClient({ url: process.env.SLUICE_URL!, token: process.env.SLUICE_API_TOKEN! })

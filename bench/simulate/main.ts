@@ -13,7 +13,7 @@ const USAGE = `npm run simulate -- [options]
   --colos N     data centres, at most as many as isolates; default 20
   --rps N       requests a second over all isolates, 100 to 10000000; default 100000
   --seconds N   of virtual time, 1 to 60; default 3
-  --write       writes docs/performance.md and its picture
+  --write       writes docs/reference/benchmarks.md and its picture
   --help        this text
 
 Smaller worlds of the same rate for each isolate come first. A million decisions take a minute or two.`
@@ -66,8 +66,12 @@ async function main() {
   const told = text(results)
   console.log(told)
   if (!write) return
-  await writeBetween(new URL('../../docs/performance.md', import.meta.url), 'simulation', told)
-  await writeFile(new URL('../../docs/simulation.svg', import.meta.url), picture(results))
+  await writeBetween(
+    new URL('../../docs/reference/benchmarks.md', import.meta.url),
+    'simulation',
+    told,
+  )
+  await writeFile(new URL('../../docs/reference/simulation.svg', import.meta.url), picture(results))
 }
 
 try {

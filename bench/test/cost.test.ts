@@ -27,13 +27,13 @@ describe.skipIf(process.env.REDIS_URL)('what a decision costs', () => {
     ['token bucket', { first: 4, admitted: 4, refused: 3, peek: 3 }],
     ['three limits', { first: 4, admitted: 4, refused: 3, peek: 3 }],
     ['16 requests', { first: 19, admitted: 19, refused: 3, peek: 3 }],
-  ])('%s: as many commands as docs/algorithms.md says', async (name, commands) => {
+  ])('%s: as many commands as docs/explanation/algorithms.md says', async (name, commands) => {
     const contender = find(ours, name)
     expect(await countCommands(server, contender)).toEqual(commands)
     const row = `| Sluice | ${contender.algorithm} | ${Object.values(commands).join(' | ')} |`
-    expect(await readFile(new URL('../../docs/algorithms.md', import.meta.url), 'utf8')).toContain(
-      row,
-    )
+    expect(
+      await readFile(new URL('../../docs/explanation/algorithms.md', import.meta.url), 'utf8'),
+    ).toContain(row)
   })
 
   test.each([

@@ -5,7 +5,7 @@ import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { BenchServer } from '../server.ts'
 import type { Line, Story } from './stories.ts'
 
-/** Plays a story on the real script and tells it as the table that docs/algorithms.md shows. */
+/** Plays a story on the real script and tells it as the table that docs/explanation/algorithms.md shows. */
 export async function replay(server: BenchServer, { policy, lines }: Story): Promise<string> {
   const subject = randomUUID()
   let options = policy

@@ -5,7 +5,7 @@ import { type BenchServer, openServer } from '../server.ts'
 import { replay } from './replay.ts'
 import { stories } from './stories.ts'
 
-const docs = (name: string) => readFile(new URL(`../../docs/${name}`, import.meta.url), 'utf8')
+const docs = (name: string) => readFile(new URL(`../../docs/explanation/${name}`, import.meta.url), 'utf8')
 
 let server: BenchServer
 beforeAll(async () => {
@@ -14,13 +14,13 @@ beforeAll(async () => {
 afterAll(() => server?.stop())
 
 test.each(Object.entries(stories))(
-  'docs/algorithms.md tells of %s what the script does',
+  'docs/explanation/algorithms.md tells of %s what the script does',
   async (_, story) => {
     expect(await docs('algorithms.md')).toContain(await replay(server, story))
   },
 )
 
-test('docs/algorithms.svg shows what the script does', async () => {
+test('docs/explanation/algorithms.svg shows what the script does', async () => {
   expect(await drawPicture(server)).toBe(await docs('algorithms.svg'))
 })
 

@@ -13,6 +13,6 @@ export async function describeNamespace(options: unknown, file: string): Promise
   const names = [...toml.matchAll(/^\s*\[{1,2}env\.([\w-]+)/gm)].map(([, name]) => name)
   const environments = [...new Set(names)].join(', ')
   return environments
-    ? `none; on the same database the environments of wrangler.toml (${environments}) count together: docs/configuration.md#namespaces`
+    ? `none; on the same database the environments of wrangler.toml (${environments}) count together: docs/reference/configuration.md#namespaces`
     : 'none'
 }

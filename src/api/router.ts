@@ -39,7 +39,7 @@ const endpoints: Endpoint[] = [
 ]
 
 /**
- * The decision API: decisions for those who cannot put their origin behind the Worker (docs/decision-api.md). Without a token in the Worker's
+ * The decision API: decisions for those who cannot put their origin behind the Worker (docs/reference/decision-api.md). Without a token in the Worker's
  * environment none of it exists.
  * @returns `undefined` for paths that are not the decision API's
  */

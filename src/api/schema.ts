@@ -1,4 +1,4 @@
-/** What callers of the decision API send: the bodies of docs/decision-api.md. Messages are the texts of what is expected. */
+/** What callers of the decision API send: the bodies of docs/reference/decision-api.md. Messages are the texts of what is expected. */
 import * as v from 'valibot'
 import { parseDuration } from '../base/duration.ts'
 import { networkRange } from '../base/ip.ts'

@@ -1,4 +1,4 @@
-/** A client of the decision API (docs/decision-api.md) for whoever has `fetch`: Node, Bun, Deno, browsers, Workers. */
+/** A client of the decision API (docs/reference/decision-api.md) for whoever has `fetch`: Node, Bun, Deno, browsers, Workers. */
 
 import type { Ask } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../base/decision.ts'

@@ -1,5 +1,5 @@
 /**
- * The codes of what the linter finds in a configuration that parses; docs/linter.md describes each. The parser needs them here, below
+ * The codes of what the linter finds in a configuration that parses; docs/reference/linter.md describes each. The parser needs them here, below
  * the linter: a policy or a list says which findings it accepts.
  */
 export const findingCodes = [

@@ -27,7 +27,7 @@ const listRules = [takesAll, ipv6Denied, spoofableList, unknownMethodsInList]
 const configRules = [noPolicies, configDurations, unknownPlans]
 
 /**
- * Finds the mistakes and probable mistakes in a configuration, in its order: docs/linter.md describes each code. Takes the options of the
+ * Finds the mistakes and probable mistakes in a configuration, in its order: docs/reference/linter.md describes each code. Takes the options of the
  * Worker or of the middleware as they are written. Where they do not parse, the findings are the parser's problems.
  * @example
  * expect(lint({ policies })).toEqual([]) // in the tests of your own app

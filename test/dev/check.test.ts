@@ -42,9 +42,9 @@ describe('npm run check -- --policies', () => {
       stderr: '',
       stdout: `✗ policies
 login-fails-open  policies[0].onStoreError: "login" guards /login, and lets every attempt pass while Redis is away.
-  Set onStoreError to 'deny' (503), or to 'local' (each isolate counts by itself). docs/linter.md#login-fails-open
+  Set onStoreError to 'deny' (503), or to 'local' (each isolate counts by itself). docs/reference/linter.md#login-fails-open
 unlikely-duration  policies[0].window: "login" has a window of 60 ms.
-  Write the unit, as in '10s': a bare number is milliseconds. docs/linter.md#unlikely-duration
+  Write the unit, as in '10s': a bare number is milliseconds. docs/reference/linter.md#unlikely-duration
 `,
     })
   })
@@ -61,7 +61,7 @@ unlikely-duration  policies[0].window: "login" has a window of 60 ms.
       stderr: '',
       stdout: `✗ policies
 duplicate-name  policies[1].name: expected a name that no other policy has, got "a"
-  Give it a name of its own: it stands in the RateLimit fields, and marks its counters. docs/linter.md#duplicate-name
+  Give it a name of its own: it stands in the RateLimit fields, and marks its counters. docs/reference/linter.md#duplicate-name
 `,
     })
   })
@@ -83,7 +83,7 @@ invalid  policies[0].match.path: expected a path like "/login", "/users/:id" or 
   Write '/api/*': it covers every path below /api.
 invalid  polices: unknown field
   Did you mean policies?
-The configuration does not load until every invalid setting is fixed. docs/configuration.md describes each field.
+The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.
 `,
     })
   })

@@ -39,7 +39,7 @@ A = "1"
 
   test('says which environments of wrangler.toml count together without a namespace', async () => {
     expect(await told(undefined, environments)).toBe(
-      'none; on the same database the environments of wrangler.toml (staging, production) count together: docs/configuration.md#namespaces',
+      'none; on the same database the environments of wrangler.toml (staging, production) count together: docs/reference/configuration.md#namespaces',
     )
   })
 })

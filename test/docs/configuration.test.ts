@@ -1,5 +1,5 @@
 /**
- * Every example of docs/configuration.md and README.md, through the front door: workerd, the bridge, a real Redis.
+ * Every example of docs/reference/configuration.md and README.md, through the front door: workerd, the bridge, a real Redis.
  * An example is a block ```ts <name>, and has a scenario of that name in test/support/configuration-examples.
  */
 import { execFile } from 'node:child_process'
@@ -38,7 +38,7 @@ async function examplesOf(file: string): Promise<[name: string, code: string][]>
 }
 
 const examples = [
-  ...(await examplesOf('docs/configuration.md')),
+  ...(await examplesOf('docs/reference/configuration.md')),
   ...(await examplesOf('README.md')).filter(([, code]) => code.includes('defineConfig(')),
 ]
 const isConfig = ([, code]: [string, string]) => code.includes('defineConfig(')

@@ -1,4 +1,4 @@
-/** docs/decision-api.md: its calls are made, in their order, and its bodies are what the schemas say. */
+/** docs/reference/decision-api.md: its calls are made, in their order, and its bodies are what the schemas say. */
 import { readFile } from 'node:fs/promises'
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { commandsBetween } from '../support/commands.ts'
 import { byJsonSchema } from '../support/json-schema.ts'
 
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
-const doc = await read('docs/decision-api.md')
+const doc = await read('docs/reference/decision-api.md')
 const block = (name: string) => new RegExp(`^\`\`\`ts ${name}\n(.*?)^\`\`\`$`, 'ms').exec(doc)![1]!
 const configOf = (code: string): ConfigOptions =>
   new Function('defineConfig', `return ${code.replace('export default ', '')}`)(defineConfig)
@@ -199,5 +199,5 @@ test('every endpoint of the description is in the document, and every file it po
   for (const path of Object.keys(paths)) {
     expect(doc).toContain(path.replace('/{target}', '/…').replace(/.*(?=\/(reset|unban)$)/, ''))
   }
-  for (const [, file] of doc.matchAll(/\]\(([\w-]+\.md)/g)) await read(`docs/${file}`)
+  for (const [, file] of doc.matchAll(/\]\(([\w-]+\.md)/g)) await read(`docs/reference/${file}`)
 })

@@ -1,10 +1,10 @@
-/** The linter over every configuration of README.md, SECURITY.md and docs/*.md. */
+/** The linter over every configuration of README.md, SECURITY.md and docs/. */
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { lint, lintWorker } from '../../src/lint/lint.ts'
 
 const root = new URL('../../', import.meta.url)
-const pages = (await readdir(new URL('docs', root)))
+const pages = (await readdir(new URL('docs', root), { recursive: true }))
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`)
 

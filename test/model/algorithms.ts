@@ -1,4 +1,4 @@
-/** The algorithms as docs/algorithms.md states them: their states, and whether a cost fits. limit.ts derives the waits. */
+/** The algorithms as docs/explanation/algorithms.md states them: their states, and whether a cost fits. limit.ts derives the waits. */
 import type { AlgorithmName } from './types.ts'
 
 /** This period's start, its end, the next one's end. */

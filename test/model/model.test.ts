@@ -27,7 +27,7 @@ type Step = [
   stored?: string,
 ]
 
-/** Every number below was worked out by hand from docs/algorithms.md. */
+/** Every number below was worked out by hand from docs/explanation/algorithms.md. */
 const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[]][] = [
   [
     'a fixed window opens with the first charge and ends for all at once',

@@ -1,5 +1,5 @@
 /**
- * The oracle implements docs/algorithms.md and lua/README.md as directly as possible. It shares no code with the Lua.
+ * The oracle implements docs/explanation/algorithms.md and lua/README.md as directly as possible. It shares no code with the Lua.
  * An algorithm says only whether a cost fits at an instant; every number of the reply is then found
  * by its definition (the largest cost that fits, the least wait after which it does), by search.
  * This file has records, and requests decided as a whole.

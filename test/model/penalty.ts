@@ -1,4 +1,4 @@
-/** Bans after repeated refusals, as docs/algorithms.md and lua/README.md state them. */
+/** Bans after repeated refusals, as docs/explanation/algorithms.md and lua/README.md state them. */
 
 import { greatest, least } from './algorithms.ts'
 import type { State } from './limit.ts'

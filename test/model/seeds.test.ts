@@ -1,5 +1,5 @@
 /**
- * The nine published limiters that this project grew from (docs/algorithms.md). Each test repeats a published run on
+ * The nine published limiters that this project grew from (docs/explanation/algorithms.md). Each test repeats a published run on
  * this script.
  */
 import { expect, test } from 'vitest'

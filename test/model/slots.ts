@@ -1,4 +1,4 @@
-/** At most `limit` in flight, as docs/algorithms.md and lua/README.md state it. */
+/** At most `limit` in flight, as docs/explanation/algorithms.md and lua/README.md state it. */
 
 import { greatest } from './algorithms.ts'
 import { type State, search } from './limit.ts'

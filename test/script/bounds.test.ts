@@ -9,7 +9,7 @@ import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** The most that passes in any half-open interval of one window's length (docs/algorithms.md); a bucket refills for a millisecond less. */
+/** The most that passes in any half-open interval of one window's length (docs/explanation/algorithms.md); a bucket refills for a millisecond less. */
 const bounds: Record<Counting, (policy: ModelPolicy) => number> = {
   'fixed-window': ({ limit }) => 2 * limit,
   'sliding-window': ({ limit }) => 2 * limit - 1,

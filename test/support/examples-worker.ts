@@ -1,4 +1,4 @@
-/** Every example of docs/configuration.md in one Worker: `x-example` picks one, and goes no further. */
+/** Every example of docs/reference/configuration.md in one Worker: `x-example` picks one, and goes no further. */
 import keyFunction from '../../examples/key-function.ts'
 import { type ConfigOptions, createGateway } from '../../src/index.ts'
 

@@ -33,7 +33,7 @@ const listFields = {
   ...conditionFields,
   /** Names the entry in answers and logs. Defaults to its place, such as `deny[0]`. */
   name: v.optional(name),
-  /** Findings of `npm run check` that are intended (docs/linter.md). */
+  /** Findings of `npm run check` that are intended (docs/reference/linter.md). */
   accept,
 }
 const allowFields = {
@@ -65,7 +65,7 @@ const apiFields = {
   callers,
 }
 
-/** How often each caller of the decision API may call it (docs/decision-api.md), with any request. */
+/** How often each caller of the decision API may call it (docs/reference/decision-api.md), with any request. */
 export interface ApiOptions extends Input<typeof apiFields>, Named {}
 
 /** A namespace, or a database, whose variables end in it. */
@@ -113,7 +113,7 @@ const configFields = <Context>() => ({
   cors: v.optional(cors),
   /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */
   deadline: v.optional(timeout, 300),
-  /** Whose clock decides: Redis' own, or `'edge'`, the Worker's, for a command less and with a bound (docs/operations.md). Defaults to `'store'`. */
+  /** Whose clock decides: Redis' own, or `'edge'`, the Worker's, for a command less and with a bound (docs/reference/log-events.md). Defaults to `'store'`. */
   clock: v.optional(oneOf('store', 'edge'), 'store'),
   /** Whether an isolate answers again, without asking Redis, with refusals that cannot have changed since. Defaults to true. */
   denialCache: v.optional(flag, true),
@@ -142,7 +142,7 @@ const configFields = <Context>() => ({
   hashKeys: v.optional(flag, true),
   /** Whether responses that Redis did not decide carry a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */
   degradedHeader: v.optional(flag, false),
-  /** Findings of `npm run check` about the configuration itself that are intended (docs/linter.md). */
+  /** Findings of `npm run check` about the configuration itself that are intended (docs/reference/linter.md). */
   accept,
 })
 type ConfigFields = ReturnType<typeof configFields<unknown>>

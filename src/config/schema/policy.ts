@@ -65,11 +65,11 @@ const policyFields = <Context>() => ({
    * refunded if its response does not count. Defaults to all.
    */
   countOnly: v.optional(countOnly),
-  /** What refusals lead to; or `'manual'`, bans that only operators set (docs/decision-api.md). Defaults to nothing. */
+  /** What refusals lead to; or `'manual'`, bans that only operators set (docs/reference/decision-api.md). Defaults to nothing. */
   penalty: v.optional(penalty),
   /**
    * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call, and spend them without asking for at most `ttl`
-   * (at most a minute): docs/configuration.md, "Leases". Defaults to one call for each request.
+   * (at most a minute): docs/reference/configuration.md, "Leases". Defaults to one call for each request.
    */
   lease: v.optional(lease),
   /** Room for a burst, in units: token-bucket (defaults to `limit`), gcra and leaky-bucket (default to 1, evenly spaced) only. */
@@ -115,7 +115,7 @@ const policyFields = <Context>() => ({
     ),
     1,
   ),
-  /** Findings of `npm run check` that are intended (docs/linter.md). */
+  /** Findings of `npm run check` that are intended (docs/reference/linter.md). */
   accept,
 })
 type PolicyFields = ReturnType<typeof policyFields<unknown>>

@@ -20,7 +20,7 @@ const fields = <Context>() => ({
   ),
   /** What it counts by, without the path. A request that lacks a part is not counted. Defaults to `'ip'`. */
   key: v.optional(key as v.GenericSchema<Key<Context>, KeyPart[]>, 'ip'),
-  /** Findings of `npm run check` that are intended (docs/linter.md). */
+  /** Findings of `npm run check` that are intended (docs/reference/linter.md). */
   accept,
 })
 

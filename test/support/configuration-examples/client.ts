@@ -1,4 +1,4 @@
-/** What the examples of docs/configuration.md run on, and a client that sends requests to one of them. */
+/** What the examples of docs/reference/configuration.md run on, and a client that sends requests to one of them. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'

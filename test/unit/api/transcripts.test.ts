@@ -4,10 +4,10 @@ import type { ProxyName } from '../../../dev/proxies/binaries.ts'
 import { record } from '../../../dev/proxies/transcript.ts'
 import { proxiesHere } from '../../support/binaries.ts'
 
-const file = new URL('../../../docs/decision-api.md', import.meta.url)
+const file = new URL('../../../docs/reference/decision-api.md', import.meta.url)
 const here = await proxiesHere()
 
-describe.each<ProxyName>(['nginx', 'caddy'])('docs/decision-api.md on %s', (name) => {
+describe.each<ProxyName>(['nginx', 'caddy'])('docs/reference/decision-api.md on %s', (name) => {
   const block = async () => {
     const marked = new RegExp(
       `<!-- transcripts:${name} -->\n([\\s\\S]*?)<!-- /transcripts:${name} -->`,

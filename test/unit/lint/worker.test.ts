@@ -56,14 +56,14 @@ test('All findings are reported at once, in the order of the configuration.', ()
   ])
 })
 
-test('Each code has a test here and a heading in docs/linter.md.', async () => {
+test('Each code has a test here and a heading in docs/reference/linter.md.', async () => {
   const codes = [...findingCodes, 'duplicate-name', 'invalid'].sort()
   const names = (await readdir(new URL('.', import.meta.url))).filter((name) => /test/.test(name))
   const tests = await Promise.all(
     names.map((name) => readFile(new URL(name, import.meta.url), 'utf8')),
   )
   expect(codes.filter((code) => !tests.join().includes(`'${code} `))).toEqual([])
-  const docs = await readFile(new URL('../../../docs/linter.md', import.meta.url), 'utf8')
+  const docs = await readFile(new URL('../../../docs/reference/linter.md', import.meta.url), 'utf8')
   expect([...docs.matchAll(/^### (\S+)$/gm)].map(([, code]) => code).sort()).toEqual(codes)
 })
 

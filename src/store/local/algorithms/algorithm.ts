@@ -31,7 +31,7 @@ export interface LocalOutcome {
 }
 
 /**
- * The semantics of docs/algorithms.md for one limit, without I/O: charges `cost` units (≥ 0) at `now` to a state. The caller drops a
+ * The semantics of docs/explanation/algorithms.md for one limit, without I/O: charges `cost` units (≥ 0) at `now` to a state. The caller drops a
  * state at its run-out. If the clock was set back, the algorithm uses the state's own time, while waits count from `now`.
  */
 export type LocalAlgorithm = (
