@@ -1,4 +1,4 @@
--- Reads KEYS and ARGV into rows and checks them, before any other command. README.md is the contract.
+-- Parses KEYS and ARGV into rows and checks them before any Redis command. README.md is the reference.
 
 local floor, min, max = math.floor, math.min, math.max
 local MAX_INTEGER = 2 ^ 51
@@ -28,20 +28,20 @@ local function fail(message)
   return redis.error_reply('ERR sluice: ' .. message)
 end
 
--- A whole number from `low` to 2^51, or nil. The comparisons also refuse NaN, which tonumber accepts.
+-- Returns a whole number from `low` to 2^51, or nil. The comparisons also reject NaN, which tonumber accepts.
 local function whole(text, low)
   local number = tonumber(text)
   if number and number >= low and number <= MAX_INTEGER and number == floor(number) then
-    return number + 0 -- turns -0 into 0: its sign would be stored
+    return number + 0 -- turns -0 into 0, because the sign would be stored
   end
 end
 
--- The id of slots. Only a mode that charges needs one.
+-- Returns the id of slots, or false. Only modes that charge need an id.
 local function parse_slot(mode, text)
   return (string.find(text, '^[%w_-]+$') and #text <= 64 or text == '' and modes[mode] ~= 'charges') and text
 end
 
--- The calendar periods of a fixed window: { start, end, next end }.
+-- Returns the calendar periods of a fixed window, { start, end, next end }, or a false value.
 local function parse_period(limit, text)
   local from, to, next_to = string.match(text, '^(%d+),(%d+),(%d+)$')
   from, to, next_to = whole(from, 0), whole(to, 0), whole(next_to, 0)
@@ -53,7 +53,7 @@ end
 local seen = {}
 for index = 1, #KEYS do
   if seen[KEYS[index]] then
-    return fail('KEYS: expected distinct keys') -- two copies of one record would lose a charge
+    return fail('KEYS: expected distinct keys') -- with two copies of a record a charge would be lost
   end
   seen[KEYS[index]] = true
 end
@@ -63,7 +63,7 @@ elseif #ARGV == 1 or (#ARGV - 1) % ROW_WIDTH ~= 0 then
   return fail('ARGV: expected now, then rows of ' .. ROW_WIDTH)
 end
 
--- The row of an idempotency key. It stands before the others, belongs to no request, and has a key of its own.
+-- The row of an idempotency key comes before the others, belongs to no request, and has its own Redis key.
 local idempotency
 if ARGV[6] == 'idempotency' then
   idempotency = { key = whole(ARGV[4], 1), fingerprint = ARGV[5], window = whole(ARGV[8], 1) }
@@ -79,7 +79,7 @@ if ARGV[6] == 'idempotency' then
 end
 
 local rows, requests, penalties = {}, 0, false
-local bans -- by request of mode `ban`: the number of its first row, or 0 if it has a penalty
+local bans -- for each request of mode `ban`: the number of its first row, or 0 if it has a penalty
 for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
   local number = (start - 2) / ROW_WIDTH + 1
   local request, mode, key, tag, algorithm, limit, window, burst, cost, column_10, decided_at =
@@ -95,11 +95,11 @@ for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
     burst = whole(burst, 1),
     cost = whole(cost, 0),
   }
-  -- Fields that only some rows have are not in the constructor, which would reserve space for them in every row.
+  -- Optional fields are not in the constructor, which would reserve space for them in every row.
   if mode == 'refund' then
     row.decided_at = whole(decided_at, 0)
   end
-  -- Column 10 is align, slot or period, by algorithm.
+  -- Column 10 is align, slot or period, depending on the algorithm.
   if algorithm == 'concurrency' then
     row.slot = parse_slot(mode, column_10)
   elseif aligns[column_10] then
@@ -128,7 +128,7 @@ for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
 
   local before = #rows
   if algorithm == 'penalty' then
-    -- A penalty stands after the row that it belongs to, in the record of the same subject.
+    -- A penalty follows the row of its limit and is stored in the record of the same subject.
     row.own, penalties = rows[before], true
     wrong = wrong
       or not (row.own and row.own.request == row.request and row.own.algorithm ~= penalty) and 'algorithm'
