@@ -60,7 +60,7 @@ end
 if #KEYS == 0 or #KEYS > (ARGV[6] == 'idempotency' and 129 or 128) then
   return fail('KEYS: expected 1 to 128')
 elseif #ARGV == 1 or (#ARGV - 1) % ROW_WIDTH ~= 0 then
-  return fail('ARGV: expected now, then rows of ' .. ROW_WIDTH)
+  return fail('ARGV: expected now, then rows of ' .. ROW_WIDTH .. ' columns')
 end
 
 -- The row of an idempotency key comes before the others, belongs to no request, and has its own Redis key.
@@ -72,7 +72,7 @@ if ARGV[6] == 'idempotency' then
     or not (idempotency.key and KEYS[idempotency.key] and string.sub(KEYS[idempotency.key], -1) == '}') and 'key'
     or not (string.find(idempotency.fingerprint, '^[%w_-]+$') and #idempotency.fingerprint <= 64) and 'tag'
     or not idempotency.window and 'window'
-    or #ARGV == 1 + ROW_WIDTH and 'algorithm (by itself)'
+    or #ARGV == 1 + ROW_WIDTH and 'algorithm (no other rows)'
   if wrong then
     return fail('row 1: unexpected ' .. wrong)
   end
@@ -141,11 +141,11 @@ for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
     requests = requests + 1
     wrong = wrong or before > 0 and row.request < rows[before].request and 'request (out of order)'
   else
-    wrong = wrong or mode ~= rows[before].mode and 'mode (another in one request)'
+    wrong = wrong or mode ~= rows[before].mode and 'mode (differs within the request)'
   end
   while before > 0 and rows[before].request == row.request do
     if rows[before].key == row.key and rows[before].tag == tag then
-      wrong = wrong or 'tag (twice in one request)'
+      wrong = wrong or 'tag (repeated within the request)'
     end
     before = before - 1
   end
@@ -160,7 +160,7 @@ for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
 end
 for _, number in pairs(bans or {}) do
   if number > 0 then
-    return fail('row ' .. number .. ': unexpected mode (no penalty to ban by)')
+    return fail('row ' .. number .. ': unexpected mode (a ban needs a penalty)')
   end
 end
 if requests > 128 then

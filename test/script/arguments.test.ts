@@ -251,7 +251,7 @@ const wrongIdempotency: [column: string, changed: Columns, ...rows: string[][]][
   ['tag', { tag: 'x'.repeat(65) }, row()],
   ['window', { window: '0' }, row()],
   ['window', { window: 'nan' }, row()],
-  ['algorithm (by itself)', {}],
+  ['algorithm (no other rows)', {}],
 ]
 
 test.each(wrongIdempotency)(

@@ -146,7 +146,7 @@ const policyOf = (changed: Partial<ModelPolicy> = {}): ModelPolicy => ({
 const now = 1_789_000_000_000
 
 test.each(['reset', 'ban', 'unban'] as const)(
-  'A follow request after a %s is decided like a peek.',
+  'A follow request after a request of mode %s is decided like a peek.',
   async (mode) => {
     const subject = newSubject()
     const first = { subject, terms: policyOf({ penalty }), cost: 1 }
@@ -240,7 +240,7 @@ test('A ban longer than the maximum, or without a penalty, is an error and write
   expect(await messageOf(ban([row], 60_001))).toMatch('ERR sluice: row 2: unexpected burst')
   expect(await messageOf(ban([row], 0))).toMatch('ERR sluice: row 2: unexpected burst')
   expect(await messageOf(ban([row, free], 1), ban([free], 1))).toMatch(
-    'ERR sluice: row 4: unexpected mode (no penalty to ban by)',
+    'ERR sluice: row 4: unexpected mode (a ban needs a penalty)',
   )
   expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
   await server.decide([ban([free, row], 60_000)], now)

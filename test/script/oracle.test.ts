@@ -38,17 +38,17 @@ const matchesOracle = async (plan: Schedule) => {
   })
 }
 
-const claim = 'Every reply and every stored number equals that of the oracle.'
-fullLaw(claim, matchesOracle)
-law(`With penalties: ${claim}`, matchesOracle, {
+const claim = 'Every reply and every stored number equals that of the oracle'
+fullLaw(`${claim}.`, matchesOracle)
+law(`${claim}, with penalties.`, matchesOracle, {
   single: { penalties: true },
   mixed: { penalties: true },
 })
-law(`With operators: ${claim}`, matchesOracle, {
+law(`${claim}, with operators.`, matchesOracle, {
   single: { penalties: true, operators: true },
   mixed: { penalties: true, operators: true },
 })
-law(`With several plans on one key: ${claim}`, matchesOracle, {
+law(`${claim}, with several plans on one key.`, matchesOracle, {
   single: { plans: 2, steps: 30 },
   mixed: { plans: 2 },
 })
