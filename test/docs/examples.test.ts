@@ -1,6 +1,6 @@
 /**
- * Runs every configuration of the documentation in workerd, with the bridge and a real Redis. A configuration is a block ```ts <name>; the
- * scenario of that name is in test/support/configuration-examples, or curl commands below the block show what it does.
+ * Runs every example configuration of the documentation in workerd, with the bridge and a real Redis. An example is a code block
+ * ```ts <name>. It has a scenario of that name in test/support/configuration-examples, or curl commands below it on the page.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -56,7 +56,7 @@ const scenarios: Scenarios = {
   ...operation,
 }
 
-test('Each example has a name of its own.', () => {
+test('No two examples have the same name.', () => {
   const names = examples.map(({ name }) => name)
   expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
 })
@@ -80,11 +80,11 @@ test('Each example passes the type check against the published types.', async ()
   const tsconfig = { extends: '../../tsconfig.json', include: ['*.ts', '../../src/lua.d.ts'] }
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig))
   const tsc = join(root, 'node_modules/.bin/tsc')
-  const said = await promisify(execFile)(tsc, ['-p', folder]).catch(({ stdout }) => ({ stdout }))
-  expect(said.stdout).toBe('')
+  const { stdout } = await promisify(execFile)(tsc, ['-p', folder]).catch((error) => error)
+  expect(stdout).toBe('')
 })
 
-test('The example that is code is the file in examples/.', async () => {
+test('The example key-function equals examples/key-function.ts.', async () => {
   const file = await readFile(join(root, 'examples/key-function.ts'), 'utf8')
   const published = file.replace(/^\/\*\*.*\n/, '').replace(/'\.\.\/src\/index\.ts'.*/, "'sluice'")
   const shown = pages.flatMap(blocksOf).find(({ name }) => name === 'key-function')
@@ -92,6 +92,6 @@ test('The example that is code is the file in examples/.', async () => {
 })
 
 test.each(Object.entries(scenarios))(
-  'The example %s of the docs behaves as its text says.',
+  'The example %s behaves as the documentation says.',
   (name, run) => run(scenarioOf(name)),
 )

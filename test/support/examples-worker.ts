@@ -1,6 +1,6 @@
 /**
- * Every example of the documentation in one Worker. The header `x-example` selects one, as `<name>` or `<name>#<run>`; each run has its own
- * counters.
+ * Runs all examples of the documentation in one Worker. The header `x-example` selects one: `<name>` or `<name>#<run>`. Each run has
+ * separate counters.
  */
 import keyFunction from '../../examples/key-function.ts'
 import { type ConfigOptions, createGateway } from '../../src/index.ts'
@@ -9,7 +9,7 @@ interface App {
   fetch(request: Request, env: object, context: never): Response | Promise<Response>
 }
 
-/** Those that are code are imported; the others come as JSON in the variable EXAMPLES. */
+/** Apps by name. Configurations are created on demand from the JSON in the variable EXAMPLES. */
 const apps = new Map<string, App>([['key-function', keyFunction as unknown as App]])
 
 interface Env {
@@ -18,8 +18,8 @@ interface Env {
   UPSTASH_REDIS_REST_TOKEN: string
 }
 
-/** The same database by the names of several. */
-const named = ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }: Env) => ({
+/** Maps the variables of two shards to the same database. */
+const shardVariables = ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }: Env) => ({
   UPSTASH_REDIS_REST_URL_EU_1: url,
   UPSTASH_REDIS_REST_TOKEN_EU_1: token,
   UPSTASH_REDIS_REST_URL_EU_2: url,
@@ -38,8 +38,8 @@ export default {
       app = createGateway({ deadline: '10s', ...examples[name]! }) as unknown as App
       apps.set(name, app)
     }
-    // Each run of an example has its own secret, and so its own counters.
-    const variables = { ...env, ...named(env), SLUICE_SECRET: run }
+    // The secret hashes the keys in Redis, so a secret for each run separates the counters.
+    const variables = { ...env, ...shardVariables(env), SLUICE_SECRET: run }
     return app.fetch(new Request(request, { headers }), variables, context)
   },
 }
