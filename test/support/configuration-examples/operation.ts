@@ -1,12 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'redis'
 import { expect } from 'vitest'
 import { callsOf, ok, running, type Scenarios } from './client.ts'
 
-/** Waits for the next window if the current one is about to end, because a sliding window then regains units. */
-async function untilEarlyIn(windowMs: number) {
-  const leftMs = windowMs - (Date.now() % windowMs)
-  if (leftMs < 10_000) await new Promise((resolve) => setTimeout(resolve, leftMs))
-}
+/** Waits until a window begins, because a sliding window regains units after the end of each. */
+const nextWindow = (windowMs: number) => sleep(windowMs - (Date.now() % windowMs))
 
 /** Scenarios for live policies, namespaces, shadow, parallel checks, batching, the shield, shards and leases. */
 export const operation: Scenarios = {
@@ -62,7 +60,7 @@ export const operation: Scenarios = {
   },
 
   async shield({ remaining, statuses }) {
-    await untilEarlyIn(60_000)
+    await nextWindow(10_000)
     expect(await remaining(['/'], ['/'])).toEqual([99, 98])
     // The policy refuses requests long before the shield would.
     expect(await statuses(100, '/')).toEqual([...ok(98), 429, 429])
