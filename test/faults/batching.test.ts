@@ -7,9 +7,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { RunningWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { rateLimiter } from '../../src/gateway/middleware.ts'
-import { CROSSED } from '../support/crossed.ts'
+import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 import { secrets } from '../support/secrets.ts'
 
 const LIMIT = 20
@@ -49,7 +49,7 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 afterEach(async () => {
   await stack.faults.set(null)
-  expect(worker.logs.join('\n')).not.toMatch(CROSSED)
+  expect(worker.logs.join('\n')).not.toMatch(CROSS_REQUEST_IO)
 })
 
 /** A new isolate that has the script. */
@@ -273,4 +273,4 @@ test(
   Number(process.env.SOAK_MS ?? 5000) + 30_000,
 )
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

@@ -3,7 +3,7 @@ import { watchStall } from 'sluice-bench'
 import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 
 const DEADLINE = 400
 let stack: FaultStack
@@ -104,4 +104,4 @@ test.each<FaultText>(['over-quota', 'unauthorized'])(
   },
 )
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

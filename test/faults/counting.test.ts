@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 
 const names = Object.keys(algorithms) as AlgorithmName[]
 const LIMIT = 20
@@ -106,4 +106,4 @@ describe.each([
   })
 })
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

@@ -4,7 +4,7 @@ import { type StallMeter, watchStall } from 'sluice-bench'
 import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 
 const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
 const API_TOKEN = 'a-api-token-for-tests'
@@ -154,4 +154,4 @@ const decided = (path: string) =>
     timeout: 10_000,
   })
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

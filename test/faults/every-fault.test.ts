@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { StoreErrorCode } from '../../src/base/errors.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 
 /** What every fault is called in the log. */
 const faults: [FaultText, StoreErrorCode][] = [
@@ -116,4 +116,4 @@ function decidedByRedis(all: () => Promise<RequestView[]>): () => Promise<number
   }
 }
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

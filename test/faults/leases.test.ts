@@ -3,7 +3,7 @@ import { Agent, get, type IncomingMessage, type RequestOptions } from 'node:http
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { RunningWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { CROSSED } from '../support/crossed.ts'
+import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 
 const policy = {
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 afterEach(async () => {
   await stack.faults.set(null)
-  expect(worker.logs.join('\n')).not.toMatch(CROSSED)
+  expect(worker.logs.join('\n')).not.toMatch(CROSS_REQUEST_IO)
 })
 
 async function renew(change: Partial<ConfigOptions> = {}) {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 import { secrets } from '../support/secrets.ts'
 
 const LIMIT = 20
@@ -70,4 +70,4 @@ test('when Redis is back, its own counters decide again, which know nothing of t
   expect(statuses(await ask('/fixed-window', client, 30))).toEqual({ passed: LIMIT, refused: 10 })
 })
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

@@ -6,7 +6,7 @@ import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 import { everySecret, secrets, secretsIn } from '../support/secrets.ts'
 
 /** All of them, and the ways of repeating what was sent that differ by how the client reads them. */
@@ -94,4 +94,4 @@ test('the error of every fault, however it is printed, holds nothing of the call
   expect(secretsIn(printed.join('\n'), await everySecret())).toEqual([])
 })
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

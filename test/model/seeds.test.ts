@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { decideEach } from '../../src/limiter/decide.ts'
 import type { LimiterParts } from '../../src/limiter/question.ts'
 import type { StoreState } from '../../src/store/store.ts'
-import { describer } from '../support/describe.ts'
+import { createMatcher } from '../support/create-matcher.ts'
 import { callOf, useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 import { toThrottleReply } from '../support/throttle.ts'
@@ -114,7 +114,7 @@ test('7: a fresh bucket of ten lets ten pass at once, then one every 100 ms', as
 })
 
 test('7: a request without a policy is an answer of its own, without Redis', async () => {
-  const describe = describer({
+  const describe = createMatcher({
     policies: [{ name: 'api', limit: 10, window: '1s', match: { path: '/api/*' } }],
   })
   const matched = await describe('https://example.com/other')

@@ -6,7 +6,7 @@ import type { Settings } from '../../dev/proxies/example.ts'
 import { type RunningProxy, runProxy } from '../../dev/proxies/run.ts'
 import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { proxiesHere } from './binaries.ts'
+import { findInstalledProxies } from './proxy-binaries.ts'
 
 export const token = 'a-token-of-the-api-for-tests'
 export const config: ConfigOptions = {
@@ -34,7 +34,7 @@ export const config: ConfigOptions = {
 export const env = { SLUICE_API_TOKEN: token }
 
 /** The binaries of the proxies that this machine has. */
-export const here = await proxiesHere()
+export const here = await findInstalledProxies()
 export const names: ProxyName[] = ['nginx', 'caddy']
 
 /** Steps that undo what a test has started, the last one first. */

@@ -1,6 +1,6 @@
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { isMatch } from '../../src/match/match.ts'
-import { type Circumstances, describer } from './describe.ts'
+import { type Circumstances, createMatcher } from './create-matcher.ts'
 
 /** The terms of a policy, where they do not matter. */
 export const base = { limit: 5, window: '10s' } as const
@@ -14,7 +14,7 @@ export async function met(
   circumstances: Circumstances = {},
   config: Partial<ConfigOptions> = {},
 ) {
-  const describeRequest = describer({
+  const describeRequest = createMatcher({
     ...config,
     policies: policies.map((policy) => ({ ...base, ...policy })),
   })

@@ -3,8 +3,8 @@ import { afterAll, beforeAll } from 'vitest'
 import type { Idempotency, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { ModelRequest } from '../model/model.ts'
-import { dressed } from './dress.ts'
-import { type Connection, openConnection } from './resp.ts'
+import { completeRequests } from './complete-limit.ts'
+import { type Connection, openConnection } from './redis-connection.ts'
 
 /** Stock Redis refuses Upstash's flag. */
 export const stockScript = script.replace(/^#!lua[^\n]*\n/, '')
@@ -45,7 +45,7 @@ export function useServer(): Server {
     send: (...command) => clients[0]!.sendCommand(command),
     evaluate: (keys, args) => server.send('EVALSHA', sha, `${keys.length}`, ...keys, ...args),
     async decide(requests, now, once) {
-      const known = dressed(requests, now ?? Date.now()) as StoreRequest[]
+      const known = completeRequests(requests, now ?? Date.now()) as StoreRequest[]
       const { keys, args } = encode(known, now, once)
       const reply = decode(await server.evaluate(keys, args), known, once)
       if (!reply) throw new Error('the script answered something else than its contract says')

@@ -8,7 +8,7 @@ import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { Decision } from '../../src/base/decision.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { rendezvous } from '../../src/store/shards/rendezvous.ts'
-import { CROSSED } from './crossed.ts'
+import { CROSS_REQUEST_IO } from './cross-request-io.ts'
 
 export const shards = ['eu-1', 'eu-2']
 const placeOf = rendezvous(shards)
@@ -79,7 +79,7 @@ export async function stopShards() {
 
 /** workerd logs an error if a request waits for the I/O of another request. */
 export const expectNoCrossedAnswers = () =>
-  expect(running.worker.logs.join('\n')).not.toMatch(CROSSED)
+  expect(running.worker.logs.join('\n')).not.toMatch(CROSS_REQUEST_IO)
 
 /** Replaces the Worker by one with a changed configuration. */
 export async function restartWorker(...changes: Parameters<typeof newWorker>) {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Echo, type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { readings } from '../../src/request/path.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 const policies = [{ name: 'login', limit: 1, window: '1d' as const, match: { path: '/login' } }]
 let clients = 0

@@ -11,7 +11,7 @@ import WebSocket, { WebSocketServer } from 'ws'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import { rateLimiter } from '../../src/gateway/middleware.ts'
-import { type Script, startScripted } from '../support/scripted.ts'
+import { type Script, startScripted } from '../support/scripted-origin.ts'
 
 const LIFE_MS = 5000
 /** Each test has slots of its own, 3 for an hour: /<test>/…; `left` looks and takes none. */

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
 import { startWorker } from '../../dev/worker.ts'
-import { CROSSED } from '../support/crossed.ts'
+import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import { type Issuer, json, type Signer, signer, startIssuer } from '../support/issuer.ts'
 
 let outdir: string
@@ -18,7 +18,7 @@ let tokens: string[]
 
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/support/claims-worker.ts')
+  await build(outdir, 'test/support/credentials-worker.ts')
   issuer = await startIssuer()
   const kinds = ['RS256', 'PS256', 'ES256', 'EdDSA']
   signers = await Promise.all(kinds.map((alg) => signer(alg, `key-${alg}`)))
@@ -58,7 +58,7 @@ async function withWorker(env: Record<string, string>, run: (worker: Running) =>
   const worker = await start(env)
   try {
     await run(worker)
-    expect(worker.logs.join('\n')).not.toMatch(CROSSED)
+    expect(worker.logs.join('\n')).not.toMatch(CROSS_REQUEST_IO)
   } finally {
     await worker.stop()
   }

@@ -6,7 +6,7 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import type { KeySource, PolicyOptions } from '../../src/config/options.ts'
 import { isMatch } from '../../src/match/match.ts'
 import { canonical, hashedSubjects } from '../../src/match/subject.ts'
-import { describer } from '../support/describe.ts'
+import { createMatcher } from '../support/create-matcher.ts'
 
 /** Every source there is, each the key of a policy that meets every request. */
 const sources: KeySource[] = [
@@ -161,7 +161,7 @@ describe('hostile requests', () => {
 })
 
 test('no two keys collide: ten thousand requests have as many subjects as partition keys', async () => {
-  const describeRequest = describer({
+  const describeRequest = createMatcher({
     policies: [
       { name: 'pair', key: ['header:x-key', 'query:q'], ...quota },
       { name: 'triple', key: ['cookie:sid', 'path', 'api-key'], ...quota },

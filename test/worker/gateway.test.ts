@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startOrigin } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
-import { raw } from '../support/raw.ts'
+import { raw } from '../support/raw-http.ts'
 
 const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
 const policies = [

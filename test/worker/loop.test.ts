@@ -6,7 +6,7 @@ import type { Echo } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker, type WorkerOptions } from '../../dev/worker.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
 let stack: Stack

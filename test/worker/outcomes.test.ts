@@ -8,7 +8,7 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
-import { type Script, startScripted } from '../support/scripted.ts'
+import { type Script, startScripted } from '../support/scripted-origin.ts'
 
 /** Each has paths of its own: /<name>/…; `left` looks and takes nothing. */
 const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptions => {

@@ -11,8 +11,8 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { rateLimiter } from '../../src/gateway/middleware.ts'
-import { raw } from '../support/raw.ts'
-import { startScripted } from '../support/scripted.ts'
+import { raw } from '../support/raw-http.ts'
+import { startScripted } from '../support/scripted-origin.ts'
 
 const parallel = (name: string, limit = 1000, rest: Partial<PolicyOptions> = {}) =>
   ({

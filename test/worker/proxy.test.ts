@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import WebSocket from 'ws'
 import type { Echo } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 let stack: Stack
 beforeAll(async () => {

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { sign } from '../support/issuer.ts'
-import { raw, request } from '../support/raw.ts'
-import { startScripted } from '../support/scripted.ts'
+import { raw, request } from '../support/raw-http.ts'
+import { startScripted } from '../support/scripted-origin.ts'
 
 const SECRET = 'a secret of at least 32 bytes, or so it says'
 

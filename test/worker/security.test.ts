@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 const config: ConfigOptions = {
   deadline: '10s',

@@ -5,7 +5,7 @@ import type { Echo } from '../../dev/origin.ts'
 import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 const shadow = (name: string, limit: number, rest: Partial<PolicyOptions> = {}) =>
   ({ name, limit, window: '1h', mode: 'shadow', ...rest }) satisfies PolicyOptions

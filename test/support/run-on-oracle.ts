@@ -6,7 +6,7 @@ import {
   type ModelPolicy,
   type ModelRequest,
 } from '../model/model.ts'
-import { dress } from './dress.ts'
+import { completeLimit } from './complete-limit.ts'
 import type { Ask, Cost, Schedule, Wait } from './schedules.ts'
 import { newSubject } from './subjects.ts'
 
@@ -15,7 +15,7 @@ export interface Call {
   requests: ModelRequest[]
 }
 
-export interface Played {
+export interface OracleRun {
   calls: Call[]
   /** What the oracle answers to each. */
   replies: StoreReply[]
@@ -27,15 +27,15 @@ export interface Played {
 }
 
 /** Runs a schedule on the oracle, which makes numbers of its relative waits and costs. */
-export function play(
+export function runOnOracle(
   { start, policies: first, plans, steps }: Schedule,
   model = new Model(),
-): Played {
+): OracleRun {
   const subjects: string[] = []
   const policies = [...first]
   const calls: Call[] = []
   const replies: StoreReply[] = []
-  const stored: Played['stored'] = []
+  const stored: OracleRun['stored'] = []
   let now = start
 
   for (const { wait, forward, skew, change, requests } of steps) {
@@ -60,7 +60,10 @@ export function play(
       subjects[number] ??= newSubject()
       const policy = { ...policies[index]!, ...plans[index]?.[plan - 1] }
       const slots = policy.algorithm === 'concurrency' && { slot: `slot${slot}` }
-      const row = dress({ subject: subjects[number], terms: policy, cost: 0, ...slots }, edge)
+      const row = completeLimit(
+        { subject: subjects[number], terms: policy, cost: 0, ...slots },
+        edge,
+      )
       row.cost = costUnits(cost, row)
       distinct.set(`${number} ${index}`, row)
     }
@@ -99,9 +102,9 @@ export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
   algorithm === 'token-bucket' ? burst : limit
 
 /** Calls as lines, for a counter-example that can be read. */
-export const tell = (calls: Call[]) => calls.map(line).join('')
+export const formatCalls = (calls: Call[]) => calls.map(line).join('')
 
-/** Laws tell the story after each call anew. */
+/** Laws formatCalls the story after each call anew. */
 const lines = new WeakMap<Call, string>()
 
 function line(call: Call): string {

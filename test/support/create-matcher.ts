@@ -11,7 +11,7 @@ export interface Circumstances {
 }
 
 /** What a configuration makes of a request, without a Worker around it. What is logged is in `lines`. */
-export function describer(options: ConfigOptions, lines: string[] = []) {
+export function createMatcher(options: ConfigOptions, lines: string[] = []) {
   const config = parseConfig(options)
   const describe: Matcher = compileMatcher(
     config,

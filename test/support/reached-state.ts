@@ -1,12 +1,12 @@
 import type { StoreState } from '../../src/store/store.ts'
 import { keyOf, type ModelLimit, type ModelPolicy, recordOf } from '../model/model.ts'
-import { capacityOf, play, tell } from './play.ts'
+import { capacityOf, formatCalls, runOnOracle } from './run-on-oracle.ts'
 import type { Schedule } from './schedules.ts'
 import type { Server } from './server.ts'
 import { newSubject } from './subjects.ts'
 
 /** A state that a schedule has led to. */
-export interface Settled {
+export interface ReachedState {
   now: number
   policies: ModelPolicy[]
   subjects: string[]
@@ -17,8 +17,8 @@ export interface Settled {
 }
 
 /** Runs a schedule on the server. */
-export async function settle(server: Server, plan: Schedule): Promise<Settled> {
-  const { calls, policies, subjects } = play(plan)
+export async function reachState(server: Server, plan: Schedule): Promise<ReachedState> {
+  const { calls, policies, subjects } = runOnOracle(plan)
   await Promise.all(calls.map(({ requests, now }) => server.decide(requests, now)))
   const limits = subjects.flatMap((subject) =>
     policies.map((policy) => ({ subject, terms: policy, cost: 1 })),
@@ -30,7 +30,7 @@ export async function settle(server: Server, plan: Schedule): Promise<Settled> {
     limits,
     // A penalty stands in the record beside a log, or slots.
     keys: [...new Set(limits.flatMap((row) => [keyOf(row), recordOf(row.subject)]))],
-    story: tell(calls),
+    story: formatCalls(calls),
   }
 }
 

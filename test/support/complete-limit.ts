@@ -2,7 +2,7 @@ import type { Limit } from '../../src/store/store.ts'
 import type { ModelLimit, ModelRequest } from '../model/model.ts'
 
 /** What a row of this policy carries at `now`, as far as it does not say: the calendar's periods, its penalty, slots of its own. */
-export function dress(row: ModelLimit, now: number): ModelLimit {
+export function completeLimit(row: ModelLimit, now: number): ModelLimit {
   const { lengths, penalty, tag, algorithm } = row.terms
   return {
     ...(lengths && { period: periodOf(lengths, now) }),
@@ -12,8 +12,11 @@ export function dress(row: ModelLimit, now: number): ModelLimit {
   }
 }
 
-export const dressed = (requests: ModelRequest[], now: number): ModelRequest[] =>
-  requests.map((request) => ({ ...request, limits: request.limits.map((row) => dress(row, now)) }))
+export const completeRequests = (requests: ModelRequest[], now: number): ModelRequest[] =>
+  requests.map((request) => ({
+    ...request,
+    limits: request.limits.map((row) => completeLimit(row, now)),
+  }))
 
 let slots = 0
 export const newSlot = () => `slot-${++slots}`

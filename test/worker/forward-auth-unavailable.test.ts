@@ -17,7 +17,7 @@ import {
   token,
   undoing,
 } from '../support/forward-auth.ts'
-import { startScripted } from '../support/scripted.ts'
+import { startScripted } from '../support/scripted-origin.ts'
 
 let stack: Stack
 beforeAll(async () => {
