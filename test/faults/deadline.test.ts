@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { type StallMeter, watchStall } from 'sluice-bench'
 import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'
+import { type Answer, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 
 const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
@@ -15,12 +15,12 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 
 /** How long it took, less the time for which the machine stood still meanwhile. */
-async function timed(stall: StallMeter, path: string): Promise<RequestView> {
+async function timed(stall: StallMeter, path: string): Promise<Answer> {
   const start = performance.now()
   const seen = await stack.get(path)
   return { ...seen, ms: seen.ms - (await stall.between(start, performance.now())) }
 }
-const remaining = ({ headers }: RequestView) =>
+const remaining = ({ headers }: Answer) =>
   Number(/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')![1])
 
 test('each policy has its own deadline, and of several that a request meets the shortest counts, also on an isolate that has just begun', async () => {

@@ -3,7 +3,7 @@ import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { StoreErrorCode } from '../../src/base/errors.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
-import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'
+import { type Answer, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 
 /** What every fault is called in the log. */
@@ -81,7 +81,7 @@ describe('every request is answered as its policy says, in time, and asked for o
     await stack.faults.set(null)
     const after = stack.faults.counts()
 
-    const [allow, deny, ...local] = answers as [RequestView, RequestView, ...RequestView[]]
+    const [allow, deny, ...local] = answers as [Answer, Answer, ...Answer[]]
     expect([allow.status, allow.passed, told(allow)]).toEqual([200, true, ['allow']])
     expect([deny.status, told(deny)]).toEqual([503, ['deny']])
     expect(JSON.parse(deny.body).type).toMatch(/#temporary-reduced-capacity$/)
@@ -102,13 +102,13 @@ describe('every request is answered as its policy says, in time, and asked for o
 })
 
 /** Every field that says something of limits. A `deny` or a missing store has no number to tell. */
-const told = ({ headers }: RequestView) =>
+const told = ({ headers }: Answer) =>
   [...headers]
     .filter(([name]) => /^(x-)?ratelimit|^sluice-/.test(name))
     .map(([name, value]) => (name === 'sluice-degraded' ? value : `${name}: ${value}`))
 
 /** The slowest of these requests, when all of them were decided by Redis, as they are once the script is there. */
-function decidedByRedis(all: () => Promise<RequestView[]>): () => Promise<number> {
+function decidedByRedis(all: () => Promise<Answer[]>): () => Promise<number> {
   return async () => {
     const answers = await all()
     expect(answers.every(({ headers }) => headers.has('ratelimit'))).toBe(true)

@@ -17,16 +17,16 @@ export interface Call {
 
 export interface OracleRun {
   calls: Call[]
-  /** What the oracle answers to each. */
+  /** The oracle's reply to each call. */
   replies: StoreReply[]
-  /** What it holds after each. */
+  /** The state of the oracle after each call. */
   stored: Map<string, ModelKey>[]
-  /** As the last change left them. */
+  /** The policies after the last change. */
   policies: ModelPolicy[]
   subjects: string[]
 }
 
-/** Runs a schedule on the oracle, which makes numbers of its relative waits and costs. */
+/** Runs a schedule on the oracle, and resolves its relative waits and costs to numbers. */
 export function runOnOracle(
   { start, policies: first, plans, steps }: Schedule,
   model = new Model(),
@@ -88,7 +88,7 @@ export function runOnOracle(
   }
 }
 
-/** The largest number that the contract lets through. */
+/** Limits a number to the range that the script accepts. */
 const clamp = (value: number) => Math.min(2 ** 51, Math.max(0, value))
 
 function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: StoreState | undefined): number {
@@ -101,24 +101,24 @@ function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: StoreState | unde
 export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
   algorithm === 'token-bucket' ? burst : limit
 
-/** Calls as lines, for a counter-example that can be read. */
+/** Formats calls as lines, for a readable counter-example. */
 export const formatCalls = (calls: Call[]) => calls.map(line).join('')
 
-/** Laws formatCalls the story after each call anew. */
+/** Caches lines, because laws format all calls again after each call. */
 const lines = new WeakMap<Call, string>()
 
 function line(call: Call): string {
   const known = lines.get(call)
   if (known !== undefined) return known
-  const asked = call.requests.map(({ mode, limits, decidedAt, banMs }) => {
-    const what = limits.map(({ subject, terms: policy, cost, ...rest }) => {
+  const requests = call.requests.map(({ mode, limits, decidedAt, banMs }) => {
+    const parts = limits.map(({ subject, terms: policy, cost, ...rest }) => {
       const { tag, algorithm, limit, windowMs, burst, align } = policy
       return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
     })
     const length = banMs === undefined ? '' : ` for ${banMs}`
-    return `${mode}${length}${decidedAt === undefined ? '' : ` against ${decidedAt}`} ${what.join(' and ')}`
+    return `${mode}${length}${decidedAt === undefined ? '' : ` against ${decidedAt}`} ${parts.join(' and ')}`
   })
-  const text = `\n  at ${call.now}: ${asked.join('; ')}`
+  const text = `\n  at ${call.now}: ${requests.join('; ')}`
   lines.set(call, text)
   return text
 }

@@ -11,7 +11,7 @@ import WebSocket, { WebSocketServer } from 'ws'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import { rateLimiter } from '../../src/gateway/middleware.ts'
-import { type Script, startScripted } from '../support/scripted-origin.ts'
+import { type Script, startScriptedOrigin } from '../support/scripted-origin.ts'
 
 const LIFE_MS = 5000
 /** Each test has slots of its own, 3 for an hour: /<test>/…; `left` looks and takes none. */
@@ -84,10 +84,10 @@ const script: Script = ({ pathname }, response, { socket }) => {
 
 const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
 let stack: Stack
-let origin: Awaited<ReturnType<typeof startScripted>>
+let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 let env: Record<string, string>
 beforeAll(async () => {
-  origin = await startScripted(script)
+  origin = await startScriptedOrigin(script)
   const sockets = new WebSocketServer({ server: origin.server })
   sockets.on('connection', (socket) => socket.on('message', (data) => socket.send(String(data))))
   stack = await startStack({ config, env: { ORIGIN: origin.url } })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ask, type Question } from '../../dev/proxies/client.ts'
 import type { RunningProxy } from '../../dev/proxies/run.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { config, env, here, names, runProxyOf, seenByApp, token } from '../support/forward-auth.ts'
+import { binaries, config, echoOf, env, names, runProxyOf, token } from '../support/forward-auth.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => stack?.stop())
 
 describe.each(names)('%s', (name) => {
-  const binary = here[name]
+  const binary = binaries[name]
   const run = () => runProxyOf(stack, name)
 
   describe.skipIf(!binary)('behind its example', () => {
@@ -104,7 +104,7 @@ describe.each(names)('%s', (name) => {
       const answer = await get('/_sluice/ask', { headers: { 'X-Forwarded-Uri': '/free' } })
       expect(answer.status).toBe(name === 'nginx' ? 404 : 200)
       const api = await get('/_sluice/v1/auth')
-      expect(seenByApp(api).url).toBe('/_sluice/v1/auth')
+      expect(echoOf(api).url).toBe('/_sluice/v1/auth')
     })
   })
 })

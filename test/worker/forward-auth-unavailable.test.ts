@@ -8,16 +8,16 @@ import type { Settings } from '../../dev/proxies/example.ts'
 import { type RunningProxy, runProxy } from '../../dev/proxies/run.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import {
+  binaries,
   config,
+  createUndoStack,
+  echoOf,
   env,
-  here,
   names,
   runProxyOf,
-  seenByApp,
   token,
-  undoing,
 } from '../support/forward-auth.ts'
-import { startScripted } from '../support/scripted-origin.ts'
+import { startScriptedOrigin } from '../support/scripted-origin.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -25,11 +25,11 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.stop())
 
-const { undo, undoAll } = undoing()
+const { undo, undoAll } = createUndoStack()
 afterEach(undoAll)
 
 describe.each(names)('%s', (name) => {
-  const binary = here[name]
+  const binary = binaries[name]
   const run = (settings: Partial<Settings> = {}) => runProxyOf(stack, name, settings)
   /** One with other settings, for this test. */
   const runHere = async (settings: Partial<Settings>) => {
@@ -49,12 +49,12 @@ describe.each(names)('%s', (name) => {
           return
         }
         expect(answer.status).toBe(200)
-        expect(seenByApp(answer)).toMatchObject({
+        expect(echoOf(answer)).toMatchObject({
           method: 'POST',
           url: '/page/away?a=1',
           body: { text: 'still here' },
         })
-        expect(seenByApp(answer).headers).not.toHaveProperty('sluice-token')
+        expect(echoOf(answer).headers).not.toHaveProperty('sluice-token')
         expect(stack.origin.requests()).toBe(before + 1)
       }
       const post = (url: string) =>
@@ -92,7 +92,7 @@ describe.each(names)('%s', (name) => {
       test.each([429, 500, 502, 503, 522])(
         'The setting decides if the server answers %d, as Cloudflare does for a fault.',
         async (status) => {
-          const failing = await startScripted((_, response) =>
+          const failing = await startScriptedOrigin((_, response) =>
             response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Error</h1>'),
           )
           undo.push(failing.close)
@@ -103,7 +103,7 @@ describe.each(names)('%s', (name) => {
       )
 
       test('The setting decides if the server closes the connection.', async () => {
-        const failing = await startScripted((_, response) => response.socket!.destroy())
+        const failing = await startScriptedOrigin((_, response) => response.socket!.destroy())
         undo.push(failing.close)
         const { url } = await runHere({ api: failing.url, undecided })
         const before = stack.origin.requests()
@@ -113,7 +113,7 @@ describe.each(names)('%s', (name) => {
   )
 })
 
-test.skipIf(!here.nginx || !here.caddy)(
+test.skipIf(!binaries.nginx || !binaries.caddy)(
   'Each proxy acts as configured after the Worker has stopped.',
   async () => {
     const worker = await startStack({ config, env })
@@ -127,7 +127,7 @@ test.skipIf(!here.nginx || !here.caddy)(
           undecided,
           patience: '10s',
         }
-        proxies.push([await runProxy(name, here[name]!, settings), undecided])
+        proxies.push([await runProxy(name, binaries[name]!, settings), undecided])
       }
     }
     undo.push(worker.stop, ...proxies.map(([{ stop }]) => stop))
@@ -161,7 +161,7 @@ describe('without the store', () => {
   test.each(names)(
     'Without the store a policy that denies is a 503 through %s, and one that allows passes.',
     async (name) => {
-      const binary = here[name]
+      const binary = binaries[name]
       if (!binary) return
       const proxy = await runProxy(name, binary, {
         api: away.url,

@@ -7,13 +7,13 @@ import type { Settings } from '../../dev/proxies/example.ts'
 import type { RunningProxy } from '../../dev/proxies/run.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import {
+  binaries,
   config,
+  createUndoStack,
+  echoOf,
   env,
-  here,
   names,
   runProxyOf,
-  seenByApp,
-  undoing,
 } from '../support/forward-auth.ts'
 
 let stack: Stack
@@ -22,11 +22,11 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.stop())
 
-const { undo, undoAll } = undoing()
+const { undo, undoAll } = createUndoStack()
 afterEach(undoAll)
 
 describe.each(names)('%s', (name) => {
-  const binary = here[name]
+  const binary = binaries[name]
   const run = (settings: Partial<Settings> = {}) => runProxyOf(stack, name, settings)
   /** One with other settings, for this test. */
   const runHere = async (settings: Partial<Settings>) => {
@@ -54,7 +54,7 @@ describe.each(names)('%s', (name) => {
       expect(answer.status).toBe(200)
       expect(answer.headers.ratelimit).toMatch(/^"page";r=1;t=\d+$/)
       expect(answer.headers['ratelimit-policy']).toBe('"page";q=2;w=3600')
-      const echo = seenByApp(answer)
+      const echo = echoOf(answer)
       expect(echo).toMatchObject({ method: 'PATCH', url: path, body: { bytes: 100_000 } })
       expect(echo.headers).toMatchObject({
         'content-type': 'text/plain',

@@ -8,7 +8,7 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
-import { type Script, startScripted } from '../support/scripted-origin.ts'
+import { type Script, startScriptedOrigin } from '../support/scripted-origin.ts'
 
 /** Each has paths of its own: /<name>/…; `left` looks and takes nothing. */
 const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptions => {
@@ -63,11 +63,11 @@ const script: Script = ({ searchParams: say }, response, { socket, headers }) =>
 }
 
 let stack: Stack
-let origin: Awaited<ReturnType<typeof startScripted>>
+let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 let faults: Faults
 let worker: RunningWorker
 beforeAll(async () => {
-  origin = await startScripted(script)
+  origin = await startScriptedOrigin(script)
   stack = await startStack()
   faults = await startFaults({ target: stack.bridge.url })
   worker = await startWorker(fileURLToPath(new URL('../../dist/any-config', import.meta.url)), {

@@ -12,7 +12,7 @@ import { startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { rateLimiter } from '../../src/gateway/middleware.ts'
 import { raw } from '../support/raw-http.ts'
-import { startScripted } from '../support/scripted-origin.ts'
+import { startScriptedOrigin } from '../support/scripted-origin.ts'
 
 const parallel = (name: string, limit = 1000, rest: Partial<PolicyOptions> = {}) =>
   ({
@@ -88,11 +88,11 @@ const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url
 let stack: Stack
 let env: Record<string, string>
 let held: Awaited<ReturnType<typeof startHeld>>
-let origin: Awaited<ReturnType<typeof startScripted>>
+let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 const kept: ServerResponse[] = []
 beforeAll(async () => {
   held = await startHeld()
-  origin = await startScripted(({ pathname }, response, { socket, headers }) => {
+  origin = await startScriptedOrigin(({ pathname }, response, { socket, headers }) => {
     events.push(`origin asked ${pathname}`)
     if (headers['sluice-shadow']) events.push(`origin told ${headers['sluice-shadow']}`)
     response.on('close', () => {

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { sign } from '../support/issuer.ts'
 import { raw, request } from '../support/raw-http.ts'
-import { startScripted } from '../support/scripted-origin.ts'
+import { startScriptedOrigin } from '../support/scripted-origin.ts'
 
 const SECRET = 'a secret of at least 32 bytes, or so it says'
 
 /** Policies of a test each. */
 const skipping = ['tab', 'blanks', 'word', 'quoted', 'cookies', 'schemes', 'unverified', 'none']
 
-let origin: Awaited<ReturnType<typeof startScripted>>
+let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 let stack: Stack
 let token: string
 /** How many requests the origin served for each user. */
@@ -18,7 +18,7 @@ const served = new Map<string, number>()
 const count = (what: string) => served.set(what, (served.get(what) ?? 0) + 1)
 
 beforeAll(async () => {
-  origin = await startScripted((_url, response, { url }) => {
+  origin = await startScriptedOrigin((_url, response, { url }) => {
     // As Express routes /users/:id/search/*: by raw segments.
     const [, users, id, search] = url!.split('/')
     if (users === 'users' && search === 'search') count(`user ${id}`)
