@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-test('a store that redirects is no store: its call goes nowhere else, with or without the token', async () => {
+test('A call to the store follows no redirect, with or without the token.', async () => {
   const elsewhere = await startFaults({ target: stack.bridge.url })
   try {
     await stack.renew({

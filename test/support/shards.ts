@@ -117,7 +117,7 @@ export const get = async (path: string, headers: Record<string, string>) => {
   const body = await response.text()
   return {
     status: response.status,
-    left: [...(response.headers.get('ratelimit') ?? '').matchAll(/;r=(\d+)/g)].map(([, r]) =>
+    remaining: [...(response.headers.get('ratelimit') ?? '').matchAll(/;r=(\d+)/g)].map(([, r]) =>
       Number(r),
     )[0],
     policies: [...(response.headers.get('ratelimit-policy') ?? '').matchAll(/"([^"]+)"/g)].map(
@@ -135,7 +135,7 @@ export const api = async <T>(path: string, body?: unknown, token = apiToken) => 
   return (await response.json()) as T
 }
 /** The remaining units of a policy for a key. */
-export const leftOf = async (policy: string, key: string) =>
+export const remainingOf = async (policy: string, key: string) =>
   (await api<Decision>('/decide', { policy, key, mode: 'peek' })).limits[0]?.remaining
 export const statuses = (answers: { status: number }[]) =>
   answers.map(({ status }) => status).sort()
