@@ -23,7 +23,7 @@ async function timed(stall: StallMeter, path: string): Promise<Answer> {
 const remaining = ({ headers }: Answer) =>
   Number(/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')![1])
 
-test('A policy may set its deadline, and the shortest deadline of all policies of a request holds, also on a new isolate.', async () => {
+test('A policy may set its deadline, and the shortest deadline of a request’s policies holds, also on a new isolate.', async () => {
   const worker = await stack.renew({
     deadline: '150ms',
     policies: [

@@ -104,7 +104,7 @@ describe('faults of the store', () => {
   )
 })
 
-/** Every header field about limits: only the degraded field, because a fallback has no numbers. */
+/** All header fields about limits. A fallback has no numbers, so there is only `Sluice-Degraded`. */
 const limitFields = ({ headers }: Answer) =>
   [...headers]
     .filter(([name]) => /^(x-)?ratelimit|^sluice-/.test(name))

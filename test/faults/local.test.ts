@@ -35,7 +35,7 @@ const statuses = (answers: { status: number }[]) => ({
 })
 
 describe.each(names)('the local store, %s', (algorithm) => {
-  test('While Redis is unreachable, each client gets the local share, and then refusals with a wait and without RateLimit.', async () => {
+  test('Without Redis each client gets its local share, and then refusals with Retry-After and without RateLimit.', async () => {
     await stack.faults.set('reset')
     const first = await ask(`/${algorithm}`, secrets.ipv4, 30)
     const second = await ask(`/${algorithm}`, '198.51.100.1', 30)

@@ -77,7 +77,7 @@ export function processes(ancestor: number): { pid: number; command: string }[] 
   return rows.filter(({ pid, command }) => family.has(pid) && !command.startsWith('ps '))
 }
 /** Waits until these processes have ended. */
-export const gone = (family: { pid: number; command: string }[]) =>
+export const waitUntilEnded = (family: { pid: number; command: string }[]) =>
   expect.poll(() => family.filter(({ pid }) => alive(pid)), { timeout: 10_000 }).toEqual([])
 const alive = (pid: number) => {
   try {

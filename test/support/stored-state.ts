@@ -26,7 +26,7 @@ export async function read(server: Server, key: string): Promise<Stored> {
     server.send('PEXPIRETIME', key),
   ])
   return {
-    // RESP3 answers pairs of member and score, RESP2 one list.
+    // RESP3 returns pairs of member and score, and RESP2 returns one flat list.
     states: Array.isArray(content) ? statesOfSet(key, content.flat()) : statesOfRecord(content),
     expires: Number(expires),
   }

@@ -23,7 +23,7 @@ const policy = (name: string, limit = 3, window: string | number = '1h') => ({
   match: { path: `/${name}/*` },
   cost: [{ path: `/${name}/left`, cost: 0 }],
 })
-const names = ['held', 'body', 'gone', 'early', 'ends', 'fields', 'socket', 'throws', 'head']
+const names = ['held', 'body', 'aborted', 'early', 'ends', 'fields', 'socket', 'throws', 'head']
 const config = {
   deadline: '10s',
   policies: [...names.map((name) => policy(name)), policy('killed', 10, LIFE_MS)],
@@ -148,11 +148,11 @@ test('A request holds its slot until its response body has ended.', async () => 
 
 test('A client that hangs up during the response body releases its slot.', async () => {
   const client = new AbortController()
-  const response = await send('/gone/drip', { signal: client.signal })
+  const response = await send('/aborted/drip', { signal: client.signal })
   await response.body!.getReader().read()
-  expect(await left('gone')).toBe(2)
+  expect(await left('aborted')).toBe(2)
   client.abort()
-  await leftOf('gone').toBe(3)
+  await leftOf('aborted').toBe(3)
 })
 
 test('A client that hangs up before the origin has answered releases its slot.', async () => {

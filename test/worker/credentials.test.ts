@@ -44,7 +44,7 @@ async function ask(worker: Running, token: string, headers: Record<string, strin
   const response = await fetch(worker.url, { headers: { authorization, ...headers } })
   if (response.status !== 200) return `${response.status} ${await response.text()}`
   const { sub, same } = (await response.json()) as { sub: string | null; same: boolean }
-  return same ? (sub ?? 'nobody') : 'verified twice'
+  return same ? (sub ?? 'no subject') : 'verified twice'
 }
 
 /** The number of times of each answer. */
@@ -108,10 +108,10 @@ describe('200 concurrent requests on a new isolate', () => {
     async (_, code, answer) => {
       issuer.answer = answer
       await withWorker({ DEADLINE_MS: '500' }, async (worker) => {
-        expect(tally(await concurrently(worker))).toEqual({ nobody: 200 })
+        expect(tally(await concurrently(worker))).toEqual({ 'no subject': 200 })
         const quick = async () => {
           const before = performance.now()
-          expect(await ask(worker, tokens[0]!)).toBe('nobody')
+          expect(await ask(worker, tokens[0]!)).toBe('no subject')
           return performance.now() - before
         }
         // Later requests do not wait again. On a busy machine some answers are late, but not all.
@@ -152,7 +152,7 @@ test('Requests of 64 busy clients are all verified while the keys are downloaded
     }
     expect(await ask(worker, fast[0]!)).toBe('ann')
     await Promise.all(Array.from({ length: 64 }, (_, index) => client(index)))
-    expect(Object.keys(tally(answers)).sort()).toEqual(['ann', 'strange: nobody'])
+    expect(Object.keys(tally(answers)).sort()).toEqual(['ann', 'strange: no subject'])
     expect(answers.length).toBeGreaterThan(100)
     expect(issuer.fetches).toBeGreaterThan(2)
   })

@@ -47,7 +47,7 @@ const limitFields = (response: Response) =>
 describe('draft-11', () => {
   const stack = useStack({ cors: { origins: page } })
 
-  test('draft-11 fields are appended to the lists of the origin.', async () => {
+  test('Fields of draft-11 are appended to the lists of the origin.', async () => {
     originFields = {
       'RateLimit-Policy': '"origin";q=5;w=1',
       RateLimit: ['"origin";r=1;t=1', '"b";r=2'],
@@ -134,7 +134,7 @@ describe('an origin that fails', () => {
 describe('draft-7 and X-RateLimit- with ISO 8601', () => {
   const stack = useStack({ headers: ['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }] })
 
-  test('draft-7 fields and X-RateLimit fields with ISO 8601 report the same state.', async () => {
+  test('Fields of draft-7 and X-RateLimit fields with ISO 8601 report the same state.', async () => {
     const { headers } = await stack.fetch('/', { ip: newIp() })
     expect(headers.get('ratelimit-policy')).toBe('10;w=60, 1000;w=86400')
     const state = parseDictionary(headers.get('ratelimit')!)
@@ -161,7 +161,7 @@ describe('draft-7 and X-RateLimit- with ISO 8601', () => {
 describe('draft-6 and GitHub fields', () => {
   const stack = useStack({ headers: ['draft-6', 'github'] })
 
-  test('draft-6 and GitHub fields report the same state.', async () => {
+  test('Fields of draft-6 and of GitHub report the same state.', async () => {
     const response = await stack.fetch('/', { ip: newIp() })
     expect(limitFields(response)).toEqual({
       'ratelimit-policy': '10;w=60, 1000;w=86400',

@@ -13,13 +13,13 @@ const skipping = ['tab', 'blanks', 'word', 'quoted', 'cookies', 'schemes', 'unve
 let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 let stack: Stack
 let token: string
-/** How many requests the origin served for each user. */
+/** The number of requests that the origin served for each user. */
 const served = new Map<string, number>()
 const count = (user: string) => served.set(user, (served.get(user) ?? 0) + 1)
 
 beforeAll(async () => {
   origin = await startScriptedOrigin((_url, response, { url }) => {
-    // Express routes /users/:id/search/* by raw segments, too.
+    // The origin routes /users/:id/search/* by raw segments, as Express does.
     const [, users, id, search] = url!.split('/')
     if (users === 'users' && search === 'search') count(`user ${id}`)
     response.end('ok')

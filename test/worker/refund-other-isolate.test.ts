@@ -91,7 +91,7 @@ test.each<[action: string, policy: string, path: string, body: object]>([
 test.each<[action: string, path: string, body: object]>([
   ['a refund', '/refund', { policy: 'hour', cost: 8 }],
   ['a reset', '/policies/hour/reset', {}],
-])('An isolate sees %s of its own at once.', async (action, path, body) => {
+])('An isolate sees %s that it made at once.', async (action, path, body) => {
   const isolate = startIsolate()
   const key = `own-${action}`
   await isolate('/decide', { policy: 'hour', key, cost: 10 })
