@@ -1,4 +1,7 @@
-/** Every example of docs/reference/configuration.md in one Worker: `x-example` picks one, and goes no further. */
+/**
+ * Every example of the documentation in one Worker. The header `x-example` selects one, as `<name>` or `<name>#<run>`; each run has its own
+ * counters.
+ */
 import keyFunction from '../../examples/key-function.ts'
 import { type ConfigOptions, createGateway } from '../../src/index.ts'
 
@@ -26,7 +29,8 @@ const named = ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }:
 export default {
   fetch(request: Request, env: Env, context: never) {
     const headers = new Headers(request.headers)
-    const name = headers.get('x-example')!
+    const run = headers.get('x-example')!
+    const [name] = run.split('#') as [string]
     headers.delete('x-example')
     let app = apps.get(name)
     if (!app) {
@@ -34,8 +38,8 @@ export default {
       app = createGateway({ deadline: '10s', ...examples[name]! }) as unknown as App
       apps.set(name, app)
     }
-    // Under a secret of its own each example has quotas of its own, whoever asks.
-    const variables = { ...env, ...named(env), SLUICE_SECRET: name }
+    // Each run of an example has its own secret, and so its own counters.
+    const variables = { ...env, ...named(env), SLUICE_SECRET: run }
     return app.fetch(new Request(request, { headers }), variables, context)
   },
 }

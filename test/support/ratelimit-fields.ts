@@ -34,7 +34,7 @@ export const day = state({
   nextAfterMs: 17_280,
 })
 
-/** The fields of an origin's response after Sluice has added its own. */
+/** The fields of a response of an origin after ours have been put into them. */
 export function merged(
   set: HeaderSet | HeaderSet[],
   origin: Record<string, string>,

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 
-/** The maximum delay. docs/reference/log-events.md promises it. */
+/** The maximum delay. docs/explanation/guarantees.md promises it. */
 const LATEST_MS = 10_000
 const API_TOKEN = 'a-api-token-for-tests'
 const OPERATE = 'an-operate-token-for-tests'

@@ -3,14 +3,7 @@ import { type Asked, ok, type Scenarios } from './client.ts'
 
 /** The examples of README.md, and those about whose quota a request counts on. */
 export const quotas: Scenarios = {
-  async 'readme-policies'({ ask, statuses }) {
-    expect((await ask('/')).left).toBe(9)
-    expect(await statuses(6, 'POST /login')).toEqual([...ok(5), 429])
-    const { field } = await ask('/')
-    expect(field('ratelimit-policy')).toBe('"per-ip";q=10;w=10')
-  },
-
-  async 'readme-configuration'({ ask, left, statuses }) {
+  async complete({ ask, left, statuses }) {
     expect(await statuses(1, '/', { ip: '192.0.2.1' })).toEqual([403])
     expect((await ask('/api/export/7', { ip: '198.51.100.9' })).policy).toBeUndefined()
     const key = { headers: { 'x-api-key': 'alpha' } }

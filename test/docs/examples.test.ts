@@ -1,18 +1,15 @@
 /**
- * Every example of docs/reference/configuration.md and README.md, through the front door: workerd, the bridge, a real Redis.
- * An example is a block ```ts <name>, and has a scenario of that name in test/support/configuration-examples.
+ * Runs every configuration of the documentation in workerd, with the bridge and a real Redis. A configuration is a block ```ts <name>; the
+ * scenario of that name is in test/support/configuration-examples, or curl commands below the block show what it does.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
 import { startStack } from '../../dev/stack.ts'
-import { defineConfig } from '../../src/config/parse.ts'
-import type { ConfigOptions } from '../../src/index.ts'
 import {
   env,
   running,
@@ -25,37 +22,20 @@ import { headers } from '../support/configuration-examples/headers.ts'
 import { operation } from '../support/configuration-examples/operation.ts'
 import { quotas } from '../support/configuration-examples/quotas.ts'
 import { requests } from '../support/configuration-examples/requests.ts'
+import { configOf, examples, exporting } from '../support/examples.ts'
 import { startIssuer } from '../support/issuer.ts'
+import { blocksOf, pages, root } from '../support/pages.ts'
+import { transcripts } from '../support/transcripts.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-
-/** The examples of a file, by name. */
-async function examplesOf(file: string): Promise<[name: string, code: string][]> {
-  const content = await readFile(join(root, file), 'utf8')
-  return [...content.matchAll(/^```ts *(\S*)\n(.*?)^```$/gms)]
-    .map(([, name, code]): [string, string] => [name!, code!])
-    .filter(([, code]) => /\b(defineConfig|rateLimiter)[<(]/.test(code))
-}
-
-const examples = [
-  ...(await examplesOf('docs/reference/configuration.md')),
-  ...(await examplesOf('README.md')).filter(([, code]) => code.includes('defineConfig(')),
-]
-const isConfig = ([, code]: [string, string]) => code.includes('defineConfig(')
-const exporting = (code: string) =>
-  code.replace(/^(export default )?(?=defineConfig\()/m, 'export default ')
-
-/** What an example hands to `defineConfig`, which checks it. */
-const configOf = (code: string): ConfigOptions =>
-  new Function('defineConfig', exporting(code).replace('export default', 'return'))(defineConfig)
+const configs = examples.filter(({ page }) => page !== 'docs/reference/decision-api.md')
 
 let outdir: string
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
   await build(outdir, 'test/support/examples-worker.ts')
   running.issuer = await startIssuer()
-  const configs = examples.filter(isConfig).map(([name, code]) => [name, configOf(code)])
-  const EXAMPLES = JSON.stringify(Object.fromEntries(configs)).replaceAll(
+  const parsed = configs.map(({ name, code }) => [name, configOf(code)])
+  const EXAMPLES = JSON.stringify(Object.fromEntries(parsed)).replaceAll(
     'https://login.example.com/.well-known/jwks.json',
     running.issuer.url,
   )
@@ -76,15 +56,25 @@ const scenarios: Scenarios = {
   ...operation,
 }
 
-test('Each example has a scenario, and each scenario has an example.', () => {
-  expect(examples.map(([name]) => name).sort()).toEqual(Object.keys(scenarios).sort())
+test('Each example has a name of its own.', () => {
+  const names = examples.map(({ name }) => name)
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
+})
+
+test('Each example has a scenario or a transcript, and each scenario has an example.', () => {
+  const names = configs.map(({ name }) => name)
+  const tested = new Set([...Object.keys(scenarios), ...transcripts.map(({ example }) => example)])
+  expect(names.filter((name) => !tested.has(name))).toEqual([])
+  expect(
+    Object.keys(scenarios).filter((name) => ![...names, 'key-function'].includes(name)),
+  ).toEqual([])
 })
 
 test('Each example passes the type check against the published types.', async () => {
   const folder = join(root, 'dist/examples')
   await mkdir(folder, { recursive: true })
   const head = "import { defineConfig } from '../../src/index.ts'\n"
-  for (const [name, code] of examples.filter(isConfig)) {
+  for (const { name, code } of examples) {
     await writeFile(join(folder, `${name}.ts`), head + exporting(code))
   }
   const tsconfig = { extends: '../../tsconfig.json', include: ['*.ts', '../../src/lua.d.ts'] }
@@ -97,7 +87,8 @@ test('Each example passes the type check against the published types.', async ()
 test('The example that is code is the file in examples/.', async () => {
   const file = await readFile(join(root, 'examples/key-function.ts'), 'utf8')
   const published = file.replace(/^\/\*\*.*\n/, '').replace(/'\.\.\/src\/index\.ts'.*/, "'sluice'")
-  expect(examples.find((example) => !isConfig(example))).toEqual(['key-function', published])
+  const shown = pages.flatMap(blocksOf).find(({ name }) => name === 'key-function')
+  expect(shown?.code).toBe(published)
 })
 
 test.each(Object.entries(scenarios))(
