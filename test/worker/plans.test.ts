@@ -159,52 +159,49 @@ describe('live policies', () => {
   const logged = (worker: RunningWorker, event: string) =>
     worker.logs.map((line) => JSON.parse(line)).filter((line) => line.event === event)
 
-  test.each(['redis', 'kv'])(
-    'Live policies from %s replace the deployed ones, are kept if a document is invalid, and end with it.',
-    async (from) => {
-      const worker = await start(
-        { from: from === 'kv' ? 'kv:RULES' : 'redis', key: 'rules', every: '200ms' },
-        ['RULES'],
-      )
-      const namespace = await worker.kv('RULES')
-      const put = (text: string) =>
-        from === 'kv' ? namespace.put('rules', text) : redis.set('rules', text)
-      await quotaOf(worker).toBe('"deployed";q=10')
-      await put(document(7))
-      await quotaOf(worker).toBe('"live";q=7')
-      expect((await get(worker, '/denied')).status).toBe(403) // the document does not set deny
-      await put(document(8))
-      await quotaOf(worker).toBe('"live";q=8')
+  test.each(['redis', 'kv'])('Live policies from %s override the deployed ones.', async (from) => {
+    const worker = await start(
+      { from: from === 'kv' ? 'kv:RULES' : 'redis', key: 'rules', every: '200ms' },
+      ['RULES'],
+    )
+    const namespace = await worker.kv('RULES')
+    const put = (text: string) =>
+      from === 'kv' ? namespace.put('rules', text) : redis.set('rules', text)
+    await quotaOf(worker).toBe('"deployed";q=10')
+    await put(document(7))
+    await quotaOf(worker).toBe('"live";q=7')
+    expect((await get(worker, '/denied')).status).toBe(403) // the document does not set deny
+    await put(document(8))
+    await quotaOf(worker).toBe('"live";q=8')
 
-      for (const wrong of [
-        '{ "policies": [',
-        'null',
-        '[]',
-        '{"policies":[{"name":"x"}]}',
-        '{"origin":"https://evil.example"}',
-      ]) {
-        const before = logged(worker, 'live-refused').length
-        await put(wrong)
-        // Each kind of error is logged once in ten seconds.
-        await sleep(1000)
-        await quotaOf(worker).toBe('"live";q=8')
-        expect(logged(worker, 'live-refused').length - before).toBeLessThanOrEqual(1)
-      }
-      const codes = logged(worker, 'live-refused').map(({ code }) => code)
-      expect(codes).toEqual(['SyntaxError', 'ConfigError'])
-      expect(logged(worker, 'live-refused')[1].message).toBe(
-        'the last good policies stay: config: expected an object, got null',
-      )
-      await put('{"deny":[]}')
-      await quotaOf(worker).toBe('"deployed";q=10')
-      expect((await get(worker, '/denied')).status).toBe(200)
-      await (from === 'kv' ? namespace.delete('rules') : redis.del('rules'))
-      await expect
-        .poll(async () => (await get(worker, '/denied')).status, { timeout: 15_000 })
-        .toBe(403)
-      await worker.stop()
-    },
-  )
+    for (const wrong of [
+      '{ "policies": [',
+      'null',
+      '[]',
+      '{"policies":[{"name":"x"}]}',
+      '{"origin":"https://evil.example"}',
+    ]) {
+      const before = logged(worker, 'live-refused').length
+      await put(wrong)
+      // Each kind of error is logged once in ten seconds.
+      await sleep(1000)
+      await quotaOf(worker).toBe('"live";q=8')
+      expect(logged(worker, 'live-refused').length - before).toBeLessThanOrEqual(1)
+    }
+    const codes = logged(worker, 'live-refused').map(({ code }) => code)
+    expect(codes).toEqual(['SyntaxError', 'ConfigError'])
+    expect(logged(worker, 'live-refused')[1].message).toBe(
+      'the last good policies stay: config: expected an object, got null',
+    )
+    await put('{"deny":[]}')
+    await quotaOf(worker).toBe('"deployed";q=10')
+    expect((await get(worker, '/denied')).status).toBe(200)
+    await (from === 'kv' ? namespace.delete('rules') : redis.del('rules'))
+    await expect
+      .poll(async () => (await get(worker, '/denied')).status, { timeout: 15_000 })
+      .toBe(403)
+    await worker.stop()
+  })
 
   test('A live key of another Redis type is logged once, and the last valid policies are kept.', async () => {
     const worker = await start({ from: 'redis', key: 'typed', every: '100ms' })
