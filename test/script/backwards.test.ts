@@ -14,7 +14,7 @@ async function peeks(row: ModelLimit, costs: number[], now: number) {
 }
 
 law(
-  'by an earlier clock no more remains, and a refused request waits longer by the difference',
+  'If the clock moves back, remaining does not grow, and the wait of a refused request grows by the difference.',
   async (plan) => {
     const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {

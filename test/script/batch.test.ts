@@ -13,7 +13,7 @@ const shapes = {
   mixed: { policies: 3, subjects: 3, requests: 12, steps: 4 },
 }
 
-/** Each request of a call by itself: a `follow` is a take if the request that it follows was an admitted take, else a peek. */
+/** Replaces each `follow` of a call by a take, if it follows an admitted take, and by a peek otherwise. */
 function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
   let passed = true
   return requests.map((request, index) => {
@@ -24,7 +24,7 @@ function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
 }
 
 law(
-  'requests of one call are decided as if each were a call of its own',
+  'The requests of one call get the same decisions as in separate calls.',
   async (plan) => {
     const { calls, subjects } = runOnOracle(plan)
     const twins = new Map(subjects.map((subject) => [subject, newSubject()]))

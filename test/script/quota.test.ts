@@ -13,7 +13,7 @@ const admits = (row: ModelLimit, cost: number, now: number) =>
   wouldAdmit(server, [{ ...row, cost }], now)
 
 law(
-  'a cost of `remaining` is admitted, and one unit more is refused',
+  'A cost of `remaining` is admitted, and a cost of one unit more is refused.',
   async (plan) => {
     const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
@@ -31,7 +31,7 @@ law(
 )
 
 law(
-  'remaining grows after exactly next_after, and not a millisecond earlier',
+  'The remaining quota grows after exactly next_after, and not a millisecond earlier.',
   async (plan) => {
     const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
@@ -54,7 +54,7 @@ law(
 )
 
 law(
-  'a limit is whole again after exactly reset_after, and not a millisecond earlier',
+  'The whole quota is available after exactly reset_after, and not a millisecond earlier.',
   async (plan) => {
     const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {

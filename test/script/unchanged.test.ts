@@ -10,7 +10,7 @@ const server = useServer()
 const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
 
 law(
-  'a refusal, a peek and a cost of 0 leave every byte and TTL as they were',
+  'A refusal, a peek and a cost of 0 change no byte and no TTL.',
   async (plan) => {
     const { limits, now, keys, story } = await reachState(server, plan)
     const before = await snapshot(server, keys)
@@ -45,7 +45,7 @@ law(
   shapes,
 )
 
-law('the limits of a refused request report their uncharged state', async (plan) => {
+law('The limits of a refused request report their uncharged state.', async (plan) => {
   const { limits, now, story } = await reachState(server, plan)
   const refused = limits.map((row) => ({ ...row, cost: capacityOf(row.terms) + 1 }))
   const mixed = limits.map((row, index) => (index === 0 ? refused[0]! : row))
