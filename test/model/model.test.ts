@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { dress } from '../support/dress.ts'
-import { capacityOf, play } from '../support/play.ts'
+import { completeLimit } from '../support/complete-limit.ts'
+import { capacityOf, runOnOracle } from '../support/run-on-oracle.ts'
 import { schedule } from '../support/schedules.ts'
 import { LimitModel } from './limit.ts'
 import { Model, type ModelLimit, type ModelPolicy, spell } from './model.ts'
@@ -336,9 +336,9 @@ test.each(names)(
     fc.assert(
       fc.property(schedule([name], { small: true }), (plan) => {
         const model = new Model()
-        const { calls, policies } = play(plan, model)
+        const { calls, policies } = runOnOracle(plan, model)
         const now = BigInt(calls.at(-1)!.now)
-        const limit = new LimitModel(dress(row(policies[0]!, 1), Number(now)))
+        const limit = new LimitModel(completeLimit(row(policies[0]!, 1), Number(now)))
         const state = [...model.keys.values()][0]?.states.get('t0')
         const costs = Array.from({ length: capacityOf(policies[0]!) }, (_, index) => index + 1)
         const fits = (cost: number, wait: number) =>

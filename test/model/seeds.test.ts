@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { decideEach } from '../../src/limiter/decide.ts'
 import type { LimiterParts } from '../../src/limiter/question.ts'
 import type { StoreState } from '../../src/store/store.ts'
-import { describer } from '../support/describe.ts'
+import { createMatcher } from '../support/create-matcher.ts'
 import { callOf, useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 import { toThrottleReply } from '../support/throttle.ts'
@@ -114,7 +114,7 @@ test('7: A full bucket of ten admits ten calls at once, and then one call every 
 })
 
 test('7: A request without a matching policy is allowed with the reason no-policy, without Redis.', async () => {
-  const describe = describer({
+  const describe = createMatcher({
     policies: [{ name: 'api', limit: 10, window: '1s', match: { path: '/api/*' } }],
   })
   const matched = await describe('https://example.com/other')

@@ -7,7 +7,7 @@ export type ModelPolicy = Pick<
   Limit['terms'],
   'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align'
 > & {
-  /** Lengths of calendar periods in ms, repeated from time 0 on. They set the default `period` of a limit (support/dress.ts). */
+  /** Lengths of calendar periods in ms, repeated from time 0 on. They set the default `period` of a limit (support/complete-limit.ts). */
   lengths?: number[]
   penalty?: Omit<NonNullable<Limit['penalty']>, 'tag'> | undefined
 }

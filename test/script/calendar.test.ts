@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Model, type ModelLimit, type ModelPolicy, type ModelRequest } from '../model/model.ts'
-import { periodOf } from '../support/dress.ts'
+import { periodOf } from '../support/complete-limit.ts'
 import { property } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'

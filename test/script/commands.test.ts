@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Idempotency } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
 import { property } from '../support/law.ts'
-import { play, tell } from '../support/play.ts'
+import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import { algorithms, schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
@@ -259,7 +259,7 @@ property(
   'Penalties add no command to a call without refusals and bans.',
   schedule(recorded, { policies: 3, subjects: 2, requests: 3, steps: 6, penalties: true }),
   async (plan) => {
-    const { calls, replies } = play(plan)
+    const { calls, replies } = runOnOracle(plan)
     for (const [index, { requests, now }] of calls.entries()) {
       if (replies[index]!.states.flat().some(({ allowed }) => !allowed)) return
       const without = requests.map((request) => ({
@@ -269,7 +269,7 @@ property(
           return { ...row, policy, subject: `${row.subject}-free` }
         }),
       }))
-      const story = tell(calls.slice(0, index + 1))
+      const story = formatCalls(calls.slice(0, index + 1))
       expect(await commands(requests, now), story).toEqual(await commands(without, now))
     }
   },

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import type { StoreState } from '../../src/store/store.ts'
 import { Model, type ModelPolicy, type ModelRequest } from '../model/model.ts'
 import { law, property } from '../support/law.ts'
+import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
-import { snapshot } from '../support/stored.ts'
+import { snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -199,7 +199,7 @@ test('Every number is exact with hundreds of slots in flight.', async () => {
 law(
   'A repeated release changes nothing.',
   async (plan) => {
-    const { subjects, policies, now, keys, story } = await settle(server, plan)
+    const { subjects, policies, now, keys, story } = await reachState(server, plan)
     for (const subject of subjects) {
       for (const cost of [1, 2]) {
         const limits = [{ subject, terms: policies[0]!, cost, slot: `slot${cost}` }]
@@ -218,7 +218,7 @@ law(
 law(
   'A repeated take of an id that holds slots is admitted and changes nothing.',
   async (plan) => {
-    const { limits, now, keys, story } = await settle(server, plan)
+    const { limits, now, keys, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const slot = 'repeated'
       const first = await server.decide([{ mode: 'take', limits: [{ ...row, slot }] }], now)

@@ -2,17 +2,17 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { keyOf, type ModelLimit, type ModelPolicy } from '../model/model.ts'
 import { law, unchanging } from '../support/law.ts'
+import { peek, reachState } from '../support/reached-state.ts'
 import { algorithms } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { peek, settle } from '../support/settle.ts'
-import { clock, read } from '../support/stored.ts'
+import { clock, read } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 const room = 60_000
 
 law('The PTTL of a key is the longest reset_after of its states plus one minute.', async (plan) => {
-  const { limits, now, story } = await settle(server, unchanging(plan))
+  const { limits, now, story } = await reachState(server, unchanging(plan))
   // Charge each limit once more, so that the key's expiry is set at the time of the peeks.
   const charges = limits.map((row) => ({ mode: 'take' as const, limits: [row] }))
   const [from, { states }, to] = await Promise.all([

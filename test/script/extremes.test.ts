@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Model, type ModelPolicy, type ModelRequest } from '../model/model.ts'
-import { capacityOf } from '../support/play.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { algorithms } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'

@@ -7,11 +7,11 @@ import {
   type ModelRequest,
 } from '../model/model.ts'
 import { forward, law } from '../support/law.ts'
-import { type Call, capacityOf, play, tell } from '../support/play.ts'
+import { each, peek, reachState } from '../support/reached-state.ts'
+import { type Call, capacityOf, formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import type { Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { each, peek, settle } from '../support/settle.ts'
-import { read, snapshot } from '../support/stored.ts'
+import { read, snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -46,7 +46,7 @@ function isEnforcedAndLive(state: string, now: number): boolean {
 law(
   'A follow request changes no byte of other policies and no number in their replies.',
   async (plan) => {
-    const { calls, subjects } = play(forward(ownPolicies(plan)))
+    const { calls, subjects } = runOnOracle(forward(ownPolicies(plan)))
     const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
     const twin = (row: ModelLimit) => ({ ...row, subject: twins.get(row.subject)! })
 
@@ -77,7 +77,7 @@ law(
       )
     }
     const [beside, alone] = await Promise.all([run(calls), run(without)])
-    expect(beside, tell(calls)).toEqual(alone)
+    expect(beside, formatCalls(calls)).toEqual(alone)
   },
   { single: { requests: 4 }, mixed: { requests: 8 } },
 )
@@ -85,7 +85,7 @@ law(
 law(
   'After a refusal, a peek or a refund, a follow request writes nothing and replies like a peek.',
   async (plan) => {
-    const { limits, now, keys, story } = await settle(server, plan)
+    const { limits, now, keys, story } = await reachState(server, plan)
     const before = await snapshot(server, keys)
     await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import type { Idempotency, StoreReply } from '../../src/store/store.ts'
 import { type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { play, tell } from '../support/play.ts'
+import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { snapshot } from '../support/stored.ts'
+import { snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -45,7 +45,7 @@ async function everything(subjects: string[]) {
 law(
   'A replay returns the same integers for as long as they are remembered, and changes no key.',
   async (plan) => {
-    const { calls, subjects } = play(plan)
+    const { calls, subjects } = runOnOracle(plan)
     const idempotencies = calls.map(() => idempotencyOf({ forMs: 1000 }))
     const first: unknown[] = []
     for (const [index, { requests, now }] of calls.entries()) {
@@ -54,7 +54,7 @@ law(
     const names = [...subjects, ...idempotencies.map(({ key }) => key)]
     const before = await everything(names)
     for (const [index, { requests, now }] of calls.entries()) {
-      const story = tell(calls.slice(0, index + 1))
+      const story = formatCalls(calls.slice(0, index + 1))
       expect(first[index], story).not.toHaveProperty('replayed')
       const times = [now, now + 999, 0].filter((time) => time <= most)
       for (const time of times) {
@@ -71,11 +71,11 @@ law(
 law(
   'An idempotency key changes no reply and no other key.',
   async (plan) => {
-    const { calls, replies } = play(plan)
+    const { calls, replies } = runOnOracle(plan)
     const answers = await Promise.all(
       calls.map(({ requests, now }) => outcome(requests, now, idempotencyOf())),
     )
-    expect(answers, tell(calls)).toEqual(replies)
+    expect(answers, formatCalls(calls)).toEqual(replies)
   },
   { single: { penalties: true }, mixed: { penalties: true } },
   Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / 20),

@@ -15,7 +15,7 @@ let stack: Stack
 let outdir: string
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/support/decide-worker.ts')
+  await build(outdir, 'test/support/store-worker.ts')
   stack = await startStack({ worker: outdir })
 })
 afterAll(async () => {

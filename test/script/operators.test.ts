@@ -7,11 +7,11 @@ import {
   type ModelRequest,
   recordOf,
 } from '../model/model.ts'
-import { dress } from '../support/dress.ts'
+import { completeLimit } from '../support/complete-limit.ts'
 import { law } from '../support/law.ts'
+import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
-import { snapshot } from '../support/stored.ts'
+import { snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -60,14 +60,14 @@ function without(content: unknown, tags: string[], now: number): string | null {
 law(
   'A reset leaves the keys as if its states had never existed, and reports a full quota.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
-      const copy = dress(await copied(row), now)
+      const copy = completeLimit(await copied(row), now)
       const { tag } = copy.terms
       const ban = copy.penalty!.tag
       const before = await contentOf(copy)
       const answer = await operate('reset', copy, now)
-      const untouched = dress({ ...copy, subject: newSubject() }, now)
+      const untouched = completeLimit({ ...copy, subject: newSubject() }, now)
       expect(answer, story).toEqual(await peek(server, untouched, now))
       const tags = [...(isApart(copy) ? [] : [tag]), ban, `${ban}-ban`]
       expect(await contentOf(copy), story).toBe(without(before, tags, now))
@@ -80,9 +80,9 @@ law(
 law(
   'A ban by an operator refuses until exactly its end, replaces a running ban, and changes no other byte.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
-      const copy = dress(await copied(row), now)
+      const copy = completeLimit(await copied(row), now)
       const { tag, maxMs } = copy.penalty!
       const keys = [keyOf(copy)].filter(() => isApart(copy))
       const [before, apart] = [await contentOf(copy), await snapshot(server, keys)]
@@ -119,9 +119,9 @@ law(
 law(
   'An unban leaves the keys as if no refusal had been counted and no ban had started.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
-      const copy = dress(await copied(row), now)
+      const copy = completeLimit(await copied(row), now)
       const { tag } = copy.penalty!
       const keys = [keyOf(copy)].filter(() => isApart(copy))
       const [before, apart] = [await contentOf(copy), await snapshot(server, keys)]
@@ -213,7 +213,7 @@ test('A reset reports a cost that never fits, and needs no slot id.', async () =
 })
 
 test('The next ban after a ban by an operator is twice as long.', async () => {
-  const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 3 }, now)
+  const row = completeLimit({ subject: newSubject(), terms: policyOf({ penalty }), cost: 3 }, now)
   await operate('ban', row, now, 12_000)
   const refuse = async (time: number) =>
     (await server.decide([{ mode: 'take', limits: [row] }], time)).states[0]![0]!
@@ -222,13 +222,13 @@ test('The next ban after a ban by an operator is twice as long.', async () => {
 })
 
 test('A ban without a length lasts as long as the first ban of the penalty.', async () => {
-  const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)
+  const row = completeLimit({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)
   expect(await operate('ban', row, now)).toMatchObject({ bannedForMs: 10_000 })
 })
 
 test('A ban longer than the maximum, or without a penalty, is an error and writes nothing.', async () => {
   const subject = newSubject()
-  const row = dress({ subject, terms: policyOf({ penalty }), cost: 1 }, now)
+  const row = completeLimit({ subject, terms: policyOf({ penalty }), cost: 1 }, now)
   const free: ModelLimit = { subject, terms: policyOf({ tag: 'u' }), cost: 1 }
   const ban = (limits: ModelLimit[], banMs: number): ModelRequest => ({
     mode: 'ban',
@@ -250,7 +250,10 @@ test('A ban longer than the maximum, or without a penalty, is an error and write
 test('A ban and an unban take effect even if the clock has moved back.', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(100_000), fc.integer({ min: 1, max: 60_000 }), async (back, banMs) => {
-      const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)
+      const row = completeLimit(
+        { subject: newSubject(), terms: policyOf({ penalty }), cost: 1 },
+        now,
+      )
       await operate('ban', row, now, 60_000)
       expect(await operate('ban', row, now - back, banMs)).toMatchObject({ bannedForMs: banMs })
       expect((await operate('unban', row, now - back)).bannedForMs).toBeUndefined()

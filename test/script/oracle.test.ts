@@ -1,15 +1,15 @@
 import { expect } from 'vitest'
 import { keyOf, recordOf } from '../model/model.ts'
 import { fullLaw, law } from '../support/law.ts'
-import { play, tell } from '../support/play.ts'
+import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import type { Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { clock, expectEqual, predictStates, read } from '../support/stored.ts'
+import { clock, expectEqual, predictStates, read } from '../support/stored-state.ts'
 
 const server = useServer()
 
 const matchesOracle = async (plan: Schedule) => {
-  const { calls, replies, stored: predictions } = play(plan)
+  const { calls, replies, stored: predictions } = runOnOracle(plan)
   const answers = await Promise.all(
     calls.map(async ({ now, requests }) => {
       const limits = requests.flatMap(({ limits }) => limits)
@@ -25,7 +25,7 @@ const matchesOracle = async (plan: Schedule) => {
     }),
   )
   answers.forEach(({ from, reply, keys, stored, to }, index) => {
-    const story = tell(calls.slice(0, index + 1))
+    const story = formatCalls(calls.slice(0, index + 1))
     expectEqual(reply, replies[index], story)
     keys.forEach((key, k) => {
       const { states, expires } = stored[k]!

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { keyOf, Model, type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { play } from '../support/play.ts'
+import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
+import { runOnOracle } from '../support/run-on-oracle.ts'
 import { kinds, type Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
-import { read, snapshot } from '../support/stored.ts'
+import { read, snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -29,7 +29,7 @@ const eager = (plan: Schedule): Schedule => ({
 law(
   'A ban ends exactly after bannedForMs, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, eager(plan))
+    const { limits, now, story } = await reachState(server, eager(plan))
     await each(limits, async (row) => {
       const { bannedForMs = 0, allowed, retryAfterMs } = await peek(server, row, now)
       if (bannedForMs === 0) return
@@ -58,7 +58,7 @@ law(
 law(
   'The retries of a banned client write nothing.',
   async (plan) => {
-    const { limits, now, keys, story } = await settle(server, eager(plan))
+    const { limits, now, keys, story } = await reachState(server, eager(plan))
     const before = await snapshot(server, keys)
     const views = await Promise.all(limits.map((row) => peek(server, row, now)))
     await Promise.all(
@@ -90,7 +90,7 @@ law(
 law(
   'Without a refusal, a penalty changes no byte and no number.',
   async (plan) => {
-    const { calls } = play(plan)
+    const { calls } = runOnOracle(plan)
     const admitted = new Model()
     for (const { requests, now } of calls) {
       const reply = admitted.decide(requests, now)
@@ -125,7 +125,7 @@ law(
 law(
   'A clock that moves back never shortens a ban.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, eager(plan))
+    const { limits, now, story } = await reachState(server, eager(plan))
     await each(limits, async (row) => {
       const { bannedForMs } = await peek(server, row, now)
       if (bannedForMs === undefined) return

@@ -6,7 +6,7 @@ import type { LimiterParts } from '../../src/limiter/question.ts'
 import { createLocalStore } from '../../src/store/local/local.ts'
 import type { StoreRequest } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
-import { describer } from '../support/describe.ts'
+import { createMatcher } from '../support/create-matcher.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 
@@ -135,7 +135,7 @@ test('A client that sends its plan with only some requests gets no more than the
       },
     ],
   }
-  const describe = describer(config)
+  const describe = createMatcher(config)
   const subject = newSubject()
   let now = start
   const parts: LimiterParts = {

@@ -1,9 +1,9 @@
 import { expect } from 'vitest'
 import type { ModelLimit } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { capacityOf } from '../support/play.ts'
+import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -15,7 +15,7 @@ const admits = (row: ModelLimit, cost: number, now: number) =>
 law(
   'A cost of `remaining` is admitted, and a cost of one unit more is refused.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
       expect(remaining, story).toBeGreaterThanOrEqual(0)
@@ -33,7 +33,7 @@ law(
 law(
   'The remaining quota grows after exactly next_after, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const { remaining, nextAfterMs } = await peek(server, row, now)
       if (remaining === capacityOf(row.terms)) {
@@ -56,7 +56,7 @@ law(
 law(
   'The whole quota is available after exactly reset_after, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const whole = { ...row, cost: capacityOf(row.terms) }
       const { resetAfterMs } = await peek(server, whole, now)

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { ModelLimit, ModelRequest } from '../model/model.ts'
 import { forward, inLine, law, unchanging } from '../support/law.ts'
-import { capacityOf } from '../support/play.ts'
+import { each, peek, reachState } from '../support/reached-state.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { algorithms, type Counting, kinds } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { each, peek, settle } from '../support/settle.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -22,7 +22,7 @@ async function around(request: ModelRequest, now: number) {
 law(
   'A refund never lowers remaining, never makes a wait longer, and never exceeds a full quota.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     for (const cost of [1, 3, 2 ** 51]) {
       await each(limits, async (row) => {
         const request: ModelRequest = { mode: 'refund', limits: [{ ...row, cost }] }
@@ -52,7 +52,7 @@ law(
   async (plan) => {
     // A caller whose clock is ahead can open a period before its start. A refund with a decidedAt from before the start
     // returns nothing, so all clocks of this law agree.
-    const { limits, now, story } = await settle(server, inLine(forward(unchanging(plan))))
+    const { limits, now, story } = await reachState(server, inLine(forward(unchanging(plan))))
     await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
       const some = [{ ...row, cost: Math.ceil(remaining / 2) }]

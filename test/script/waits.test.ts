@@ -1,9 +1,16 @@
 import { expect } from 'vitest'
 import type { ModelLimit } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { capacityOf } from '../support/play.ts'
+import {
+  costsAround,
+  each,
+  isReachable,
+  peek,
+  reachState,
+  wouldAdmit,
+} from '../support/reached-state.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { costsAround, each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
 
 const server = useServer()
 const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
@@ -11,7 +18,7 @@ const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans:
 law(
   'A refused cost fits after exactly retry_after, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     const probe = async (row: ModelLimit, cost: number) => {
       const { allowed, retryAfterMs } = await peek(server, { ...row, cost }, now)
       expect(retryAfterMs === 0, story).toBe(allowed)
@@ -34,7 +41,7 @@ law(
 law(
   'A request is admitted after exactly the longest retry_after of its limits, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     const rows = limits.map((row, index) => {
       const capacity = capacityOf(row.terms)
       return { ...row, cost: index % 2 === 0 ? capacity : Math.ceil(capacity / 2) }
@@ -54,7 +61,7 @@ law(
 law(
   'A cost above the capacity never fits.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const cost = capacityOf(row.terms) + 1
       const { allowed, retryAfterMs, resetAfterMs } = await peek(server, { ...row, cost }, now)

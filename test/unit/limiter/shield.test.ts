@@ -12,7 +12,7 @@ import type { LimiterParts, Question } from '../../../src/limiter/question.ts'
 import { createShield } from '../../../src/limiter/shield.ts'
 import { hashedSubjects } from '../../../src/match/subject.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
-import { describer } from '../../support/describe.ts'
+import { createMatcher } from '../../support/create-matcher.ts'
 
 // The whole limit, of a store in memory.
 const policy = {
@@ -127,7 +127,7 @@ describe('is asked', () => {
     },
   ) => {
     asked.length = 0
-    const describe = describer({ policies: [policy], shield, ...config })
+    const describe = createMatcher({ policies: [policy], shield, ...config })
     const matched = await describe('/', { headers: { 'cf-connecting-ip': ip } })
     const key = { key: 'k', fingerprint: 'f', forMs: 1000 }
     const options = once ? { idempotency: key } : {}
@@ -185,7 +185,7 @@ describe('is asked', () => {
       },
     }
     const config = { policies: [{ ...policy, deadline: 1000 }], shield }
-    const matched = await describer(config)('/', {
+    const matched = await createMatcher(config)('/', {
       headers: { 'cf-connecting-ip': '203.0.113.2' },
     })
     await decideEach([{ matched }], slow)

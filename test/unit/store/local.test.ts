@@ -6,7 +6,7 @@ import { algorithms } from '../../../src/store/local/algorithms/index.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
 import type { Limit, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
-import { dress } from '../../support/dress.ts'
+import { completeLimit } from '../../support/complete-limit.ts'
 import { policyOf, take } from '../../support/local.ts'
 
 describe('the algorithms in TypeScript', () => {
@@ -52,7 +52,7 @@ describe('the algorithms in TypeScript', () => {
         for (const { wait, requests } of steps) {
           now += Math.round((wait * window) / 20_000)
           const asked = requests.map(({ mode, ...row }): StoreRequest => {
-            const { period } = dress(
+            const { period } = completeLimit(
               { ...row, terms: { ...policy, ...(calendar && { calendar }) } },
               now,
             )

@@ -1,4 +1,4 @@
-/** Random bodies of the decision API: right ones, and ones that are wrong in a place or two. */
+/** Random request bodies for the decision API: valid ones, and valid ones with one or two errors. */
 import fc from 'fast-check'
 
 const token = fc.stringMatching(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,12}$/)
@@ -95,9 +95,9 @@ const byPolicy = fc.record(
 const byKey = fc.record({ key: keys, plan: name }, { requiredKeys: ['key'] })
 const byRequest = fc.record({ request: requests })
 
-/** One of those, with some of these fields more. */
-const withSome = (about: fc.Arbitrary<object>, ...names: (keyof typeof more)[]) =>
-  fc.tuple(about, fc.subarray(names), fc.record(more)).map(([body, names, values]) => ({
+/** Adds a random selection of the named fields to a body. */
+const withSome = (bodies: fc.Arbitrary<object>, ...names: (keyof typeof more)[]) =>
+  fc.tuple(bodies, fc.subarray(names), fc.record(more)).map(([body, names, values]) => ({
     ...body,
     ...Object.fromEntries(names.map((name) => [name, values[name]])),
   }))
@@ -115,7 +115,7 @@ const plausible = {
 }
 export type BodyName = keyof typeof plausible
 
-/** As JSON brings them, `__proto__` as a field of its own too. */
+/** Any JSON value. `JSON.parse` makes `__proto__` an ordinary field. */
 const junk: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
   fc
@@ -123,23 +123,25 @@ const junk: fc.Arbitrary<unknown> = fc.oneof(
     .map((text) => JSON.parse(text)),
 )
 
-/** The body with something at one of its places put out of order. */
+/** Removes, replaces or adds a value at one place of the body. */
 function disturb(
   body: unknown,
-  [where, what, thing, field]: [number, number, unknown, string],
+  [position, action, junkValue, newField]: [number, number, unknown, string],
 ): unknown {
-  if (typeof body !== 'object' || body === null) return thing
+  if (typeof body !== 'object' || body === null) return junkValue
   const names = Object.keys(body)
-  const name = names[where % (names.length + 1)]
+  const name = names[position % (names.length + 1)]
   if (Array.isArray(body))
     return body.map((item, i) =>
-      i === where % body.length ? disturb(item, [where + 1, what, thing, field]) : item,
+      i === position % body.length
+        ? disturb(item, [position + 1, action, junkValue, newField])
+        : item,
     )
-  if (name === undefined) return { ...body, [field]: thing }
+  if (name === undefined) return { ...body, [newField]: junkValue }
   const { [name]: value, ...rest } = body as Record<string, unknown>
-  if (what === 0) return rest
-  if (what === 1) return { ...rest, [name]: thing }
-  return { ...rest, [name]: disturb(value, [where + 1, what - 1, thing, field]) }
+  if (action === 0) return rest
+  if (action === 1) return { ...rest, [name]: junkValue }
+  return { ...rest, [name]: disturb(value, [position + 1, action - 1, junkValue, newField]) }
 }
 
 const disturbance = fc.tuple(
@@ -149,7 +151,7 @@ const disturbance = fc.tuple(
   fc.constantFrom('x', 'request', 'policy', 'key', '__proto__', 'toString', 'mode'),
 )
 
-/** Most of them for the schema of this name; of any without a name. */
+/** Bodies, most of them for the named schema. Without a name, bodies for any schema. */
 export function bodiesFor(schema?: BodyName): fc.Arbitrary<unknown> {
   const all: fc.Arbitrary<unknown> = fc.oneof(...Object.values(plausible))
   const own: fc.Arbitrary<unknown> = schema ? plausible[schema] : all

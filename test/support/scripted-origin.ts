@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 
 export type Script = (url: URL, response: ServerResponse, request: IncomingMessage) => void
 
-/** An origin that does what a test says. */
-export async function startScripted(script: Script) {
+/** Starts an origin that answers with the script of the test. */
+export async function startScriptedOrigin(script: Script) {
   const server = createServer((request, response) =>
     script(new URL(request.url!, 'http://origin'), response, request),
   ).listen(0, '127.0.0.1')

@@ -1,4 +1,4 @@
-/** The examples for nginx and Caddy, run by the real ones, in front of the demo origin, with our Worker as the authority. */
+/** The examples for nginx and Caddy, while Sluice or its store is unavailable. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { freePort } from 'sluice-upstash-bridge'
@@ -8,16 +8,16 @@ import type { Settings } from '../../dev/proxies/example.ts'
 import { type RunningProxy, runProxy } from '../../dev/proxies/run.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import {
+  binaries,
   config,
+  createUndoStack,
+  echoOf,
   env,
-  here,
   names,
   runProxyOf,
-  seenByApp,
   token,
-  undoing,
 } from '../support/forward-auth.ts'
-import { startScripted } from '../support/scripted.ts'
+import { startScriptedOrigin } from '../support/scripted-origin.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -25,22 +25,23 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.stop())
 
-const { undo, undoAll } = undoing()
+const { undo, undoAll } = createUndoStack()
 afterEach(undoAll)
 
 describe.each(names)('%s', (name) => {
-  const binary = here[name]
+  const binary = binaries[name]
   const run = (settings: Partial<Settings> = {}) => runProxyOf(stack, name, settings)
-  /** One with other settings, for this test. */
-  const runHere = async (settings: Partial<Settings>) => {
+  /** Runs a proxy with these settings until the end of the test. */
+  const runForTest = async (settings: Partial<Settings>) => {
     const running = await run(settings)
     undo.push(running.stop)
     return running
   }
 
   describe.skipIf(!binary).each(['pass', 'refuse'] as const)(
-    'without an answer of Sluice, where requests %s',
+    'without an answer of Sluice (undecided: %s)',
     (undecided) => {
+      const outcome = undecided === 'pass' ? 'pass' : 'are refused'
       const expectAsConfigured = (answer: Answer, before: number) => {
         expect(answer.headers).not.toHaveProperty('ratelimit')
         if (undecided === 'refuse') {
@@ -49,12 +50,12 @@ describe.each(names)('%s', (name) => {
           return
         }
         expect(answer.status).toBe(200)
-        expect(seenByApp(answer)).toMatchObject({
+        expect(echoOf(answer)).toMatchObject({
           method: 'POST',
           url: '/page/away?a=1',
           body: { text: 'still here' },
         })
-        expect(seenByApp(answer).headers).not.toHaveProperty('sluice-token')
+        expect(echoOf(answer).headers).not.toHaveProperty('sluice-token')
         expect(stack.origin.requests()).toBe(before + 1)
       }
       const post = (url: string) =>
@@ -64,17 +65,17 @@ describe.each(names)('%s', (name) => {
           body: 'still here',
         })
 
-      test('The setting decides if no server listens.', async () => {
-        const { url } = await runHere({ api: `http://127.0.0.1:${await freePort()}`, undecided })
+      test(`With ${name} requests ${outcome} if no server listens.`, async () => {
+        const { url } = await runForTest({ api: `http://127.0.0.1:${await freePort()}`, undecided })
         const before = stack.origin.requests()
         expectAsConfigured(await post(url), before)
       })
 
-      test('The setting decides after a second if the server never answers.', async () => {
+      test(`With ${name} requests ${outcome} after a second if the server never answers.`, async () => {
         const silent = createServer(() => {}).listen(0, '127.0.0.1')
         await once(silent, 'listening')
         const { port } = silent.address() as AddressInfo
-        const { url } = await runHere({
+        const { url } = await runForTest({
           api: `http://127.0.0.1:${port}`,
           undecided,
           patience: '1s',
@@ -90,22 +91,22 @@ describe.each(names)('%s', (name) => {
       })
 
       test.each([429, 500, 502, 503, 522])(
-        'The setting decides if the server answers %d, as Cloudflare does for a fault.',
+        `With ${name} requests ${outcome} if the server answers %d, as Cloudflare does for a fault.`,
         async (status) => {
-          const failing = await startScripted((_, response) =>
+          const failing = await startScriptedOrigin((_, response) =>
             response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Error</h1>'),
           )
           undo.push(failing.close)
-          const { url } = await runHere({ api: failing.url, undecided })
+          const { url } = await runForTest({ api: failing.url, undecided })
           const before = stack.origin.requests()
           expectAsConfigured(await post(url), before)
         },
       )
 
-      test('The setting decides if the server closes the connection.', async () => {
-        const failing = await startScripted((_, response) => response.socket!.destroy())
+      test(`With ${name} requests ${outcome} if the server closes the connection.`, async () => {
+        const failing = await startScriptedOrigin((_, response) => response.socket!.destroy())
         undo.push(failing.close)
-        const { url } = await runHere({ api: failing.url, undecided })
+        const { url } = await runForTest({ api: failing.url, undecided })
         const before = stack.origin.requests()
         expectAsConfigured(await post(url), before)
       })
@@ -113,7 +114,7 @@ describe.each(names)('%s', (name) => {
   )
 })
 
-test.skipIf(!here.nginx || !here.caddy)(
+test.skipIf(!binaries.nginx || !binaries.caddy)(
   'Each proxy acts as configured after the Worker has stopped.',
   async () => {
     const worker = await startStack({ config, env })
@@ -127,7 +128,7 @@ test.skipIf(!here.nginx || !here.caddy)(
           undecided,
           patience: '10s',
         }
-        proxies.push([await runProxy(name, here[name]!, settings), undecided])
+        proxies.push([await runProxy(name, binaries[name]!, settings), undecided])
       }
     }
     undo.push(worker.stop, ...proxies.map(([{ stop }]) => stop))
@@ -149,22 +150,22 @@ test.skipIf(!here.nginx || !here.caddy)(
 )
 
 describe('without the store', () => {
-  let away: Stack
+  let stackWithoutStore: Stack
   beforeAll(async () => {
-    away = await startStack({
+    stackWithoutStore = await startStack({
       config,
       env: { ...env, UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1' },
     })
   })
-  afterAll(() => away?.stop())
+  afterAll(() => stackWithoutStore?.stop())
 
   test.each(names)(
-    'Without the store a policy that denies is a 503 through %s, and one that allows passes.',
+    'Without the store a request through %s gets a 503 with onStoreError deny, and passes with allow.',
     async (name) => {
-      const binary = here[name]
+      const binary = binaries[name]
       if (!binary) return
       const proxy = await runProxy(name, binary, {
-        api: away.url,
+        api: stackWithoutStore.url,
         token,
         app: stack.origin.url,
         undecided: 'pass',

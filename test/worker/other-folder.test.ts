@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = await mkdtemp(join(tmpdir(), 'sluice-'))
 afterAll(() => rm(folder, { recursive: true }))
 
-test('a Worker of five lines in any other folder works', async () => {
+test('A Worker of five lines in another folder works.', async () => {
   await mkdir(join(folder, 'node_modules'))
   await symlink(root, join(folder, 'node_modules/sluice'))
   await writeFile(
@@ -29,7 +29,6 @@ test('a Worker of five lines in any other folder works', async () => {
     compatibility_date = "2026-10-01"
     rules = [{ type = "Text", globs = ["**/*.lua"], fallthrough = false }]`,
   )
-  // The settings that the README asks for.
   const compilerOptions = {
     strict: true,
     target: 'ES2024',
@@ -37,7 +36,8 @@ test('a Worker of five lines in any other folder works', async () => {
     types: [],
     skipLibCheck: true,
   }
-  const asked = {
+  // The settings that the README requires.
+  const required = {
     module: 'ESNext',
     moduleResolution: 'bundler',
     allowImportingTsExtensions: true,
@@ -45,7 +45,7 @@ test('a Worker of five lines in any other folder works', async () => {
   }
   await writeFile(
     join(folder, 'tsconfig.json'),
-    JSON.stringify({ compilerOptions: { ...compilerOptions, ...asked }, include: ['index.ts'] }),
+    JSON.stringify({ compilerOptions: { ...compilerOptions, ...required }, include: ['index.ts'] }),
   )
   await promisify(execFile)(join(root, 'node_modules/.bin/tsc'), ['-p', folder]).catch(
     ({ stdout }) => expect(stdout).toBe(''),

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
-/** A connection to Redis that spends little: the laws send millions of commands. */
+/** A connection to Redis with little overhead, because the laws send millions of commands. */
 export interface Connection {
-  /** Commands of one tick travel in one write, in their order. Rejects with the error that Redis answers. */
+  /** Sends a command. All commands of one tick go in one write, in order. Rejects with the error of Redis. */
   sendCommand(command: readonly string[]): Promise<unknown>
   destroy(): void
 }
@@ -20,7 +20,7 @@ export async function openConnection(url: string): Promise<Connection> {
     socket.write(output)
     output = ''
   }
-  // In latin1 one character is one byte, as the lengths of the protocol want it.
+  // In latin1 one character is one byte, and the lengths in the protocol are in bytes.
   socket.setEncoding('latin1').on('data', (chunk: string) => {
     input += chunk
     let from = 0
@@ -55,11 +55,11 @@ export async function openConnection(url: string): Promise<Connection> {
 
 interface Read {
   value: unknown
-  /** Where the next reply begins. */
+  /** The position of the next reply. */
   end: number
 }
 
-/** One reply of RESP2 that begins at `from`; undefined if its end has not arrived. */
+/** Reads the RESP2 reply at `from`. Returns undefined if the reply is incomplete. */
 function readReply(input: string, from: number): Read | undefined {
   const lineEnd = input.indexOf('\r\n', from)
   if (lineEnd < 0) return undefined

@@ -1,8 +1,8 @@
 import type { Limit } from '../../src/store/store.ts'
 import type { ModelLimit, ModelRequest } from '../model/model.ts'
 
-/** What a row of this policy carries at `now`, as far as it does not say: the calendar's periods, its penalty, slots of its own. */
-export function dress(row: ModelLimit, now: number): ModelLimit {
+/** Adds the missing parts of a limit at `now`: the period of the calendar, the penalty, a new slot. */
+export function completeLimit(row: ModelLimit, now: number): ModelLimit {
   const { lengths, penalty, tag, algorithm } = row.terms
   return {
     ...(lengths && { period: periodOf(lengths, now) }),
@@ -12,16 +12,22 @@ export function dress(row: ModelLimit, now: number): ModelLimit {
   }
 }
 
-export const dressed = (requests: ModelRequest[], now: number): ModelRequest[] =>
-  requests.map((request) => ({ ...request, limits: request.limits.map((row) => dress(row, now)) }))
+export const completeRequests = (requests: ModelRequest[], now: number): ModelRequest[] =>
+  requests.map((request) => ({
+    ...request,
+    limits: request.limits.map((row) => completeLimit(row, now)),
+  }))
 
 let slots = 0
 export const newSlot = () => `slot-${++slots}`
 
-/** The contract ends at 2^51 ms. */
+/** The script accepts times up to 2^51 ms. */
 const last = 2 ** 51
 
-/** Periods of these lengths follow on each other, over and over, from 0 on: the one around `now`, and the next. */
+/**
+ * Periods of these lengths repeat from time 0 on.
+ * @returns the start and end of the period that contains `now`, and the end of the next one
+ */
 export function periodOf(lengths: number[], now: number): NonNullable<Limit['period']> {
   const round = lengths.reduce((sum, length) => sum + length, 0)
   const lengthAt = (index: number) => lengths[index % lengths.length]!

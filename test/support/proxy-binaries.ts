@@ -2,10 +2,10 @@ import type { ServerBinary } from 'sluice-upstash-bridge'
 import { findProxy, type ProxyName } from '../../dev/proxies/binaries.ts'
 
 /**
- * The proxies that run here. One that is neither installed nor to be had is told, and its tests are
- * skipped; not so where CI is set, for a test that never runs there proves nothing.
+ * Finds the proxies on this machine. A missing proxy is logged and its tests are skipped.
+ * @throws where CI is set, because a test that is always skipped proves nothing
  */
-export async function proxiesHere(): Promise<Record<ProxyName, ServerBinary | undefined>> {
+export async function findInstalledProxies(): Promise<Record<ProxyName, ServerBinary | undefined>> {
   const find = (name: ProxyName) =>
     findProxy(name, console.log).catch((error: Error) => {
       if (process.env.CI) throw error

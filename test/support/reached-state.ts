@@ -1,12 +1,12 @@
 import type { StoreState } from '../../src/store/store.ts'
 import { keyOf, type ModelLimit, type ModelPolicy, recordOf } from '../model/model.ts'
-import { capacityOf, play, tell } from './play.ts'
+import { capacityOf, formatCalls, runOnOracle } from './run-on-oracle.ts'
 import type { Schedule } from './schedules.ts'
 import type { Server } from './server.ts'
 import { newSubject } from './subjects.ts'
 
-/** A state that a schedule has led to. */
-export interface Settled {
+/** A state of the server after a schedule. */
+export interface ReachedState {
   now: number
   policies: ModelPolicy[]
   subjects: string[]
@@ -17,8 +17,8 @@ export interface Settled {
 }
 
 /** Runs a schedule on the server. */
-export async function settle(server: Server, plan: Schedule): Promise<Settled> {
-  const { calls, policies, subjects } = play(plan)
+export async function reachState(server: Server, plan: Schedule): Promise<ReachedState> {
+  const { calls, policies, subjects } = runOnOracle(plan)
   await Promise.all(calls.map(({ requests, now }) => server.decide(requests, now)))
   const limits = subjects.flatMap((subject) =>
     policies.map((policy) => ({ subject, terms: policy, cost: 1 })),
@@ -28,20 +28,20 @@ export async function settle(server: Server, plan: Schedule): Promise<Settled> {
     policies,
     subjects,
     limits,
-    // A penalty stands in the record beside a log, or slots.
+    // Logs and slots have keys of their own, but their penalty is in the record.
     keys: [...new Set(limits.flatMap((row) => [keyOf(row), recordOf(row.subject)]))],
-    story: tell(calls),
+    story: formatCalls(calls),
   }
 }
 
-/** How one limit stands for a cost. */
+/** The state of one limit for its cost, without a charge. */
 export async function peek(server: Server, row: ModelLimit, now: number): Promise<StoreState> {
   return (await server.decide([{ mode: 'peek', limits: [row] }], now)).states[0]![0]!
 }
 
 /**
- * Whether a request of these limits would be admitted: it is made, on copies of the records, so that
- * what follows finds everything as it was.
+ * True if a request of these limits would be admitted. The request is made on copies of the records, so the
+ * records do not change.
  */
 export async function wouldAdmit(
   server: Server,
@@ -50,20 +50,20 @@ export async function wouldAdmit(
 ): Promise<boolean> {
   const copies = new Map<string, string>()
   const sent: Promise<unknown>[] = []
-  const moved = limits.map((row) => {
+  const copiedLimits = limits.map((row) => {
     const copy = copies.get(row.subject) ?? newSubject()
     copies.set(row.subject, copy)
-    const there = { ...row, subject: copy }
-    sent.push(server.send('COPY', keyOf(row), keyOf(there)))
+    const copied = { ...row, subject: copy }
+    sent.push(server.send('COPY', keyOf(row), keyOf(copied)))
     sent.push(server.send('COPY', recordOf(row.subject), recordOf(copy)))
-    return there
+    return copied
   })
-  const reply = server.decide([{ mode: 'take', limits: moved }], now)
+  const reply = server.decide([{ mode: 'take', limits: copiedLimits }], now)
   await Promise.all(sent)
   return (await reply).states[0]!.every(({ allowed }) => allowed)
 }
 
-/** The costs around which something may go wrong. */
+/** Costs at the edges of a limit. */
 export function costsAround(row: ModelLimit, { remaining }: StoreState): number[] {
   const capacity = capacityOf(row.terms)
   return [...new Set([1, remaining, remaining + 1, Math.ceil(capacity / 2), capacity])].filter(
@@ -71,10 +71,10 @@ export function costsAround(row: ModelLimit, { remaining }: StoreState): number[
   )
 }
 
-/** The contract ends at 2^51 ms: what is promised for later cannot be tried. */
+/** The script accepts times up to 2^51 ms. Tests cannot check a promise for a later time. */
 export const isReachable = (time: number) => time <= 2 ** 51
 
-/** All limits of a settled state, side by side: no probe changes what another sees. */
+/** Runs a probe for each limit concurrently. A probe must not change the state. */
 export async function each(limits: ModelLimit[], probe: (row: ModelLimit) => Promise<void>) {
   await Promise.all(limits.map(probe))
 }

@@ -6,7 +6,7 @@ import {
   type ModelPolicy,
   type ModelRequest,
 } from '../model/model.ts'
-import { dress } from './dress.ts'
+import { completeLimit } from './complete-limit.ts'
 import type { Ask, Cost, Schedule, Wait } from './schedules.ts'
 import { newSubject } from './subjects.ts'
 
@@ -15,27 +15,27 @@ export interface Call {
   requests: ModelRequest[]
 }
 
-export interface Played {
+export interface OracleRun {
   calls: Call[]
-  /** What the oracle answers to each. */
+  /** The oracle's reply to each call. */
   replies: StoreReply[]
-  /** What it holds after each. */
+  /** The state of the oracle after each call. */
   stored: Map<string, ModelKey>[]
-  /** As the last change left them. */
+  /** The policies after the last change. */
   policies: ModelPolicy[]
   subjects: string[]
 }
 
-/** Runs a schedule on the oracle, which makes numbers of its relative waits and costs. */
-export function play(
+/** Runs a schedule on the oracle, and resolves its relative waits and costs to numbers. */
+export function runOnOracle(
   { start, policies: first, plans, steps }: Schedule,
   model = new Model(),
-): Played {
+): OracleRun {
   const subjects: string[] = []
   const policies = [...first]
   const calls: Call[] = []
   const replies: StoreReply[] = []
-  const stored: Played['stored'] = []
+  const stored: OracleRun['stored'] = []
   let now = start
 
   for (const { wait, forward, skew, change, requests } of steps) {
@@ -60,7 +60,10 @@ export function play(
       subjects[number] ??= newSubject()
       const policy = { ...policies[index]!, ...plans[index]?.[plan - 1] }
       const slots = policy.algorithm === 'concurrency' && { slot: `slot${slot}` }
-      const row = dress({ subject: subjects[number], terms: policy, cost: 0, ...slots }, edge)
+      const row = completeLimit(
+        { subject: subjects[number], terms: policy, cost: 0, ...slots },
+        edge,
+      )
       row.cost = costUnits(cost, row)
       distinct.set(`${number} ${index}`, row)
     }
@@ -85,7 +88,7 @@ export function play(
   }
 }
 
-/** The largest number that the contract lets through. */
+/** Limits a number to the range that the script accepts. */
 const clamp = (value: number) => Math.min(2 ** 51, Math.max(0, value))
 
 function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: StoreState | undefined): number {
@@ -98,24 +101,24 @@ function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: StoreState | unde
 export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
   algorithm === 'token-bucket' ? burst : limit
 
-/** Calls as lines, for a counter-example that can be read. */
-export const tell = (calls: Call[]) => calls.map(line).join('')
+/** Formats calls as lines, for a readable counter-example. */
+export const formatCalls = (calls: Call[]) => calls.map(line).join('')
 
-/** Laws tell the story after each call anew. */
+/** Caches lines, because laws format all calls again after each call. */
 const lines = new WeakMap<Call, string>()
 
 function line(call: Call): string {
   const known = lines.get(call)
   if (known !== undefined) return known
-  const asked = call.requests.map(({ mode, limits, decidedAt, banMs }) => {
-    const what = limits.map(({ subject, terms: policy, cost, ...rest }) => {
+  const requests = call.requests.map(({ mode, limits, decidedAt, banMs }) => {
+    const parts = limits.map(({ subject, terms: policy, cost, ...rest }) => {
       const { tag, algorithm, limit, windowMs, burst, align } = policy
       return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
     })
     const length = banMs === undefined ? '' : ` for ${banMs}`
-    return `${mode}${length}${decidedAt === undefined ? '' : ` against ${decidedAt}`} ${what.join(' and ')}`
+    return `${mode}${length}${decidedAt === undefined ? '' : ` against ${decidedAt}`} ${parts.join(' and ')}`
   })
-  const text = `\n  at ${call.now}: ${asked.join('; ')}`
+  const text = `\n  at ${call.now}: ${requests.join('; ')}`
   lines.set(call, text)
   return text
 }

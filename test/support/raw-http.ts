@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** Sends bytes to the letter, which fetch would tidy, and reads until the other side closes. */
+/** Sends bytes unchanged, which fetch would normalize, and reads until the server closes the connection. */
 export async function raw(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -10,11 +10,11 @@ export async function raw(url: string, bytes: string): Promise<string> {
   try {
     for await (const chunk of socket) text += chunk
   } catch {
-    // A reset after the answer is as good as a close.
+    // A reset after the answer counts as a close.
   }
   return text
 }
 
-/** A request with these lines, closed after its answer. */
+/** A request with these header lines that closes its connection. */
 export const request = (target: string, ...lines: string[]) =>
   [`GET ${target} HTTP/1.1`, ...lines, 'Connection: close', '', ''].join('\r\n')

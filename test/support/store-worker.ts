@@ -1,4 +1,4 @@
-/** A Worker that is only the store: it decides what is posted to it, at `/shared` in calls that requests share. */
+/** A Worker that only has the store. It decides the requests in the body of a POST, and at `/shared` it batches them. */
 import { withBatching } from '../../src/store/batching.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'

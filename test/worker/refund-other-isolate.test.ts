@@ -1,11 +1,10 @@
-/** Two isolates on one Redis: how late one of them sees what the other one returned to a client. */
-
+/** Two isolates on one Redis: the delay until one of them sees refunds, resets and unbans of the other. */
 import { type Bridge, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 
-/** docs/explanation/guarantees.md promises it. */
+/** The maximum delay. docs/explanation/guarantees.md promises it. */
 const LATEST_MS = 10_000
 const API_TOKEN = 'a-api-token-for-tests'
 const OPERATE = 'an-operate-token-for-tests'
@@ -21,7 +20,7 @@ afterAll(async () => {
   await redis.stop()
 })
 
-// The isolates' clock stands still unless a test moves it. Redis goes by its own.
+// The clock of the isolates only moves when a test moves it. Redis uses the real clock.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }))
 afterEach(() => void vi.useRealTimers())
 const advance = (ms: number) => vi.setSystemTime(Date.now() + ms)
@@ -34,7 +33,7 @@ const config: ConfigOptions = {
   ],
 }
 
-/** An isolate keeps all that it remembers in its gateway. */
+/** Starts an isolate: a gateway, which has all of the isolate's memory. */
 function startIsolate() {
   const gateway = createGateway(config)
   const env = {
@@ -61,51 +60,51 @@ function startIsolate() {
 }
 type Isolate = ReturnType<typeof startIsolate>
 
-/** Whether the request passes, and how many calls to Redis the answer took. */
-async function ask(isolate: Isolate, policy: string, key: string) {
+/** Sends a request. Returns whether it is allowed, and the number of calls to Redis. */
+async function decide(isolate: Isolate, policy: string, key: string) {
   const before = bridge.stats()[bridge.token]!.http
   const { allowed } = await isolate<{ allowed: boolean }>('/decide', { policy, key })
   return [allowed, bridge.stats()[bridge.token]!.http - before]
 }
 
-test.each<[what: string, policy: string, path: string, body: object]>([
+test.each<[action: string, policy: string, path: string, body: object]>([
   ['a refund', 'hour', '/refund', { policy: 'hour', cost: 8 }],
   ['a reset', 'hour', '/policies/hour/reset', {}],
   ['an unban', 'banned', '/policies/banned/unban', {}],
 ])(
-  '%s made by another isolate is seen after ten seconds at the latest',
-  async (what, policy, path, body) => {
-    const [here, elsewhere] = [startIsolate(), startIsolate()]
-    const key = what
-    if (policy === 'banned') await elsewhere('/policies/banned/ban', { key, for: '1h' })
-    else await here('/decide', { policy, key, cost: 10 })
-    expect(await ask(here, policy, key)).toEqual([false, 1])
-    expect(await ask(here, policy, key)).toEqual([false, 0]) // from memory
+  'An isolate sees %s of another isolate after at most ten seconds.',
+  async (action, policy, path, body) => {
+    const [isolate, other] = [startIsolate(), startIsolate()]
+    const key = action
+    if (policy === 'banned') await other('/policies/banned/ban', { key, for: '1h' })
+    else await isolate('/decide', { policy, key, cost: 10 })
+    expect(await decide(isolate, policy, key)).toEqual([false, 1])
+    expect(await decide(isolate, policy, key)).toEqual([false, 0]) // from memory
 
-    await elsewhere(path, { ...body, key })
-    expect(await ask(elsewhere, policy, key)).toEqual([true, 1])
+    await other(path, { ...body, key })
+    expect(await decide(other, policy, key)).toEqual([true, 1])
     advance(LATEST_MS)
-    expect(await ask(here, policy, key)).toEqual([true, 1])
+    expect(await decide(isolate, policy, key)).toEqual([true, 1])
   },
 )
 
-test.each<[what: string, path: string, body: object]>([
+test.each<[action: string, path: string, body: object]>([
   ['a refund', '/refund', { policy: 'hour', cost: 8 }],
   ['a reset', '/policies/hour/reset', {}],
-])('%s is seen at once by the isolate that made it', async (what, path, body) => {
-  const here = startIsolate()
-  const key = `own-${what}`
-  await here('/decide', { policy: 'hour', key, cost: 10 })
-  expect(await ask(here, 'hour', key)).toEqual([false, 1])
-  expect(await ask(here, 'hour', key)).toEqual([false, 0])
-  await here(path, { ...body, key })
-  expect(await ask(here, 'hour', key)).toEqual([true, 1])
+])('An isolate sees %s that it made at once.', async (action, path, body) => {
+  const isolate = startIsolate()
+  const key = `own-${action}`
+  await isolate('/decide', { policy: 'hour', key, cost: 10 })
+  expect(await decide(isolate, 'hour', key)).toEqual([false, 1])
+  expect(await decide(isolate, 'hour', key)).toEqual([false, 0])
+  await isolate(path, { ...body, key })
+  expect(await decide(isolate, 'hour', key)).toEqual([true, 1])
 })
 
-test('an isolate that has refused nothing sees a refund made by another one at once', async () => {
-  const [here, elsewhere] = [startIsolate(), startIsolate()]
-  const key = 'never-kept'
-  await here('/decide', { policy: 'hour', key, cost: 10 })
-  await elsewhere('/refund', { policy: 'hour', key, cost: 8 })
-  expect(await ask(here, 'hour', key)).toEqual([true, 1])
+test('An isolate that has not refused a key sees a refund of another isolate at once.', async () => {
+  const [isolate, other] = [startIsolate(), startIsolate()]
+  const key = 'never-refused'
+  await isolate('/decide', { policy: 'hour', key, cost: 10 })
+  await other('/refund', { policy: 'hour', key, cost: 8 })
+  expect(await decide(isolate, 'hour', key)).toEqual([true, 1])
 })

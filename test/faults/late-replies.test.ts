@@ -1,4 +1,4 @@
-/** Charges of calls whose reply did not come in time. */
+/** Charges of calls whose reply comes after the deadline, or not at all. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 
@@ -14,7 +14,7 @@ const decided = (path: string) =>
   })
 
 test.each(['late=900', 'lose'] as const)(
-  'a slot that a refused request may have taken is released (%s)',
+  'A slot that a request refused by the fallback may have taken is released (%s).',
   async (fault) => {
     const name = `slots-${fault.slice(0, 4)}`
     await stack.renew({
@@ -36,14 +36,14 @@ test.each(['late=900', 'lose'] as const)(
   },
 )
 
-test('a slot that a passing request may have taken is released when its answer ends', async () => {
+test('A slot that a request admitted by the fallback may have taken is released when its response ends.', async () => {
   await stack.renew({
     deadline: '300ms',
     policies: [{ name: 'passing', algorithm: 'concurrency', limit: 1, window: '10m' }],
   })
   await decided('/x')
   await stack.faults.set('late=900', { next: 1 })
-  expect((await stack.get('/x')).status).toBe(200) // by the default of concurrency, which is to allow
+  expect((await stack.get('/x')).status).toBe(200) // onStoreError of concurrency defaults to allow
   await stack.faults.set(null)
   await vi.waitFor(async () => expect((await stack.get('/x')).status).toBe(200), {
     timeout: 8000,
@@ -51,7 +51,7 @@ test('a slot that a passing request may have taken is released when its answer e
   })
 })
 
-test('a unit that does not count is refunded, also where its reply came late', async () => {
+test('A unit that does not count is refunded, also if the reply came late.', async () => {
   await stack.renew({
     deadline: '300ms',
     policies: [{ name: 'failures', limit: 5, window: '1d', countOnly: '4xx' }],
@@ -60,17 +60,17 @@ test('a unit that does not count is refunded, also where its reply came late', a
   await stack.faults.set('late=900', { next: 1 })
   expect((await stack.get('/x')).status).toBe(200)
   await stack.faults.set(null)
-  const left = async () =>
+  const remaining = async () =>
     Number(/;r=(\d+)/.exec((await stack.get('/x')).headers.get('ratelimit') ?? '')?.[1])
-  await vi.waitFor(async () => expect(await left()).toBe(4), { timeout: 8000, interval: 200 })
+  await vi.waitFor(async () => expect(await remaining()).toBe(4), { timeout: 8000, interval: 200 })
 })
 
-test('a late reply tells the isolate that a limit is exhausted', async () => {
+test('An isolate learns from a late reply that a limit is exhausted.', async () => {
   await stack.renew({ deadline: '400ms', policies: [{ name: 'few', limit: 2, window: '1d' }] })
   await decided('/x')
   await stack.get('/x')
   await stack.faults.set('late=900')
-  await stack.get('/x') // by itself: it counts one more, and Redis refuses it
+  await stack.get('/x') // Redis refuses it, but the reply comes after the deadline
   await new Promise((resolve) => setTimeout(resolve, 1500))
   const { status } = await stack.get('/x')
   await stack.faults.set(null)

@@ -1,6 +1,6 @@
 /**
- * Runs before each test file. A worker process runs many files, because an import of Miniflare and its like costs more than most
- * tests. Each file still gets modules, environment variables and globals of its own.
+ * Runs before each test file. One process runs many files, because importing Miniflare takes longer than most tests.
+ * This file gives each test file fresh modules, environment variables and globals.
  */
 import { afterAll, vi } from 'vitest'
 

@@ -4,16 +4,16 @@ import { compileMatcher, type Matched, type Matcher } from '../../src/match/matc
 import { viewOf } from '../../src/request/view.ts'
 
 export interface Circumstances {
-  /** What Cloudflare tells beside a request. */
+  /** Cloudflare's properties of the request. */
   cf?: Record<string, unknown>
   env?: Record<string, unknown>
   context?: unknown
 }
 
-/** What a configuration makes of a request, without a Worker around it. What is logged is in `lines`. */
-export function describer(options: ConfigOptions, lines: string[] = []) {
+/** Compiles a configuration to a function that matches requests, without a Worker. Logged events go to `lines`. */
+export function createMatcher(options: ConfigOptions, lines: string[] = []) {
   const config = parseConfig(options)
-  const describe: Matcher = compileMatcher(
+  const match: Matcher = compileMatcher(
     config,
     (event, code) => void lines.push(`${event} ${code}`),
   )
@@ -24,6 +24,6 @@ export function describer(options: ConfigOptions, lines: string[] = []) {
   ): Promise<Matched> => {
     const request = new Request(new URL(url, 'https://www.example.com'), init)
     if (cf) Object.assign(request, { cf })
-    return describe(viewOf(request, { env, context, waitUntil: () => {} }, config))
+    return match(viewOf(request, { env, context, waitUntil: () => {} }, config))
   }
 }

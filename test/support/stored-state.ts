@@ -3,15 +3,15 @@ import { expect } from 'vitest'
 import { type ModelKey, spell } from '../model/model.ts'
 import type { Server } from './server.ts'
 
-/** `expect(actual, message).toEqual(expected)`, which costs more than the rest of a law's run, where they differ. */
+/** `expect(actual, message).toEqual(expected)`, called only if the values differ, because it is slow. */
 export function expectEqual<T>(actual: T, expected: unknown, message: string): void {
   if (!isDeepStrictEqual(actual, expected)) expect(actual, message).toEqual(expected)
 }
 
 export interface Stored {
-  /** As the record spells them, in any order; of a log, its tag and its scores; of slots, each with its end. */
+  /** The states, sorted: as the record spells them, a log as its tag and scores, a slot with its end. */
   states: string[]
-  /** When Redis will drop the key, ms since the epoch by its clock. */
+  /** The time at which the key expires, in ms since the epoch by Redis' clock. */
   expires: number
 }
 
@@ -26,7 +26,7 @@ export async function read(server: Server, key: string): Promise<Stored> {
     server.send('PEXPIRETIME', key),
   ])
   return {
-    // RESP3 answers pairs of member and score, RESP2 one list.
+    // RESP3 returns pairs of member and score, and RESP2 returns one flat list.
     states: Array.isArray(content) ? statesOfSet(key, content.flat()) : statesOfRecord(content),
     expires: Number(expires),
   }
@@ -37,7 +37,7 @@ function statesOfRecord(content: unknown): string[] {
   const [version, ...states] = String(content).split(';')
   const last = states.pop()
   if (version !== '1' || last !== '' || states.length === 0) {
-    expect.fail(`${content} is not "1;", then states, each with ";" behind it`)
+    expect.fail(`Expected "1;" and states that each end with ";", got ${content}.`)
   }
   return states.sort()
 }
@@ -52,7 +52,7 @@ function statesOfSet(key: string, membersAndScores: unknown[]): string[] {
   return [`${tag} ${membersAndScores.filter((_, index) => index % 2 === 1)}`]
 }
 
-/** What the oracle expects of `read`. */
+/** The states that the oracle expects `read` to return. */
 export function predictStates(key: string, predicted: ModelKey | undefined): string[] {
   return [...(predicted?.states ?? [])]
     .flatMap(([tag, state]) => {
@@ -63,13 +63,13 @@ export function predictStates(key: string, predicted: ModelKey | undefined): str
     .sort()
 }
 
-/** Every byte and every expiry, to be compared with themselves. */
+/** Every byte and every expiry of the keys, to compare before and after. */
 export async function snapshot(server: Server, keys: string[]): Promise<unknown[]> {
   const parts = keys.flatMap((key) => [server.send('DUMP', key), server.send('PEXPIRETIME', key)])
   return Promise.all(parts)
 }
 
-/** Redis' own time, in ms. */
+/** The time of Redis' clock in ms since the epoch. */
 export async function clock(server: Server): Promise<number> {
   const [seconds, micros] = (await server.send('TIME')) as [string, string]
   return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)

@@ -1,4 +1,4 @@
-/** Conditions and requests from so few values that random ones often concern each other. */
+/** Random conditions and requests. They have few different values, so that a condition often matches a request. */
 import fc from 'fast-check'
 import type { MatchOptions } from '../../src/config/options.ts'
 
@@ -46,7 +46,7 @@ const fields = {
   ),
 }
 
-/** Up to three fields, because conditions with more of them meet hardly any request; `not` at most `depth` levels deep. */
+/** Up to three fields, because conditions with more fields rarely match. `not` is at most `depth` levels deep. */
 const matchOf = (depth: number): fc.Arbitrary<MatchOptions> =>
   fc
     .record({
@@ -61,7 +61,7 @@ const matchOf = (depth: number): fc.Arbitrary<MatchOptions> =>
 
 export const match = matchOf(2)
 
-/** As test/describe.ts takes it. */
+/** A request as `createMatcher` takes it. */
 export const request = fc
   .record({
     method: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT', 'PURGE'),

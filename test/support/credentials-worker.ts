@@ -1,4 +1,4 @@
-/** A Worker that is only the reading of credentials: it answers with the subject of the token, or with nothing. */
+/** A Worker that only reads credentials. It answers with the subject of the token, or with null. */
 
 import { createLog } from '../../src/base/log.ts'
 import { parseConfig } from '../../src/config/parse.ts'
@@ -11,9 +11,9 @@ import { viewOf } from '../../src/request/view.ts'
 interface Env {
   JWT: string
   DEADLINE_MS: string
-  /** How much faster than time the clock runs. */
+  /** The factor by which the clock runs faster than real time. Defaults to 1. */
   SPEED?: string
-  /** After so long the Worker forgets its keys: cold again, with code that is warm. */
+  /** The Worker forgets its keys after this time: a cold start with warm code. */
   FORGET_MS?: string
 }
 
@@ -33,21 +33,21 @@ export default {
       apiKey = createApiKey(apiKeys, log)
     }
     const waitUntil = (promise: Promise<unknown>) => context.waitUntil(promise)
-    const seen = viewOf(
+    const view = viewOf(
       request,
       { env: { ...env }, waitUntil, context: undefined },
       { caseSensitivePaths: false },
     )
-    // As several policies of one request would.
-    const [one, other, key, api] = await Promise.all([
-      claims(seen),
-      claims(seen),
-      apiKey(seen),
-      isTrustedProxy(seen),
+    // Two reads, as two policies of one request make them.
+    const [first, second, key, api] = await Promise.all([
+      claims(view),
+      claims(view),
+      apiKey(view),
+      isTrustedProxy(view),
     ])
     return Response.json({
-      sub: one instanceof Unusable ? null : (one?.sub ?? null),
-      same: one === other,
+      sub: first instanceof Unusable ? null : (first?.sub ?? null),
+      same: first === second,
       key: key instanceof Unusable ? null : (key ?? null),
       api,
     })
