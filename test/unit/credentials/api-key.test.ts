@@ -104,7 +104,7 @@ describe('known keys', () => {
   ])('where the variable holds %s no key is known, and a line says so', async (_, listed) => {
     expect(await read('one', listed)).toBe(UNVERIFIED)
     expect(lines).toEqual([
-      'api-keys missing: apiKeys.known names a variable that is not set: no key is known',
+      'api-keys missing: the variable of apiKeys.known is not set: every key is unverified',
     ])
   })
 
@@ -114,7 +114,7 @@ describe('known keys', () => {
     expect(await read('my-secret-key', listed, readKey)).toBe(UNVERIFIED)
     expect(await read('one', listed, readKey)).toBe(digest('one'))
     expect(lines).toEqual([
-      'api-keys not-a-digest: entries of the variable that apiKeys.known names are no SHA-256 in hex: 2',
+      'api-keys not-a-digest: entries of the variable of apiKeys.known that are not a SHA-256 in hex: 2',
     ])
   })
 

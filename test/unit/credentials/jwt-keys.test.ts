@@ -66,7 +66,7 @@ describe('the key set of an issuer', () => {
     issuer.answer = json({ keys })
     expect(await read(claimsOf(), await first.sign(ann))).toBe(undefined)
     expect(lines).toEqual([
-      "jwks no-keys: the issuer's keys could not be fetched: no usable key was in what came",
+      "jwks no-keys: the issuer's keys could not be fetched: the response has no usable key",
     ])
   })
 

@@ -50,16 +50,16 @@ describe('jwt', () => {
   })
 
   test.each<[object, string]>([
-    [{}, 'jwt.secret: expected one of secret and jwks'],
-    [{ secret: 'A', jwks: 'https://a/b' }, 'jwt.jwks: expected one of secret and jwks'],
+    [{}, 'jwt.secret: expected either secret or jwks'],
+    [{ secret: 'A', jwks: 'https://a/b' }, 'jwt.jwks: expected either secret or jwks'],
     [{ secret: 'not a name' }, 'jwt.secret: expected the name of a variable'],
-    [{ secret: 'A', algorithms: [] }, 'jwt.algorithms: expected at least one'],
+    [{ secret: 'A', algorithms: [] }, 'jwt.algorithms: expected at least one value'],
     [{ secret: 'A', algorithms: 'none' }, 'jwt.algorithms: expected one of HS256'],
     [{ secret: 'A', algorithms: 'hs256' }, 'jwt.algorithms: expected one of HS256'],
     [{ secret: 'A', algorithms: 'RS256' }, 'jwt.algorithms: expected one of HS256, HS384, HS512,'],
     [{ jwks: 'https://a/b', algorithms: 'HS256' }, 'jwt.algorithms: expected one of RS256'],
-    [{ secret: 'A', issuer: '' }, 'jwt.issuer: expected a text'],
-    [{ secret: 'A', audience: [] }, 'jwt.audience: expected at least one'],
+    [{ secret: 'A', issuer: '' }, 'jwt.issuer: expected a non-empty string'],
+    [{ secret: 'A', audience: [] }, 'jwt.audience: expected at least one value'],
     [{ secret: 'A', from: 'bearer:' }, 'jwt.from: expected "bearer", "header:<name>"'],
     [{ secret: 'A', from: 'header:a b' }, 'jwt.from: expected "bearer", "header:<name>"'],
     [{ secret: 'A', from: 'ip' }, 'jwt.from: expected "bearer", "header:<name>"'],
@@ -91,6 +91,6 @@ test('apiKeys', () => {
     expect.stringContaining('apiKeys.known: expected the name of a variable'),
   ])
   expect(problems({ apiKeys: { from: [] } })).toEqual([
-    expect.stringContaining('apiKeys.from: expected at least one'),
+    expect.stringContaining('apiKeys.from: expected at least one value'),
   ])
 })

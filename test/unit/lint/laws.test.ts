@@ -116,7 +116,7 @@ test('A shield of the width that the linter asks for refuses no request that the
       })
       const tight = lint(withShield(1)).find(({ code }) => code === 'tight-shield')
       if (tight?.path !== 'shield.limit') return
-      const limit = Number(/Raise its limit to (\d+)/.exec(tight.hint)![1])
+      const limit = Number(/Raise the limit of the shield to at least (\d+)/.exec(tight.hint)![1])
       const found = lint(withShield(limit)).map(({ code }) => code)
       expect(found).not.toContain('tight-shield')
       const descriptions = await ask(withShield(limit), kinds)

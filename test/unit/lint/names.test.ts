@@ -56,10 +56,10 @@ testFindings([
 testMessages([
   [
     matching({ method: 'PSOT' }),
-    '"a" names the method PSOT, which is not a registered HTTP method.',
+    '"a" uses the method PSOT, which is not a registered HTTP method.',
   ],
   [
     planned({ acme: 'prO', globex: 'prO' }),
-    'The table customers names the plan "prO" (2 entries), and no policy that uses the table has it in its limits.',
+    'The table customers contains the plan "prO" (2 entries), and no policy that uses the table has this plan in limits.',
   ],
 ])

@@ -132,7 +132,7 @@ testMessages([
   ],
   [
     priced(2, { algorithm: 'gcra' }),
-    '"a" never admits a request that costs 2: its burst is 1, unless it says more.',
+    '"a" never admits a request that costs 2: its burst is 1 by default.',
   ],
   [one({ window: 60 }), '"a" has a window of 60 ms.'],
   [one({ window: 3600 }), '"a" has a window of 3600 ms, which is 3.6 s.'],

@@ -90,12 +90,9 @@ testFindings([
 ])
 
 testMessages([
-  [
-    one({}, shielded(100)),
-    'The shield refuses after 100 requests in 10 s, of which "a" may admit 200.',
-  ],
+  [one({}, shielded(100)), 'The shield refuses after 100 requests in 10 s, and "a" may admit 200.'],
   [
     one({ countOnly: 401 }, shielded(100)),
-    'The shield counts the requests of "a" by its own key, and no policy limits them by that key: the shield may refuse requests that the policies admit.',
+    'The shield may refuse requests of "a" that the policies admit: no policy limits them by the key of the shield.',
   ],
 ])

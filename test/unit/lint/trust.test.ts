@@ -111,11 +111,11 @@ testFindings([
 testMessages([
   [
     denying({ name: 'abuse', ip: ['2001:db8::7', '2001:db8::8'] }),
-    'deny[0] "abuse" refuses 2001:db8::7 and 1 more, and the client has other addresses in the same /64.',
+    'deny[0] "abuse" refuses 2001:db8::7 and 1 more, and a client can use other addresses in the same /64.',
   ],
   [
     one({ key: ['ip', 'cookie:sid'] }),
-    '"a" counts by cookie:sid, which the client chooses: each value that it makes up is a new quota.',
+    '"a" counts by cookie:sid, which the client chooses: each new value gets a new quota.',
   ],
-  [login(), '"a" guards /login, and lets every attempt pass while Redis is away.'],
+  [login(), '"a" protects /login, and allows every attempt while Redis is unavailable.'],
 ])
