@@ -87,7 +87,7 @@ export class StoreError extends Error {
     const { url, token } = variablesOf(store)
     const meaning =
       code === 'not-configured'
-        ? `${url} and ${token} must name a database and its token`
+        ? `set ${url} and ${token} to the URL and token of a database`
         : meanings[code]
     super(`${code}: ${meaning}${hint ? ` (${hint})` : ''}`, hint ? { cause: hint } : undefined)
     this.code = code

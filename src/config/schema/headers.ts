@@ -59,5 +59,5 @@ export const headers = v.pipe(
   v.check((sets) => {
     const written = sets.flatMap(namesOf).map((name) => name.toLowerCase())
     return new Set(written).size === written.length
-  }, 'sets without a common header name'),
+  }, 'sets that have no field in common'),
 )

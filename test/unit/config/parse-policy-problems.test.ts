@@ -10,9 +10,9 @@ const penalty = { after: 3, within: '1m', ban: '10s' }
 const plans = { limits: { pro: 50 }, plan: 'header:x-plan' }
 const concurrency = { algorithm: 'concurrency' }
 
-describe('a problem of a policy names path, expected and got', () => {
+describe('the problems of a policy', () => {
   test.each(['sliding-log', 'concurrency'])(
-    'A configuration whose %s policies need more keys than one call takes is refused.',
+    'A configuration whose %s policies need more keys than one call accepts is refused.',
     (algorithm) => {
       const some = (count: number) => ({
         policies: Array.from({ length: count }, (_, index) => ({

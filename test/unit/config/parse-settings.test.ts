@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { KEY, problems, shield, valid } from '../../support/parse.ts'
 
-describe('settings beside the policies', () => {
+describe('settings other than policies', () => {
   test('A shield counts by address unless it has a key.', () => {
     const parsed = (change: object) =>
       parseConfig({ policies: [valid], shield: { ...shield, ...change } }).shield
@@ -35,7 +35,7 @@ describe('settings beside the policies', () => {
   })
 })
 
-describe('a problem of the configuration names path, expected and got', () => {
+describe('the problems of the configuration', () => {
   test.each([
     [{ live: 'redis' }, 'live: an object | "redis"'],
     [{ live: { from: 'd1' } }, 'live.from: "redis" or "kv:<binding>" | "d1"'],
@@ -105,7 +105,7 @@ describe('a problem of the configuration names path, expected and got', () => {
     ],
     [
       { policies: [], headers: ['draft-11', 'draft-7'] },
-      'headers: sets without a common header name | ["draft-11","draft-7"]',
+      'headers: sets that have no field in common | ["draft-11","draft-7"]',
     ],
     [
       { policies: [], cors: { origins: '*', credentials: true } },
@@ -194,7 +194,7 @@ describe('a table of plans by api-key', () => {
     },
   )
 
-  test('A table that contains an API key itself is refused; the message says how to make the digest and does not show the key.', () => {
+  test('A table that contains an API key itself is refused with a message that explains how to hash it and does not show it.', () => {
     const parse = () => parseConfig(config({ [digest]: 'pro', 'live-key-0001': 'pro' }))
     expect(parse).toThrow(/^tables\.customers: expected .*printf %s "\$KEY" \| sha256sum.*entry 2/)
     expect(parse).not.toThrow(/live-key/)

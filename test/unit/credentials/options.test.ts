@@ -1,4 +1,4 @@
-/** What a configuration may say of credentials. */
+/** The options of credentials in a configuration. */
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
@@ -14,8 +14,8 @@ const problems = (options: object) => {
   }
 }
 
-describe('jwt', () => {
-  test('has defaults', () => {
+describe('the option jwt', () => {
+  test('The option jwt has defaults.', () => {
     const bearer = [{ source: 'bearer', name: '' }]
     expect(parse({ jwt: { secret: 'A' } }).jwt).toEqual({
       secret: 'A',
@@ -29,7 +29,7 @@ describe('jwt', () => {
     })
   })
 
-  test('takes one value or a list', () => {
+  test('The fields of jwt accept one value or a list.', () => {
     const options = {
       secret: 'A',
       algorithms: ['HS256', 'HS512'],
@@ -70,17 +70,17 @@ describe('jwt', () => {
     [{ jwks: 'https://user:word@example.com/keys' }, 'jwt.jwks: expected a URL like "https://'],
     [{ jwks: 'https://' }, 'jwt.jwks: expected a URL like "https://'],
     [{ jwks: 'issuer.example.com' }, 'jwt.jwks: expected a URL like "https://'],
-  ])('%j is one problem', (jwt, problem) => {
+  ])('The option jwt %j has one problem.', (jwt, problem) => {
     expect(problems({ jwt })).toEqual([expect.stringContaining(problem)])
   })
 
   test.each(['http://localhost:8080/keys', 'http://127.0.0.1/keys', 'http://[::1]:8080/'])(
-    '%s is on this machine',
+    'The URL %s is accepted without TLS because it is on localhost.',
     (jwks) => expect(problems({ jwt: { jwks } })).toEqual([]),
   )
 })
 
-test('apiKeys', () => {
+test('The option apiKeys has defaults, and reports invalid fields.', () => {
   const from = [
     { source: 'header', name: 'x-api-key' },
     { source: 'bearer', name: '' },

@@ -184,7 +184,10 @@ describe('cors of a configuration', () => {
     [{ origins: 'https://:1' }, /expected an origin/],
     [{ origins: [] }, /^cors\.origins: expected at least one value/],
     [{ origins: page, credentials: 'yes' }, /^cors\.credentials: expected true or false/],
-    [{ origins: '*', credentials: true }, /^cors\.origins: expected no "\*" together with credentials/],
+    [
+      { origins: '*', credentials: true },
+      /^cors\.origins: expected no "\*" together with credentials/,
+    ],
     [{ origins: page, methods: 'GET' }, /^cors\.methods: expected one of the fields/],
   ])('%j is refused', (options, message) => {
     expect(problemOf(options)).toMatch(message)

@@ -16,7 +16,7 @@ testFindings([
 ])
 
 test.each([null, undefined, 7, 'x', [], {}, { policies: 7 }, { policies: [null] }])(
-  "The linter reports the parser's problems with the configuration %j.",
+  'The linter reports the problems of the parser for the configuration %j.',
   (config) => {
     const problems = () => {
       try {
@@ -35,7 +35,7 @@ test.each([null, undefined, 7, 'x', [], {}, { policies: 7 }, { policies: [null] 
   },
 )
 
-test("A configuration cannot accept the parser's problems.", () => {
+test('A configuration cannot accept the problems of the parser.', () => {
   const config = { policies: [{ ...base, accept: 'duplicate-name' }] }
   expect(found(config)).toEqual(['invalid policies[0].accept'])
 })
