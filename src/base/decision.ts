@@ -27,7 +27,7 @@ export type PolicyMode = 'enforce' | 'shadow'
 
 /** The state of one quota after a decision. Durations are milliseconds from the decision on. */
 export interface QuotaState {
-  /** Whether this quota has room for the request, whatever the others decide. */
+  /** True if this quota has room for the request, regardless of other quotas. */
   allowed: boolean
   /** The largest cost that would be admitted at the time of the decision, in units. */
   remaining: number
@@ -53,7 +53,7 @@ export interface LimitState extends QuotaState {
   mode: PolicyMode
   /** Size of the quota, in units. */
   limit: number
-  /** What the quota counts. Absent for requests in a time window. */
+  /** Unit of the quota. Absent for requests in a time window. */
   unit?: 'concurrent-requests'
   /** The time window of the quota, or the lifetime of a slot with `concurrency`. */
   windowMs: number

@@ -29,8 +29,8 @@ export interface Finding {
   code: FindingCode | 'invalid' | 'duplicate-name'
   /** Path of the setting, written as in code: `policies[2].match`. */
   path: string
-  /** What is wrong. */
+  /** Description of the mistake. */
   message: string
-  /** How to fix it. Empty if the message already says so. */
+  /** Description of the fix. Empty if the message already contains it. */
   hint: string
 }

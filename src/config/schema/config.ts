@@ -77,14 +77,14 @@ type ParsedPolicy = v.InferOutput<typeof policy>
 
 const configFields = <Context>() => ({
   /**
-   * Where allowed requests go: an `http:` or `https:` URL without query and credentials, or `'zone'` for the origin of the zone whose
+   * Destination of allowed requests: an `http:` or `https:` URL without query and credentials, or `'zone'` for the origin of the zone whose
    * route the Worker is on. If the URL has a path, requests stay below it. The variable `ORIGIN` overrides this field. A Worker that
    * proxies requires one of the two; there is no default.
    */
   origin: v.optional(
     v.custom<string>(isOrigin, '"zone" or a URL like "https://origin.example.com"'),
   ),
-  /** Longest wait for the start of the origin's response, including the upload of the request body. After it the answer is 504. Less than 25 days. Defaults to `'60s'`. */
+  /** Longest wait for the start of the origin's response, including the upload of the body; then the answer is 504. Less than 25 days. Defaults to `'60s'`. */
   originTimeout: v.optional(timeout, 60_000),
   /**
    * The policies: at most 128, because one call of the script takes 128 keys. A `sliding-log` or `concurrency` policy with a `penalty`
@@ -108,11 +108,11 @@ const configFields = <Context>() => ({
   live: v.optional(live),
   /** Limits on the callers of the decision API: `{ callers }`. Defaults to no limits. */
   api: v.optional(named<ApiOptions>()(object(apiFields))),
-  /** Whether paths differ by letter case, so that `/Login` does not match `/login`. Defaults to false, so that a client cannot evade a policy by letter case. */
+  /** Makes paths case-sensitive, so that `/Login` does not match `/login`. Defaults to false, so that letter case does not evade a policy. */
   caseSensitivePaths: v.optional(flag, false),
   /** How JSON Web Tokens are verified for `jwt:<claim>` keys. Required if a key uses a claim; there is no default. */
   jwt: v.optional(jwt),
-  /** Where `api-key` is read from, and which keys are known. Defaults to any key in `X-Api-Key` or as a bearer token. */
+  /** The source of `api-key`, and the list of known keys. Defaults to any key in `X-Api-Key` or as a bearer token. */
   apiKeys: v.optional(apiKeys, {}),
   /** The rate limit headers of responses: one set, a list of sets without a common header name, or `'off'`. Defaults to `'draft-11'`. */
   headers: v.optional(headers, 'draft-11'),
@@ -128,11 +128,11 @@ const configFields = <Context>() => ({
    * per decision, and makes limits inexact by the differences between clocks (docs/reference/log-events.md). Defaults to `'store'`.
    */
   clock: v.optional(oneOf('store', 'edge'), 'store'),
-  /** Whether an isolate repeats refusals that cannot have changed without a call to Redis. Defaults to true. */
+  /** Lets an isolate repeat a refusal without a call to Redis, while the answer cannot have changed. Defaults to true. */
   denialCache: v.optional(flag, true),
   /** Cloudflare's rate limit binding in front of Redis, against floods. Defaults to none. */
   shield: v.optional(shield as v.GenericSchema<ShieldOptions<Context>, Shield>),
-  /** Whether an isolate sends concurrent decisions to Redis in one call. Defaults to true. */
+  /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
   batching: v.optional(flag, true),
   /**
    * Names of several databases, each with its part of the clients: 2 to 64 different names of 1 to 32 lower-case letters, digits or `-`.
@@ -152,9 +152,9 @@ const configFields = <Context>() => ({
    * all quotas. Defaults to none.
    */
   namespace: v.optional(shortName),
-  /** Whether keys in Redis contain an HMAC-SHA-256 of the client instead of readable personal data. Defaults to true. */
+  /** Hashes the client in Redis keys with HMAC-SHA-256, so that they contain no personal data. With false the keys are readable. Defaults to true. */
   hashKeys: v.optional(flag, true),
-  /** Whether responses that a fallback decided have a header `Sluice-Degraded: allow|deny|local`. Defaults to false. */
+  /** Adds a header `Sluice-Degraded: allow|deny|local` to responses that a fallback decided. Defaults to false. */
   degradedHeader: v.optional(flag, false),
   /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,

@@ -16,11 +16,11 @@ const origin = v.pipe(
 const fields = {
   /** An origin or a list of origins whose pages may read the answers, such as `'https://app.example.com'`; or `'*'` for all. Required. */
   origins: list(origin),
-  /** Whether pages may read answers to requests with cookies. Cannot be combined with the origin `'*'`. Defaults to false. */
+  /** Lets pages read answers to requests with cookies. Cannot be combined with the origin `'*'`. Defaults to false. */
   credentials: v.optional(flag, false),
 }
 
-/** Which web pages of other origins may read refusals (CORS protocol of the Fetch standard). */
+/** Access of web pages of other origins to refusals (CORS protocol of the Fetch standard). */
 export interface CorsOptions extends Input<typeof fields>, Named {}
 
 export const cors = named<CorsOptions>()(

@@ -66,7 +66,7 @@ const jwtFields = {
   issuer: v.optional(nonEmptyStrings),
   /** The accepted values of the claim `aud`, one or a list. Defaults to any. */
   audience: v.optional(nonEmptyStrings),
-  /** Where the token is read from: `'bearer'`, `'header:<name>'`, `'cookie:<name>'`, `'query:<name>'`, or a list, of which the first that is present counts. Defaults to `'bearer'`. */
+  /** Source of the token: `'bearer'`, `'header:<name>'`, `'cookie:<name>'`, `'query:<name>'`, or a list. The first that is present counts. Defaults to `'bearer'`. */
   from: v.optional(from, 'bearer'),
 }
 
@@ -101,8 +101,8 @@ export const jwt = named<JwtOptions>()(
 
 const apiKeyFields = {
   /**
-   * Where the key is read from: `'bearer'`, `'header:<name>'`, `'cookie:<name>'`, `'query:<name>'`, or a list, of which the first that is
-   * present counts. Defaults to `['header:x-api-key', 'bearer']`.
+   * Source of the key: `'bearer'`, `'header:<name>'`, `'cookie:<name>'`, `'query:<name>'`, or a list. The first that is present counts.
+   * Defaults to `['header:x-api-key', 'bearer']`.
    */
   from: v.optional(from, ['header:x-api-key', 'bearer']),
   /**
@@ -112,7 +112,7 @@ const apiKeyFields = {
   known: v.optional(variable),
 }
 
-/** Where API keys are read from, and which keys are known. */
+/** The source of API keys, and the list of known keys. */
 export interface ApiKeyOptions extends Input<typeof apiKeyFields>, Named {}
 
 /** Parsed `ApiKeyOptions`. */

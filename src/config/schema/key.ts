@@ -27,7 +27,7 @@ export type KeySource<Context = unknown> =
 /** The result of a key function. `undefined`, `null` or an empty string means that the part is missing. */
 export type KeyResult = string | number | undefined | null
 
-/** What a quota counts by: one part, or a list of parts whose combination counts. */
+/** One key part, or a list of parts. A quota counts by the combination of a list. */
 export type Key<Context = unknown> = KeySource<Context> | KeySource<Context>[]
 
 /** A parsed part of a key. `v4` and `v6` are prefix lengths; header names are in lower case. */

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { duration, type Input, type Named, named, object, pattern } from './shapes.ts'
 
 const fields = {
-  /** Where the document is stored: `'redis'` for the database, or `'kv:<binding>'` for a KV namespace. Required. */
+  /** Store of the document: `'redis'` for the database, or `'kv:<binding>'` for a KV namespace. Required. */
   from: pattern<'redis' | `kv:${string}`>('"redis" or "kv:<binding>"', /^(redis|kv:[A-Za-z_]\w*)$/),
   /** Key of the document: 1 to 512 characters. Defaults to `'sluice:live'`, or with a namespace to `'sluice:<namespace>:live'`. */
   key: v.optional(pattern('a key of 1 to 512 characters', /^.{1,512}$/s)),
@@ -10,7 +10,7 @@ const fields = {
   every: v.optional(duration, 30_000),
 }
 
-/** Where live policies are read from, and how often. */
+/** The source of live policies, and the interval of reads. */
 export interface LiveOptions extends Input<typeof fields>, Named {}
 
 /** Parsed `LiveOptions`. */

@@ -45,7 +45,7 @@ const LONGEST_MS = { day: 25 * 3_600_000, week: 169 * 3_600_000, month: 745 * 3_
 const policyFields = <Context>() => ({
   /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */
   name,
-  /** How the policy counts. `'gcra'` and `'leaky-bucket'` are `'token-bucket'` with a `burst` that defaults to 1. Defaults to `'sliding-window'`. */
+  /** The algorithm that counts. `'gcra'` and `'leaky-bucket'` are `'token-bucket'` with a `burst` that defaults to 1. Defaults to `'sliding-window'`. */
   algorithm: v.optional(oneOf(...inWindows, 'concurrency', ...buckets), 'sliding-window'),
   /**
    * Size of the quota in units. A request costs one unit unless `cost` says otherwise. A whole number, at least 1; at most 10,000 with
@@ -59,19 +59,19 @@ const policyFields = <Context>() => ({
   window: either(isUnit, duration, oneOf(...units)),
   /** Time zone of a calendar `window`: an IANA name such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
   timeZone: v.optional(v.custom<string>(isTimeZone, 'a time zone like "Europe/Berlin"')),
-  /** Sizes of the quota in units by plan: `{ pro: 5000 }`, with the same bounds as `limit`. Requests without one of these plans get `limit`. Requires `plan`. Defaults to none. */
+  /** Size of the quota for each plan: `{ pro: 5000 }`, within the bounds of `limit`. Requests without a plan in this list get `limit`. Requires `plan`. Defaults to none. */
   limits: v.optional(limits, {}),
   /**
-   * Where the plan of a request is found: a key part such as `'header:x-plan'`, or `{ key, table }` to look up its value in a table of the
+   * Source of a request's plan: a key part such as `'header:x-plan'`, or `{ key, table }` to look up its value in a table of the
    * configuration. Requires `limits`. Defaults to none.
    */
   plan: v.optional(plan as v.GenericSchema<PlanOptions<Context>, PlanSource>),
   /**
-   * Which responses of the origin count: a status (`401`), a range (`'4xx'`, `'200-299'`), or a list. A request is charged first and
+   * Counts only these responses of the origin: a status (`401`), a range (`'4xx'`, `'200-299'`), or a list. A request is charged first and
    * refunded if its response does not count. Cannot be combined with `'concurrency'`. Defaults to all responses.
    */
   countOnly: v.optional(countOnly),
-  /** Bans a key after too many refusals: `{ after, within, ban, max }`, or `'manual'` for bans that only operators set (docs/reference/decision-api.md). Defaults to no bans. */
+  /** Bans a key after too many refusals: `{ after, within, ban, max }`. With `'manual'` only operators set bans (docs/reference/decision-api.md). Defaults to no bans. */
   penalty: v.optional(penalty),
   /**
    * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call and spend them without further calls for at most
@@ -84,9 +84,9 @@ const policyFields = <Context>() => ({
    * `'leaky-bucket'` (default to 1, which spaces requests evenly).
    */
   burst: v.optional(whole(1)),
-  /** When a fixed window opens: `'first-request'`, or `'clock'` for multiples of `window` since the epoch. Only for `'fixed-window'` with a duration. Defaults to `'first-request'`. */
+  /** Start of a fixed window: `'first-request'`, or `'clock'` for multiples of `window` since the epoch. Not for other windows. Defaults to `'first-request'`. */
   align: v.optional(oneOf('first-request', 'clock')),
-  /** What the policy counts by: one part, or a list of parts whose combination counts. Defaults to `'ip'`. */
+  /** Counts by this key part, or by the combination of a list of parts. Defaults to `'ip'`. */
   key: v.optional(key as v.GenericSchema<Key<Context>, KeyPart[]>, 'ip'),
   /**
    * How a request without a part of the key is treated. `'share'` counts all such requests in one quota; `'skip'` does not apply the
@@ -104,16 +104,16 @@ const policyFields = <Context>() => ({
    * `header`, `response`, `rules` and `otherwise`. Defaults to 1.
    */
   cost: v.optional(cost, 1),
-  /** Whether the policy refuses requests: `'enforce'`, or `'shadow'` to count and report only. Defaults to `'enforce'`. */
+  /** `'enforce'` refuses requests over the limit; `'shadow'` only counts and reports them. Defaults to `'enforce'`. */
   mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
   /**
-   * When the decision is made: `'before'` the call to the origin, or `'parallel'` to it. With `'parallel'` the response goes to the client
+   * Time of the decision: `'before'` the call to the origin, or `'parallel'` to it. With `'parallel'` the response goes to the client
    * only if the request is allowed, and the origin also receives the requests that are refused. Takes effect in the gateway only, for
    * GET, HEAD and OPTIONS without a body, if all policies that apply to the request set it and are enforced. Cannot be combined with
    * `'concurrency'`. Defaults to `'before'`.
    */
   check: v.optional(oneOf('before', 'parallel'), 'before'),
-  /** Longest duration of a decision. The shortest deadline of the policies that apply to a request counts. Less than 25 days. Defaults to `deadline` of the configuration. */
+  /** Longest duration of a decision, less than 25 days. The shortest deadline of the policies that apply counts. Defaults to `deadline` of the configuration. */
   deadline: v.optional(timeout),
   /**
    * The fallback if Redis does not answer. `'local'`: the isolate counts by itself, up to `localShare` of the limit, continuing from the
@@ -201,7 +201,7 @@ export const policy = named<PolicyOptions>()(
 const { limit, burst } = policyFields()
 
 const callerFields = {
-  /** How calls are counted. Defaults to `'sliding-window'`. */
+  /** The algorithm that counts calls. Defaults to `'sliding-window'`. */
   algorithm: v.optional(oneOf(...inWindows, ...buckets), 'sliding-window'),
   /** Calls of one caller in a window: a whole number, at least 1. Required. */
   limit,

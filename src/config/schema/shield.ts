@@ -18,7 +18,7 @@ const fields = <Context>() => ({
     ),
     v.transform((input) => parseDuration(input)!),
   ),
-  /** What the shield counts by: key parts except those of the path. A request without a value for a part is not counted. Defaults to `'ip'`. */
+  /** Counts by these key parts: one or a list, except parts of the path. A request without a value for a part is not counted. Defaults to `'ip'`. */
   key: v.optional(key as v.GenericSchema<Key<Context>, KeyPart[]>, 'ip'),
   /** Codes of linter findings to ignore for the shield, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,

@@ -1,4 +1,4 @@
-/** Which conditions cover others. */
+/** Tests of which conditions cover others. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { MatchOptions } from '../../../src/config/options.ts'
