@@ -28,7 +28,7 @@ export function createApiKey(
       log(
         'api-keys',
         'missing',
-        'the variable of apiKeys.known is not set: every key is unverified',
+        'the variable named by apiKeys.known is not set: every key is unverified',
       )
       return new Set()
     }
@@ -44,7 +44,7 @@ export function createApiKey(
     const digests = entries.filter((entry) => /^[\da-f]{64}$/.test(entry))
     const others = entries.length - digests.length
     if (others > 0) {
-      const message = `entries of the variable of apiKeys.known that are not a SHA-256 in hex: ${others}`
+      const message = `entries of the variable named by apiKeys.known that are not a SHA-256 in hex: ${others}`
       log('api-keys', 'not-a-digest', message)
     }
     return new Set(digests)

@@ -95,7 +95,11 @@ function secretSource(variable: string | undefined, log: Log): VerificationKeys 
       // The messages leave out the name of the variable, because a secret may be written in its place by mistake.
       const value = variable === undefined ? undefined : env[variable]
       if (typeof value !== 'string' || value === '') {
-        log('jwt', 'no-secret', 'the variable of jwt.secret is not set: every token is unverified')
+        log(
+          'jwt',
+          'no-secret',
+          'the variable named by jwt.secret is not set: every token is unverified',
+        )
         return []
       }
       const bytes = new TextEncoder().encode(value)

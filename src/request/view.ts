@@ -5,7 +5,7 @@ import { readings } from './path.ts'
 export interface RuntimeContext {
   /** Variables and secrets. */
   env: Record<string, unknown>
-  /** Extends the request until the promise settles, also after the response is sent. */
+  /** Keeps the isolate active until the promise settles, also after the response is sent. */
   waitUntil: (promise: Promise<unknown>) => void
   /** Hono's context, for key functions. */
   context: unknown

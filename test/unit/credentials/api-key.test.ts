@@ -104,7 +104,7 @@ describe('API keys with a list of known keys', () => {
   ])('If the variable %s, every key is unverified and an event is logged.', async (_, listed) => {
     expect(await read('one', listed)).toBe(UNVERIFIED)
     expect(lines).toEqual([
-      'api-keys missing: the variable of apiKeys.known is not set: every key is unverified',
+      'api-keys missing: the variable named by apiKeys.known is not set: every key is unverified',
     ])
   })
 
@@ -114,7 +114,7 @@ describe('API keys with a list of known keys', () => {
     expect(await read('my-secret-key', listed, readKey)).toBe(UNVERIFIED)
     expect(await read('one', listed, readKey)).toBe(digest('one'))
     expect(lines).toEqual([
-      'api-keys not-a-digest: entries of the variable of apiKeys.known that are not a SHA-256 in hex: 2',
+      'api-keys not-a-digest: entries of the variable named by apiKeys.known that are not a SHA-256 in hex: 2',
     ])
   })
 
