@@ -1,4 +1,4 @@
-/** Reads a body of at most `maxBytes`. Cancels a longer one and returns `undefined`. */
+/** Reads a body of at most `maxBytes`. Cancels a longer body and returns `undefined`. Rejects if the body fails. */
 export async function readBytes(
   body: ReadableStream<Uint8Array> | null,
   maxBytes: number,
@@ -17,10 +17,10 @@ export async function readBytes(
     chunks.push(value)
   }
   const bytes = new Uint8Array(size)
-  let at = 0
+  let offset = 0
   for (const chunk of chunks) {
-    bytes.set(chunk, at)
-    at += chunk.length
+    bytes.set(chunk, offset)
+    offset += chunk.length
   }
   return bytes
 }

@@ -1,4 +1,4 @@
-/** Calendar periods in a time zone: days, weeks from Monday on (ISO 8601), months. Exact over changes of the clock and months of any length. */
+/** Calendar periods in a time zone: days, weeks that start on Monday (ISO 8601), and months. Exact across daylight-saving changes. */
 
 export type CalendarUnit = 'day' | 'week' | 'month'
 
@@ -7,7 +7,7 @@ export type Period = [start: number, end: number, nextEnd: number]
 
 const DAY_MS = 86_400_000
 
-/** Whether the runtime knows a time zone by this name (IANA, such as `Europe/Berlin`). */
+/** Reports whether the runtime supports a time zone with this IANA name, such as `Europe/Berlin`. */
 export function isTimeZone(name: unknown): name is string {
   if (typeof name !== 'string' || name === '') return false
   try {
@@ -17,7 +17,7 @@ export function isTimeZone(name: unknown): name is string {
   }
 }
 
-/** Compiles `periodOf`: the period that an instant is in. Kept until another one is asked for, since finding it takes some hundred formattings. */
+/** Returns a function that finds the period of an instant. The function caches the last period, because finding one takes about a hundred date formattings. */
 export function calendar(unit: CalendarUnit, timeZone: string): (now: number) => Period {
   const dateOf = localDate(timeZone)
   let period: Period = [0, 0, 0]
@@ -27,14 +27,14 @@ export function calendar(unit: CalendarUnit, timeZone: string): (now: number) =>
       const [start, end, ...later] = [0, 1, 2, 3].map((ahead) =>
         firstInstant(dateOf, addUnits(unit, first, ahead)),
       ) as [number, number, number, number]
-      // A zone that moved over the date line has skipped a day: that period is nobody's.
+      // A zone that moved across the date line skipped a day: the period of that day is empty.
       period = [start, end, later.find((instant) => instant > end)!]
     }
     return period
   }
 }
 
-/** The date that clocks in a zone show, as ms of that date's midnight in UTC: a number to compare and to reckon with. */
+/** The local date of an instant in a zone, as the ms of that date's midnight in UTC, so that dates can be compared and added to. */
 function localDate(timeZone: string): (instant: number) => number {
   const format = new Intl.DateTimeFormat('en-u-ca-iso8601', {
     timeZone,
@@ -50,9 +50,9 @@ function localDate(timeZone: string): (instant: number) => number {
   }
 }
 
-/** The first instant at which clocks show a date or a later one, by bisection: no rule of any zone has to be known. */
+/** The first instant at which the local date is `date` or later. A binary search needs no time zone rules. */
 function firstInstant(dateOf: (instant: number) => number, date: number): number {
-  let [before, after] = [date - DAY_MS, date + DAY_MS] // no zone is a day off UTC
+  let [before, after] = [date - DAY_MS, date + DAY_MS] // no zone differs from UTC by a day
   while (after - before > 1) {
     const middle = Math.floor((before + after) / 2)
     if (dateOf(middle) >= date) after = middle

@@ -1,15 +1,17 @@
-/** What a decision says: types only, imported by anyone, importing nobody. */
+/** The types of a decision. This file imports nothing, so every room can import it. */
 
 /**
- * Why a request may pass or not.
- * - `within-limit`: every enforced policy had room, and all of them were charged.
- * - `limited`: at least one enforced policy had no room; nothing was charged.
- * - `no-policy`: no policy met the request, or a list let it pass; the store was not asked.
- * - `denied`: a deny list names it, or it has no value for the key of a policy with `onMissingKey: 'refuse'`; the store was not asked.
- * - `banned`: refusals have led to a ban (`penalty` of a policy) that is not over; nothing was charged.
- * - `shielded`: the shield took it for part of a flood, inexactly; the store was not asked, nothing was charged.
- * - `store-error`: the store could not answer; the policies' `onStoreError` decided. Of several databases: one of them could not, and
- *   what the others decide had room.
+ * Why a request is allowed or refused.
+ * - `within-limit`: every enforced policy has room, and each one is charged.
+ * - `limited`: at least one enforced policy has no room. Nothing is charged.
+ * - `no-policy`: no policy applies to the request, or an entry of `allow` lets it pass. There is no call to the store.
+ * - `denied`: an entry of `deny` matches the request, or a policy with `onMissingKey: 'refuse'` finds no value for its key. There is no
+ *   call to the store.
+ * - `banned`: a ban (`penalty` of a policy) is in effect. Nothing is charged.
+ * - `shielded`: the shield, which counts inexactly, refuses the request as part of a flood. There is no call to the store, and nothing
+ *   is charged.
+ * - `store-error`: the store did not answer, so `onStoreError` of the policies decides. With shards: one of them did not answer, and
+ *   the limits in the others had room.
  */
 export type Reason =
   | 'within-limit'
@@ -20,97 +22,97 @@ export type Reason =
   | 'shielded'
   | 'store-error'
 
-/** `enforce` refuses requests past the limit; `shadow` only tells what it would have done. */
+/** `enforce` refuses requests over the limit. `shadow` counts and reports, and never refuses. */
 export type PolicyMode = 'enforce' | 'shadow'
 
-/** How one quota stands after a decision. Durations are milliseconds from the decision on. */
+/** The state of one quota after a decision. Durations are milliseconds from the decision on. */
 export interface QuotaState {
-  /** Whether this quota alone had room for the request. */
+  /** True if this quota has room for the request, regardless of other quotas. */
   allowed: boolean
-  /** The largest cost that would be admitted right now. */
+  /** The largest cost that would be admitted at the time of the decision, in units. */
   remaining: number
   /**
-   * 0 when allowed; else the wait after which the same cost fits; `null` when it never can (cost above capacity). Of concurrent
-   * requests the longest possible wait, as are the next two.
+   * The wait until the same cost fits: 0 if allowed, `null` if it never fits (the cost is above the capacity). For concurrent requests
+   * this and the next two fields are the longest possible waits.
    */
   retryAfterMs: number | null
-  /** Until the whole quota is there again; 0 when it is. */
+  /** Time until the whole quota is available; 0 if it is. */
   resetAfterMs: number
-  /** Until `remaining` next grows; 0 when the quota is full. */
+  /** Time until `remaining` next increases; 0 if the whole quota is available. */
   nextAfterMs: number
-  /** The rest of a ban, above 0; absent without one. */
+  /** Remaining time of a ban, above 0. Absent without a ban. */
   bannedForMs?: number
-  /** Where several shards decided, or a lease beside one, the time for this limit by the clock of its own, ms since the epoch. Absent in a refusal. */
+  /** Time of the decision by the clock of this limit's own shard or lease, ms since the epoch. Present only if several of them decided; absent in a refusal. */
   decidedAt?: number
 }
 
-/** How one policy stands after a decision. */
+/** The state of one policy after a decision. */
 export interface LimitState extends QuotaState {
   /** Name of the policy. */
   policy: string
   mode: PolicyMode
   /** Size of the quota, in units. */
   limit: number
-  /** What a quota is of. Absent for requests in a window of time. */
+  /** Unit of the quota. Absent for requests in a time window. */
   unit?: 'concurrent-requests'
-  /** The time window of the quota; of concurrency the life of a slot. */
+  /** The time window of the quota, or the lifetime of a slot with `concurrency`. */
   windowMs: number
-  /** The price of this request, in units. */
+  /** The cost of this request, in units. */
   cost: number
 }
 
-/** How a request was answered that the store could not decide: see `onStoreError` of a policy. */
+/** How a request is answered without the store: see `onStoreError` of a policy. */
 export type Fallback = 'allow' | 'deny' | 'local'
 
 /**
- * Why a part of a key has no value although the request has something there.
- * - `unreadable`: it is not one value. Which value the origin takes is unknown.
- * - `unverified`: a token that does not verify, or an API key that is not known.
+ * Why a part of a key has no value although the request contains a credential.
+ * - `unreadable`: it has several values or a malformed one, so it is unknown which value the origin uses.
+ * - `unverified`: a token that fails verification, or an API key that is not in the list of known keys.
  */
 export type KeyFault = 'unreadable' | 'unverified'
 
-/** Who refused a request before any limit was asked. */
+/** The rule that refused a request without a call to the store. */
 export interface Denied extends Lacking {
-  /** The entry of the list `deny`, or the policy with `onMissingKey: 'refuse'`. */
+  /** Name of the entry of `deny`, or of the policy with `onMissingKey: 'refuse'`. */
   by: string
 }
 
-/** The part of a policy's key that has no value, under the reason. At most one is present. */
+/** The part of a policy's key that has no value, in the field named after the reason. At most one field is present. */
 export interface Lacking {
-  /** The request does not have it. */
+  /** The part is absent from the request. */
   missing?: string
   unreadable?: string
   unverified?: string
 }
 
-/** The answer for one request. A refusal is a value, never an exception. */
+/** The decision for one request. A refusal is a value, never an exception. */
 export interface Decision {
   allowed: boolean
   reason: Reason
-  /** With the reason `store-error` only: the fallback that answered. */
+  /** The fallback that answered. Present only with the reason `store-error`. */
   fallback?: Fallback
-  /** With the reason `denied` only. */
+  /** The rule that refused the request. Present only with the reason `denied`. */
   denied?: Denied
   /**
-   * 0 when allowed; else the wait after which the same request passes if nothing else happens; `null`: never, or not known. With the
-   * reason `shielded`, and where a limit of concurrent requests refuses, it is the longest possible wait: a slot is free as soon as a
+   * Milliseconds until the same request passes, if no other request is charged: 0 if allowed, `null` if it never passes or the wait is
+   * unknown. The longest possible wait with the reason `shielded` and for concurrent requests, whose slots are released as soon as a
    * request in flight ends.
    */
   retryAfterMs: number | null
   /**
-   * Every policy that met the request, in the order of the configuration, but for those that no database answered for: no number is
-   * invented. Of several quotas of one policy (see `path:<name>` of a key) the strictest. Empty on `no-policy` and `shielded`.
+   * The state of each policy that applies to the request, in the order of the configuration, except those without an answer from a
+   * database. If a policy charges several quotas (see `path:<name>` of a key), the strictest. Empty for `no-policy` and `shielded`.
    */
   limits: LimitState[]
-  /** The store's time of the decision, ms since the epoch; of several shards the earliest. Absent where none was asked, or one gave no answer. */
+  /** Time of the decision by the store's clock, ms since the epoch; with several shards the earliest. Absent without a call to a store, or if one did not answer. */
   decidedAt?: number
-  /** The slots that policies with `concurrency` hold for the request, by their id. Absent without such a policy. */
+  /** Id of the slots that the request holds of policies with `concurrency`. Absent without such a policy. */
   slot?: string
 }
 
-/** How limits stand, by the store's time. */
+/** The state of limits at one time, without a charge. */
 export interface LimitStatus {
-  /** ms since the epoch; absent where no limit was asked for. */
+  /** Time of the answer by the store's clock, ms since the epoch. Absent if there are no limits. */
   decidedAt?: number
   limits: LimitState[]
 }

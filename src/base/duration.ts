@@ -1,9 +1,9 @@
 const units = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** A span of time: whole milliseconds, or a number with a unit such as `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`, `'1w'`. */
+/** A duration: a whole number of milliseconds, or a number with a unit such as `'500ms'`, `'10s'`, `'1m'`, `'1h'`, `'1d'`, `'1w'`. */
 export type Duration = number | `${number}${keyof typeof units}` | `${number} ${keyof typeof units}`
 
-/** Milliseconds of a duration, or `undefined` where it is none (or not a whole number of at least 1 ms). */
+/** Milliseconds of a duration. Returns `undefined` if the input is not a duration, or not a whole number of at least 1 ms. */
 export function parseDuration(input: unknown): number | undefined {
   let milliseconds: number | undefined
   if (typeof input === 'number') milliseconds = input
@@ -16,6 +16,6 @@ export function parseDuration(input: unknown): number | undefined {
     : undefined
 }
 
-/** Without the error of binary fractions: 1.1 h is 3,960,000 ms, and not 3,960,000.0000000005. */
+/** Removes the error of binary fractions: 1.1 h is 3,960,000 ms, not 3,960,000.0000000005. */
 const toWhole = (number: number) =>
   Math.abs(number - Math.round(number)) < 1e-6 ? Math.round(number) : number

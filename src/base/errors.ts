@@ -1,22 +1,22 @@
 import { variablesOf } from './bindings.ts'
 
-/** One thing wrong in a configuration. */
+/** One error in a configuration. */
 export interface ConfigProblem {
-  /** Where, as one would write it in code: `policies[2].window`. */
+  /** Path of the setting, written as in code: `policies[2].window`. */
   path: string
-  /** What was expected there. */
+  /** A description of the accepted values. */
   expected: string
-  /** What stood there, shortened. */
+  /** The actual value, shortened. */
   got: string
-  /** The name of the policy or the entry of a list that it is in. */
+  /** Name of the policy or list entry that contains the setting. */
   within?: string
 }
 
-/** A problem in a sentence, without its path. */
+/** The message of a problem, without its path. */
 export const messageOf = ({ expected, got, within }: ConfigProblem): string =>
   `expected ${expected}, got ${got}${within ? ` (in "${within}")` : ''}`
 
-/** The configuration is wrong. Tells all its problems at once, one a line: path, expected, got. */
+/** The configuration is invalid. The message lists every problem, one per line: path, expected, got. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: ConfigProblem[]
@@ -29,18 +29,18 @@ export class ConfigError extends Error {
 }
 
 /**
- * Why the store gave no answer.
- * - `not-configured`: no URL or token, or a URL that is none.
- * - `timeout`: no answer within the deadline. The call may have counted.
- * - `unreachable`: the connection failed. The call may have counted.
- * - `unauthorized`: the token was refused, or may not run scripts.
- * - `over-quota`: the database refuses for its plan's limits or its budget.
- * - `database-full`: the database holds as much as its plan or its memory allows, and refuses writes.
- * - `bad-reply`: something answered, but not the Upstash REST API, or not our script.
- * - `redis-error`: Redis refused the command.
- * - `circuit-open`: not asked, since it failed repeatedly a moment ago.
- * - `idempotency-conflict`: the idempotency key was used before for another call. The caller's mistake.
- * - `internal`: none of these; a fault of ours.
+ * Why the store did not answer.
+ * - `not-configured`: the URL or the token is missing, or the URL is invalid.
+ * - `timeout`: no answer within the deadline. The call may have been charged.
+ * - `unreachable`: the connection failed. The call may have been charged.
+ * - `unauthorized`: the database refuses the token, or the token may not run scripts.
+ * - `over-quota`: the database refuses commands because its plan or budget is exhausted.
+ * - `database-full`: the database refuses writes because its storage or memory is full.
+ * - `bad-reply`: the response is not from the Upstash REST API, or not a reply of the script.
+ * - `redis-error`: Redis refuses the command.
+ * - `circuit-open`: the breaker sends no calls after repeated failures.
+ * - `idempotency-conflict`: the idempotency key was used before for another call. This is an error of the caller.
+ * - `internal`: a bug in Sluice.
  */
 export type StoreErrorCode =
   | 'not-configured'
@@ -59,35 +59,35 @@ const meanings: Record<Exclude<StoreErrorCode, 'not-configured'>, string> = {
   timeout: 'no answer within the deadline',
   unreachable: 'the connection failed',
   unauthorized: 'the token was refused',
-  'over-quota': 'the database refuses commands: over its quota or budget',
-  'database-full': 'the database has no room for another record',
-  'bad-reply': 'the answer was not what the script replies',
+  'over-quota': 'the database is over its quota or budget',
+  'database-full': 'the database is full',
+  'bad-reply': 'the response is not a reply of the script',
   'redis-error': 'Redis refused the command',
-  'circuit-open': 'not asked: it failed repeatedly a moment ago',
-  'idempotency-conflict': 'its name was used for another call',
+  'circuit-open': 'no call was made, after repeated failures',
+  'idempotency-conflict': 'the idempotency key was used for another call',
   internal: 'the limiter failed',
 }
 
-/** The store gave no answer. Its text never holds keys, tokens or scripts, whatever the cause said. */
+/** The store did not answer. The message never contains keys, tokens or scripts. */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly code: StoreErrorCode
 
-  /** Which database, where there are several. */
+  /** Name of the shard. */
   readonly store: string | undefined
 
-  /** With the code `timeout`: resolves with the reply that the caller did not wait for, or with the error that ended the call. */
+  /** Present only with the code `timeout`: resolves with the reply that arrives after the deadline, or with the error that ends the call. */
   readonly late: Promise<unknown> | undefined
 
   /**
-   * @param hint a word or two that are safe to log, such as the class of the error underneath
-   * @param store the name of the database, where there are several
+   * @param hint one or two words that are safe to log, such as the class of the original error
+   * @param store name of the shard
    */
   constructor(code: StoreErrorCode, hint?: string, store?: string, late?: Promise<unknown>) {
     const { url, token } = variablesOf(store)
     const meaning =
       code === 'not-configured'
-        ? `${url} and ${token} must name a database and its token`
+        ? `set ${url} and ${token} to the URL and token of a database`
         : meanings[code]
     super(`${code}: ${meaning}${hint ? ` (${hint})` : ''}`, hint ? { cause: hint } : undefined)
     this.code = code
@@ -95,12 +95,12 @@ export class StoreError extends Error {
     this.late = late
   }
 
-  /** The same of a database by its name. */
+  /** A copy of this error with the name of a shard. */
   from(store: string): StoreError {
     return new StoreError(this.code, this.cause as string | undefined, store, this.late)
   }
 }
 
-/** An error as a StoreError: `internal`, with its class as the hint, if it is another. */
+/** Converts an error to a StoreError. Any other error becomes `internal`, with its class as the hint. */
 export const asStoreError = (error: unknown): StoreError =>
   error instanceof StoreError ? error : new StoreError('internal', (error as Error)?.name)

@@ -1,9 +1,9 @@
 import ipaddr from 'ipaddr.js'
 
-/** An address in bytes: 4 of IPv4, 16 of IPv6. */
+/** The bytes of an address: 4 for IPv4, 16 for IPv6. */
 export type Address = readonly number[]
 
-/** Reads an address, v4-mapped ones (RFC 4291, 2.5.5.2) as IPv4; `undefined` where the text is none. */
+/** Parses an address; an IPv4-mapped one (RFC 4291, 2.5.5.2) becomes IPv4. Returns `undefined` if the text is not an address. */
 export function parseAddress(text: string): Address | undefined {
   try {
     return ipaddr.process(text).toByteArray()
@@ -16,8 +16,8 @@ export const formatAddress = (address: Address): string =>
   ipaddr.fromByteArray([...address]).toString()
 
 /**
- * The network that an address counts as: IPv4 by its first `v4` bits, IPv6 by its first `v6`.
- * Whole IPv4 addresses are written without the `/32`.
+ * The network of an address, with a prefix of `v4` bits for IPv4 and `v6` bits for IPv6. The `/32` of a whole IPv4 address is left
+ * out.
  */
 export function network(address: Address, v4: number, v6: number): string {
   const bits = address.length === 4 ? v4 : v6
@@ -25,19 +25,19 @@ export function network(address: Address, v4: number, v6: number): string {
   return address.length === 4 && bits === 32 ? first : `${first}/${bits}`
 }
 
-/** Of byte `index`, what a prefix of `bits` keeps. */
+/** The netmask of byte `index` for a prefix of `bits`. */
 const mask = (bits: number, index: number) =>
   0xff & (0xff << (8 - Math.min(8, Math.max(0, bits - index * 8))))
 
 /** The first and the last address of a network. */
 type Range = [first: Address, last: Address]
 
-/** The range of an address, or of a network in CIDR notation (RFC 4632; RFC 4291, 2.3); `undefined` where the text is none, or has bits beyond its prefix. */
+/** The range of an address or a CIDR network (RFC 4632; RFC 4291, 2.3). Returns `undefined` if the text is neither, or has host bits set. */
 export function networkRange(text: string): Range | undefined {
   const [, address = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  // The parser takes "10" for 0.0.0.10 and "010.0.0.1" for 8.0.0.1, which nobody means who writes a list.
-  const usual = address.includes(':') || ipaddr.IPv4.isValidFourPartDecimal(address)
-  const first = usual && !address.includes('%') ? parseAddress(address) : undefined
+  // The library parses "10" as 0.0.0.10 and "010.0.0.1" as 8.0.0.1. In a list these are mistakes.
+  const isUsual = address.includes(':') || ipaddr.IPv4.isValidFourPartDecimal(address)
+  const first = isUsual && !address.includes('%') ? parseAddress(address) : undefined
   if (!first || length === undefined) return first && [first, first]
   const mapped = first.length === 4 && address.includes(':') ? 96 : 0
   const bits = Number(length) - mapped
@@ -46,7 +46,7 @@ export function networkRange(text: string): Range | undefined {
   return [first, first.map((byte, index) => byte | (0xff & ~mask(bits, index)))]
 }
 
-/** Compiles networks into a test whether an address is in one of them: ten thousand cost about as much as ten. */
+/** Compiles a list of networks into a test of whether an address is in one of them. The test is a binary search. */
 export function inNetworks(networks: string[]): (address: Address) => boolean {
   const ranges = mergedRanges(networks)
   return (address) => {
@@ -55,7 +55,7 @@ export function inNetworks(networks: string[]): (address: Address) => boolean {
   }
 }
 
-/** The ranges of networks in order, none overlapping another. */
+/** The ranges of networks in order, with overlapping ranges merged. */
 function mergedRanges(networks: string[]): Range[] {
   const ranges = networks.map((text) => networkRange(text)!)
   const merged: Range[] = []
@@ -67,7 +67,7 @@ function mergedRanges(networks: string[]): Range[] {
   return merged
 }
 
-/** The last of merged ranges that begins at or before an address, by binary search. */
+/** Finds the last of the merged ranges that begins at or before an address. */
 function lastFrom(ranges: Range[], address: Address): Range | undefined {
   let [low, high] = [0, ranges.length]
   while (low < high) {
@@ -78,7 +78,7 @@ function lastFrom(ranges: Range[], address: Address): Range | undefined {
   return ranges[low - 1]
 }
 
-/** IPv4 before IPv6, and each in order. */
+/** Sorts IPv4 before IPv6, and each by value. */
 function compareAddresses(a: Address, b: Address): number {
   if (a.length !== b.length) return a.length - b.length
   for (let index = 0; index < a.length; index += 1) {

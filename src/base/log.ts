@@ -1,11 +1,11 @@
 const INTERVAL_MS = 10_000
 
-/** @param store which database, where there are several */
+/** @param store name of the shard */
 export type Log = (event: string, code: string, message: string, store?: string) => void
 
 /**
- * Writes one structured line for an event, and then none for the same event, code and database for ten seconds, with the number
- * left out in the next: an outage must not flood the log. Fields never hold keys, tokens or scripts.
+ * Creates a logger that writes JSON lines. It writes at most one line in ten seconds for the same event, code and shard, so that an
+ * outage does not flood the log; the next line counts the lines left out in `suppressed`. Never pass keys, tokens or scripts.
  */
 export function createLog(): Log {
   const last = new Map<string, { at: number; suppressed: number }>()

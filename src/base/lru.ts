@@ -6,7 +6,7 @@ interface LruEntry<T> {
 }
 
 export interface LruOptions<T> {
-  /** The bound on the sum of all sizes. */
+  /** Upper bound of the sum of all sizes. */
   maxSize: number
   /** The size of an entry. Defaults to 1, which bounds the number of entries. */
   sizeOf?: (key: string) => number
@@ -14,12 +14,12 @@ export interface LruOptions<T> {
 }
 
 /**
- * A map of bounded size that evicts the least recently used entries. Use moves an entry in a linked list, since deleting its key and
+ * A map of bounded size that evicts the least recently used entries. A linked list keeps the order of use, because deleting a key and
  * inserting it again takes twice as long.
  */
 export class LruCache<T> {
   readonly #entries = new Map<string, LruEntry<T>>()
-  /** Closes the list to a ring: next to it are the newest and the oldest entry. */
+  /** Sentinel of the circular list: its neighbors are the newest and the oldest entry. */
   readonly #ends = {} as LruEntry<T>
   readonly #options: Required<LruOptions<T>>
   #size = 0
@@ -69,7 +69,7 @@ export class LruCache<T> {
     this.#size -= this.#options.sizeOf(key)
   }
 
-  /** Removes the entries that a predicate selects, and returns their values. They are not evicted. */
+  /** Removes the entries that a predicate selects and returns their values. Does not call `onEvict`. */
   removeIf(isRemoved: (key: string, value: T) => boolean): T[] {
     const removed = [...this.#entries.values()].filter(({ key, value }) => isRemoved(key, value))
     for (const { key } of removed) this.delete(key)

@@ -1,19 +1,19 @@
-/** An item whose request waits for an answer. */
+/** A queued item whose request waits for an answer. */
 export type Waiter<Item, Answer> = Item & {
-  /** Lets the request go on. Only the first answer counts. */
+  /** Resolves `answered`. Only the first answer counts. */
   answer: (value: Answer) => void
-  /** The answer; `undefined` if none came in time. */
+  /** The answer, or `undefined` after the wait has expired. */
   answered: Promise<Answer | undefined>
 }
 
 /**
- * Requests that other requests answer. On Workers a request must not await a promise that another one made: under load that fails.
- * So each has a promise and a timer of its own, and only plain values cross.
+ * A queue of requests that wait for an answer from another request. On Workers a request must not await a promise of another request:
+ * this fails under load. So each request has its own promise and timer, and other requests only pass plain values.
  */
 export class WaitQueue<Item, Answer> extends Set<Waiter<Item, Answer>> {
   /**
-   * @param waitMs until it leaves the queue without an answer. The timer also keeps the runtime from cancelling the request as hung;
-   * omit it only if the request has another one.
+   * @param waitMs longest wait, after which the item leaves the queue without an answer. The timer also keeps the runtime from
+   * cancelling the request as hung; omit it only if the request has another timer.
    */
   join(item: Item, waitMs?: number): Waiter<Item, Answer> {
     const { promise, resolve } = Promise.withResolvers<Answer | undefined>()

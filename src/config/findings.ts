@@ -1,6 +1,6 @@
 /**
- * The codes of what the linter finds in a configuration that parses; docs/reference/linter.md describes each. The parser needs them here, below
- * the linter: a policy or a list says which findings it accepts.
+ * The codes of the linter's findings in a configuration that parses. docs/reference/linter.md describes each code. They are declared
+ * here because the parser checks them in `accept`.
  */
 export const findingCodes = [
   'list-takes-all',
@@ -20,17 +20,17 @@ export const findingCodes = [
   'unknown-method',
 ] as const
 
-/** A finding that the configuration may accept. */
+/** The code of a finding that a configuration may accept. */
 export type FindingCode = (typeof findingCodes)[number]
 
 /** A mistake, or a probable mistake, in a configuration. */
 export interface Finding {
-  /** `invalid` and `duplicate-name` come from the parser: such a configuration does not run. */
+  /** `invalid` and `duplicate-name` are errors of the parser: the configuration does not run. */
   code: FindingCode | 'invalid' | 'duplicate-name'
-  /** Where, as one would write it in code: `policies[2].match`. */
+  /** Path of the setting, written as in code: `policies[2].match`. */
   path: string
-  /** What is wrong, in a sentence. */
+  /** Description of the mistake. */
   message: string
-  /** What to do about it; empty where the message says it all. */
+  /** Description of the fix. Empty if the message already contains it. */
   hint: string
 }

@@ -1,4 +1,4 @@
-/** What an operator writes in sluice.config.ts: types of the schema, which documents each field. docs/reference/configuration.md has examples. */
+/** Types of the options in sluice.config.ts. The schema documents each field; docs/reference/configuration.md has examples. */
 export type { MatchOptions } from './schema/condition.ts'
 export type { ConfigOptions, ListOptions } from './schema/config.ts'
 export type { CorsOptions } from './schema/cors.ts'

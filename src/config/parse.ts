@@ -8,8 +8,8 @@ export type { Config, ListEntry } from './schema/config.ts'
 export type { Policy } from './schema/policy.ts'
 
 /**
- * Checks a configuration and returns it, typed.
- * @throws {ConfigError} naming every problem: path, expected, got
+ * Checks a configuration and returns it unchanged, with types.
+ * @throws {ConfigError} lists every problem: path, expected, got
  * @example
  * export default defineConfig({
  *   origin: 'https://origin.example.com',
@@ -25,13 +25,13 @@ export function defineConfig<Context = unknown>(
 
 /**
  * Parses untrusted input into a configuration.
- * @throws {ConfigError} naming every problem: path, expected, got
+ * @throws {ConfigError} lists every problem: path, expected, got
  */
 export const parseConfig = (options: unknown): Config => parse(config, options)
 
 /**
- * Parses a live document together with the configuration it goes into.
- * @throws {ConfigError} naming every problem: path, expected, got
+ * Parses a live document together with the configuration whose fields it replaces.
+ * @throws {ConfigError} lists every problem: path, expected, got
  */
 export function parseLive(input: unknown, options: object): Config {
   const fields = Object.entries(parse(liveDocument, input))
@@ -43,15 +43,15 @@ export function parseLive(input: unknown, options: object): Config {
 
 function parse<T>(schema: v.GenericSchema<unknown, T>, input: unknown): T {
   const { output, problems } = checked(schema, input, 'config')
-  if (problems) throw new ConfigError(problems.map((problem) => placed(problem, input)))
+  if (problems) throw new ConfigError(problems.map((problem) => inContext(problem, input)))
   return output
 }
 
-/** Fields that may hold a credential by mistake, with the problem that may concern them. */
+/** Matches problems, as "path expected", of fields that may contain a secret by mistake. */
 const CREDENTIAL = /^((jwt|apiKeys)(?!\.(algorithms|from|issuer|audience|jwks))\b|.*SHA-256)/
 
-/** Adds the name of the policy or the entry, and hides a value that may be a secret. */
-function placed(problem: ConfigProblem, input: unknown): ConfigProblem {
+/** Adds the name of the policy or list entry, and hides a value that may be a secret. */
+function inContext(problem: ConfigProblem, input: unknown): ConfigProblem {
   const [, list, index, field] =
     /^(policies|allow|deny)(?:\[(\d+)\])?\.?(.*)/.exec(problem.path) ?? []
   const entries = list && (input as Record<string, unknown>)[list]
@@ -59,7 +59,7 @@ function placed(problem: ConfigProblem, input: unknown): ConfigProblem {
   const secret = problem.got !== 'nothing' && CREDENTIAL.test(`${problem.path} ${problem.expected}`)
   return {
     ...problem,
-    ...(secret && { got: 'a value that is not shown' }),
+    ...(secret && { got: 'a value that may be secret' }),
     ...(typeof name === 'string' && field !== 'name' && { within: shortened(name) }),
   }
 }

@@ -13,23 +13,27 @@ import type { RequestView } from '../request/view.ts'
 import { looksLikeJwt } from './jwt.ts'
 
 /**
- * Reads a request's API key: returns its SHA-256 in hex, so that the key itself reaches neither the store nor a log; `undefined` where
- * the request has none. A key that is not known is unverified. Never throws.
- * @param log told, as `api-keys`, of a variable that is missing, or whose entries are no digests; of no mistake of a client's
+ * Creates a reader of API keys. It returns the SHA-256 of the key in hex, so that the key itself reaches neither the store nor a log, or
+ * `undefined` if the request has no key. A key that is not known is unverified. Never throws.
+ * @param log receives an event `api-keys` if the variable is missing or contains entries that are not digests. Errors of clients are not logged.
  */
 export function createApiKey(
   { from, known }: ApiKeys,
   log: Log = () => {},
 ): (view: RequestView) => Promise<string | Unusable | undefined> {
-  let list: { text: string; digests: Set<string> } | undefined
+  let cached: { text: string; digests: Set<string> } | undefined
 
-  function listed(text: unknown): Set<string> {
+  function digestsIn(text: unknown): Set<string> {
     if (typeof text !== 'string' || text.trim() === '') {
-      log('api-keys', 'missing', 'apiKeys.known names a variable that is not set: no key is known')
+      log(
+        'api-keys',
+        'missing',
+        'the variable named by apiKeys.known is not set: every key is unverified',
+      )
       return new Set()
     }
-    if (list?.text !== text) list = { text, digests: parse(text) }
-    return list.digests
+    if (cached?.text !== text) cached = { text, digests: parse(text) }
+    return cached.digests
   }
 
   function parse(text: string): Set<string> {
@@ -40,7 +44,7 @@ export function createApiKey(
     const digests = entries.filter((entry) => /^[\da-f]{64}$/.test(entry))
     const others = entries.length - digests.length
     if (others > 0) {
-      const message = `entries of the variable that apiKeys.known names are no SHA-256 in hex: ${others}`
+      const message = `entries of the variable named by apiKeys.known that are not a SHA-256 in hex: ${others}`
       log('api-keys', 'not-a-digest', message)
     }
     return new Set(digests)
@@ -48,12 +52,12 @@ export function createApiKey(
 
   return oncePerRequest(async (view) => {
     const key = readFirst(from, view)
-    // A field that is sent twice reaches us as one with a comma, and some origins as two, of which they take one.
+    // A header that is sent twice arrives as one value with a comma. Some origins receive two headers and use one of them.
     if (typeof key !== 'string') return key
     if (/[\s,]/.test(key)) return UNREADABLE
     const digest = await sha256(key)
-    if (known === undefined || listed(view.env[known]).has(digest)) return digest
-    // Beside API keys, clients may send tokens of another kind as bearer tokens.
+    if (known === undefined || digestsIn(view.env[known]).has(digest)) return digest
+    // Clients may send other kinds of bearer tokens instead of an API key.
     return looksLikeJwt(key) && hasAtMostBearer(from, view) ? undefined : UNVERIFIED
   })
 }

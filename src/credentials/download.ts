@@ -1,11 +1,11 @@
 import { readBytes } from '../base/body.ts'
 
-/** What a server sent, or why not: a code and words for the log, which hold nothing of what it said. */
+/** The downloaded text, or an error code with a message for the log. The message contains nothing from the server. */
 export type Download = { text: string } | { code: string; message: string }
 
 /**
- * Fetches a text of at most so many bytes (as they are after decompression). Follows no redirect: the server that a
- * configuration names is the one that is believed. Never throws.
+ * Downloads a text of at most `maxBytes`, measured after decompression. Does not follow redirects, because only the server in the
+ * configuration is trusted. Never throws.
  */
 export async function download(
   url: string,

@@ -6,38 +6,39 @@ import { download } from './download.ts'
 
 const MAX_BYTES = 64 * 1024
 const FETCH_MS = 5_000
-/** A fetch counts as in flight this much longer than it may take. Its request may have been cancelled. */
+/** A fetch counts as in flight for this long after its timeout, because its request may have been cancelled. */
 const MARGIN_MS = 1_000
 const MAX_AGE_MS = 10 * 60_000
-/** From the start of a fetch to the start of the next, with keys and without. Without keys every token counts as unverified. */
+/** Shortest time between the starts of two fetches while keys are cached. */
 const RENEW_MS = 30_000
+/** The same without cached keys. It is shorter, because every token is unverified until there are keys. */
 const RETRY_MS = 2_000
-/** After a request waited without result, the next ones do not wait for this long. */
-const HOLD_MS = 10_000
+/** For this long after a wait without result, requests do not wait for keys. */
+const NO_WAIT_MS = 10_000
 
 export interface JwksOptions<Keys> {
   url: string
   /** Converts the document to keys; `undefined` if it is not a key set. */
   parse: (document: unknown) => Promise<Keys | undefined>
-  /** How long a request waits for the first keys, ms. */
+  /** Longest time that a request waits for the first keys, ms. */
   deadlineMs: number
   /** Receives an event `jwks` for every fetch that fails. */
   log: Log
-  /** ms since the epoch */
+  /** Returns ms since the epoch. Defaults to `Date.now`. */
   clock?: () => number
-  /** How long a fetch may take, ms. */
+  /** Timeout of a fetch, ms. Defaults to 5000. */
   fetchMs?: number
 }
 
 export interface Jwks<Keys> {
-  /** Returns the cached keys. Waits only if there never were any. */
+  /** Returns the cached keys. Waits only if there are none yet. */
   keys(view: RequestView): Promise<Keys | undefined>
-  /** Fetches newer keys in the background, for a token that is signed by none of these. */
+  /** Fetches newer keys in the background. Called if none of the cached keys verifies a token. */
   renew(view: RequestView): void
 }
 
 /**
- * A JSON Web Key Set (RFC 7517, 5), fetched by the first request that needs it, renewed in the background when it is ten minutes old,
+ * Caches a JSON Web Key Set (RFC 7517, 5). The first request that needs it fetches it. It is renewed in the background after ten minutes,
  * and kept until a newer one is available. Never throws.
  */
 export function createJwks<Keys>({
@@ -48,39 +49,39 @@ export function createJwks<Keys>({
   clock = Date.now,
   fetchMs = FETCH_MS,
 }: JwksOptions<Keys>): Jwks<Keys> {
-  let kept: Keys | undefined
-  let keptAt = Number.NEGATIVE_INFINITY
+  let cached: Keys | undefined
+  let cachedAt = Number.NEGATIVE_INFINITY
   let fetchedAt = Number.NEGATIVE_INFINITY
   let fetching = false
-  let vainAt = Number.NEGATIVE_INFINITY
+  let failedAt = Number.NEGATIVE_INFINITY
 
   const waiting = new WaitQueue<object, true>()
 
   const within = (since: number, ms: number) => isWithin(clock(), since, since + ms)
-  const busy = () => fetching && within(fetchedAt, fetchMs + MARGIN_MS)
+  const isFetching = () => fetching && within(fetchedAt, fetchMs + MARGIN_MS)
 
-  /** Fetches unless a fetch is in flight or has just been made. */
+  /** Starts a fetch unless one is in flight or recent. */
   function fetchKeys(view: RequestView) {
-    if (busy() || within(fetchedAt, kept ? RENEW_MS : RETRY_MS)) return
+    if (isFetching() || within(fetchedAt, cached ? RENEW_MS : RETRY_MS)) return
     fetching = true
     fetchedAt = clock()
-    view.waitUntil(replaceKeys()) // the request may be answered before
+    view.waitUntil(replaceKeys()) // may outlast the request
   }
 
   async function replaceKeys(): Promise<void> {
     const answer = await download(url, { maxBytes: MAX_BYTES, timeoutMs: fetchMs })
     const keys = 'text' in answer ? await read(answer.text) : undefined
     fetching = false
-    kept = keys ?? kept
+    cached = keys ?? cached
     for (const { answer } of waiting) answer(true)
     waiting.clear()
     if (keys !== undefined) {
-      keptAt = clock()
+      cachedAt = clock()
       return
     }
-    vainAt = clock()
+    failedAt = clock()
     const { code, message } =
-      'text' in answer ? { code: 'no-keys', message: 'no usable key was in what came' } : answer
+      'text' in answer ? { code: 'no-keys', message: 'the response has no usable key' } : answer
     log('jwks', code, `the issuer's keys could not be fetched: ${message}`)
   }
 
@@ -93,18 +94,18 @@ export function createJwks<Keys>({
   }
 
   async function waitForKeys(view: RequestView): Promise<void> {
-    const waits = !within(vainAt, HOLD_MS)
+    const waits = !within(failedAt, NO_WAIT_MS)
     fetchKeys(view)
     if (!waits) return
-    if (busy()) await waiting.join({}, deadlineMs).answered
-    if (!kept) vainAt = clock()
+    if (isFetching()) await waiting.join({}, deadlineMs).answered
+    if (!cached) failedAt = clock()
   }
 
   return {
     async keys(view) {
-      if (!kept) await waitForKeys(view)
-      else if (!within(keptAt, MAX_AGE_MS)) fetchKeys(view)
-      return kept
+      if (!cached) await waitForKeys(view)
+      else if (!within(cachedAt, MAX_AGE_MS)) fetchKeys(view)
+      return cached
     },
     renew: fetchKeys,
   }

@@ -9,33 +9,33 @@ import { hasAtMostBearer, readFirst, UNVERIFIED, type Unusable } from '../reques
 import type { RequestView } from '../request/view.ts'
 import { createJwks } from './jwks.ts'
 
-/** Characters of a token; longer ones are not looked at. */
+/** Longest accepted token, in characters. */
 const MAX_LENGTH = 16_384
 const MAX_KEYS = 100
-/** A token that does not name its key costs a verification for each that it may be. */
+/** Upper bound of the keys that are tried for a token without `kid`, because each costs a verification. */
 const MAX_TRIES = 8
 const MIN_SECRET_BYTES = 32
 const TOLERANCE_S = 5
 
-/** The claims of a request's verified token, as an object without a prototype; `undefined` where it has no token. Never throws. */
+/** Reads the claims of a request's verified token, as an object without a prototype; `undefined` if the request has no token. Never throws. */
 export type Claims = (view: RequestView) => Promise<Record<string, unknown> | Unusable | undefined>
 
-/** Whether a text may be a token in a compact form: it has three parts or more. */
+/** Reports whether a text has at least three parts, as tokens in compact form do. */
 export const looksLikeJwt = (text: string): boolean => text.indexOf('.') < text.lastIndexOf('.')
 
 export interface ClaimsParts {
-  /** The longest that a request waits for an issuer's first keys, in milliseconds. */
+  /** Longest time that a request waits for the first keys of an issuer, ms. */
   deadlineMs: number
-  /** Told of a secret that is missing or too short (`jwt`), and of keys that cannot be fetched (`jwks`); of no mistake of a client's. */
+  /** Receives events `jwt` for a missing or short secret, and `jwks` for keys that cannot be fetched. Errors of clients are not logged. */
   log: Log
-  /** ms since the epoch */
+  /** Returns ms since the epoch. Defaults to `Date.now`. */
   clock?: () => number
 }
 
 /**
- * Reads and verifies a request's JSON Web Token (RFC 7519) by the rules of RFC 8725: the algorithm and the keys are the
- * configuration's, whatever the token's header says of either (`none`, `jku`, `jwk`, `x5u`); issuer and audience have to be the
- * configured ones; `exp` and `nbf`, where there, to hold, give or take 5 s. All policies that read claims of one request verify once.
+ * Creates a reader that verifies the JSON Web Token (RFC 7519) of a request by the rules of RFC 8725. Algorithms and keys come from the
+ * configuration only; the token's header cannot choose them (`none`, `jku`, `jwk`, `x5u`). Issuer and audience must equal the configured
+ * ones. `exp` and `nbf` are checked if present, with a tolerance of 5 s. A token is verified once per request, for all policies.
  */
 export function createClaims(
   options: Jwt,
@@ -55,59 +55,67 @@ export function createClaims(
 
   async function verified(token: string, view: RequestView) {
     const { alg, kid } = decodeProtectedHeader(token)
-    if (!alg || !algorithms.includes(alg)) return undefined // not worth a fetch
+    if (!alg || !algorithms.includes(alg)) return undefined // without a fetch
     for (const key of await source.keys(alg, kid, view)) {
       try {
         const currentDate = new Date(clock())
         const { payload } = await jwtVerify(token, key, { ...rules, currentDate })
-        return { __proto__: null, ...payload } as Record<string, unknown> // no "constructor" is a claim
+        return { __proto__: null, ...payload } as Record<string, unknown> // claims must not inherit properties
       } catch (error) {
-        const ofToken =
+        const isTokenInvalid =
           error instanceof JOSEError && !(error instanceof JWSSignatureVerificationFailed)
-        if (ofToken) return undefined // else of this key: another may do
+        if (isTokenInvalid) return undefined // otherwise another key may verify it
       }
     }
-    source.renew(view) // signed by none of them
+    source.renew(view)
     return undefined
   }
 
   return oncePerRequest(async (view) => {
     const token = readFirst(from, view)
     if (typeof token !== 'string') return token
-    // Beside JWTs, clients may send tokens of another kind as bearer tokens.
+    // Clients may send other kinds of bearer tokens instead of a JWT.
     if (!looksLikeJwt(token) && hasAtMostBearer(from, view)) return undefined
     if (token.length > MAX_LENGTH) return UNVERIFIED
-    const claims = await verified(token, view).catch(() => undefined) // not a token
+    const claims = await verified(token, view).catch(() => undefined) // malformed
     return claims ?? UNVERIFIED
   })
 }
 
-/** Where the keys come from that a token may have been signed with. */
+/** The source of the keys that verify tokens. */
 interface VerificationKeys {
   keys(alg: string, kid: string | undefined, view: RequestView): Promise<(CryptoKey | Uint8Array)[]>
-  /** Told of a token that was signed with none of them. */
+  /** Called if none of the keys verifies a token. */
   renew(view: RequestView): void
 }
 
 function secretSource(variable: string | undefined, log: Log): VerificationKeys {
   return {
     async keys(_alg, _kid, { env }) {
-      // The lines do not say the variable's name: where a secret was written in its place, it would be the secret.
+      // The messages leave out the name of the variable, because a secret may be written in its place by mistake.
       const value = variable === undefined ? undefined : env[variable]
       if (typeof value !== 'string' || value === '') {
-        log('jwt', 'no-secret', 'jwt.secret names a variable that is not set: no token is verified')
+        log(
+          'jwt',
+          'no-secret',
+          'the variable named by jwt.secret is not set: every token is unverified',
+        )
         return []
       }
       const bytes = new TextEncoder().encode(value)
       if (bytes.length >= MIN_SECRET_BYTES) return [bytes]
-      log('jwt', 'short-secret', 'the secret of jwt has less than 32 bytes: no token is verified')
+      log(
+        'jwt',
+        'short-secret',
+        'the secret of jwt has less than 32 bytes: every token is unverified',
+      )
       return []
     },
     renew() {},
   }
 }
 
-/** One key for one algorithm. */
+/** A public key, imported for one algorithm. */
 interface IssuerKey {
   alg: string
   kid: unknown
@@ -134,9 +142,9 @@ function issuerSource(
 }
 
 /**
- * The public keys of a JSON Web Key Set, each for every algorithm that it fits; `undefined` where there are none. Others are passed over
- * (RFC 7517, 5): a shared secret or a private key that an issuer gives away is no key. They are imported here, all at once,
- * because jose's own sets import at the first use and let other requests await that.
+ * Imports the public keys of a JSON Web Key Set, each for every algorithm that it fits. Returns `undefined` if there are none. Ignores
+ * other entries (RFC 7517, 5), including shared secrets and private keys. All keys are imported at once, because the key sets of jose
+ * import at the first use and would let other requests await that promise.
  */
 async function importKeys(
   document: unknown,

@@ -1,8 +1,8 @@
-/** Relations between conditions, by their text. Conservative: may miss a relation, never reports a false one. */
+/** Compares conditions as text. Conservative: may miss a relation, never reports a false one. */
 import type { Config, Policy } from '../config/parse.ts'
 import type { Condition } from '../config/schema/condition.ts'
 
-/** Whether every request that meets `inner` meets `outer`. */
+/** Reports whether every request that matches `inner` also matches `outer`. */
 export const covers = (outer: Condition, inner: Condition): boolean =>
   anyOf(outer.method, inner.method) &&
   anyOf(outer.country, inner.country) &&
@@ -12,14 +12,14 @@ export const covers = (outer: Condition, inner: Condition): boolean =>
   allOf(outer.header, inner.header) &&
   allOf(outer.not, inner.not)
 
-/** A request meets one value of such a field. */
+/** For fields of which a request matches any one value. */
 const anyOf = (
   outer: string[] | undefined,
   inner: string[] | undefined,
   test = (wide: string, narrow: string) => wide === narrow,
 ) => !outer || (inner?.every((narrow) => outer.some((wide) => test(wide, narrow))) ?? false)
 
-/** A request meets every item of such a field. */
+/** For fields of which a request matches every item. */
 const allOf = (outer: object[] = [], inner: object[] = []) =>
   outer.every((item) => inner.some((other) => JSON.stringify(other) === JSON.stringify(item)))
 
@@ -31,13 +31,13 @@ const hostCovers = (wide: string, narrow: string) =>
 const pathCovers = (wide: string, narrow: string) =>
   wide === narrow || (wide.endsWith('/*') && `${narrow}/`.startsWith(wide.slice(0, -1)))
 
-/** Whether a policy is enforced on every request that another meets, apart from requests without its key. */
+/** Reports whether a policy is enforced on every request that another policy applies to, except requests without its key. */
 export const accompanies = (policy: Policy, other: Policy, { allow }: Config): boolean =>
   policy.mode === 'enforce' &&
   covers(policy.match, other.match) &&
   allow.every(({ policies }) => !policies?.includes(policy.name) || policies.includes(other.name))
 
-/** The other policies that are enforced on every request of a policy. */
+/** The other policies that are enforced on every request that a policy applies to. */
 export const alwaysBeside = (policy: Policy, config: Config): Policy[] =>
   config.policies.filter(
     (other) =>

@@ -1,10 +1,10 @@
-/** What the rules of the linter look at, and what they return. */
+/** The input and output types of the linter's rules. */
 import type { Finding, FindingCode } from '../config/findings.ts'
 import type { ConfigOptions, ListOptions } from '../config/options.ts'
 import type { Config, ListEntry, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 
-/** A configuration as parsed, and as written: only the latter shows which defaults were left out, and where a value stands. */
+/** A configuration, parsed and as written. Only the latter shows which fields are set and the paths of their values. */
 export interface Facts {
   config: Config
   written: ConfigOptions
@@ -12,22 +12,22 @@ export interface Facts {
 
 export type Found = Finding & { code: FindingCode }
 
-/** Looks for one kind of mistake in a policy, which stands at `at`. */
+/** Finds one kind of mistake in a policy. `at` is the path of the policy. */
 export type PolicyRule = (policy: Policy, at: string, facts: Facts) => Found | Found[]
 
-/** An entry of `allow` or `deny`, with its place. */
+/** An entry of `allow` or `deny`, with its path `at`. */
 export interface Listed extends ListEntry {
   list: 'allow' | 'deny'
   at: string
   written: ListOptions
-  /** Of `allow`: the policies whose limits are skipped; `undefined`: all. */
+  /** For `allow`: the names of the skipped policies; `undefined` skips all. */
   policies?: string[] | undefined
 }
 
-/** Looks for one kind of mistake in an entry of a list. */
+/** Finds one kind of mistake in a list entry. */
 export type ListRule = (entry: Listed) => Found | Found[]
 
-/** Looks for one kind of mistake in the rest of the configuration. */
+/** Finds one kind of mistake in the rest of the configuration. */
 export type ConfigRule = (facts: Facts) => Found | Found[]
 
 export const listed = ({ config, written }: Facts): Listed[] =>
@@ -40,13 +40,13 @@ export const listed = ({ config, written }: Facts): Listed[] =>
     })),
   )
 
-/** `allow[0]`, or `allow[0] "office"`. */
+/** An entry in messages: `allow[0]`, or `allow[0] "office"`. */
 export const titleOf = ({ at, name }: Listed) => (name === at ? at : `${at} "${name}"`)
 
 export const writtenOf = (policy: Policy, { config, written }: Facts) =>
   written.policies[config.policies.indexOf(policy)]!
 
-/** The parts of a policy's key, and of the key it falls back to, each with its place. */
+/** The parts of a policy's key and of its key in `onMissingKey`, each with its path. */
 export function partsOf({ key, onMissingKey }: Policy, at: string): [KeyPart, string][] {
   const placed = (parts: KeyPart[], where: string) =>
     parts.map((part, index): [KeyPart, string] => [part, `${where}[${index}]`])

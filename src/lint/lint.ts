@@ -27,16 +27,16 @@ const listRules = [takesAll, ipv6Denied, spoofableList, unknownMethodsInList]
 const configRules = [noPolicies, configDurations, unknownPlans]
 
 /**
- * Finds the mistakes and probable mistakes in a configuration, in its order: docs/reference/linter.md describes each code. Takes the options of the
- * Worker or of the middleware as they are written. Where they do not parse, the findings are the parser's problems.
+ * Finds mistakes and probable mistakes in a configuration. docs/reference/linter.md describes each code. Takes the options of the Worker
+ * or of the middleware as written. If they do not parse, the findings are the problems of the parser.
  * @example
  * expect(lint({ policies })).toEqual([]) // in the tests of your own app
  */
 export const lint = (options: unknown): Finding[] => findingsOf(options, [])
 
 /**
- * The findings of `lint`, and those that concern a deployed Worker only: `npm run check`.
- * @param variables of the Worker, as far as they are known
+ * Returns the findings of `lint` and those that concern only a deployed Worker. `npm run check` uses it.
+ * @param variables known variables of the Worker
  */
 export const lintWorker = (options: unknown, variables: { ORIGIN?: unknown } = {}): Finding[] =>
   findingsOf(options, [({ config }) => (config.origin || variables.ORIGIN ? [] : NO_ORIGIN)])
@@ -44,9 +44,8 @@ export const lintWorker = (options: unknown, variables: { ORIGIN?: unknown } = {
 const NO_ORIGIN: Found = {
   code: 'no-origin',
   path: 'origin',
-  message:
-    'The configuration has no origin: the Worker answers every request that it admits with 500.',
-  hint: "Write origin: 'zone', or the origin's URL. Where the variable ORIGIN names it, write accept: 'no-origin'.",
+  message: 'The configuration has no origin: the Worker answers every admitted request with 500.',
+  hint: "Set origin to 'zone' or to the URL of the origin. If the variable ORIGIN is set elsewhere, write accept: 'no-origin'.",
 }
 
 function findingsOf(options: unknown, workerRules: ConfigRule[]): Finding[] {
@@ -58,17 +57,17 @@ function findingsOf(options: unknown, workerRules: ConfigRule[]): Finding[] {
   }
 }
 
-/** The problems that the parser throws, as findings. */
+/** Converts the problems of a `ConfigError` to findings. */
 export function problemsOf(error: unknown): Finding[] {
   if (!(error instanceof ConfigError)) throw error
   return error.problems.map((problem): Finding => {
-    const twice = problem.expected === 'a name that no other policy has'
+    const isDuplicate = problem.expected === 'a name that no other policy has'
     return {
-      code: twice ? 'duplicate-name' : 'invalid',
+      code: isDuplicate ? 'duplicate-name' : 'invalid',
       path: problem.path,
       ...explained(problem),
-      ...(twice && {
-        hint: 'Give it a name of its own: it stands in the RateLimit fields, and marks its counters.',
+      ...(isDuplicate && {
+        hint: 'Rename one of the two policies: the name appears in the RateLimit fields and marks the counters in Redis.',
       }),
     }
   })

@@ -1,9 +1,9 @@
-/** Entries of `allow` and `deny`. */
+/** Rules for the entries of `allow` and `deny`. */
 import type { Condition } from '../config/schema/condition.ts'
 import { covers } from './covers.ts'
 import { type Found, type ListRule, titleOf } from './facts.ts'
 
-/** An entry without a condition, with one that every request meets, or with a network of all addresses. */
+/** Finds an entry without a condition, with a condition that every request matches, or with a network of all addresses. */
 export const takesAll: ListRule = (entry) => {
   const { condition, list, policies, at } = entry
   const network = condition.ip?.find((text) => text.endsWith('/0'))
@@ -12,15 +12,15 @@ export const takesAll: ListRule = (entry) => {
   return {
     code: 'list-takes-all',
     path: at,
-    message: `${titleOf(entry)} takes everything: ${requests} ${list === 'deny' ? 'is refused' : 'skips every limit'}.`,
-    hint: 'Say which requests the entry is about.',
+    message: `${titleOf(entry)} matches everything: ${requests} ${list === 'deny' ? 'is refused' : 'skips every limit'}.`,
+    hint: 'Add a condition that selects the requests.',
   }
 }
 
-const MIN_SECRET = 16 // characters, as of the decision API's tokens
+const MIN_SECRET = 16 // characters, like the tokens of the decision API
 
-/** Whether any client could send the headers that a condition asks for: none of them holds a secret. */
-const asksGuessable = ({ header }: Condition): boolean =>
+/** Reports whether a condition requires headers and none of them contains a secret, so that any client can send them. */
+const isGuessable = ({ header }: Condition): boolean =>
   header?.every(
     ({ values }) =>
       !values || values.some((text) => text.length < MIN_SECRET || /^\*|\*$/.test(text)),
@@ -28,19 +28,19 @@ const asksGuessable = ({ header }: Condition): boolean =>
 
 export const spoofableList: ListRule = (entry) => {
   const { list, condition, at } = entry
-  // A preflight does nothing (the Fetch standard's CORS protocol).
+  // A preflight has no effect on the origin (CORS protocol of the Fetch standard).
   const preflights = condition.method?.every((method) => method === 'OPTIONS')
   if (list === 'deny' || condition.ip || preflights) return []
-  const found = (where: string, does: string, { header = [] }: Condition): Found => ({
+  const found = (where: string, verb: string, { header = [] }: Condition): Found => ({
     code: 'spoofable-list',
     path: `${at}${where}.header`,
-    message: `${titleOf(entry)} lets any client that ${does} ${header.map(({ name }) => name).join(', ')} skip limits.`,
-    hint: 'Add ip, or a header whose value is a secret of at least 16 characters.',
+    message: `${titleOf(entry)} lets any client that ${verb} ${header.map(({ name }) => name).join(', ')} skip limits.`,
+    hint: 'Add a condition on ip, or on a header whose value is a secret of at least 16 characters.',
   })
   return [
-    ...(asksGuessable(condition) ? [found('', 'sends', condition)] : []),
-    ...(condition.not ?? []).flatMap((taken, index) =>
-      taken.header ? [found(`.not[${index}]`, 'leaves out', taken)] : [],
+    ...(isGuessable(condition) ? [found('', 'sends', condition)] : []),
+    ...(condition.not ?? []).flatMap((excluded, index) =>
+      excluded.header ? [found(`.not[${index}]`, 'leaves out', excluded)] : [],
     ),
   ]
 }

@@ -1,35 +1,35 @@
-/** HTTP methods that no client sends. */
+/** Finds HTTP methods that are not registered. */
 import { type Found, type ListRule, type PolicyRule, titleOf, writtenOf } from './facts.ts'
 import { nearest } from './nearest.ts'
 
-/** IANA's registry of HTTP methods: RFC 9110, PATCH, QUERY, and WebDAV with its extensions. */
+/** IANA's HTTP Method Registry (RFC 9110, PATCH, QUERY, WebDAV and its extensions), and PURGE. */
 const METHODS =
   'GET HEAD POST PUT DELETE OPTIONS PATCH TRACE CONNECT QUERY PROPFIND PROPPATCH MKCOL COPY MOVE LOCK UNLOCK REPORT SEARCH ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT LABEL LINK MERGE MKACTIVITY MKCALENDAR MKREDIRECTREF MKWORKSPACE ORDERPATCH REBIND UNBIND UNCHECKOUT UNLINK UPDATE UPDATEREDIRECTREF VERSION-CONTROL PURGE'.split(
     ' ',
   )
 
-/** One value or a list of them, each with its place. */
-const placed = (value: unknown, at: string): [unknown, string][] =>
+/** The values of one value or a list, each with its path. */
+const withPaths = (value: unknown, at: string): [unknown, string][] =>
   Array.isArray(value) ? value.map((item, index) => [item, `${at}[${index}]`]) : [[value, at]]
 
-/** @param condition as written: the parsed one has lost the places */
+/** @param condition as written, because the parsed one does not show the paths */
 function inCondition(condition: unknown, at: string, title: string): Found[] {
   const { method, not } = Object(condition)
   return [
-    ...placed(method, `${at}.method`).flatMap(([name, path]): Found | [] => {
+    ...withPaths(method, `${at}.method`).flatMap(([name, path]): Found | [] => {
       if (typeof name !== 'string' || METHODS.includes(name.toUpperCase())) return []
       const candidate = nearest(name, METHODS)
       return {
         code: 'unknown-method',
         path,
-        message: `${title} names the method ${name}, which is not a registered HTTP method.`,
+        message: `${title} uses the method ${name}, which is not a registered HTTP method.`,
         hint: candidate
           ? `Did you mean '${candidate}'?`
-          : 'Correct it, or accept the finding where clients do send it.',
+          : 'Correct the method, or accept the finding if clients send it.',
       }
     }),
     ...(not
-      ? placed(not, `${at}.not`).flatMap(([one, path]) => inCondition(one, path, title))
+      ? withPaths(not, `${at}.not`).flatMap(([one, path]) => inCondition(one, path, title))
       : []),
   ]
 }
@@ -38,8 +38,8 @@ export const unknownMethods: PolicyRule = (policy, at, facts) => {
   const title = `"${policy.name}"`
   const { match, cost } = writtenOf(policy, facts)
   const rules = Array.isArray(cost)
-    ? placed(cost, `${at}.cost`)
-    : placed(Object(cost).rules, `${at}.cost.rules`)
+    ? withPaths(cost, `${at}.cost`)
+    : withPaths(Object(cost).rules, `${at}.cost.rules`)
   return [[match, `${at}.match`] as const, ...rules].flatMap(([condition, path]) =>
     inCondition(condition, path, title),
   )

@@ -1,4 +1,4 @@
-/** The candidate that differs least from a word, where few enough letters differ for a misspelling. */
+/** The candidate with the smallest edit distance to a word, if the distance is small enough for a misspelling. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const plain = (text: string) => text.toLowerCase().replace(/[^a-z0-9]/g, '')
   const [best] = candidates
@@ -7,7 +7,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best && best.distance <= word.length / 3 ? best.candidate : undefined
 }
 
-/** How many letters to insert, delete, replace or swap with the next one (optimal string alignment). */
+/** Edit distance: insertions, deletions, replacements and swaps of neighboring letters (optimal string alignment). */
 function distance(one: string, other: string): number {
   const rows = [Array.from({ length: other.length + 1 }, (_, index) => index)]
   for (let i = 1; i <= one.length; i++) {

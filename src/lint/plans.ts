@@ -1,7 +1,7 @@
-/** Tables that name plans. */
+/** Finds plans in tables that no policy has. */
 import type { ConfigRule, Found } from './facts.ts'
 
-/** Finds each plan of a table that has no effect once, at the first entry that names it. */
+/** Reports each unknown plan of a table once, at its first entry. */
 export const unknownPlans: ConfigRule = ({ config, written }) =>
   Object.entries(written.tables ?? {}).flatMap(([name, table]) => {
     const plans = config.policies.flatMap(({ plan }) => (plan?.table === name ? [plan] : []))
@@ -11,13 +11,13 @@ export const unknownPlans: ConfigRule = ({ config, written }) =>
     return [...new Set(others.map(([, plan]) => plan))].map((plan): Found => {
       const entries = others.filter((entry) => entry[1] === plan)
       const count = entries.length > 1 ? ` (${entries.length} entries)` : ''
-      // The name of an entry may be the digest of an API key: long, and of no use to a reader.
+      // The name of an entry may be the digest of an API key, which is too long for a message.
       const [first] = entries[0]!
       return {
         code: 'unknown-plan',
         path: `tables.${name}.${first.length > 32 ? `${first.slice(0, 32)}…` : first}`,
-        message: `The table ${name} names the plan "${plan}"${count}, and no policy that uses the table has it in its limits.`,
-        hint: `Add it to the limits of the policy, or write one of: ${[...known].join(', ')}.`,
+        message: `The table ${name} contains the plan "${plan}"${count}, and no policy that uses the table has this plan in limits.`,
+        hint: `Add the plan to limits of the policy, or write one of: ${[...known].join(', ')}.`,
       }
     })
   })

@@ -1,10 +1,10 @@
-/** Hints for the problems that the parser finds. They are here, and not in the parser, to stay out of the Worker's bundle. */
+/** Hints for the problems of the parser. They are part of the linter, so that the Worker's bundle does not contain them. */
 import { type ConfigProblem, messageOf } from '../base/errors.ts'
 import { nearest } from './nearest.ts'
 
 const isUnknownField = (expected: string) => expected.startsWith('one of the fields ')
 
-/** A problem as the message of a finding, and what to write instead; the hint is empty where the message says it all. */
+/** Converts a problem to the message of a finding and a hint on what to write instead. The hint is empty if there is nothing to add. */
 export function explained(problem: ConfigProblem): { message: string; hint: string } {
   const hint = hintOf(problem)
   const message = messageOf(problem)
@@ -13,14 +13,14 @@ export function explained(problem: ConfigProblem): { message: string; hint: stri
 }
 
 function hintOf({ path, expected, got }: ConfigProblem): string {
-  const [, listed] = /^one of (?:the fields )?(.*)/.exec(expected) ?? []
-  if (listed) return suggestion(path, expected, got, listed.split(', '))
+  const [, candidates] = /^one of (?:the fields )?(.*)/.exec(expected) ?? []
+  if (candidates) return suggestion(path, expected, got, candidates.split(', '))
   const text = textOf(got)
   if (/\.path(\[\d+\])?$/.test(path)) return pathHint(got, text)
   if (/\.(key|plan)(\.key)?(\[\d+\])?$/.test(path)) return keyHint(expected, text)
   if (expected.startsWith('the name of a variable')) {
     const name = path === 'jwt.secret' ? 'JWT_SECRET' : 'API_KEYS'
-    return `Write the name of a variable in capitals here, and give the Worker its value: npx wrangler secret put ${name}`
+    return `Write the name of a variable in capitals, and set its value with: npx wrangler secret put ${name}`
   }
   return ''
 }
@@ -36,12 +36,12 @@ function suggestion(path: string, expected: string, got: string, candidates: str
 function pathHint(got: string, text: string | undefined): string {
   if (text === undefined) {
     return got.startsWith('/')
-      ? "A path is a text such as '/api/*'; regular expressions are not supported."
+      ? "Write a string such as '/api/*': regular expressions are not supported."
       : ''
   }
-  if (!text.startsWith('/')) return text ? `Write '/${text}': a path begins with '/'.` : ''
+  if (!text.startsWith('/')) return text ? `Write '/${text}': a path starts with '/'.` : ''
   const [path] = text.split(/[?#]/)
-  if (path !== text) return `Write '${path}': a policy does not see the query in a path.`
+  if (path !== text) return `Write '${path}': a path does not include the query.`
   if (/\*\*$/.test(path!) && !path!.slice(0, -2).includes('*')) {
     const below = path!.replace(/\/?\*+$/, '')
     return `Write '${below}/*': it covers every path below ${below || '/'}.`
@@ -49,25 +49,25 @@ function pathHint(got: string, text: string | undefined): string {
   if (path!.includes('*')) {
     const parameters = path!.replace(/\/\*+(?=\/)/g, '/:name')
     return parameters.replace(/\/\*$/, '').includes('*')
-      ? "'*' stands only at the end, as a whole segment, as in '/api/*'."
-      : `Write '${parameters}': a name takes one segment, and '*' stands only at the end.`
+      ? "Use '*' only as the last segment, as in '/api/*'."
+      : `Write '${parameters}': a parameter matches one segment, and '*' is allowed only at the end.`
   }
   return ''
 }
 
 function keyHint(expected: string, text: string | undefined): string {
-  if (expected.startsWith('a jwt in the configuration')) {
-    return "Add jwt beside policies, such as jwt: { secret: 'JWT_SECRET' }: it says how tokens are verified."
+  if (expected.startsWith('the field jwt in the configuration')) {
+    return "Add jwt beside policies to verify tokens, such as jwt: { secret: 'JWT_SECRET' }."
   }
   if (text?.startsWith('body:')) {
-    return 'No part reads the body of a request. In your own Hono app a key may be a function that reads it.'
+    return 'A key cannot read the request body. In your own Hono app, use a key function that reads it.'
   }
   const plain = [...expected.matchAll(/"([a-z-]+)"/g)].map(([, name]) => name!)
   const candidate = text && nearest(text, plain)
   return candidate ? `Did you mean '${candidate}'?` : ''
 }
 
-/** The text that a problem got; nothing where it got something else, or only the beginning is known. */
+/** The string that a problem got. Returns `undefined` for another type, or if the string is cut. */
 function textOf(got: string): string | undefined {
   try {
     const value = JSON.parse(got)

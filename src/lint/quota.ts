@@ -1,37 +1,36 @@
-/** Quotas that cannot work, or that cost more than they are worth. */
-
+/** Finds quotas that do not work, and quotas that are expensive. */
 import type { Policy } from '../config/parse.ts'
 import { labelOf } from '../match/key.ts'
 import { covers } from './covers.ts'
 import { type ConfigRule, type PolicyRule, writtenOf } from './facts.ts'
 
-/** Whether one rule gives every request of a policy its cost, so that `otherwise` does not matter. */
-const ruleTakesAll = ({ cost, match }: Policy) =>
+/** Reports whether one rule matches every request of a policy, so that `otherwise` has no effect. */
+const ruleMatchesAll = ({ cost, match }: Policy) =>
   cost.rules.some(({ condition }) => covers(condition, match))
 
-/** A cost above the quota: such a request is refused however long it waits. */
+/** Finds a cost above the quota. A request with this cost is always refused. */
 export const costNeverFits: PolicyRule = (policy, at, facts) => {
   const { name, algorithm, limit, burst, cost, plan } = policy
   const written = writtenOf(policy, facts)
   const field = algorithm === 'token-bucket' ? 'burst' : 'limit'
-  // The smallest plan counts: its clients can never pay.
+  // The smallest plan counts, because its clients can never be admitted.
   const sizes = plan && (field === 'limit' || plan.burstIsLimit) ? Object.values(plan.limits) : []
   const capacity = Math.min(field === 'burst' ? burst : limit, ...sizes)
   const smallest = sizes.includes(capacity) ? 'smallest ' : ''
-  const unless = field === 'burst' && written.burst === undefined ? ', unless it says more' : ''
+  const isDefault = field === 'burst' && written.burst === undefined ? ' by default' : ''
   const rulesAt = Array.isArray(written.cost) ? 'cost' : 'cost.rules'
   const otherwiseAt = typeof written.cost === 'object' ? 'cost.otherwise' : 'cost'
   const prices: [units: number, field: string][] = [
     ...cost.rules.map((rule, index): [number, string] => [rule.cost, `${rulesAt}[${index}].cost`]),
-    [ruleTakesAll(policy) ? 0 : cost.otherwise, otherwiseAt],
+    [ruleMatchesAll(policy) ? 0 : cost.otherwise, otherwiseAt],
   ]
   return prices
     .filter(([units]) => units > capacity)
     .map(([units, place]) => ({
       code: 'cost-never-fits',
       path: `${at}.${place}`,
-      message: `"${name}" never admits a request that costs ${units}: its ${smallest}${field} is ${capacity}${unless}.`,
-      hint: `Raise ${field} to ${units} at least, or lower the cost.`,
+      message: `"${name}" never admits a request that costs ${units}: its ${smallest}${field} is ${capacity}${isDefault}.`,
+      hint: `Raise ${field} to at least ${units}, or lower the cost.`,
     }))
 }
 
@@ -43,8 +42,8 @@ export const largeLog: PolicyRule = ({ name, algorithm, plan, ...policy }, at) =
   return {
     code: 'large-log',
     path: limit === policy.limit ? `${at}.limit` : `${at}.limits`,
-    message: `"${name}" remembers each of up to ${limit} units for every client.`,
-    hint: "Take 'sliding-window', which keeps two numbers, or a limit of at most 1000.",
+    message: `"${name}" stores an entry for each of up to ${limit} units of every client.`,
+    hint: "Use 'sliding-window', which stores two numbers, or a limit of at most 1000.",
   }
 }
 
@@ -54,25 +53,25 @@ export const globalKey: PolicyRule = ({ name, key, match }, at) => {
   return {
     code: 'global-key',
     path: `${at}.key`,
-    message: `"${name}" counts every request by ${key.map(labelOf).join(' + ')}: all wait for one Redis key, and one client may use up the quota of all.`,
-    hint: 'Count by ip, or narrow the match to what has to be protected as a whole.',
+    message: `"${name}" counts every request by ${key.map(labelOf).join(' + ')}: every request uses one Redis key, and one client can use up the quota of all clients.`,
+    hint: 'Count by ip, or narrow the match to the requests that need one common limit.',
   }
 }
 
-/** A policy that no request uses up. A policy for manual bans needs no cost. */
+/** Finds a policy whose costs are all 0. A policy for manual bans needs no cost. */
 export const neverCharges: PolicyRule = (policy, at, facts) => {
   const { name, cost } = policy
   const charges =
     cost.header !== undefined ||
     cost.response !== undefined ||
     cost.rules.some((rule) => rule.cost > 0) ||
-    (cost.otherwise > 0 && !ruleTakesAll(policy))
+    (cost.otherwise > 0 && !ruleMatchesAll(policy))
   if (charges || writtenOf(policy, facts).penalty === 'manual') return []
   return {
     code: 'never-charges',
     path: `${at}.cost`,
     message: `"${name}" never charges a request, so it never refuses one.`,
-    hint: 'Raise a cost to 1 at least, or delete the policy.',
+    hint: 'Raise a cost to at least 1, or delete the policy.',
   }
 }
 
@@ -82,6 +81,6 @@ export const noPolicies: ConfigRule = ({ config }) =>
     : {
         code: 'no-policies',
         path: 'policies',
-        message: 'The configuration limits nothing: it has no policy, and denies nothing.',
+        message: 'The configuration has no policy and no entry in deny, so it limits nothing.',
         hint: "Add a policy, such as { name: 'per-ip', limit: 100, window: '1m' }.",
       }

@@ -1,4 +1,4 @@
-/** A shield that refuses requests which every policy would admit. */
+/** Finds a shield that may refuse requests that all policies admit. */
 import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import type { Shield } from '../config/schema/shield.ts'
@@ -19,8 +19,8 @@ export function tightShield(shield: Shield, config: Config): Found[] {
       {
         code: 'tight-shield',
         path: 'shield.key',
-        message: `The shield counts the requests of ${names(unbounded)} by its own key, and no policy limits them by that key: the shield may refuse requests that the policies admit.`,
-        hint: 'Add a policy by the key of the shield that meets these requests, or accept it where no client sends so many.',
+        message: `The shield may refuse requests of ${names(unbounded)} that the policies admit: no policy limits them by the key of the shield.`,
+        hint: 'Add a policy for these requests with the key of the shield, or accept the finding if no client sends that many requests.',
       },
     ]
   }
@@ -31,13 +31,13 @@ export function tightShield(shield: Shield, config: Config): Found[] {
     {
       code: 'tight-shield',
       path: 'shield.limit',
-      message: `The shield refuses after ${shield.limit} requests in ${shield.periodMs / 1000} s, of which ${names(bounding)} may admit ${most}.`,
-      hint: `Raise its limit to ${most} at least, here and in wrangler.toml.`,
+      message: `The shield refuses after ${shield.limit} requests in ${shield.periodMs / 1000} s, and ${names(bounding)} may admit ${most}.`,
+      hint: `Raise the limit of the shield to at least ${most}, here and in wrangler.toml.`,
     },
   ]
 }
 
-/** Whether a policy limits the requests that another admits, by the key of the shield. The shield does not count requests without its key. */
+/** Reports whether `bound` limits the requests of `policy` by the key of the shield. The shield does not count requests without its key. */
 const isBound = (bound: Policy, policy: Policy, { key }: Shield) =>
   sameKey(bound.key, key) &&
   bound.algorithm !== 'concurrency' &&
@@ -53,7 +53,7 @@ const samePart = (one: KeyPart, other: KeyPart) =>
     ? other.source === 'function' && one.read === other.read
     : JSON.stringify(one) === JSON.stringify(other)
 
-/** Few policies, at least one from each list: together they bound everything that is admitted. */
+/** Selects few policies with at least one from each list, which together bound all admitted requests (greedy set cover). */
 function cover(lists: Policy[][], shield: Shield): Policy[] {
   if (lists.length === 0) return []
   const count = (policy: Policy) => lists.filter((list) => list.includes(policy)).length
@@ -70,7 +70,7 @@ const costs = ({ cost }: Policy): number[] => [
   ...(cost.header ? [0, 1] : []),
 ]
 
-/** The most requests that a policy admits in any period of the shield. The shield does not count requests without a cost. */
+/** Upper bound of the requests that a policy admits in any period of the shield. The shield does not count requests with a cost of 0. */
 function mostAdmitted(policy: Policy, { periodMs }: Shield): number {
   const { algorithm, windowMs, burst, plan } = policy
   const limit = Math.max(policy.limit, ...Object.values(plan?.limits ?? {}))

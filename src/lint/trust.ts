@@ -1,4 +1,4 @@
-/** Policies that a client can evade. */
+/** Finds policies that a client can evade. */
 import { networkRange } from '../base/ip.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
@@ -6,7 +6,7 @@ import { labelOf } from '../match/key.ts'
 import { alwaysBeside } from './covers.ts'
 import { type Found, type ListRule, type PolicyRule, partsOf, titleOf } from './facts.ts'
 
-/** The bits of an IPv6 address that name a client's network: the client chooses the other 64. */
+/** Prefix length of a client's IPv6 network. The client can choose the other 64 bits of its address. */
 const CLIENT_BITS = 64
 
 export const ipv6ByAddress: PolicyRule = (policy, at) =>
@@ -15,13 +15,13 @@ export const ipv6ByAddress: PolicyRule = (policy, at) =>
       ? {
           code: 'ipv6-by-address',
           path: `${path}.ip.v6`,
-          message: `"${policy.name}" counts IPv6 by /${part.v6}, of which one client has as many as it likes.`,
-          hint: 'Leave v6 at 64, or less.',
+          message: `"${policy.name}" counts IPv6 by /${part.v6}, and one client can use any number of these networks.`,
+          hint: 'Set v6 to 64 or less.',
         }
       : [],
   )
 
-/** Found once for each entry. */
+/** Reports each entry once. */
 export const ipv6Denied: ListRule = (entry) => {
   const { list, condition, at } = entry
   const long = (condition.ip ?? []).filter(
@@ -33,7 +33,7 @@ export const ipv6Denied: ListRule = (entry) => {
   return {
     code: 'ipv6-by-address',
     path: `${at}.ip[${condition.ip!.indexOf(long[0]!)}]`,
-    message: `${titleOf(entry)} refuses ${long[0]}${more}, and the client has other addresses in the same /64.`,
+    message: `${titleOf(entry)} refuses ${long[0]}${more}, and a client can use other addresses in the same /64.`,
     hint: 'Refuse the whole /64.',
   }
 }
@@ -41,28 +41,28 @@ export const ipv6Denied: ListRule = (entry) => {
 const isChosenByClient = ({ source }: KeyPart, { apiKeys }: Config) =>
   ['header', 'cookie', 'query'].includes(source) || (source === 'api-key' && !apiKeys.known)
 
-/** Whether a client cannot get another quota of a policy by changing its request. */
-const holds = ({ key }: Policy, config: Config) =>
+/** Reports whether a client cannot get another quota of a policy by a change of its request. */
+const isUnavoidable = ({ key }: Policy, config: Config) =>
   !key.some(
     (part) =>
       isChosenByClient(part, config) ||
       ['path', 'path-parameter', 'host', 'function'].includes(part.source),
   )
 
-/** Not found beside a policy that limits dishonest clients: the key then only divides the quota among honest ones. */
+/** Finds keys that the client chooses. Not reported beside a policy that clients cannot evade: the key then only separates honest clients. */
 export const spoofableKey: PolicyRule = (policy, at, { config }) => {
-  if (alwaysBeside(policy, config).some((other) => holds(other, config))) return []
+  if (alwaysBeside(policy, config).some((other) => isUnavoidable(other, config))) return []
   return partsOf(policy, at)
     .filter(([part]) => isChosenByClient(part, config))
     .map(
       ([part, path]): Found => ({
         code: 'spoofable-key',
         path,
-        message: `"${policy.name}" counts by ${labelOf(part)}, which the client chooses: each value that it makes up is a new quota.`,
+        message: `"${policy.name}" counts by ${labelOf(part)}, which the client chooses: each new value gets a new quota.`,
         hint:
           part.source === 'api-key'
-            ? 'List the keys there are (apiKeys.known), or add a policy by ip that meets the same requests.'
-            : 'Add a policy by ip that meets the same requests, or count by a claim (jwt:…) or a known api-key; accept it where something before the Worker sets the value.',
+            ? 'List the valid keys (apiKeys.known), or add a policy by ip for the same requests.'
+            : 'Add a policy by ip for the same requests, or count by a claim (jwt:…) or a known api-key. Accept the finding if a proxy in front of the Worker sets the value.',
       }),
     )
 }
@@ -70,7 +70,7 @@ export const spoofableKey: PolicyRule = (policy, at, { config }) => {
 const LOGIN =
   /^(log(in|on)|sign(in|on)|o?auth2?|authenticat(e|ion)|sso|passwords?|passwd|passcode|forgot|reset|recovery?|t?otp|2fa|mfa|tokens?|sessions?)$/
 
-/** The words of a path: those of `/auth/resetPassword/:token` are auth, reset and password. */
+/** Splits a path into words without parameters: `/auth/resetPassword/:token` has auth, reset and password. */
 const wordsOf = (path: string) =>
   path
     .split('/')
@@ -85,17 +85,17 @@ const namesLogin = (path: string) => {
   )
 }
 
-/** A limit on password guesses that is gone whenever Redis is. */
+/** Finds a limit on login attempts that does not apply while Redis is unavailable. */
 export const loginFailsOpen: PolicyRule = (policy, at, { config }) => {
   const { name, match, mode, onStoreError } = policy
-  const guarded = match.path?.find(namesLogin)
+  const loginPath = match.path?.find(namesLogin)
   const readsOnly = match.method?.every((method) => ['GET', 'HEAD', 'OPTIONS'].includes(method))
-  if (!guarded || readsOnly || mode !== 'enforce' || onStoreError !== 'allow') return []
+  if (!loginPath || readsOnly || mode !== 'enforce' || onStoreError !== 'allow') return []
   if (alwaysBeside(policy, config).some((other) => other.onStoreError === 'deny')) return []
   return {
     code: 'login-fails-open',
     path: `${at}.onStoreError`,
-    message: `"${name}" guards ${guarded}, and lets every attempt pass while Redis is away.`,
+    message: `"${name}" protects ${loginPath}, and allows every attempt while Redis is unavailable.`,
     hint: "Set onStoreError to 'deny' (503), or to 'local' (each isolate counts by itself).",
   }
 }

@@ -3,10 +3,10 @@ import type { Condition } from '../config/schema/condition.ts'
 import { pathMatcher } from '../request/path.ts'
 import type { RequestView } from '../request/view.ts'
 
-/** The first field of a condition that a request does not meet; `undefined` where it meets all. */
+/** The first field of a condition that a request does not match; `undefined` if it matches all. */
 export type Mismatch = keyof Condition | undefined
 
-/** Compiles a condition once, so that a request only runs comparisons, the cheap ones first. */
+/** Compiles a condition into comparisons, the cheap ones first. */
 export function compileCondition(
   { method, host, path, country, header, ip, not }: Condition,
   { caseSensitivePaths }: { caseSensitivePaths: boolean },
@@ -43,11 +43,11 @@ export function compileCondition(
   return (view) => tests.find(([, test]) => !test(view))?.[0]
 }
 
-/** `*.example.com` is every host below example.com, not example.com itself. */
+/** `*.example.com` matches every subdomain of example.com, but not example.com itself. */
 const hostMatches = (name: string, host: string) =>
   name.startsWith('*.') ? host.endsWith(name.slice(1)) : host === name
 
-/** `curl/*` begins with, `*bot` ends with, `*bot*` holds; without a star the whole text. */
+/** Compiles a pattern: `curl/*` matches the start, `*bot` the end, `*bot*` any part, and a pattern without `*` the whole text. */
 function textMatcher(pattern: string): (value: string) => boolean {
   const text = pattern.replace(/^\*|\*$/g, '')
   if (pattern.startsWith('*') && pattern.endsWith('*')) return (value) => value.includes(text)

@@ -3,7 +3,7 @@ import { isTrustedProxy } from '../credentials/trusted-token.ts'
 import type { RequestView } from '../request/view.ts'
 import { compileCondition } from './condition.ts'
 
-/** Compiles the price of a request, in units. */
+/** Compiles the cost of a request, in units. */
 export function compileCost(
   { header, rules, otherwise }: Cost,
   options: { caseSensitivePaths: boolean },
@@ -16,12 +16,8 @@ export function compileCost(
     compiled.find(({ mismatch }) => !mismatch(view))?.cost ?? otherwise
   if (header === undefined) return byRules
   return async (view) => {
-    const said = view.request.headers.get(header)
-    // From anybody else it is nothing but a wish.
-    const cost =
-      said !== null && /^\d{1,15}$/.test(said) && (await isTrustedProxy(view))
-        ? Number(said)
-        : undefined
-    return cost ?? byRules(view)
+    const value = view.request.headers.get(header)
+    const isAccepted = value !== null && /^\d{1,15}$/.test(value) && (await isTrustedProxy(view))
+    return isAccepted ? Number(value) : byRules(view)
   }
 }

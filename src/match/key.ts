@@ -9,11 +9,11 @@ import { readSource, Unusable } from '../request/source.ts'
 import type { RequestView } from '../request/view.ts'
 import type { Part } from './subject.ts'
 
-/** What the parts of keys are read with, besides the request. */
+/** Readers for the key parts that need more than the request. */
 export interface KeyReaders {
   claims: Claims
   apiKey: (view: RequestView) => Promise<string | Unusable | undefined>
-  /** Told that a key function threw, or found what is no key: the part counts as missing. */
+  /** Called if a key function throws or returns an invalid key. The part then counts as missing. */
   onKeyError: (error: unknown) => void
 }
 
@@ -22,8 +22,8 @@ export function keyReaders(
   log: Log,
 ): KeyReaders {
   const { jwt, apiKeys, policies } = config
-  // Half of the shortest, so that keys which do not come leave the store its time.
-  const deadlines = policies.length > 0 ? policies : [config] // those to come are live
+  // Half of the shortest deadline, so that a wait for the issuer's keys leaves time for the store.
+  const deadlines = policies.length > 0 ? policies : [config] // policies may follow in a live document
   const deadlineMs = Math.min(...deadlines.map((one) => one.deadlineMs)) / 2
   return {
     claims: jwt ? createClaims(jwt, { deadlineMs, log }) : async () => undefined,
@@ -32,12 +32,12 @@ export function keyReaders(
       log(
         'key-error',
         (error as Error)?.name ?? '',
-        'a key function threw, or found no text or number: its part counts as missing',
+        'a key function threw an error or returned an object: the key part counts as missing',
       ),
   }
 }
 
-/** What a part is called in a partition key, in messages, and in plain subjects. */
+/** The label of a part in partition keys, messages and readable subjects. */
 export function labelOf(part: KeyPart): string {
   if (part.source === 'path-parameter') return `path:${part.name}`
   return 'name' in part ? `${part.source}:${part.name}` : part.source
@@ -45,7 +45,7 @@ export function labelOf(part: KeyPart): string {
 
 type Read = (view: RequestView) => unknown
 
-/** Compiles a key into the partition key of a request; a part that is missing, empty or unusable has no value. */
+/** Compiles a key into a function that reads the partition key of a request. A part that is missing, empty or unusable has no value. */
 export function compileKey(
   key: KeyPart[],
   paths: string[],
@@ -83,11 +83,11 @@ function reader(
       return async ({ context }) => {
         try {
           const value = await part.read(context)
-          // An object's text is that of all objects: one quota for everybody.
+          // All objects have the same text, so that all clients would share one quota.
           if (Object(value) === value) throw new TypeError()
           return value
         } catch (error) {
-          onKeyError(error) // a key that cannot be told must not be an outage
+          onKeyError(error) // an error in a key function must not cause an outage
           return undefined
         }
       }
@@ -102,7 +102,7 @@ function reader(
   }
 }
 
-/** What is no text as JSON: the number 7 and the text "7" are one user to most issuers. */
+/** A claim that is not a string is encoded as JSON. The number 7 and the string "7" are equal, because most issuers mean the same user. */
 const claim = (value: unknown) =>
   value === undefined || value === null || value === ''
     ? undefined

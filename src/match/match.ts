@@ -10,36 +10,36 @@ import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
 import { compilePlan } from './plan.ts'
 import { canonical, type Part } from './subject.ts'
 
-/** What a policy makes of a request that it meets. */
+/** A policy that applies to a request. */
 export interface Match {
   policy: Policy
-  /** Whose quota, before it is named for the store. */
+  /** The values of the key. The subject in the store is made of them. */
   partitionKey: Part[]
-  /** Units. */
+  /** Cost in units. */
   cost: number
-  /** The calendar's, where the window is one: this period and the next. */
+  /** The current and the next period of a calendar window. */
   period?: Period
 }
 
-/** Why a policy does not meet a request: a field of its match, an entry of the list `allow`, or a part of its key without a value. */
+/** Why a policy does not apply to a request: a field of its match, an entry of `allow`, or a key part without a value. */
 export type Unmet =
   | { policy: Policy; unmet: 'match'; field: NonNullable<Mismatch> }
   | { policy: Policy; unmet: 'allow'; entry: string }
   | ({ policy: Policy; unmet: 'key' } & Lacking)
 
-/** What a configuration makes of a request. */
+/** The result of matching a request against a configuration. */
 export interface Matched {
   denied?: Denied
   /**
-   * For each policy, in their order. A policy has several matches in a row where the readings of a path name several quotas: each
-   * of them is charged. Of a request on the list `deny`: none.
+   * The result of each policy, in order. A policy has several consecutive matches if the readings of a path select several quotas; each
+   * of them is charged. Empty if an entry of `deny` matches.
    */
   policies: (Match | Unmet)[]
-  /** Whom the shield counts; absent where there is none, or the request lacks a part of its key. */
+  /** The partition key of the shield. Absent without a shield, or if a key part has no value. */
   shield?: Part[]
 }
 
-/** Whether a policy meets the request after all. */
+/** Reports whether the policy applies to the request. */
 export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
 
 export type Matcher = (view: RequestView) => Promise<Matched>
@@ -57,7 +57,7 @@ type MatchConfig = Pick<
   | 'shield'
 >
 
-/** Compiles a configuration once, so that a request only runs comparisons. */
+/** Compiles a configuration into a function that matches requests against it. */
 export function compileMatcher(
   config: MatchConfig,
   log: Log,
@@ -75,7 +75,7 @@ export function compileMatcher(
   const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
 
   return async (view) => {
-    // Where origins differ on what a path says, the strictest reading counts: no spelling is a way round, or in.
+    // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
     const readings =
       view.paths.length === 1 ? [view] : view.paths.map((path) => ({ ...view, path }))
     const denied = deny.find(({ mismatch }) => readings.some((one) => !mismatch(one)))
@@ -113,10 +113,10 @@ const deniedBy = ({ policy, unmet: _, ...lacking }: Refusing): Denied => ({
   ...lacking,
 })
 
-/** A policy that meets a request: one match, or one for each quota that the readings of its path name. */
+/** One match, or one for each quota that the readings of the path select. */
 type Met = Match | Match[]
 
-/** Who is 7 to one function is another than who is 7 to the next. */
+/** The same value of two key functions means different clients, so the fallback function has a different label. */
 const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : labelOf(part))
 
 function compilePolicy(policy: Policy, config: MatchConfig, readers: KeyReaders) {
@@ -131,7 +131,7 @@ function compilePolicy(policy: Policy, config: MatchConfig, readers: KeyReaders)
   const planned = compilePlan(policy, config, readers)
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
-  // What is not met is known at once: most policies do not meet most requests.
+  // Synchronous for a policy that does not apply, because most policies do not apply to most requests.
   const describe = (readings: RequestView[]): Unmet | Promise<Met | Unmet> => {
     const met = readings.filter((one) => !mismatch(one))
     if (met.length === 0) return { policy, unmet: 'match', field: mismatch(readings[0]!)! }
@@ -154,7 +154,7 @@ function compilePolicy(policy: Policy, config: MatchConfig, readers: KeyReaders)
     }
   }
 
-  // Any of the readings may be the origin's: each quota that one of them names is charged, at the highest cost, by the smallest plan.
+  // The origin may use any of the readings. So each selected quota is charged, at the highest cost and with the smallest plan.
   const meetEach = async (met: RequestView[]): Promise<Met | Unmet> => {
     const each = await Promise.all(met.map(meet))
     const unmet = each.find((one) => !isMatch(one))
@@ -171,14 +171,14 @@ function compilePolicy(policy: Policy, config: MatchConfig, readers: KeyReaders)
   return { policy, describe }
 }
 
-/** The part for which a request without a value is not counted; `undefined` where the request is counted all the same. */
+/** The missing part because of which the policy does not count the request; `undefined` if it counts the request. */
 function lackingOf(
   partitionKey: Part[],
   onMissingKey: Policy['onMissingKey'],
 ): Lacking | undefined {
   const lacking = partitionKey.filter(([, value]) => value === undefined)
   const [label, , fault = 'missing'] = lacking[0]!
-  // The origin may accept a credential that Sluice cannot use: 'skip' would let its client past the policy.
+  // The origin may accept a credential that Sluice cannot use, so 'skip' must not exempt it from the policy.
   const isSkipped = onMissingKey === 'skip' && lacking.every(([, , other]) => !other)
   return onMissingKey === 'refuse' || isSkipped ? { [fault]: label } : undefined
 }

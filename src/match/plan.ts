@@ -2,7 +2,7 @@ import type { Config, Policy } from '../config/parse.ts'
 import type { RequestView } from '../request/view.ts'
 import { compileKey, type KeyReaders } from './key.ts'
 
-/** Compiles the policy as it is for the plan of a request: one of another size. The counter stays the same, so a change of plan counts at once. */
+/** Compiles a function that returns the policy with the size of the request's plan. All plans share one counter, so a change of plan takes effect at once. */
 export function compilePlan(
   policy: Policy,
   config: Pick<Config, 'tables' | 'caseSensitivePaths'>,
@@ -21,7 +21,7 @@ export function compilePlan(
   }
 }
 
-/** A policy as it is for a plan; nothing where it has no such plan. */
+/** Returns a policy with the size of a plan, or `undefined` if the policy does not have the plan. */
 export function ofPlan(policy: Policy, name: string): Policy | undefined {
   const { plan } = policy
   if (!plan || !Object.hasOwn(plan.limits, name)) return undefined

@@ -1,23 +1,24 @@
 import type { KeyFault } from '../base/decision.ts'
 import { LruCache } from '../base/lru.ts'
 
-/** One part of a partition key as found in a request. Without a value it is missing, or has another `fault`. */
+/** One part of the partition key of a request. A part without a value is missing, or has a `fault`. */
 export type Part = [label: string, value: string | undefined, fault?: KeyFault]
 
-/** Names a subject in the store from the parts of its partition key. */
+/** Converts the parts of a partition key to a subject. */
 export type NameSubject = (parts: Part[]) => Promise<string>
 
-/** The parts in one text. JSON keeps apart what joining would not: ("a", "bc") and ("ab", "c"), missing and empty. */
+/** Encodes the parts as JSON. Joined values would collide: ("a", "bc") with ("ab", "c"), and missing with empty. */
 export const canonical = (parts: Part[]): string =>
   JSON.stringify(parts.map(([label, value]) => [label, value ?? null]))
 
-/** Subjects that an isolate remembers, and the longest text that is worth its memory. */
+/** Upper bound of the cached subjects. */
 const MAX_NAMES = 10_000
+/** Longest encoded partition key that is cached, in characters. */
 const MAX_LENGTH = 256
 
 /**
- * Subjects as 96 bits of HMAC-SHA-256 (RFC 2104) in 16 characters: nothing personal and nothing long reaches
- * the store, and without the secret no address can be found by trying all of them.
+ * Creates subjects of 16 characters: 96 bits of HMAC-SHA-256 (RFC 2104). The store contains no personal data and no long keys. Without
+ * the secret, addresses cannot be found by brute force.
  */
 export function hashedSubjects(secret: string): NameSubject {
   const utf8 = new TextEncoder()
@@ -43,11 +44,13 @@ export function hashedSubjects(secret: string): NameSubject {
   }
 }
 
-/** Readable subjects such as `ip=203.0.113.7`, for those who ask for them; what is long or unusual is hashed all the same. */
+/** Creates readable subjects such as `ip=203.0.113.7`. Values that are missing, long or have unusual characters are hashed. */
 export function plainSubjects(secret: string): NameSubject {
   const hashed = hashedSubjects(secret)
   return async (parts) => {
-    const usual = parts.every(([, value]) => value !== undefined && /^[\w.:/@-]{1,64}$/.test(value))
-    return usual ? parts.map(([label, value]) => `${label}=${value}`).join(',') : hashed(parts)
+    const isReadable = parts.every(
+      ([, value]) => value !== undefined && /^[\w.:/@-]{1,64}$/.test(value),
+    )
+    return isReadable ? parts.map(([label, value]) => `${label}=${value}`).join(',') : hashed(parts)
   }
 }

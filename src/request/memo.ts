@@ -1,15 +1,15 @@
 import type { RequestView } from './view.ts'
 
-/** Asks once for each request, however many policies want to know. What they share is the request's own promise, never another's. */
+/** Memoizes a function by request, for all policies. Requests never share a promise, because on Workers they must not. */
 export function oncePerRequest<T>(
-  ask: (view: RequestView) => Promise<T>,
+  compute: (view: RequestView) => Promise<T>,
 ): (view: RequestView) => Promise<T> {
-  const answers = new WeakMap<Request, Promise<T>>()
+  const results = new WeakMap<Request, Promise<T>>()
   return (view) => {
-    const known = answers.get(view.request)
+    const known = results.get(view.request)
     if (known) return known
-    const answer = ask(view)
-    answers.set(view.request, answer)
-    return answer
+    const result = compute(view)
+    results.set(view.request, result)
+    return result
   }
 }

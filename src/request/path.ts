@@ -1,13 +1,14 @@
 /**
- * A path as policies see it, so that no other spelling of the same path dodges one: percent-encodings undone once,
- * `\` as `/`, path parameters (`;x=1`) dropped, `.` and `..` resolved, empty segments and a trailing slash dropped.
- * The origin gets the path as the URL standard writes it.
+ * Normalizes a path for policies, so that a client cannot evade a policy with another spelling. Decodes percent-encodings once, treats
+ * `\` as `/`, drops path parameters (`;x=1`), resolves `.` and `..`, and drops empty segments and a trailing slash. The origin still
+ * receives the path as the URL standard writes it.
  */
 export const normalizePath = (path: string): string => readings(path)[0]!
 
 /**
- * The paths that origins may take a path for; of nearly all there is one. They differ on whether `%2F` and `%5C` separate, and
- * whether `..;x` is `..`: what is `/` to one is below `/api` to another, as `/api/x%2F..%2F..` and `/api/..;` are.
+ * Lists the readings of a path: the meanings that origins may give to it. Most paths have one. Origins differ on whether `%2F` and `%5C`
+ * separate segments, and whether `..;x` equals `..`. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
+ * `/api` for others.
  * @returns the normalized path first
  */
 export function readings(path: string): string[] {
@@ -15,14 +16,14 @@ export function readings(path: string): string[] {
   const separators = /%(2f|5c)/i.test(path) ? ['/\\', '/', ''] : ['']
   const parameters = /;|%3b/i.test(path) ? [true, false] : [true]
   const all = separators
-    .map((some) => decode(path, some).split(/[/\\]/))
-    .flatMap((parts) => parameters.map((dots) => resolve(parts, dots)))
+    .map((decoded) => decode(path, decoded).split(/[/\\]/))
+    .flatMap((parts) => parameters.map((dropped) => resolve(parts, dropped)))
   return [...new Set(all)]
 }
 
 /**
- * Reports whether an origin may resolve a path, put behind a base path, to a place outside that base. Below `/app` the path
- * `/..%2Fx` is `/x` to an origin that decodes `%2F` before it resolves `..`, and so is `/..;/x` to one that drops parameters first.
+ * Reports whether an origin may resolve a path, appended to a base path, to a path outside the base. Below `/app`, `/..%2Fx` is `/x` for
+ * an origin that decodes `%2F` before it resolves `..`, and `/..;/x` is `/x` for an origin that drops path parameters first.
  */
 export function leavesBase(path: string): boolean {
   const expected = readings(path).map((reading) => `/base${reading}`.replace(/\/$/, ''))
@@ -30,9 +31,9 @@ export function leavesBase(path: string): boolean {
   return actual.length !== expected.length || actual.some((one, index) => one !== expected[index])
 }
 
-/** @param separators which of `/` and `\` are decoded */
+/** @param separators the separators, of `/` and `\`, whose encodings are decoded */
 function decode(path: string, separators: string): string {
-  // ASCII by itself, so that a byte that is no UTF-8 does not keep what stands beside it encoded.
+  // ASCII characters are decoded separately, so that an invalid UTF-8 byte does not keep its neighbors encoded.
   return path.replace(/%[0-7][0-9a-f]|(?:%[89a-f][0-9a-f])+/gi, (run) => {
     try {
       const text = decodeURIComponent(run)
@@ -43,12 +44,12 @@ function decode(path: string, separators: string): string {
   })
 }
 
-/** @param parameters whether `..;x` is `..` */
-function resolve(parts: string[], parameters: boolean): string {
+/** @param dropsParameters whether path parameters are dropped first, so that `..;x` is `..` */
+function resolve(parts: string[], dropsParameters: boolean): string {
   const segments: string[] = []
   for (const part of parts) {
     const segment = part.replace(/;.*/s, '')
-    const dots = parameters ? segment : part
+    const dots = dropsParameters ? segment : part
     if (dots === '..') segments.pop()
     else if (segment !== '' && dots !== '.') segments.push(segment)
   }
@@ -56,8 +57,8 @@ function resolve(parts: string[], parameters: boolean): string {
 }
 
 /**
- * Compiles `/login`, `/users/:id` (one segment) or `/api/*` (`/api` and all below it), to be held against normalized paths: the
- * parameters of a path that matches, else `undefined`. Letter case does not matter unless told so.
+ * Compiles a pattern for normalized paths: `/login`, `/users/:id` (one segment) or `/api/*` (`/api` and every path below it). The result
+ * returns the parameters of a path that matches, else `undefined`. Letter case does not matter by default.
  */
 export function pathMatcher(
   pattern: string,
@@ -72,7 +73,7 @@ export function pathMatcher(
     .map((segment) => {
       if (!segment.startsWith(':')) {
         const text = normalizePath(`/${segment}`)
-        // As the paths it is held against: a regular expression does not find that "i̇" is "İ" in lower case.
+        // Lower case like the normalized paths. The flag "i" does not match "İ" with its lower case "i̇".
         return literal(caseSensitive ? text : text.toLowerCase())
       }
       names.push(segment.slice(1))

@@ -3,7 +3,7 @@ import type { KeyFault } from '../base/decision.ts'
 import type { Source } from '../config/schema/credentials.ts'
 import type { RequestView } from './view.ts'
 
-/** A credential that a request has, and that names no client. Unlike a missing one, the origin may accept it. */
+/** A credential that is present but does not identify a client. The origin may still accept it, unlike a missing one. */
 export class Unusable {
   readonly why: KeyFault
   constructor(why: KeyFault) {
@@ -14,16 +14,16 @@ export const UNREADABLE = new Unusable('unreadable')
 export const UNVERIFIED = new Unusable('unverified')
 
 /**
- * Reads a header, a cookie, a query parameter or a bearer token (RFC 6750, 2.1); `undefined` where the request has none. Two
- * different values are unreadable. (A header that is sent twice arrives as one text with a comma, RFC 9110, 5.3. That is a value
- * like others: `User-Agent` has commas of its own.) Never throws.
+ * Reads a header, a cookie, a query parameter or a bearer token (RFC 6750, 2.1). Returns `undefined` if it is absent or empty. Two
+ * different values are unreadable. A header that is sent twice arrives as one value with a comma (RFC 9110, 5.3) and is read as such,
+ * because values such as `User-Agent` also contain commas. Never throws.
  */
 export const readSource = (source: Source, view: RequestView): string | Unusable | undefined =>
   only(valuesOf(source, view))
 
 /**
- * Reads the first of several sources at which a request has anything. If that is unreadable, no later source makes up for it: a
- * client must not choose between what Sluice counts and what the origin takes.
+ * Reads the first of several sources that is present. If it is unreadable, later sources are not read. Otherwise a client could make
+ * Sluice count one credential while the origin uses another.
  */
 export function readFirst(sources: Source[], view: RequestView): string | Unusable | undefined {
   for (const source of sources) {
@@ -33,7 +33,7 @@ export function readFirst(sources: Source[], view: RequestView): string | Unusab
   return undefined
 }
 
-/** Whether a request has nothing at these sources, or nothing but a bearer token. */
+/** Reports whether none of these sources is present, apart from a bearer token. */
 export const hasAtMostBearer = (sources: Source[], view: RequestView): boolean =>
   readFirst(
     sources.filter(({ source }) => source !== 'bearer'),
@@ -48,7 +48,7 @@ function valuesOf({ source, name }: Source, view: RequestView): Set<string | Unu
     header: () => [headers.get(name)],
     bearer: () => bearers(headers.get('authorization') ?? ''),
     query: () => view.query.getAll(name),
-    // One by one: of a whole field the parser returns the first of two that share a name.
+    // Each pair separately, because the parser returns only the first of two cookies with the same name.
     cookie: () =>
       (headers.get('cookie') ?? '')
         .split(';')
@@ -58,13 +58,14 @@ function valuesOf({ source, name }: Source, view: RequestView): Set<string | Unu
   return new Set(values[source]().flatMap((value) => value || []))
 }
 
-/** A JSON Web Token as a word of its own, or in `token="…"`. */
+/** Matches a JSON Web Token as a separate word, or in `token="…"`. */
 const TOKEN_WORD = /(?:^|\s|\btoken="?)[\w-]+\.[\w-]+\.[\w-]+(?:["\s,;]|$)/i
 
 /**
- * The bearer tokens of an `Authorization` field, which has a comma where it was sent twice. Frameworks take the first word after the
- * scheme, or everything up to a `;` or a quote, or what follows the last `Bearer`: where they would differ, it is unreadable.
- * Many origins take the second word, or what is left without `Bearer `, and ignore the scheme: so is a token without that scheme.
+ * Finds the bearer tokens of an `Authorization` header, which contains a comma if it was sent twice. Frameworks use the first word after
+ * the scheme, everything up to a `;` or a quote, or the text after the last `Bearer`; a value that they would read differently is
+ * unreadable. Many origins ignore the scheme and use the second word, or the rest without `Bearer `. So a token with another scheme is
+ * unreadable too.
  */
 function bearers(field: string): (string | Unusable)[] {
   if (!/bearer\W/i.test(field)) return TOKEN_WORD.test(field) ? [UNREADABLE] : []
@@ -76,8 +77,9 @@ function bearers(field: string): (string | Unusable)[] {
 }
 
 /**
- * The value of one cookie; `undefined` where the pair is of another one. DQUOTEs around a value are no part of it (RFC 6265, 4.1.1).
- * Some frameworks undo escapes between them, and some separate cookies by white space or commas: then it is unreadable.
+ * Reads the value of a cookie from one pair. Returns `undefined` if the pair is another cookie. Double quotes around a value are not part
+ * of it (RFC 6265, 4.1.1). Some frameworks resolve escapes within quotes, and some separate cookies by white space or commas; such a pair
+ * is unreadable.
  */
 function cookieOf(pair: string, name: string): string | Unusable | undefined {
   const words = pair.trim().split(/[\s,]+/)

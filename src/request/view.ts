@@ -1,34 +1,34 @@
 import { type Address, parseAddress } from '../base/ip.ts'
 import { readings } from './path.ts'
 
-/** What the runtime gives along with a request. */
+/** The context that the runtime provides with a request. */
 export interface RuntimeContext {
   /** Variables and secrets. */
   env: Record<string, unknown>
-  /** Keeps the isolate at work on something after the answer has gone. */
+  /** Keeps the isolate active until the promise settles, also after the response is sent. */
   waitUntil: (promise: Promise<unknown>) => void
   /** Hono's context, for key functions. */
   context: unknown
 }
 
-/** What policies look at of one request. */
+/** The properties of a request that policies use. */
 export interface RequestView extends RuntimeContext {
   request: Request
-  /** Lower case, without port and final dot. */
+  /** Host in lower case, without port and final dot. */
   host: string
-  /** Normalized; in lower case unless paths are case-sensitive. */
+  /** Normalized path, in lower case unless paths are case-sensitive. */
   path: string
-  /** All that origins may take the path for, `path` first. */
+  /** All readings of the path, `path` first. */
   paths: string[]
   method: string
   query: URLSearchParams
-  /** The client's, as Cloudflare saw it. */
+  /** Address of the client as Cloudflare reports it. */
   address: Address | undefined
-  /** ISO 3166-1 alpha-2, `T1` for Tor, `XX` for unknown. */
+  /** Country code in upper case: ISO 3166-1 alpha-2, `T1` for Tor, `XX` for unknown. */
   country: string | undefined
-  /** Number of the autonomous system the client is in. */
+  /** Number of the client's autonomous system. */
   asn: string | undefined
-  /** IATA code of the data centre that answers. */
+  /** IATA code of the Cloudflare data center. */
   colo: string | undefined
 }
 
@@ -41,8 +41,8 @@ export function viewOf(
   const paths = readings(url.pathname).map((path) =>
     caseSensitivePaths ? path : path.toLowerCase(),
   )
-  // The one header that Cloudflare sets itself and a client cannot. All others are a client's word, `CF-IPCountry` too where the
-  // zone does not add it: country, asn and colo come beside the request.
+  // This is the only header that a client cannot forge, because Cloudflare always sets it. `CF-IPCountry` can be forged if the zone
+  // does not add it, so country, asn and colo are read from `request.cf`.
   const address = request.headers.get('cf-connecting-ip') ?? ''
   const known = (name: string) => {
     const value = (request as { cf?: Record<string, unknown> }).cf?.[name]
@@ -56,7 +56,7 @@ export function viewOf(
     paths,
     method: request.method,
     address: parseAddress(address),
-    // What few policies ask for is made when they do.
+    // Getters, because few policies use these properties.
     get query() {
       return url.searchParams
     },

@@ -41,10 +41,10 @@ describe('npm run check -- --policies', () => {
       code: 1,
       stderr: '',
       stdout: `✗ policies
-login-fails-open  policies[0].onStoreError: "login" guards /login, and lets every attempt pass while Redis is away.
+login-fails-open  policies[0].onStoreError: "login" protects /login, and allows every attempt while Redis is unavailable.
   Set onStoreError to 'deny' (503), or to 'local' (each isolate counts by itself). docs/reference/linter.md#login-fails-open
 unlikely-duration  policies[0].window: "login" has a window of 60 ms.
-  Write the unit, as in '10s': a bare number is milliseconds. docs/reference/linter.md#unlikely-duration
+  Write a unit, as in '10s'. A number without a unit is in milliseconds. docs/reference/linter.md#unlikely-duration
 `,
     })
   })
@@ -61,7 +61,7 @@ unlikely-duration  policies[0].window: "login" has a window of 60 ms.
       stderr: '',
       stdout: `✗ policies
 duplicate-name  policies[1].name: expected a name that no other policy has, got "a"
-  Give it a name of its own: it stands in the RateLimit fields, and marks its counters. docs/reference/linter.md#duplicate-name
+  Rename one of the two policies: the name appears in the RateLimit fields and marks the counters in Redis. docs/reference/linter.md#duplicate-name
 `,
     })
   })
@@ -94,7 +94,7 @@ The configuration does not load until every invalid setting is fixed. docs/refer
     const { code, stdout } = await check('--config', file)
     expect(code).toBe(1)
     expect(stdout).toMatch(
-      /^✗ policies\nno-origin {2}origin: The configuration has no origin: .*\n {2}Write origin: 'zone'/,
+      /^✗ policies\nno-origin {2}origin: The configuration has no origin: .*\n {2}Set origin to 'zone'/,
     )
     const toml = join(configs.folder, 'wrangler.toml')
     await writeFile(toml, 'name = "a"\n[vars]\nORIGIN = "https://origin.example.com"\n')

@@ -53,7 +53,7 @@ export const found = (config: unknown) => lint(config).map(({ code, path }) => `
 export type Case = [title: string, finding: string, broken: object, nearMiss: object]
 
 export const testFindings = (cases: Case[]) =>
-  test.each(cases)('%s (%s)', (_, finding, broken, nearMiss) => {
+  test.each(cases)('%s The linter reports %s.', (_, finding, broken, nearMiss) => {
     expect(found(broken)).toEqual([finding])
     expect(found(nearMiss)).toEqual([])
   })

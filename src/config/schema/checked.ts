@@ -1,18 +1,18 @@
 import * as v from 'valibot'
 import type { ConfigProblem } from '../../base/errors.ts'
 
-/** What turns an input into a `T`. */
+/** A schema that parses unknown input into a `T`. */
 export type Schema<T> = v.GenericSchema<unknown, T>
 
-/** What a schema makes of an input, or all that is wrong with it. */
+/** The output of a schema, or all problems of the input. */
 export type Checked<T> =
   | { output: T; problems?: undefined }
   | { output?: undefined; problems: ConfigProblem[] }
 
 /**
- * Runs a schema. Its messages are the texts of what is expected.
- * @param whole what the input itself is called in a path
- * @param most how many problems are told, at most
+ * Runs a schema, whose messages describe the expected values.
+ * @param whole path of a problem that concerns the whole input
+ * @param most upper bound of the number of problems. Defaults to no bound.
  */
 export function checked<T>(
   shape: Schema<T>,
@@ -34,27 +34,27 @@ export function checked<T>(
   }
 }
 
-/** Follows the path of an issue through the input as written, where a single value may stand for a list of one. */
+/** Follows the path of an issue through the input as written, where a single value is allowed in place of a list of one. */
 function written(input: unknown, path: readonly { key?: unknown }[]) {
   const keys: string[] = []
   let value = input
   for (const key of path.map(({ key }) => String(key))) {
-    const there = typeof value === 'object' && value !== null && Object.hasOwn(value, key)
-    if (!there && /^\d+$/.test(key) && !Array.isArray(value)) continue
-    value = there ? (value as Record<string, unknown>)[key] : undefined
+    const isPresent = typeof value === 'object' && value !== null && Object.hasOwn(value, key)
+    if (!isPresent && /^\d+$/.test(key) && !Array.isArray(value)) continue
+    value = isPresent ? (value as Record<string, unknown>)[key] : undefined
     keys.push(key)
   }
   return { keys, value }
 }
 
-/** As one would write it in code. */
+/** The path as written in code: `policies[2].window`. */
 const pathOf = (keys: string[]) =>
   keys
     .map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${shortened(key)}`))
     .join('')
     .replace(/^\./, '')
 
-/** A value in at most 60 characters of it. */
+/** A value as text for a message, cut to 60 characters. */
 export function show(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (/^(number|bigint)$/.test(typeof value) || value instanceof RegExp)
@@ -62,7 +62,7 @@ export function show(value: unknown): string {
   try {
     return shortened(JSON.stringify(value) ?? typeof value)
   } catch {
-    return typeof value // such as an object that holds itself
+    return typeof value // JSON.stringify throws for circular objects
   }
 }
 

@@ -3,11 +3,11 @@ import { networkRange } from '../../base/ip.ts'
 import { either, type Input, isObject, list, type Output, object, pattern } from './shapes.ts'
 
 const value = pattern(
-  'true, or a text, with "*" at either end only, like "curl/*"',
+  'true, or a string with "*" only at its start or end, like "curl/*"',
   /^(?!\**$)\*?[^*]*\*?$/,
 )
 
-/** Without the names that valibot leaves out of a record: a condition without its field would match every request. */
+/** Excludes the names that valibot drops from a record, because a condition that loses its field would match every request. */
 const FIELD_NAME = /^(?!(__proto__|prototype|constructor)$)[\w!#$%&'*+.^`|~-]+$/
 
 const headers = v.pipe(
@@ -16,7 +16,7 @@ const headers = v.pipe(
       isObject(input) &&
       Object.keys(input).length > 0 &&
       Object.keys(input).every((name) => FIELD_NAME.test(name)),
-    'an object of field names like { "x-plan": "free" }',
+    'an object of header names and values like { "x-plan": "free" }',
   ),
   v.record(
     v.string(),
@@ -31,7 +31,7 @@ const headers = v.pipe(
 )
 
 const fields = {
-  /** `www.example.com`, or `*.example.com` for every host below. */
+  /** A host or a list of hosts: `'www.example.com'`, or `'*.example.com'` for every subdomain. Letter case does not matter. Defaults to any host. */
   host: v.optional(
     list(
       v.pipe(
@@ -40,7 +40,10 @@ const fields = {
       ),
     ),
   ),
-  /** `/login`, `/users/:id` (one segment), `/api/*` (`/api` and all below). Other spellings of a path match as well. */
+  /**
+   * A path or a list of paths: `'/login'`, `'/users/:id'` (a parameter is one segment), `'/api/*'` (`/api` and every path below it).
+   * Other spellings of the same path match too, such as `//login/`. Defaults to any path.
+   */
   path: v.optional(
     list(
       pattern(
@@ -49,7 +52,7 @@ const fields = {
       ),
     ),
   ),
-  /** `POST`. `GET` covers `HEAD`. */
+  /** A method or a list of methods, such as `'POST'`. `'GET'` includes `HEAD`. Defaults to any method. */
   method: v.optional(
     v.pipe(
       list(v.pipe(pattern('a method like "POST"', /^[A-Za-z]+$/), v.toUpperCase())),
@@ -59,38 +62,41 @@ const fields = {
       ),
     ),
   ),
-  /** By name: `true` if the field is present, or its possible values, with `*` at either end for anything. Letter case does not matter. */
+  /**
+   * Header names with the values to match: `{ 'x-plan': 'free' }`. A value may be a list, may start or end with `*`, or is `true` for
+   * any value. The request must match every header. Letter case does not matter. Defaults to any headers.
+   */
   header: v.optional(headers),
-  /** ISO 3166-1 alpha-2, as Cloudflare reports it; `T1` is Tor, `XX` unknown. */
+  /** A country code or a list of codes: ISO 3166-1 alpha-2 as reported by Cloudflare, `'T1'` for Tor, `'XX'` for unknown. Defaults to any country. */
   country: v.optional(
     list(v.pipe(pattern('a country code like "DE"', /^[A-Za-z][A-Za-z\d]$/), v.toUpperCase())),
   ),
-  /** Networks and addresses of clients: `203.0.113.0/24`, `2001:db8::/32`, `203.0.113.7`. */
+  /** A client address, a CIDR network, or a list of them: `'203.0.113.7'`, `'203.0.113.0/24'`, `'2001:db8::/32'`. Defaults to any address. */
   ip: v.optional(
     list(
       v.custom<string>(
         (input) => typeof input === 'string' && networkRange(input) !== undefined,
-        'an address, or a network without bits beyond its prefix like "203.0.113.0/24"',
+        'an IP address, or a network without host bits like "203.0.113.0/24"',
       ),
     ),
   ),
 }
 
-/** Which requests: every field given has to match; of a list, any one value. */
+/** Selects requests. A request must match every field that is set; it matches a list if it matches any value of the list. */
 export interface MatchOptions extends Input<typeof fields> {
-  /** Excludes requests that one of these matches. */
+  /** A condition or a list of conditions that exclude requests: a request that matches any of them does not match. Defaults to none. */
   not?: MatchOptions | MatchOptions[] | undefined
 }
 
-/** Which requests, parsed: hosts, methods and header names as they are compared, lists everywhere. */
+/** A parsed condition. Every field is a list. Hosts and headers are in lower case, methods and countries in upper case. */
 export interface Condition extends Partial<Output<typeof fields>> {
   not?: Condition[] | undefined
 }
 
-/** The fields of a condition, for every object that is a condition and more. */
+/** The fields of a condition, for objects that add fields of their own. */
 export const conditionFields = {
   ...fields,
-  /** Excludes requests that one of these matches. */
+  /** A condition or a list of conditions that exclude requests: a request that matches any of them does not match. Defaults to none. */
   not: v.optional(
     v.lazy((): v.GenericSchema<MatchOptions | MatchOptions[], Condition[]> => list(condition)),
   ),

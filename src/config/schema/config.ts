@@ -24,25 +24,25 @@ import {
 } from './shapes.ts'
 import { type Shield, type ShieldOptions, shield } from './shield.ts'
 
-/** Whether a configuration, or the variable ORIGIN, may name this as its origin. */
+/** Reports whether a value is valid as the `origin` of a configuration and as the variable `ORIGIN`. */
 export const isOrigin = (input: unknown): input is string =>
   input === 'zone' ||
   (typeof input === 'string' && /^https?:\/\/[^\s?#@]+$/.test(input) && URL.canParse(input))
 
 const listFields = {
   ...conditionFields,
-  /** Names the entry in answers and logs. Defaults to its place, such as `deny[0]`. */
+  /** Name of the entry in answers and log lines: up to 64 letters, digits, `_`, `.` or `-`. Defaults to its position, such as `deny[0]`. */
   name: v.optional(name),
-  /** Findings of `npm run check` that are intended (docs/reference/linter.md). */
+  /** Codes of linter findings to ignore for this entry, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
 }
 const allowFields = {
   ...listFields,
-  /** Names of the policies that do not apply. Defaults to all. */
-  policies: v.optional(list(v.string('a name of a policy'))),
+  /** Name or list of names of the policies that do not apply to these requests. Defaults to all policies. */
+  policies: v.optional(list(v.string('the name of a policy'))),
 }
 
-/** Requests that a list names, by the fields of `match`. */
+/** An entry of `allow` or `deny`. It selects requests by the fields of `match`. */
 export interface ListOptions extends Input<typeof listFields>, Named {}
 interface AllowOptions extends Input<typeof allowFields>, Named {}
 
@@ -61,70 +61,83 @@ const allow = v.pipe(
 )
 
 const apiFields = {
-  /** Counted by token, in a call to Redis of its own, except when a proxy asks for its clients (`/_sluice/v1/auth`). */
+  /**
+   * A limit on the calls of each API token: `{ limit, window }`, with optional `algorithm` and `burst`. It needs its own call to Redis
+   * for each request. It does not apply to forward-auth (`/_sluice/v1/auth`). Defaults to no limit.
+   */
   callers,
 }
 
-/** How often each caller of the decision API may call it (docs/reference/decision-api.md), with any request. */
+/** Limits on the callers of the decision API (docs/reference/decision-api.md). */
 export interface ApiOptions extends Input<typeof apiFields>, Named {}
 
-/** A namespace, or a database, whose variables end in it. */
 const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
 
 type ParsedPolicy = v.InferOutput<typeof policy>
 
 const configFields = <Context>() => ({
   /**
-   * Where allowed requests go: a URL (the variable `ORIGIN` overrides it), or `'zone'`, the origin of the zone whose route the Worker is on.
-   * Requests stay below the URL's path, if it has one.
+   * Destination of allowed requests: an `http:` or `https:` URL without query and credentials, or `'zone'` for the origin of the zone whose
+   * route the Worker is on. If the URL has a path, requests stay below it. The variable `ORIGIN` overrides this field. A Worker that
+   * proxies requires one of the two; there is no default.
    */
   origin: v.optional(
     v.custom<string>(isOrigin, '"zone" or a URL like "https://origin.example.com"'),
   ),
-  /** The longest to wait for the origin's response to begin, including the upload of the request's body; then 504. Defaults to `'60s'`. */
+  /** Longest wait for the start of the origin's response, including the upload of the body; then the answer is 504. Less than 25 days. Defaults to `'60s'`. */
   originTimeout: v.optional(timeout, 60_000),
-  /** The rules; at most 128, since one call of the script takes 128 keys, and each policy may need one. */
+  /**
+   * The policies: at most 128, because one call of the script takes 128 keys. A `sliding-log` or `concurrency` policy with a `penalty`
+   * counts twice. Required, but may be empty.
+   */
   policies: v.pipe(
     v.array(policy as v.GenericSchema<PolicyOptions<Context>, ParsedPolicy>, 'a list of policies'),
     v.maxLength(128, 'at most 128 policies'),
   ),
-  /** Requests that no policy applies to, or not those in `policies`. */
+  /** An entry or a list of entries for requests that skip all policies, or the policies named in the entry. Defaults to none. */
   allow: v.optional(list(named<AllowOptions>()(allow), 0), []),
-  /** Requests that are answered 403, whatever `allow` says. */
+  /** An entry or a list of entries for requests that are refused with 403. Takes precedence over `allow`. Defaults to none. */
   deny: v.optional(list(named<ListOptions>()(deny), 0), []),
-  /** Values to look up, such as the plans of customers: `{ customers: { acme: 'pro' } }`. */
+  /** Lookup tables for the `plan` of policies, by name: `{ customers: { acme: 'pro' } }`. Defaults to none. */
   tables: v.optional(tables, {}),
   /**
-   * Reads a JSON document `{ policies, allow, deny, tables }`, each optional, in the background: it replaces those of this configuration
-   * until it is deleted. An invalid one is reported, and the last valid one stays.
+   * Reads a JSON document `{ policies, allow, deny, tables }` from Redis or KV in the background. Each field of the document replaces
+   * the same field of this configuration until the document is deleted. An invalid document is logged, and the last valid one stays in
+   * effect. Defaults to none.
    */
   live: v.optional(live),
-  /** Limits on callers of the decision API itself. Defaults to no limits. */
+  /** Limits on the callers of the decision API: `{ callers }`. Defaults to no limits. */
   api: v.optional(named<ApiOptions>()(object(apiFields))),
-  /** Whether `/Login` is another path than `/login`. Defaults to false: a policy rather matches one request too many than is evaded. */
+  /** Makes paths case-sensitive, so that `/Login` does not match `/login`. Defaults to false, so that letter case does not evade a policy. */
   caseSensitivePaths: v.optional(flag, false),
-  /** How the tokens of `jwt:<claim>` are verified. */
+  /** How JSON Web Tokens are verified for `jwt:<claim>` keys. Required if a key uses a claim; there is no default. */
   jwt: v.optional(jwt),
-  /** Where `api-key` is found. */
+  /** The source of `api-key`, and the list of known keys. Defaults to any key in `X-Api-Key` or as a bearer token. */
   apiKeys: v.optional(apiKeys, {}),
-  /** Which fields responses carry; several sets if no two use the same name. Defaults to `'draft-11'`. */
+  /** The rate limit headers of responses: one set, a list of sets without a common header name, or `'off'`. Defaults to `'draft-11'`. */
   headers: v.optional(headers, 'draft-11'),
-  /** Lets pages of other origins read the limiter's own answers. An origin's own CORS fields stay; our fields are exposed in it. */
+  /**
+   * Lets web pages of other origins read the answers of the limiter. The CORS headers of the origin server are kept; the limiter adds its
+   * own headers to the exposed ones. Defaults to no CORS headers.
+   */
   cors: v.optional(cors),
-  /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */
+  /** Longest duration of a decision. After it `onStoreError` of the policies answers. Less than 25 days. Defaults to `'300ms'`. */
   deadline: v.optional(timeout, 300),
-  /** Whose clock decides: Redis' own, or `'edge'`, the Worker's, for a command less and with a bound (docs/explanation/guarantees.md). Defaults to `'store'`. */
+  /**
+   * The clock of decisions: `'store'` for the clock of Redis, or `'edge'` for the clock of the Worker. `'edge'` saves one billed command
+   * per decision, and makes limits inexact by the differences between clocks (docs/explanation/guarantees.md). Defaults to `'store'`.
+   */
   clock: v.optional(oneOf('store', 'edge'), 'store'),
-  /** Whether an isolate answers again, without asking Redis, with refusals that cannot have changed since. Defaults to true. */
+  /** Lets an isolate repeat a refusal without a call to Redis, while the answer cannot have changed. Defaults to true. */
   denialCache: v.optional(flag, true),
-  /** A rate limit of Cloudflare's own in front of Redis, for floods. Defaults to none. */
+  /** Cloudflare's rate limit binding in front of Redis, against floods. Defaults to none. */
   shield: v.optional(shield as v.GenericSchema<ShieldOptions<Context>, Shield>),
-  /** Whether decisions that an isolate makes at the same time share one call to Redis. Defaults to true. */
+  /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
   batching: v.optional(flag, true),
   /**
-   * Names of several databases that clients are spread over: 2 to 64, each 1 to 32 lower-case letters, digits and `-`. The variables of
-   * `eu-1` are `UPSTASH_REDIS_REST_URL_EU_1` and `UPSTASH_REDIS_REST_TOKEN_EU_1`. The shard of a client depends on the names alone.
-   * Defaults to one database, of `UPSTASH_REDIS_REST_URL`.
+   * Names of several databases, each with its part of the clients: 2 to 64 different names of 1 to 32 lower-case letters, digits or `-`.
+   * The variables of `eu-1` are `UPSTASH_REDIS_REST_URL_EU_1` and `UPSTASH_REDIS_REST_TOKEN_EU_1`. The shard of a client depends only on
+   * the names. Defaults to one database, `UPSTASH_REDIS_REST_URL`.
    */
   shards: v.optional(
     v.pipe(
@@ -134,15 +147,16 @@ const configFields = <Context>() => ({
     ),
   ),
   /**
-   * Part of every key in Redis: 1 to 32 lower-case letters, digits and `-`. Two applications, or staging and production, on one
-   * database need one each, or their policies of the same name count together. A new namespace starts all quotas anew. Defaults to none.
+   * A part of every key in Redis: 1 to 32 lower-case letters, digits or `-`. Applications that use one database, such as staging and
+   * production, need different namespaces; otherwise their policies of the same name share counters. A change of the namespace resets
+   * all quotas. Defaults to none.
    */
   namespace: v.optional(shortName),
-  /** Whether keys in Redis name clients by a keyed SHA-256 (no personal data) instead of readable text. Defaults to true. */
+  /** Hashes the client in Redis keys with HMAC-SHA-256, so that they contain no personal data. With false the keys are readable. Defaults to true. */
   hashKeys: v.optional(flag, true),
-  /** Whether responses that Redis did not decide carry a field `Sluice-Degraded: allow|deny|local`. Defaults to false. */
+  /** Adds a header `Sluice-Degraded: allow|deny|local` to responses that a fallback decided. Defaults to false. */
   degradedHeader: v.optional(flag, false),
-  /** Findings of `npm run check` about the configuration itself that are intended (docs/reference/linter.md). */
+  /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
 })
 type ConfigFields = ReturnType<typeof configFields<unknown>>
@@ -154,7 +168,7 @@ export interface ConfigOptions<Context = unknown>
 /** A parsed configuration. */
 export interface Config extends ReturnType<typeof parsed> {}
 
-/** Requests that a list names. */
+/** A parsed entry of `allow` or `deny`. */
 export type ListEntry = Config['deny'][number]
 
 function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
@@ -167,7 +181,7 @@ function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
   return {
     ...rest,
     policies: policies.map(withDeadline),
-    /** `policies`: whose limits are skipped; `undefined`: all. */
+    /** `policies` are the names of the skipped policies; `undefined` skips all. */
     allow: withNames('allow', rest.allow),
     deny: withNames('deny', rest.deny),
     tables: Object.fromEntries(
@@ -181,12 +195,12 @@ function parsed({ originTimeout, deadline, ...rest }: Output<ConfigFields>) {
     live: live && { ...live, key: live.key ?? liveKey },
     api: api && { callers: withDeadline(api.callers) },
     originTimeoutMs: originTimeout,
-    /** The longest a decision may take, if no policy says otherwise. */
+    /** Longest duration of a decision for which no policy sets a deadline, ms. */
     deadlineMs: deadline,
   }
 }
 
-/** Names of a table that are digests, as keys are read: in lower case and bare. */
+/** Normalizes the digests that are names of a table: lower case, without `sha256:`, as API keys are read. */
 const bareDigests = (table: Record<string, string>) =>
   Object.fromEntries(
     Object.entries(table).map(([name, plan]) => [name.toLowerCase().replace('sha256:', ''), plan]),
@@ -198,9 +212,9 @@ const withNames = <E extends { name: string | undefined }>(list: string, entries
 export const config = v.pipe(
   object(configFields(), (valid, problem, all) => {
     valid.shards?.forEach((name, index, shards) => {
-      if (shards.indexOf(name) < index) problem(['shards', index], 'a name that no other store has')
+      if (shards.indexOf(name) < index) problem(['shards', index], 'a name that no other shard has')
     })
-    // Policies with a problem of their own are compared to the others as far as they are valid.
+    // These checks include policies with problems of their own, as far as their fields are valid.
     if (Array.isArray(all.policies)) {
       const policies = all.policies as Unchecked
       const names = policies.map((policy) => policy?.name)
@@ -219,7 +233,10 @@ export const config = v.pipe(
 
 type Unchecked = (Partial<ParsedPolicy> | undefined)[]
 
-/** A policy with a key of its own needs another for its penalty: beyond 128 the script would refuse every request that all apply to. */
+/**
+ * Reports policies that together need more than the 128 keys of one call. A policy with its own Redis key needs a second key for its
+ * penalty. The script would refuse every request that all these policies apply to.
+ */
 function checkKeys(policies: Unchecked, problem: AddProblem) {
   const twice = policies.filter(
     (policy) =>
@@ -228,12 +245,12 @@ function checkKeys(policies: Unchecked, problem: AddProblem) {
   if (policies.length <= 128 && policies.length + twice.length > 128) {
     problem(
       ['policies'],
-      'at most 128 policies, where sliding-log and concurrency with a penalty count twice',
+      'at most 128 policies, counting each sliding-log or concurrency policy with a penalty twice',
     )
   }
 }
 
-const JWT = 'a jwt in the configuration, to verify its claims by'
+const JWT = 'the field jwt in the configuration, to verify the token'
 const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'
 
 /** Reports references from one part of a configuration to another that is missing. */
@@ -257,7 +274,7 @@ function checkReferences(
     } else if (plan?.key?.source === 'api-key') {
       const entries = Object.keys(Object(tables?.[table]))
       const other = entries.findIndex((name) => !/^(sha256:)?[\da-f]{64}$/i.test(name))
-      if (other >= 0) problem(['tables', table], `${DIGESTS}; entry ${other + 1} is not one`)
+      if (other >= 0) problem(['tables', table], `${DIGESTS}; entry ${other + 1} is not a digest`)
     }
   })
   if (needsJwt(shield?.key)) problem(['shield', 'key'], JWT)
@@ -272,7 +289,7 @@ function checkReferences(
   })
 }
 
-/** Two states under one tag would be read as each other. About one pair of names in four thousand million has the same tag. */
+/** Reports policies with equal tags: the script would mistake their states for each other. About one pair of names in four billion has equal tags. */
 function checkTags(policies: ParsedPolicy[], problem: AddProblem) {
   const tags = policies.map(({ tag, penalty }) => [tag, penalty?.tag])
   policies.forEach(({ name, tag, penalty }, index) => {

@@ -9,24 +9,24 @@ const origin = v.pipe(
       (input === '*' || URL.canParse(input)),
     'an origin like "https://app.example.com", or "*"',
   ),
-  // Lower case, no default port, Punycode: a browser's `Origin` is compared to the letter.
+  // Lower case, no default port, Punycode: the form that browsers send in `Origin`.
   v.transform((input) => (input === '*' ? input : new URL(input).origin)),
 )
 
 const fields = {
-  /** Origins of pages, such as `https://app.example.com`, or `*`. */
+  /** An origin or a list of origins whose pages may read the answers, such as `'https://app.example.com'`; or `'*'` for all. Required. */
   origins: list(origin),
-  /** Whether pages that send cookies may read them. Defaults to false. */
+  /** Lets pages read answers to requests with cookies. Cannot be combined with the origin `'*'`. Defaults to false. */
   credentials: v.optional(flag, false),
 }
 
-/** Which pages of other origins may read refusals (the Fetch standard's CORS protocol). */
+/** Access of web pages of other origins to refusals (CORS protocol of the Fetch standard). */
 export interface CorsOptions extends Input<typeof fields>, Named {}
 
 export const cors = named<CorsOptions>()(
   object(fields, ({ origins, credentials }, problem) => {
     if (credentials && origins?.includes('*')) {
-      problem(['origins'], 'no "*" where credentials may be sent (browsers refuse it)')
+      problem(['origins'], 'no "*" together with credentials: true (browsers refuse it)')
     }
   }),
 )

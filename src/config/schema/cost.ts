@@ -13,11 +13,11 @@ import {
 
 const ruleFields = {
   ...conditionFields,
-  /** The price of a matching request, in units. */
+  /** Cost of a matching request: a whole number of units, 0 or more. Required. */
   cost: whole(0),
 }
 
-/** A cost for some requests. */
+/** A cost for the requests that match a condition. */
 export interface CostRule extends Input<typeof ruleFields>, Named {}
 
 const rules = v.array(
@@ -31,28 +31,31 @@ const rules = v.array(
 )
 
 const fieldName = v.pipe(
-  pattern('a field name like "Sluice-Cost"', /^[\w!#$%&'*+.^`|~-]+$/),
+  pattern('a header name like "Sluice-Cost"', /^[\w!#$%&'*+.^`|~-]+$/),
   v.toLowerCase(),
 )
 
 const costFields = {
-  /** A request header with the price, accepted from a trusted proxy only: on requests with a token of `SLUICE_PROXY_TOKEN` in `Sluice-Token`. */
+  /**
+   * Name of a request header with the cost in units. It is accepted from trusted proxies only: requests with a token of
+   * `SLUICE_PROXY_TOKEN` in `Sluice-Token`. Other requests cost what `rules` and `otherwise` say. Defaults to none.
+   */
   header: v.optional(fieldName),
   /**
-   * A field of the origin's response with the price. The price by `rules` or `otherwise`, charged beforehand, is the most it can be;
-   * the rest is refunded. Without the field nothing is refunded.
+   * Name of a response header of the origin with the actual cost in units. The cost by `rules` or `otherwise` is charged first and is
+   * the upper bound; the difference is refunded. Without the header nothing is refunded. Defaults to none.
    */
   response: v.optional(fieldName),
-  /** The first that matches. */
+  /** Costs of some requests, as a list of conditions with a `cost`. The first rule that matches counts. Defaults to none. */
   rules: v.optional(rules, []),
-  /** The price if no rule matches. Defaults to 1. */
+  /** Cost of a request that no rule matches: a whole number of units, 0 or more. Defaults to 1. */
   otherwise: v.optional(whole(0), 1),
 }
 
-/** The price of a request by what it is, or as a trusted proxy says. */
+/** The cost of a request by rules, by a trusted proxy, or by the response of the origin. */
 export interface CostOptions extends Input<typeof costFields>, Named {}
 
-/** The price of a request, parsed: from the trusted proxy's `header`, else of the first rule that matches, else `otherwise`. */
+/** The parsed cost of a request: `header` of a trusted proxy, else the first rule that matches, else `otherwise`. */
 export type Cost = v.InferOutput<typeof cost>
 
 const fixed = { header: undefined, response: undefined, rules: [] }

@@ -1,14 +1,14 @@
 import * as v from 'valibot'
 import { type Input, list, type Named, named, object, oneOf, pattern } from './shapes.ts'
 
-/** Where a credential is read from, the first that is present: `bearer` is `Authorization: Bearer …`. */
+/** A place that a credential is read from. `bearer` is `Authorization: Bearer …`. */
 export type CredentialSource =
   | 'bearer'
   | `header:${string}`
   | `cookie:${string}`
   | `query:${string}`
 
-/** Where a credential is read from, parsed. */
+/** A parsed `CredentialSource`. Header names are in lower case. */
 export interface Source {
   source: 'bearer' | 'header' | 'cookie' | 'query'
   name: string
@@ -30,55 +30,60 @@ const from = list(
   ),
 )
 
-/** In capitals, and without a run of 24 letters and digits: a secret that was put here by mistake is found. */
+/** Accepts only capitals and no run of 24 letters and digits, to refuse a secret that is written here by mistake. */
 const variable = pattern(
   'the name of a variable like "JWT_SECRET"',
   /^(?!.*[A-Z\d]{24})[A-Z][A-Z\d_]*$/,
 )
-const texts = list(v.pipe(v.string('a text'), v.nonEmpty('a text')))
+const nonEmptyStrings = list(
+  v.pipe(v.string('a non-empty string'), v.nonEmpty('a non-empty string')),
+)
 
 const symmetric = ['HS256', 'HS384', 'HS512']
-// Ed25519 is EdDSA by its newer name (RFC 9864).
+// Ed25519 is the newer name of EdDSA (RFC 9864).
 const asymmetric = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
 
 const jwtFields = {
-  /** The name of the variable (a secret of the Worker) that holds the secret of HS256, HS384 or HS512, at least 32 bytes. */
+  /** Name, in capitals, of the Worker secret that contains the key of HS256, HS384 or HS512: at least 32 bytes. Set either this or `jwks`. */
   secret: v.optional(variable),
-  /** The URL of the issuer's public keys (RFC 7517): fetched once per isolate, renewed in the background, kept if that fails. */
+  /**
+   * HTTPS URL of the issuer's public keys (JSON Web Key Set, RFC 7517). `http:` is accepted for localhost only. Each isolate fetches the
+   * keys once and renews them in the background; it keeps the old ones if that fails. Set either this or `secret`.
+   */
   jwks: v.optional(
     v.custom<string>(
       (input) =>
         typeof input === 'string' &&
         URL.canParse(input) &&
-        // Without TLS on this machine only.
+        // Plain HTTP is accepted on localhost only.
         /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/))[^\s@]+$/.test(input),
       'a URL like "https://issuer.example.com/.well-known/jwks.json"',
     ),
   ),
-  /** Defaults to HS256 with `secret`; to RS256, PS256, ES256, Ed25519 and EdDSA with `jwks`. */
+  /** The accepted signature algorithms, one or a list. Defaults to HS256 with `secret`, and to RS256, PS256, ES256, Ed25519 and EdDSA with `jwks`. */
   algorithms: v.optional(list(oneOf(...symmetric, ...asymmetric))),
-  /** The accepted values of `iss`. Defaults to any. */
-  issuer: v.optional(texts),
-  /** The accepted values of `aud`. Defaults to any. */
-  audience: v.optional(texts),
-  /** Defaults to `'bearer'`. */
+  /** The accepted values of the claim `iss`, one or a list. Defaults to any. */
+  issuer: v.optional(nonEmptyStrings),
+  /** The accepted values of the claim `aud`, one or a list. Defaults to any. */
+  audience: v.optional(nonEmptyStrings),
+  /** Source of the token: `'bearer'`, `'header:<name>'`, `'cookie:<name>'`, `'query:<name>'`, or a list. The first that is present counts. Defaults to `'bearer'`. */
   from: v.optional(from, 'bearer'),
 }
 
-/** How tokens are verified whose claims are keys: JSON Web Tokens (RFC 7519). One of `secret` and `jwks`. */
+/** How JSON Web Tokens (RFC 7519) are verified. Requires either `secret` or `jwks`. */
 export interface JwtOptions extends Input<typeof jwtFields>, Named {}
 
-/** The same, parsed. */
+/** Parsed `JwtOptions`. */
 export type Jwt = v.InferOutput<typeof jwt>
 
 export const jwt = named<JwtOptions>()(
   v.pipe(
     object(jwtFields, ({ algorithms }, problem, { secret, jwks }) => {
       if ((secret === undefined) === (jwks === undefined)) {
-        problem([secret === undefined ? 'secret' : 'jwks'], 'one of secret and jwks')
+        problem([secret === undefined ? 'secret' : 'jwks'], 'either secret or jwks')
         return
       }
-      // A public key taken for a shared secret would let any client sign (RFC 8725, 2.1).
+      // If a public key were accepted as a shared secret, any client could sign tokens (RFC 8725, 2.1).
       const [fitting, other] =
         secret === undefined ? [asymmetric, symmetric] : [symmetric, asymmetric]
       algorithms?.forEach((name, index) => {
@@ -95,19 +100,22 @@ export const jwt = named<JwtOptions>()(
 )
 
 const apiKeyFields = {
-  /** Defaults to `['header:x-api-key', 'bearer']`. */
+  /**
+   * Source of the key: `'bearer'`, `'header:<name>'`, `'cookie:<name>'`, `'query:<name>'`, or a list. The first that is present counts.
+   * Defaults to `['header:x-api-key', 'bearer']`.
+   */
   from: v.optional(from, ['header:x-api-key', 'bearer']),
   /**
-   * The name of the variable that lists the SHA-256 (hex) of each valid key, between spaces or commas; any other is unverified.
-   * Defaults to no list: any key is accepted.
+   * Name, in capitals, of the variable with the SHA-256 of each valid key in hex, separated by spaces or commas. Any other key is
+   * unverified. Defaults to no list, which accepts any key.
    */
   known: v.optional(variable),
 }
 
-/** Where API keys are read from, and which are known. */
+/** The source of API keys, and the list of known keys. */
 export interface ApiKeyOptions extends Input<typeof apiKeyFields>, Named {}
 
-/** The same, parsed. */
+/** Parsed `ApiKeyOptions`. */
 export type ApiKeys = v.InferOutput<typeof apiKeys>
 
 export const apiKeys = named<ApiKeyOptions>()(object(apiKeyFields))

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { either, isObject, object, oneOf, pattern } from './shapes.ts'
 
-/** The fields of each set, by what they report. */
+/** The header names of each set, by the value that they report. */
 export const fieldNames = {
   'draft-11': { policy: 'RateLimit-Policy', state: 'RateLimit' },
   'draft-7': { policy: 'RateLimit-Policy', state: 'RateLimit' },
@@ -22,28 +22,32 @@ export const fieldNames = {
 type NamedSet = keyof typeof fieldNames
 
 /**
- * Field sets of a response: `draft-11`, `draft-7`, `draft-6` of the IETF's RateLimit fields; GitHub's `x-ratelimit-*`; or
- * `<prefix>Limit`, `-Remaining`, `-Reset` with the reset as seconds since the epoch, seconds from now, or ISO 8601.
+ * A set of rate limit headers: `draft-11`, `draft-7` or `draft-6` of the IETF's RateLimit fields, GitHub's `x-ratelimit-*`, or the
+ * headers `<prefix>Limit`, `<prefix>Remaining` and `<prefix>Reset`. `reset` is the format of the last one: seconds since the epoch
+ * (`epoch`), seconds from now (`delta`), or an ISO 8601 time (`iso`). A prefix has up to 64 letters, digits, `_` or `-`.
  */
 export type HeaderSet = NamedSet | { prefix: string; reset: 'epoch' | 'delta' | 'iso' }
 
-/** The names of the fields that a set with a prefix writes. */
+/** The header names of a set with a prefix. */
 export const prefixedNames = (prefix: string) => ({
   limit: `${prefix}Limit`,
   remaining: `${prefix}Remaining`,
   reset: `${prefix}Reset`,
 })
 
-/** The fields that a set writes. */
+/** The header names of a set. */
 export const namesOf = (set: HeaderSet): string[] =>
   Object.values(typeof set === 'string' ? fieldNames[set] : prefixedNames(set.prefix))
 
 const names = Object.keys(fieldNames) as NamedSet[]
 const set: v.GenericSchema<HeaderSet> = either(
   isObject,
-  v.picklist(names, `one of ${names.join(', ')}, an object of prefix and reset, or "off" alone`),
+  v.picklist(
+    names,
+    `one of ${names.join(', ')}, an object with prefix and reset, or "off" outside of a list`,
+  ),
   object({
-    prefix: pattern('the beginning of a field name like "X-RateLimit-"', /^[A-Za-z][\w-]{0,63}$/),
+    prefix: pattern('the start of a header name like "X-RateLimit-"', /^[A-Za-z][\w-]{0,63}$/),
     reset: oneOf('epoch', 'delta', 'iso'),
   }),
 )

@@ -2,10 +2,16 @@ import * as v from 'valibot'
 import { either, isObject, list, object, whole } from './shapes.ts'
 
 /**
- * One part of what a quota is counted by. `ip` is the address that Cloudflare saw, by default IPv4 by address and IPv6 by /64;
- * `country`, `asn`, `colo` are what Cloudflare knows of it. `jwt:<claim>` is a claim of a verified token, `api-key` a key
- * (`jwt` and `apiKeys` of the configuration). `path:<name>` is a parameter of the policy's path pattern. The client chooses the
- * values of header, cookie and query. A function is given Hono's context.
+ * One part of a key, which is what a quota counts by.
+ * - `ip`: the client address as Cloudflare reports it. IPv4 counts by address and IPv6 by /64; `v4` (1 to 32) and `v6` (1 to 128)
+ *   change these prefix lengths.
+ * - `country`, `asn`, `colo`: what Cloudflare knows about the address.
+ * - `jwt:<claim>`: a claim of a verified token (`jwt` of the configuration).
+ * - `api-key`: an API key (`apiKeys` of the configuration).
+ * - `path:<name>`: a parameter of the policy's own `match.path`.
+ * - `header:<name>`, `cookie:<name>`, `query:<name>`: a value that the client chooses.
+ * - `global`: one quota for all clients.
+ * - a function of Hono's context that returns a string or a number.
  */
 export type KeySource<Context = unknown> =
   | 'ip'
@@ -18,10 +24,10 @@ export type KeySource<Context = unknown> =
   | `jwt:${string}`
   | ((context: Context) => KeyResult | Promise<KeyResult>)
 
-/** What a key function finds; nothing, null or an empty text if the request lacks it. */
+/** The result of a key function. `undefined`, `null` or an empty string means that the part is missing. */
 export type KeyResult = string | number | undefined | null
 
-/** Whose quota: one part, or several that count together. */
+/** One key part, or a list of parts. A quota counts by the combination of a list. */
 export type Key<Context = unknown> = KeySource<Context> | KeySource<Context>[]
 
 /** A parsed part of a key. `v4` and `v6` are prefix lengths; header names are in lower case. */
@@ -81,7 +87,7 @@ export const key: v.GenericSchema<Key, KeyPart[]> = list(part)
 /** A key of one part. */
 export const oneKey: v.GenericSchema<KeySource, KeyPart> = v.pipe(
   key as v.GenericSchema<KeySource, KeyPart[]>,
-  v.check((parts) => parts.length === 1, 'one part'),
+  v.check((parts) => parts.length === 1, 'a single key part'),
   v.transform((parts) => parts[0]!),
 )
 
@@ -91,7 +97,7 @@ export type MissingKeyOptions<Context = unknown> =
   | 'refuse'
   | { key: Key<Context> }
 
-/** What a policy does about a request that has no value for a part of its key. */
+/** How a policy treats a request that has no value for a part of its key. */
 export const onMissingKey = either(
   isObject,
   v.picklist(['share', 'skip', 'refuse'], 'one of share, skip, refuse, { key }'),

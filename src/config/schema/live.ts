@@ -2,18 +2,18 @@ import * as v from 'valibot'
 import { duration, type Input, type Named, named, object, pattern } from './shapes.ts'
 
 const fields = {
-  /** The database, or a KV namespace by the name of its binding. */
+  /** Store of the document: `'redis'` for the database, or `'kv:<binding>'` for a KV namespace. Required. */
   from: pattern<'redis' | `kv:${string}`>('"redis" or "kv:<binding>"', /^(redis|kv:[A-Za-z_]\w*)$/),
-  /** Defaults to `'sluice:live'`, with a namespace to `'sluice:<namespace>:live'`. */
-  key: v.optional(pattern('a name of 1 to 512 characters', /^.{1,512}$/s)),
-  /** The shortest time between two reads of an isolate. Defaults to `'30s'`. */
+  /** Key of the document: 1 to 512 characters. Defaults to `'sluice:live'`, or with a namespace to `'sluice:<namespace>:live'`. */
+  key: v.optional(pattern('a key of 1 to 512 characters', /^.{1,512}$/s)),
+  /** Shortest time between two reads by an isolate. Defaults to `'30s'`. */
   every: v.optional(duration, 30_000),
 }
 
-/** Where policies are read from while the Worker runs. */
+/** The source of live policies, and the interval of reads. */
 export interface LiveOptions extends Input<typeof fields>, Named {}
 
-/** The same, parsed. */
+/** Parsed `LiveOptions`. */
 export interface Live extends v.InferOutput<typeof live> {
   key: string
 }
@@ -25,7 +25,7 @@ export const live = named<LiveOptions>()(
   ),
 )
 
-/** The fields of a live document. They are checked together with the configuration, which supplies those that are missing. */
+/** The fields of a live document. `parseLive` checks their values together with the configuration, which supplies missing fields. */
 export const liveDocument = object({
   policies: v.optional(v.unknown()),
   allow: v.optional(v.unknown()),

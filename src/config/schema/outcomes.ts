@@ -1,10 +1,10 @@
 import * as v from 'valibot'
 import { list } from './shapes.ts'
 
-/** A status, `'4xx'`, or `'400-403'`. */
+/** A status such as `401`, a class such as `'4xx'`, or a range such as `'400-403'`. */
 export type StatusRange = number | `${number}xx` | `${number}-${number}`
 
-/** StatusInterval, both ends included. */
+/** A range of statuses, both ends included. */
 type StatusInterval = [low: number, high: number]
 
 function statuses(input: unknown): StatusInterval | undefined {

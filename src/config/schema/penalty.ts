@@ -13,17 +13,17 @@ import {
 const DAY_MS = 86_400_000
 
 const fields = {
-  /** The number of refusals by the policy that leads to a ban. */
+  /** Number of refusals by the policy that starts a ban: a whole number, at least 1. Required. */
   after: whole(1),
-  /** The time in which they are counted. */
+  /** The time window in which refusals are counted. Required. */
   within: duration,
-  /** The length of the first ban; each further one is twice as long. */
+  /** Duration of the first ban. Each further ban is twice as long, up to `max`. Required. */
   ban: duration,
-  /** The longest ban. Defaults to a day, or `ban` if that is longer. */
+  /** Duration of the longest ban, at least `ban`. Defaults to a day, or to `ban` if that is longer. */
   max: v.optional(duration),
 }
 
-/** After `after` refusals by the policy within `within`: a ban of `ban`, twice as long each further time, up to `max`. */
+/** A ban of a key after too many refusals: `after` refusals in the time `within` start a ban of the duration `ban`. */
 export interface PenaltyOptions extends Input<typeof fields>, Named {}
 
 const byRefusals = v.pipe(
@@ -38,9 +38,9 @@ const byRefusals = v.pipe(
   })),
 )
 
-/** Bans by operators only: no number of refusals leads to one. */
+/** Only operators set bans. The thresholds are out of reach. */
 const manual = v.pipe(
-  v.literal('manual', '"manual", or an object of after, within, ban and max'),
+  v.literal('manual', '"manual", or an object with after, within, ban and max'),
   v.transform(() => ({ after: MAX_UNITS, withinMs: 1, banMs: 1, maxMs: MAX_UNITS })),
 )
 

@@ -6,7 +6,7 @@ export type PlanOptions<Context = unknown> =
   | KeySource<Context>
   | { key: KeySource<Context>; table: string }
 
-/** What tells the plan of a request. */
+/** How the plan of a request is found. */
 export const plan = either(
   (input) => isObject(input) && 'table' in input,
   v.pipe(
@@ -18,7 +18,7 @@ export const plan = either(
 
 export type PlanSource = v.InferOutput<typeof plan>
 
-/** An object by names. Those that valibot leaves out of a record are a problem. */
+/** An object by names. Reports the names that valibot would silently drop from a record. */
 const byName = <I, O>(
   expected: string,
   names: v.GenericSchema<string, string>,
@@ -36,13 +36,13 @@ const byName = <I, O>(
 
 export const limits = byName(
   'an object like { free: 100, pro: 5000 }',
-  pattern('a name of a plan', /^.{1,64}$/s),
+  pattern('a plan name of 1 to 64 characters', /^.{1,64}$/s),
   whole(1),
 )
 
-/** Values to look up, by table and name. */
+/** Lookup tables by name. */
 export const tables = byName(
   'an object of tables',
   v.string(),
-  byName('an object of texts', v.string(), v.string('a text')),
+  byName('an object of strings', v.string(), v.string('a string')),
 )

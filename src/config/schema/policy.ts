@@ -31,7 +31,7 @@ import {
   whole,
 } from './shapes.ts'
 
-/** Of units and window: sums of three such products are exact in a double, so the Lua never rounds. A million a month fits. */
+/** Upper bound of limit × window in ms. The sum of three such products is exact in a double, so the script never rounds. A million a month fits. */
 const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
 
 const inWindows = ['fixed-window', 'sliding-window', 'sliding-log'] as const
@@ -39,75 +39,89 @@ const buckets = ['token-bucket', 'gcra', 'leaky-bucket'] as const
 
 const units = ['day', 'week', 'month'] as const
 const isUnit = (input: unknown): input is CalendarUnit => units.some((unit) => unit === input)
-/** Of a calendar's periods, with an hour to spare for a change of the clock. */
+/** The longest calendar periods, including the extra hour of a daylight-saving change. */
 const LONGEST_MS = { day: 25 * 3_600_000, week: 169 * 3_600_000, month: 745 * 3_600_000 }
 
 const policyFields = <Context>() => ({
-  /** Up to 64 letters, digits, `_`, `.`, `-`; the `RateLimit` fields contain it. */
+  /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */
   name,
-  /** Defaults to `'sliding-window'`. `'gcra'` and `'leaky-bucket'` are `'token-bucket'` with a `burst` that defaults to 1. */
+  /** The algorithm that counts. `'gcra'` and `'leaky-bucket'` are `'token-bucket'` with a `burst` that defaults to 1. Defaults to `'sliding-window'`. */
   algorithm: v.optional(oneOf(...inWindows, 'concurrency', ...buckets), 'sliding-window'),
-  /** Size of the quota in units; a request costs one unless `cost` says otherwise. At least 1; times `window` in ms at most 2^53 / 3 (a million in 31 days fits). */
+  /**
+   * Size of the quota in units. A request costs one unit unless `cost` says otherwise. A whole number, at least 1; at most 10,000 with
+   * `'sliding-log'` and `'concurrency'`. `limit` × `window` in ms must not exceed 2^53 / 3 (a million in 31 days fits). Required.
+   */
   limit: whole(1),
   /**
-   * The time window of the quota: `'10s'`, `'1m'`, `'1h'`, `'1d'`, or milliseconds; for a fixed window also a `'day'`, a `'week'` (from
-   * Monday on) or a `'month'` of the calendar; for concurrency the life of a slot that is never released.
+   * The time window of the quota: a duration such as `'10s'`, `'1m'`, `'1h'` or `'1d'`, or whole milliseconds. With `'fixed-window'` also
+   * a calendar `'day'`, `'week'` (from Monday) or `'month'`. With `'concurrency'` the lifetime of a slot that is not released. Required.
    */
   window: either(isUnit, duration, oneOf(...units)),
-  /** The time zone of the calendar: an IANA name such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
+  /** Time zone of a calendar `window`: an IANA name such as `'Europe/Berlin'`. Defaults to `'UTC'`. */
   timeZone: v.optional(v.custom<string>(isTimeZone, 'a time zone like "Europe/Berlin"')),
-  /** Sizes of the quota by plan; `limit` is that of requests without one of these. */
+  /** Size of the quota for each plan: `{ pro: 5000 }`, within the bounds of `limit`. Requests without a plan in this list get `limit`. Requires `plan`. Defaults to none. */
   limits: v.optional(limits, {}),
-  /** What tells the plan: a part as of a key, its value looked up in a table of the configuration if one is named. */
+  /**
+   * Source of a request's plan: a key part such as `'header:x-plan'`, or `{ key, table }` to look up its value in a table of the
+   * configuration. Requires `limits`. Defaults to none.
+   */
   plan: v.optional(plan as v.GenericSchema<PlanOptions<Context>, PlanSource>),
   /**
-   * Which responses of the origin count: a status (`401`), a range (`'4xx'`, `'200-299'`), or several. A request is charged first, and
-   * refunded if its response does not count. Defaults to all.
+   * Counts only these responses of the origin: a status (`401`), a range (`'4xx'`, `'200-299'`), or a list. A request is charged first and
+   * refunded if its response does not count. Cannot be combined with `'concurrency'`. Defaults to all responses.
    */
   countOnly: v.optional(countOnly),
-  /** What refusals lead to; or `'manual'`, bans that only operators set (docs/reference/decision-api.md). Defaults to nothing. */
+  /** Bans a key after too many refusals: `{ after, within, ban, max }`. With `'manual'` only operators set bans (docs/reference/decision-api.md). Defaults to no bans. */
   penalty: v.optional(penalty),
   /**
-   * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call, and spend them without asking for at most `ttl`
-   * (at most a minute): docs/reference/configuration.md, "Leases". Defaults to one call for each request.
+   * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call and spend them without further calls for at most
+   * `ttl` (at most `'60s'`): docs/reference/configuration.md, "Leases". Cannot be combined with `'sliding-log'`, `'concurrency'`,
+   * `countOnly`, `cost.response` or `penalty`. Defaults to one call for each request.
    */
   lease: v.optional(lease),
-  /** Room for a burst, in units: token-bucket (defaults to `limit`), gcra and leaky-bucket (default to 1, evenly spaced) only. */
+  /**
+   * Capacity of the bucket in units: a whole number, at least 1. Only for `'token-bucket'` (defaults to `limit`), `'gcra'` and
+   * `'leaky-bucket'` (default to 1, which spaces requests evenly).
+   */
   burst: v.optional(whole(1)),
-  /** When a fixed window opens: with its first request (default), or at multiples of `window` since the epoch. */
+  /** Start of a fixed window: `'first-request'`, or `'clock'` for multiples of `window` since the epoch. Not for other windows. Defaults to `'first-request'`. */
   align: v.optional(oneOf('first-request', 'clock')),
-  /** Whose quota: one part or several. Defaults to `'ip'`. */
+  /** Counts by this key part, or by the combination of a list of parts. Defaults to `'ip'`. */
   key: v.optional(key as v.GenericSchema<Key<Context>, KeyPart[]>, 'ip'),
   /**
-   * How a request is treated that lacks a part of the key: `'share'` (default), one quota for all that lack it; `'skip'`, the policy
-   * does not apply; `'refuse'`, 403; or another key to count it by, `{ key: 'ip' }`. A credential that is present but cannot be read
-   * or verified is treated the same, except that `'skip'` counts it in one shared quota.
+   * How a request without a part of the key is treated. `'share'` counts all such requests in one quota; `'skip'` does not apply the
+   * policy; `'refuse'` answers 403; `{ key: 'ip' }` counts by another key. A credential that is present but cannot be read or verified is
+   * treated the same, except that `'skip'` counts it in one shared quota. Defaults to `'share'`.
    */
   onMissingKey: v.optional(
     onMissingKey as v.GenericSchema<MissingKeyOptions<Context>, OnMissingKey>,
     'share',
   ),
-  /** Which requests. Defaults to every request. */
+  /** The requests that the policy applies to. Defaults to every request. */
   match: v.optional(condition, {}),
-  /** The price of a request in units: a number, the first matching of some rules, or a header that only a trusted proxy may set. Defaults to 1; 0 charges nothing. */
+  /**
+   * Cost of a request in units: a whole number (0 charges nothing), a list of rules of which the first match counts, or an object with
+   * `header`, `response`, `rules` and `otherwise`. Defaults to 1.
+   */
   cost: v.optional(cost, 1),
-  /** Defaults to `'enforce'`; `'shadow'` counts and reports, and never refuses. */
+  /** `'enforce'` refuses requests over the limit; `'shadow'` only counts and reports them. Defaults to `'enforce'`. */
   mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
   /**
-   * When Redis is asked: `'before'` the origin (default), or `'parallel'`, while the origin answers, whose response goes to the client
-   * only if the request passes. Only in the gateway, for GET, HEAD and OPTIONS without a body, if all policies that apply to the
-   * request say so and are enforced; the origin then also sees the requests that are refused.
+   * Time of the decision: `'before'` the call to the origin, or `'parallel'` to it. With `'parallel'` the response goes to the client
+   * only if the request is allowed, and the origin also receives the requests that are refused. Takes effect in the gateway only, for
+   * GET, HEAD and OPTIONS without a body, if all policies that apply to the request set it and are enforced. Cannot be combined with
+   * `'concurrency'`. Defaults to `'before'`.
    */
   check: v.optional(oneOf('before', 'parallel'), 'before'),
-  /** The longest to wait for Redis. Defaults to the configuration's; of the policies that apply to a request, the shortest counts. */
+  /** Longest duration of a decision, less than 25 days. The shortest deadline of the policies that apply counts. Defaults to `deadline` of the configuration. */
   deadline: v.optional(timeout),
   /**
-   * The answer when Redis cannot decide: `'local'`, this isolate counts by itself, over `localShare` of the limit and going on from
-   * Redis' last answer; `'deny'`, 503; `'allow'`, every request passes. If policies differ, `'deny'` wins, then `'local'`. Defaults to
-   * `'local'`, with concurrency to `'allow'`: an isolate cannot count the slots of other isolates.
+   * The fallback if Redis does not answer. `'local'`: the isolate counts by itself, up to `localShare` of the limit, continuing from the
+   * last answer of Redis. `'deny'`: the answer is 503. `'allow'`: the request passes. If policies differ, `'deny'` takes precedence, then
+   * `'local'`. Defaults to `'local'`, and with `'concurrency'` to `'allow'`, because an isolate cannot count the slots of other isolates.
    */
   onStoreError: v.optional(oneOf('allow', 'deny', 'local')),
-  /** With `'local'`: the part of limit and burst that one isolate may admit by itself, above 0 and at most 1. Defaults to 1. */
+  /** Part of `limit` and `burst` that one isolate may admit with `onStoreError: 'local'`: above 0, at most 1. Defaults to 1. */
   localShare: v.optional(
     v.custom<number>(
       (input) => typeof input === 'number' && input > 0 && input <= 1,
@@ -115,25 +129,28 @@ const policyFields = <Context>() => ({
     ),
     1,
   ),
-  /** Findings of `npm run check` that are intended (docs/reference/linter.md). */
+  /** Codes of linter findings to ignore for this policy, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
 })
 type PolicyFields = ReturnType<typeof policyFields<unknown>>
 type Valid = Partial<Output<PolicyFields>>
 
-/** A named rule. */
+/** A policy: a named rule that limits requests. */
 export interface PolicyOptions<Context = unknown>
   extends Input<ReturnType<typeof policyFields<Context>>> {}
 
-/** The names of the algorithms, as README.md "Choose an algorithm" lists them. */
+/** The algorithms of a parsed policy. README.md, "Choose an algorithm", describes them. */
 export type AlgorithmName = Policy['algorithm']
 
-/** A parsed rule: defaults filled in, durations in milliseconds. */
+/** A parsed policy, with defaults, and durations in milliseconds. */
 export interface Policy extends ReturnType<typeof parsed> {
   deadlineMs: number
 }
 
-/** The name of an algorithm's state. A bucket once stored what it has; now it stores what is missing, which must not be read as that. */
+/**
+ * The name of an algorithm's state, as a part of the tag. The state of a bucket is the number of missing tokens. Earlier versions stored
+ * the available tokens; the different name keeps the two apart.
+ */
 const stateOf = (algorithm: string) => (algorithm === 'token-bucket' ? 'missing-tokens' : algorithm)
 
 function parsed(options: Output<PolicyFields>) {
@@ -144,16 +161,16 @@ function parsed(options: Output<PolicyFields>) {
   const algorithm = isSpaced ? 'token-bucket' : written
   return {
     ...rest,
-    /** Marks this policy's states in Redis; changes with name, algorithm, window and align. */
+    /** Marks the states of this policy in Redis. Depends on name, algorithm, window and align (with a calendar, the time zone). */
     tag: tagOf(name, stateOf(algorithm), window, calendar ? timeZone : align),
     algorithm,
-    /** Of a calendar window the longest there is. */
+    /** For a calendar window, the length of the longest period. */
     windowMs: isUnit(window) ? LONGEST_MS[window] : window,
-    /** The periods that the window follows instead. */
+    /** The periods of a calendar window; `undefined` for a duration. */
     calendar,
     burst: rest.burst ?? (isSpaced ? 1 : limit),
     align,
-    /** Sizes of the quota by plan, and what tells the plan; `burstIsLimit` if the burst was left out, and follows the limit. */
+    /** `burstIsLimit`: the policy sets no burst, so the burst of a plan equals its limit. */
     plan: plan && {
       ...plan,
       limits,
@@ -162,7 +179,7 @@ function parsed(options: Output<PolicyFields>) {
     penalty: penalty && { ...penalty, tag: tagOf(name, 'penalty') },
     // An isolate cannot count the slots of other isolates.
     onStoreError: rest.onStoreError ?? (algorithm === 'concurrency' ? 'allow' : 'local'),
-    /** The configuration's if the policy has none. */
+    /** If undefined, the deadline of the configuration applies. */
     deadlineMs: deadline,
   }
 }
@@ -184,17 +201,18 @@ export const policy = named<PolicyOptions>()(
 const { limit, burst } = policyFields()
 
 const callerFields = {
-  /** Defaults to `'sliding-window'`. */
+  /** The algorithm that counts calls. Defaults to `'sliding-window'`. */
   algorithm: v.optional(oneOf(...inWindows, ...buckets), 'sliding-window'),
-  /** Calls in a window. */
+  /** Calls of one caller in a window: a whole number, at least 1. Required. */
   limit,
+  /** The time window: a duration such as `'1m'`. Required. */
   window: duration,
-  /** Room for a burst, in calls: token-bucket (defaults to `limit`), gcra and leaky-bucket (default to 1, evenly spaced) only. */
+  /** Capacity of the bucket in calls. Only for `'token-bucket'` (defaults to `limit`), `'gcra'` and `'leaky-bucket'` (default to 1). */
   burst,
 }
 interface CallerOptions extends Input<typeof callerFields>, Named {}
 
-/** The policy on each caller of the decision API. */
+/** The limit on each caller of the decision API, parsed to a policy. */
 export const callers = named<CallerOptions>()(
   v.pipe(
     object(callerFields, (input, problem) => checkQuota(input, problem)),
@@ -207,10 +225,10 @@ function checkQuota(
   problem: AddProblem,
 ) {
   if (burst !== undefined && algorithm && !buckets.some((name) => name === algorithm)) {
-    problem(['burst'], `nothing (${algorithm} has no burst)`)
+    problem(['burst'], `no value (${algorithm} has no burst)`)
   }
   if (align !== undefined && algorithm && algorithm !== 'fixed-window') {
-    problem(['align'], 'nothing (only fixed-window has an align)')
+    problem(['align'], 'no value (only fixed-window has align)')
   }
   const windowMs = isUnit(window) ? LONGEST_MS[window] : window
   const sizes: [string[], number | undefined][] = [
@@ -222,9 +240,9 @@ function checkQuota(
     ]),
   ]
   for (const [path, size = 0] of sizes) {
-    // A log keeps an entry of 40 to 120 bytes for every unit, and so do slots.
+    // Redis stores 40 to 120 bytes for every unit of a log and for every slot.
     if (algorithm === 'sliding-log' && size > 10_000) {
-      problem(path, 'at most 10000 with sliding-log (sliding-window has no such bound)')
+      problem(path, 'at most 10000 with sliding-log (sliding-window allows more)')
     }
     if (algorithm === 'concurrency' && size > 10_000)
       problem(path, 'at most 10000 with concurrency')
@@ -238,52 +256,53 @@ function checkCalendar({ algorithm, window, timeZone, align }: Valid, problem: A
   if (window === undefined) return
   if (!isUnit(window)) {
     if (timeZone !== undefined)
-      problem(['timeZone'], 'nothing (only a window of a day, week or month has one)')
+      problem(['timeZone'], 'no value (only the windows day, week and month have a time zone)')
     return
   }
   if (algorithm && algorithm !== 'fixed-window')
-    problem(['window'], 'a duration (only fixed-window has calendar windows)')
-  if (align !== undefined) problem(['align'], 'nothing (the calendar says when a window opens)')
+    problem(['window'], 'a duration (calendar windows require fixed-window)')
+  if (align !== undefined)
+    problem(['align'], 'no value (a calendar window opens when its period begins)')
 }
 
 function checkPlan({ limits, plan }: Valid, problem: AddProblem, all: Record<string, unknown>) {
   if (!limits) return
-  const some = Object.keys(limits).length > 0
-  if (plan && !some) problem(['limits'], 'a limit for each plan')
-  if (all.plan === undefined && some) {
-    problem(['plan'], 'what tells the plan of a request, like "header:x-plan"')
+  const hasLimits = Object.keys(limits).length > 0
+  if (plan && !hasLimits) problem(['limits'], 'a limit for each plan')
+  if (all.plan === undefined && hasLimits) {
+    problem(['plan'], 'the key part that holds the plan of a request, like "header:x-plan"')
   }
 }
+
+const SLOT = 'no value (a slot is released when its request ends)'
 
 function checkConcurrency(input: Valid, problem: AddProblem) {
   if (input.algorithm !== 'concurrency') return
-  if (input.countOnly) problem(['countOnly'], 'nothing (a slot ends with its request)')
-  if (input.cost?.response) {
-    problem(['cost', 'response'], 'nothing (a slot ends with its request)')
-  }
+  if (input.countOnly) problem(['countOnly'], SLOT)
+  if (input.cost?.response) problem(['cost', 'response'], SLOT)
   if (input.check === 'parallel') {
-    problem(['check'], 'before (the origin is asked once there is a slot)')
+    problem(['check'], 'before (a request must hold a slot before it reaches the origin)')
   }
   if (input.onStoreError === 'local') {
-    problem(['onStoreError'], 'allow or deny (an isolate cannot count what is in flight elsewhere)')
+    problem(['onStoreError'], 'allow or deny (an isolate cannot count the slots of other isolates)')
   }
 }
 
-/** Units that are spent without a call cannot keep every promise. */
+/** Reports the features that need a call for each request, which leases avoid. */
 function checkLease({ lease, algorithm, countOnly, penalty, cost }: Valid, problem: AddProblem) {
   if (!lease) return
   const why =
     algorithm === 'sliding-log'
-      ? 'sliding-log promises that no window has more than the limit'
+      ? 'sliding-log guarantees the limit in every window'
       : algorithm === 'concurrency'
-        ? 'each slot is held by a request'
+        ? 'a slot belongs to one request'
         : countOnly || cost?.response
-          ? 'what it costs is known after the answer'
-          : penalty && 'a ban would not be seen'
-  if (why) problem(['lease'], `nothing (${why})`)
+          ? 'the cost is known only after the response'
+          : penalty && 'leased units would bypass a ban'
+  if (why) problem(['lease'], `no value (${why})`)
 }
 
-/** `path:id` is a parameter of the policy's own pattern. */
+/** Reports a key part `path:id` if no path of `match` has the parameter `:id`. */
 function checkParameters({ key, onMissingKey, plan, match }: Valid, problem: AddProblem) {
   if (!match) return
   const check = (part: KeyPart, ...at: (string | number)[]) => {

@@ -1,4 +1,4 @@
-/** What schemas are made of, for configurations and for bodies of the decision API. Each message is the text of what is expected. */
+/** Building blocks of the schemas of configurations and of decision API bodies. Each message describes the expected values. */
 import * as v from 'valibot'
 import { type Duration, parseDuration } from '../../base/duration.ts'
 import { findingCodes } from '../findings.ts'
@@ -10,34 +10,33 @@ interface Optional {
 }
 
 /**
- * What is written for an object of these entries. The types are inferred, since an editor shows each field with the documentation and
- * the type of its entry, and a wrong literal fails as with types by hand. (The language server of TypeScript 7.0 drops the
- * documentation of mapped types; 5.9 and 7.1 show it.)
+ * The input type of an object with these entries. It is inferred, so that an editor shows the documentation and the type of each entry.
+ * (The language server of TypeScript 7.0 drops the documentation of mapped types; 5.9 and 7.1 show it.)
  */
 export type Input<E extends v.ObjectEntries> = {
   [K in keyof E as E[K] extends Optional ? never : K]: v.InferInput<E[K]>
 } & { [K in keyof E as E[K] extends Optional ? K : never]?: v.InferInput<E[K]> }
 
-/** What an object of these entries parses to. A field that was left out is `undefined`. */
+/** The output type of an object with these entries. A field that is left out is `undefined`. */
 export type Output<E extends v.ObjectEntries> = { [K in keyof E]: v.InferOutput<E[K]> }
 
-/** A second base for interfaces that only name an input: TypeScript shows the base of an interface that has one base and adds nothing. */
+/** An empty second base for interfaces that only name an input. With a single base, TypeScript would show the name of the base instead. */
 export type Named = Record<never, never>
 
-/** Gives the input of a schema a name, which hover texts and errors then show in place of every field. */
+/** Names the input type of a schema. Hover texts and type errors then show the name instead of every field. */
 export const named =
   <I>() =>
   <O>(schema: v.GenericSchema<I, O>) =>
     schema
 
-/** A schema with one message, whatever is wrong. */
+/** Replaces all messages of a schema with one. */
 export const says = <S extends v.GenericSchema>(expected: string, schema: S): S =>
   v.config(schema, { abortPipeEarly: true, message: expected })
 
 export const pattern = <T extends string = string>(expected: string, regex: RegExp) =>
   v.custom<T>((input) => typeof input === 'string' && regex.test(input), expected)
 
-/** A text of these lengths; `regex` has no flags, as in JSON Schema. */
+/** A string of `least` to `most` characters. `regex` must have no flags, because JSON Schema has none. */
 export function text(expected: string, least: number, most: number, regex?: RegExp) {
   const sized = v.pipe(v.string(), v.minLength(least), v.maxLength(most))
   return says(expected, regex ? (v.pipe(sized, v.regex(regex)) as unknown as typeof sized) : sized)
@@ -46,7 +45,7 @@ export function text(expected: string, least: number, most: number, regex?: RegE
 export const oneOf = <const T extends string>(...values: T[]) =>
   v.picklist(values, `one of ${values.join(', ')}`)
 
-/** A whole number, both ends included. */
+/** A whole number from `low` to `high`, both included. */
 export const whole = (
   low: number,
   high = MAX_UNITS,
@@ -64,9 +63,9 @@ export const whole = (
 
 export const flag = v.boolean('true or false')
 
-/** Of policies and of entries in lists: they stand in header fields and logs. */
+/** The name of a policy or a list entry. Headers and log lines contain it. */
 export const name = pattern(
-  'up to 64 letters, digits, "_", "." or "-"',
+  'a name of up to 64 letters, digits, "_", "." or "-", starting with a letter or digit',
   /^[A-Za-z0-9][\w.-]{0,63}$/,
 )
 
@@ -78,29 +77,27 @@ export const duration = v.pipe(
   v.transform((input) => parseDuration(input)!),
 )
 
-/** A timer of the platform that is longer than this fires at once, ms. */
+/** The longest timer of the platform, ms. A longer one fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** How long something is waited for. */
+/** A duration that fits a timer of the platform. */
 export const timeout = v.pipe(
   duration,
   v.maxValue(LONGEST_TIMER_MS, 'a duration of less than 25 days'),
 )
 
-/** One value or a list of them; always a list when parsed. */
+/** One value or a list of values. Parses to a list. */
 export const list = <I, O>(schema: v.GenericSchema<I, O>, least = 1) =>
   v.pipe(
     v.custom<I | I[]>(() => true),
     v.transform((input) => (Array.isArray(input) ? input : [input])),
     v.array(schema),
-    v.minLength<O[], number, string>(least, 'at least one'),
+    v.minLength<O[], number, string>(least, 'at least one value'),
   )
 
 export const accept = v.optional(list(oneOf(...findingCodes), 0), [])
 
-/**
- * A schema that the generator of JSON Schema (dev/openapi) reads as another: `shape` is made of valibot's own kinds, which it knows.
- */
+/** A schema that the JSON Schema generator (dev/openapi) reads as `shape`, because it supports only valibot's own kinds. */
 const described = <I, O>(
   schema: v.GenericSchema<I, O>,
   shape: v.GenericSchema,
@@ -109,16 +106,16 @@ const described = <I, O>(
 export const isObject = (input: unknown): input is Record<string, unknown> =>
   typeof input === 'object' && input !== null && !Array.isArray(input)
 
-/** The most unknown fields of one object that are reported: a hostile body has thousands. */
+/** Upper bound of the unknown fields of one object that are reported. A hostile body may have thousands. */
 const MAX_UNKNOWN = 20
 
-/** Reports a problem of a field, or of something in it. */
+/** Reports a problem of a field, or of a value in it. */
 export type AddProblem = (path: (string | number)[], expected: string) => void
 
 /**
- * An object with these fields and no others: each unknown field is a problem of its own.
- * @param relations checks fields against each other. `valid` has those without a problem of their own, `all` has every field.
- * @param misplaced texts for unknown fields that are known elsewhere
+ * An object with exactly these fields. Each unknown field is a problem of its own.
+ * @param relations checks fields against each other. `valid` has the fields without problems, `all` has every field.
+ * @param misplaced messages for unknown fields that are valid in another place
  */
 export function object<const E extends v.ObjectEntries>(
   entries: E,
@@ -146,7 +143,7 @@ export function object<const E extends v.ObjectEntries>(
   }
   const schema = v.pipe(
     v.custom<object>(isObject, 'an object'),
-    v.transform((input) => ({ ...blank, ...input })), // A missing field then fails with its own text.
+    v.transform((input) => ({ ...blank, ...input })), // so that a missing field fails with its own message
     v.lazy(withUnknown),
     v.rawCheck<object>(({ dataset, addIssue }) => {
       const { value, issues } = dataset
@@ -165,7 +162,7 @@ export function object<const E extends v.ObjectEntries>(
   return described(schema as v.GenericSchema, v.strictObject(entries)) as never
 }
 
-/** One of two schemas, chosen by the input: problems are those of that one. */
+/** One of two schemas, chosen by the input. Only the problems of the chosen schema are reported. */
 export const either = <A, P, B, Q>(
   isSecond: (input: unknown) => boolean,
   one: v.GenericSchema<A, P>,
@@ -176,14 +173,14 @@ export const either = <A, P, B, Q>(
     v.union([one, other]),
   )
 
-/** Looks no further where the whole does not fit. */
+/** Runs a schema only on input that passes the test `fits`. Other input is one problem. */
 export const first = <I, O>(
   fits: (input: unknown) => boolean,
   expected: string,
   schema: v.GenericSchema<I, O>,
 ) => described(v.pipe(v.custom<I>(fits, expected), schema), schema)
 
-/** A list of 1 to `most`. */
+/** A list of 1 to `most` items. */
 export const listOf = <I, O>(item: v.GenericSchema<I, O>, most: number, what: string) =>
   first(
     (input) => Array.isArray(input) && input.length >= 1 && input.length <= most,

@@ -6,11 +6,11 @@ import { accept, type Input, named, object, pattern, whole } from './shapes.ts'
 const PERIODS = [10_000, 60_000]
 
 const fields = <Context>() => ({
-  /** The name of the binding. */
+  /** Name of the binding in wrangler.toml, such as `'SHIELD'`. Required. */
   binding: pattern('the name of a binding like "SHIELD"', /^[A-Za-z_]\w*$/),
-  /** Requests in a period, as in wrangler.toml. */
+  /** Requests in a period: a whole number, at least 1. Must equal `limit` in wrangler.toml. Required. */
   limit: whole(1),
-  /** As in wrangler.toml. */
+  /** Length of the period: `'10s'` or `'60s'`. Must equal `period` in wrangler.toml. Required. */
   period: v.pipe(
     v.custom<'10s' | '60s' | '1m'>(
       (input) => PERIODS.includes(parseDuration(input)!),
@@ -18,27 +18,27 @@ const fields = <Context>() => ({
     ),
     v.transform((input) => parseDuration(input)!),
   ),
-  /** What it counts by, without the path. A request that lacks a part is not counted. Defaults to `'ip'`. */
+  /** Counts by these key parts: one or a list, except parts of the path. A request without a value for a part is not counted. Defaults to `'ip'`. */
   key: v.optional(key as v.GenericSchema<Key<Context>, KeyPart[]>, 'ip'),
-  /** Findings of `npm run check` that are intended (docs/reference/linter.md). */
+  /** Codes of linter findings to ignore for the shield, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
 })
 
 /**
- * A rate limit of Cloudflare's own in front of Redis, by its binding (`[[ratelimits]]` in wrangler.toml), which counts at
- * each location by itself, inexactly, and costs nothing. It stops floods, far above what policies admit.
+ * Cloudflare's rate limit binding (`[[ratelimits]]` in wrangler.toml) in front of Redis. It is free, and counts inexactly and in each
+ * location separately. Use it against floods, with a limit far above what the policies admit.
  */
 export interface ShieldOptions<Context = unknown>
   extends Input<ReturnType<typeof fields<Context>>> {}
 
-/** The same, parsed. */
+/** Parsed `ShieldOptions`. */
 export type Shield = v.InferOutput<typeof shield>
 
 export const shield = named<ShieldOptions>()(
   v.pipe(
     object(fields(), ({ key }, problem) => {
       key?.forEach(({ source }, index) => {
-        if (source.startsWith('path')) problem(['key', index], 'nothing of the path')
+        if (source.startsWith('path')) problem(['key', index], 'a part other than the path')
       })
     }),
     v.transform(({ period, ...rest }) => ({ ...rest, periodMs: period })),

@@ -18,24 +18,24 @@ const streamOf = (...sizes: number[]) => {
   return { stream, cancel, pulls: () => next }
 }
 
-test('a body of exactly the maximum is read, its chunks in order', async () => {
+test('A body of exactly the maximum size is read, with its chunks in order.', async () => {
   const bytes = await readBytes(streamOf(2, 0, 3).stream, 5)
   expect([...bytes!]).toEqual([1, 1, 3, 3, 3])
 })
 
-test('a body that is too long by a byte is cancelled, and no more of it is read', async () => {
+test('A body that is one byte too long is cancelled and not read further.', async () => {
   const { stream, cancel, pulls } = streamOf(2, 4, 100)
   expect(await readBytes(stream, 5)).toBeUndefined()
   expect(cancel).toHaveBeenCalledOnce()
   expect(pulls()).toBe(2)
 })
 
-test('no body, like an empty one, has no bytes', async () => {
+test('An absent body and an empty body are read as no bytes.', async () => {
   expect(await readBytes(null, 5)).toEqual(new Uint8Array())
   expect(await readBytes(streamOf().stream, 5)).toEqual(new Uint8Array())
 })
 
-test('a body that fails rejects', async () => {
+test('The promise rejects if the body fails.', async () => {
   const stream = new ReadableStream({ pull: () => Promise.reject(new Error('reset')) })
   await expect(readBytes(stream, 5)).rejects.toThrow('reset')
 })

@@ -13,7 +13,7 @@ test.each<[CalendarUnit, string, string, string, string, string]>([
     '2026-11-22T00:00Z',
     '2026-11-23T00:00Z',
   ],
-  // Clocks go forward in Berlin: a day of 23 hours, and back: one of 25.
+  // Daylight saving time in Berlin: a day of 23 hours, then a day of 25 hours.
   [
     'day',
     'Europe/Berlin',
@@ -38,7 +38,7 @@ test.each<[CalendarUnit, string, string, string, string, string]>([
     '2026-11-02T05:00Z',
     '2026-11-03T05:00Z',
   ],
-  // At midnight: the day begins at one o'clock, or an hour comes twice before it.
+  // Changes at midnight: the day begins at one o'clock, or the hour before midnight occurs twice.
   [
     'day',
     'America/Sao_Paulo',
@@ -144,11 +144,14 @@ test.each<[CalendarUnit, string, string, string, string, string]>([
     '2026-04-01T07:00Z',
     '2026-05-01T07:00Z',
   ],
-])('the %s in %s of %s is from %s to %s, the next to %s', (unit, zone, now, ...instants) => {
-  expect(calendar(unit, zone)(at(now))).toEqual(instants.map(at))
-})
+])(
+  'The %s in %s that contains %s is from %s to %s, and the next one ends at %s.',
+  (unit, zone, now, ...instants) => {
+    expect(calendar(unit, zone)(at(now))).toEqual(instants.map(at))
+  },
+)
 
-/** What a clock on a wall shows, told by another formatter than the one under test uses. */
+/** The local period of an instant, by a different formatter than the code under test uses. */
 const wall = (zone: string, unit: CalendarUnit) => {
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short' })
   return (instant: number) => {
@@ -160,7 +163,7 @@ const wall = (zone: string, unit: CalendarUnit) => {
   }
 }
 
-test('in every zone: what clocks show changes at start, end and next end, and nowhere between', () => {
+test('In every time zone the local period changes at start, end and next end, and not between them.', () => {
   const zone = fc.constantFrom(...Intl.supportedValuesOf('timeZone'))
   const unit = fc.constantFrom<CalendarUnit>('day', 'week', 'month')
   const now = fc.integer({ min: at('2015-01-01T00:00Z'), max: at('2040-01-01T00:00Z') })
@@ -186,9 +189,15 @@ test('in every zone: what clocks show changes at start, end and next end, and no
   )
 })
 
-test.each(['UTC', 'Europe/Berlin', 'Etc/GMT+12', '+02:00'])('%s is a time zone', (name) => {
-  expect(isTimeZone(name)).toBe(true)
-})
-test.each(['', 'Berlin', 'Europe/Nowhere', 7, undefined])('%s is none', (name) => {
-  expect(isTimeZone(name)).toBe(false)
-})
+test.each(['UTC', 'Europe/Berlin', 'Etc/GMT+12', '+02:00'])(
+  'The name %j is a time zone.',
+  (name) => {
+    expect(isTimeZone(name)).toBe(true)
+  },
+)
+test.each(['', 'Berlin', 'Europe/Nowhere', 7, undefined])(
+  'The value %j is not a time zone.',
+  (name) => {
+    expect(isTimeZone(name)).toBe(false)
+  },
+)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isLate, isWithin } from '../../../src/base/clock.ts'
 
-test('a span includes its start and excludes its end', () => {
+test('A span includes its start and excludes its end.', () => {
   expect([99, 100, 199, 200].map((now) => isWithin(now, 100, 200))).toEqual([
     false,
     true,
@@ -10,15 +10,15 @@ test('a span includes its start and excludes its end', () => {
   ])
 })
 
-test('a span ends when the clock is set back to before its start', () => {
+test('A span ends if the clock is set back to before its start.', () => {
   expect(isWithin(100 - 86_400_000, 100, 200)).toBe(false)
 })
 
-test('a span that has not begun does not include any time', () => {
+test('A span that starts at minus infinity includes no time.', () => {
   const never = Number.NEGATIVE_INFINITY
   expect(isWithin(0, never, never + 1000)).toBe(false)
 })
 
-test('a timer that is up to 50 ms late does not show that the isolate is behind', () => {
+test('A timer is late if it fires more than 50 ms after its due time.', () => {
   expect([-5, 50, 51].map(isLate)).toEqual([false, false, true])
 })

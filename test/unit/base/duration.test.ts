@@ -14,7 +14,7 @@ test.each([
   ['1d', 86_400_000],
   ['2w', 1_209_600_000],
   [250, 250],
-])('%j is %d ms', (input, milliseconds) => {
+])('The duration %j is %d ms.', (input, milliseconds) => {
   expect(parseDuration(input)).toBe(milliseconds)
 })
 
@@ -44,6 +44,6 @@ test.each([
   {},
   [],
   ['10s'],
-])('%j is no duration', (input) => {
+])('The value %j is not a duration.', (input) => {
   expect(parseDuration(input)).toBeUndefined()
 })

@@ -18,12 +18,15 @@ test.each([
   ['::ffff:203.0.113.7', 32, 64, '203.0.113.7'],
   ['::ffff:cb00:7107', 24, 64, '203.0.113.0/24'],
   ['::1', 32, 64, '::/64'],
-])('%s by /%d and /%d is %s', (address, v4, v6, expected) => {
-  expect(networkOf(address, v4, v6)).toBe(expected)
-})
+])(
+  'The address %s, with the prefixes /%d for IPv4 and /%d for IPv6, is in the network %s.',
+  (address, v4, v6, expected) => {
+    expect(networkOf(address, v4, v6)).toBe(expected)
+  },
+)
 
 test.each(['', 'localhost', '256.1.1.1', '1.2.3.4, 5.6.7.8', '2001:db8::1::2', '203.0.113.7:80'])(
-  '%j is no address',
+  'The text %j is not an address.',
   (text) => {
     expect(parseAddress(text)).toBeUndefined()
   },
@@ -37,7 +40,7 @@ test.each([
   ['::ffff:203.0.113.0/120', ['cb007100', 'cb0071ff']],
   ['::/0', ['0'.repeat(32), 'f'.repeat(32)]],
   ['2001:db8::/32', ['20010db8'.padEnd(32, '0'), '20010db8'.padEnd(32, 'f')]],
-])('the network %s is %j', (text, range) => {
+])('The network %s has the range %j.', (text, range) => {
   expect(networkRange(text)?.map(hex)).toEqual(range)
 })
 
@@ -56,11 +59,11 @@ test.each([
   'example.com',
   '',
   '/8',
-])('%j is no network', (text) => {
+])('The text %j is not a network.', (text) => {
   expect(networkRange(text)).toBeUndefined()
 })
 
-test('an address is in a list of networks exactly if it is in one of them', () => {
+test('An address is in a list of networks if and only if it is in one of them.', () => {
   const v4 = fc
     .tuple(fc.integer({ min: 0, max: 0xffff }), fc.integer({ min: 16, max: 32 }))
     .map(([low, bits]) => networkOf(`10.0.${low >> 8}.${low & 255}`, bits, 64)!)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { LruCache } from '../../../src/base/lru.ts'
 
-test('the least recently used entry is evicted first', () => {
+test('The least recently used entry is evicted first.', () => {
   const evicted: number[] = []
   const cache = new LruCache<number>({ maxSize: 2, onEvict: (value) => evicted.push(value) })
   cache.set('a', 1)
@@ -14,7 +14,7 @@ test('the least recently used entry is evicted first', () => {
   expect(['a', 'b', 'c'].map((key) => cache.peek(key))).toEqual([1, undefined, 3])
 })
 
-test('a cache may be bounded by bytes, and evicts as many entries as a new one needs', () => {
+test('A cache bounded by bytes evicts as many entries as a new entry needs.', () => {
   const cache = new LruCache<string>({ maxSize: 10, sizeOf: (key) => key.length })
   for (const key of ['aaa', 'bbb', 'ccc', 'dddddd']) cache.set(key, key)
   expect(cache.count).toBe(2)
@@ -23,7 +23,7 @@ test('a cache may be bounded by bytes, and evicts as many entries as a new one n
   expect(cache.count).toBe(0)
 })
 
-test('a deleted, removed or replaced value is not evicted', () => {
+test('The eviction callback is not called for a deleted, removed or replaced value.', () => {
   const evicted: number[] = []
   const cache = new LruCache<number>({ maxSize: 3, onEvict: (value) => evicted.push(value) })
   for (const value of [1, 2, 3]) cache.set(`${value}`, value)
@@ -34,7 +34,7 @@ test('a deleted, removed or replaced value is not evicted', () => {
   expect(evicted).toEqual([])
 })
 
-test('a cache is like a map that is kept in order of use and cut to its size', () => {
+test('A cache behaves like a map in order of use that is cut to its size.', () => {
   const step = fc.record({
     action: fc.constantFrom('get', 'peek', 'set', 'delete'),
     key: fc.constantFrom('a', 'bb', 'ccc', 'dddd', 'eeeee'),

@@ -4,7 +4,7 @@ import { WaitQueue } from '../../../src/base/wait-queue.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-test('items wait in order until each is answered', async () => {
+test('Items wait in order until each is answered.', async () => {
   const queue = new WaitQueue<{ name: string }, number>()
   const [first, second] = [queue.join({ name: 'a' }, 100), queue.join({ name: 'b' }, 100)]
   expect([...queue].map(({ name }) => name)).toEqual(['a', 'b'])
@@ -13,7 +13,7 @@ test('items wait in order until each is answered', async () => {
   expect(await Promise.all([first.answered, second.answered])).toEqual([1, 2])
 })
 
-test('an item without an answer in time leaves the queue, and a later answer does not count', async () => {
+test('An item without an answer in time leaves the queue, and a later answer has no effect.', async () => {
   const queue = new WaitQueue<object, number>()
   const late = queue.join({}, 100)
   const patient = queue.join({})
@@ -23,7 +23,7 @@ test('an item without an answer in time leaves the queue, and a later answer doe
   expect([...queue]).toEqual([patient])
 })
 
-test('only the first answer counts, and it stops the timer', async () => {
+test('Only the first answer counts, and it stops the timer.', async () => {
   const waiter = new WaitQueue<object, number>().join({}, 100)
   waiter.answer(1)
   waiter.answer(2)

@@ -28,7 +28,7 @@ describe('the message of a problem', () => {
     policies: [{ name: 'login', limit: 5, window: '1m', ...change }],
     ...rest,
   })
-  const told = (input: unknown) => {
+  const messageOf = (input: unknown) => {
     try {
       parseConfig(input)
     } catch (error) {
@@ -37,40 +37,42 @@ describe('the message of a problem', () => {
     return undefined
   }
 
-  test('The path of a single value has no index.', () => {
-    expect(told(config({ match: { path: 'a' } }))).toContain(
+  test('The path of a single value in place of a list has no index.', () => {
+    expect(messageOf(config({ match: { path: 'a' } }))).toContain(
       'policies[0].match.path: expected a path',
     )
-    expect(told(config({ match: { path: ['a'] } }))).toContain(
+    expect(messageOf(config({ match: { path: ['a'] } }))).toContain(
       'policies[0].match.path[0]: expected',
     )
-    expect(told(config({ key: { ip: { v6: 129 } } }))).toContain('policies[0].key.ip.v6: expected')
-    expect(told(config({}, { deny: { not: { ip: 'x' } } }))).toContain('deny.not.ip: expected')
-    expect(told(config({ match: { header: { '0': '**' } } }))).toContain(
+    expect(messageOf(config({ key: { ip: { v6: 129 } } }))).toContain(
+      'policies[0].key.ip.v6: expected',
+    )
+    expect(messageOf(config({}, { deny: { not: { ip: 'x' } } }))).toContain('deny.not.ip: expected')
+    expect(messageOf(config({ match: { header: { '0': '**' } } }))).toContain(
       'match.header[0]: expected',
     )
   })
 
   test('A message shows a value as written, not as parsed.', () => {
-    expect(told(config({ key: 'jwt:sub' }))).toMatch(/^policies\[0\]\.key: .*, got "jwt:sub"/)
-    expect(told(config({ limit: 2 ** 51, window: '1h' }))).toContain(', got 2251799813685248')
+    expect(messageOf(config({ key: 'jwt:sub' }))).toMatch(/^policies\[0\]\.key: .*, got "jwt:sub"/)
+    expect(messageOf(config({ limit: 2 ** 51, window: '1h' }))).toContain(', got 2251799813685248')
   })
 
   test('A message can show a regular expression, a bigint and values that JSON cannot hold.', () => {
-    expect(told(config({ match: { path: /^\/api/i } }))).toContain('got /^\\/api/i')
-    expect(told(config({ limit: 10n }))).toContain('got 10')
+    expect(messageOf(config({ match: { path: /^\/api/i } }))).toContain('got /^\\/api/i')
+    expect(messageOf(config({ limit: 10n }))).toContain('got 10')
     const circle: Record<string, unknown> = {}
     circle.self = circle
-    expect(told(config({ limit: circle }))).toContain('got object')
+    expect(messageOf(config({ limit: circle }))).toContain('got object')
   })
 
   test('A message names the policy or the list entry.', () => {
-    expect(told(config({ window: '1x' }))).toBe(
+    expect(messageOf(config({ window: '1x' }))).toBe(
       'policies[0].window: expected a duration like "10s", or whole milliseconds, got "1x" (in "login")',
     )
-    expect(told(config({}, { deny: [{ name: 'abuse', ip: 'x' }] }))).toMatch(/\(in "abuse"\)$/)
-    expect(told(config({}, { deny: { name: 'abuse', ip: 'x' } }))).toMatch(/\(in "abuse"\)$/)
-    expect(told(config({ name: 'a b' }))).not.toContain('(in')
+    expect(messageOf(config({}, { deny: [{ name: 'abuse', ip: 'x' }] }))).toMatch(/\(in "abuse"\)$/)
+    expect(messageOf(config({}, { deny: { name: 'abuse', ip: 'x' } }))).toMatch(/\(in "abuse"\)$/)
+    expect(messageOf(config({ name: 'a b' }))).not.toContain('(in')
   })
 })
 

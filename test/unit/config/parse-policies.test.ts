@@ -87,7 +87,7 @@ describe('the policy parser', () => {
     })
   })
 
-  test('The fields key and match take one value or a list.', () => {
+  test('The fields key and match accept one value or a list.', () => {
     const [policy] = parseConfig({
       policies: [
         {
@@ -107,7 +107,7 @@ describe('the policy parser', () => {
     })
   })
 
-  test('The algorithms gcra and leaky-bucket parse to a token bucket whose burst defaults to 1, with the same tag.', () => {
+  test('The algorithms gcra and leaky-bucket parse to a token bucket with the same tag and a default burst of 1.', () => {
     const bucketOf = (algorithm: string, burst?: number) =>
       parseConfig({ policies: [{ ...valid, algorithm, burst }] }).policies[0]!
     const token = bucketOf('token-bucket')
@@ -118,13 +118,13 @@ describe('the policy parser', () => {
     }
   })
 
-  test('The tag of a token bucket differs from that of an earlier version, whose state was a level of tokens.', () => {
+  test('The tag of a token bucket differs from that of earlier versions, which stored the available tokens.', () => {
     const { tag } = parseConfig({ policies: [{ ...valid, algorithm: 'token-bucket' }] })
       .policies[0]!
     expect(tag).not.toBe(tagOf(valid.name, 'token-bucket', 10_000, 'first-request'))
   })
 
-  test('The tag of a policy changes with its name, algorithm, window and align, and with nothing else.', () => {
+  test('The tag of a policy depends only on its name, algorithm, window and align.', () => {
     const tag = (change: object) =>
       parseConfig({ policies: [{ ...valid, ...change }] }).policies[0]!.tag
     const fixed = { algorithm: 'fixed-window' }
@@ -143,7 +143,7 @@ describe('parsed options of a policy', () => {
   const parsed = (change: object, rest: object = {}) =>
     parseConfig({ ...rest, policies: [{ ...valid, ...change }] }).policies[0]!
 
-  test('The option countOnly takes statuses, classes and ranges.', () => {
+  test('The option countOnly accepts statuses, classes and ranges.', () => {
     const counted = (countOnly: unknown) => parsed({ countOnly }).countOnly
     expect(counted(401)).toEqual([[401, 401]])
     expect(counted(['4xx', '5XX', '300-304', '200'])).toEqual([
@@ -154,7 +154,7 @@ describe('parsed options of a policy', () => {
     ])
   })
 
-  test('A penalty bans for a day at most, unless its option max says otherwise.', () => {
+  test('The longest ban of a penalty defaults to a day, or to the first ban if that is longer.', () => {
     const ban = (change: object) =>
       parsed({ penalty: { after: 3, within: '1m', ban: '10s', ...change } }).penalty
     const tag = expect.stringMatching(/^[0-9a-z]{1,7}$/)
@@ -164,7 +164,7 @@ describe('parsed options of a policy', () => {
     expect(ban({})?.tag).not.toBe(parsed({}).tag)
   })
 
-  test('The plan of a request comes from a key part, or from a table.', () => {
+  test('The option plan accepts a key part, or a key part with a table.', () => {
     const plans = { limits: { free: 1, pro: 50 } }
     const key = { source: 'header', name: 'x-plan' }
     const common = { key, limits: plans.limits, burstIsLimit: true }

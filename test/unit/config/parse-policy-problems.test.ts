@@ -10,9 +10,9 @@ const penalty = { after: 3, within: '1m', ban: '10s' }
 const plans = { limits: { pro: 50 }, plan: 'header:x-plan' }
 const concurrency = { algorithm: 'concurrency' }
 
-describe('a problem of a policy names path, expected and got', () => {
+describe('the problems of a policy', () => {
   test.each(['sliding-log', 'concurrency'])(
-    'A configuration whose %s policies need more keys than one call takes is refused.',
+    'A configuration whose %s policies need more keys than one call accepts is refused.',
     (algorithm) => {
       const some = (count: number) => ({
         policies: Array.from({ length: count }, (_, index) => ({
@@ -25,7 +25,7 @@ describe('a problem of a policy names path, expected and got', () => {
       expect(parseConfig(some(64)).policies).toHaveLength(64)
       expect(problems(some(65))).toEqual([
         expect.stringMatching(
-          /^policies: at most 128 policies, where sliding-log and concurrency with a penalty count twice \|/,
+          /^policies: at most 128 policies, counting each sliding-log or concurrency policy with a penalty twice \|/,
         ),
       ])
     },
@@ -35,7 +35,7 @@ describe('a problem of a policy names path, expected and got', () => {
     [{ countOnly: 'failures' }, `countOnly: ${STATUS} | "failures"`],
     [{ countOnly: [401, 600] }, `countOnly[1]: ${STATUS} | 600`],
     [{ countOnly: '403-401' }, `countOnly: ${STATUS} | "403-401"`],
-    [{ countOnly: [] }, 'countOnly: at least one | []'],
+    [{ countOnly: [] }, 'countOnly: at least one value | []'],
     [{ countOnly: [[401]] }, `countOnly[0]: ${STATUS} | [401]`],
     [{ countOnly: [{ toString: 1 }] }, `countOnly[0]: ${STATUS} | {"toString":1}`],
     [
@@ -51,7 +51,7 @@ describe('a problem of a policy names path, expected and got', () => {
     [{ penalty: { ...penalty, max: '1s' } }, 'penalty.max: at least as long as ban | "1s"'],
     [
       { limits: { pro: 50 } },
-      'plan: what tells the plan of a request, like "header:x-plan" | nothing',
+      'plan: the key part that holds the plan of a request, like "header:x-plan" | nothing',
     ],
     [{ plan: 'header:x-plan' }, 'limits: a limit for each plan | nothing'],
     [{ ...plans, limits: 7 }, 'limits: an object like { free: 100, pro: 5000 } | 7'],
@@ -62,7 +62,7 @@ describe('a problem of a policy names path, expected and got', () => {
     ],
     [
       { ...plans, limits: { big: 10_001 }, algorithm: 'sliding-log' },
-      'limits.big: at most 10000 with sliding-log (sliding-window has no such bound) | 10001',
+      'limits.big: at most 10000 with sliding-log (sliding-window allows more) | 10001',
     ],
     [
       { ...plans, limits: { big: 2 ** 40 }, window: '7d' },
@@ -76,12 +76,12 @@ describe('a problem of a policy names path, expected and got', () => {
     ],
     [
       { ...plans, plan: 'jwt:plan' },
-      'plan: a jwt in the configuration, to verify its claims by | "jwt:plan"',
+      'plan: the field jwt in the configuration, to verify the token | "jwt:plan"',
     ],
-    [{ window: 'month' }, 'window: a duration (only fixed-window has calendar windows) | "month"'],
+    [{ window: 'month' }, 'window: a duration (calendar windows require fixed-window) | "month"'],
     [
       { timeZone: 'UTC' },
-      'timeZone: nothing (only a window of a day, week or month has one) | "UTC"',
+      'timeZone: no value (only the windows day, week and month have a time zone) | "UTC"',
     ],
     [
       { algorithm: 'fixed-window', window: 'day', timeZone: 'Berlin' },
@@ -89,23 +89,26 @@ describe('a problem of a policy names path, expected and got', () => {
     ],
     [
       { algorithm: 'fixed-window', window: 'day', align: 'clock' },
-      'align: nothing (the calendar says when a window opens) | "clock"',
+      'align: no value (a calendar window opens when its period begins) | "clock"',
     ],
     [{ check: 'after' }, 'check: one of before, parallel | "after"'],
     [
       { ...concurrency, check: 'parallel' },
-      'check: before (the origin is asked once there is a slot) | "parallel"',
+      'check: before (a request must hold a slot before it reaches the origin) | "parallel"',
     ],
-    [{ ...concurrency, burst: 5 }, 'burst: nothing (concurrency has no burst) | 5'],
+    [{ ...concurrency, burst: 5 }, 'burst: no value (concurrency has no burst) | 5'],
     [{ ...concurrency, limit: 10_001 }, 'limit: at most 10000 with concurrency | 10001'],
-    [{ ...concurrency, countOnly: 401 }, 'countOnly: nothing (a slot ends with its request) | 401'],
+    [
+      { ...concurrency, countOnly: 401 },
+      'countOnly: no value (a slot is released when its request ends) | 401',
+    ],
     [
       { ...concurrency, cost: { response: 'x-price' } },
-      'cost.response: nothing (a slot ends with its request) | "x-price"',
+      'cost.response: no value (a slot is released when its request ends) | "x-price"',
     ],
     [
       { ...concurrency, onStoreError: 'local' },
-      'onStoreError: allow or deny (an isolate cannot count what is in flight elsewhere) | "local"',
+      'onStoreError: allow or deny (an isolate cannot count the slots of other isolates) | "local"',
     ],
     [{ lease: 10 }, 'lease: an object | 10'],
     [{ lease: { ...lease, max: 1 } }, 'lease.max: a whole number from 2 to 10000 | 1'],
@@ -114,32 +117,41 @@ describe('a problem of a policy names path, expected and got', () => {
     [{ lease: { ...lease, ttl: '61s' } }, 'lease.ttl: a duration of at most 60s | "61s"'],
     [
       { lease, algorithm: 'sliding-log' },
-      `lease: nothing (sliding-log promises that no window has more than the limit) | ${LEASE}`,
+      `lease: no value (sliding-log guarantees the limit in every window) | ${LEASE}`,
     ],
-    [{ ...concurrency, lease }, `lease: nothing (each slot is held by a request) | ${LEASE}`],
+    [{ ...concurrency, lease }, `lease: no value (a slot belongs to one request) | ${LEASE}`],
     [
       { lease, countOnly: 401 },
-      `lease: nothing (what it costs is known after the answer) | ${LEASE}`,
+      `lease: no value (the cost is known only after the response) | ${LEASE}`,
     ],
     [
       { lease, cost: { response: 'x-price' } },
-      `lease: nothing (what it costs is known after the answer) | ${LEASE}`,
+      `lease: no value (the cost is known only after the response) | ${LEASE}`,
     ],
-    [{ lease, penalty }, `lease: nothing (a ban would not be seen) | ${LEASE}`],
-    [{ lease, penalty: 'manual' }, `lease: nothing (a ban would not be seen) | ${LEASE}`],
-    [{ cost: { response: 'a b' } }, 'cost.response: a field name like "Sluice-Cost" | "a b"'],
+    [{ lease, penalty }, `lease: no value (leased units would bypass a ban) | ${LEASE}`],
+    [{ lease, penalty: 'manual' }, `lease: no value (leased units would bypass a ban) | ${LEASE}`],
+    [{ cost: { response: 'a b' } }, 'cost.response: a header name like "Sluice-Cost" | "a b"'],
   ])('The policy option %j is refused with one problem.', (change, problem) => {
     expect(problemsOf(change)).toEqual([problem])
   })
 
   test.each([
-    [{ name: '' }, 'name: up to 64 letters, digits, "_", "." or "-" | ""'],
-    [{ name: 'a b' }, 'name: up to 64 letters, digits, "_", "." or "-" | "a b"'],
+    [
+      { name: '' },
+      'name: a name of up to 64 letters, digits, "_", "." or "-", starting with a letter or digit | ""',
+    ],
+    [
+      { name: 'a b' },
+      'name: a name of up to 64 letters, digits, "_", "." or "-", starting with a letter or digit | "a b"',
+    ],
     [
       { name: 'a'.repeat(65) },
-      `name: up to 64 letters, digits, "_", "." or "-" | "${'a'.repeat(59)}…`,
+      `name: a name of up to 64 letters, digits, "_", "." or "-", starting with a letter or digit | "${'a'.repeat(59)}…`,
     ],
-    [{ name: 7 }, 'name: up to 64 letters, digits, "_", "." or "-" | 7'],
+    [
+      { name: 7 },
+      'name: a name of up to 64 letters, digits, "_", "." or "-", starting with a letter or digit | 7',
+    ],
     [
       { algorithm: 'fixed' },
       'algorithm: one of fixed-window, sliding-window, sliding-log, concurrency, token-bucket, gcra, leaky-bucket | "fixed"',
@@ -160,11 +172,11 @@ describe('a problem of a policy names path, expected and got', () => {
     ],
     [
       { algorithm: 'sliding-log', limit: 10_001 },
-      'limit: at most 10000 with sliding-log (sliding-window has no such bound) | 10001',
+      'limit: at most 10000 with sliding-log (sliding-window allows more) | 10001',
     ],
-    [{ burst: 5 }, 'burst: nothing (sliding-window has no burst) | 5'],
+    [{ burst: 5 }, 'burst: no value (sliding-window has no burst) | 5'],
     [{ algorithm: 'gcra', burst: 0 }, 'burst: a whole number of at least 1 | 0'],
-    [{ align: 'clock' }, 'align: nothing (only fixed-window has an align) | "clock"'],
+    [{ align: 'clock' }, 'align: no value (only fixed-window has align) | "clock"'],
     [{ algorithm: 'fixed-window', align: 'noon' }, 'align: one of first-request, clock | "noon"'],
     [{ key: 'cookie' }, `key: ${KEY} | "cookie"`],
     [{ key: 7 }, `key: ${KEY} | 7`],
@@ -186,7 +198,10 @@ describe('a problem of a policy names path, expected and got', () => {
       'match.host: a host like "api.example.com" or "*.example.com" | 7',
     ],
     [{ key: 'path:id' }, 'key: a match.path with the parameter :id | "path:id"'],
-    [{ key: 'jwt:sub' }, 'key: a jwt in the configuration, to verify its claims by | "jwt:sub"'],
+    [
+      { key: 'jwt:sub' },
+      'key: the field jwt in the configuration, to verify the token | "jwt:sub"',
+    ],
     [{ onMissingKey: 'ignore' }, 'onMissingKey: one of share, skip, refuse, { key } | "ignore"'],
     [{ onMissingKey: { key: 'x' } }, `onMissingKey.key: ${KEY} | "x"`],
     [
@@ -197,23 +212,23 @@ describe('a problem of a policy names path, expected and got', () => {
     [{ match: { country: 'Germany' } }, 'match.country: a country code like "DE" | "Germany"'],
     [
       { match: { ip: '10.0.0.1/8' } },
-      'match.ip: an address, or a network without bits beyond its prefix like "203.0.113.0/24" | "10.0.0.1/8"',
+      'match.ip: an IP address, or a network without host bits like "203.0.113.0/24" | "10.0.0.1/8"',
     ],
     [
       { match: { header: 'x-a' } },
-      'match.header: an object of field names like { "x-plan": "free" } | "x-a"',
+      'match.header: an object of header names and values like { "x-plan": "free" } | "x-a"',
     ],
     [
       { match: { header: { 'x a': true } } },
-      'match.header: an object of field names like { "x-plan": "free" } | {"x a":true}',
+      'match.header: an object of header names and values like { "x-plan": "free" } | {"x a":true}',
     ],
     [
       { match: { header: { constructor: 'x' } } },
-      'match.header: an object of field names like { "x-plan": "free" } | {"constructor":"x"}',
+      'match.header: an object of header names and values like { "x-plan": "free" } | {"constructor":"x"}',
     ],
     [
       { match: { header: { 'x-a': 'a*b' } } },
-      'match.header.x-a: true, or a text, with "*" at either end only, like "curl/*" | "a*b"',
+      'match.header.x-a: true, or a string with "*" only at its start or end, like "curl/*" | "a*b"',
     ],
     [
       { match: { not: { hots: 'a' } } },
@@ -224,9 +239,9 @@ describe('a problem of a policy names path, expected and got', () => {
       'match.path: a path like "/login", "/users/:id" or "/api/*" | "/:id/x/:id"',
     ],
     [{ cost: [{ method: 'POST' }] }, 'cost[0].cost: a whole number of at least 0 | nothing'],
-    [{ cost: { header: 'a b' } }, 'cost.header: a field name like "Sluice-Cost" | "a b"'],
+    [{ cost: { header: 'a b' } }, 'cost.header: a header name like "Sluice-Cost" | "a b"'],
     [{ key: ['ip', 'header:a b'] }, `key[1]: ${KEY} | "header:a b"`],
-    [{ key: [] }, 'key: at least one | []'],
+    [{ key: [] }, 'key: at least one value | []'],
     [{ key: { ip: { v6: 129 } } }, 'key.ip.v6: a whole number from 1 to 128 | 129'],
     [{ match: 'x' }, 'match: an object | "x"'],
     [{ match: { path: '' } }, 'match.path: a path like "/login", "/users/:id" or "/api/*" | ""'],

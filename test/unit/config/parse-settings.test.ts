@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { KEY, problems, shield, valid } from '../../support/parse.ts'
 
-describe('settings beside the policies', () => {
+describe('settings other than policies', () => {
   test('A shield counts by address unless it has a key.', () => {
     const parsed = (change: object) =>
       parseConfig({ policies: [valid], shield: { ...shield, ...change } }).shield
@@ -35,17 +35,17 @@ describe('settings beside the policies', () => {
   })
 })
 
-describe('a problem of the configuration names path, expected and got', () => {
+describe('the problems of the configuration', () => {
   test.each([
     [{ live: 'redis' }, 'live: an object | "redis"'],
     [{ live: { from: 'd1' } }, 'live.from: "redis" or "kv:<binding>" | "d1"'],
-    [{ live: { from: 'redis', key: '' } }, 'live.key: a name of 1 to 512 characters | ""'],
+    [{ live: { from: 'redis', key: '' } }, 'live.key: a key of 1 to 512 characters | ""'],
     [
       { live: { from: 'redis', every: 0 } },
       'live.every: a duration like "10s", or whole milliseconds | 0',
     ],
     [{ tables: [] }, 'tables: an object of tables | []'],
-    [{ tables: { a: { b: 7 } } }, 'tables.a.b: a text | 7'],
+    [{ tables: { a: { b: 7 } } }, 'tables.a.b: a string | 7'],
     [
       { tables: { a: { constructor: 'pro' } } },
       'tables.a: names other than __proto__, prototype and constructor | {"constructor":"pro"}',
@@ -84,9 +84,9 @@ describe('a problem of the configuration names path, expected and got', () => {
     [{ policies: [], allow: { policies: 'a' } }, 'allow.policies: the name of a policy | "a"'],
     [
       { policies: [], deny: { ip: 'x' } },
-      'deny.ip: an address, or a network without bits beyond its prefix like "203.0.113.0/24" | "x"',
+      'deny.ip: an IP address, or a network without host bits like "203.0.113.0/24" | "x"',
     ],
-    [{ policies: [], jwt: {} }, 'jwt.secret: one of secret and jwks | nothing'],
+    [{ policies: [], jwt: {} }, 'jwt.secret: either secret or jwks | nothing'],
     [
       { policies: [], jwt: { secret: 'S', algorithms: 'RS256' } },
       'jwt.algorithms: one of HS256, HS384, HS512 | "RS256"',
@@ -101,7 +101,7 @@ describe('a problem of the configuration names path, expected and got', () => {
     ],
     [
       { policies: [], headers: 'draft-12' },
-      'headers: one of draft-11, draft-7, draft-6, github, an object of prefix and reset, or "off" alone | "draft-12"',
+      'headers: one of draft-11, draft-7, draft-6, github, an object with prefix and reset, or "off" outside of a list | "draft-12"',
     ],
     [
       { policies: [], headers: ['draft-11', 'draft-7'] },
@@ -109,7 +109,7 @@ describe('a problem of the configuration names path, expected and got', () => {
     ],
     [
       { policies: [], cors: { origins: '*', credentials: true } },
-      'cors.origins: no "*" where credentials may be sent (browsers refuse it) | "*"',
+      'cors.origins: no "*" together with credentials: true (browsers refuse it) | "*"',
     ],
     [{ policies: [], shield: true }, 'shield: an object | true'],
     [
@@ -130,7 +130,7 @@ describe('a problem of the configuration names path, expected and got', () => {
     ],
     [
       { policies: [], shield: { ...shield, key: ['ip', 'path'] } },
-      'shield.key[1]: nothing of the path | "path"',
+      'shield.key[1]: a part other than the path | "path"',
     ],
     [
       { policies: [], shield: { ...shield, key: ['ip', 'cookie'] } },
@@ -138,11 +138,11 @@ describe('a problem of the configuration names path, expected and got', () => {
     ],
     [
       { policies: [], shield: { ...shield, key: 'path:id' } },
-      'shield.key: nothing of the path | "path:id"',
+      'shield.key: a part other than the path | "path:id"',
     ],
     [
       { policies: [], shield: { ...shield, key: 'jwt:sub' } },
-      'shield.key: a jwt in the configuration, to verify its claims by | "jwt:sub"',
+      'shield.key: the field jwt in the configuration, to verify the token | "jwt:sub"',
     ],
     [
       { policies: [], shield: { ...shield, mode: 'shadow' } },
@@ -159,7 +159,7 @@ describe('a problem of the configuration names path, expected and got', () => {
       { policies: [], shards: Array.from({ length: 65 }, (_, n) => `n${n}`) },
       expect.stringMatching(/^shards: at most 64 names \| \["n0",/),
     ],
-    [{ policies: [], shards: ['a', 'b', 'a'] }, 'shards[2]: a name that no other store has | "a"'],
+    [{ policies: [], shards: ['a', 'b', 'a'] }, 'shards[2]: a name that no other shard has | "a"'],
     ...['EU-1', 'eu_1', '', 'a'.repeat(33), 1].map((name): [object, string] => [
       { policies: [], shards: ['a', name] },
       `shards[1]: 1 to 32 lower-case letters, digits and "-" | ${JSON.stringify(name)}`,
@@ -194,7 +194,7 @@ describe('a table of plans by api-key', () => {
     },
   )
 
-  test('A table that contains an API key itself is refused; the message says how to make the digest and does not show the key.', () => {
+  test('A table that contains an API key itself is refused with a message that explains how to hash it and does not show it.', () => {
     const parse = () => parseConfig(config({ [digest]: 'pro', 'live-key-0001': 'pro' }))
     expect(parse).toThrow(/^tables\.customers: expected .*printf %s "\$KEY" \| sha256sum.*entry 2/)
     expect(parse).not.toThrow(/live-key/)

@@ -19,7 +19,7 @@ const reader = (apiKeys: object = {}) =>
   createApiKey(parseConfig({ policies: [], apiKeys }).apiKeys, log)
 const x = (key: string) => ({ 'X-Api-Key': key })
 
-describe('any key', () => {
+describe('API keys without a list of known keys', () => {
   test.each([
     [{}, undefined],
     [x('abc'), 'abc'],
@@ -32,18 +32,18 @@ describe('any key', () => {
     [{ Authorization: 'Bearer a.b.c' }, 'a.b.c'],
     [{ Authorization: 'Basic YTpi' }, undefined],
     [x('k'.repeat(100_000)), 'k'.repeat(100_000)],
-  ])('of %j', async (headers: Record<string, string>, key) => {
+  ])('The headers %j have the API key %j.', async (headers: Record<string, string>, key) => {
     expect(await reader()(seenWith(headers))).toBe(typeof key === 'string' ? digest(key) : key)
     expect(lines).toEqual([])
   })
 
-  test('is digested once for all policies of a request', async () => {
+  test('The key of a request is hashed once for all policies.', async () => {
     const read = reader()
     const seen = seenWith(x('abc'))
     expect(read({ ...seen })).toBe(read(seen))
   })
 
-  test('is read from where the configuration says', async () => {
+  test('The key is read from the configured sources.', async () => {
     const read = reader({ from: ['query:key', 'cookie:key'] })
     expect(await read(seenWith({ ...x('a'), Cookie: 'key=c' }, { query: '?key=q' }))).toBe(
       digest('q'),
@@ -53,7 +53,7 @@ describe('any key', () => {
   })
 })
 
-describe('known keys', () => {
+describe('API keys with a list of known keys', () => {
   const read = (key: string, KEYS: unknown, readKey = reader({ known: 'KEYS' })) =>
     readKey(seenWith(x(key), { env: { KEYS } }))
 
@@ -62,7 +62,7 @@ describe('known keys', () => {
     ['one', `${digest('two')} ${digest('one')}`],
     ['one', `${digest('two')},${digest('one')}\n`],
     ['one', digest('one').toUpperCase()],
-  ])('%j is one of %j', async (key, listed) => {
+  ])('The key %j is known from the list %j.', async (key, listed) => {
     expect(await read(key, listed)).toBe(digest(key))
     expect(lines).toEqual([])
   })
@@ -72,17 +72,17 @@ describe('known keys', () => {
     ['One', digest('one')],
     [digest('one'), digest('one')],
     ['a.b.c', digest('one')],
-  ])('%j is none of %j', async (key, listed) => {
+  ])('The key %j is not known from the list %j.', async (key, listed) => {
     expect(await read(key, listed)).toBe(UNVERIFIED)
     expect(lines).toEqual([])
   })
 
-  test('an empty key is missing', async () => {
+  test('An empty key is missing.', async () => {
     expect(await read('', digest(''))).toBe(undefined)
   })
 
   test.each([
-    // from, what is sent, what is read
+    // sources, headers, result
     [['bearer'], { Authorization: 'Bearer one' }, digest('one')],
     [['bearer'], { Authorization: 'Bearer a.b.c' }, digest('a.b.c')],
     [['bearer'], { Authorization: 'Bearer two' }, UNVERIFIED],
@@ -91,34 +91,34 @@ describe('known keys', () => {
     [['bearer', 'cookie:k'], { Authorization: 'Bearer x.y.z', Cookie: 'k=one' }, UNVERIFIED],
     [['header:x-api-key'], x('x.y.z'), UNVERIFIED],
     [['query:key'], {}, undefined],
-  ])('from %j, %j: %j', async (from, headers, expected) => {
+  ])('With the sources %j, the headers %j have the result %j.', async (from, headers, expected) => {
     const env = { KEYS: `${digest('one')} ${digest('a.b.c')}` }
     const readKey = reader({ known: 'KEYS', from })
     expect(await readKey(seenWith(headers as Record<string, string>, { env }))).toBe(expected)
   })
 
   test.each([
-    ['nothing', undefined],
-    ['an empty text', ' '],
-    ['no text', 7],
-  ])('where the variable holds %s no key is known, and a line says so', async (_, listed) => {
+    ['is not set', undefined],
+    ['is blank', ' '],
+    ['is a number', 7],
+  ])('If the variable %s, every key is unverified and an event is logged.', async (_, listed) => {
     expect(await read('one', listed)).toBe(UNVERIFIED)
     expect(lines).toEqual([
-      'api-keys missing: apiKeys.known names a variable that is not set: no key is known',
+      'api-keys missing: the variable named by apiKeys.known is not set: every key is unverified',
     ])
   })
 
-  test('an entry that is no digest lets nobody in, is told of without its text, and spoils no other', async () => {
+  test('An entry that is not a digest verifies no key, is logged without its text, and does not affect other entries.', async () => {
     const listed = `my-secret-key ${digest('one')} ${digest('two').slice(1)}`
     const readKey = reader({ known: 'KEYS' })
     expect(await read('my-secret-key', listed, readKey)).toBe(UNVERIFIED)
     expect(await read('one', listed, readKey)).toBe(digest('one'))
     expect(lines).toEqual([
-      'api-keys not-a-digest: entries of the variable that apiKeys.known names are no SHA-256 in hex: 2',
+      'api-keys not-a-digest: entries of the variable named by apiKeys.known that are not a SHA-256 in hex: 2',
     ])
   })
 
-  test('the variable is read anew where its value changes', async () => {
+  test('A new value of the variable takes effect at once.', async () => {
     const readKey = reader({ known: 'KEYS' })
     expect(await read('one', digest('one'), readKey)).toBe(digest('one'))
     expect(await read('one', digest('two'), readKey)).toBe(UNVERIFIED)
@@ -126,15 +126,15 @@ describe('known keys', () => {
   })
 
   test.each(['__proto__', 'constructor', 'toString'])(
-    'a variable called %s lists none',
+    'A variable named %s contains no known keys.',
     async (known) => {
       const { apiKeys } = parseConfig({ policies: [], apiKeys: { known: 'KEYS' } })
-      const read = createApiKey({ ...apiKeys, known }, log) // the parser takes no such name
+      const read = createApiKey({ ...apiKeys, known }, log) // the parser refuses such a name
       expect(await read(seenWith(x('one')))).toBe(UNVERIFIED)
     },
   )
 
-  test('none but the listed are known', async () => {
+  test('A key is known if and only if its digest is listed.', async () => {
     const key = fc.stringMatching(/^[!-+.-~]{1,20}$/)
     await fc.assert(
       fc.asyncProperty(fc.array(key, { maxLength: 5 }), key, async (keys, other) => {

@@ -1,4 +1,4 @@
-/** The keys of an issuer as an isolate keeps them: time is passed in, the server is real. */
+/** The cached keys of an issuer, with a simulated clock and a real server. */
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createJwks, type Jwks, type JwksOptions } from '../../../src/credentials/jwks.ts'
@@ -11,8 +11,8 @@ let now: number
 let lines: string[]
 let jwks: Jwks<unknown>
 let background: Promise<unknown>[]
-/** Fetches that were begun; the server may not have seen them yet. */
-let begun: number
+/** Number of started fetches. The server may not have received them yet. */
+let started: number
 
 const create = (options: Partial<JwksOptions<unknown>> = {}) =>
   createJwks<unknown>({
@@ -29,42 +29,42 @@ beforeEach(async () => {
   now = 1_789_000_000_000
   lines = []
   background = []
-  begun = 0
+  started = 0
   jwks = create()
 })
 afterEach(() => issuer.close())
 
-function ask(set = jwks) {
+function request(set = jwks) {
   const seen = seenWith()
   seen.background = background
   seen.waitUntil = (promise) => {
-    begun += 1
+    started += 1
     background.push(promise)
   }
   return { keys: () => set.keys(seen), renew: () => set.renew(seen) }
 }
-const keys = (set = jwks) => ask(set).keys()
-/** What still goes on when the request has been answered. */
+const keys = (set = jwks) => request(set).keys()
+/** Waits for the background work of all requests. */
 const settled = async () => {
   while (background.length > 0) await background.shift()
 }
 const hanging: Answer = () => {}
 const failing: Answer = (response) => response.writeHead(500).end('{"keys":"no"}')
 
-describe('a cold isolate', () => {
-  test('fetches once, and the request that does waits for it', async () => {
+describe('an isolate without keys', () => {
+  test('The first request fetches the keys and waits for them.', async () => {
     expect(await keys()).toBe('first')
     expect([issuer.fetches, lines]).toEqual([1, []])
   })
 
-  test('fetches once for 200 requests at a time, who all get the keys', async () => {
+  test('200 concurrent requests cause one fetch, and all of them get the keys.', async () => {
     issuer.answer = (response) => setTimeout(() => json({ keys: 'late' })(response, null!), 100)
     const all = await Promise.all(Array.from({ length: 200 }, () => keys()))
     expect(new Set(all)).toEqual(new Set(['late']))
     expect(issuer.fetches).toBe(1)
   })
 
-  test('keeps no request longer than its deadline, and then none at all for ten seconds', async () => {
+  test('A request waits at most for its deadline, and the requests of the next ten seconds do not wait.', async () => {
     issuer.answer = hanging
     const impatient = create({ deadlineMs: 400, fetchMs: 2500 })
     const before = performance.now()
@@ -75,14 +75,14 @@ describe('a cold isolate', () => {
     const again = performance.now()
     expect(await Promise.all([keys(impatient), keys(impatient)])).toEqual([undefined, undefined])
     expect(performance.now() - again).toBeLessThan(300)
-    expect(begun).toBe(1)
+    expect(started).toBe(1)
     await settled()
     expect(lines).toEqual([
       "jwks timeout: the issuer's keys could not be fetched: the server did not answer within 2500 ms",
     ])
   })
 
-  test('has the keys that came after a deadline', async () => {
+  test('Keys that arrive after the deadline of a request are cached.', async () => {
     issuer.answer = (response) => setTimeout(() => json({ keys: 'late' })(response, null!), 200)
     const impatient = create({ deadlineMs: 20 })
     expect(await keys(impatient)).toBe(undefined)
@@ -91,28 +91,28 @@ describe('a cold isolate', () => {
     expect([issuer.fetches, lines]).toEqual([1, []])
   })
 
-  test('tries again in the background every two seconds, and waits again after ten', async () => {
+  test('After a failure, the isolate fetches again every two seconds in the background, and requests wait again after ten seconds.', async () => {
     issuer.answer = failing
     expect(await keys()).toBe(undefined)
     now += 1999
     expect(await keys()).toBe(undefined)
-    expect(begun).toBe(1)
+    expect(started).toBe(1)
     now += 1
-    issuer.answer = hanging // a request that waited would not come back in time
+    issuer.answer = hanging // a request that waits would take too long
     const before = performance.now()
     expect(await Promise.all([keys(), keys()])).toEqual([undefined, undefined])
     expect(performance.now() - before).toBeLessThan(500)
     await expect.poll(() => issuer.fetches, { timeout: 5000 }).toBe(2)
     now += 7999
     issuer.answer = (response) => setTimeout(() => json({ keys: 'late' })(response, null!), 50)
-    expect(await keys()).toBe(undefined) // not ten seconds yet
+    expect(await keys()).toBe(undefined) // less than ten seconds since the failure
     await expect.poll(() => issuer.fetches, { timeout: 5000 }).toBe(3)
     await expect.poll(() => keys(), { timeout: 5000 }).toBe('late')
     await issuer.close() // ends the one that hangs
     await settled()
   })
 
-  test('waits again ten seconds after a failure', async () => {
+  test('Requests wait again ten seconds after a failure.', async () => {
     issuer.answer = failing
     expect(await keys()).toBe(undefined)
     issuer.answer = (response) => setTimeout(() => json({ keys: 'late' })(response, null!), 50)
@@ -121,7 +121,7 @@ describe('a cold isolate', () => {
     expect(issuer.fetches).toBe(2)
   })
 
-  test('waits for nothing while the background fails too', async () => {
+  test('Requests do not wait while fetches in the background fail too.', async () => {
     issuer.answer = failing
     expect(await keys()).toBe(undefined)
     now += 9000
@@ -133,13 +133,13 @@ describe('a cold isolate', () => {
     const before = performance.now()
     expect(await keys()).toBe(undefined)
     expect(performance.now() - before).toBeLessThan(500)
-    expect(begun).toBe(3)
+    expect(started).toBe(3)
     await expect.poll(() => issuer.fetches, { timeout: 5000 }).toBe(3)
     await issuer.close() // ends the one that hangs
     await settled()
   })
 
-  test('does not count on a fetch whose request never came back', async () => {
+  test('A fetch without an answer does not block later fetches.', async () => {
     issuer.answer = hanging
     const impatient = create({ deadlineMs: 10 })
     expect(await keys(impatient)).toBe(undefined)
@@ -147,7 +147,7 @@ describe('a cold isolate', () => {
     now += 5_999
     issuer.answer = json({ keys: 'second' })
     expect(await keys(impatient)).toBe(undefined)
-    expect(begun).toBe(1)
+    expect(started).toBe(1)
     now += 1
     await keys(impatient)
     await background.at(-1)
@@ -159,13 +159,13 @@ describe('a cold isolate', () => {
   })
 })
 
-describe('keys in hand', () => {
+describe('cached keys', () => {
   beforeEach(async () => {
     await keys()
     issuer.answer = json({ keys: 'second' })
   })
 
-  test('are renewed after ten minutes, in the background, once', async () => {
+  test('Cached keys are renewed in the background after ten minutes, with one fetch.', async () => {
     now += 10 * MINUTE - 1
     expect(await keys()).toBe('first')
     expect(issuer.fetches).toBe(1)
@@ -185,7 +185,7 @@ describe('keys in hand', () => {
     expect(issuer.fetches).toBe(2)
   })
 
-  test('stay where that fails, for as long as it does, and every 30 s one fetch tries', async () => {
+  test('Cached keys stay in use while fetches fail, with one fetch every 30 s.', async () => {
     issuer.answer = failing
     now += 10 * MINUTE
     for (let second = 0; second < 120; second++) {
@@ -201,23 +201,23 @@ describe('keys in hand', () => {
     expect(await keys()).toBe('first')
   })
 
-  test('are asked for anew at most every 30 s, whoever signs with others', async () => {
-    for (let i = 0; i < 100; i++) ask().renew()
+  test('Tokens that are signed with unknown keys cause at most one fetch every 30 s.', async () => {
+    for (let i = 0; i < 100; i++) request().renew()
     await settled()
     expect(issuer.fetches).toBe(1)
     now += 29_999
-    ask().renew()
+    request().renew()
     await settled()
     expect(issuer.fetches).toBe(1)
     now += 1
-    for (let i = 0; i < 100; i++) ask().renew()
-    expect(await keys()).toBe('first') // nobody waits
+    for (let i = 0; i < 100; i++) request().renew()
+    expect(await keys()).toBe('first') // no request waits
     await settled()
     expect(await keys()).toBe('second')
     expect(issuer.fetches).toBe(2)
   })
 
-  test('outlive a clock that is set back, and are renewed all the same', async () => {
+  test('Cached keys stay in use and are renewed after the clock is set back.', async () => {
     now -= 60 * MINUTE
     expect(await keys()).toBe('first')
     await settled()
@@ -226,7 +226,7 @@ describe('keys in hand', () => {
   })
 })
 
-describe('what is no key set is survived, without and with keys in hand:', () => {
+describe('a fetch that returns no key set', () => {
   const text =
     (body: string, head: Record<string, string> = {}): Answer =>
     (response) =>
@@ -235,24 +235,24 @@ describe('what is no key set is survived, without and with keys in hand:', () =>
   const big = (bytes: number) => JSON.stringify({ keys: 'x'.repeat(bytes - 11) })
 
   test.each<[string, string, Answer]>([
-    ['500', 'bad-status', failing],
-    ['404', 'bad-status', (response) => response.writeHead(404).end()],
-    ['204', 'bad-status', (response) => response.writeHead(204).end()],
+    ['status 500', 'bad-status', failing],
+    ['status 404', 'bad-status', (response) => response.writeHead(404).end()],
+    ['status 204', 'bad-status', (response) => response.writeHead(204).end()],
     [
       'HTML',
       'no-keys',
       text('<!doctype html><title>Sign in</title>', { 'content-type': 'text/html' }),
     ],
-    ['nothing', 'no-keys', text('')],
-    ['half of it', 'no-keys', text('{"keys":[')],
+    ['an empty body', 'no-keys', text('')],
+    ['half a key set', 'no-keys', text('{"keys":[')],
     ['null', 'no-keys', text('null')],
     ['a number', 'no-keys', text('7')],
     ['another document', 'no-keys', text('{"error":"nope"}')],
-    ['brackets', 'no-keys', text('['.repeat(60_000))],
-    ['no UTF-8', 'no-keys', (response) => response.end(Buffer.alloc(1000, 0xff))],
-    ['64 KiB and a byte', 'too-large', text(big(65_537))],
+    ['60,000 brackets', 'no-keys', text('['.repeat(60_000))],
+    ['invalid UTF-8', 'no-keys', (response) => response.end(Buffer.alloc(1000, 0xff))],
+    ['64 KiB and one byte', 'too-large', text(big(65_537))],
     [
-      '100 MB, were it read',
+      'an endless body',
       'too-large',
       (response) => {
         const more = () => {
@@ -263,66 +263,72 @@ describe('what is no key set is survived, without and with keys in hand:', () =>
       },
     ],
     [
-      'a bomb',
+      'a compressed body of 10 MB',
       'too-large',
       (response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
     ],
     ['a broken encoding', 'unreachable', text('no gzip', { 'content-encoding': 'gzip' })],
     ['a connection reset', 'unreachable', (response) => response.socket!.destroy()],
     [
-      'a body cut short',
+      'an incomplete body',
       'unreachable',
       (response) => {
         response.writeHead(200, { 'content-length': '1000' }).write('{"keys":')
         setTimeout(() => response.socket?.destroy(), 50)
       },
     ],
-    ['no answer', 'timeout', hanging],
-    ['half an answer', 'timeout', (response) => response.writeHead(200).write('{"keys":')],
+    ['no response', 'timeout', hanging],
+    ['half a response', 'timeout', (response) => response.writeHead(200).write('{"keys":')],
     [
-      'a drip',
+      'a body of one byte every 20 ms',
       'timeout',
       (response) => {
         const drip = setInterval(() => response.write(' '), 20)
         response.on('close', () => clearInterval(drip))
       },
     ],
-  ])('%s (%s)', async (_, code, answer) => {
-    issuer.answer = answer
-    const set = create({ deadlineMs: 10_000, fetchMs: code === 'timeout' ? 1500 : 8000 })
-    expect(await keys(set)).toBe(undefined)
-    await settled()
-    expect(lines.map((line) => line.split(':')[0])).toEqual([`jwks ${code}`])
+  ])(
+    'With %s the event jwks %s is logged, and cached keys stay in use.',
+    async (_, code, answer) => {
+      issuer.answer = answer
+      const set = create({ deadlineMs: 10_000, fetchMs: code === 'timeout' ? 1500 : 8000 })
+      expect(await keys(set)).toBe(undefined)
+      await settled()
+      expect(lines.map((line) => line.split(':')[0])).toEqual([`jwks ${code}`])
 
-    issuer.answer = json({ keys: 'good' })
-    now += MINUTE
-    expect(await keys(set)).toBe('good')
-    issuer.answer = answer
-    now += 10 * MINUTE
-    expect(await keys(set)).toBe('good')
-    await settled()
-    expect(await keys(set)).toBe('good')
-    expect(lines.map((line) => line.split(':')[0])).toEqual([`jwks ${code}`, `jwks ${code}`])
-    expect(issuer.fetches).toBe(3)
-  })
+      issuer.answer = json({ keys: 'good' })
+      now += MINUTE
+      expect(await keys(set)).toBe('good')
+      issuer.answer = answer
+      now += 10 * MINUTE
+      expect(await keys(set)).toBe('good')
+      await settled()
+      expect(await keys(set)).toBe('good')
+      expect(lines.map((line) => line.split(':')[0])).toEqual([`jwks ${code}`, `jwks ${code}`])
+      expect(issuer.fetches).toBe(3)
+    },
+  )
 
-  test('64 KiB are not too much', async () => {
+  test('A document of 64 KiB is accepted.', async () => {
     issuer.answer = text(big(65_536))
     expect(await keys()).toHaveLength(65_525)
   })
 
-  test.each([301, 302, 303, 307, 308])('a redirect (%i) is not followed', async (status) => {
-    const other = await startIssuer(json({ keys: 'of another' }))
-    issuer.answer = (response) => response.writeHead(status, { location: other.url }).end()
-    expect(await keys()).toBe(undefined)
-    expect(other.fetches).toBe(0)
-    expect(lines).toEqual([
-      `jwks bad-status: the issuer's keys could not be fetched: the server answered ${status}`,
-    ])
-    await other.close()
-  })
+  test.each([301, 302, 303, 307, 308])(
+    'A redirect with status %i is not followed.',
+    async (status) => {
+      const other = await startIssuer(json({ keys: 'of another' }))
+      issuer.answer = (response) => response.writeHead(status, { location: other.url }).end()
+      expect(await keys()).toBe(undefined)
+      expect(other.fetches).toBe(0)
+      expect(lines).toEqual([
+        `jwks bad-status: the issuer's keys could not be fetched: the server answered ${status}`,
+      ])
+      await other.close()
+    },
+  )
 
-  test('a server that is not there', async () => {
+  test('A server that is not reachable is logged as unreachable.', async () => {
     const gone = create({ url: 'http://127.0.0.1:1/jwks.json' })
     expect(await keys(gone)).toBe(undefined)
     expect(lines).toEqual([
@@ -330,7 +336,7 @@ describe('what is no key set is survived, without and with keys in hand:', () =>
     ])
   })
 
-  test('a parser that throws', async () => {
+  test('A parser that throws is logged, and there are no keys.', async () => {
     const parse = async () => {
       throw new Error('no')
     }

@@ -28,7 +28,7 @@ describe('algorithms of a secret', () => {
     ['HS512', ['HS384', 'HS512'], true],
     ['HS256', 'HS512', false],
   ])(
-    'A token signed with %s, where %j are allowed, is read: %j.',
+    'For a token signed with %s while the configured algorithms are %j, verification returns %j.',
     async (alg, algorithms, verified) => {
       const set = create({ secret: 'JWT', ...(algorithms && { algorithms }) })
       const key = new Uint8Array(64).fill(7)
@@ -39,19 +39,22 @@ describe('algorithms of a secret', () => {
   )
 
   test.each<[string, unknown, string]>([
-    ['no secret', undefined, 'jwt no-secret'],
-    ['an empty one', '', 'jwt no-secret'],
-    ['one that is no text', { toString: () => SECRET }, 'jwt no-secret'],
-    ['one of 31 bytes', 'x'.repeat(31), 'jwt short-secret'],
-  ])('A variable with %s verifies no token, and a log line says so.', async (_, value, line) => {
-    const key = new TextEncoder().encode(typeof value === 'string' && value ? value : SECRET)
-    const token = await hs({ sub: 'ann' }, {}, key)
-    expect(await read(claims, token, { JWT: value })).toBe(undefined)
-    expect(lines.map((text) => text.split(':')[0])).toEqual([line])
-    expect(lines.join()).not.toMatch(/JWT|xxx/)
-  })
+    ['is not set', undefined, 'jwt no-secret'],
+    ['is empty', '', 'jwt no-secret'],
+    ['is not a string', { toString: () => SECRET }, 'jwt no-secret'],
+    ['has 31 bytes', 'x'.repeat(31), 'jwt short-secret'],
+  ])(
+    'If the variable of the secret %s, no token is verified and an event is logged.',
+    async (_, value, line) => {
+      const key = new TextEncoder().encode(typeof value === 'string' && value ? value : SECRET)
+      const token = await hs({ sub: 'ann' }, {}, key)
+      expect(await read(claims, token, { JWT: value })).toBe(undefined)
+      expect(lines.map((text) => text.split(':')[0])).toEqual([line])
+      expect(lines.join()).not.toMatch(/JWT|xxx/)
+    },
+  )
 
-  test('A secret of 32 bytes is long enough, whatever its number of characters.', async () => {
+  test('A secret of 32 bytes is long enough, also with fewer characters.', async () => {
     for (const value of ['x'.repeat(32), 'é'.repeat(16)]) {
       const token = await hs({ sub: 'ann' }, {}, new TextEncoder().encode(value))
       expect(await read(claims, token, { JWT: value })).toEqual({ sub: 'ann' })
@@ -97,9 +100,9 @@ describe('algorithms of the keys of an issuer', () => {
     ['for another operation', { key_ops: ['encrypt'] }],
     ['of another algorithm', { alg: 'RS512' }],
     ['of another type', { kty: 'EC' }],
-    ['without its number', { n: undefined }],
-    ['with a number that is none', { n: 'a b' }],
-    ['with another number', { n: 'AQAB' }],
+    ['without its modulus', { n: undefined }],
+    ['with an invalid modulus', { n: 'a b' }],
+    ['with another modulus', { n: 'AQAB' }],
   ])('A key %s verifies no token.', async (_, change) => {
     issuer.answer = set({ ...first.jwk, ...change }, second.jwk)
     const claims = claimsOf()
@@ -151,7 +154,7 @@ describe('algorithms of the keys of an issuer', () => {
           expect(await read(claims, token)).toBe(undefined)
         }
       }
-      expect(issuer.fetches).toBe(0) // what may not be is not worth a fetch
+      expect(issuer.fetches).toBe(0) // an algorithm that is not allowed causes no fetch
     })
 
     test('A symmetric key in the set of an issuer verifies no token, even if HS256 is allowed.', async () => {
@@ -175,7 +178,7 @@ describe('algorithms of the keys of an issuer', () => {
       expect(await read(claims, await first.sign(ann))).toEqual(ann)
     })
 
-    test('The configuration allows either a secret or an issuer, and only the algorithms of that one.', () => {
+    test('The configuration accepts either a secret or an issuer, and only the algorithms of that one.', () => {
       expect(() => create({ jwks: issuer.url, algorithms: 'HS256' })).toThrow('jwt.algorithms:')
       expect(() => create({ secret: 'JWT', algorithms: ['HS256', 'RS256'] })).toThrow(
         'jwt.algorithms[1]',

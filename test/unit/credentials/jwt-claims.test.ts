@@ -44,28 +44,31 @@ describe('claims of a token signed with a secret', () => {
     ['nbf', 6, false],
     ['nbf', [], false],
     ['iat', 1000, true],
-  ] as const)('A token whose %s is now and %j s is read: %j.', async (name, at, verified) => {
-    const value = typeof at === 'number' ? NOW + at : at
-    const found = await read(claims, await hs({ sub: 'ann', [name]: value }))
-    expect(found).toEqual(verified ? { sub: 'ann', [name]: value } : undefined)
-  })
+  ] as const)(
+    'For a token whose claim %s is %j s after the current time, verification returns %j.',
+    async (name, at, verified) => {
+      const value = typeof at === 'number' ? NOW + at : at
+      const found = await read(claims, await hs({ sub: 'ann', [name]: value }))
+      expect(found).toEqual(verified ? { sub: 'ann', [name]: value } : undefined)
+    },
+  )
 
   test.each<[string, Partial<JwtOptions>, object, boolean]>([
     ['the issuer', { issuer: 'a' }, { iss: 'a' }, true],
     ['one of two issuers', { issuer: ['a', 'b'] }, { iss: 'b' }, true],
     ['another issuer', { issuer: 'a' }, { iss: 'b' }, false],
     ['an issuer in other letters', { issuer: 'a' }, { iss: 'A' }, false],
-    ['issuers in a list', { issuer: 'a' }, { iss: ['a'] }, false],
+    ['a list of issuers', { issuer: 'a' }, { iss: ['a'] }, false],
     ['no issuer', { issuer: 'a' }, {}, false],
     ['the audience', { audience: 'a' }, { aud: 'a' }, true],
-    ['an audience of several', { audience: ['a', 'b'] }, { aud: ['c', 'b'] }, true],
+    ['one of several audiences', { audience: ['a', 'b'] }, { aud: ['c', 'b'] }, true],
     ['another audience', { audience: 'a' }, { aud: ['b'] }, false],
     ['no audience', { audience: 'a' }, {}, false],
     ['an audience in an object', { audience: 'a' }, { aud: { 0: 'a', length: 1 } }, false],
-    ['both', { issuer: 'i', audience: 'a' }, { iss: 'i', aud: 'a' }, true],
-    ['only the one', { issuer: 'i', audience: 'a' }, { iss: 'i' }, false],
+    ['issuer and audience', { issuer: 'i', audience: 'a' }, { iss: 'i', aud: 'a' }, true],
+    ['issuer without audience', { issuer: 'i', audience: 'a' }, { iss: 'i' }, false],
   ])(
-    'Issuer and audience are compared with the token: %s.',
+    'Issuer and audience of the token are compared with the configuration: %s.',
     async (_, rules, payload, verified) => {
       const found = await read(create({ secret: 'JWT', ...rules }), await hs(payload))
       expect(found).toEqual(verified ? payload : undefined)
@@ -73,11 +76,11 @@ describe('claims of a token signed with a secret', () => {
   )
 
   test.each(['__proto__', 'constructor', 'toString'])(
-    'A variable called %s holds no secret.',
+    'A variable named %s contains no secret.',
     async (secret) => {
       const { jwt } = parseConfig({ policies: [], jwt: { secret: 'JWT' } })
       const deadline = { deadlineMs: 10_000, log: () => {}, clock: () => clock.now }
-      const claims = verified(createClaims({ ...jwt!, secret }, deadline)) // the parser takes no such name
+      const claims = verified(createClaims({ ...jwt!, secret }, deadline)) // the parser refuses such a name
       expect(await read(claims, await hs({ sub: 'ann' }), {})).toBe(undefined)
     },
   )
@@ -95,7 +98,7 @@ describe('claims of a token signed with a secret', () => {
     }
   })
 
-  test('The token is read from the first of the configured places that holds one.', async () => {
+  test('The token is read from the first of the configured sources that is present.', async () => {
     const set = create({ secret: 'JWT', from: ['cookie:session', 'query:token'] })
     const [ann, bob] = [await hs({ sub: 'ann' }), await hs({ sub: 'bob' })]
     const at = async (headers: Record<string, string>, query: string) =>
@@ -145,7 +148,7 @@ describe('a request without verified claims', () => {
     expect(await read({ Authorization: 'Bearer a.key' })).toBe(undefined)
   })
 
-  test('A token that is expired, signed by others or too long is unverified.', async () => {
+  test('A token that is expired, signed with another key or too long is unverified.', async () => {
     const read = claims('bearer', env)
     const others = new TextEncoder().encode('another secret of 32 bytes or more')
     const tokens = [
@@ -164,18 +167,18 @@ describe('a request without verified claims', () => {
     expect(await claims('bearer', {})(headers)).toBe(UNVERIFIED)
   })
 
-  test('Any text at a place that only holds tokens is an unverified token.', async () => {
+  test('Any text in a source that contains only tokens is an unverified token.', async () => {
     expect(await claims('cookie:session', env)({ Cookie: 'session=x' })).toBe(UNVERIFIED)
     expect(await claims('header:x-token', env)({ 'X-Token': 'x' })).toBe(UNVERIFIED)
   })
 
-  test('A bearer token of another kind before a token at a later place is an unverified token.', async () => {
+  test('A bearer token of another kind is an unverified token if a later source has a token.', async () => {
     const token = await hs({ sub: 'ann' })
     const read = claims(['bearer', 'query:token'], env)
     expect(await read({ Authorization: 'Bearer x' }, `?token=${token}`)).toBe(UNVERIFIED)
   })
 
-  test('Two different tokens at one place are an unreadable token.', async () => {
+  test('Two different tokens in one source are an unreadable token.', async () => {
     const [ann, bob] = [await hs({ sub: 'ann' }), await hs({ sub: 'bob' })]
     const read = claims(['bearer', 'query:token'], env)
     expect(await read({ Authorization: `Bearer ${ann}, Bearer ${bob}` })).toBe(UNREADABLE)

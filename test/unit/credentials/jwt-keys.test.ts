@@ -62,11 +62,11 @@ describe('the key set of an issuer', () => {
     ['no keys', []],
     ['keys in an object', { 0: 'x', length: 1 }],
     ['keys that fit no algorithm', [{ kty: 'oct', k: 'AAAA' }]],
-  ])('A key document with %s verifies nothing, and a log line says so.', async (_, keys) => {
+  ])('A key document with %s verifies no token, and an event is logged.', async (_, keys) => {
     issuer.answer = json({ keys })
     expect(await read(claimsOf(), await first.sign(ann))).toBe(undefined)
     expect(lines).toEqual([
-      "jwks no-keys: the issuer's keys could not be fetched: no usable key was in what came",
+      "jwks no-keys: the issuer's keys could not be fetched: the response has no usable key",
     ])
   })
 
@@ -75,7 +75,7 @@ describe('the key set of an issuer', () => {
     expect(await read(claimsOf(), await first.sign(ann))).toBe(undefined)
   })
 
-  test('Keys that a token contains or points at are ignored.', async () => {
+  test('Keys that a token contains or refers to are ignored.', async () => {
     const evil = await signer('RS256', 'evil')
     const elsewhere = await startIssuer(set({ ...evil.jwk, kid: 'first' }))
     const claims = claimsOf()
@@ -89,7 +89,7 @@ describe('the key set of an issuer', () => {
     ]) {
       expect(await read(claims, await evil.sign(ann, header))).toBe(undefined)
     }
-    // Nor do they harm a token that is signed by the issuer.
+    // A token that is signed by the issuer is still verified.
     expect(await read(claims, await first.sign(ann, { jku: elsewhere.url }))).toEqual(ann)
     expect(elsewhere.fetches).toBe(0)
     await elsewhere.close()
@@ -98,7 +98,7 @@ describe('the key set of an issuer', () => {
   test.each<[string, object]>([
     ['of another key', { kid: 'second' }],
     ['of a key of another type', { kid: 'ec' }],
-    ['of no key', { kid: 'third' }],
+    ['of an unknown key', { kid: 'third' }],
     ['that is empty', { kid: '' }],
     ['that is a path', { kid: '../../../dev/null' }],
     ['that is __proto__', { kid: '__proto__' }],
@@ -110,7 +110,7 @@ describe('the key set of an issuer', () => {
     expect(await read(claimsOf(), await first.sign(ann, header))).toBe(undefined)
   })
 
-  test('A token without a kid is tried with every key of its algorithm, eight at most.', async () => {
+  test('A token without a kid is tried with at most eight keys of its algorithm.', async () => {
     const token = await first.sign(ann, { kid: undefined })
     expect(await read(claimsOf(), token)).toEqual(ann)
     issuer.answer = set(...Array(7).fill(second.jwk), first.jwk)
@@ -122,7 +122,7 @@ describe('the key set of an issuer', () => {
     expect(await read(claimsOf(), await kidless.sign(ann, { kid: 'any' }))).toBe(undefined)
   })
 
-  test('Expired tokens and tokens for others are not verified.', async () => {
+  test('Expired tokens and tokens for another audience are not verified.', async () => {
     const claims = claimsOf({ issuer: 'i', audience: 'a' })
     const fine = { iss: 'i', aud: 'a', exp: NOW + 1 }
     expect(await read(claims, await first.sign(fine))).toEqual(fine)
@@ -145,7 +145,7 @@ describe('the key set of an issuer', () => {
       return found && { ...found }
     }
 
-    test('A token signed by a new key counts as missing once, and is read after the keys have arrived.', async () => {
+    test('A token signed by a new key is unverified until the new keys are fetched.', async () => {
       issuer.answer = set(first.jwk)
       const claims = claimsOf()
       const token = await second.sign(ann)
@@ -171,7 +171,7 @@ describe('the key set of an issuer', () => {
       expect(await ask(claims, await first.sign(ann))).toBe(undefined)
     })
 
-    test('A new key that has the kid of the old one is fetched as well.', async () => {
+    test('A new key with the kid of an old key is fetched too.', async () => {
       const claims = claimsOf()
       await ask(claims, await first.sign(ann))
       issuer.answer = set(unkept.jwk)
@@ -194,7 +194,7 @@ describe('the key set of an issuer', () => {
       expect(lines).toEqual([])
     })
 
-    test('A flood of tokens that expired or are for others causes no fetch.', async () => {
+    test('A flood of tokens that are expired or for another audience causes no fetch.', async () => {
       const claims = claimsOf({ audience: 'a' })
       await ask(claims, await first.sign({ aud: 'a' }))
       for (const change of [{ exp: NOW - 60 }, { aud: 'b' }]) {

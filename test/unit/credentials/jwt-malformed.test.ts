@@ -33,24 +33,24 @@ describe('malformed tokens for a secret', () => {
     ['alg None', forge({ alg: 'None' }, payload)],
     ['alg none, with a signature', forge({ alg: 'none' }, payload, 'AAAA')],
     ['no alg', forge({}, payload, 'AAAA')],
-    ['an alg that is no text', forge({ alg: ['HS256'] }, payload, 'AAAA')],
+    ['an alg that is not a string', forge({ alg: ['HS256'] }, payload, 'AAAA')],
     ['alg __proto__', forge({ alg: '__proto__' }, payload, 'AAAA')],
     ['no signature', forge({ alg: 'HS256' }, payload)],
     ['another signature', forge({ alg: 'HS256' }, payload, 'A'.repeat(43))],
-    ['a header that is no JSON', signed(b64('HS256'), b64('{}'))],
+    ['a header that is not JSON', signed(b64('HS256'), b64('{}'))],
     ['a header that is a list', signed(b64('[{"alg":"HS256"}]'), b64('{}'))],
-    ['a header in brackets', signed(b64('['.repeat(9000)), b64('{}'))],
+    ['a header of 9,000 brackets', signed(b64('['.repeat(9000)), b64('{}'))],
     ['an unknown critical header', signed(b64('{"alg":"HS256","crit":["x"],"x":1}'), b64('{}'))],
     ['an unencoded payload', signed(b64('{"alg":"HS256","b64":false,"crit":["b64"]}'), 'abc')],
-    ['a payload that is no JSON', signed(HEAD, b64('{"sub":'))],
+    ['a payload that is not JSON', signed(HEAD, b64('{"sub":'))],
     ['a payload that is a list', signed(HEAD, b64('["sub"]'))],
-    ['a payload that is a text', signed(HEAD, b64('"sub"'))],
+    ['a payload that is a string', signed(HEAD, b64('"sub"'))],
     ['a payload of null', signed(HEAD, b64('null'))],
-    ['a payload that is no UTF-8', signed(HEAD, b64(Buffer.from([0x22, 0xff, 0x22])))],
+    ['a payload that is not UTF-8', signed(HEAD, b64(Buffer.from([0x22, 0xff, 0x22])))],
     ['an empty payload', signed(HEAD, '')],
-    ['something behind', `${signed(HEAD, b64('{}'))}.x`],
-    ['100 KB of it', signed(HEAD, b64(JSON.stringify({ sub: 'x'.repeat(100_000) })))],
-    ['100 KB of signature', forge({ alg: 'HS256' }, payload, 'A'.repeat(100_000))],
+    ['a fourth part', `${signed(HEAD, b64('{}'))}.x`],
+    ['a payload of 100 KB', signed(HEAD, b64(JSON.stringify({ sub: 'x'.repeat(100_000) })))],
+    ['a signature of 100 KB', forge({ alg: 'HS256' }, payload, 'A'.repeat(100_000))],
   ])('A text that is not a signed token is not read: %s.', async (_, token) => {
     expect(await read(claims, token)).toBe(undefined)
     expect(lines).toEqual([])
@@ -67,7 +67,7 @@ describe('malformed tokens for a secret', () => {
     expect(await read(claims, sized(12_240))).toBe(undefined)
   })
 
-  test('A claim called __proto__ changes no prototype.', async () => {
+  test('A claim named __proto__ changes no prototype.', async () => {
     const token = signed(HEAD, b64('{"__proto__":{"sub":"admin"},"constructor":"x"}'))
     const found = (await claims(bearing(token, { JWT: SECRET })))!
     expect([found.sub, Object.getPrototypeOf(found)]).toEqual([undefined, null])
@@ -102,7 +102,7 @@ describe('malformed tokens for a secret', () => {
       fc.asyncProperty(fc.oneof(changed, parts, headed, letters), async (token) => {
         fc.pre(token !== valid)
         const found = await read(claims, token)
-        // Of the last character two bits say nothing: another spelling of the same signature may do.
+        // Two bits of the last character are unused, so another spelling of the same signature may be valid.
         if (found) {
           expect(token.slice(0, -1)).toBe(valid.slice(0, -1))
           expect(found.sub).toBe('ann')
@@ -147,7 +147,7 @@ describe('malformed tokens for the keys of an issuer', () => {
         try {
           return forge(header, payload, signature)
         } catch {
-          return '' // what JSON has no text for
+          return '' // not representable as JSON
         }
       })
     await fc.assert(

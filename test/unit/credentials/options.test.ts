@@ -1,4 +1,4 @@
-/** What a configuration may say of credentials. */
+/** The options of credentials in a configuration. */
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
@@ -14,8 +14,8 @@ const problems = (options: object) => {
   }
 }
 
-describe('jwt', () => {
-  test('has defaults', () => {
+describe('the option jwt', () => {
+  test('The option jwt has defaults.', () => {
     const bearer = [{ source: 'bearer', name: '' }]
     expect(parse({ jwt: { secret: 'A' } }).jwt).toEqual({
       secret: 'A',
@@ -29,7 +29,7 @@ describe('jwt', () => {
     })
   })
 
-  test('takes one value or a list', () => {
+  test('The fields of jwt accept one value or a list.', () => {
     const options = {
       secret: 'A',
       algorithms: ['HS256', 'HS512'],
@@ -50,16 +50,16 @@ describe('jwt', () => {
   })
 
   test.each<[object, string]>([
-    [{}, 'jwt.secret: expected one of secret and jwks'],
-    [{ secret: 'A', jwks: 'https://a/b' }, 'jwt.jwks: expected one of secret and jwks'],
+    [{}, 'jwt.secret: expected either secret or jwks'],
+    [{ secret: 'A', jwks: 'https://a/b' }, 'jwt.jwks: expected either secret or jwks'],
     [{ secret: 'not a name' }, 'jwt.secret: expected the name of a variable'],
-    [{ secret: 'A', algorithms: [] }, 'jwt.algorithms: expected at least one'],
+    [{ secret: 'A', algorithms: [] }, 'jwt.algorithms: expected at least one value'],
     [{ secret: 'A', algorithms: 'none' }, 'jwt.algorithms: expected one of HS256'],
     [{ secret: 'A', algorithms: 'hs256' }, 'jwt.algorithms: expected one of HS256'],
     [{ secret: 'A', algorithms: 'RS256' }, 'jwt.algorithms: expected one of HS256, HS384, HS512,'],
     [{ jwks: 'https://a/b', algorithms: 'HS256' }, 'jwt.algorithms: expected one of RS256'],
-    [{ secret: 'A', issuer: '' }, 'jwt.issuer: expected a text'],
-    [{ secret: 'A', audience: [] }, 'jwt.audience: expected at least one'],
+    [{ secret: 'A', issuer: '' }, 'jwt.issuer: expected a non-empty string'],
+    [{ secret: 'A', audience: [] }, 'jwt.audience: expected at least one value'],
     [{ secret: 'A', from: 'bearer:' }, 'jwt.from: expected "bearer", "header:<name>"'],
     [{ secret: 'A', from: 'header:a b' }, 'jwt.from: expected "bearer", "header:<name>"'],
     [{ secret: 'A', from: 'ip' }, 'jwt.from: expected "bearer", "header:<name>"'],
@@ -70,17 +70,17 @@ describe('jwt', () => {
     [{ jwks: 'https://user:word@example.com/keys' }, 'jwt.jwks: expected a URL like "https://'],
     [{ jwks: 'https://' }, 'jwt.jwks: expected a URL like "https://'],
     [{ jwks: 'issuer.example.com' }, 'jwt.jwks: expected a URL like "https://'],
-  ])('%j is one problem', (jwt, problem) => {
+  ])('The option jwt %j has one problem.', (jwt, problem) => {
     expect(problems({ jwt })).toEqual([expect.stringContaining(problem)])
   })
 
   test.each(['http://localhost:8080/keys', 'http://127.0.0.1/keys', 'http://[::1]:8080/'])(
-    '%s is on this machine',
+    'The URL %s is accepted without TLS because it is on localhost.',
     (jwks) => expect(problems({ jwt: { jwks } })).toEqual([]),
   )
 })
 
-test('apiKeys', () => {
+test('The option apiKeys has defaults, and reports invalid fields.', () => {
   const from = [
     { source: 'header', name: 'x-api-key' },
     { source: 'bearer', name: '' },
@@ -91,6 +91,6 @@ test('apiKeys', () => {
     expect.stringContaining('apiKeys.known: expected the name of a variable'),
   ])
   expect(problems({ apiKeys: { from: [] } })).toEqual([
-    expect.stringContaining('apiKeys.from: expected at least one'),
+    expect.stringContaining('apiKeys.from: expected at least one value'),
   ])
 })

@@ -1,4 +1,4 @@
-/** Credentials as frameworks read them: a request that a framework accepts never counts as one without the credential. */
+/** Credentials as frameworks read them. A request that a framework accepts must never count as a request without a credential. */
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -20,9 +20,9 @@ const tenants = new Map([
 
 type Reader = (field: string) => string | undefined
 
-/** How frameworks find the bearer token in an `Authorization` field, by their sources or documentation. */
+/** How frameworks find the bearer token in an `Authorization` header, according to their source or documentation. */
 const bearerReaders: Record<string, Reader> = {
-  // /(\S+)\s+(\S+)/, the scheme compared without letter case
+  // /(\S+)\s+(\S+)/, case-insensitive scheme
   'passport-jwt': (field) => {
     const [, scheme, token] = /(\S+)\s+(\S+)/.exec(field) ?? []
     return scheme?.toLowerCase() === 'bearer' ? token : undefined
@@ -37,20 +37,20 @@ const bearerReaders: Record<string, Reader> = {
     const words = field.split(' ')
     return words.length === 2 && /^Bearer$/i.test(words[0]!) ? words[1] : undefined
   },
-  // re.split(r",\s*"), the one part whose first word is the scheme
+  // re.split(r",\s*"), the only part whose first word is the scheme
   'Flask-JWT-Extended': (field) => {
     const parts = field.split(/,\s*/).map(pythonWords)
     const fitting = parts.filter(([scheme]) => scheme === 'Bearer')
     return fitting.length === 1 && fitting[0]!.length === 2 ? fitting[0]![1] : undefined
   },
-  // ^Bearer (?<token>[a-zA-Z0-9-._~+/]+=*)$, without letter case
+  // ^Bearer (?<token>[a-zA-Z0-9-._~+/]+=*)$, case-insensitive
   'Spring Security': (field) => /^Bearer ([a-zA-Z0-9\-._~+/]+=*)$/i.exec(field)?.[1],
-  // What follows the last "Bearer ", up to a comma.
+  // the text after the last "Bearer ", up to a comma
   Laravel: (field) => {
     const at = field.toLowerCase().lastIndexOf('bearer ')
     return at < 0 ? undefined : field.slice(at + 7).split(',')[0]
   },
-  // /^(Token|Bearer)\s+/ taken off, split at /(?:,|;|\t)\s*/, the first with an optional token="…"
+  // /^(Token|Bearer)\s+/ removed, split at /(?:,|;|\t)\s*/, the first part with an optional token="…"
   'Rails (http_token)': (field) => {
     if (!/^Bearer\s+/.test(field)) return undefined
     const first = field.replace(/^Bearer\s+/, '').split(/(?:,|;|\t)\s*/)[0]!
@@ -60,9 +60,9 @@ const bearerReaders: Record<string, Reader> = {
 
 const pythonWords = (text: string) => text.split(/[\s\x85]+/).filter((word) => word !== '')
 
-/** How frameworks find the cookie `session` in a `Cookie` field. */
+/** How frameworks find the cookie `session` in a `Cookie` header. */
 const cookieReaders: Record<string, Reader> = {
-  // Python's http.cookies (Django, Flask of old): white space separates too, quoted values are unquoted, the last counts.
+  // Python's http.cookies (Django, old Flask): white space separates too, quoted values are unquoted, the last cookie counts.
   'http.cookies': (field) => {
     const pattern =
       /\s*([\w!#%&'~`><@,:/$*+\-.^|)(?}{]+?)\s*(?:\s*=\s*("(?:[^\\"]|\\.)*"|[\w!#%&'~`><@,:/$*+\-.^|)(?}{=[\]]*))?\s*(?:\s+|;|$)/gy
@@ -72,7 +72,7 @@ const cookieReaders: Record<string, Reader> = {
     }
     return found
   },
-  // The npm package cookie before 1.0 (Express): the first counts, quotes around a value are taken off.
+  // The npm package cookie before 1.0 (Express): the first cookie counts, quotes around a value are removed.
   'cookie 0.7': (field) => {
     for (const pair of field.split(';')) {
       const at = pair.indexOf('=')
@@ -84,7 +84,7 @@ const cookieReaders: Record<string, Reader> = {
     }
     return undefined
   },
-  // Go's net/http: quotes are taken off, all values are handed out, Request.Cookie has the first.
+  // Go's net/http: quotes are removed, and Request.Cookie returns the first value.
   'net/http': (field) => {
     for (const pair of field.split(';')) {
       const [key, ...value] = pair.trim().split('=')
@@ -95,7 +95,7 @@ const cookieReaders: Record<string, Reader> = {
     }
     return undefined
   },
-  // Perl's CGI::Cookie and RFC 2109: a comma separates as well.
+  // Perl's CGI::Cookie and RFC 2109: a comma separates too.
   'CGI::Cookie': (field) => {
     for (const pair of field.split(/[;,] ?/)) {
       const [key, ...value] = pair.trim().split('=')
@@ -121,7 +121,7 @@ const describeWith = (from?: string) =>
     policies: [{ name: 'a', limit: 5, window: '1m', key: 'jwt:tenant', onMissingKey: 'skip' }],
   })
 
-/** Whose quota counts the request: `acme`, `shared`, or nobody's. */
+/** The quotas that count the request: `acme`, `shared`, or none. */
 async function charged(describeRequest: ReturnType<typeof createMatcher>, headers: HeadersInit) {
   const { policies } = await describeRequest('/', { headers }, { env: { JWT: SECRET } })
   return policies.filter(isMatch).map(({ partitionKey }) => partitionKey[0]![1] ?? 'shared')
@@ -130,7 +130,7 @@ async function charged(describeRequest: ReturnType<typeof createMatcher>, header
 const bearer = describeWith()
 const cookie = describeWith('cookie:session')
 
-describe('a bearer token counts for its tenant', () => {
+describe('a bearer token that Sluice reads', () => {
   test.each([
     `Bearer ${TOKEN}`,
     `Bearer\t${TOKEN}`,
@@ -139,12 +139,12 @@ describe('a bearer token counts for its tenant', () => {
     `Bearer ${TOKEN} x`,
     `Bearer ${TOKEN}\tx`,
     `Bearer ${TOKEN}, Bearer ${TOKEN}`,
-  ])('as %j', async (field) => {
+  ])('The Authorization header %j counts for the tenant of its token.', async (field) => {
     expect(await charged(bearer, { Authorization: field })).toEqual(['acme'])
   })
 })
 
-describe('a bearer token that Sluice cannot read or verify is in the shared quota', () => {
+describe('a bearer token that Sluice cannot read or verify', () => {
   test.each([
     `Bearer ${TOKEN}, Bearer x`,
     `Bearer ${TOKEN}, x`,
@@ -159,17 +159,17 @@ describe('a bearer token that Sluice cannot read or verify is in the shared quot
     `Bearer ${TOKEN.slice(0, -3)}`,
     'Bearer a.b.c',
     'Bearer a.b.c.d.e',
-    // Origins that take the second word, or all that is left without "Bearer ", do not peek at the scheme.
+    // Origins that use the second word, or the rest without "Bearer ", ignore the scheme.
     `Token ${TOKEN}`,
     `DPoP ${TOKEN}`,
     `x ${TOKEN}`,
     TOKEN,
-  ])('as %j', async (field) => {
+  ])('The Authorization header %j counts in the shared quota.', async (field) => {
     expect(await charged(bearer, { Authorization: field })).toEqual(['shared'])
   })
 })
 
-describe('a request without a token is skipped', () => {
+describe('a request without a token', () => {
   test.each([
     [{}],
     [{ Authorization: '' }],
@@ -180,12 +180,12 @@ describe('a request without a token is skipped', () => {
     [{ Authorization: 'Bearer an-opaque-token' }],
     [{ Authorization: 'Bearer undefined' }],
     [{ Cookie: `session=${TOKEN}` }],
-  ])('as %j', async (headers) => {
+  ])('A request with the headers %j is skipped, because it has no token.', async (headers) => {
     expect(await charged(bearer, headers as HeadersInit)).toEqual([])
   })
 })
 
-describe('a cookie counts', () => {
+describe('a token in a cookie', () => {
   test.each([
     [`session=${TOKEN}`, 'acme'],
     [`session="${TOKEN}"`, 'acme'],
@@ -200,8 +200,8 @@ describe('a cookie counts', () => {
     [`a=b session = ${TOKEN}`, 'shared'],
     [`session=${TOKEN}, session=x`, 'shared'],
     ['session=nonsense', 'shared'],
-  ])('%s for %s', async (field, whose) => {
-    expect(await charged(cookie, { Cookie: field })).toEqual([whose])
+  ])('The Cookie header %s counts in the quota %s.', async (field, quota) => {
+    expect(await charged(cookie, { Cookie: field })).toEqual([quota])
   })
 
   test.each([
@@ -212,19 +212,19 @@ describe('a cookie counts', () => {
     'session=',
     'session=""',
     'a="session="',
-  ])('%s for nobody: there is no such cookie', async (field) => {
+  ])('The Cookie header %s is skipped, because it has no cookie named session.', async (field) => {
     expect(await charged(cookie, { Cookie: field })).toEqual([])
   })
 })
 
-describe('a token that a framework finds is counted, for its tenant or in the shared quota', () => {
+describe('a token that a framework finds', () => {
   const readings = (readers: Record<string, Reader>, field: string) =>
     Object.entries(readers).flatMap(([name, read]) => {
       const tenant = tenants.get(read(field) ?? '')
       return tenant ? [{ name, tenant }] : []
     })
 
-  /** Holds each framework against what Sluice charges. Returns the frameworks that found a token. */
+  /** Compares each framework with the quotas that Sluice charges. Returns the frameworks that found a token. */
   async function check(
     readers: Record<string, Reader>,
     pieces: string[],
@@ -249,7 +249,7 @@ describe('a token that a framework finds is counted, for its tenant or in the sh
     return seen
   }
 
-  test('of an Authorization field', async () => {
+  test('A token that a framework finds in an Authorization header counts for its tenant or in the shared quota.', async () => {
     const words = ['Bearer', 'Bearer ', 'bearer ', 'Basic ', 'token=', 'x', 'a.b.c']
     const pieces = [TOKEN, OTHER, ...words, ' ', '\t', '\x85', ',', ';', '"', '=']
     const seen = await check(bearerReaders, pieces, (field) =>
@@ -258,7 +258,7 @@ describe('a token that a framework finds is counted, for its tenant or in the sh
     expect(seen).toEqual(new Set(Object.keys(bearerReaders)))
   })
 
-  test('of a Cookie field', async () => {
+  test('A token that a framework finds in a Cookie header counts for its tenant or in the shared quota.', async () => {
     const words = ['session=', 'session =', 'a=b', 'a="', 'x']
     const pieces = [TOKEN, `session=${TOKEN}`, `session="${TOKEN}"`, `session=${OTHER}`, ...words]
     const seen = await check(

@@ -5,15 +5,15 @@ import { seenWith } from '../../support/issuer.ts'
 
 const one = 'the-first-token-0001'
 const two = 'the-second-token-0002'
-const ask = (said: string | undefined, configured: unknown) =>
+const check = (token: string | undefined, configured: unknown) =>
   isTrustedProxy(
-    seenWith(said === undefined ? {} : { 'Sluice-Token': said }, {
+    seenWith(token === undefined ? {} : { 'Sluice-Token': token }, {
       env: { SLUICE_PROXY_TOKEN: configured },
     }),
   )
 
 test.each([
-  // said, configured, the decision API
+  // token, configured tokens, result
   [one, one, true],
   [one, `${one} ${two}`, true],
   [two, `${one},${two}`, true],
@@ -37,22 +37,25 @@ test.each([
   [one, [one], false],
   [undefined, one, false],
   [undefined, undefined, false],
-])('%j, where %j are the tokens: %j', async (said, configured, expected) => {
-  expect(await ask(said, configured)).toBe(expected)
-})
+])(
+  'For the token %j and the configured tokens %j, isTrustedProxy returns %j.',
+  async (token, configured, expected) => {
+    expect(await check(token, configured)).toBe(expected)
+  },
+)
 
-test('nobody is the decision API but by one of the tokens, to the letter', async () => {
-  const token = fc.stringMatching(/^[!-+.-~]{0,24}$/) // no comma
+test('A request comes from a trusted proxy if and only if it has exactly one of the configured tokens.', async () => {
+  const tokenText = fc.stringMatching(/^[!-+.-~]{0,24}$/) // no comma
   await fc.assert(
-    fc.asyncProperty(fc.array(token, { maxLength: 4 }), token, async (tokens, said) => {
+    fc.asyncProperty(fc.array(tokenText, { maxLength: 4 }), tokenText, async (tokens, token) => {
       const usable = tokens.filter(({ length }) => length >= 16)
-      expect(await ask(said, tokens.join(' '))).toBe(said !== '' && usable.includes(said))
-      for (const known of usable) expect(await ask(known, tokens.join(','))).toBe(true)
+      expect(await check(token, tokens.join(' '))).toBe(token !== '' && usable.includes(token))
+      for (const known of usable) expect(await check(known, tokens.join(','))).toBe(true)
     }),
   )
 })
 
-test('every token is compared, whichever it is, and a request is asked about once', async () => {
+test('Each configured token is compared with any token of a request, once per request.', async () => {
   let digests = 0
   const { digest } = crypto.subtle
   crypto.subtle.digest = (...args) => {
@@ -60,10 +63,10 @@ test('every token is compared, whichever it is, and a request is asked about onc
     return digest.apply(crypto.subtle, args)
   }
   try {
-    for (const said of [one, two, 'another-token-entirely']) {
+    for (const token of [one, two, 'another-token-entirely']) {
       digests = 0
       const seen = seenWith(
-        { 'Sluice-Token': said },
+        { 'Sluice-Token': token },
         { env: { SLUICE_PROXY_TOKEN: `${one} ${two}` } },
       )
       await Promise.all([isTrustedProxy(seen), isTrustedProxy(seen), isTrustedProxy({ ...seen })])

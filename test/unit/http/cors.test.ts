@@ -182,9 +182,12 @@ describe('cors of a configuration', () => {
     [{ origins: 'https://a:b@example.com' }, /expected an origin/],
     [{ origins: 'https://a b' }, /expected an origin/],
     [{ origins: 'https://:1' }, /expected an origin/],
-    [{ origins: [] }, /^cors\.origins: expected at least one/],
+    [{ origins: [] }, /^cors\.origins: expected at least one value/],
     [{ origins: page, credentials: 'yes' }, /^cors\.credentials: expected true or false/],
-    [{ origins: '*', credentials: true }, /^cors\.origins: expected no "\*" where credentials/],
+    [
+      { origins: '*', credentials: true },
+      /^cors\.origins: expected no "\*" together with credentials/,
+    ],
     [{ origins: page, methods: 'GET' }, /^cors\.methods: expected one of the fields/],
   ])('%j is refused', (options, message) => {
     expect(problemOf(options)).toMatch(message)

@@ -21,9 +21,12 @@ describe('the option headers', () => {
 
   test.each([
     ['draft-12', /^headers: expected one of draft-11, draft-7, draft-6, github, an object/],
-    [['draft-11', 'off'], /^headers\[1\]: expected one of .* or "off" alone, got "off"/],
+    [
+      ['draft-11', 'off'],
+      /^headers\[1\]: expected one of .* or "off" outside of a list, got "off"/,
+    ],
     [{ prefix: 'X-', reset: 'soon' }, /^headers\.reset: expected one of epoch, delta, iso/],
-    [{ prefix: 'X RateLimit' }, /headers\.prefix: expected the beginning of a field name/],
+    [{ prefix: 'X RateLimit' }, /headers\.prefix: expected the start of a header name/],
     [['draft-11', 'draft-7'], /^headers: expected sets that have no field in common/],
     [['draft-7', 'draft-6'], /no field in common/],
     [['github', { prefix: 'X-RateLimit-', reset: 'delta' }], /no field in common/],

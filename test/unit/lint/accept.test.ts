@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { allowing, found, one, several } from '../../support/lint.ts'
 
-test('A policy accepts findings by their codes, and its other findings stay.', () => {
+test('A policy accepts findings by their codes, and its other findings are still reported.', () => {
   const accept = ['global-key', 'cost-never-fits'] as const
   const config = one({ key: 'global', cost: 101, window: 60, accept: [...accept] })
   expect(found(config)).toEqual(['unlikely-duration policies[0].window'])
@@ -15,12 +15,12 @@ test('An entry of a list accepts its own findings.', () => {
   expect(found(allowing(monitor, { ip: '198.51.100.7' }))).toEqual([])
 })
 
-test('A policy does not accept the findings of another.', () => {
+test('A policy does not accept the findings of another policy.', () => {
   const config = several({ key: 'cookie:a', accept: 'spoofable-key' }, { key: 'cookie:b' })
   expect(found(config)).toEqual(['spoofable-key policies[1].key[0]'])
 })
 
-test('The configuration accepts its own findings, and not those of its policies.', () => {
+test('The configuration accepts its own findings, but not those of its policies.', () => {
   expect(found({ policies: [], accept: 'no-policies' })).toEqual([])
   expect(found(one({}, { accept: 'no-policies' }))).toEqual([])
   expect(found(one({ cost: 0 }, { accept: 'never-charges' }))).toEqual([

@@ -1,4 +1,4 @@
-/** Containment of conditions. */
+/** Tests of which conditions cover others. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { MatchOptions } from '../../../src/config/options.ts'
@@ -16,7 +16,7 @@ const parsed = (matches: MatchOptions[]): Condition[] =>
     policies: matches.map((match, n) => ({ name: `p${n}`, limit: 1, window: '1s', match })),
   }).policies.map(({ match }) => match)
 
-/** Pairs of which the first covers the second, and the second does not cover the first. */
+/** Pairs in which the first condition covers the second, but not the reverse. */
 const wider: [MatchOptions, MatchOptions][] = [
   [{}, { method: 'POST' }],
   [{ method: ['GET', 'POST'] }, { method: 'HEAD' }],
@@ -28,7 +28,7 @@ const wider: [MatchOptions, MatchOptions][] = [
   [{ ip: ['10.0.0.0/8', '2001:db8::/32'] }, { ip: '10.0.0.0/8' }],
   [{ not: { path: '/a' } }, { not: [{ path: '/b' }, { path: '/a' }] }],
 ]
-/** Pairs of which neither covers the other. */
+/** Pairs in which neither condition covers the other. */
 const beside: [MatchOptions, MatchOptions][] = [
   [{ method: 'GET' }, { path: '/a' }],
   [{ host: '*.a.test' }, { host: 'a.test' }],
@@ -40,33 +40,33 @@ const beside: [MatchOptions, MatchOptions][] = [
   [{ not: { path: '/a' } }, { path: '/:x' }],
 ]
 
-test.each(wider)('%j covers %j.', (one, other) => {
+test.each(wider)('The condition %j covers %j.', (one, other) => {
   const [a, b] = parsed([one, other])
   expect(covers(a!, b!)).toBe(true)
   if (one.path !== '/*') expect(covers(b!, a!)).toBe(false)
 })
 
-test.each(beside)('Neither %j nor %j covers the other.', (one, other) => {
+test.each(beside)('Neither of the conditions %j and %j covers the other.', (one, other) => {
   const [a, b] = parsed([one, other])
   expect(covers(a!, b!)).toBe(false)
   expect(covers(b!, a!)).toBe(false)
 })
 
-/** Pairs that are often within each other, which random ones seldom are. */
+/** Pairs in which one condition often covers the other. Independent random pairs seldom do. */
 const pair: fc.Arbitrary<[MatchOptions, MatchOptions]> = fc
   .tuple(match, match)
   .chain(([a, b]) =>
     fc.constantFrom<[MatchOptions, MatchOptions]>([a, b], [a, { ...a, ...b }], [a, { ...b, ...a }]),
   )
 
-test('A request that meets a covered condition meets the covering one.', () => {
-  let claimed = 0
+test('A request that matches a covered condition also matches the covering condition.', () => {
+  let covered = 0
   const requests = fc.array(request, { minLength: 40, maxLength: 40 })
   const property = fc.property(pair, fc.boolean(), requests, (matches, exact, sent) => {
     const options = { caseSensitivePaths: exact }
     const [outer, inner] = parsed(matches) as [Condition, Condition]
     if (!covers(outer, inner)) return
-    claimed += 1
+    covered += 1
     const [outside, inside] = [outer, inner].map((one) => compileCondition(one, options))
     for (const { url, init, circumstances } of sent) {
       const runtime = { env: {}, context: undefined, waitUntil: () => {} }
@@ -76,5 +76,5 @@ test('A request that meets a covered condition meets the covering one.', () => {
     }
   })
   fc.assert(property, { numRuns: RUNS })
-  expect(claimed).toBeGreaterThan(RUNS / 20)
+  expect(covered).toBeGreaterThan(RUNS / 20)
 })

@@ -16,7 +16,7 @@ testFindings([
 ])
 
 test.each([null, undefined, 7, 'x', [], {}, { policies: 7 }, { policies: [null] }])(
-  "The linter reports the parser's problems with the configuration %j.",
+  'The linter reports the problems of the parser for the configuration %j.',
   (config) => {
     const problems = () => {
       try {
@@ -35,7 +35,7 @@ test.each([null, undefined, 7, 'x', [], {}, { policies: 7 }, { policies: [null] 
   },
 )
 
-test("A configuration cannot accept the parser's problems.", () => {
+test('A configuration cannot accept the problems of the parser.', () => {
   const config = { policies: [{ ...base, accept: 'duplicate-name' }] }
   expect(found(config)).toEqual(['invalid policies[0].accept'])
 })
@@ -57,19 +57,19 @@ test.each<[object, string, string | RegExp]>([
   [
     matching({ path: '/api/*/users' }),
     'policies[0].match.path',
-    "Write '/api/:name/users': a name takes one segment, and '*' stands only at the end.",
+    "Write '/api/:name/users': a parameter matches one segment, and '*' is allowed only at the end.",
   ],
   [
     matching({ path: 'login' }),
     'policies[0].match.path',
-    "Write '/login': a path begins with '/'.",
+    "Write '/login': a path starts with '/'.",
   ],
   [
     matching({ path: ['/a', '/b?c=1'] }),
     'policies[0].match.path[1]',
-    "Write '/b': a policy does not see the query in a path.",
+    "Write '/b': a path does not include the query.",
   ],
-  [one({ key: 'body:x' as never }), 'policies[0].key', /^No part reads the body of a request\./],
+  [one({ key: 'body:x' as never }), 'policies[0].key', /^A key cannot read the request body\./],
   [one({ key: 'apikey' as never }), 'policies[0].key', "Did you mean 'api-key'?"],
   [one({ key: 'user' as never }), 'policies[0].key', ''],
   [one({ key: ['ip', 'jwt:sub'] }), 'policies[0].key', /^Add jwt beside policies/],

@@ -1,4 +1,4 @@
-/** Laws of the linter: what it claims about random configurations holds for random requests. */
+/** Properties of the linter: its findings about random configurations are true for random requests. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
@@ -73,12 +73,12 @@ const config = fc
 
 type Sent = typeof request extends fc.Arbitrary<infer R> ? R : never
 
-const ask = (options: ConfigOptions, sent: Sent[]) => {
+const matchEach = (options: ConfigOptions, sent: Sent[]) => {
   const describe = createMatcher(options)
   return Promise.all(sent.map(({ url, init, circumstances }) => describe(url, init, circumstances)))
 }
 
-test('An entry that is reported to take everything decides every request.', async () => {
+test('An entry that is reported to match everything decides every request.', async () => {
   let count = 0
   await fc.assert(
     fc.asyncProperty(config, requests, async (options, sent) => {
@@ -87,7 +87,7 @@ test('An entry that is reported to take everything decides every request.', asyn
           code === 'list-takes-all' && /: every request (is|skips) /.test(message),
       )
       count += all.length
-      for (const { denied, policies } of all.length > 0 ? await ask(options, sent) : []) {
+      for (const { denied, policies } of all.length > 0 ? await matchEach(options, sent) : []) {
         expect(denied || policies.every((one) => !isMatch(one))).toBeTruthy()
       }
     }),
@@ -96,9 +96,9 @@ test('An entry that is reported to take everything decides every request.', asyn
   expect(count).toBeGreaterThan(0)
 })
 
-test('A shield of the width that the linter asks for refuses no request that the policies admit.', async () => {
+test('A shield with the limit that the linter suggests refuses no request that the policies admit.', async () => {
   const PERIOD_MS = 10_000
-  const reached: number[] = [] // the largest share of the limit, in each run
+  const reached: number[] = [] // largest used part of the limit in each run
   const shieldKey = often<PolicyOptions['key'] & {}>(['ip'], ['country'], ['ip', 'header:x-a'])
   // Few different requests with short pauses, so that many are admitted.
   const requests = fc.tuple(
@@ -116,10 +116,10 @@ test('A shield of the width that the linter asks for refuses no request that the
       })
       const tight = lint(withShield(1)).find(({ code }) => code === 'tight-shield')
       if (tight?.path !== 'shield.limit') return
-      const limit = Number(/Raise its limit to (\d+)/.exec(tight.hint)![1])
+      const limit = Number(/Raise the limit of the shield to at least (\d+)/.exec(tight.hint)![1])
       const found = lint(withShield(limit)).map(({ code }) => code)
       expect(found).not.toContain('tight-shield')
-      const descriptions = await ask(withShield(limit), kinds)
+      const descriptions = await matchEach(withShield(limit), kinds)
       const states = new Map<string, State>()
       const passed = new Map<string, number[]>()
       let [now, most] = [1_789_000_000_123, 0]
@@ -127,15 +127,17 @@ test('A shield of the width that the linter asks for refuses no request that the
         now += pause
         const { denied, policies, shield } = descriptions[which % kinds.length]!
         if (denied) continue
-        const rows = policies.filter(isMatch).map((row) => ({ ...row, ...fare(row, now, states) }))
+        const rows = policies
+          .filter(isMatch)
+          .map((row) => ({ ...row, ...decide(row, now, states) }))
         const enforced = rows.filter(({ policy }) => policy.mode === 'enforce')
         if (enforced.some(({ outcome }) => !outcome.allowed)) continue
         for (const { subject, outcome } of rows)
           if (outcome.state) states.set(subject, outcome.state)
         if (!shield || enforced.every(({ cost }) => cost === 0)) continue
-        const whom = JSON.stringify(shield)
-        const times = [...(passed.get(whom) ?? []), now].filter((at) => at > now - PERIOD_MS)
-        passed.set(whom, times)
+        const client = JSON.stringify(shield)
+        const times = [...(passed.get(client) ?? []), now].filter((at) => at > now - PERIOD_MS)
+        passed.set(client, times)
         most = Math.max(most, times.length)
         expect(times.length).toBeLessThanOrEqual(limit)
       }
@@ -144,13 +146,13 @@ test('A shield of the width that the linter asks for refuses no request that the
     { numRuns: RUNS * 2 },
   )
   expect(reached.length).toBeGreaterThan(RUNS / 10)
-  expect(Math.max(...reached)).toBeGreaterThan(0.8) // nor is the width larger than necessary
+  expect(Math.max(...reached)).toBeGreaterThan(0.8) // the suggested limit is not larger than necessary
 })
 
-function fare({ policy, partitionKey, cost }: Match, now: number, states: Map<string, State>) {
+function decide({ policy, partitionKey, cost }: Match, now: number, states: Map<string, State>) {
   const subject = JSON.stringify([policy.tag, partitionKey])
   const { windowMs: window, ...terms } = policy
-  const algorithm = policy.algorithm as keyof typeof algorithms // concurrency is not drawn
+  const algorithm = policy.algorithm as keyof typeof algorithms // the generator leaves out concurrency
   return {
     subject,
     outcome: algorithms[algorithm](now, { ...terms, window }, cost, states.get(subject)),

@@ -10,13 +10,13 @@ import {
 
 testFindings([
   [
-    'A table names a plan that no policy has a limit for.',
+    'A table contains a plan that no policy has.',
     'unknown-plan tables.customers.acme',
     planned({ acme: 'prO', globex: 'prO', initech: 'free' }),
     planned({ acme: 'pro', initech: 'free' }),
   ],
   [
-    'A table names a plan that no policy has a limit for, beside an empty table.',
+    'A table contains a plan that no policy has, and another table is empty.',
     'unknown-plan tables.customers.acme',
     { ...planned({}), tables: { customers: { acme: 'prO' }, others: {} } },
     planned({}),
@@ -28,25 +28,25 @@ testFindings([
     matching({ method: ['get', 'PROPFIND', 'PATCH'] }),
   ],
   [
-    'A not names an unknown method.',
+    'A condition in not has an unknown method.',
     'unknown-method policies[0].match.not.method',
     matching({ not: { method: 'OPTION' } }),
     matching({ not: { method: 'OPTIONS' } }),
   ],
   [
-    'A cost rule names an unknown method.',
+    'A cost rule has an unknown method.',
     'unknown-method policies[0].cost[0].method',
     priced([{ method: 'DELTE', cost: 2 }]),
     priced([{ method: 'DELETE', cost: 2 }]),
   ],
   [
-    'A cost rule beside an otherwise names an unknown method.',
+    'A cost rule in an object with otherwise has an unknown method.',
     'unknown-method policies[0].cost.rules[0].not[1].method[0]',
     priced({ rules: [{ not: [{ path: '/a' }, { method: ['DELTE'] }], cost: 2 }], otherwise: 3 }),
     priced({ rules: [{ not: [{ path: '/a' }, { method: ['PUT'] }], cost: 2 }], otherwise: 3 }),
   ],
   [
-    'An entry of a list names an unknown method.',
+    'An entry of a list has an unknown method.',
     'unknown-method deny[1].method',
     denying({ path: '/a' }, { method: 'TRACK', path: '/b' }),
     denying({ path: '/a' }, { method: 'TRACE', path: '/b' }),
@@ -56,10 +56,10 @@ testFindings([
 testMessages([
   [
     matching({ method: 'PSOT' }),
-    '"a" names the method PSOT, which is not a registered HTTP method.',
+    '"a" uses the method PSOT, which is not a registered HTTP method.',
   ],
   [
     planned({ acme: 'prO', globex: 'prO' }),
-    'The table customers names the plan "prO" (2 entries), and no policy that uses the table has it in its limits.',
+    'The table customers contains the plan "prO" (2 entries), and no policy that uses the table has this plan in limits.',
   ],
 ])

@@ -1,4 +1,4 @@
-/** Quotas that cannot work, or that cost more than they are worth. */
+/** Quotas that do not work, and quotas that are expensive. */
 import { type Case, one, priced, testFindings, testMessages } from '../../support/lint.ts'
 
 testFindings([
@@ -16,7 +16,7 @@ testFindings([
     ]),
   ],
   [
-    'The cost of the other requests is above the limit.',
+    'The cost in otherwise is above the limit.',
     'cost-never-fits policies[0].cost.otherwise',
     priced({ rules: [{ path: '/a', cost: 1 }], otherwise: 101 }),
     priced({ rules: [{ path: '/a', cost: 1 }], otherwise: 100, header: 'x-cost' }),
@@ -34,13 +34,13 @@ testFindings([
     priced([{ method: 'GET', cost: 0 }]),
   ],
   [
-    'A rule with a cost of 0 takes every request.',
+    'A rule with a cost of 0 matches every request.',
     'never-charges policies[0].cost',
     priced([{ method: ['GET', 'POST'], cost: 0 }], { match: { method: ['GET', 'POST'] } }),
     priced({ response: 'x-price', otherwise: 0 }),
   ],
   [
-    'Every request costs 0, although refusals lead to a ban.',
+    'Every request costs 0, and the policy has a penalty.',
     'never-charges policies[0].cost',
     priced(0, { penalty: { after: 3, within: '1m', ban: '1h' } }),
     priced(0, { penalty: 'manual' }),
@@ -70,7 +70,7 @@ testFindings([
     { policies: [], deny: { ip: '203.0.113.7' } },
   ],
   [
-    'The configuration has no policies, and leaves them to no live document.',
+    'The configuration has neither policies nor a live document.',
     'no-policies policies',
     { policies: [], allow: { ip: '203.0.113.7' }, accept: [] },
     { policies: [], live: { from: 'redis' } },
@@ -87,7 +87,7 @@ testFindings([
   ],
   ...([60, 300, 900, 3600, 86_400, 604_800, 2_592_000] as const).map(
     (window): Case => [
-      `A window of ${window} is meant in seconds.`,
+      `A window of ${window} is probably in seconds.`,
       'unlikely-duration policies[0].window',
       one({ window }),
       one({ window: window * 1000, limit: 10 }),
@@ -100,7 +100,7 @@ testFindings([
     one({ window: 'day', algorithm: 'fixed-window' }),
   ],
   [
-    'A ban of 3600 is meant in seconds.',
+    'A ban of 3600 is probably in seconds.',
     'unlikely-duration policies[0].penalty.ban',
     one({ penalty: { after: 3, within: '1m', ban: 3600 } }),
     one({ penalty: { after: 3, within: 60_000, ban: 3_600_000 } }),
@@ -112,13 +112,13 @@ testFindings([
     one({ deadline: 100 }),
   ],
   [
-    "The configuration's deadline is far too long.",
+    'The deadline of the configuration is too long.',
     'unlikely-duration deadline',
     one({}, { deadline: '1m' }),
     one({}, { deadline: '1s' }),
   ],
   [
-    'The timeout of the origin is far too short.',
+    'The timeout of the origin is too short.',
     'unlikely-duration originTimeout',
     one({}, { originTimeout: 60 }),
     one({}, { originTimeout: '60s' }),
@@ -132,7 +132,7 @@ testMessages([
   ],
   [
     priced(2, { algorithm: 'gcra' }),
-    '"a" never admits a request that costs 2: its burst is 1, unless it says more.',
+    '"a" never admits a request that costs 2: its burst is 1 by default.',
   ],
   [one({ window: 60 }), '"a" has a window of 60 ms.'],
   [one({ window: 3600 }), '"a" has a window of 3600 ms, which is 3.6 s.'],

@@ -1,27 +1,27 @@
-/** Shields that refuse requests which every policy would admit. */
+/** Shields that may refuse requests that all policies admit. */
 import { one, several, shielded, testFindings, testMessages } from '../../support/lint.ts'
 
 testFindings([
   [
-    'A shield is smaller than two windows.',
+    'A shield has a lower limit than two windows of a policy.',
     'tight-shield shield.limit',
     one({}, shielded(199)),
     one({}, shielded(200)),
   ],
   [
-    'A shield is smaller than a bucket and its refill.',
+    'A shield has a lower limit than a token bucket with its refill.',
     'tight-shield shield.limit',
     one({ algorithm: 'token-bucket', burst: 500 }, shielded(515)),
     one({ algorithm: 'token-bucket', burst: 500 }, shielded(516)),
   ],
   [
-    'A shield is smaller than the short windows of its period.',
+    'A shield has a lower limit than the short windows in its period together.',
     'tight-shield shield.limit',
     one({ window: '3s' }, shielded(499)),
     one({ window: '3s' }, shielded(500)),
   ],
   [
-    'A shield is smaller than the largest plan of a log.',
+    'A shield has a lower limit than the largest plan of a sliding log.',
     'tight-shield shield.limit',
     one(
       { algorithm: 'sliding-log', window: '5s', limits: { pro: 300 }, plan: 'country' },
@@ -33,7 +33,7 @@ testFindings([
     ),
   ],
   [
-    'A shield is smaller than what two policies of different requests admit together.',
+    'A shield has a lower limit than two policies for different requests together.',
     'tight-shield shield.limit',
     { ...several({ match: { path: '/a' } }, { match: { path: '/b' } }), ...shielded(399) },
     { ...several({ match: { path: '/a' } }, { limit: 150 }), ...shielded(300) },
@@ -51,7 +51,7 @@ testFindings([
     { ...several({ countOnly: '4xx' }, {}), ...shielded(10_000) },
   ],
   [
-    'A shield counts requests that are free in one policy and counted by another key in the next.',
+    'A shield counts requests that cost 0 in one policy and count by another key in the other.',
     'tight-shield shield.key',
     {
       ...several({ cost: [{ path: '/a', cost: 0 }] }, { match: { path: '/a' }, key: 'asn' }),
@@ -60,19 +60,19 @@ testFindings([
     one({ cost: [{ path: '/a', cost: 0 }] }, shielded(200)),
   ],
   [
-    'A shield is tight unless it accepts the finding.',
+    'A shield is too tight and does not accept the finding.',
     'tight-shield shield.limit',
     one({}, shielded(199)),
     one({}, shielded(199, { accept: 'tight-shield' })),
   ],
   [
-    'A shield is tight if a policy in shadow is its only bound.',
+    'A shield counts requests that only a shadow policy limits by its key.',
     'tight-shield shield.key',
     { ...several({ mode: 'shadow' }, { key: 'asn' }), ...shielded(1000) },
     { ...several({ mode: 'shadow', limit: 50 }, {}), ...shielded(1000) },
   ],
   [
-    'A shield is never asked unless a policy is enforced.',
+    'A shield is too tight for an enforced policy.',
     'tight-shield shield.limit',
     one({}, shielded(1)),
     one({ mode: 'shadow' }, shielded(1)),
@@ -82,7 +82,7 @@ testFindings([
 const read = () => 'x'
 testFindings([
   [
-    'A shield counts by another function than the policy.',
+    'A shield counts by a different function than the policy.',
     'tight-shield shield.key',
     one({ key: read }, shielded(200, { key: () => 'x' })),
     one({ key: read }, shielded(200, { key: read })),
@@ -90,12 +90,9 @@ testFindings([
 ])
 
 testMessages([
-  [
-    one({}, shielded(100)),
-    'The shield refuses after 100 requests in 10 s, of which "a" may admit 200.',
-  ],
+  [one({}, shielded(100)), 'The shield refuses after 100 requests in 10 s, and "a" may admit 200.'],
   [
     one({ countOnly: 401 }, shielded(100)),
-    'The shield counts the requests of "a" by its own key, and no policy limits them by that key: the shield may refuse requests that the policies admit.',
+    'The shield may refuse requests of "a" that the policies admit: no policy limits them by the key of the shield.',
   ],
 ])

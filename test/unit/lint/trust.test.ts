@@ -18,7 +18,7 @@ testFindings([
     one({ key: { ip: { v6: 64 } } }),
   ],
   [
-    'A policy counts networks smaller than a /64 where its key is missing.',
+    'A policy counts networks smaller than a /64 if its key is missing.',
     'ipv6-by-address policies[0].onMissingKey.key[0].ip.v6',
     one({ key: 'asn', onMissingKey: { key: { ip: { v6: 65 } } } }),
     one({ key: 'asn', onMissingKey: { key: { ip: { v6: 56 } } } }),
@@ -40,19 +40,19 @@ testFindings([
     ],
   ),
   [
-    'A client chooses one part of a key, beside its address.',
+    'A client chooses one part of a key that also contains its address.',
     'spoofable-key policies[0].key[1]',
     one({ key: ['ip', 'header:x-user'] }),
     one({ key: ['ip', 'asn'] }),
   ],
   [
-    'A client chooses the key that counts where another is missing.',
+    'A client chooses the key in onMissingKey.',
     'spoofable-key policies[0].onMissingKey.key[0]',
     one({ key: 'jwt:sub', onMissingKey: { key: 'cookie:sid' } }, { jwt }),
     one({ key: 'jwt:sub', onMissingKey: { key: 'ip' } }, { jwt }),
   ],
   [
-    'A client chooses a key, and the policy by address meets fewer requests.',
+    'A client chooses a key, and the policy by address applies to fewer requests.',
     'spoofable-key policies[0].key[0]',
     several({ key: 'cookie:sid' }, { key: 'ip', match: { path: '/a' } }),
     several({ key: 'cookie:sid', match: { path: '/a/b' } }, { key: 'ip', match: { path: '/a/*' } }),
@@ -83,25 +83,25 @@ testFindings([
     ],
   ),
   [
-    'A login fails open for one method that does not only read.',
+    'A login fails open for a method that writes.',
     'login-fails-open policies[0].onStoreError',
     login({ match: { path: '/login', method: ['GET', 'POST'] } }),
     login({ match: { path: '/login', method: 'GET' } }),
   ],
   [
-    'A login fails open whose path has the word as a whole, not within another word or a parameter.',
+    'A login whose path contains the whole word fails open.',
     'login-fails-open policies[0].onStoreError',
     login({ match: { path: '/my.login' } }),
     login({ match: { path: ['/blogindex', '/authors', '/x/:token'] } }),
   ],
   [
-    'A login fails open, unless its policy is in shadow.',
+    'A login fails open with an enforced policy.',
     'login-fails-open policies[0].onStoreError',
     login(),
     login({ mode: 'shadow' }),
   ],
   [
-    'A login fails open beside a policy that denies other requests.',
+    'A login fails open although a policy for other requests fails closed.',
     'login-fails-open policies[1].onStoreError',
     several({ onStoreError: 'deny', match: { path: '/x' } }, { ...login().policies[0], name: 'b' }),
     several({ onStoreError: 'deny' }, { ...login().policies[0], name: 'b' }),
@@ -111,11 +111,11 @@ testFindings([
 testMessages([
   [
     denying({ name: 'abuse', ip: ['2001:db8::7', '2001:db8::8'] }),
-    'deny[0] "abuse" refuses 2001:db8::7 and 1 more, and the client has other addresses in the same /64.',
+    'deny[0] "abuse" refuses 2001:db8::7 and 1 more, and a client can use other addresses in the same /64.',
   ],
   [
     one({ key: ['ip', 'cookie:sid'] }),
-    '"a" counts by cookie:sid, which the client chooses: each value that it makes up is a new quota.',
+    '"a" counts by cookie:sid, which the client chooses: each new value gets a new quota.',
   ],
-  [login(), '"a" guards /login, and lets every attempt pass while Redis is away.'],
+  [login(), '"a" protects /login, and allows every attempt while Redis is unavailable.'],
 ])

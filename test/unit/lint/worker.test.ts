@@ -1,4 +1,4 @@
-/** The findings of a deployed Worker, and the linter as a whole. */
+/** Findings about a deployed Worker, and properties of the linter as a whole. */
 import { readdir, readFile } from 'node:fs/promises'
 import { lint as published } from 'sluice/lint'
 import { expect, test } from 'vitest'
@@ -11,23 +11,23 @@ import { base, found, one } from '../../support/lint.ts'
 
 const worker = (config: unknown) => lintWorker(config).map(({ code, path }) => `${code} ${path}`)
 
-test('A configuration without an origin is a finding of lintWorker, and not of lint.', () => {
+test('A configuration without an origin is a finding of lintWorker, but not of lint.', () => {
   expect(worker(one({}))).toEqual(['no-origin origin'])
   expect(found(one({}))).toEqual([])
   expect(worker(one({}, { origin: 'zone' }))).toEqual([])
 })
 
-test('The configuration accepts that it has no origin.', () => {
+test('A configuration can accept the finding that it has no origin.', () => {
   expect(worker(one({}, { accept: 'no-origin' }))).toEqual([])
   expect(found(one({}, { accept: 'no-origin' }))).toEqual([])
 })
 
-test('The variable ORIGIN is an origin.', () => {
+test('A configuration without an origin has no finding if the variable ORIGIN is set.', () => {
   const variables = { ORIGIN: 'https://origin.example.com' }
   expect(lintWorker(one({}), variables)).toEqual([])
 })
 
-test('lintWorker reports the findings of lint, and the problems of the parser.', () => {
+test('The function lintWorker also reports the findings of lint and the problems of the parser.', () => {
   const config = one({ cost: 0 }, { origin: 'zone' })
   expect(lintWorker(config)).toEqual(lint(config))
   expect(lintWorker({})).toEqual(lint({}))
@@ -56,7 +56,7 @@ test('All findings are reported at once, in the order of the configuration.', ()
   ])
 })
 
-test('Each code has a test here and a heading in docs/reference/linter.md.', async () => {
+test('Each code has a test in this folder and a heading in docs/reference/linter.md.', async () => {
   const codes = [...findingCodes, 'duplicate-name', 'invalid'].sort()
   const names = (await readdir(new URL('.', import.meta.url))).filter((name) => /test/.test(name))
   const tests = await Promise.all(

@@ -30,7 +30,7 @@ describe('the conditions host, path and method', () => {
     ['https://SHOP.example.com:8443/', 'GET', ['all', 'shop']],
     ['https://eu.shop.example.com/', 'GET', ['all', 'shop']],
     ['https://notshop.example.com/', 'GET', ['all']],
-  ])('The request %s %s meets the policies %j.', async (url, method, expected) => {
+  ])('The policies that apply to the request %s %s are %j.', async (url, method, expected) => {
     expect(await names(policies, url, { method })).toEqual(expected)
   })
 })
@@ -60,12 +60,12 @@ describe('the conditions header, country, ip and not', () => {
     [{ not: { country: 'DE', method: 'POST' } }, true],
     [{ not: [{ country: 'FR' }, { header: { 'x-plan': true } }] }, false],
     [{ country: 'DE', not: { path: '/health', not: { method: 'POST' } } }, true],
-  ])('The condition %j holds for the request: %s.', async (match, expected) => {
+  ])('For the request of this test, the condition %j evaluates to %s.', async (match, expected) => {
     const found = await names([{ name: 'a', match: match! }], '/', { headers }, circumstances)
     expect(found).toEqual(expected ? ['a'] : [])
   })
 
-  test('A request without a country and an address matches no country but XX, and no network.', async () => {
+  test('A request without a country and an address matches only the country XX, and no network.', async () => {
     expect(await names([{ name: 'a', match: { country: 'DE' } }], '/')).toEqual([])
     expect(await names([{ name: 'a', match: { country: 'XX' } }], '/')).toEqual(['a'])
     expect(await names([{ name: 'a', match: { ip: '0.0.0.0/0' } }], '/')).toEqual([])
@@ -73,7 +73,7 @@ describe('the conditions header, country, ip and not', () => {
     expect(await names([{ name: 'a', match: { country: 'DE' } }], '/', spoofed)).toEqual([])
   })
 
-  test('Paths match by letter case if the configuration says so.', async () => {
+  test('With caseSensitivePaths, paths that differ by letter case do not match.', async () => {
     const policies = [{ name: 'a', match: { path: '/Users/:id' }, key: 'path:id' as const }]
     expect(await met(policies, '/uSERS/Ann')).toEqual({ a: [['path:id', 'ann']] })
     const exact = { caseSensitivePaths: true }
@@ -97,7 +97,7 @@ describe('allow and deny lists', () => {
   const of = (ip: string, path = '/', headers = {}) =>
     describeRequest(path, { headers: { 'cf-connecting-ip': ip, ...headers } })
 
-  test('An allow entry skips every policy, or those it names.', async () => {
+  test('An allow entry skips every policy, or the policies that it names.', async () => {
     expect(await of('10.1.2.3')).toMatchObject({
       policies: [
         { unmet: 'allow', entry: 'allow[0]' },
@@ -110,7 +110,7 @@ describe('allow and deny lists', () => {
     })
   })
 
-  test('A deny entry refuses the requests that it matches, allowed or not.', async () => {
+  test('A deny entry refuses the requests that it matches, even if an allow entry matches too.', async () => {
     expect(await of('10.6.6.6')).toEqual({ denied: { by: 'deny[0]' }, policies: [] })
     expect(await of('10.6.6.6', '/appeal')).not.toHaveProperty('denied')
   })
@@ -131,7 +131,7 @@ describe('the cost of a request', () => {
     return policies.filter(isMatch)[0]!.cost
   }
 
-  test('A cost is a number, or that of the first rule that matches.', async () => {
+  test('The cost is a fixed number, or the cost of the first rule that matches.', async () => {
     const rules = [
       { path: '/export', cost: 4 },
       { method: 'POST', cost: 2 },
@@ -143,19 +143,19 @@ describe('the cost of a request', () => {
     expect(await cost({ rules, otherwise: 0 }, '/')).toBe(0)
   })
 
-  test('A cost from a header counts only with the token of the trusted proxy, and only as a whole number.', async () => {
+  test('A cost in a header counts only with the token of a trusted proxy, and only if it is a whole number.', async () => {
     const terms = { header: 'Sluice-Cost', otherwise: 2 }
     const env = { SLUICE_PROXY_TOKEN: 'a-token-of-the-api' }
-    const said = (value: string, token?: string) => ({
+    const costing = (value: string, token?: string) => ({
       headers: { 'sluice-cost': value, ...(token && { 'sluice-token': token }) },
     })
-    expect(await cost(terms, '/', said('5', 'a-token-of-the-api'), env)).toBe(5)
-    expect(await cost(terms, '/', said('0', 'a-token-of-the-api'), env)).toBe(0)
-    expect(await cost(terms, '/', said('5'), env)).toBe(2)
-    expect(await cost(terms, '/', said('5', 'another'), env)).toBe(2)
-    expect(await cost(terms, '/', said('5', ''), {})).toBe(2)
+    expect(await cost(terms, '/', costing('5', 'a-token-of-the-api'), env)).toBe(5)
+    expect(await cost(terms, '/', costing('0', 'a-token-of-the-api'), env)).toBe(0)
+    expect(await cost(terms, '/', costing('5'), env)).toBe(2)
+    expect(await cost(terms, '/', costing('5', 'another'), env)).toBe(2)
+    expect(await cost(terms, '/', costing('5', ''), {})).toBe(2)
     for (const nonsense of ['-1', '1.5', '1e3', 'x', '', '9'.repeat(16)]) {
-      expect(await cost(terms, '/', said(nonsense, 'a-token-of-the-api'), env)).toBe(2)
+      expect(await cost(terms, '/', costing(nonsense, 'a-token-of-the-api'), env)).toBe(2)
     }
   })
 })

@@ -20,7 +20,7 @@ describe('a partition key', () => {
       )
     ).a
 
-  test('The key ip takes the address from cf-connecting-ip only.', async () => {
+  test('The key ip reads the address only from cf-connecting-ip.', async () => {
     const spoofed = {
       'x-forwarded-for': '6.6.6.6',
       'x-real-ip': '6.6.6.6',
@@ -33,7 +33,7 @@ describe('a partition key', () => {
     expect(await key('ip', spoofed)).toEqual([['ip', undefined]])
   })
 
-  test('The key ip takes IPv6 addresses by /64, or by the configured prefix.', async () => {
+  test('The key ip counts IPv6 addresses by /64, or by the configured prefix.', async () => {
     const headers = { 'cf-connecting-ip': '2001:db8:1:2:3::4' }
     expect(await key('ip', headers)).toEqual([['ip', '2001:db8:1:2::/64']])
     expect(await key({ ip: { v6: 48 } }, headers)).toEqual([['ip', '2001:db8:1::/48']])
@@ -64,10 +64,13 @@ describe('a partition key', () => {
     [() => 7, '/', {}, '7'],
     [async () => 'later', '/', {}, 'later'],
     [() => null, '/', {}, undefined],
-  ])('The key %s of the request %s %j is %s.', async (source, url, headers, value) => {
-    const [, found] = (await key(source, headers, { url, cf }))![0]!
-    expect(found).toBe(value)
-  })
+  ])(
+    'The key %s of the request %s with the headers %j has the value %s.',
+    async (source, url, headers, value) => {
+      const [, found] = (await key(source, headers, { url, cf }))![0]!
+      expect(found).toBe(value)
+    },
+  )
 
   test('A partition key has a part for each source.', async () => {
     const headers = { 'x-a': 'b', 'cf-connecting-ip': 'nonsense' }
@@ -78,7 +81,7 @@ describe('a partition key', () => {
     ])
   })
 
-  test('A key function gets the context; if it throws, its part is missing and the log says so.', async () => {
+  test('A key function receives the context. If it throws, its part is missing and an event is logged.', async () => {
     const lines: string[] = []
     const describeRequest = createMatcher(
       {
@@ -139,13 +142,13 @@ describe('a missing part of a key', () => {
   })
 
   describe.each([
-    // part of the key, what is sent, label, and what of it
+    // key part, headers, fault
     ['cookie:a', { cookie: 'a=1; a=2' }, 'unreadable'],
     ['api-key', { 'x-api-key': 'one, two' }, 'unreadable'],
     ['api-key', { 'x-api-key': 'unknown' }, 'unverified'],
     ['jwt:sub', { authorization: 'Bearer a.b.c, Bearer d.e.f' }, 'unreadable'],
     ['jwt:sub', { authorization: 'Bearer a.b.c' }, 'unverified'],
-  ] as const)('%s of %j, which is %s and not missing', (key, headers, fault) => {
+  ] as const)('the key %s of the headers %j, which is %s', (key, headers, fault) => {
     const of = async (onMissingKey: PolicyOptions['onMissingKey'], mode?: 'shadow') =>
       createMatcher({
         jwt: { secret: 'JWT' },
@@ -158,15 +161,15 @@ describe('a missing part of a key', () => {
       )
 
     test.each(['share', 'skip'] as const)(
-      "With '%s' an unusable key counts in the shared quota.",
-      async (does) => {
-        expect(await of(does)).toEqual({
+      "With onMissingKey '%s' an unusable key counts in the shared quota.",
+      async (onMissingKey) => {
+        expect(await of(onMissingKey)).toEqual({
           policies: [expect.objectContaining({ partitionKey: [[key, undefined, fault]] })],
         })
       },
     )
 
-    test("With 'refuse' an unusable key is denied.", async () => {
+    test("With onMissingKey 'refuse' a request with an unusable key is denied.", async () => {
       expect(await of('refuse')).toEqual({
         denied: { by: 'a', [fault]: key },
         policies: [expect.objectContaining({ unmet: 'key', [fault]: key })],
@@ -174,14 +177,14 @@ describe('a missing part of a key', () => {
       expect((await of('refuse', 'shadow')).denied).toBe(undefined)
     })
 
-    test('With another key an unusable key counts by that one.', async () => {
+    test('With another key in onMissingKey, a request with an unusable key counts by the other key.', async () => {
       expect(await of({ key: 'ip' })).toMatchObject({
         policies: [{ partitionKey: [['ip', '203.0.113.7']] }],
       })
     })
   })
 
-  test("A missing part beside an unreadable one is counted, with 'skip' too.", async () => {
+  test("A request with a missing and an unreadable part is counted even with 'skip'.", async () => {
     const key = ['header:x-a', 'cookie:a'] as const
     const cookie = 'a=1; a=2'
     expect(await described({ key: [...key], onMissingKey: 'skip' }, { cookie })).toMatchObject({

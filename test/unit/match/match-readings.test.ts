@@ -7,12 +7,15 @@ import { createMatcher } from '../../support/create-matcher.ts'
 
 import { base, met, names } from '../../support/match.ts'
 
-describe('a path that origins read in several ways', () => {
+describe('a path with several readings', () => {
   const api = [{ name: 'api', match: { path: '/api/*' } }]
-  const dodges = ['/api/x%2F..%2F..', '/api/x%5C..%5C..', '/api/..;/', '/x/..;/api/y%2f..%2f..']
-  test.each(dodges)('The path %s meets a policy that any of its readings meets.', async (path) => {
-    expect(await names(api, path)).toEqual(['api'])
-  })
+  const spellings = ['/api/x%2F..%2F..', '/api/x%5C..%5C..', '/api/..;/', '/x/..;/api/y%2f..%2f..']
+  test.each(spellings)(
+    'A policy applies to the path %s because one of its readings matches.',
+    async (path) => {
+      expect(await names(api, path)).toEqual(['api'])
+    },
+  )
 
   test('A path with several readings costs as much as the most expensive reading.', async () => {
     const cost = [{ path: '/api/*', cost: 7 }]
@@ -20,7 +23,7 @@ describe('a path that origins read in several ways', () => {
     expect((await describeRequest('/api/..;/')).policies).toMatchObject([{ cost: 7 }])
   })
 
-  test('A path with several readings is denied if any reading is, and allowed if all readings are.', async () => {
+  test('A path with several readings is denied if one reading is denied, and allowed only if all readings are allowed.', async () => {
     const deny = { path: '/api/*', header: { 'x-a': 'deny' } }
     const allow = [{ path: '/health' }, { path: '/static/*' }]
     const describeRequest = createMatcher({ policies: [{ name: 'a', ...base }], allow, deny })
@@ -34,7 +37,7 @@ describe('a path that origins read in several ways', () => {
     }
   })
 
-  describe('charges the quota of each reading', () => {
+  describe('the quotas of the readings of a path', () => {
     const key = 'path:id' as const
     const quotas = async (policy: Partial<PolicyOptions>, path: string, init: RequestInit = {}) => {
       const match = { path: '/users/:id/*' }
@@ -58,12 +61,12 @@ describe('a path that origins read in several ways', () => {
       ['/users/8/x%2Fy', ['8']],
       ['/users/8/search/x', ['8']],
       ['/users/8;v=1/x%2F..', ['8']],
-    ])('The path %s charges the quotas %j.', async (path, ids) => {
+    ])('A request for the path %s charges the quotas %j.', async (path, ids) => {
       const { keys } = await quotas({ key }, path)
       expect(keys.flat().toSorted()).toEqual(ids.toSorted())
     })
 
-    test('A key of the whole path charges the quota of each reading.', async () => {
+    test('A request whose key is the path charges the quota of each reading.', async () => {
       const { keys } = await quotas({ key: ['path', 'method'], match: {} }, '/a/..%2Fb')
       expect(keys).toEqual([
         ['/b', 'GET'],
@@ -78,7 +81,7 @@ describe('a path that origins read in several ways', () => {
       expect(keys).toEqual([['203.0.113.7']])
     })
 
-    test('A quota is charged by the smallest plan of its readings, at the highest cost.', async () => {
+    test('A quota is charged at the highest cost of the readings, with the smallest plan.', async () => {
       const plans = { limits: { '8': 50, a1: 20 }, plan: 'path:id', key: 'global' } as const
       const cost = [{ path: '/users/8/*', cost: 3 }]
       const path = '/users/8/search/..%2F..%2Fa1%2Fx'
@@ -97,7 +100,7 @@ describe('a path that origins read in several ways', () => {
       ])
     })
 
-    test('Each reading with a key is charged, and refuse applies if one reading lacks its key.', async () => {
+    test("Each reading with a key is charged, and 'refuse' denies the request if one reading has no key.", async () => {
       const match = { path: ['/users/:id', '/users/:id/*', '/all'] }
       const path = '/users/8/..%2F..%2Fall' // /all, or below /users/8
       const shared = await quotas({ key, match }, path)
@@ -138,7 +141,7 @@ describe('a path that origins read in several ways', () => {
           const ids = readings(pathname.toLowerCase()).flatMap((one) => pattern(one)?.id ?? [])
           const named = [...new Set(ids.map((id) => id.toLowerCase()))]
           expect(keys.flat().toSorted()).toEqual(named.toSorted())
-          // An origin that routes raw segments, as Express does, takes the third for the id.
+          // An origin that routes raw segments, such as Express, uses the third segment as the id.
           const [, users, id, below] = pathname.split('/')
           if (users === 'users' && id && below !== undefined && !/[;%]/.test(id)) {
             expect(keys.flat()).toContain(id)

@@ -13,19 +13,22 @@ const parts = fc.array(
 test.each([
   ['hashed', hashedSubjects('secret')],
   ['plain', plainSubjects('secret')],
-])('%s: two different lists of parts never share a subject', async (_, name) => {
-  await fc.assert(
-    fc.asyncProperty(parts, parts, async (a, b) => {
-      const same =
-        JSON.stringify(a.map(([l, v]) => [l, v ?? null])) ===
-        JSON.stringify(b.map(([l, v]) => [l, v ?? null]))
-      expect((await name(a as Part[])) === (await name(b as Part[]))).toBe(same)
-    }),
-    { numRuns: 500 },
-  )
-})
+])(
+  'With %s subjects, two different lists of parts never have the same subject.',
+  async (_, name) => {
+    await fc.assert(
+      fc.asyncProperty(parts, parts, async (a, b) => {
+        const same =
+          JSON.stringify(a.map(([l, v]) => [l, v ?? null])) ===
+          JSON.stringify(b.map(([l, v]) => [l, v ?? null]))
+        expect((await name(a as Part[])) === (await name(b as Part[]))).toBe(same)
+      }),
+      { numRuns: 500 },
+    )
+  },
+)
 
-test('joining does not collide: ("a", "bc") and ("ab", "c"), missing and empty', async () => {
+test('Parts that are equal when joined have different subjects, and so do missing and empty parts.', async () => {
   const name = hashedSubjects('secret')
   const subjects = await Promise.all(
     (
@@ -56,7 +59,7 @@ test('joining does not collide: ("a", "bc") and ("ab", "c"), missing and empty',
   expect(new Set(subjects).size).toBe(5)
 })
 
-test('a hashed subject is 16 characters, whatever the value, and changes with the secret', async () => {
+test('A hashed subject has 16 characters for any value, and changes with the secret.', async () => {
   const part: Part[] = [['header:x', '\ud800 🚰'.repeat(4000)]]
   const one = await hashedSubjects('one')(part)
   expect(one).toMatch(/^[\w-]{16}$/)
@@ -64,7 +67,7 @@ test('a hashed subject is 16 characters, whatever the value, and changes with th
   expect(await hashedSubjects('two')(part)).not.toBe(one)
 })
 
-test('a hashed subject is HMAC-SHA-256 cut to 96 bits', async () => {
+test('A hashed subject is HMAC-SHA-256 cut to 96 bits.', async () => {
   const { createHmac } = await import('node:crypto')
   const expected = createHmac('sha256', 'secret')
     .update('[["ip","203.0.113.7"]]')
@@ -73,7 +76,7 @@ test('a hashed subject is HMAC-SHA-256 cut to 96 bits', async () => {
   expect(await hashedSubjects('secret')([['ip', '203.0.113.7']])).toBe(expected)
 })
 
-test('a plain subject is readable, and hashed where it would be long, unusual or missing', async () => {
+test('A plain subject is readable, and is hashed if a value is long, unusual or missing.', async () => {
   const name = plainSubjects('secret')
   expect(
     await name([

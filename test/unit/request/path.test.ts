@@ -29,8 +29,8 @@ test.each([
   ['/bad%', '/bad%'],
   ['/.hidden', '/.hidden'],
   ['/a..b/', '/a..b'],
-])('%s is seen as %s', (path, seen) => {
-  expect(normalizePath(path)).toBe(seen)
+])('The path %s is normalized to %s.', (path, normalized) => {
+  expect(normalizePath(path)).toBe(normalized)
 })
 
 test.each([
@@ -42,7 +42,7 @@ test.each([
   ['/api/x%5C..%5C..', ['/', '/api/x%5C..%5C..']],
   ['/api/..;/', ['/', '/api/..']],
   ['/x%2F..%2Fapi/y%5C..%5C..', ['/', '/api/y%5C..%5C..', '/x%2F..%2Fapi/y%5C..%5C..']],
-])('%s may be taken for %j', (path, paths) => {
+])('The path %s has the readings %j.', (path, paths) => {
   expect(readings(path)).toEqual(paths)
 })
 
@@ -63,11 +63,11 @@ test.each([
   ['/..%2Fbase%2Fx', true],
   ['/..%2Fbase', true],
   ['/x%0A/..;/..;/base', true],
-])('%s may leave a base path: %j', (path, leaves) => {
+])('For the path %s, leavesBase returns %j.', (path, leaves) => {
   expect(leavesBase(path)).toBe(leaves)
 })
 
-test('every spelling of a segment path is seen as the same path', () => {
+test('Every spelling of a path is normalized to the same path.', () => {
   const spelledCharacter = fc
     .constantFrom(...'login')
     .chain((character) =>
@@ -104,7 +104,7 @@ test.each([
   ['/GİRİŞ', ['/GİRİŞ'.toLowerCase()], []],
   ['/a.b', ['/a.b'], ['/axb']],
   ['/a(b)+$', ['/a(b)+$'], ['/ab']],
-])('%s matches', (pattern, yes, no) => {
+])('The pattern %s matches the paths %j and not the paths %j.', (pattern, yes, no) => {
   const matches = pathMatcher(pattern)
   expect(yes.filter((path) => !matches(path))).toEqual([])
   expect(no.filter(matches)).toEqual([])

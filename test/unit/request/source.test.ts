@@ -4,19 +4,19 @@ import type { Source } from '../../../src/config/schema/credentials.ts'
 import { readFirst, readSource, UNREADABLE } from '../../../src/request/source.ts'
 import { viewOf } from '../../../src/request/view.ts'
 
-const source = (text: string): Source => {
+const sourceOf = (text: string): Source => {
   const [, kind, name] = /^(\w+):?(.*)$/s.exec(text)!
   return { source: kind as Source['source'], name: name! }
 }
 
-function seen(headers: Record<string, string> | [string, string][] = {}, query = '') {
+function viewWith(headers: Record<string, string> | [string, string][] = {}, query = '') {
   const request = new Request(`https://www.example.com/${query}`, { headers })
   const runtime = { env: {}, waitUntil() {}, context: undefined }
   return viewOf(request, runtime, { caseSensitivePaths: false })
 }
 
 test.each([
-  // where, what is sent, what is read
+  // source, headers, query, value
   ['header:x-a', { 'X-A': 'one' }, '', 'one'],
   ['header:x-a', { 'X-A': '  one ' }, '', 'one'],
   ['header:x-a', { 'X-A': '' }, '', undefined],
@@ -82,28 +82,34 @@ test.each([
   ['cookie:__proto__', { Cookie: 'a=b' }, '', undefined],
   ['cookie:__proto__', { Cookie: '__proto__=one' }, '', 'one'],
   ['cookie:constructor', { Cookie: 'a=constructor' }, '', undefined],
-] as const)('%s of %j and "%s" is %j', (where, headers, query, expected) => {
-  expect(readSource(source(where), seen(headers, query))).toBe(expected)
-})
+] as const)(
+  'The source %s of the headers %j and the query "%s" has the value %j.',
+  (where, headers, query, expected) => {
+    expect(readSource(sourceOf(where), viewWith(headers, query))).toBe(expected)
+  },
+)
 
-describe('of several sources', () => {
-  const sources = ['header:x-a', 'bearer', 'query:key', 'cookie:id'].map(source)
+describe('the first of several sources', () => {
+  const sources = ['header:x-a', 'bearer', 'query:key', 'cookie:id'].map(sourceOf)
   test.each([
     [{ 'X-A': 'a', Authorization: 'Bearer b' }, '?key=c', 'a'],
     [{ Authorization: 'Bearer b' }, '?key=c', 'b'],
     [{ Authorization: 'Basic YTpi' }, '?key=c', 'c'],
     [{ Cookie: 'id=d' }, '', 'd'],
     [{}, '', undefined],
-    // Two values at one place are unreadable, and no later place makes up for them.
+    // Two values in one source are unreadable, and later sources are not read.
     [{ Authorization: 'Bearer a, Bearer b' }, '?key=c', UNREADABLE],
     [{ Cookie: 'id=d' }, '?key=a&key=b', UNREADABLE],
-  ] as const)('%j and "%s": the first that is there is %j', (headers, query, expected) => {
-    expect(readFirst(sources, seen(headers, query))).toBe(expected)
-  })
+  ] as const)(
+    'The first value in the headers %j and the query "%s" is %j.',
+    (headers, query, expected) => {
+      expect(readFirst(sources, viewWith(headers, query))).toBe(expected)
+    },
+  )
 })
 
-describe('whatever a client sends', () => {
-  /** What a field may hold: a runtime hands out no control characters and no more than a byte for each. */
+describe('arbitrary input of a client', () => {
+  /** A header value as a runtime passes it on: no control characters, and one byte for each character. */
   const field = fc.string({
     unit: fc.oneof(
       fc.constantFrom(...'=;, "%&?\\\t', 'Bearer ', 'id', 'key', '__proto__', '%ff', 'a'),
@@ -120,9 +126,9 @@ describe('whatever a client sends', () => {
       'cookie:id',
       'cookie:__proto__',
     )
-    .map(source)
+    .map(sourceOf)
 
-  test('reading never throws, and finds a text that is not empty, something unreadable, or nothing', () => {
+  test('Reading a source never throws, and returns a non-empty text, an unreadable value or nothing.', () => {
     fc.assert(
       fc.property(
         field,
@@ -132,7 +138,7 @@ describe('whatever a client sends', () => {
         where,
         (a, b, c, query, from) => {
           const request = {
-            ...seen({ 'X-A': a, Authorization: b, Cookie: c }),
+            ...viewWith({ 'X-A': a, Authorization: b, Cookie: c }),
             query: new URLSearchParams(query),
           }
           for (const value of [readSource(from, request), readFirst([from], request)]) {
@@ -145,33 +151,33 @@ describe('whatever a client sends', () => {
     )
   })
 
-  test('a cookie is read as it was written, whatever stands before and behind it', () => {
+  test('A cookie is read as written, whatever cookies are before and after it.', () => {
     const plain = fc.stringMatching(/^[\w.-]{1,20}$/)
     const other = fc.stringMatching(/^[a-h]{1,5}=[\w ",%=]{0,10}$/)
-    const isSafe = (text: string) => !/[ ,]id *=/.test(text) // some take it for the cookie itself
+    const isSafe = (text: string) => !/[ ,]id *=/.test(text) // some frameworks read this as the cookie
     const others = fc.array(other.filter(isSafe), { maxLength: 5 })
     fc.assert(
       fc.property(plain, others, others, (value, before, after) => {
         const Cookie = [...before, `id=${value}`, ...after].join('; ')
-        expect(readSource(source('cookie:id'), seen({ Cookie }))).toBe(value)
+        expect(readSource(sourceOf('cookie:id'), viewWith({ Cookie }))).toBe(value)
       }),
     )
   })
 
-  test('a field of 100 KB takes no longer than it should', () => {
-    const many = seen({
+  test('Reading headers of 100 KB takes less than a second.', () => {
+    const many = viewWith({
       Cookie: 'id;'.repeat(33_000),
       Authorization: `Bearer ${' '.repeat(99_000)},${','.repeat(900)}`,
     })
-    const blank = seen({
+    const blank = viewWith({
       Cookie: `a=id${' '.repeat(99_000)}b; id="${'a'.repeat(50_000)}`,
       Authorization: `Bearer a${' bearer'.repeat(14_000)}`,
     })
     const before = performance.now()
-    expect(readSource(source('cookie:id'), many)).toBe(undefined)
-    expect(readSource(source('bearer'), many)).toBe(UNREADABLE)
-    expect(readSource(source('cookie:id'), blank)).toBe(UNREADABLE)
-    expect(readSource(source('bearer'), blank)).toBe(UNREADABLE)
+    expect(readSource(sourceOf('cookie:id'), many)).toBe(undefined)
+    expect(readSource(sourceOf('bearer'), many)).toBe(UNREADABLE)
+    expect(readSource(sourceOf('cookie:id'), blank)).toBe(UNREADABLE)
+    expect(readSource(sourceOf('bearer'), blank)).toBe(UNREADABLE)
     expect(performance.now() - before).toBeLessThan(1000)
   })
 })

@@ -31,7 +31,7 @@ describe('a database that does not answer', () => {
     )
     expect(alone.map(codeOf)).toEqual(['a reply', 'eu-2: not-configured', 'a reply'])
     expect((alone[1] as StoreError).message).toBe(
-      'not-configured: UPSTASH_REDIS_REST_URL_EU_2 and UPSTASH_REDIS_REST_TOKEN_EU_2 must name a database and its token',
+      'not-configured: set UPSTASH_REDIS_REST_URL_EU_2 and UPSTASH_REDIS_REST_TOKEN_EU_2 to the URL and token of a database',
     )
   })
 
