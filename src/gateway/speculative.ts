@@ -10,21 +10,21 @@ export const maySpeculate = ({ method, body, headers }: Request, policies: Polic
   !headers.has('upgrade') &&
   policies.every(({ check, mode }) => check === 'parallel' && mode === 'enforce')
 
-/** An origin's response that is requested before the limiter decides. */
+/** A response of the origin that is requested before the limiter decides. */
 export interface Speculative {
   response: Promise<Response>
   /** Aborts the request and discards its response. */
   cancel(): void
 }
 
-/** @param ask asks the origin, until the signal; never rejects */
-export function speculate(ask: (ending: AbortController) => Promise<Response>): Speculative {
-  const ending = new AbortController()
-  const response = ask(ending)
+/** @param callOrigin calls the origin until the controller aborts; must not reject */
+export function speculate(callOrigin: (abort: AbortController) => Promise<Response>): Speculative {
+  const abort = new AbortController()
+  const response = callOrigin(abort)
   return {
     response,
     cancel() {
-      ending.abort()
+      abort.abort()
       response.then(({ body }) => body?.cancel()).catch(() => {})
     },
   }

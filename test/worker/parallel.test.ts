@@ -366,6 +366,6 @@ test('nothing was left unhandled', () => {
 
 test('the middleware has no origin to ask, and says so', () => {
   expect(() => rateLimiter({ policies: [parallel('a')] })).toThrow(
-    'policies[0].check: expected before (rateLimiter has no origin to ask meanwhile), got "parallel"',
+    'policies[0].check: expected before (rateLimiter has no origin to call in parallel), got "parallel"',
   )
 })

@@ -78,7 +78,9 @@ test('the third refusal is a ban: its own problem, and the rest of it in Retry-A
   expect([status, body.title, body['violated-policies']]).toEqual([
     ...[429, 'Abnormal usage detected', ['long']],
   ])
-  expect(body.detail).toBe(`Too many requests were refused: none passes for ${ms} ms.`)
+  expect(body.detail).toBe(
+    `Too many requests were refused. All requests are refused for another ${ms} ms.`,
+  )
   expect(ms).toBe(3_600_000)
   const later = await get('/long/any')
   expect([later.ms < ms, later.wait]).toEqual([true, Math.ceil(later.ms / 1000)])
@@ -111,7 +113,9 @@ test('a request that never fits says so, also of a ban', async () => {
   ])
   const { body } = answers[3]!
   expect(body.retryAfterMs).toBe(null)
-  expect(body.detail).toMatch(/^Too many requests were refused: none passes for \d{7} ms\.$/)
+  expect(body.detail).toMatch(
+    /^Too many requests were refused\. All requests are refused for another \d{7} ms\.$/,
+  )
 })
 
 test('a policy in shadow bans nobody, and says whom it would', async () => {
