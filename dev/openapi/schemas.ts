@@ -17,7 +17,7 @@ export const schemas = {
   KeyValues: api.keyValues,
   Ask: api.ask,
   Refund: api.refund,
-  Target: api.target,
+  Target: api.targetBody,
   Ban: api.banBody,
   Try: api.tryBody,
   LimitState: limitState,

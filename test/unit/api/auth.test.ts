@@ -196,7 +196,7 @@ test.each([
   [forwarded('203.0.113.1', '/x#/../cart/'), 'X-Forwarded-Uri'],
   [forwarded('203.0.113.1', '/cart/', 'GET', ''), 'X-Forwarded-Host'],
   [forwarded('203.0.113.1', '/cart/', 'GET', 'a#b'), 'X-Forwarded-Host'],
-  [{ 'X-Forwarded-Method': 'G T', 'X-Forwarded-Uri': '/' }, 'tell of no request'],
+  [{ 'X-Forwarded-Method': 'G T', 'X-Forwarded-Uri': '/' }, 'do not describe a valid request'],
   [{ ...forwarded('203.0.113.1', '/', 'GET', 'a b') }, 'X-Forwarded-Host'],
   [forwarded('203.0.113.1', '/', 'GET', 'user:pass@shop.example.com'), 'X-Forwarded-Host'],
   [forwarded('203.0.113.1', '/', 'GET', 'shop.example.com/cart?'), 'X-Forwarded-Host'],

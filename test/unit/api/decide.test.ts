@@ -181,22 +181,22 @@ describe('a decision on a policy and a key', () => {
 
   test.each([
     [{ policy: 'none', key: 'x' }, 'policy', 'the name of a policy'],
-    [{ policy: 'per-ip', key: 'x' }, 'key', 'an IP address, or a network that has one quota'],
-    [{ policy: 'per-ip', key: 10 }, 'key', 'an IP address, or a network that has one quota'],
+    [{ policy: 'per-ip', key: 'x' }, 'key', 'an IP address, or a network that shares a quota'],
+    [{ policy: 'per-ip', key: 10 }, 'key', 'an IP address, or a network that shares a quota'],
     [
       { policy: 'per-ip', key: '010.0.0.1' },
       'key',
-      'an IP address, or a network that has one quota',
+      'an IP address, or a network that shares a quota',
     ],
     [
       { policy: 'per-ip', key: '203.0.113.0/24' },
       'key',
-      'an IP address, or a network that has one quota',
+      'an IP address, or a network that shares a quota',
     ],
     [
       { policy: 'per-ip', key: '2001:db8::/32' },
       'key',
-      'an IP address, or a network that has one quota',
+      'an IP address, or a network that shares a quota',
     ],
     [{ policy: 'by-host', key: 'a.example/x' }, 'key', 'a host'],
     [{ policy: 'per-ip', key: ['203.0.113.1', 'b'] }, 'key', 'a value for each of ip'],
@@ -210,7 +210,7 @@ describe('a decision on a policy and a key', () => {
     [
       { policy: 'shut', key: [null] },
       'key[0]',
-      'a value (a request without header:x-key has no quota of this key)',
+      'a value (the policy has no quota for requests without header:x-key)',
     ],
   ])('The body %j is refused, and the error names %s.', async (ask, path, expected) => {
     const { status, body } = await api.call<{ errors: object[] }>('/decide', ask)

@@ -147,14 +147,14 @@ describe('the decision API', () => {
   const nested = (depth: number) =>
     `{"policy":"per-ip","key":${'['.repeat(depth)}${']'.repeat(depth)}}`
   test.each([
-    ['', 400, 'There is no body: JSON is expected.'],
-    ['{"policy"', 400, 'The body is no JSON.'],
-    ["{'policy':1}", 400, 'The body is no JSON.'],
-    ['[NaN]', 400, 'The body is no JSON.'],
-    [nested(8), 400, 'The body is nested deeper than 8.'],
-    [nested(30_000), 400, 'The body is nested deeper than 8.'],
-    ['['.repeat(60_000), 400, 'The body is nested deeper than 8.'],
-    [`"${'\\"'.repeat(32_000)}`, 400, 'The body is no JSON.'],
+    ['', 400, 'The body is empty. Send JSON.'],
+    ['{"policy"', 400, 'The body is not valid JSON.'],
+    ["{'policy':1}", 400, 'The body is not valid JSON.'],
+    ['[NaN]', 400, 'The body is not valid JSON.'],
+    [nested(8), 400, 'The body is nested more than 8 levels deep.'],
+    [nested(30_000), 400, 'The body is nested more than 8 levels deep.'],
+    ['['.repeat(60_000), 400, 'The body is nested more than 8 levels deep.'],
+    [`"${'\\"'.repeat(32_000)}`, 400, 'The body is not valid JSON.'],
     [`"${'a'.repeat(65 * 1024)}"`, 413, 'The body is larger than 64 KiB.'],
     [`${' '.repeat(64 * 1024)}{}`, 413, 'The body is larger than 64 KiB.'],
   ])('turns away %.20j…: %d', async (body, status, detail) => {

@@ -14,7 +14,7 @@ const named = {
   KeyValues: api.keyValues,
   Ask: api.ask,
   Refund: api.refund,
-  Target: api.target,
+  Target: api.targetBody,
   Ban: api.banBody,
   Try: api.tryBody,
 } satisfies Partial<typeof schemas>
@@ -78,21 +78,21 @@ describe('a body that is wrong', () => {
       'nothing at all',
       {},
       [
-        'policy: the name of a policy; or request, and neither policy nor key, got nothing',
+        'policy: the name of a policy (or send request instead of policy and key), got nothing',
         'key: a text of up to 1024 characters, a number, or a list of them, got nothing',
       ],
     ],
     [
       'policy and request',
       { policy: 'a', key: 'x', request: { url: 'http://a' } },
-      ['request: nothing beside policy: one of the two, got {"url":"http://a"}'],
+      ['request: nothing (send policy or request, not both), got {"url":"http://a"}'],
     ],
     [
       'a key and a plan beside a request',
       { request: { url: 'http://a' }, key: 'x', plan: 'pro' },
       [
-        'key: nothing beside request, which the key is read from, got "x"',
-        'plan: nothing beside request, which the plan is read from, got "pro"',
+        'key: nothing (the key is read from request), got "x"',
+        'plan: nothing (the plan is read from request), got "pro"',
       ],
     ],
     [

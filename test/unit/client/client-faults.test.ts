@@ -162,8 +162,8 @@ describe('a client whose decision API gives no decision', () => {
     for (fault of ['422', '422', '401', '422']) await api.decide(ask)
     const lines = warn.mock.calls.flat()
     expect(lines).toEqual([
-      'sluice: refused: the decision API answered 422, key: expected a text (onError: allow; told once)',
-      'sluice: refused: the decision API answered 401 (onError: allow; told once)',
+      'sluice: refused: the decision API answered 422, key: expected a text (onError: allow; logged once)',
+      'sluice: refused: the decision API answered 401 (onError: allow; logged once)',
     ])
   })
 
