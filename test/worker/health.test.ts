@@ -176,7 +176,8 @@ test.each<[string, Partial<ConfigOptions>, object]>([
             {
               code: 'circuit-open',
               ...named,
-              detail: 'The database failed repeatedly. Until it answers again, onStoreError decides.',
+              detail:
+                'The database failed repeatedly. Until it answers again, onStoreError decides.',
             },
           ],
         },
