@@ -13,10 +13,10 @@ import { type Ask, decideBody } from './schema.ts'
 export async function decide(call: Call): Promise<Response> {
   const read = await readQuestions<Ask>(call, decideBody)
   if (read instanceof Response) return read
-  const { isList, questions: asked, idempotency } = read
-  const takes = asked.some(({ ask }) => ask.mode !== 'peek')
+  const { isList, questions: asks, idempotency } = read
+  const takes = asks.some(({ ask }) => ask.mode !== 'peek')
   const questions = await Promise.all(
-    asked.map(async ({ ask: { mode = 'take' }, matched }, index): Promise<Question> => {
+    asks.map(async ({ ask: { mode = 'take' }, matched }, index): Promise<Question> => {
       // A repetition must hold the same slots as the first call. Another body under the same key must not.
       const slot = idempotency && (await slotOf(idempotency, index))
       return { matched, mode, ...(slot && { slot }) }

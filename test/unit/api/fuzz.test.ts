@@ -234,15 +234,15 @@ function send({
 
 test('Ten thousand hostile calls get no 5xx, every error is a problem document, and the decision API still works.', async () => {
   const statuses: Record<number, number> = {}
-  const one = async (asked: Parameters<typeof send>[0]) => {
-    const { status, type, text } = await send(asked)
+  const one = async (input: Parameters<typeof send>[0]) => {
+    const { status, type, text } = await send(input)
     statuses[status] = (statuses[status] ?? 0) + 1
-    const about = JSON.stringify({ status, text, asked }).slice(0, 2000)
+    const about = JSON.stringify({ status, text, input }).slice(0, 2000)
     expect(status, about).toBeLessThan(500)
     expect(status, about).toBeGreaterThanOrEqual(200)
-    if (asked.path === '/auth/nginx' && status === 403 && text === '') {
+    if (input.path === '/auth/nginx' && status === 403 && text === '') {
       expect(type, about).toBe('')
-    } else if (status >= 400 && !(status === 429 && asked.path === '/decide')) {
+    } else if (status >= 400 && !(status === 429 && input.path === '/decide')) {
       expect(type, about).toBe('application/problem+json')
       const problem = JSON.parse(text)
       expect(problem, about).toMatchObject({ title: expect.any(String) })
