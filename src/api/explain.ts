@@ -41,7 +41,7 @@ export type Trial = {
 /** Returns why a policy does not apply to a request. */
 export const whyNot = ({ policy, ...why }: Unmet) => why
 
-/** `POST /_sluice/v1/policies/{name}/try` */
+/** `POST /_sluice/v1/policies/{name}/try`: reports how a policy applies to a request, without a charge. */
 export async function tryRequest(call: Call, { name }: Policy): Promise<Response> {
   const body = await bodyOf(call.request, tryBody)
   if (body instanceof Response) return body

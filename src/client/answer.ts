@@ -47,7 +47,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** @throws {ApiError} if the answer is not a decision */
+/**
+ * Checks that an answer is a decision.
+ * @throws {ApiError} if it is not
+ */
 export function decisionOf(answer: unknown): Decision {
   const { allowed, reason, limits } = (answer ?? {}) as Partial<Decision>
   const is = typeof allowed === 'boolean' && typeof reason === 'string' && Array.isArray(limits)

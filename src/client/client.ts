@@ -195,7 +195,7 @@ function isApiUrl(text: string): boolean {
   return /^https?:$/.test(protocol) && !username && !password
 }
 
-/** Creates the function that answers for the decision API. It rethrows other errors than ApiError, such as the reason of the caller's signal. */
+/** Creates the function that applies `onError`. It rethrows all errors except ApiError, such as the reason of the caller's signal. */
 function createFallback(onError: NonNullable<ClientOptions['onError']>) {
   const logged = new Set<string>()
   return (error: unknown, ask: Ask): Decision => {

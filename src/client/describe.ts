@@ -6,8 +6,8 @@ const MAX_CHARACTERS = 16_384
 const MAX_URL = 8192
 
 /**
- * Describes a request for the decision API. The decision API accepts every description, so no client can make its own request
- * undecidable. An invalid address is omitted; if there are too many header fields, the longest are omitted.
+ * Describes a request for the decision API. The decision API accepts every description, so that no client can avoid a decision with
+ * an unusual request. Omits an invalid address. Omits the longest header fields if there are too many.
  * @param ip the client's address, from the connection or a trusted proxy. It is never read from header fields
  * @param fields the header fields to send: list those that your policies use, so that a client cannot displace them with other
  *   fields. Defaults to all

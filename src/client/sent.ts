@@ -1,4 +1,4 @@
-/** Adapts asks to the limits of the decision API, so that no client can make its own request undecidable. */
+/** Adapts asks to the limits of the decision API, so that no client can avoid a decision with an unusual key. */
 import type { Ask, KeyValue, KeyValues } from '../api/schema.ts'
 
 const MAX_CHARACTERS = 1024

@@ -41,7 +41,7 @@ export interface ForwardOptions {
 /**
  * Forwards a request to an origin and returns the response. Keeps the method, the parsed path, the query and the body; streams both
  * bodies; does not follow redirects. Removes the `Sluice-*` fields of the client, and sets `Sluice-Shadow` from `shadow`.
- * @param origin an http(s) URL, whose path is a prefix of the request's path; or `'zone'`, the origin of the Worker's zone
+ * @param origin an http(s) URL, whose path is put before the path of the request; or `'zone'`, the origin of the Worker's zone
  * @returns a 502 problem if the origin cannot be reached, a 504 problem if it does not answer in time
  */
 export async function forward(

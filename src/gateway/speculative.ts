@@ -3,7 +3,7 @@ import type { Policy } from '../config/parse.ts'
 /** Methods without side effects (RFC 9110, 9.2.1). */
 const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
-/** Whether the origin may see a request before the store has decided it. */
+/** Returns true if the origin may see a request before the store decides it. */
 export const maySpeculate = ({ method, body, headers }: Request, policies: Policy[]): boolean =>
   SAFE.includes(method) &&
   body === null &&
@@ -17,7 +17,10 @@ export interface Speculative {
   cancel(): void
 }
 
-/** @param callOrigin calls the origin until the controller aborts; must not reject */
+/**
+ * Calls the origin before the limiter decides.
+ * @param callOrigin calls the origin until the controller aborts; must not reject
+ */
 export function speculate(callOrigin: (abort: AbortController) => Promise<Response>): Speculative {
   const abort = new AbortController()
   const response = callOrigin(abort)
