@@ -1,8 +1,8 @@
 import { defineConfig } from './src/config/parse.ts'
 
-/** The policies and the origin: the one file an operator edits. Every field: docs/reference/configuration.md. */
+/** The policies and the origin. Operators edit this file only. docs/reference/configuration.md documents every field. */
 export default defineConfig({
-  // The origin of the zone whose route this Worker is on; or a URL. `npm start` sets the variable ORIGIN, which overrides it.
+  // 'zone' is the origin of the zone that routes to this Worker. A URL works too. `npm start` overrides it with the variable ORIGIN.
   origin: 'zone',
   policies: [
     { name: 'per-ip', algorithm: 'sliding-window', limit: 10, window: '10s' },

@@ -1,9 +1,9 @@
-/** `npm run openapi`: writes the description of the decision API, made of the schemas that the Worker checks bodies with. */
+/** `npm run openapi`: writes the OpenAPI description of the decision API, generated from the schemas that check bodies in the Worker. */
 import { writeFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
-import { written } from './openapi/document.ts'
+import { serialized } from './openapi/document.ts'
 
 const file = new URL('../src/api/openapi.json', import.meta.url)
-const text = written()
+const text = serialized()
 await writeFile(file, text)
 console.log(`src/api/openapi.json (${(gzipSync(text).length / 1024).toFixed(1)} KiB gzip)`)

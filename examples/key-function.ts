@@ -1,4 +1,4 @@
-/** A quota for each signed-in user of an app of your own, 60 requests a minute; who is not signed in is counted by address. */
+/** A Hono app that allows each user 60 requests a minute. Users who are not signed in are counted by IP address. */
 import { Hono } from 'hono'
 import { getSignedCookie } from 'hono/cookie'
 import { type Bindings, rateLimiter } from '../src/index.ts' // 'sluice' in your own project

@@ -17,7 +17,7 @@ afterAll(async () => {
   await rm(outdir, { recursive: true })
 })
 
-test('five logins a minute pass, the sixth is told when to come back', async () => {
+test('Five logins a minute are allowed, and the sixth gets a 429 with Retry-After.', async () => {
   for (let attempt = 1; attempt <= 5; attempt++) {
     expect((await stack.fetch('/login', { method: 'POST' })).status).toBe(200)
   }
@@ -26,7 +26,7 @@ test('five logins a minute pass, the sixth is told when to come back', async () 
   expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
 })
 
-test('the app sees the decision', async () => {
+test('The app can read the decision.', async () => {
   const response = await stack.fetch('/', { ip: '192.0.2.99' })
   expect(await response.json()).toEqual({ remaining: 99 })
   expect(response.headers.get('ratelimit')).toMatch(/^"per-ip";r=99;t=\d+$/)

@@ -1,4 +1,4 @@
-/** Limits inside an app of your own: everybody 100 a minute, and five attempts a minute at the login. */
+/** A Hono app that allows each IP address 100 requests and five login attempts a minute. */
 import { Hono } from 'hono'
 import { type Bindings, rateLimiter } from '../src/index.ts' // 'sluice' in your own project
 

@@ -1,11 +1,11 @@
-/** How to test your own policies: the Worker as it would be deployed, with sluice.config.ts, on a real Redis. */
+/** Shows how to test your own policies: runs the Worker with sluice.config.ts, as deployed, on a real Redis. */
 import { afterAll, expect, test } from 'vitest'
 import { startStack } from '../dev/stack.ts'
 
 const sluice = await startStack()
 afterAll(() => sluice.stop())
 
-test('a sixth login within a minute is refused, whoever else logs in', async () => {
+test('The sixth login of an address within a minute is refused; other addresses can still log in.', async () => {
   const login = (ip: string) => sluice.fetch('/login', { method: 'POST', ip })
   for (let attempt = 1; attempt <= 5; attempt++) expect((await login('192.0.2.1')).status).toBe(200)
   expect((await login('192.0.2.1')).status).toBe(429)

@@ -1,4 +1,4 @@
-/** Lua files are imported as text: the Text rule of wrangler.toml. */
+/** Lua files are imported as text, by the Text rule of wrangler.toml. */
 declare module '*.lua' {
   const text: string
   export default text

@@ -1,4 +1,4 @@
-/** What the decision API answers, as schemas. The Worker has no use for them: it makes these values, and their types are checked here. */
+/** Schemas of the answers of the decision API, for the description only. `same` checks them against the types of the Worker. */
 import * as v from 'valibot'
 import type { Trial } from '../../src/api/explain.ts'
 import type { PolicyReport } from '../../src/api/policies.ts'
@@ -6,43 +6,58 @@ import type { Decision, LimitState, LimitStatus } from '../../src/base/decision.
 import type { Problem } from '../../src/client/error.ts'
 import type { DatabaseReport } from '../../src/limiter/operate.ts'
 
-/** Compiles only where each of two types can stand for the other. */
+/** Compiles only if two types are assignable to each other. */
 type Same<A, B> = [A, B] extends [B, A] ? true : false
 const same = <_T extends true>() => {}
 
 const ms = v.pipe(v.number(), v.integer())
 const units = v.pipe(v.number(), v.integer())
-const told = <S extends v.GenericSchema>(schema: S, description: string) =>
+const described = <S extends v.GenericSchema>(schema: S, description: string) =>
   v.pipe(schema, v.description(description))
 
 const lacking = {
-  missing: v.exactOptional(v.string()),
-  unreadable: v.exactOptional(v.string()),
-  unverified: v.exactOptional(v.string()),
+  missing: v.exactOptional(described(v.string(), 'The key part that the request lacks.')),
+  unreadable: v.exactOptional(
+    described(v.string(), 'The key part that has no single readable value.'),
+  ),
+  unverified: v.exactOptional(
+    described(v.string(), 'The key part whose credential could not be verified.'),
+  ),
 }
-const denied = v.exactOptional(v.object({ by: v.string(), ...lacking }))
+const denied = v.exactOptional(
+  v.object({
+    by: described(v.string(), 'The list entry or the policy that denied the request.'),
+    ...lacking,
+  }),
+)
 
 export const limitState = v.object({
-  policy: v.string(),
+  policy: described(v.string(), 'The name of the policy.'),
   mode: v.picklist(['enforce', 'shadow']),
-  allowed: told(v.boolean(), 'of this policy alone'),
-  limit: units,
+  allowed: described(v.boolean(), 'Whether this policy alone allows the request.'),
+  limit: described(units, 'The size of the quota.'),
   unit: v.exactOptional(v.literal('concurrent-requests')),
-  windowMs: ms,
-  cost: units,
-  remaining: told(units, 'the largest cost that passes now'),
-  retryAfterMs: told(v.nullable(ms), 'null: never; of concurrent requests the longest possible'),
-  resetAfterMs: told(ms, 'until all is there'),
-  nextAfterMs: told(ms, 'until remaining grows'),
-  bannedForMs: v.exactOptional(ms),
+  windowMs: described(ms, 'The window, in milliseconds.'),
+  cost: described(units, 'The units that the request costs.'),
+  remaining: described(units, 'The largest cost that is allowed now.'),
+  retryAfterMs: described(
+    v.nullable(ms),
+    'Milliseconds until the same request is allowed. Null if it never is. An upper bound for concurrent requests.',
+  ),
+  resetAfterMs: described(ms, 'Milliseconds until the whole quota is available.'),
+  nextAfterMs: described(ms, 'Milliseconds until `remaining` grows.'),
+  bannedForMs: v.exactOptional(described(ms, 'Milliseconds until the ban of this key ends.')),
   decidedAt: v.exactOptional(
-    told(ms, 'its own time, where not all limits have the same; for refund'),
+    described(
+      ms,
+      'The time of the decision on this limit, if the limits of the decision have different times. Pass it to refund.',
+    ),
   ),
 })
 same<Same<v.InferOutput<typeof limitState>, LimitState>>()
 
 export const decision = v.object({
-  allowed: v.boolean(),
+  allowed: described(v.boolean(), 'Whether the request is allowed.'),
   reason: v.picklist([
     'within-limit',
     'limited',
@@ -53,22 +68,33 @@ export const decision = v.object({
     'store-error',
   ]),
   fallback: v.exactOptional(
-    told(v.picklist(['allow', 'deny', 'local']), 'who answered for the store'),
+    described(
+      v.picklist(['allow', 'deny', 'local']),
+      'Present if the store gave no answer: the fallback that decided instead.',
+    ),
   ),
   denied,
-  retryAfterMs: told(
+  retryAfterMs: described(
     v.nullable(ms),
-    'null: never, or unknown; the longest possible where concurrent requests are limited',
+    'Milliseconds until the same request is allowed. Null if it never is, or if the time is unknown. An upper bound for concurrent requests.',
   ),
-  limits: v.array(limitState),
+  limits: described(v.array(limitState), 'The state of each limit that applies.'),
   decidedAt: v.exactOptional(
-    told(ms, 'ms since the epoch, of several databases the earliest; for refund'),
+    described(
+      ms,
+      'The time of the decision, in milliseconds since the epoch. With several databases, the earliest time. Pass it to refund.',
+    ),
   ),
-  slot: v.exactOptional(told(v.string(), 'for refund')),
+  slot: v.exactOptional(
+    described(v.string(), 'The id of the slots that the request holds. Pass it to refund.'),
+  ),
 })
 same<Same<v.InferOutput<typeof decision>, Decision>>()
 
-export const limitStatus = v.object({ decidedAt: v.exactOptional(ms), limits: v.array(limitState) })
+export const limitStatus = v.object({
+  decidedAt: v.exactOptional(described(ms, 'The time of the status, in ms since the epoch.')),
+  limits: v.array(limitState),
+})
 same<Same<v.InferOutput<typeof limitStatus>, LimitStatus>>()
 
 const onStoreError = ['allow', 'deny', 'local'] as const
@@ -85,12 +111,12 @@ export const policyReport = v.object({
   windowMs: ms,
   burst: units,
   mode: v.picklist(['enforce', 'shadow']),
-  key: v.array(v.string()),
-  onStoreError: v.picklist(onStoreError),
-  bans: v.boolean(),
-  decidedBy: told(
+  key: described(v.array(v.string()), 'The parts of the key.'),
+  onStoreError: described(v.picklist(onStoreError), 'The fallback if the store gives no answer.'),
+  bans: described(v.boolean(), 'Whether keys of this policy can be banned.'),
+  decidedBy: described(
     v.picklist(['store', ...onStoreError]),
-    'of several databases: for the keys of those that fail',
+    'The store, or the fallback that decides now. With several databases, the fallback for the keys of those that fail.',
   ),
 })
 same<Same<v.InferOutput<typeof policyReport>, PolicyReport>>()
@@ -98,7 +124,9 @@ same<Same<v.InferOutput<typeof policyReport>, PolicyReport>>()
 export const storeReport = v.object({
   status: v.picklist(['ok', 'failing']),
   code: v.exactOptional(v.string()),
-  roundTripMs: v.exactOptional(ms),
+  roundTripMs: v.exactOptional(
+    described(ms, 'The time of one call to the database, in milliseconds.'),
+  ),
 })
 same<Same<v.InferOutput<typeof storeReport>, Omit<DatabaseReport, 'name'>>>()
 
@@ -118,7 +146,10 @@ export const trial = v.variant('met', [
     mode: v.picklist(['enforce', 'shadow']),
     key: keyValues,
     otherKeys: v.exactOptional(
-      told(v.array(keyValues), 'further quotas charged, of other readings of the path'),
+      described(
+        v.array(keyValues),
+        'Keys of further quotas that are charged, because origins may read the path in several ways.',
+      ),
     ),
     limit: units,
     windowMs: ms,
@@ -136,7 +167,7 @@ export const trial = v.variant('met', [
 ])
 same<Same<v.InferOutput<typeof trial>, Trial>>()
 
-/** RFC 9457; with members of its own, so that those of a kind of problem need no names here. */
+/** A problem document (RFC 9457). Loose, because each problem type may have more members. */
 export const problem = v.looseObject({
   type: v.string(),
   status: v.pipe(v.number(), v.integer()),

@@ -1,4 +1,4 @@
-/** Bodies as they go over the wire. A test holds each against its schema. */
+/** Example bodies. A test checks each against its schema. */
 import type { Decision, LimitState } from '../../src/base/decision.ts'
 
 const request = { method: 'POST', url: 'https://api.example.com/login', ip: '203.0.113.7' }

@@ -6,29 +6,32 @@ const header = (...names: string[]) =>
 
 const fields = header('RateLimit-Policy', 'RateLimit')
 
-/** Problems that are the same everywhere, by status. */
+/** The problems that several endpoints share, by status. */
 const problems = {
-  400: { description: 'no JSON' },
-  401: { description: 'no such token', headers: header('WWW-Authenticate') },
-  403: { description: 'a token of the other scope' },
-  404: { description: 'no such policy, or closed' },
-  405: { description: 'another method', headers: header('Allow') },
-  409: { description: 'it bans nobody, or does not meet the request' },
-  413: { description: 'above 64 KiB' },
-  422: {
-    description: 'not what is expected',
+  400: { description: 'The body is not valid JSON, or Idempotency-Key is invalid.' },
+  401: {
+    description: 'The token is missing or not valid.',
+    headers: header('WWW-Authenticate'),
   },
-  429: { description: "the caller's own limit", headers: header('Retry-After') },
-  503: { description: 'the store gave no answer' },
+  403: { description: 'The token has another scope.' },
+  404: {
+    description: 'The policy does not exist, or the Worker has no token for this endpoint.',
+  },
+  405: { description: 'The endpoint does not support this method.', headers: header('Allow') },
+  409: { description: 'The policy has no bans, or does not apply to the request.' },
+  413: { description: 'The body is larger than 64 KiB.' },
+  422: { description: 'The body is invalid. `errors` lists each error with its path.' },
+  429: { description: 'The caller exceeds its own limit.', headers: header('Retry-After') },
+  503: { description: 'The store gave no answer.' },
 } satisfies Record<number, { description: string; headers?: object }>
 
 const problemJson = { 'application/problem+json': { schema: ref('Problem') } }
 
-/** The components that the answers below point at. */
+/** The shared problems as components. */
 export const problemResponses = Object.fromEntries(
-  Object.entries(problems).map(([status, told]) => [
+  Object.entries(problems).map(([status, response]) => [
     `P${status}`,
-    { ...told, content: problemJson },
+    { ...response, content: problemJson },
   ]),
 )
 
@@ -47,7 +50,7 @@ const manyOf = (name: SchemaName) => ({
 })
 const body = (schema: object, more?: object) => ({ required: true, content: json(schema, more) })
 
-/** Who may call, by token. */
+/** The scopes of tokens that may call an operation. */
 const by = (...scopes: string[]) => ({
   security: scopes.flatMap((scope) => [{ bearer: [scope] }, { token: [scope] }]),
 })
@@ -55,11 +58,16 @@ const by = (...scopes: string[]) => ({
 const idempotencyKey = { parameters: [{ $ref: '#/components/parameters/idempotencyKey' }] }
 const replayed = header('Idempotent-Replayed')
 
+const answerOf = {
+  LimitStatus: 'The status of the limits after the operation.',
+  Trial: 'Whether and how the policy applies to the request.',
+}
+
 const operation = (
   operationId: string,
   summary: string,
-  asked: { schema: SchemaName; example: object },
-  answer: SchemaName,
+  input: { schema: SchemaName; example: object },
+  answer: keyof typeof answerOf,
   ...statuses: (keyof typeof problems)[]
 ) => ({
   parameters: [{ $ref: '#/components/parameters/policy' }],
@@ -67,9 +75,9 @@ const operation = (
     operationId,
     summary,
     ...by('operate'),
-    requestBody: body(ref(asked.schema), { example: asked.example }),
+    requestBody: body(ref(input.schema), { example: input.example }),
     responses: {
-      200: { description: 'done', content: json(ref(answer)) },
+      200: { description: answerOf[answer], content: json(ref(answer)) },
       ...answers(400, 401, 403, 404, 405, ...statuses, 413, 422, 429),
     },
   },
@@ -93,32 +101,36 @@ const forwardAuth = (
   get: {
     operationId,
     summary,
-    description: 'any method',
+    description: 'Accepts any method.',
     security: [{ token: ['api'] }],
     parameters: parameters.map((name) => ({ $ref: `#/components/parameters/${name}` })),
     responses: {
-      200: { description: 'it may pass', headers: fields },
+      200: { description: 'The request is allowed.', headers: fields },
       ...answers(401, 404),
-      400: refusal('the fields tell of no request'),
+      400: refusal('The fields do not describe a valid request.'),
       ...refusals,
     },
   },
 })
 
 const forwarded = ['method', 'uri', 'host', 'proto', 'for']
-const told = ['RateLimit-Policy', 'RateLimit', 'Retry-After', 'Sluice-Status']
-const limited = { 429: refusal('past a limit, or banned', ...told) }
-const denied = {
-  403: refusal('denied; or a token of the other scope', 'Sluice-Status'),
-  503: refusal('the store gave no answer', 'Sluice-Status'),
+const refusalFields = ['RateLimit-Policy', 'RateLimit', 'Retry-After', 'Sluice-Status']
+const limited = {
+  429: refusal('The request exceeds a limit, or its key is banned.', ...refusalFields),
 }
-const forbidden = (description: string) => ({ 403: refusal(description, ...told) })
+const denied = {
+  403: refusal('The request is denied, or the token has another scope.', 'Sluice-Status'),
+  503: refusal('The store gave no answer, and onStoreError is deny.', 'Sluice-Status'),
+}
+const forbidden = (description: string) => ({ 403: refusal(description, ...refusalFields) })
 
 export const paths = {
   '/decide': {
     post: {
       operationId: 'decide',
-      summary: 'Decide one ask, or a list',
+      summary: 'Decide and charge requests',
+      description:
+        'Decides one ask, or a list of up to 100 asks in one round trip. The mode peek decides without a charge.',
       ...by('api'),
       ...idempotencyKey,
       requestBody: body(oneOrMany('Ask'), {
@@ -126,12 +138,14 @@ export const paths = {
       }),
       responses: {
         200: {
-          description: 'allowed; or the decisions of a list, in its order',
+          description:
+            'The request is allowed. For a list, the decisions in the order of the list, allowed or not.',
           headers: { ...fields, ...replayed },
           content: json(oneOrMany('Decision'), { example: examples.allowed }),
         },
         429: {
-          description: "refused; as a problem, the caller's own limit",
+          description:
+            'The request is refused. The answer is a problem document if the caller exceeds its own limit.',
           headers: { ...fields, ...header('Retry-After'), ...replayed },
           content: { ...json(ref('Decision')), ...problemJson },
         },
@@ -142,13 +156,15 @@ export const paths = {
   '/refund': {
     post: {
       operationId: 'refund',
-      summary: 'Give back what was taken, or part of it',
+      summary: 'Refund a charge',
+      description:
+        'Returns all or some of the charged units, and releases slots. Accepts one refund, or a list of up to 100.',
       ...by('api', 'operate'),
       ...idempotencyKey,
       requestBody: body(oneOrMany('Refund'), { example: examples.refund }),
       responses: {
         200: {
-          description: 'how the limits stand',
+          description: 'The status of the limits after the refund.',
           headers: replayed,
           content: json(oneOrMany('LimitStatus')),
         },
@@ -156,30 +172,37 @@ export const paths = {
       },
     },
   },
-  '/auth': forwardAuth('auth', 'May a request pass', forwarded, { ...limited, ...denied }),
+  '/auth': forwardAuth('auth', 'Decide a request for a reverse proxy', forwarded, {
+    ...limited,
+    ...denied,
+  }),
   '/auth/nginx': forwardAuth(
     'authNginx',
-    'The same; each refusal is 403',
+    'Decide a request for nginx',
     forwarded,
-    forbidden('refused, without a body; or a token of the other scope'),
+    forbidden(
+      'The request is refused: every refusal is a 403 without a body. Or the token has another scope.',
+    ),
   ),
   '/auth/envoy/{target}': forwardAuth(
     'authEnvoy',
-    "The same; the client's path and query follow",
+    'Decide a request for Envoy',
     ['target', 'host', 'proto', 'for'],
     {
       ...limited,
-      ...forbidden('denied, or the store gave no answer; or a token of the other scope'),
+      ...forbidden(
+        'The request is denied, the store gave no answer, or the token has another scope.',
+      ),
     },
   ),
   '/policies': {
     get: {
       operationId: 'policies',
-      summary: 'The policies, and whether the store answers',
+      summary: 'List the policies and check the databases',
       ...by('operate'),
       responses: {
         200: {
-          description: 'both',
+          description: 'The current policies, and whether each database answers.',
           content: json({
             type: 'object',
             properties: {
@@ -187,7 +210,7 @@ export const paths = {
               store: ref('StoreReport'),
               shards: {
                 type: 'array',
-                description: 'each of several databases',
+                description: 'The report of each database, if there are several.',
                 items: {
                   allOf: [
                     ref('StoreReport'),
@@ -203,10 +226,17 @@ export const paths = {
       },
     },
   },
-  '/policies/{name}/peek': operation('peek', 'How a key stands', onTarget, 'LimitStatus', 409, 503),
+  '/policies/{name}/peek': operation(
+    'peek',
+    'Retrieve the status of a key',
+    onTarget,
+    'LimitStatus',
+    409,
+    503,
+  ),
   '/policies/{name}/reset': operation(
     'reset',
-    'Forget what a key took',
+    'Reset the quota of a key',
     onTarget,
     'LimitStatus',
     409,
@@ -214,14 +244,19 @@ export const paths = {
   ),
   '/policies/{name}/ban': operation('ban', 'Ban a key', onBan, 'LimitStatus', 409, 503),
   '/policies/{name}/unban': operation('unban', 'End a ban', onTarget, 'LimitStatus', 409, 503),
-  '/policies/{name}/try': operation('try', 'What a policy makes of a request', onTry, 'Trial'),
+  '/policies/{name}/try': operation(
+    'try',
+    'Check how a policy applies to a request',
+    onTry,
+    'Trial',
+  ),
   '/openapi.json': {
     get: {
       operationId: 'openapi',
-      summary: 'This description',
+      summary: 'Retrieve this OpenAPI description',
       security: [],
       responses: {
-        200: { description: 'OpenAPI 3.1', content: json({ type: 'object' }) },
+        200: { description: 'An OpenAPI 3.1 document.', content: json({ type: 'object' }) },
         ...answers(404, 405),
       },
     },

@@ -11,13 +11,13 @@ import {
   trial,
 } from './answers.ts'
 
-/** Every schema that the description names. */
+/** The named schemas of the description. */
 export const schemas = {
   RequestDescription: api.requestDescription,
   KeyValues: api.keyValues,
   Ask: api.ask,
   Refund: api.refund,
-  Target: api.target,
+  Target: api.targetBody,
   Ban: api.banBody,
   Try: api.tryBody,
   LimitState: limitState,
@@ -32,9 +32,49 @@ export const schemas = {
 export type SchemaName = keyof typeof schemas
 export const ref = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}` })
 
-/** As JSON Schema 2020-12, which is what OpenAPI 3.1 takes. Checks by code have no words there. */
-export const jsonSchemas = () =>
-  brief(
+const requestField = 'The request. All policies that apply to it are used.'
+const target = {
+  key: "The values of the policy's key. Send either key or request.",
+  plan: 'The plan of the client, if the policy has plans.',
+  request: 'A request that the policy applies to. Send either key or request.',
+}
+
+/** The descriptions of body fields. They are not in the schemas, because the Worker loads those at runtime. */
+const fields: Partial<Record<SchemaName, Record<string, string>>> = {
+  RequestDescription: {
+    method: 'The method. Defaults to GET.',
+    url: 'The absolute http or https URL.',
+    ip: "The client's address. Without it, the key part ip is missing.",
+    headers: 'The header fields, up to 100.',
+    country: "The client's country, as ISO 3166-1 alpha-2.",
+    asn: "The number of the client's autonomous system.",
+    colo: 'The IATA code of the data center.',
+  },
+  Ask: {
+    policy: 'The name of a policy. Send either policy and key, or request.',
+    key: "The values of the policy's key, in the order of its parts.",
+    plan: 'The plan of the client, if the policy has plans.',
+    request: requestField,
+    cost: 'The units to charge. Defaults to the cost by the policy.',
+    mode: 'take charges the cost, peek charges nothing. Defaults to take.',
+  },
+  Refund: {
+    policy: 'The name of a policy. Send either policy and key, or request.',
+    key: "The values of the policy's key, in the order of its parts.",
+    plan: 'The plan of the client, if the policy has plans.',
+    request: requestField,
+    cost: 'The units to refund. Defaults to the cost by the policy.',
+    decidedAt: 'decidedAt of the decision.',
+    slot: 'slot of the decision.',
+  },
+  Target: target,
+  Ban: { ...target, for: 'The duration of the ban, such as 1h, or whole milliseconds.' },
+  Try: { request: 'The request to check.' },
+}
+
+/** Returns the schemas as JSON Schema 2020-12, which OpenAPI 3.1 uses. Omits checks by code, which JSON Schema cannot express. */
+export const jsonSchemas = () => {
+  const definitions = brief(
     toJsonSchemaDefs(known(schemas) as typeof schemas, {
       target: 'draft-2020-12',
       typeMode: 'input',
@@ -42,6 +82,22 @@ export const jsonSchemas = () =>
       overrideRef: ({ referenceId }) => ref(referenceId as SchemaName).$ref,
     }),
   ) as Record<SchemaName, object>
+  for (const [name, descriptions] of Object.entries(fields)) {
+    describeFields(definitions[name as SchemaName], descriptions)
+  }
+  return definitions
+}
+
+/** Adds descriptions to the properties of a schema and of its alternatives. */
+function describeFields(
+  schema: { anyOf?: object[]; properties?: Record<string, object> },
+  descriptions: Record<string, string>,
+) {
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    Object.assign(property, { description: descriptions[name] })
+  }
+  for (const alternative of schema.anyOf ?? []) describeFields(alternative, descriptions)
+}
 
 /** A schema of the configuration as JSON Schema. Checks by code are left out. */
 export const jsonSchemaOf = (schema: GenericSchema) =>
@@ -49,7 +105,7 @@ export const jsonSchemaOf = (schema: GenericSchema) =>
 
 const converted = new WeakMap<object, unknown>()
 
-/** Schemas as the kinds that the converter knows: those of src/config/schema/shapes.ts name one in their metadata. The same schema stays the same. */
+/** Replaces the schemas of src/config/schema/shapes.ts by the standard schema in their metadata, which the converter knows. Keeps identity. */
 function known(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof RegExp) return value
   if (Array.isArray(value)) return value.map(known)
@@ -61,16 +117,16 @@ function known(value: unknown): unknown {
   return converted.get(value)
 }
 
-/** Without what says nothing: nothing required, a text of at least no characters. */
+/** Removes keywords without effect: an empty `required`, and `minLength: 0`. */
 function brief(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(brief)
   if (typeof schema !== 'object' || schema === null) return schema
-  const says = ([name, value]: [string, unknown]) =>
+  const hasEffect = ([name, value]: [string, unknown]) =>
     !(name === 'minLength' && value === 0) &&
     !(name === 'required' && Array.isArray(value) && value.length === 0)
   return Object.fromEntries(
     Object.entries(schema)
-      .filter(says)
+      .filter(hasEffect)
       .map(([name, value]) => [name, brief(value)]),
   )
 }

@@ -5,7 +5,10 @@ import { badRequest } from './problems.ts'
 const MAX_BYTES = 64 * 1024
 const MAX_DEPTH = 8
 
-/** The JSON of a body; or what is wrong with it, as a problem: 413 above 64 KiB, 400 where it is no UTF-8, no JSON, or nested deeper than 8. */
+/**
+ * Reads a JSON body.
+ * @returns a problem if the body is invalid: 413 above 64 KiB; 400 if it is not UTF-8, not JSON, or nested more than 8 levels deep
+ */
 export async function readJson(request: Request): Promise<{ json: unknown } | Response> {
   const bytes = await readBytes(request.body, MAX_BYTES)
   if (!bytes) return tooLarge()
@@ -13,15 +16,17 @@ export async function readJson(request: Request): Promise<{ json: unknown } | Re
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(bytes)
   } catch {
-    return badRequest('The body is no UTF-8.')
+    return badRequest('The body is not valid UTF-8.')
   }
-  // Before it is parsed: what walks over what comes of it may be recursive.
-  if (depthOf(text) > MAX_DEPTH) return badRequest(`The body is nested deeper than ${MAX_DEPTH}.`)
+  // Checked before parsing, because the schemas may walk over the parsed value recursively.
+  if (depthOf(text) > MAX_DEPTH) {
+    return badRequest(`The body is nested more than ${MAX_DEPTH} levels deep.`)
+  }
   try {
     return { json: JSON.parse(text) }
   } catch {
     return badRequest(
-      text.trim() === '' ? 'There is no body: JSON is expected.' : 'The body is no JSON.',
+      text.trim() === '' ? 'The body is empty. Send JSON.' : 'The body is not valid JSON.',
     )
   }
 }
@@ -32,7 +37,7 @@ const tooLarge = () =>
     detail: `The body is larger than ${MAX_BYTES / 1024} KiB.`,
   })
 
-/** How deep brackets are nested in a JSON text, those in its strings not counted. By hand: a regular expression may take time that grows with the square. */
+/** Returns the nesting depth of a JSON text, ignoring brackets in strings. A regular expression could take quadratic time. */
 function depthOf(text: string): number {
   let [depth, deepest, quoted] = [0, 0, false]
   for (let i = 0; i < text.length; i++) {

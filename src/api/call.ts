@@ -7,23 +7,23 @@ import type { ApiRuntime } from './described-request.ts'
 import { unprocessable } from './problems.ts'
 import { MAX_PROBLEMS } from './schema.ts'
 
-/** A call of the decision API by somebody who may make it, and what it takes to answer. */
+/** An authorized call to the decision API, with everything that its endpoint needs. */
 export interface Call {
   request: Request
   caller: Caller
-  /** What of the path is the endpoint's own, such as the name of a policy. */
+  /** The part of the path that the endpoint reads, such as the name of a policy. */
   rest: string
-  /** The deployment's. */
+  /** The configuration of the deployment. */
   config: Config
-  /** Those that hold now. */
+  /** The current rules, which may be live policies. */
   rules: Rules
   parts: DeployedParts
-  around: ApiRuntime
-  /** The part of the deadline that the limit on the caller has taken, ms. */
+  runtime: ApiRuntime
+  /** The part of the deadline that the check of the caller's own limit used, in ms. */
   spentMs: number
 }
 
-/** The body of a call, if it is what a schema says; else a problem. */
+/** Reads the body of a call by a schema. Returns a problem if the body is invalid. */
 export async function bodyOf<T>(request: Request, schema: Schema<T>): Promise<T | Response> {
   const read = await readJson(request)
   if (read instanceof Response) return read

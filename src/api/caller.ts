@@ -3,7 +3,7 @@ import { sha256 } from '../base/digest.ts'
 import { holds, tokensIn } from '../credentials/trusted-token.ts'
 import { problem } from '../http/response.ts'
 
-/** What a token opens: decisions, or the work on keys and policies. */
+/** The permission of a token: `api` for decisions, `operate` for operations on keys and policies. */
 export type Scope = 'api' | 'operate'
 
 const variables = {
@@ -11,44 +11,46 @@ const variables = {
   operate: 'SLUICE_OPERATE_TOKEN',
 } as const satisfies Record<Scope, keyof Bindings>
 
-/** Whether anybody could use what is behind a scope: without a token it does not exist. */
+/** True if the environment has a token of a scope. Without one, the endpoints of the scope do not exist. */
 export const isOpen = (scope: Scope, env: Record<string, unknown>): boolean =>
   tokensIn(env[variables[scope]]).length > 0
 
-/** Who calls. */
+/** The party that makes a call. */
 export interface Caller {
-  /** Tells callers apart, and says nothing of the token. */
+  /** A digest of the token, to distinguish callers. */
   id: string
 }
 
-/** Who calls, by their token; or why they are turned away: 401 without one of the tokens, 403 where theirs opens something else. */
+/** Identifies a caller by its token. Returns a problem otherwise: 401 for an unknown or missing token, 403 for a token of another scope. */
 export async function callerOf(
-  said: string | null,
+  token: string | null,
   scopes: Scope[],
   env: Record<string, unknown>,
 ): Promise<Caller | Response> {
-  const scopesOf = async (scope: Scope) => holds(said, env[variables[scope]])
-  const [api, operate] = await Promise.all([scopesOf('api'), scopesOf('operate')])
+  const hasScope = async (scope: Scope) => holds(token, env[variables[scope]])
+  const [api, operate] = await Promise.all([hasScope('api'), hasScope('operate')])
   if ((api && scopes.includes('api')) || (operate && scopes.includes('operate'))) {
-    return { id: (await sha256(said!)).slice(0, 32) }
+    return { id: (await sha256(token!)).slice(0, 32) }
   }
   if (api || operate) {
     return problem(403, {
       title: 'Forbidden',
-      detail: `This token is not one of ${scopes.map((scope) => variables[scope]).join(' or ')}.`,
+      detail: `This endpoint needs a token of ${scopes.map((scope) => variables[scope]).join(' or ')}.`,
     })
   }
   return problem(
     401,
     {
       title: 'Unauthorized',
-      detail: said ? 'The token is not known here.' : 'Send a token: Authorization: Bearer …',
+      detail: token
+        ? 'The token is not valid.'
+        : 'Send a token in the field Sluice-Token, or as Authorization: Bearer …',
     },
     { 'WWW-Authenticate': 'Bearer' },
   )
 }
 
-/** The token of a call: in `Sluice-Token`, else as the bearer token (RFC 6750, 2.1). */
+/** Returns the token of a call: `Sluice-Token`, or else the bearer token (RFC 6750, 2.1). */
 export function tokenOf({ headers }: Request): string | null {
   return (
     headers.get('sluice-token') ??

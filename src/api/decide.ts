@@ -9,15 +9,15 @@ import { keyConflict } from './idempotency.ts'
 import { readQuestions } from './questions.ts'
 import { type Ask, decideBody } from './schema.ts'
 
-/** `POST /_sluice/v1/decide`: one decision, its status 200 or 429; or a list of them, in one round trip. */
+/** `POST /_sluice/v1/decide`: one decision with status 200 or 429, or a list of decisions in one round trip. */
 export async function decide(call: Call): Promise<Response> {
   const read = await readQuestions<Ask>(call, decideBody)
   if (read instanceof Response) return read
-  const { many, questions: asked, idempotency } = read
-  const takes = asked.some(({ asked }) => asked.mode !== 'peek')
+  const { isList, questions: asks, idempotency } = read
+  const takes = asks.some(({ ask }) => ask.mode !== 'peek')
   const questions = await Promise.all(
-    asked.map(async ({ asked: { mode = 'take' }, matched }, index): Promise<Question> => {
-      // A repeated call holds the slots that the first one took; another under the same key, later, does not.
+    asks.map(async ({ ask: { mode = 'take' }, matched }, index): Promise<Question> => {
+      // A repetition must hold the same slots as the first call. Another body under the same key must not.
       const slot = idempotency && (await slotOf(idempotency, index))
       return { matched, mode, ...(slot && { slot }) }
     }),
@@ -25,7 +25,7 @@ export async function decide(call: Call): Promise<Response> {
   let outcomes: Outcome[]
   try {
     outcomes = await decideEach(questions, call.parts, {
-      waitUntil: call.around.waitUntil,
+      waitUntil: call.runtime.waitUntil,
       spentMs: call.spentMs,
       ...(idempotency && takes && { idempotency }),
     })
@@ -38,7 +38,7 @@ export async function decide(call: Call): Promise<Response> {
     ...(outcomes.some(({ replayed }) => replayed) && { 'Idempotent-Replayed': 'true' }),
   }
   const decisions = outcomes.map(({ decision }) => decision)
-  return many ? Response.json(decisions, { headers }) : one(decisions[0]!, headers, call)
+  return isList ? Response.json(decisions, { headers }) : one(decisions[0]!, headers, call)
 }
 
 function one(decision: Decision, headers: Record<string, string>, { config }: Call): Response {

@@ -8,38 +8,38 @@ import type { Matched } from '../match/match.ts'
 import { type RequestView, type RuntimeContext, viewOf } from '../request/view.ts'
 import type { RequestDescription } from './schema.ts'
 
-/** What the runtime gives along with a call, and how a described request comes by a context of its own, for key functions. */
+/** The runtime of a call. `contextOf` makes the context that key functions get for a described request. */
 export interface ApiRuntime extends Omit<RuntimeContext, 'context'> {
   contextOf: (request: Request) => Promise<unknown>
 }
 
-/** What the rules make of a described request, or what is wrong with the description. */
+/** Matches a described request against the rules. Returns a problem if the description is invalid. */
 export async function describedRequest(
   request: RequestDescription,
   { config, match }: Rules,
-  around: ApiRuntime,
+  runtime: ApiRuntime,
 ): Promise<Matched | ConfigProblem> {
   let view: RequestView
   try {
-    view = await viewOfDescribed(request, around, config)
+    view = await viewOfDescribed(request, runtime, config)
   } catch {
-    // What the schema lets pass, and this runtime makes no request of.
+    // The schema accepts the description, but this runtime cannot make a Request of it.
     return { path: 'request', expected: 'a request', got: show(request.url) }
   }
   return match(view)
 }
 
-/** Nothing in it is a trusted proxy's word on a price: its headers are a client's. */
+/** Makes the request view. The headers are a client's, so they cannot set the cost as a trusted proxy can. */
 async function viewOfDescribed(
   { method = 'GET', url, ip, headers = {}, country, asn, colo }: RequestDescription,
   { env, waitUntil, contextOf }: ApiRuntime,
   config: Config,
 ): Promise<RequestView> {
-  const request = new Request(url, { method, headers: ofClient(headers, ip) })
+  const request = new Request(url, { method, headers: clientHeaders(headers, ip) })
   const context = await contextOf(request)
   return {
     ...viewOf(request, { env, waitUntil, context }, config),
-    // The client's, not those of whoever calls.
+    // From the description: the values of the call itself belong to the caller.
     address: parseAddress(ip ?? ''),
     country: country?.toUpperCase(),
     asn: asn === undefined ? undefined : String(asn),
@@ -47,8 +47,8 @@ async function viewOfDescribed(
   }
 }
 
-/** Without what would speak in our name, or in Cloudflare's. */
-function ofClient(described: Record<string, string>, ip: string | undefined): Headers {
+/** Removes fields that only Sluice or Cloudflare may set. */
+function clientHeaders(described: Record<string, string>, ip: string | undefined): Headers {
   const headers = new Headers(described)
   dropOwnFields(headers)
   headers.delete('cf-connecting-ip')

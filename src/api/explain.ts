@@ -7,24 +7,24 @@ import { describedRequest } from './described-request.ts'
 import { unprocessable } from './problems.ts'
 import { tryBody } from './schema.ts'
 
-/** A part of a key as found in a request. A value of `null` is missing, unless there is a `fault`. */
+/** One part of a key, with its value in a request. `null` without a `fault` means that the value is missing. */
 export interface PartValue {
   part: string
   value: string | null
   fault?: KeyFault
 }
 
-/** What a policy makes of a request. */
+/** The answer of `try`: whether and how a policy applies to a request. */
 export type Trial = {
   policy: string
-  /** Where a list refuses the request, or a policy that lacks its key. */
+  /** Present if a list denies the request, or a policy denies it for a missing key. */
   denied?: Denied
 } & (
   | {
       met: true
       mode: Policy['mode']
       key: PartValue[]
-      /** The keys of the other quotas that are charged, where origins may read the path in several ways. */
+      /** The keys of further quotas that are charged, because origins may read the path in several ways. */
       otherKeys?: PartValue[][]
       limit: number
       windowMs: number
@@ -38,14 +38,14 @@ export type Trial = {
     } & Lacking)
 )
 
-/** Why a policy does not meet a request. */
+/** Returns why a policy does not apply to a request. */
 export const whyNot = ({ policy, ...why }: Unmet) => why
 
-/** `POST /_sluice/v1/policies/{name}/try` */
+/** `POST /_sluice/v1/policies/{name}/try`: reports how a policy applies to a request, without a charge. */
 export async function tryRequest(call: Call, { name }: Policy): Promise<Response> {
   const body = await bodyOf(call.request, tryBody)
   if (body instanceof Response) return body
-  const matched = await describedRequest(body.request, call.rules, call.around)
+  const matched = await describedRequest(body.request, call.rules, call.runtime)
   if ('expected' in matched) return unprocessable([matched])
   const { denied, policies } = matched
   const [found, ...others] = policies.filter(({ policy }) => policy.name === name)

@@ -11,7 +11,7 @@ import { ofPlan } from '../match/plan.ts'
 import { normalizePath } from '../request/path.ts'
 import type { KeyValues } from './schema.ts'
 
-/** One policy with the values of its key, in its order, instead of a request. Values are read as those of a request are. */
+/** Makes the match of one policy from explicit values of its key, in the order of the key. Normalizes the values like those of a request. */
 export async function explicitKey(
   policy: Policy,
   key: KeyValues,
@@ -39,7 +39,7 @@ export async function explicitKey(
   if (missing >= 0 && policy.onMissingKey !== 'share') {
     return {
       path: at(missing),
-      expected: `a value (a request without ${labels[missing]} has no quota of this key)`,
+      expected: `a value (the policy has no quota for requests without ${labels[missing]})`,
       got: show(values[missing]),
     }
   }
@@ -61,23 +61,23 @@ export async function explicitKey(
   }
 }
 
-/** A part's value as a request's would be, `undefined` where it is missing, or an error that says what is expected. */
+/** Normalizes one value. Returns `undefined` if it is missing, or an error whose message is the expected value. */
 async function readPart(
   part: KeyPart,
-  said: string | number | null | undefined,
+  input: string | number | null | undefined,
   { caseSensitivePaths }: Pick<Config, 'caseSensitivePaths'>,
 ): Promise<string | undefined | Error> {
-  if (said === null || said === undefined || said === '') return undefined
-  const value = String(said)
+  if (input === null || input === undefined || input === '') return undefined
+  const value = String(input)
   const cased = (path: string) => (caseSensitivePaths ? path : path.toLowerCase())
   switch (part.source) {
     case 'ip':
-      return networkOf(value, part) ?? new Error('an IP address, or a network that has one quota')
+      return networkOf(value, part) ?? new Error('an IP address, or a network that shares a quota')
     case 'path':
       return value.startsWith('/')
         ? cased(normalizePath(new URL(`http://host${value}`).pathname))
         : new Error('a path that begins with /')
-    case 'path-parameter': // of a segment: what follows a `;` is not looked at, and a `/` in it is never decoded
+    case 'path-parameter': // Policies ignore the part of a segment after `;`, and never decode a `/` in it.
       return cased(value.replace(/;.*/s, '').replace(/[/\\]/g, encodeURIComponent)) || undefined
     case 'method':
     case 'country':
@@ -85,7 +85,7 @@ async function readPart(
       return value.toUpperCase()
     case 'host':
       return hostOf(value) ?? new Error('a host')
-    case 'api-key': // quotas go by the digest of a key, and an operator may know no more than that
+    case 'api-key': // Quotas are counted by the digest of a key, so an operator may only know the digest.
       return /^sha256:([\da-f]{64})$/i.exec(value)?.[1]?.toLowerCase() ?? sha256(value)
     case 'global':
       return value === 'global' ? value : new Error('"global"')
@@ -94,21 +94,21 @@ async function readPart(
   }
 }
 
-/** The network that is counted, of an address or of a network within it, as keys are told. */
+/** Returns the counted network of an address or of a smaller network, in the form that keys use. */
 function networkOf(text: string, { v4, v6 }: { v4: number; v6: number }): string | undefined {
   const range = networkRange(text)
   const [first, last] = range?.map((address) => network(address, v4, v6)) ?? []
   return first === last ? first : undefined
 }
 
-/** As a URL has it: without port and final dot, in lower case, in ASCII. */
+/** Returns a host in the form of URLs: lower case, ASCII, without port and final dot. */
 function hostOf(text: string): string | undefined {
   const url = `http://${text}/`
   if (/[\s/?#@\\]/.test(text) || !URL.canParse(url)) return undefined
   return new URL(url).hostname.replace(/\.$/, '')
 }
 
-/** Finding a period takes some hundred formattings: kept for each policy as long as it lives. */
+/** Calendars by policy. Cached, because a new one formats hundreds of dates to find the first period. */
 const calendars = new WeakMap<object, (now: number) => Period>()
 
 function periodOf({ calendar: of }: Policy): (now: number) => Period {

@@ -3,24 +3,26 @@ import { shadowField, wouldRefuse } from '../http/shadow.ts'
 import { decideEach } from '../limiter/decide.ts'
 import type { Call } from './call.ts'
 import { describedRequest } from './described-request.ts'
-import { byFields, byPath } from './forwarded.ts'
+import { fromFields, fromPath } from './forwarded.ts'
 import { badRequest } from './problems.ts'
 
 /**
- * `/_sluice/v1/auth`: whether a reverse proxy may let a request pass that it tells of. Below it `/nginx`, and `/envoy/…`, which puts
- * the client's path behind ours.
+ * `/_sluice/v1/auth`: decides whether a reverse proxy may let a request pass. `/nginx` and `/envoy/…` below it are the variants for
+ * these proxies; Envoy appends the client's path.
  */
 export async function auth(call: Call): Promise<Response> {
-  const { request, rules, around, parts, config, rest } = call
-  const told = rest.startsWith('/envoy') ? byPath(request) : byFields(request)
-  if ('untold' in told) return badRequest(`${told.untold} is missing, or tells nothing.`)
-  const matched = await describedRequest(told, rules, around)
-  if ('expected' in matched) return badRequest('The fields tell of no request.')
-  const [outcome] = await decideEach([{ matched }], parts, { waitUntil: around.waitUntil })
+  const { request, rules, runtime, parts, config, rest } = call
+  const described = rest.startsWith('/envoy') ? fromPath(request) : fromFields(request)
+  if ('invalidField' in described) {
+    return badRequest(`${described.invalidField} is missing or invalid.`)
+  }
+  const matched = await describedRequest(described, rules, runtime)
+  if ('expected' in matched) return badRequest('The fields do not describe a valid request.')
+  const [outcome] = await decideEach([{ matched }], parts, { waitUntil: runtime.waitUntil })
   const { decision } = outcome!
   const answer = decision.allowed ? new Response(null, { headers: noStore }) : refusal(decision)
   const { body, headers } = answer
-  const bare = rest === '/nginx' // which throws a refusal's body away, and with it the connection
+  const bare = rest === '/nginx' // nginx discards the body of a refusal, and closes the connection if there is one.
   if (bare) headers.delete('Content-Type')
   const response = new Response(bare ? null : body, {
     status: statusFor(rest, answer.status),
@@ -34,7 +36,10 @@ export async function auth(call: Call): Promise<Response> {
   return withDecisionFields(response, decision, config, { own: true })
 }
 
-/** nginx makes a 500 of every refusal but 403 (and 401), and Envoy takes a 5xx for our own failure. `Sluice-Status` says what it is in any case. */
+/**
+ * Maps the status of a refusal to one that the proxy passes on. nginx turns every refusal except 401 and 403 into a 500. Envoy treats
+ * a 5xx as a failure of Sluice. `Sluice-Status` always has the original status.
+ */
 function statusFor(rest: string, status: number): number {
   const refused = status >= (rest.startsWith('/envoy') ? 500 : 400)
   return refused && rest !== '' ? 403 : status

@@ -3,24 +3,24 @@ import type { Limiter } from '../limiter/create.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import { callerOf, tokenOf } from './caller.ts'
 
-/** One reason why the Worker cannot decide requests, or cannot forward them. Holds names of variables, never values. */
+/** A reason why the Worker cannot decide or forward requests. Contains names of variables, never their values. */
 export interface HealthProblem {
   code: 'not-configured' | 'no-origin' | 'circuit-open'
   /** The variable to set. */
   variable?: string
-  /** Which database, where there are several. */
+  /** The database, if there are several. */
   store?: string | undefined
   detail: string
 }
 
 type Env = RuntimeContext['env']
 
-/** Answers `GET /_sluice/health` and `GET /_sluice/ready`. Without a token neither calls a database. */
+/** Creates the handlers of `GET /_sluice/health` and `GET /_sluice/ready`. Neither calls a database without a token. */
 export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
-  /** @param noOrigin why requests cannot be forwarded, or `undefined` where they can */
+  /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
     const shards = config.shards ?? [undefined]
-    const problems = shards.flatMap((store) => lackingCredentials(env, store))
+    const problems = shards.flatMap((store) => missingCredentials(env, store))
     if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
     return problems
   }
@@ -30,24 +30,24 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
       return report('ok', 'misconfigured', misconfigured(env, noOrigin))
     },
 
-    /** As `health`, and 503 while this isolate's breaker is open. Lists the policies for operators. */
+    /** Like `health`, and 503 while a breaker of this isolate is open. Lists the policies for operators. */
     async ready(
       request: Request,
-      around: Omit<RuntimeContext, 'context'>,
+      runtime: Omit<RuntimeContext, 'context'>,
       noOrigin: string | undefined,
     ): Promise<Response> {
-      const { env } = around
+      const { env } = runtime
       const token = tokenOf(request)
       const caller = token === null ? undefined : await callerOf(token, ['operate'], env)
       if (caller instanceof Response) {
-        log('api-refused', String(caller.status), 'a call of /ready had no token that opens it')
+        log('api-refused', String(caller.status), 'a call of /ready had no valid token')
         return caller
       }
       const problems = misconfigured(env, noOrigin)
       for (const { name, isOpen } of partsOf(env).databases) {
         if (isOpen()) problems.push({ code: 'circuit-open', store: name, detail: IS_OPEN })
       }
-      const policies = caller && rulesOf({ ...around, context: undefined }).config.policies
+      const policies = caller && rulesOf({ ...runtime, context: undefined }).config.policies
       return report('ready', 'not-ready', problems, {
         policies: policies?.map(({ name }) => name),
       })
@@ -55,19 +55,19 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   }
 }
 
-const IS_OPEN = 'The database failed repeatedly. Policies answer without it for a moment.'
+const IS_OPEN = 'The database failed repeatedly. Until it answers again, onStoreError decides.'
 
-function lackingCredentials(env: Env, store: string | undefined): HealthProblem[] {
+function missingCredentials(env: Env, store: string | undefined): HealthProblem[] {
   const variables = variablesOf(store)
   const { url, token } = credentialsOf(env, store)
   const problems: HealthProblem[] = []
-  const lacks = (variable: string, detail: string) =>
+  const add = (variable: string, detail: string) =>
     problems.push({ code: 'not-configured', variable, detail })
   if (!isRestUrl(url)) {
     const example = 'https://eu1-name-12345.upstash.io'
-    lacks(variables.url, `Set it to the REST URL of the database, such as "${example}".`)
+    add(variables.url, `Set it to the REST URL of the database, such as "${example}".`)
   }
-  if (!token) lacks(variables.token, 'Set it to the REST token of the database.')
+  if (!token) add(variables.token, 'Set it to the REST token of the database.')
   return problems
 }
 

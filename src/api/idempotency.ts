@@ -4,13 +4,14 @@ import type { Idempotency } from '../limiter/question.ts'
 import { isMatch, type Matched } from '../match/match.ts'
 import type { Caller } from './caller.ts'
 
-/** How long a repeated call gets the answer of the first, in ms. */
+/** The time in which a repeated call gets the answer of the first, in ms. */
 const FOR_MS = 60_000
 
 /**
- * What makes one of a call and its repetitions: the field `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07), 1 to 255
- * visible characters, belongs to whoever calls; the fingerprint tells another body under the same key, or other policies: what is
- * remembered are numbers, which would be told of those. Nothing without the field.
+ * Reads `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07): 1 to 255 visible characters, a separate name space for each
+ * caller. The fingerprint changes with the body and with the policies, because a stored reply has only numbers, which would be wrong
+ * for other policies.
+ * @returns `undefined` without the field, a problem if it is invalid
  */
 export async function idempotencyOf(
   { headers, url }: Request,
@@ -36,12 +37,16 @@ export async function idempotencyOf(
   return { key: `once-${name.slice(0, 32)}`, fingerprint: fingerprint.slice(0, 32), forMs: FOR_MS }
 }
 
-/** Where the same key comes with another body, or the policies have changed since. */
+/** The problem of a key that was used with another body, or before the policies changed. */
 export const keyConflict = (): Response =>
   problem(422, {
     title: 'Unprocessable Content',
-    detail: 'This Idempotency-Key was used for another body, or the policies have changed since.',
+    detail: 'This Idempotency-Key was used with another body, or before the policies changed.',
     errors: [
-      { path: 'Idempotency-Key', expected: 'a key not used within 60 s', got: 'one that was' },
+      {
+        path: 'Idempotency-Key',
+        expected: 'a key that was not used in the last 60 s',
+        got: 'a used key',
+      },
     ],
   })

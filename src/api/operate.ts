@@ -9,15 +9,15 @@ import { tryRequest, whyNot } from './explain.ts'
 import { explicitKey } from './explicit-key.ts'
 import { notFound, storeFailed, unprocessable } from './problems.ts'
 import { policyOf } from './questions.ts'
-import { banBody, type Target, target } from './schema.ts'
+import { banBody, type Target, targetBody } from './schema.ts'
 
 type Handler = (call: Call, policy: Policy) => Promise<Response>
 
-/** `POST /_sluice/v1/policies/{name}/…`: what operators do about one key of one policy. */
+/** The operations on one key of a policy: `POST /_sluice/v1/policies/{name}/{operation}`. */
 const operations: Record<string, Handler> = {
-  peek: simply('peek'),
-  reset: simply('reset'),
-  unban: (call, policy) => (policy.penalty ? simply('unban')(call, policy) : noPenalty(policy)),
+  peek: onTarget('peek'),
+  reset: onTarget('reset'),
+  unban: (call, policy) => (policy.penalty ? onTarget('unban')(call, policy) : noPenalty(policy)),
   ban,
   try: tryRequest,
 }
@@ -25,13 +25,13 @@ const operations: Record<string, Handler> = {
 export async function operate(call: Call): Promise<Response> {
   const [name = '', operation = ''] = call.rest.split('/')
   const policy = policyOf(call.rules, name)
-  if (!policy) return notFound('There is no policy of this name.')
+  if (!policy) return notFound('There is no policy with this name.')
   return operations[operation]!(call, policy)
 }
 
-function simply(mode: 'peek' | 'reset' | 'unban'): Handler {
+function onTarget(mode: 'peek' | 'reset' | 'unban'): Handler {
   return async (call, policy) => {
-    const body = await bodyOf(call.request, target)
+    const body = await bodyOf(call.request, targetBody)
     return body instanceof Response ? body : onKey(call, policy, body, { mode })
   }
 }
@@ -41,45 +41,45 @@ async function ban(call: Call, policy: Policy): Promise<Response> {
   if (body instanceof Response) return body
   const { penalty } = policy
   if (!penalty) return noPenalty(policy)
-  const { for: banMs, ...whose } = body
+  const { for: banMs, ...target } = body
   if (banMs > penalty.maxMs) {
     const expected = `at most the policy's penalty.max, ${penalty.maxMs} ms`
     return unprocessable([{ path: 'for', expected, got: `${banMs} ms` }])
   }
-  return onKey(call, policy, whose, { mode: 'ban', banMs })
+  return onKey(call, policy, target, { mode: 'ban', banMs })
 }
 
 const noPenalty = async ({ name }: Policy): Promise<Response> =>
   problem(409, {
     title: 'Conflict',
-    detail: `The policy ${name} bans nobody: give it a penalty, or penalty: 'manual'.`,
+    detail: `The policy ${name} has no bans. Set penalty, for example to 'manual'.`,
   })
 
 async function onKey(
   call: Call,
   policy: Policy,
-  whose: Target,
+  target: Target,
   operation: Operation,
 ): Promise<Response> {
-  const matches = await matchesOf(call, policy, whose)
+  const matches = await matchesOf(call, policy, target)
   if (matches instanceof Response) return matches
-  const { waitUntil } = call.around
+  const { waitUntil } = call.runtime
   const status = await operateOn(operation, matches, call.parts, { waitUntil })
   if (status instanceof StoreError) return storeFailed(status)
   return Response.json(status, { headers: { 'Cache-Control': 'no-store' } })
 }
 
-/** Whose state, and by which terms. A request may name several quotas. */
+/** Finds the matches of a target. A request may have several quotas of one policy. */
 async function matchesOf(
-  { rules, around }: Call,
+  { rules, runtime }: Call,
   policy: Policy,
-  whose: Target,
+  target: Target,
 ): Promise<Match[] | Response> {
-  if ('key' in whose) {
-    const found = await explicitKey(policy, whose.key, whose.plan, rules.config)
+  if ('key' in target) {
+    const found = await explicitKey(policy, target.key, target.plan, rules.config)
     return 'expected' in found ? unprocessable([found]) : [found]
   }
-  const matched = await describedRequest(whose.request, rules, around)
+  const matched = await describedRequest(target.request, rules, runtime)
   if ('expected' in matched) return unprocessable([matched])
   const found = matched.policies.filter((one) => one.policy.name === policy.name)
   const met = found.filter(isMatch)
@@ -88,7 +88,7 @@ async function matchesOf(
   const why = unmet ? whyNot(unmet) : { unmet: 'deny', by: matched.denied?.by }
   return problem(409, {
     title: 'Conflict',
-    detail: `The policy ${policy.name} does not meet this request.`,
+    detail: `The policy ${policy.name} does not apply to this request.`,
     ...why,
   })
 }

@@ -3,7 +3,7 @@ import { probe } from '../limiter/operate.ts'
 import { labelOf } from '../match/key.ts'
 import type { Call } from './call.ts'
 
-/** What is told of a policy. */
+/** A policy in the list of policies. */
 export interface PolicyReport {
   name: string
   algorithm: Policy['algorithm']
@@ -14,19 +14,19 @@ export interface PolicyReport {
   /** The parts of its key. */
   key: string[]
   onStoreError: Policy['onStoreError']
-  /** Whether keys of it can be banned. */
+  /** True if keys of the policy can be banned. */
   bans: boolean
-  /** Who answers for it now; of several databases, for the keys of those that fail. */
+  /** `store`, or the fallback that decides now. With several databases, the fallback for the keys of those that fail. */
   decidedBy: 'store' | Policy['onStoreError']
 }
 
-/** `GET /_sluice/v1/policies`: the policies that hold now, and whether each database answers. */
+/** `GET /_sluice/v1/policies`: the current policies, and whether each database answers. */
 export async function listPolicies({ rules, parts }: Call): Promise<Response> {
   const { policies } = rules.config
   const reports = await Promise.all(
     parts.databases.map((database) => probe(database, parts.nameSubject)),
   )
-  // Of several the first that fails, or else the slowest.
+  // With several databases, reports the first that fails, or else the slowest.
   const bySpeed = reports.toSorted((a, b) => (b.roundTripMs ?? 0) - (a.roundTripMs ?? 0))
   const { name, ...store } = reports.find(({ status }) => status === 'failing') ?? bySpeed[0]!
   return Response.json(

@@ -4,7 +4,7 @@ import { problem } from '../http/response.ts'
 export const badRequest = (detail: string): Response =>
   problem(400, { title: 'Bad Request', detail })
 
-/** A body that is JSON, and not what is expected: each fault with its place. */
+/** The problem of an invalid JSON body. Lists each error with its path. */
 export const unprocessable = (errors: ConfigProblem[]): Response =>
   problem(422, {
     title: 'Unprocessable Content',
@@ -14,7 +14,7 @@ export const unprocessable = (errors: ConfigProblem[]): Response =>
     errors,
   })
 
-/** Where there is nothing to answer with but the store. */
+/** The problem of an endpoint that has no fallback if the store fails. */
 export const storeFailed = ({ code, message }: StoreError): Response =>
   problem(503, { title: 'Service Unavailable', detail: message, code })
 

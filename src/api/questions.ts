@@ -14,17 +14,17 @@ import type { Ask, RefundAsk } from './schema.ts'
 export const policyOf = ({ config }: Rules, name: string): Policy | undefined =>
   config.policies.find((policy) => policy.name === name)
 
-/** The policies that a caller asks about, by explicit key or by a request, at the price that the caller names; or what is wrong. */
+/** Finds the policies of an ask, by explicit key or by request, and applies its `cost`. Returns a problem if the ask is invalid. */
 async function matchedBy(
-  asked: Ask | RefundAsk,
+  ask: Ask | RefundAsk,
   rules: Rules,
-  around: ApiRuntime,
+  runtime: ApiRuntime,
 ): Promise<Matched | ConfigProblem> {
   const matched =
-    'request' in asked
-      ? await describedRequest(asked.request, rules, around)
-      : await byPolicy(asked, rules)
-  const { cost } = asked
+    'request' in ask
+      ? await describedRequest(ask.request, rules, runtime)
+      : await byPolicy(ask, rules)
+  const { cost } = ask
   if ('expected' in matched || cost === undefined) return matched
   const policies = matched.policies.map((one) => ('unmet' in one ? one : { ...one, cost }))
   return { ...matched, policies }
@@ -40,38 +40,38 @@ async function byPolicy(
   return 'expected' in found ? found : { policies: [found] }
 }
 
-/** One thing that is asked, and what the rules make of it. */
+/** One ask, with the policies that apply. */
 export interface MatchedQuestion<A> {
-  asked: A
+  ask: A
   matched: Matched
 }
 
-/** All that a call asks. */
+/** The content of a call. */
 export interface Questions<A> {
-  /** Whether it is a list, and so the answer. */
-  many: boolean
+  /** True if the body is a list. Then the answer is a list too. */
+  isList: boolean
   questions: MatchedQuestion<A>[]
   idempotency: Idempotency | undefined
 }
 
-/** Reads what a call asks, one or a list; or what is wrong with it, each fault with its place. */
+/** Reads the ask or the list of asks of a call. Returns a problem with the path of each error if they are invalid. */
 export async function readQuestions<A extends Ask | RefundAsk>(
-  { request, caller, rules, around }: Call,
+  { request, caller, rules, runtime }: Call,
   schema: Schema<A | A[]>,
 ): Promise<Questions<A> | Response> {
   const body = await bodyOf(request, schema)
   if (body instanceof Response) return body
-  const many = Array.isArray(body)
+  const isList = Array.isArray(body)
   const all = await Promise.all(
-    (many ? body : [body]).map(async (asked, index) => {
-      const matched = await matchedBy(asked, rules, around)
-      const at = many ? `[${index}].` : ''
-      return 'expected' in matched ? { ...matched, path: at + matched.path } : { asked, matched }
+    (isList ? body : [body]).map(async (ask, index) => {
+      const matched = await matchedBy(ask, rules, runtime)
+      const at = isList ? `[${index}].` : ''
+      return 'expected' in matched ? { ...matched, path: at + matched.path } : { ask, matched }
     }),
   )
   const problems = all.filter((one): one is ConfigProblem => 'expected' in one)
   if (problems.length > 0) return unprocessable(problems)
   const questions = all as MatchedQuestion<A>[]
   const idempotency = await idempotencyOf(request, caller, body, questions)
-  return idempotency instanceof Response ? idempotency : { many, questions, idempotency }
+  return idempotency instanceof Response ? idempotency : { isList, questions, idempotency }
 }

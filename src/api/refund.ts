@@ -6,14 +6,14 @@ import { storeFailed } from './problems.ts'
 import { readQuestions } from './questions.ts'
 import { type RefundAsk, refundBody } from './schema.ts'
 
-/** `POST /_sluice/v1/refund`: returns units, or part of them, to each policy; releases slots by their id. */
+/** `POST /_sluice/v1/refund`: refunds all or some units of a charge, and releases slots by id. */
 export async function refund(call: Call): Promise<Response> {
   const read = await readQuestions<RefundAsk>(call, refundBody)
   if (read instanceof Response) return read
-  const { many, questions, idempotency } = read
-  const { waitUntil } = call.around
+  const { isList, questions, idempotency } = read
+  const { waitUntil } = call.runtime
   const result = await refundEach(
-    questions.map(({ asked: { slot, decidedAt }, matched }) => ({
+    questions.map(({ ask: { slot, decidedAt }, matched }) => ({
       matched,
       decidedAt,
       ...(slot !== undefined && { slot }),
@@ -25,7 +25,7 @@ export async function refund(call: Call): Promise<Response> {
     return result.code === 'idempotency-conflict' ? keyConflict() : storeFailed(result)
   }
   const { statuses, replayed } = result
-  return Response.json(many ? statuses : statuses[0], {
+  return Response.json(isList ? statuses : statuses[0], {
     headers: {
       'Cache-Control': 'no-store',
       ...(replayed && { 'Idempotent-Replayed': 'true' }),

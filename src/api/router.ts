@@ -14,21 +14,21 @@ import { listPolicies } from './policies.ts'
 import { refund } from './refund.ts'
 
 interface Endpoint {
-  /** What follows `/_sluice/v1`; the group is the endpoint's own. */
+  /** Matches the path after `/_sluice/v1`. The group becomes `rest` of the call. */
   path: RegExp
-  /** All, where it is missing. */
+  /** Defaults to all methods. */
   methods?: string[]
-  /** Whose token opens it. */
+  /** The scopes of tokens that may call the endpoint. */
   scopes: Scope[]
   answer: (call: Call) => Promise<Response>
-  /** Whether the token comes in `Sluice-Token` only, since `Authorization` is the client's. */
-  clients?: true
+  /** True if proxies call for their clients. Then the token is in `Sluice-Token` only, because `Authorization` is the client's. */
+  forClients?: true
 }
 
 const endpoints: Endpoint[] = [
   { path: /^\/decide()$/, methods: ['POST'], scopes: ['api'], answer: decide },
   { path: /^\/refund()$/, methods: ['POST'], scopes: ['api', 'operate'], answer: refund },
-  { path: /^\/auth(|\/nginx|\/envoy(?:\/.*)?)$/s, scopes: ['api'], answer: auth, clients: true },
+  { path: /^\/auth(|\/nginx|\/envoy(?:\/.*)?)$/s, scopes: ['api'], answer: auth, forClients: true },
   { path: /^\/policies()$/, methods: ['GET'], scopes: ['operate'], answer: listPolicies },
   {
     path: /^\/policies\/([^/]+\/(?:peek|reset|ban|unban|try))$/,
@@ -39,17 +39,17 @@ const endpoints: Endpoint[] = [
 ]
 
 /**
- * The decision API: decisions for those who cannot put their origin behind the Worker (docs/reference/decision-api.md). Without a token in the Worker's
- * environment none of it exists.
- * @returns `undefined` for paths that are not the decision API's
+ * Creates the decision API, for services that do not run behind the Worker (docs/reference/decision-api.md). Its endpoints exist only
+ * if the Worker's environment has a token for them.
+ * @returns `undefined` for other paths
  */
 export function createApi({ config, rulesOf, partsOf, log }: Limiter) {
   return async (
     request: Request,
     path: string,
-    around: ApiRuntime,
+    runtime: ApiRuntime,
   ): Promise<Response | undefined> => {
-    const { env } = around
+    const { env } = runtime
     const under = /^\/_sluice\/v1(\/.*)$/s.exec(path)?.[1]
     if (under === undefined) return undefined
     if (under === '/openapi.json' && (isOpen('api', env) || isOpen('operate', env))) {
@@ -58,33 +58,29 @@ export function createApi({ config, rulesOf, partsOf, log }: Limiter) {
     }
     const endpoint = endpoints.find(({ path }) => path.test(under))
     if (!endpoint?.scopes.some((scope) => isOpen(scope, env))) return undefined
-    const { methods, scopes, answer, clients } = endpoint
+    const { methods, scopes, answer, forClients } = endpoint
     if (request.method === 'OPTIONS' && methods && config.cors) return preflight(methods)
     if (methods && !methods.includes(request.method)) return notAllowed(methods)
-    const token = clients ? request.headers.get('sluice-token') : tokenOf(request)
+    const token = forClients ? request.headers.get('sluice-token') : tokenOf(request)
     const caller = await callerOf(token, scopes, env)
     if (caller instanceof Response) {
-      log(
-        'api-refused',
-        String(caller.status),
-        'a call of the decision API had no token that opens it',
-      )
+      log('api-refused', String(caller.status), 'a call of the decision API had no valid token')
       return caller
     }
     const parts = partsOf(env)
-    // A proxy asks for its clients, who have limits of their own.
-    const began = Date.now()
-    const late = clients ? undefined : await tooMany(caller, config, parts, around)
-    if (late) return late
+    // A proxy calls for its clients, which have their own limits.
+    const startedAt = Date.now()
+    const refused = forClients ? undefined : await limitCaller(caller, config, parts, runtime)
+    if (refused) return refused
     return answer({
       request,
       caller,
       rest: endpoint.path.exec(under)![1]!,
       config,
-      rules: rulesOf({ ...around, context: undefined }),
+      rules: rulesOf({ ...runtime, context: undefined }),
       parts,
-      around,
-      spentMs: Math.max(0, Date.now() - began),
+      runtime,
+      spentMs: Math.max(0, Date.now() - startedAt),
     })
   }
 }
@@ -92,7 +88,7 @@ export function createApi({ config, rulesOf, partsOf, log }: Limiter) {
 const notAllowed = (methods: string[]): Response =>
   problem(405, { title: 'Method Not Allowed' }, { Allow: methods.join(', ') })
 
-/** What a page of another origin may send (the Fetch standard's CORS protocol); whether it may at all, `cors` says. */
+/** Answers a preflight with the methods and fields that pages of another origin may send. `withCors` adds the allowed origin. */
 const preflight = (methods: string[]): Response =>
   new Response(null, {
     status: 204,
@@ -102,8 +98,8 @@ const preflight = (methods: string[]): Response =>
     },
   })
 
-/** The refusal of a caller who calls more often than `api.callers` says; nothing where there is room, or nobody can tell. */
-async function tooMany(
+/** Returns the refusal of a caller above the limit `api.callers`, or `undefined`. */
+async function limitCaller(
   { id }: Caller,
   { api, ...config }: Config,
   parts: LimiterParts,

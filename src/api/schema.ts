@@ -1,4 +1,4 @@
-/** What callers of the decision API send: the bodies of docs/reference/decision-api.md. Messages are the texts of what is expected. */
+/** Schemas of the bodies of the decision API (docs/reference/decision-api.md). Each message describes the expected value. */
 import * as v from 'valibot'
 import { parseDuration } from '../base/duration.ts'
 import { networkRange } from '../base/ip.ts'
@@ -17,17 +17,16 @@ import {
   whole,
 } from '../config/schema/shapes.ts'
 
-/** The most asks in one list. */
 const MAX_ASKS = 100
 
-/** The most problems of a body that are reported. */
+/** The maximum number of reported errors of one body. */
 export const MAX_PROBLEMS = 20
 
 const MAX_HEADERS = 100
 
-// Those that no Request may have (Fetch, 2.2.1), and no other spelling of them.
+// Excludes the methods that Request forbids (Fetch, 2.2.1), in any case.
 const method = text(
-  'a method of up to 32 characters, and not CONNECT, TRACE or TRACK',
+  'a method of up to 32 characters, except CONNECT, TRACE and TRACK',
   1,
   32,
   /^(?!(?:[Cc][Oo][Nn][Nn][Ee][Cc][Tt]|[Tt][Rr][Aa][Cc][EeKk])$)[\w!#$%&'*+.^`|~-]+$/,
@@ -58,9 +57,9 @@ const headers = first(
   v.pipe(
     v.record(
       text('a field name of up to 256 characters', 1, 256, /^[\w!#$%&'*+.^`|~-]+$/),
-      // The bytes that a field may hold (RFC 9110, 5.5), each a character.
+      // The bytes that a field may contain (RFC 9110, 5.5), one character each.
       text(
-        'a value of up to 8192 characters, none of them a control character or above U+00FF',
+        'a value of up to 8192 characters, without control characters or characters above U+00FF',
         0,
         8192,
         /^[\t\u0020-\u007e\u0080-\u00ff]*$/,
@@ -75,11 +74,11 @@ const requestFields = {
   method: v.optional(method),
   /** Absolute, `http` or `https`, up to 8192 characters. */
   url,
-  /** The client's address; without it the key `ip` is missing. */
+  /** The client's address. Without it, the key part `ip` is missing. */
   ip: v.optional(ip),
-  /** Up to 100, each value up to 8192 characters. */
+  /** Up to 100 fields, each value up to 8192 characters. */
   headers: v.optional(headers),
-  /** ISO 3166-1 alpha-2. */
+  /** The client's country, as ISO 3166-1 alpha-2. */
   country: v.optional(text('a country code like "DE"', 2, 2, /^[A-Za-z][A-Za-z\d]$/)),
   /** The number of the client's autonomous system. */
   asn: v.optional(
@@ -91,26 +90,26 @@ const requestFields = {
       ]),
     ),
   ),
-  /** IATA code of a data centre. */
+  /** The IATA code of Cloudflare's data center. */
   colo: v.optional(text('the IATA code of a data centre, like "FRA"', 3, 4, /^[A-Za-z\d]+$/)),
 }
 
-/** A request as a caller describes it: the properties that policies can look at. */
+/** A description of a request: the properties that policies can use. */
 export interface RequestDescription extends Input<typeof requestFields>, Named {}
 export const requestDescription = named<RequestDescription>()(object(requestFields))
 
-// A larger number has been rounded where its JSON was read: neighbours would share a quota.
+// JSON.parse rounds larger numbers, so that different keys would share a quota.
 const exact = v.pipe(
   v.number(),
   v.minValue(Number.MIN_SAFE_INTEGER),
   v.maxValue(Number.MAX_SAFE_INTEGER),
 )
 
-/** One value of a policy's key; a text has at most 1024 characters. */
+/** One value of a policy's key. A string has at most 1024 characters. */
 export type KeyValue = v.InferInput<typeof keyValue>
 const keyValue = v.union([v.pipe(v.string(), v.maxLength(1024)), exact])
 
-/** The values of a policy's key, in its order; `null` is a part that is missing. One value alone for a key of one part. */
+/** The values of a policy's key, in the order of its parts. `null` is a missing part. A key of one part may be a single value. */
 export type KeyValues = v.InferInput<typeof keyValues>
 export const keyValues = either(
   Array.isArray,
@@ -123,28 +122,28 @@ export const keyValues = either(
 )
 
 const policyFields = {
-  policy: text('the name of a policy; or request, and neither policy nor key', 1, 64),
+  policy: text('the name of a policy (or send request instead of policy and key)', 1, 64),
   key: keyValues,
   plan: v.optional(text('the name of a plan, of up to 64 characters', 0, 64)),
 }
 const describedFields = { request: requestDescription }
-const besidePolicy = { request: 'nothing beside policy: one of the two' }
+const besidePolicy = { request: 'nothing (send policy or request, not both)' }
 const besideRequest = {
-  key: 'nothing beside request, which the key is read from',
-  plan: 'nothing beside request, which the plan is read from',
+  key: 'nothing (the key is read from request)',
+  plan: 'nothing (the plan is read from request)',
 }
 
-/** One policy, whose key is given: its `match` and the lists are ignored. */
+/** One policy with an explicit key. Its `match`, and the lists `allow` and `deny`, are ignored. */
 export interface ByPolicy extends Input<typeof policyFields>, Named {}
 
-/** Every policy that applies to a request, as in the proxy. */
+/** All policies that apply to a request, as in the gateway. */
 export interface ByRequest extends Input<typeof describedFields>, Named {}
 
-/** Whether an object has one field, and not another. */
+/** Returns a check that an object has one field and not another. */
 const hasOnly = (field: string, not: string) => (input: unknown) =>
   isObject(input) && Object.hasOwn(input, field) && !Object.hasOwn(input, not)
 
-/** By a policy and the values of its key, or by a request; with more fields. */
+/** The schema of an ask by policy and key, or by request, with more fields. */
 const about = <More>(more: v.ObjectEntries) =>
   either(
     hasOnly('request', 'policy'),
@@ -153,21 +152,21 @@ const about = <More>(more: v.ObjectEntries) =>
   ) as v.GenericSchema<unknown> as v.GenericSchema<(ByPolicy & More) | (ByRequest & More)>
 
 const askFields = {
-  /** Whole units, from 0 to 2^51. Defaults to the price by the policy or its rules. By a request, it is the price of every policy that applies. */
+  /** Whole units, from 0 to 2^51. Defaults to the cost by the policy. With `request`, it applies to every policy that applies. */
   cost: v.optional(whole(0)),
-  /** `peek` charges nothing. Defaults to `take`. */
+  /** `take` charges the cost, `peek` charges nothing. Defaults to `take`. */
   mode: v.optional(says('take or peek', v.picklist(['take', 'peek']))),
 }
 interface AskOptions extends Input<typeof askFields>, Named {}
 
-/** One thing to decide. */
+/** A decision to make. */
 export type Ask = (ByPolicy & AskOptions) | (ByRequest & AskOptions)
 export const ask = about<AskOptions>(askFields)
 
 const refundFields = {
-  /** Units. Defaults to the same as of an ask. */
+  /** The units to refund. Defaults to the default cost of an ask. */
   cost: v.optional(whole(0)),
-  /** `decidedAt` of the decision. */
+  /** `decidedAt` of the decision, in ms since the epoch. */
   decidedAt: v.optional(whole(0, MAX_UNITS, 'of milliseconds: decidedAt of the decision')),
   /** `slot` of the decision. */
   slot: v.optional(text('slot of the decision', 1, 64, /^[\w-]+$/)),
@@ -175,7 +174,7 @@ const refundFields = {
 
 interface RefundOptions extends Input<typeof refundFields>, Named {}
 
-/** A charge to return. */
+/** A charge to refund. */
 export type RefundAsk = (ByPolicy & RefundOptions) | (ByRequest & RefundOptions)
 export const refund = about<RefundOptions>(refundFields)
 
@@ -188,21 +187,21 @@ export const decideBody = oneOrMany(ask, 'asks')
 /** The body of `refund`. */
 export const refundBody = oneOrMany(refund, 'refunds')
 
-/** Whose state of one policy, with more fields. */
+/** The schema of a target: the key or the request whose state of one policy is meant, with more fields. */
 function targetWith<const E extends v.ObjectEntries>(more: E) {
   const { key, plan } = policyFields
   return either(
     hasOnly('request', 'key'),
     object({ key, plan, ...more }, undefined, {
-      request: 'nothing beside key: one of the two',
+      request: 'nothing (send key or request, not both)',
     }),
     object({ ...describedFields, ...more }, undefined, besideRequest),
   )
 }
 
 /** The body of `peek`, `reset` and `unban`. */
-export const target = targetWith({})
-export type Target = v.InferOutput<typeof target>
+export const targetBody = targetWith({})
+export type Target = v.InferOutput<typeof targetBody>
 
 const duration = says(
   'a duration like "1h", or whole milliseconds',
@@ -216,7 +215,7 @@ const duration = says(
   ),
 )
 
-/** The body of `ban`: `for` comes out in milliseconds. */
+/** The body of `ban`. `for` parses to milliseconds. */
 export const banBody = targetWith({ for: duration })
 
 /** The body of `try`. */

@@ -2,8 +2,8 @@ import type { Decision } from '../base/decision.ts'
 import { ApiError, type Problem } from './error.ts'
 
 /**
- * What the decision API answered.
- * @throws {ApiError} where it refused, or something else answered
+ * Reads the answer of the decision API.
+ * @throws {ApiError} if the answer is a problem, or does not come from the decision API
  */
 export async function answerOf(response: Response): Promise<unknown> {
   const { status } = response
@@ -12,7 +12,7 @@ export async function answerOf(response: Response): Promise<unknown> {
   const isAnswer = type.startsWith('application/json') && (status === 200 || status === 429)
   if (!isProblem && !isAnswer) {
     await response.body?.cancel()
-    throw notTheApi(status) // of a redirect 0, to a page in a browser
+    throw notTheApi(status) // In browsers, the status of a redirect is 0.
   }
   const body = parsed(await response.text())
   if (typeof body !== 'object' || body === null) throw notTheApi(status)
@@ -26,7 +26,7 @@ export async function answerOf(response: Response): Promise<unknown> {
   return body
 }
 
-/** What is wrong first, and not what stood there: that may be a client's name. */
+/** Describes the first error. Omits the received value, because it may identify a client. */
 function hint({ errors }: Problem): string {
   const { path, expected } = (Array.isArray(errors) && errors[0]) || {}
   return path && expected ? `, ${path}: expected ${expected}` : ''
@@ -35,7 +35,7 @@ function hint({ errors }: Problem): string {
 export const notTheApi = (status?: number) =>
   new ApiError(
     'bad-reply',
-    `something else than the decision API answered${status === undefined ? '' : ` ${status}`}`,
+    `the answer is not from the decision API${status === undefined ? '' : ` (status ${status})`}`,
     status === undefined ? {} : { status },
   )
 
@@ -47,7 +47,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** @throws {ApiError} where it is none */
+/**
+ * Checks that an answer is a decision.
+ * @throws {ApiError} if it is not
+ */
 export function decisionOf(answer: unknown): Decision {
   const { allowed, reason, limits } = (answer ?? {}) as Partial<Decision>
   const is = typeof allowed === 'boolean' && typeof reason === 'string' && Array.isArray(limits)

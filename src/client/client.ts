@@ -1,4 +1,4 @@
-/** A client of the decision API (docs/reference/decision-api.md) for whoever has `fetch`: Node, Bun, Deno, browsers, Workers. */
+/** A client of the decision API (docs/reference/decision-api.md) for any runtime with `fetch`: Node, Bun, Deno, browsers, Workers. */
 
 import type { Ask } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../base/decision.ts'
@@ -20,46 +20,46 @@ export { describeRequest } from './describe.ts'
 export { ApiError, type ApiErrorCode, type Problem } from './error.ts'
 
 export interface ClientOptions {
-  /** Where the Worker is, such as `https://limits.example.com`; the path is the API's own. */
+  /** The origin of the Worker, such as `https://limits.example.com`. The path is ignored. */
   url: string | URL
-  /** One of those in `SLUICE_API_TOKEN`. */
+  /** One of the tokens in `SLUICE_API_TOKEN`. */
   token: string
-  /** Milliseconds until a call is given up. Default 1000. */
+  /** The time limit of a call, in ms. Defaults to 1000. */
   deadlineMs?: number
   /**
-   * What is answered where the decision API gives no decision, whatever the reason. Default `allow`.
-   * `allow` and `deny` tell it on the console, once for each kind of failure; a function tells it where it likes, and may throw.
+   * The fallback if the decision API gives no decision for any reason. Defaults to `allow`. `allow` and `deny` log a warning to the
+   * console, once for each kind of failure. A function may log by itself, and may throw.
    */
   onError?:
     | 'allow'
     | 'deny'
     | 'throw'
     | ((error: ApiError, ask: Ask) => Decision | 'allow' | 'deny')
-  /** Another `fetch`, such as that of a service binding. */
+  /** Replaces the global `fetch`, for example with that of a service binding. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
 export interface CallOptions {
-  /** 1 to 255 visible ASCII characters: for 60 s a repeat gets the same answer, and is charged once. */
+  /** 1 to 255 visible ASCII characters. For 60 s, a repeated call gets the same answer and charges nothing. */
   idempotencyKey?: string
-  /** Gives up earlier: the call rejects with its reason, whatever `onError` says. */
+  /** Aborts the call. It then rejects with the reason of the signal; `onError` is not used. */
   signal?: AbortSignal
 }
 
 export interface ApiClient {
   /**
-   * Decides and charges one ask, or a list, in one call for each 100 of them or 64 KiB. Never repeated by itself, since it may have
-   * counted.
+   * Decides and charges one ask, or a list of asks in one call for each 100 asks or 64 KiB. Does not retry, because a failed call may
+   * have charged.
    */
   decide(ask: Ask, options?: CallOptions): Promise<Decision>
   decide(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]>
-  /** The same, charging nothing. */
+  /** Decides without a charge. */
   peek(ask: Ask, options?: CallOptions): Promise<Decision>
   peek(asks: readonly Ask[], options?: CallOptions): Promise<Decision[]>
   /**
-   * Refunds what a decision charged, or `cost` of it, and releases the slots it holds.
-   * @returns how the limits stand; `undefined` where nothing was charged (refused, only peeked at, not decided by the store), and
-   *   where the call failed, unless `onError` is `throw`
+   * Refunds the charge of a decision, or `cost` units of it, and releases its slots.
+   * @returns the status of the limits. `undefined` if nothing was charged (a refusal, a peek, a fallback), or if the call failed and
+   *   `onError` did not throw
    */
   refund(
     ask: Ask,
@@ -69,8 +69,8 @@ export interface ApiClient {
 }
 
 /**
- * Makes a client of one api.
- * @throws {TypeError} where the URL, the token or the deadline is none
+ * Creates a client of the decision API.
+ * @throws {TypeError} if the URL, the token or the deadline is invalid
  * @example
  * const api = createClient({ url: 'https://limits.example.com', token: env.SLUICE_API_TOKEN })
  * const { allowed } = await api.decide({ policy: 'per-user', key: user.id })
@@ -100,18 +100,18 @@ export function createClient(options: ClientOptions): ApiClient {
 
   async function many(asks: readonly Ask[], options: CallOptions = {}): Promise<Decision[]> {
     const decisions: Decision[] = []
-    const deadline = AbortSignal.timeout(deadlineMs) // one for all
-    for (const [index, some] of lists(asks).entries()) {
+    const deadline = AbortSignal.timeout(deadlineMs) // One deadline for all calls.
+    for (const [index, part] of lists(asks).entries()) {
       const { idempotencyKey: key } = options
-      // A second list is another body.
+      // Each list is another body, which needs another key.
       const own = key !== undefined && index > 0 && { idempotencyKey: `${key}.${index + 1}` }
-      decisions.push(...(await list(some, { ...options, ...own }, deadline)))
+      decisions.push(...(await list(part, { ...options, ...own }, deadline)))
     }
     return decisions
   }
 
   const isOne = (asks: Ask | readonly Ask[]): asks is Ask => !Array.isArray(asks)
-  // biome-ignore lint/suspicious/noExplicitAny: one answer for one ask, a list for a list, as the interface says
+  // biome-ignore lint/suspicious/noExplicitAny: ApiClient declares the overloads
   const decide = (asks: Ask | readonly Ask[], options?: CallOptions): Promise<any> =>
     isOne(asks) ? one(asks, options) : many(asks, options)
   const peeking = (ask: Ask): Ask => ({ ...ask, mode: 'peek' })
@@ -122,9 +122,9 @@ export function createClient(options: ClientOptions): ApiClient {
       decide(isOne(asks) ? peeking(asks) : asks.map(peeking), options),
     async refund(ask, { allowed, decidedAt, slot }, { cost = ask.cost, ...options } = {}) {
       if (!allowed || decidedAt === undefined || ask.mode === 'peek') return undefined
-      const { mode: _, ...whose } = sent(ask)
+      const { mode: _, ...target } = sent(ask)
       try {
-        return (await call('refund', { ...whose, cost, decidedAt, slot }, options)) as LimitStatus
+        return (await call('refund', { ...target, cost, decidedAt, slot }, options)) as LimitStatus
       } catch (error) {
         fallback(error, ask)
         return undefined
@@ -133,7 +133,7 @@ export function createClient(options: ClientOptions): ApiClient {
   }
 }
 
-/** Makes a function that calls the decision API once: its answer, or an ApiError. */
+/** Creates a function that makes one call. It returns the answer, or rejects with an ApiError. */
 function caller({
   url,
   token,
@@ -147,7 +147,7 @@ function caller({
   if (!Number.isInteger(deadlineMs) || deadlineMs < 1 || deadlineMs >= 2 ** 31)
     throw new TypeError('deadlineMs: expected whole milliseconds, at least 1')
 
-  async function ask(path: string, body: unknown, key: string | undefined, signal: AbortSignal) {
+  async function send(path: string, body: unknown, key: string | undefined, signal: AbortSignal) {
     const response = await fetch(new URL(`/_sluice/v1/${path}`, url).href, {
       method: 'POST',
       headers: {
@@ -156,7 +156,7 @@ function caller({
         ...(key !== undefined && { 'Idempotency-Key': key }),
       },
       body: JSON.stringify(body),
-      redirect: 'manual', // nobody else is given the token
+      redirect: 'manual', // A redirect would send the token to another host.
       signal,
     })
     return answerOf(response)
@@ -169,10 +169,10 @@ function caller({
     deadline = AbortSignal.timeout(deadlineMs),
   ) => {
     signal?.throwIfAborted()
-    const over = signal ? AbortSignal.any([signal, deadline]) : deadline
+    const abort = signal ? AbortSignal.any([signal, deadline]) : deadline
     try {
-      // A `fetch` of the caller's need not look at the signal.
-      return await Promise.race([ask(path, body, idempotencyKey, over), aborted(over)])
+      // A custom `fetch` may ignore the signal.
+      return await Promise.race([send(path, body, idempotencyKey, abort), aborted(abort)])
     } catch (error) {
       signal?.throwIfAborted()
       if (error instanceof ApiError) throw error
@@ -195,9 +195,9 @@ function isApiUrl(text: string): boolean {
   return /^https?:$/.test(protocol) && !username && !password
 }
 
-/** Makes what answers for the decision API. What is no ApiError (the caller's own signal) is nobody's to answer. */
+/** Creates the function that applies `onError`. It rethrows all errors except ApiError, such as the reason of the caller's signal. */
 function createFallback(onError: NonNullable<ClientOptions['onError']>) {
-  const told = new Set<string>()
+  const logged = new Set<string>()
   return (error: unknown, ask: Ask): Decision => {
     if (!(error instanceof ApiError) || onError === 'throw') throw error
     if (typeof onError === 'function') {
@@ -205,8 +205,9 @@ function createFallback(onError: NonNullable<ClientOptions['onError']>) {
       return typeof answer === 'string' ? withoutApi(answer) : answer
     }
     const kind = `${error.code} ${error.status}`
-    if (!told.has(kind)) console.warn(`sluice: ${error.message} (onError: ${onError}; told once)`)
-    told.add(kind)
+    if (!logged.has(kind))
+      console.warn(`sluice: ${error.message} (onError: ${onError}; logged once)`)
+    logged.add(kind)
     return withoutApi(onError)
   }
 }

@@ -1,16 +1,16 @@
 import type { RequestDescription } from '../api/schema.ts'
 
 const MAX_HEADERS = 100
-/** Of all names and values together, far below what a body may have. */
+/** The maximum of all names and values together. A body may have far more. */
 const MAX_CHARACTERS = 16_384
 const MAX_URL = 8192
 
 /**
- * Tells the decision API of a request in hand. The decision API takes all that comes out, whatever the client sent, so that no client can be
- * asked about in vain: of too many header fields the longest are left out, and an address that is none.
- * @param ip the client's address, from the connection or a proxy of yours: no header is believed
- * @param fields names of the only header fields to tell: those that your policies look at. Then no client can crowd them out.
- *   Default all
+ * Describes a request for the decision API. The decision API accepts every description, so that no client can avoid a decision with
+ * an unusual request. Omits an invalid address. Omits the longest header fields if there are too many.
+ * @param ip the client's address, from the connection or a trusted proxy. It is never read from header fields
+ * @param fields the header fields to send: list those that your policies use, so that a client cannot displace them with other
+ *   fields. Defaults to all
  */
 export function describeRequest(
   request: Request,
@@ -30,7 +30,7 @@ export function describeRequest(
   }
 }
 
-/** Without what no request has on its way; where it is too long the query goes first, and what policies do not see of the path. */
+/** Removes user name, password and fragment. Shortens a long URL: first the query, then repeated slashes, which policies ignore. */
 function shortUrl(text: string): string {
   const url = new URL(text)
   url.username = ''
@@ -41,30 +41,30 @@ function shortUrl(text: string): string {
   return url.href.slice(0, MAX_URL)
 }
 
-/** They say who asks, and come first. */
+/** Fields that identify the client. They are never displaced. */
 const CREDENTIALS = ['authorization', 'cookie']
 
 function someHeaders(headers: Headers, fields?: readonly string[]): Record<string, string> {
-  const told = fields?.map((name) => name.toLowerCase())
+  const selected = fields?.map((name) => name.toLowerCase())
   const size = ([name, value]: [string, string]) => name.length + value.length
   const rank = (field: [string, string]) => (CREDENTIALS.includes(field[0]) ? 0 : size(field))
-  let left = MAX_CHARACTERS
+  let available = MAX_CHARACTERS
   return Object.fromEntries(
     [...headers]
       .filter(([name, value]) => name.length <= 256 && value.length <= 8192)
       .filter(([, value]) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value))
-      .filter(([name]) => !told || told.includes(name))
+      .filter(([name]) => !selected || selected.includes(name))
       .sort((a, b) => rank(a) - rank(b))
       .slice(0, MAX_HEADERS)
       .filter((field) => {
-        left -= size(field)
-        return left >= 0
+        available -= size(field)
+        return available >= 0
       }),
   )
 }
 
 function isAddress(text: string): boolean {
-  // A URL would take 010 for 8.
+  // A URL would parse 010 as 8.
   if (/^(?:(?:0|[1-9]\d{0,2})(?:\.|$)){4}$/.test(text)) return URL.canParse(`http://${text}/`)
   return /^[\dA-Fa-f.:]{2,45}$/.test(text) && URL.canParse(`http://[${text}]/`)
 }

@@ -4,26 +4,26 @@ export interface Problem {
   status: number
   title: string
   detail?: string
-  /** With 422: what is wrong in the body. */
+  /** The errors of the body, with status 422. */
   errors?: { path: string; expected: string; got: string }[]
   [member: string]: unknown
 }
 
 /**
- * Why the decision API gave no decision.
- * - `timeout`: no answer within the deadline. The call may have counted.
- * - `unreachable`: the connection failed. The call may have counted.
- * - `refused`: it answered with a problem, see `status`: 401, 403 and 404 are about the token, 400, 413 and 422 about what was
- *   asked, 429 is the caller's own limit.
- * - `bad-reply`: something answered, but not the decision API. A redirect is such an answer, and is not followed.
+ * The reason for a call without a decision.
+ * - `timeout`: no answer within the deadline. The call may have charged.
+ * - `unreachable`: the connection failed. The call may have charged.
+ * - `refused`: the answer is a problem. By `status`: 401, 403 and 404 concern the token; 400, 413 and 422 the body; 429 the caller's
+ *   own limit.
+ * - `bad-reply`: the answer does not come from the decision API. A redirect is such an answer; it is not followed.
  */
 export type ApiErrorCode = 'timeout' | 'unreachable' | 'refused' | 'bad-reply'
 
-/** The decision API gave no decision. The text never holds the token, nor anything of what was asked. */
+/** The error of a call without a decision. The message never contains the token or values of the ask. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly code: ApiErrorCode
-  /** Of the answer, where there was one. */
+  /** The status of the answer, if there was one. */
   readonly status: number | undefined
   readonly problem: Problem | undefined
 

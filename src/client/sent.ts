@@ -1,12 +1,12 @@
-/** What is sent of asks, so that no client of the caller can make the decision API refuse to decide. */
+/** Adapts asks to the limits of the decision API, so that no client can avoid a decision with an unusual key. */
 import type { Ask, KeyValue, KeyValues } from '../api/schema.ts'
 
 const MAX_CHARACTERS = 1024
 const MAX_ASKS = 100
-/** Of a body, which may have 64 KiB. */
+/** The maximum size of a list in a body, which may have 64 KiB. */
 const MAX_BYTES = 65_000
 
-/** An ask with a key that is not too long: those that begin alike share a quota. Numbers go as text, which JSON has for all of them. */
+/** Cuts long key values; values with the same first 1024 characters share a quota. Sends numbers as strings, because JSON has no NaN. */
 export const sent = (ask: Ask): Ask => ('key' in ask ? { ...ask, key: cut(ask.key) } : ask)
 
 const cut = (key: KeyValues): KeyValues =>
@@ -16,7 +16,7 @@ const cutOne = <T extends KeyValue | null>(value: T) =>
     ? String(value).slice(0, MAX_CHARACTERS)
     : value
 
-/** Neighbouring asks in as few lists as the decision API takes each of. */
+/** Splits asks into as few lists as the decision API accepts, in order. */
 export function lists(asks: readonly Ask[]): Ask[][] {
   const all: Ask[][] = []
   let bytes = 0
@@ -38,6 +38,6 @@ function bytesOf(ask: Ask): number {
   try {
     return new TextEncoder().encode(`${JSON.stringify(sent(ask))},`).length
   } catch {
-    return MAX_BYTES // what is no JSON fails by itself when it is sent
+    return MAX_BYTES // An ask that cannot be serialized gets a list of its own, and fails when it is sent.
   }
 }

@@ -17,18 +17,18 @@ import { keepAlive, limitRequest } from './pipeline.ts'
 import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
 import { maySpeculate, speculate } from './speculative.ts'
 
-/** What the gateway reads from the Worker's environment. */
+/** The variables and bindings that the gateway reads from the Worker's environment. */
 export interface GatewayBindings extends Bindings {
-  /** Overrides the configuration's `origin`. */
+  /** Overrides `origin` of the configuration. */
   ORIGIN?: string
 }
 
 type App = Hono<{ Bindings: GatewayBindings }>
 
 /**
- * The whole Worker: every request is decided, then forwarded to the origin or answered 429. Paths under `/_sluice/` are its own,
- * the decision API among them.
- * @throws {ConfigError} at once, where the configuration is wrong
+ * Creates the whole Worker. It decides each request, then forwards it to the origin or answers 429. Paths under `/_sluice/` are
+ * reserved, for example for the decision API.
+ * @throws {ConfigError} immediately, if the configuration is invalid
  * @example
  * export default createGateway(defineConfig({
  *   origin: 'https://origin.example.com',
@@ -39,12 +39,12 @@ export function createGateway(options: ConfigOptions<Context>): App {
   const limiter = createLimiter(parseConfig(options), options)
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config
-  /** An answer of the gateway's own, which the pages of `cors` may read. */
-  const ours = (c: Context, answer: Response) =>
+  /** Adds the CORS fields to a response that the gateway itself makes. */
+  const withOwnCors = (c: Context, answer: Response) =>
     withCors(answer, c.req.header('origin'), config, { own: true })
   const app: App = new Hono({
-    // Routed by the path that policies see, so that no other spelling of a reserved path reaches the origin. What stands behind
-    // Envoy's prefix is a client's: resolved, `/..%2F..%2F` would lead out of there, to an answer that lets the client pass.
+    // Routes by the normalized path, so that no other spelling of a reserved path reaches the origin. The path behind Envoy's
+    // prefix comes from the client. It is not normalized: `/..%2F..%2F` would leave the prefix and reach an endpoint that answers 200.
     getPath: (request) => {
       const { pathname } = new URL(request.url)
       return pathname.startsWith(`${ENVOY}/`) ? pathname : normalizePath(pathname)
@@ -52,69 +52,74 @@ export function createGateway(options: ConfigOptions<Context>): App {
   })
 
   const { health, ready } = createHealth(limiter)
-  /** A Worker that only serves the decision API forwards nothing, so it needs no origin. */
-  const noOrigin = ({ env, req }: Context) => {
+  /** A Worker that only serves the decision API needs no origin. */
+  const missingOrigin = ({ env, req }: Context) => {
     const origin = env?.ORIGIN ?? configured
-    return origin === undefined && isOpen('api', env ?? {}) ? undefined : whyNot(origin, req.raw)
+    return origin === undefined && isOpen('api', env ?? {})
+      ? undefined
+      : originProblem(origin, req.raw)
   }
-  app.get('/_sluice/health', (c) => health(around(c).env, noOrigin(c)))
-  app.get('/_sluice/ready', (c) => ready(c.req.raw, around(c), noOrigin(c)))
+  app.get('/_sluice/health', (c) => health(runtimeOf(c).env, missingOrigin(c)))
+  app.get('/_sluice/ready', (c) => ready(c.req.raw, runtimeOf(c), missingOrigin(c)))
   const api = createApi(limiter)
-  let good: string | undefined // the last origin that was one
+  let lastValidOrigin: string | undefined
   app.all('/_sluice/*', async (c) => {
     const answer = await api(c.req.raw, c.req.path, {
-      ...around(c),
+      ...runtimeOf(c),
       contextOf: (request) => contextOf(request, c),
     })
     const reserved = { title: 'Not Found', detail: 'Paths under /_sluice/ are reserved.' }
-    return ours(c, answer ?? problem(404, reserved))
+    return withOwnCors(c, answer ?? problem(404, reserved))
   })
 
   app.use(async function requireOrigin(c, next) {
     const origin = c.env?.ORIGIN ?? configured
-    const wrong = origin !== undefined && origin === good ? undefined : whyNot(origin, c.req.raw)
-    if (!wrong) {
-      if (origin !== 'zone') good = origin
+    const isKnown = origin !== undefined && origin === lastValidOrigin
+    const detail = isKnown ? undefined : originProblem(origin, c.req.raw)
+    if (!detail) {
+      if (origin !== 'zone') lastValidOrigin = origin
       return next()
     }
-    log('no-origin', '', wrong)
-    return ours(c, problem(500, { title: 'No origin', detail: wrong }))
+    log('no-origin', '', detail)
+    return withOwnCors(c, problem(500, { title: 'No origin', detail }))
   })
   app.use(async function requireForwardable(c, next) {
     const refused = whyNotForward(c.req.raw, (c.env?.ORIGIN ?? configured)!)
     if (!refused) return next()
     const { status, ...members } = refused
     if (status === 508) log('loop', '', members.detail)
-    return ours(c, problem(status, members))
+    return withOwnCors(c, problem(status, members))
   })
-  const ask = (c: Context, options: Pick<ForwardOptions, 'shadow' | 'ending'>) =>
+  const callOrigin = (c: Context, options: Pick<ForwardOptions, 'shadow' | 'abort'>) =>
     forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
       timeoutMs: originTimeoutMs,
-      asOurs: (answer) => ours(c, answer),
+      finishProblem: (answer) => withOwnCors(c, answer),
       ...options,
     })
   app.all('*', (c) =>
     limitRequest(limiter, c, {
       speculate: (policies) =>
-        maySpeculate(c.req.raw, policies) ? speculate((ending) => ask(c, { ending })) : undefined,
+        maySpeculate(c.req.raw, policies)
+          ? speculate((abort) => callOrigin(c, { abort }))
+          : undefined,
       respond: (speculative) =>
-        speculative?.response ?? ask(c, { shadow: wouldRefuse(c.var.rateLimit) }),
+        speculative?.response ?? callOrigin(c, { shadow: wouldRefuse(c.var.rateLimit) }),
     }),
   )
 
   app.onError((error, c) => {
     log('error', error.name, 'a request failed')
-    return ours(c, problem(500, { title: 'Internal Server Error' }))
+    return withOwnCors(c, problem(500, { title: 'Internal Server Error' }))
   })
   return app
 }
 
-const around = (c: Context) => ({
+const runtimeOf = (c: Context) => ({
   env: (c.env ?? {}) as Record<string, unknown>,
   waitUntil: (promise: Promise<unknown>) => keepAlive(c, promise),
 })
 
-/** Hono's context of a request that is not under way: what key functions are given. */
+/** Makes a Hono context for a described request, as the argument of key functions. */
 async function contextOf(request: Request, { env }: Context): Promise<Context> {
   let context: Context | undefined
   const app = new Hono().all('*', (c) => {
@@ -125,7 +130,7 @@ async function contextOf(request: Request, { env }: Context): Promise<Context> {
   return context!
 }
 
-function whyNot(origin: string | undefined, request: Request): string | undefined {
+function originProblem(origin: string | undefined, request: Request): string | undefined {
   if (origin === undefined) return 'set origin in sluice.config.ts, or the variable ORIGIN'
   if (origin === 'zone') return noZone(request)
   return isOrigin(origin)

@@ -6,13 +6,13 @@ import { createLimiter } from '../limiter/create.ts'
 import { limitRequest } from './pipeline.ts'
 
 /**
- * Rate limits in front of whatever comes after it: answers 429 past a limit, and adds the `RateLimit` fields to what passes.
+ * Creates a Hono middleware that limits requests. It answers 429 above a limit, and adds the `RateLimit` fields to other responses.
  * The decision is in `c.var.rateLimit`. Credentials come from `c.env` (see {@link Bindings}).
- * @throws {ConfigError} at once, where the policies are wrong
+ * @throws {ConfigError} immediately, if the configuration is invalid
  * @example
  * app.use(rateLimiter({ policies: [{ name: 'per-user', limit: 100, window: '1m', key: (c) => c.get('user').id }] }))
  */
-// biome-ignore lint/suspicious/noExplicitAny: as Hono's own handlers, it fits an app of any environment
+// biome-ignore lint/suspicious/noExplicitAny: fits an app of any environment, like Hono's own handlers
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
 ): MiddlewareHandler<E> {
@@ -26,12 +26,12 @@ export function rateLimiter<E extends Env = any>(
       return c.res
     }
     const refuse = (refusal: Response) => {
-      c.res = refusal // Hono adds the fields that earlier middleware has set
+      c.res = refusal // Hono adds the fields that earlier middleware set.
       return c.res
     }
     const response = await limitRequest(limiter, c, { refuse, respond })
     if (response === c.res) return
-    c.res = undefined // else Hono would put the old fields back over the new
+    c.res = undefined // Without this, Hono would overwrite the new fields with the old ones.
     c.res = response
   }
 }
@@ -44,7 +44,7 @@ function checkBefore({ policies }: Config) {
       : [
           {
             path: `policies[${index}].check`,
-            expected: 'before (rateLimiter has no origin to ask meanwhile)',
+            expected: 'before (rateLimiter has no origin to call in parallel)',
             got: JSON.stringify(check),
           },
         ],

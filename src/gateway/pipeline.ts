@@ -22,15 +22,15 @@ declare module 'hono' {
 }
 
 export interface Responders {
-  /** Asks the origin while the store decides, if all policies that apply allow it. */
+  /** Calls the origin while the store decides, if all policies that apply allow it. */
   speculate?: (policies: Policy[]) => Speculative | undefined
-  /** Puts a refusal in place before its fields are added. By default it is used as it is. */
+  /** Prepares a refusal before its fields are added. Defaults to no change. */
   refuse?: (refusal: Response) => Response
-  /** The response to a request that passes. */
+  /** Makes the response to an admitted request. */
   respond: (speculative: Speculative | undefined) => Response | Promise<Response>
 }
 
-/** Takes one request through all steps. Rejects only if `respond` does. */
+/** Takes one request through all steps. Rejects only if `respond` rejects. */
 export async function limitRequest(
   { config, log, rulesOf, partsOf }: Limiter,
   c: Context,
@@ -52,7 +52,7 @@ export async function limitRequest(
     speculative = speculate?.(prepared.limits.map(({ policy }) => policy))
     const spentMs = Math.max(0, Date.now() - startedAt)
     const deciding = decide([prepared], parts, { spentMs, waitUntil })
-    // A charge that the response settles is settled also for a client who leaves before there is a decision.
+    // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
     if (prepared.limits.some(isOpen)) waitUntil(deciding)
     const [decided] = await deciding
     outcome = decided!
@@ -62,7 +62,7 @@ export async function limitRequest(
   const settled = charges && settleLater(c.req.raw, charges, parts, waitUntil)
   c.set('rateLimit', decision)
   for (const policy of wouldRefuse(decision)) {
-    log('shadow-refused', policy, 'a policy in shadow would have refused a request')
+    log('shadow-refused', policy, 'a shadow policy would have refused a request')
   }
   const own = !decision.allowed
   if (own) speculative?.cancel()
@@ -75,7 +75,7 @@ export async function limitRequest(
 
 type Settle = (answer: Response) => Response
 
-/** What `respond` throws is not an Error, or Hono had answered it: the request ends as a 500. */
+/** Settles charges as for a 500 if `respond` throws. Hono itself answers each `Error` of a handler, so only other values arrive here. */
 async function respondOr500(respond: () => Response | Promise<Response>, settled?: Settle) {
   try {
     return await respond()
@@ -85,7 +85,7 @@ async function respondOr500(respond: () => Response | Promise<Response>, settled
   }
 }
 
-/** Prepares to settle charges once there is a response. Registered at once, so that it happens also after the client has gone. */
+/** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */
 function settleLater(
   { method }: Request,
   charges: Charge[],
@@ -100,14 +100,14 @@ function settleLater(
       Promise.all(
         charges.map((charge) => settle(charge, { status, headers }, waitUntil).catch(onStoreError)),
       ).then(() => resolve(), resolve)
-    // Hono discards the body of an answer to HEAD, so its end would never come.
+    // Hono discards the body of a response to HEAD, so `whenEnded` would never call back.
     if (charges.some(holdsSlots) && method !== 'HEAD') return whenEnded(answer, finish)
     finish()
     return answer
   }
 }
 
-/** Keeps the isolate at work on a promise. Outside Workers a process goes on by itself. */
+/** Keeps the isolate alive until a promise settles. Outside Workers there is nothing to keep alive. */
 export function keepAlive(c: Context, promise: Promise<unknown>) {
   try {
     c.executionCtx.waitUntil(promise)

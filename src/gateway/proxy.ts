@@ -5,7 +5,7 @@ import { problem } from '../http/response.ts'
 import { shadowField } from '../http/shadow.ts'
 import { leavesBase } from '../request/path.ts'
 
-/** Fields that are between two neighbours only (RFC 9110, 7.6.1), and the obsolete ones of the same kind. */
+/** Hop-by-hop fields (RFC 9110, 7.6.1), including obsolete ones. */
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -28,37 +28,37 @@ function withoutHopByHop(source: Headers): Headers {
 }
 
 export interface ForwardOptions {
-  /** The longest to wait for the answer to begin; its body may take as long as it likes. */
+  /** The time limit for the response headers, in ms. The body has no time limit. */
   timeoutMs: number
-  /** Ends the exchange, at that time or whenever the caller likes. */
-  ending?: AbortController
-  /** Names of the policies in shadow that would have refused the request. */
+  /** Aborts the exchange. It is aborted at the timeout, and the caller may abort it earlier. */
+  abort?: AbortController
+  /** Names of the shadow policies that would have refused the request. */
   shadow?: string[]
-  /** Puts what is ours to say on an answer that is not the origin's: 502, 504. */
-  asOurs?: (answer: Response) => Response
+  /** Finishes a response that does not come from the origin (502, 504). */
+  finishProblem?: (answer: Response) => Response
 }
 
 /**
- * Sends a request on to an origin and hands back its answer: same method, parsed path, query and body, streamed both ways; redirects untouched.
- * Fields of ours (`Sluice-…`) stay here, but for `Sluice-Shadow`: the policies in shadow that would have refused the request.
- * @param origin an http(s) URL, whose path if any is put before the request's; or `'zone'`, the origin of the zone the Worker is on
- * @returns a 502 problem where the origin cannot be reached, 504 where it does not answer in time
+ * Forwards a request to an origin and returns the response. Keeps the method, the parsed path, the query and the body; streams both
+ * bodies; does not follow redirects. Removes the `Sluice-*` fields of the client, and sets `Sluice-Shadow` from `shadow`.
+ * @param origin an http(s) URL, whose path is put before the path of the request; or `'zone'`, the origin of the Worker's zone
+ * @returns a 502 problem if the origin cannot be reached, a 504 problem if it does not answer in time
  */
 export async function forward(
   request: Request,
   origin: string,
   {
     timeoutMs,
-    ending = new AbortController(),
+    abort = new AbortController(),
     shadow = [],
-    asOurs = (answer) => answer,
+    finishProblem = (answer) => answer,
   }: ForwardOptions,
 ): Promise<Response> {
-  const { signal } = ending
-  const timer = setTimeout(() => ending.abort(), timeoutMs)
+  const { signal } = abort
+  const timer = setTimeout(() => abort.abort(), timeoutMs)
   try {
     const outgoing = origin === 'zone' ? forZone(request) : readdress(request, origin)
-    replaceOurs(outgoing.headers, shadow)
+    replaceOwnFields(outgoing.headers, shadow)
     const loop = request.headers.get('cdn-loop')
     outgoing.headers.set('CDN-Loop', loop ? `${loop}, sluice` : 'sluice')
     const response = await fetch(outgoing, { redirect: 'manual', signal, ...verbatim })
@@ -66,10 +66,10 @@ export async function forward(
     if (origin === 'zone') return asVerbatim(response)
     const { body, status, statusText } = response
     const headers = withoutHopByHop(response.headers)
-    // Throws where the status is one that a response cannot have, such as 600.
+    // Throws if the status is not allowed in a Response, such as 600.
     return asVerbatim(new Response(body, { status, statusText, headers, ...verbatim }))
   } catch {
-    return asOurs(
+    return finishProblem(
       signal.aborted
         ? problem(504, { title: 'Gateway Timeout', detail: 'The origin did not answer in time.' })
         : problem(502, { title: 'Bad Gateway', detail: 'The origin did not answer.' }),
@@ -79,13 +79,13 @@ export async function forward(
   }
 }
 
-/** Words of Workers' own, for request and response: bodies pass as they came, also where something of ours reads along. */
+/** Options of the Workers runtime for requests and responses: bodies pass unchanged, even through a stream of this Worker. */
 const verbatim = { encodeResponseBody: 'manual', encodeBody: 'manual' } as object
 
 const upgraded = (response: Response) =>
   response.status === 101 && (response as { webSocket?: unknown }).webSocket
 
-/** Fields that claim another path or method than the one that policies matched. */
+/** Fields that claim a path or method other than the one that policies matched. */
 const REQUEST_CLAIMS = new Set([
   'x-original-url',
   'x-rewrite-url',
@@ -95,11 +95,11 @@ const REQUEST_CLAIMS = new Set([
 ])
 
 /**
- * Fields that claim another client, host or path prefix. Cloudflare, or a rule of the zone, may set these for the origin of the zone.
- * An origin elsewhere gets `X-Forwarded-For`, `-Host` and `-Proto` from this Worker.
+ * Fields that claim another client, host or path prefix. Cloudflare or a rule of the zone may set them for the origin of the zone.
+ * Any other origin gets `X-Forwarded-For`, `-Host` and `-Proto` from this Worker.
  */
 const CLIENT_CLAIMS = new Set([
-  'cf-connecting-ipv6', // set by Cloudflare with Pseudo IPv4 only
+  'cf-connecting-ipv6', // Cloudflare sets it with Pseudo IPv4 only.
   'cf-pseudo-ipv4',
   'client-ip',
   'fastly-client-ip',
@@ -137,7 +137,7 @@ const CLIENT_CLAIMS = new Set([
   'x-script-name',
 ])
 
-/** Removes claims of a client. CGI does not distinguish `_` from `-`, and only a client writes these fields with `_`, in a zone too. */
+/** Removes fields that claim something about the request. CGI does not distinguish `_` from `-`, and only clients send these names with `_`. */
 function dropClaims(headers: Headers, { zone }: { zone: boolean }) {
   for (const name of [...headers.keys()]) {
     const dashed = name.replaceAll('_', '-')
@@ -150,8 +150,8 @@ function dropClaims(headers: Headers, { zone }: { zone: boolean }) {
   }
 }
 
-/** Of a client's, fields of ours speak to us, and to the origin they would speak in our name. */
-function replaceOurs(headers: Headers, shadow: string[]) {
+/** Removes `Sluice-*` fields of the client, because the origin would trust them, and adds `Sluice-Shadow`. */
+function replaceOwnFields(headers: Headers, shadow: string[]) {
   dropOwnFields(headers)
   for (const [name, value] of Object.entries(shadowField(shadow))) headers.set(name, value)
 }
@@ -164,12 +164,12 @@ function forZone(request: Request): Request {
 
 function readdress(request: Request, origin: string): Request {
   const url = new URL(request.url)
-  // The parsed path, which is what policies see: `..` is resolved before the base path stands in front of it. The rest of `href`
-  // begins with "/", so it cannot name another host, and keeps a lone "?". (`url.origin` is not always its beginning: workerd passes
-  // the Host as it came, `0x7f.1` or `example.com:80`.)
+  // Uses the parsed path, as policies do: `..` is resolved before the base path is added. The rest of `href` begins with "/", so it
+  // cannot name another host, and it keeps a "?" with no query. (`href` does not always begin with `url.origin`: workerd keeps a Host
+  // such as `0x7f.1` or `example.com:80`.)
   const target = origin.replace(/\/$/, '') + url.href.replace(/^\w+:\/\/[^/]*/, '')
   const headers = withoutHopByHop(request.headers)
-  headers.delete('host') // the origin's own, from the URL
+  headers.delete('host') // fetch sets it from the URL.
   if (request.headers.get('upgrade')?.toLowerCase() === 'websocket')
     headers.set('Upgrade', 'websocket')
   dropClaims(headers, { zone: false })
@@ -177,25 +177,25 @@ function readdress(request: Request, origin: string): Request {
   headers.set('X-Forwarded-Proto', url.protocol.slice(0, -1))
   const client = parseAddress(request.headers.get('cf-connecting-ip') ?? '')
   if (client) headers.set('X-Forwarded-For', formatAddress(client))
-  // By way of a copy, which may have a body on GET, as clients do send; `{ method, body }` may not.
+  // Copies the request first: a copy may have a body on GET, which some clients send; `{ method, body }` may not.
   return new Request(new Request(target, request), { headers, redirect: 'manual' })
 }
 
-/** How many Workers of this kind may pass one request on. Two or three may stand in a chain; more are a loop. */
+/** The maximum number of Sluice Workers that may forward one request. A chain of two or three is allowed; more indicate a loop. */
 const MAX_PASSES = 3
 
-/** How many Workers of this kind have passed a request on, by its `CDN-Loop` field (RFC 8586). Each adds one entry. */
+/** Counts the Sluice Workers that forwarded a request. Each adds one entry to `CDN-Loop` (RFC 8586). */
 const passesOf = (headers: Headers): number =>
   (headers.get('cdn-loop') ?? '').split(',').filter((entry) => /^\s*sluice\s*(;|$)/i.test(entry))
     .length
 
-/** The problem of a request that must not be forwarded; `undefined` where it may be. */
+/** Returns the problem of a request that must not be forwarded, or `undefined`. */
 export function whyNotForward({ url, headers }: Request, origin: string) {
   if (passesOf(headers) >= MAX_PASSES) {
     return {
       status: 508,
       title: 'Loop Detected',
-      detail: `${MAX_PASSES} Sluice Workers have passed this request on already, so the origin leads back to this Worker: set origin in sluice.config.ts, or the variable ORIGIN, to the server behind it.`,
+      detail: `This request has already passed ${MAX_PASSES} Sluice Workers, so the origin leads back to this Worker: set origin in sluice.config.ts, or the variable ORIGIN, to the server behind it.`,
     }
   }
   const hasBase = origin !== 'zone' && new URL(origin).pathname !== '/'
@@ -204,16 +204,16 @@ export function whyNotForward({ url, headers }: Request, origin: string) {
       status: 400,
       title: 'Bad Request',
       detail:
-        'The path leaves the base path of the origin once it is decoded: send it with ".." resolved.',
+        'The decoded path leaves the base path of the origin. Resolve ".." before you send the request.',
     }
   }
   return undefined
 }
 
-/** Why `'zone'` cannot work for this request, or `undefined` where it can. */
+/** Returns why the origin `'zone'` cannot serve this request, or `undefined` if it can. */
 export function noZone(request: Request): string | undefined {
   const { hostname } = new URL(request.url)
   return /(^|\.)(workers\.dev|localhost)$|^[\d.]+$|^\[/.test(hostname)
-    ? `origin 'zone' needs a route on a zone, and ${hostname} is none: set origin in sluice.config.ts, or the variable ORIGIN, to a URL`
+    ? `origin 'zone' needs a route on a zone, but ${hostname} is not on a zone: set origin in sluice.config.ts, or the variable ORIGIN, to a URL`
     : undefined
 }

@@ -1,22 +1,23 @@
-/** What Workers have beyond the web's own streams: native, and the one that tells its length. Elsewhere there is neither. */
+/** Streams of the Workers runtime: native, and with a known length. Other runtimes have neither. */
 type Pipe = { readable: ReadableStream<Uint8Array>; writable: WritableStream<Uint8Array> }
 const { FixedLengthStream, IdentityTransformStream = TransformStream } = globalThis as {
   FixedLengthStream?: new (length: number) => Pipe
   IdentityTransformStream?: new () => Pipe
 }
 
-/** Answers whose bodies are the bytes that came, not what a `Content-Encoding` of theirs stands for: their length is right. */
+/** Responses whose bodies are the received bytes, not decoded by `Content-Encoding`. Their `Content-Length` is correct. */
 const verbatim = new WeakSet<Response>()
 
-/** Marks an answer as one whose body nobody decodes or encodes on its way. */
+/** Marks a response whose body is neither decoded nor encoded on the way. */
 export function asVerbatim(answer: Response): Response {
   verbatim.add(answer)
   return answer
 }
 
 /**
- * Tells when the body of an answer has gone out whole, or no further: its reader went away, or its source broke off.
- * @returns an answer that is the same but for passing through here; at once where there is no body to wait for
+ * Calls `ended` once the body of a response is sent, or once sending fails because the client disconnects or the source breaks off.
+ * Calls it immediately if there is no body.
+ * @returns the response to send, with a body that passes through this function
  */
 export function whenEnded(answer: Response, ended: () => void): Response {
   const upgraded = (answer as { webSocket?: unknown }).webSocket

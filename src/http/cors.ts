@@ -6,15 +6,15 @@ const ALLOW_CREDENTIALS = 'Access-Control-Allow-Credentials'
 const EXPOSE = 'Access-Control-Expose-Headers'
 
 /**
- * Lets pages of other origins read what the limiter says (the Fetch standard's CORS protocol). On a response that has
- * `Access-Control-Allow-Origin`, the limiter's fields and `Retry-After` are exposed. An answer of our own is given that field where
- * `config.cors` names the page's origin; `Vary` goes with it, and since such answers are `no-store` it need not stand on the others.
+ * Lets pages of other origins read the limiter's fields (CORS protocol of the Fetch standard). Exposes these fields and `Retry-After`
+ * on each response that has `Access-Control-Allow-Origin`. Adds that field, with `Vary`, to responses of the limiter and the gateway
+ * if `config.cors` names the origin of the page. Their other responses need no `Vary`, because all of them are `no-store`.
  *
- * Preflights (`OPTIONS` with `Access-Control-Request-Method`) are not answered here: they are requests like any other, counted and
- * passed on, and what an origin allows is its own matter. One that is refused fails, and the page's request with it.
- * @param origin the request's `Origin`
- * @param options.own whether the answer is the limiter's or the gateway's own (429, 503, 403; 502, 504). Defaults to false
- * @returns the same response where no page of another origin may read it
+ * Does not answer preflights (`OPTIONS` with `Access-Control-Request-Method`). They are counted and forwarded like other requests.
+ * If a preflight is refused, the request of the page fails too.
+ * @param origin the `Origin` of the request
+ * @param options.own true for a response of the limiter or the gateway (429, 503, 403; 502, 504). Defaults to false
+ * @returns the same response if no page of another origin may read it
  */
 export function withCors(
   response: Response,
@@ -24,20 +24,20 @@ export function withCors(
 ): Response {
   const allow = own && !response.headers.has(ALLOW_ORIGIN) ? allowed(origin, config) : undefined
   if (allow === undefined && !response.headers.has(ALLOW_ORIGIN)) return response
-  const copy = new Response(response.body, response) // what fetch returns cannot be changed
+  const copy = new Response(response.body, response) // A response of fetch is immutable.
   const { headers } = copy
   if (allow !== undefined) {
     headers.set(ALLOW_ORIGIN, allow)
     if (config.cors!.credentials) headers.set(ALLOW_CREDENTIALS, 'true')
     if (allow !== '*') add(headers, 'Vary', ['Origin'], '*')
   }
-  // With credentials "*" is the name of a field and no more.
-  const everything = headers.get(ALLOW_CREDENTIALS) === 'true' ? undefined : '*'
-  add(headers, EXPOSE, fieldsOf(config), everything)
+  // With credentials, "*" is an ordinary field name and not a wildcard.
+  const wildcard = headers.get(ALLOW_CREDENTIALS) === 'true' ? undefined : '*'
+  add(headers, EXPOSE, fieldsOf(config), wildcard)
   return copy
 }
 
-/** What `Access-Control-Allow-Origin` says to a page; nothing where it may not read. */
+/** Returns `Access-Control-Allow-Origin` for a page, or `undefined` if it may not read the response. */
 function allowed(origin: string | undefined, { cors }: Pick<Config, 'cors'>): string | undefined {
   if (!cors || origin === undefined) return undefined
   if (cors.origins.includes('*')) return '*'
@@ -50,16 +50,13 @@ const fieldsOf = ({ headers, degradedHeader }: Pick<Config, 'headers' | 'degrade
   ...(degradedHeader ? ['Sluice-Degraded'] : []),
 ]
 
-/**
- * Adds the names that a list lacks; none where `everything` is in it. A list that is malformed tells a browser nothing, and would
- * swallow ours: ours replaces it.
- */
-function add(headers: Headers, field: string, names: string[], everything: string | undefined) {
+/** Adds names to a list, unless it contains `wildcard`. Replaces a malformed list, because a browser would ignore all of it. */
+function add(headers: Headers, field: string, names: string[], wildcard: string | undefined) {
   const list = (headers.get(field) ?? '').split(',').map((name) => name.trim())
   const wellFormed = list.every((name) => /^[\w!#$%&'*+.^`|~-]*$/.test(name))
   const present = wellFormed ? list.filter((name) => name !== '') : []
-  if (everything !== undefined && present.includes(everything)) return
+  if (wildcard !== undefined && present.includes(wildcard)) return
   const known = new Set(present.map((name) => name.toLowerCase()))
-  const lacking = names.filter((name) => !known.has(name.toLowerCase()))
-  if (lacking.length > 0) headers.set(field, [...present, ...lacking].join(', '))
+  const missing = names.filter((name) => !known.has(name.toLowerCase()))
+  if (missing.length > 0) headers.set(field, [...present, ...missing].join(', '))
 }

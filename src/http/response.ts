@@ -1,14 +1,14 @@
-/** A decision on the wire: header fields and problem documents. */
+/** Header fields and problem documents of a decision. */
 import type { Decision, Lacking, LimitState } from '../base/decision.ts'
 import type { Config } from '../config/parse.ts'
 import { merge } from './ratelimit-fields/merge.ts'
 import { seconds } from './ratelimit-fields/quantities.ts'
-import { tell } from './ratelimit-fields/sets.ts'
+import { fieldValues } from './ratelimit-fields/sets.ts'
 
 /**
- * A response with the fields of a decision in the sets of a configuration, merged with those it has: see `merge`.
- * @param options.own whether the response is one of ours, which can be changed itself. Defaults to false
- * @returns the same response where there is nothing to tell
+ * Adds the fields of a decision to a response, in the configured sets. Merges them with existing fields (see `merge`).
+ * @param options.own true for a response of the limiter or the gateway, which is changed in place. Defaults to false
+ * @returns the same response if there are no fields to add
  */
 export function withDecisionFields(
   response: Response,
@@ -16,16 +16,16 @@ export function withDecisionFields(
   { headers: sets, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>,
   { own = false } = {},
 ): Response {
-  const told = sets.map((set) => tell(set, decision)).filter((told) => told !== undefined)
+  const values = sets.map((set) => fieldValues(set, decision)).filter((one) => one !== undefined)
   const fallback = degradedHeader ? decision.fallback : undefined
-  if (told.length === 0 && !fallback) return response
-  const copy = own ? response : new Response(response.body, response) // what fetch returns cannot be changed
-  for (const one of told) merge(copy.headers, one)
+  if (values.length === 0 && !fallback) return response
+  const copy = own ? response : new Response(response.body, response) // A response of fetch is immutable.
+  for (const value of values) merge(copy.headers, value)
   if (fallback) copy.headers.set('Sluice-Degraded', fallback)
   return copy
 }
 
-/** A problem document (RFC 9457). */
+/** Makes a problem document (RFC 9457). */
 export function problem(
   status: number,
   members: { type?: string; title: string; detail?: string } & Record<string, unknown>,
@@ -44,19 +44,19 @@ export function problem(
   )
 }
 
-/** `Retry-After` (RFC 9110, 10.2.3): the time before which the same request surely does not pass, where there is one. */
+/** Returns `Retry-After` (RFC 9110, 10.2.3): the time before which the same request cannot pass. No field if that time is 0 or unknown. */
 export function retryAfter(decision: Decision): Record<string, string> {
-  const waitMs = sureWait(decision)
+  const waitMs = minimumWait(decision)
   return waitMs ? { 'Retry-After': String(seconds(waitMs)) } : {}
 }
 
 const isRefusing = ({ mode, allowed }: LimitState) => mode === 'enforce' && !allowed
 
 /**
- * The wait that is sure, in ms. A slot of a limit of concurrent requests is free as soon as a request in flight ends: how long that
- * takes is unknown, and a client that waits for the whole life of a slot waits far too long.
+ * Returns the minimum wait in ms. Ignores waits for a slot of concurrent requests: a slot is released when a request in flight ends,
+ * which is unknown and usually much earlier than the expiry of the slot.
  */
-function sureWait({ retryAfterMs, limits }: Decision): number | null {
+function minimumWait({ retryAfterMs, limits }: Decision): number | null {
   const refusing = limits.filter(isRefusing)
   if (retryAfterMs === null || !refusing.some(({ unit }) => unit)) return retryAfterMs
   return Math.max(
@@ -71,11 +71,11 @@ const isBanned = ({ mode, bannedForMs }: LimitState) =>
 
 function whyExceeded(decision: Decision): string {
   const { reason, retryAfterMs } = decision
-  if (reason === 'shielded') return `Too many requests at once: try again in ${retryAfterMs} ms.`
+  if (reason === 'shielded') return `Too many requests at once. Try again in ${retryAfterMs} ms.`
   if (retryAfterMs === null) return 'This request costs more than the quota can ever hold.'
-  return sureWait(decision)! < retryAfterMs
-    ? `Too many requests are in flight: this one passes when one of them ends, at the latest in ${retryAfterMs} ms.`
-    : `The same request passes in ${retryAfterMs} ms.`
+  return minimumWait(decision)! < retryAfterMs
+    ? `Too many requests are in flight. Try again when one of them ends, or in ${retryAfterMs} ms.`
+    : `Try again in ${retryAfterMs} ms.`
 }
 
 function whyDenied({ missing, unreadable, unverified }: Lacking): string {
@@ -86,8 +86,10 @@ function whyDenied({ missing, unreadable, unverified }: Lacking): string {
 }
 
 /**
- * The answer to a refused request: 429 past a limit (or this isolate's share of it, or the shield's), 503 where the store could not answer and a
- * policy says `deny`, 403 for a request that a list denies, or that has no value for what a policy counts by. Nothing that a client sent is in it.
+ * Makes the response to a refused request. It contains no data of the client. The status is
+ * - 429 if the request exceeds a limit, the isolate's share of a limit, or the shield,
+ * - 503 if the store gave no answer and `onStoreError` of a policy is `deny`,
+ * - 403 if a list denies the request, or if it lacks a value of a policy's key.
  */
 export function refusal(decision: Decision): Response {
   if (decision.reason === 'denied') {
@@ -109,7 +111,7 @@ export function refusal(decision: Decision): Response {
       {
         type: `${PROBLEM_TYPES}#abnormal-usage-detected`,
         title: 'Abnormal usage detected',
-        detail: `Too many requests were refused: none passes for ${rest} ms.`,
+        detail: `Too many requests were refused. All requests are refused for another ${rest} ms.`,
         retryAfterMs,
         'violated-policies': bans.map(({ policy }) => policy),
       },
@@ -124,7 +126,7 @@ export function refusal(decision: Decision): Response {
       title: 'Quota exceeded',
       detail: whyExceeded(decision),
       retryAfterMs,
-      // Unknown where the isolate or the shield answered by itself.
+      // Unknown if the isolate or the shield refused the request.
       ...(violated.length > 0 && { 'violated-policies': violated.map(({ policy }) => policy) }),
     },
     retryAfter(decision),

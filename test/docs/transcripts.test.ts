@@ -18,7 +18,7 @@ import { transcripts } from '../support/transcripts.ts'
 const stable = (text: string) =>
   text
     .replace(/;t=[1-9]\d*/g, ';t=N')
-    .replace(/\b(in|after|for) [1-9]\d* ?(ms|s)\b/g, '$1 N $2')
+    .replace(/\b(in|after|for|another) [1-9]\d* ?(ms|s)\b/g, '$1 N $2')
     .replace(/("(?:retryAfter|resetAfter|nextAfter|bannedFor)Ms": ?)[1-9]\d*/g, '$1"N"')
     .replace(/("decidedAt": ?)\d+/g, '$1"N"')
     .replace(/("slot": ?)"[^"]+"/g, '$1"N"')

@@ -1,6 +1,6 @@
 import type { Decision } from '../../src/base/decision.ts'
 import type { HeaderSet } from '../../src/config/schema/headers.ts'
-import { tell } from '../../src/http/ratelimit-fields/sets.ts'
+import { fieldValues } from '../../src/http/ratelimit-fields/sets.ts'
 import { withDecisionFields } from '../../src/http/response.ts'
 import { allowed, state } from './decisions.ts'
 
@@ -13,8 +13,8 @@ export const every: HeaderSet[] = [
   ...(['epoch', 'delta', 'iso'] as const).map((reset) => ({ prefix: 'X-RateLimit-', reset })),
 ]
 /** The fields that a set reports for a decision. */
-export const told = (set: HeaderSet, decision: Decision) =>
-  Object.fromEntries(tell(set, decision)?.fields ?? [])
+export const fieldsOf = (set: HeaderSet, decision: Decision) =>
+  Object.fromEntries(fieldValues(set, decision)?.fields ?? [])
 
 /** The states of two policies of one request. */
 export const hour = state({
@@ -34,7 +34,7 @@ export const day = state({
   nextAfterMs: 17_280,
 })
 
-/** The fields of a response of an origin after ours have been put into them. */
+/** The fields of a response of an origin after the limiter's fields are merged into them. */
 export function merged(
   set: HeaderSet | HeaderSet[],
   origin: Record<string, string>,

@@ -107,7 +107,11 @@ describe('the origin', () => {
   test.each([
     [{}, {}, 'set origin in sluice.config.ts, or the variable ORIGIN'],
     [{}, { ORIGIN: 'example.com' }, 'the variable ORIGIN: expected a URL'],
-    [{ origin: 'zone' }, {}, "origin 'zone' needs a route on a zone, and 127.0.0.1 is none"],
+    [
+      { origin: 'zone' },
+      {},
+      "origin 'zone' needs a route on a zone, but 127.0.0.1 is not on a zone",
+    ],
   ])(
     'The configuration %j with the variables %j gets a 500 that explains the origin.',
     async (config, env, message) => {

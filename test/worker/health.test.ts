@@ -184,7 +184,8 @@ test.each<[string, Partial<ConfigOptions>, object]>([
             {
               code: 'circuit-open',
               ...named,
-              detail: 'The database failed repeatedly. Policies answer without it for a moment.',
+              detail:
+                'The database failed repeatedly. Until it answers again, onStoreError decides.',
             },
           ],
         },

@@ -78,7 +78,9 @@ test('The third refusal starts a ban with its own problem type, and Retry-After 
   expect([status, body.title, body['violated-policies']]).toEqual([
     ...[429, 'Abnormal usage detected', ['long']],
   ])
-  expect(body.detail).toBe(`Too many requests were refused: none passes for ${ms} ms.`)
+  expect(body.detail).toBe(
+    `Too many requests were refused. All requests are refused for another ${ms} ms.`,
+  )
   expect(ms).toBe(3_600_000)
   const later = await get('/long/any')
   expect([later.ms < ms, later.wait]).toEqual([true, Math.ceil(later.ms / 1000)])
@@ -111,7 +113,9 @@ test('A request whose cost exceeds the limit has a retryAfterMs of null, also du
   ])
   const { body } = answers[3]!
   expect(body.retryAfterMs).toBe(null)
-  expect(body.detail).toMatch(/^Too many requests were refused: none passes for \d{7} ms\.$/)
+  expect(body.detail).toMatch(
+    /^Too many requests were refused\. All requests are refused for another \d{7} ms\.$/,
+  )
 })
 
 test('A shadow policy bans no client, and reports the clients that it would ban.', async () => {

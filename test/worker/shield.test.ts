@@ -56,7 +56,7 @@ test('Requests beyond the shield never reach Redis, and other clients are unaffe
     type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
     status: 429,
     title: 'Quota exceeded',
-    detail: 'Too many requests at once: try again in 60000 ms.',
+    detail: 'Too many requests at once. Try again in 60000 ms.',
     retryAfterMs: 60_000,
   })
   expect((await get('/few', { ip: '192.0.2.3' })).status).toBe(200)

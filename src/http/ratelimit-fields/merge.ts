@@ -1,45 +1,47 @@
 import type { HeaderSet } from '../../config/schema/headers.ts'
-import type { Told } from './sets.ts'
+import type { FieldValues } from './sets.ts'
 import { parameterOf, parseDictionary, parseIntegers, parseStrings } from './structured.ts'
 
 /**
- * Puts what a set tells into the fields of a response that may have such fields already, of an origin or of an inner limiter:
- * tightened, never loosened, as the drafts ask of an intermediary. The lists of draft-11 are joined. Where two cannot stand
- * together (one number a field; a list of another draft, or one that names a policy of ours) the one with less remaining stays,
- * whole; on a tie theirs, which is then not altered. Values that say no number count as absent.
+ * Adds the fields of a set to a response that may already have such fields, from an origin or an inner limiter. As the drafts require
+ * of intermediaries, the result is never less strict than the existing fields.
+ *
+ * The lists of draft-11 are joined. All fields are replaced or kept together if they cannot be joined: single numbers, lists of
+ * another draft, and lists that name one of these policies. The fields with less remaining are used; on a tie, the existing ones
+ * stay unchanged. Existing values without a number are ignored.
  */
-export function merge(headers: Headers, { set, fields, remaining }: Told): void {
+export function merge(headers: Headers, { set, fields, remaining }: FieldValues): void {
   const present = fields.some(([name]) => headers.has(name))
-  if (present && set === 'draft-11' && joins(headers, fields)) {
+  if (present && set === 'draft-11' && canJoin(headers, fields)) {
     for (const [name, value] of fields) {
       if (headers.get(name)) headers.append(name, value)
-      else headers.set(name, value) // after an empty one a comma would lead
+      else headers.set(name, value) // Appending to an empty value would write a leading comma.
     }
     return
   }
-  if (present && theirRemaining(headers, set) <= remaining) return
+  if (present && existingRemaining(headers, set) <= remaining) return
   for (const name of companions(set)) headers.delete(name)
   for (const [name, value] of fields) headers.set(name, value)
 }
 
-/** Whether what is there makes one list with ours. */
-function joins(headers: Headers, fields: Told['fields']): boolean {
+/** True if the existing fields are lists of draft-11 that name none of the added policies. */
+function canJoin(headers: Headers, fields: FieldValues['fields']): boolean {
   const names = (text: string) => parseStrings(text)?.map(({ value }) => value)
-  const ours = new Set(fields.flatMap(([, value]) => names(value)!))
+  const added = new Set(fields.flatMap(([, value]) => names(value)!))
   return fields.every(([name]) => {
-    const theirs = headers.get(name)
-    return !theirs || names(theirs)?.every((policy) => !ours.has(policy))
+    const existing = headers.get(name)
+    return !existing || names(existing)?.every((policy) => !added.has(policy))
   })
 }
 
-/** The least that a client may read as remaining in fields like those of a set; infinity where it reads nothing. */
-function theirRemaining(headers: Headers, set: HeaderSet): number {
+/** Returns the smallest number that a client may read as remaining in the existing fields; infinity if there is none. */
+function existingRemaining(headers: Headers, set: HeaderSet): number {
   const text = (name: string) => headers.get(name) ?? ''
-  // Of proxies that each add a number a list is left.
+  // Several proxies that each add a number make a list.
   const numbers = (name: string) => parseIntegers(text(name))?.map(({ value }) => value) ?? []
   if (set === 'github') return least(numbers('x-ratelimit-remaining'))
   if (typeof set === 'object') return least(numbers(`${set.prefix}Remaining`))
-  // Whichever draft they are of.
+  // The existing fields may follow any draft.
   const list = parseStrings(text('RateLimit'))?.map((member) => parameterOf(member, 'r'))
   const member = parseDictionary(text('RateLimit'))?.get('remaining')
   return least([...(list ?? []), member, ...numbers('RateLimit-Remaining')])
@@ -50,7 +52,7 @@ const least = (values: (string | undefined)[]) =>
     .filter((value) => value !== undefined && /^-?\d+$/.test(value))
     .reduce((least, value) => Math.min(least, Number(value)), Number.POSITIVE_INFINITY)
 
-/** Fields beside a set's own that tell of the same numbers, and would be wrong beside ours. */
+/** Returns existing fields outside of the set that describe the same quota, and would contradict the added fields. */
 const companions = (set: HeaderSet): string[] =>
   typeof set === 'object' && /rate-?limit-$/i.test(set.prefix)
     ? [`${set.prefix}Used`, `${set.prefix}Resource`]

@@ -16,18 +16,21 @@ import {
 } from './quantities.ts'
 import { quoted } from './structured.ts'
 
-/** A quantity of the limit that the set reports; or an item for each of several limits. */
+/** A quantity of the reported limit, or a list with an item for each of several limits. */
 type Field = Quantity | { lists: (decision: Decision) => LimitState[]; item: Quantity }
 
 interface FieldSet<Name extends string = string> {
-  /** The limit whose state is told. */
+  /** Selects the limit whose state the fields report. */
   reports: (decision: Decision) => LimitState | undefined
   fields: Record<Name, Field>
 }
 
 const enforced = ({ limits }: Decision) => limits.filter(({ mode }) => mode === 'enforce')
 
-/** The enforced limit that comes first by `rank`, and among equals last by `wait`; on a refusal the one that refuses longest, whose wait is Retry-After. */
+/**
+ * Selects the enforced limit with the lowest `rank`; among equals, the one with the longest `wait`. On a refusal it selects the limit
+ * that refuses longest, because Retry-After is its wait.
+ */
 const nearest =
   (rank: (limit: LimitState) => number, wait: (limit: LimitState) => number) =>
   (decision: Decision): LimitState | undefined => {
@@ -38,29 +41,29 @@ const nearest =
       .toSorted((a, b) => by(a) - by(b) || wait(b) - wait(a))[0]
   }
 
-/** Nearest to exhaustion: the least is left of its own quota. */
+/** Selects the limit with the smallest remaining share of its quota. */
 const leastShare = nearest(
   ({ remaining, limit }) => remaining / limit,
   ({ nextAfterMs }) => nextAfterMs,
 )
-/** "The lower remaining" (draft-6 and draft-7, "Server Behavior"): fields that name no policy have to be true of all. */
+/** Selects "the lower remaining" (draft-6 and draft-7, "Server Behavior"): fields that name no policy must hold for all policies. */
 const leastLeft = nearest(
   ({ remaining }) => remaining,
   ({ resetAfterMs }) => resetAfterMs,
 )
 
 /**
- * What draft-6 and draft-7 can list: `w` is required, and "two quota policies MUST NOT be associated with the same quota units",
- * of which the longest window, the strictest, stays.
+ * Returns the limits that draft-6 and draft-7 can list. They require `w`, and "two quota policies MUST NOT be associated with the same
+ * quota units". Of limits with equal quota units, the one with the longest window is listed, because it is the strictest.
  */
 function distinctQuotas(decision: Decision): LimitState[] {
-  const said = enforced(decision).filter((state) => window(state) !== undefined)
-  const byWindow = said.toSorted((a, b) => a.windowMs - b.windowMs)
+  const candidates = enforced(decision).filter((state) => window(state) !== undefined)
+  const byWindow = candidates.toSorted((a, b) => a.windowMs - b.windowMs)
   const strictest = new Map(byWindow.map((state) => [limit(state), state]))
-  return said.filter((state) => strictest.get(limit(state)) === state)
+  return candidates.filter((state) => strictest.get(limit(state)) === state)
 }
 
-/** `head;name=value;…`, without what there is no word for. */
+/** Writes `head;name=value;…`, and omits parameters without a value. */
 const item =
   (head: Quantity, parameters: Record<string, Quantity>): Quantity =>
   (...about) =>
@@ -72,7 +75,7 @@ const item =
       String(head(...about)),
     )
 
-/** `name=value, …` */
+/** Writes `name=value, …`. */
 const dictionary =
   (members: Record<string, Quantity>): Quantity =>
   (...about) =>
@@ -84,8 +87,8 @@ const name: Quantity = ({ policy }) => quoted(policy)
 const oldPolicies: Field = { lists: distinctQuotas, item: item(limit, { w: window }) }
 
 /**
- * The fields of each set, as data, so that the next draft is a change of data. `draft-n` is
- * draft-ietf-httpapi-ratelimit-headers-n: Structured Fields (RFC 9651; RFC 8941 before draft-8).
+ * The fields of each set, as data, so that a new draft only changes data. `draft-n` is draft-ietf-httpapi-ratelimit-headers-n, which
+ * uses Structured Fields (RFC 9651; RFC 8941 before draft-8).
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/
  * https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
  */
@@ -120,16 +123,16 @@ const prefixed = (reset: keyof typeof resets): FieldSet => ({
   fields: { limit, remaining, reset: resets[reset] },
 })
 
-/** A decision in the words of a set. */
-export interface Told {
+/** The fields of a set for one decision. */
+export interface FieldValues {
   set: HeaderSet
   fields: [name: string, value: string][]
-  /** What a client reads as left. */
+  /** The remaining units that the fields report. */
   remaining: number
 }
 
-/** What a set says of a decision; nothing where there is no number to tell. */
-export function tell(set: HeaderSet, decision: Decision): Told | undefined {
+/** Returns the fields of a set for a decision, or `undefined` if the decision has no limit to report. */
+export function fieldValues(set: HeaderSet, decision: Decision): FieldValues | undefined {
   const [{ reports, fields }, names]: [FieldSet, Record<string, string>] =
     typeof set === 'string'
       ? [sets[set], fieldNames[set]]

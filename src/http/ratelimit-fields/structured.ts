@@ -1,4 +1,4 @@
-/** As much of Structured Fields (RFC 9651) as the `RateLimit` fields of all drafts are made of. */
+/** A parser for the parts of Structured Fields (RFC 9651) that the `RateLimit` fields of all drafts use. */
 
 const KEY = '[a-z*][a-z0-9_.*-]*'
 const STRING = '"(?:[ !#-[\\]-~]|\\\\["\\\\])*"'
@@ -14,13 +14,13 @@ const BARE_ITEM = [
 const PARAMETER = new RegExp(`; *(${KEY})(?:=(${BARE_ITEM}))?`, 'g')
 const PARAMETERS = `((?:${PARAMETER.source})*)`
 
-// Sticky: each is tried at one place only, so that no text takes more than linear time.
+// Sticky, so that each expression is tried at one position only: parsing takes linear time.
 const STRING_MEMBER = new RegExp(`()(${STRING})${PARAMETERS}`, 'y')
 const INTEGER_MEMBER = new RegExp(`()(-?\\d{1,15})${PARAMETERS}`, 'y')
 const KEYED_MEMBER = new RegExp(`(${KEY})(?:=(${BARE_ITEM}))?${PARAMETERS}`, 'y')
 const COMMA = /[ \t]*,[ \t]*/y
 
-/** A member of a List or Dictionary, as it is written. */
+/** A member of a List or Dictionary, as serialized. */
 interface Member {
   key: string
   value: string
@@ -41,23 +41,23 @@ function parse(text: string, member: RegExp): Member[] | undefined {
   }
 }
 
-/** The value of a parameter, as it is written; of two the last counts. */
+/** Returns the serialized value of a parameter. If it appears twice, the last value counts. */
 export function parameterOf({ parameters }: Member, name: string): string | undefined {
   return [...parameters.matchAll(PARAMETER)].findLast(([, key]) => key === name)?.[2]
 }
 
-/** A List of Strings; nothing where it is none, or empty. */
+/** Parses a List of Strings. Returns `undefined` if it is malformed or empty. */
 export const parseStrings = (text: string) => parse(text, STRING_MEMBER)
 
-/** A List of Integers, or one Item; nothing where it is none, or empty. */
+/** Parses a List of Integers, or a single Integer. Returns `undefined` if it is malformed or empty. */
 export const parseIntegers = (text: string) => parse(text, INTEGER_MEMBER)
 
-/** A Dictionary of Items; nothing where it is none, or empty. Of two with one key the last counts. */
+/** Parses a Dictionary of Items; if a key appears twice, the last value counts. Returns `undefined` if it is malformed or empty. */
 export const parseDictionary = (text: string) =>
   parse(text, KEYED_MEMBER)?.reduce(
     (values, { key, value }) => values.set(key, value),
     new Map<string, string>(),
   )
 
-/** An sf-string (4.1.6). */
+/** Serializes an sf-string (RFC 9651, 4.1.6). */
 export const quoted = (text: string) => `"${text.replace(/[\\"]/g, '\\$&')}"`

@@ -108,7 +108,7 @@ export const costs: Scenarios = {
     const { detail, retryAfterMs } = refused[0]!.body
     expect(retryAfterMs).toBeGreaterThan(500_000)
     expect(detail).toBe(
-      `Too many requests are in flight: this one passes when one of them ends, at the latest in ${retryAfterMs} ms.`,
+      `Too many requests are in flight. Try again when one of them ends, or in ${retryAfterMs} ms.`,
     )
     await expect.poll(async () => (await send('/reports/8')).remaining, { timeout: 10_000 }).toBe(1)
     await sleep(300)

@@ -1,4 +1,4 @@
-/** Answers of the decision API, held against its own description by a validator that is not ours. */
+/** Checks answers of the decision API against its OpenAPI description, with an independent validator. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/config/options.ts'
@@ -48,15 +48,16 @@ const operations = ['peek', 'reset', 'ban', 'unban', 'try']
 const ajv = new Ajv2020({ strict: false })
 ajv.addSchema(openapi, 'api')
 
-/** An answer has a status that the description has, and is empty or what stands there. */
+/** Checks that the description has the status of an answer, and that the answer is empty or valid. */
 async function check(api: Api, route: string, path: string, body: unknown, options: CallOptions) {
   const answer = await api.call<unknown>(path, body, options)
   const method = route.startsWith('/auth') || body === undefined ? 'get' : 'post'
   const place = `${route} ${answer.status}`
   const { responses } = openapi.paths[route][method]
-  const told = responses[answer.status]
-  expect(told, place).toBeDefined()
-  const { content } = told.$ref ? openapi.components.responses[told.$ref.split('/').at(-1)] : told
+  const response = responses[answer.status]
+  expect(response, place).toBeDefined()
+  const { $ref } = response
+  const { content } = $ref ? openapi.components.responses[$ref.split('/').at(-1)] : response
   const type = answer.headers.get('content-type')
   if (type === null) return expect(answer.body, place).toBe('')
   expect(Object.keys(content ?? {}), place).toContain(type)
@@ -70,22 +71,25 @@ async function check(api: Api, route: string, path: string, body: unknown, optio
 
 describe.each([
   ['with Redis', {}],
-  ['without', { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' }],
-])('%s', (_, env: Record<string, string>) => {
+  ['without Redis', { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' }],
+])('answers %s', (state, env: Record<string, string>) => {
   let api: Api
   beforeAll(async () => {
     api = await startApi(config, env)
   })
   afterAll(() => api?.stop())
 
-  test.each(['/decide', '/refund'])('%s answers as it is described', async (path) => {
-    for (const body of [...requests, ...requests, ...requests, requests, ...wrong]) {
-      await check(api, path, path, body, {})
-    }
-    for (const token of [OPERATE, 'wrong', null]) await check(api, path, path, {}, { token })
-  })
+  test.each(['/decide', '/refund'])(
+    `The answers of %s match the description ${state}.`,
+    async (path) => {
+      for (const body of [...requests, ...requests, ...requests, requests, ...wrong]) {
+        await check(api, path, path, body, {})
+      }
+      for (const token of [OPERATE, 'wrong', null]) await check(api, path, path, {}, { token })
+    },
+  )
 
-  test('so does forward-auth', async () => {
+  test(`The answers of forward-auth match the description ${state}.`, async () => {
     const asking = paths.flatMap((path) => [path, path, path, path])
     for (const [route, end] of [
       ['/auth', ''],
@@ -112,7 +116,7 @@ describe.each([
     }
   })
 
-  test('and so do operators’ endpoints', async () => {
+  test(`The answers to operators match the description ${state}.`, async () => {
     for (const operation of operations) {
       for (const name of [...config.policies.map(({ name }) => name), 'none']) {
         const length = operation === 'ban' ? { for: '1h' } : {}

@@ -1,4 +1,4 @@
-/** Forward-auth, by calls such as reverse proxies make. Real ones: proxies.test.ts. */
+/** Forward-auth, with calls like those of reverse proxies. proxies.test.ts runs real proxies. */
 import { parseList } from 'structured-headers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { API_TOKEN, type Api, startApi } from '../../support/api-stack.ts'
@@ -47,7 +47,7 @@ const forwarded = (ip: string, uri: string, method = 'GET', host = 'shop.example
 
 const cart = (ip: string) => forwarded(ip, '/cart/add?x=1', 'POST')
 
-test('allows, then refuses with all that the client is to see', async () => {
+test('Forward-auth allows requests, then refuses with the fields and the body for the client.', async () => {
   const ip = newIp()
   for (const remaining of [1, 0]) {
     const { status, headers, body } = await auth(cart(ip))
@@ -68,7 +68,7 @@ test('allows, then refuses with all that the client is to see', async () => {
   expect(headers.get('ratelimit-policy')).toContain('"shop";q=2;w=3600')
 })
 
-test('shares quotas with the decide API', async () => {
+test('Forward-auth and the endpoint /decide share quotas.', async () => {
   const ip = newIp()
   await auth(cart(ip))
   const url = 'https://shop.example.com/cart/y'
@@ -77,14 +77,14 @@ test('shares quotas with the decide API', async () => {
 })
 
 test.each(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])(
-  '%s asks as well as any',
+  'Forward-auth accepts calls with the method %s.',
   async (method) => {
     const { status, headers } = await auth(forwarded(newIp(), '/'), '', { method })
     expect([status, headers.has('ratelimit')]).toEqual([200, true])
   },
 )
 
-test('for nginx every refusal is a 403 that says what it would have been', async () => {
+test('For nginx, every refusal is a 403 with the original status in Sluice-Status.', async () => {
   const ip = newIp()
   for (const status of [200, 200, 403]) {
     const answer = await auth(cart(ip), '/nginx')
@@ -98,7 +98,7 @@ test('for nginx every refusal is a 403 that says what it would have been', async
   expect([denied.status, denied.headers.get('sluice-status')]).toEqual([403, '403'])
 })
 
-test('for Envoy the request is what follows in the path, by the method and host of the call', async () => {
+test('For Envoy, the request has the appended path, and the method and host of the call.', async () => {
   const ip = newIp()
   const ask = (method: string) =>
     auth(
@@ -116,7 +116,7 @@ test.each([
   ['/cart/..;/..;/..;/..;/..;/', '"shop"'],
   ['/..%2Fnginx', '"per-ip"'],
   ['/%2E%2E%5C..%5c..%5C..%5C', '"per-ip"'],
-])('no path of a client leads out of Envoy’s: %s', async (path, policies) => {
+])('The client path %s does not leave the prefix of Envoy.', async (path, policies) => {
   const fields = { 'X-Forwarded-For': newIp(), 'X-Forwarded-Host': 'shop.example.com' }
   const { status, headers } = await auth(fields, `/envoy${path}`, { method: 'POST' })
   expect([status, headers.get('ratelimit-policy')]).toEqual([
@@ -129,12 +129,12 @@ test.each([
   '/_sluice//v1/auth/envoy/cart/',
   '/%5Fsluice/v1/auth/envoy/cart/',
   '/_sluice/v1/auth/envoy;x/',
-])('Envoy’s prefix has one spelling: %s is none', async (path) => {
+])('The path %s, another spelling of the prefix of Envoy, is refused with 400.', async (path) => {
   const { status } = await api.stack.fetch(path, { headers: { 'Sluice-Token': API_TOKEN } })
   expect(status).toBe(400)
 })
 
-describe('the client', () => {
+describe('the client of a forward-auth call', () => {
   const remaining = async (xff: string, cf?: string) => {
     const { headers } = await auth({
       ...forwarded(xff, '/cart/', 'POST'),
@@ -143,37 +143,37 @@ describe('the client', () => {
     return parseList(headers.get('ratelimit')!)[0]![1].get('r')
   }
   test.each([
-    ['alone', (ip: string) => ip, undefined],
-    ['after what it claims', (ip: string) => `192.0.2.66, 10.0.0.1, ${ip}`, undefined],
+    ['one address', (ip: string) => ip, undefined],
+    ['forged entries before it', (ip: string) => `192.0.2.66, 10.0.0.1, ${ip}`, undefined],
     [
-      'before the proxy, where Cloudflare appended that',
+      'the address of the proxy, appended by Cloudflare, after it',
       (ip: string) => `192.0.2.66, ${ip}, 203.0.113.99`,
       '203.0.113.99',
     ],
-    ['alone, and the proxy itself', (ip: string) => ip, 'same'],
-  ])('is the last entry of X-Forwarded-For: %s', async (_, write, cf) => {
+    ['one address, which is the proxy itself', (ip: string) => ip, 'same'],
+  ])('The client is the last entry of X-Forwarded-For with %s.', async (_, write, cf) => {
     const ip = newIp()
     expect(await remaining(ip)).toBe(1)
     expect(await remaining(write(ip), cf === 'same' ? ip : cf)).toBe(0)
   })
 
-  test('brings its own headers, query and host for the keys of policies', async () => {
+  test("Keys of policies use the client's headers, query and host.", async () => {
     for (const [user, key] of [
       ['ann', 'a'],
       ['bob', 'b'],
     ]) {
-      const told = { ...forwarded(newIp(), `/keyed?user=${user}`), 'x-key': key! }
-      expect(parseList((await auth(told)).headers.get('ratelimit')!)[0]![1].get('r')).toBe(1)
+      const fields = { ...forwarded(newIp(), `/keyed?user=${user}`), 'x-key': key! }
+      expect(parseList((await auth(fields)).headers.get('ratelimit')!)[0]![1].get('r')).toBe(1)
       const { headers } = await auth(forwarded(newIp(), `/query?user=${user}`))
       expect(parseList(headers.get('ratelimit')!)[0]![1].get('r')).toBe(1)
     }
   })
 
-  test('sets no price, asks nothing of the auth URL’s query, and has not the country of the proxy', async () => {
+  test('The client cannot set a cost, the query of the auth URL has no effect, and the country of the proxy is not used.', async () => {
     const ip = newIp()
-    const told = { ...forwarded(ip, '/priced'), 'Sluice-Cost': '0' }
+    const priced = { ...forwarded(ip, '/priced'), 'Sluice-Cost': '0' }
     for (const status of [200, 200, 429])
-      expect((await auth(told, '?cost=0&status=200')).status).toBe(status)
+      expect((await auth(priced, '?cost=0&status=200')).status).toBe(status)
     const abroad = {
       ...forwarded(newIp(), '/country'),
       'MF-CF-Blob': JSON.stringify({ country: 'DE' }),
@@ -183,7 +183,7 @@ describe('the client', () => {
     expect(body.limits[0]!.remaining).toBe(1)
   })
 
-  test('is told to the origin where a policy in shadow would have refused it', async () => {
+  test('Sluice-Shadow names the shadow policy that would have refused the request.', async () => {
     const ip = newIp()
     expect((await auth(forwarded(ip, '/ghost'))).headers.has('sluice-shadow')).toBe(false)
     expect((await auth(forwarded(ip, '/ghost'))).headers.get('sluice-shadow')).toBe('"ghost"')
@@ -196,17 +196,17 @@ test.each([
   [forwarded('203.0.113.1', '/x#/../cart/'), 'X-Forwarded-Uri'],
   [forwarded('203.0.113.1', '/cart/', 'GET', ''), 'X-Forwarded-Host'],
   [forwarded('203.0.113.1', '/cart/', 'GET', 'a#b'), 'X-Forwarded-Host'],
-  [{ 'X-Forwarded-Method': 'G T', 'X-Forwarded-Uri': '/' }, 'tell of no request'],
+  [{ 'X-Forwarded-Method': 'G T', 'X-Forwarded-Uri': '/' }, 'do not describe a valid request'],
   [{ ...forwarded('203.0.113.1', '/', 'GET', 'a b') }, 'X-Forwarded-Host'],
   [forwarded('203.0.113.1', '/', 'GET', 'user:pass@shop.example.com'), 'X-Forwarded-Host'],
   [forwarded('203.0.113.1', '/', 'GET', 'shop.example.com/cart?'), 'X-Forwarded-Host'],
-])('%j is refused', async (fields, detail) => {
+])('A forward-auth call with the fields %j is refused with 400.', async (fields, detail) => {
   const { status, body } = await auth(fields)
   expect([status, body.detail]).toEqual([400, expect.stringContaining(detail)])
 })
 
 test.each(['*', 'http://evil.example/cart/', '//evil.example/cart/', '/%zz', '/\\x', '/%00'])(
-  'the URI %j is a path of the host all the same',
+  'The X-Forwarded-Uri %j is decided as a path of X-Forwarded-Host.',
   async (uri) => {
     const { status, headers } = await auth(forwarded(newIp(), uri, 'POST'))
     expect([status, headers.get('ratelimit-policy')]).toEqual([
@@ -217,10 +217,10 @@ test.each(['*', 'http://evil.example/cart/', '//evil.example/cart/', '/%zz', '/\
 )
 
 test.each([null, 'not-the-token-at-all'])(
-  'without a token of the decision API nothing is decided: %j',
+  'A forward-auth call with the token %j is refused with 401 and charges nothing.',
   async (token) => {
     const ip = newIp()
-    const authorization = { Authorization: `Bearer ${API_TOKEN}` } // there it is the client's
+    const authorization = { Authorization: `Bearer ${API_TOKEN}` } // It belongs to the client.
     for (let time = 0; time < 3; time++) {
       const { status, headers } = await auth({ ...cart(ip), ...authorization }, '', { token })
       expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer'])

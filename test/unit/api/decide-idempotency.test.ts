@@ -1,4 +1,4 @@
-/** `POST /_sluice/v1/decide` through the front door: the Worker in workerd, the bridge, a real Redis. */
+/** `POST /_sluice/v1/decide` with idempotency keys, on the Worker in workerd, the bridge and a real Redis. */
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../../support/api-stack.ts'
@@ -14,7 +14,7 @@ afterAll(() => api?.stop())
 describe('an Idempotency-Key', () => {
   const once = (key: string) => ({ headers: { 'Idempotency-Key': key } })
 
-  test('Repetitions with one Idempotency-Key are charged once, fifty at once or one after the other.', async () => {
+  test('Repetitions with one Idempotency-Key are charged once, whether concurrent or sequential.', async () => {
     const ip = newIp()
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => api.decide(request(ip), once('fifty'))),
@@ -28,7 +28,7 @@ describe('an Idempotency-Key', () => {
     expect((await api.decide(request(ip))).body.limits[0]!.remaining).toBe(1)
   })
 
-  test('An Idempotency-Key costs one command more, and a repetition fewer than a decision.', async () => {
+  test('An Idempotency-Key adds one command, and a repetition takes fewer commands than a decision.', async () => {
     const ip = newIp()
     const [first, second] = [
       await commandsBetween(api.stack.redis.url, () => api.decide(request(ip), once('commands'))),
@@ -38,7 +38,7 @@ describe('an Idempotency-Key', () => {
     expect(Object.values(second).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(3)
   })
 
-  test('An Idempotency-Key also keeps a refusal, and the slots that were taken.', async () => {
+  test('A repetition with an Idempotency-Key returns the same refusal and holds the same slots.', async () => {
     const ip = newIp()
     for (let time = 0; time < 3; time++) await api.decide(request(ip))
     const refused = await api.decide(request(ip), once('refused'))
@@ -62,7 +62,7 @@ describe('an Idempotency-Key', () => {
     expect(second.headers.get('idempotent-replayed')).toBe('true')
   })
 
-  test('An Idempotency-Key that has expired and is used again takes slots of its own.', async () => {
+  test('A call with another body takes new slots after its Idempotency-Key has expired.', async () => {
     const ip = newIp()
     await api.decide(request(ip, '/slow'), once('again'))
     const redis = createClient({ url: api.stack.redis.url })

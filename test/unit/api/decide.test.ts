@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => api?.stop())
 
 describe('a decision on a request', () => {
-  test('The decision on a request is that of the proxy, with the same RateLimit fields.', async () => {
+  test('A request is decided as by the gateway, with the same RateLimit fields.', async () => {
     const ip = newIp()
     for (const remaining of [2, 1, 0]) {
       const { status, body, headers } = await api.decide(request(ip))
@@ -30,7 +30,7 @@ describe('a decision on a request', () => {
     expect(headers.get('cache-control')).toBe('no-store')
   })
 
-  test('A request has the same quota through the API and through the proxy.', async () => {
+  test('A request has the same quota through the decision API and through the gateway.', async () => {
     const ip = newIp()
     await api.decide(request(ip, '/priced'))
     const through = await api.stack.fetch('/priced', { ip })
@@ -38,7 +38,7 @@ describe('a decision on a request', () => {
     expect((await api.decide(request(ip, '/priced'))).body.limits[0]!.remaining).toBe(0)
   })
 
-  test('A decision costs one HTTP request to Redis, and no more commands than through the proxy.', async () => {
+  test('A decision takes one HTTP request to Redis, and no more commands than in the gateway.', async () => {
     const before = api.stack.httpRequests()
     const commands = await commandsBetween(api.stack.redis.url, () => api.decide(request(newIp())))
     expect(api.stack.httpRequests() - before).toBe(1)
@@ -57,7 +57,7 @@ describe('a decision on a request', () => {
     expect([costly.status, costly.body.retryAfterMs]).toEqual([429, null])
   })
 
-  test('The decision distinguishes a request without a policy, with a shadow policy, on a deny list and without its key.', async () => {
+  test('The decision differs for a request without a policy, with a shadow policy, on a deny list, and without its key.', async () => {
     const ip = newIp()
     expect((await api.decide(request(ip, '/none'))).body).toEqual({
       allowed: true,
@@ -81,15 +81,15 @@ describe('a decision on a request', () => {
     ])
   })
 
-  test('A request costs what the caller says, and never what its own headers say.', async () => {
+  test('The caller sets the cost of a request, and the headers of the request cannot.', async () => {
     const ip = newIp()
-    const said = { headers: { 'x-price': '0', 'Sluice-Token': 'a-api-token-for-tests' } }
-    expect((await api.decide(request(ip, '/priced', said))).body.limits[0]).toMatchObject({
+    const free = { headers: { 'x-price': '0', 'Sluice-Token': 'a-api-token-for-tests' } }
+    expect((await api.decide(request(ip, '/priced', free))).body.limits[0]).toMatchObject({
       cost: 1,
       remaining: 2,
     })
     expect(
-      (await api.decide({ ...request(ip, '/priced', said), cost: 2 })).body.limits[0],
+      (await api.decide({ ...request(ip, '/priced', free), cost: 2 })).body.limits[0],
     ).toMatchObject({ cost: 2, remaining: 0 })
   })
 
@@ -156,47 +156,47 @@ describe('a decision on a policy and a key', () => {
     ['by-name', 'a/b', at('a.example/named/a%2Fb')],
     ['by-name', '100%', at('a.example/named/100%25')],
     ['by-name', 'a%2fc', at('a.example/named/a%2Fc')],
-    // Of 64 hexadecimal digits, as many keys are: it is no digest for that.
+    // A key of 64 hexadecimal digits is not taken for a digest.
     ['by-api-key', hex, at('a.example/by-api-key', { headers: { 'x-api-key': hex } })],
   ])(
     'The policy %s has one quota for the key %j and for a request with this key.',
-    async (name, key, asked) => {
-      expect((await api.decide(asked)).body.limits[0]!.remaining).toBe(2)
+    async (name, key, described) => {
+      expect((await api.decide(described)).body.limits[0]!.remaining).toBe(2)
       expect((await api.decide({ policy: name, key })).body.limits[0]!.remaining).toBe(1)
     },
   )
 
   test('A key may be the digest of an API key.', async () => {
-    const asked = at('a.example/by-api-key', { headers: { 'x-api-key': 'somebody-s-key' } })
-    await api.decide(asked)
-    const tried = await api.operate<{ key: { value: string }[] }>('by-api-key', 'try', asked)
+    const described = at('a.example/by-api-key', { headers: { 'x-api-key': 'somebody-s-key' } })
+    await api.decide(described)
+    const tried = await api.operate<{ key: { value: string }[] }>('by-api-key', 'try', described)
     const key = `sha256:${tried.body.key[0]!.value}`
     expect((await api.decide({ policy: 'by-api-key', key })).body.limits[0]!.remaining).toBe(1)
   })
 
-  test('A decision on a key has the limit of the plan that is named.', async () => {
+  test('A decision on a key uses the limit of the given plan.', async () => {
     const { body } = await api.decide({ policy: 'planned', key: 'somebody', plan: 'pro' })
     expect(body.limits[0]).toMatchObject({ limit: 5, remaining: 4 })
   })
 
   test.each([
     [{ policy: 'none', key: 'x' }, 'policy', 'the name of a policy'],
-    [{ policy: 'per-ip', key: 'x' }, 'key', 'an IP address, or a network that has one quota'],
-    [{ policy: 'per-ip', key: 10 }, 'key', 'an IP address, or a network that has one quota'],
+    [{ policy: 'per-ip', key: 'x' }, 'key', 'an IP address, or a network that shares a quota'],
+    [{ policy: 'per-ip', key: 10 }, 'key', 'an IP address, or a network that shares a quota'],
     [
       { policy: 'per-ip', key: '010.0.0.1' },
       'key',
-      'an IP address, or a network that has one quota',
+      'an IP address, or a network that shares a quota',
     ],
     [
       { policy: 'per-ip', key: '203.0.113.0/24' },
       'key',
-      'an IP address, or a network that has one quota',
+      'an IP address, or a network that shares a quota',
     ],
     [
       { policy: 'per-ip', key: '2001:db8::/32' },
       'key',
-      'an IP address, or a network that has one quota',
+      'an IP address, or a network that shares a quota',
     ],
     [{ policy: 'by-host', key: 'a.example/x' }, 'key', 'a host'],
     [{ policy: 'per-ip', key: ['203.0.113.1', 'b'] }, 'key', 'a value for each of ip'],
@@ -210,7 +210,7 @@ describe('a decision on a policy and a key', () => {
     [
       { policy: 'shut', key: [null] },
       'key[0]',
-      'a value (a request without header:x-key has no quota of this key)',
+      'a value (the policy has no quota for requests without header:x-key)',
     ],
   ])('The body %j is refused, and the error names %s.', async (ask, path, expected) => {
     const { status, body } = await api.call<{ errors: object[] }>('/decide', ask)
@@ -224,7 +224,7 @@ describe('a decision on a policy and a key', () => {
 })
 
 describe('a batch of decisions', () => {
-  test('A batch of 100 requests with three subjects each is one HTTP request to Redis.', async () => {
+  test('A batch of 100 requests with three subjects each takes one HTTP request to Redis.', async () => {
     await api.decide(request(newIp()))
     const before = api.stack.httpRequests()
     const { status, body } = await api.decideEach(

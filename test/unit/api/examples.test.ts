@@ -1,4 +1,4 @@
-/** The examples for Traefik and Envoy, which no test runs: what they would ask is asked here, with the paths and names that stand in them. */
+/** Makes the calls of the examples for Traefik and Envoy, with the paths and field names of these files. No test runs the two proxies. */
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../../dev/stack.ts'
@@ -25,22 +25,20 @@ afterAll(() => stack?.stop())
 
 const example = (path: string) =>
   readFile(new URL(`../../../examples/${path}`, import.meta.url), 'utf8')
-/** What stands behind a key, once. */
-function standsBehind(text: string, key: string): string {
+/** The value of a key that appears exactly once. */
+function valueAt(text: string, key: string): string {
   const found = [...text.matchAll(new RegExp(`^ *(?:- )?${key}: (\\S+)$`, 'gm'))]
   expect(found, key).toHaveLength(1)
   return found[0]![1]!
 }
 
-test('Traefik’s asks an endpoint that knows what it tells', async () => {
+test('The call of the Traefik example is decided, and the example forwards its RateLimit fields.', async () => {
   const text = await example('traefik/dynamic.yml')
-  const { origin, pathname } = new URL(standsBehind(text, 'address'))
+  const { origin, pathname } = new URL(valueAt(text, 'address'))
   expect(origin).toBe('https://api.example.com')
-  expect(standsBehind(text, 'trustForwardHeader')).toBe('false')
+  expect(valueAt(text, 'trustForwardHeader')).toBe('false')
   const tokenField = /^ *(\S+): the-token-of-SLUICE_API_TOKEN$/m.exec(text)![1]!
-  expect(tokenField).toMatch(
-    new RegExp(standsBehind(text, 'authResponseHeadersRegex').slice(1, -1)),
-  )
+  expect(tokenField).toMatch(new RegExp(valueAt(text, 'authResponseHeadersRegex').slice(1, -1)))
   const ask = (path: string) =>
     fetch(stack.url + pathname, {
       headers: {
@@ -61,10 +59,10 @@ test('Traefik’s asks an endpoint that knows what it tells', async () => {
   expect((await ask('/page/traefik')).status).toBe(429)
 })
 
-test('Envoy’s asks an endpoint that knows what it tells', async () => {
+test('The call of the Envoy example is decided, and the example forwards its RateLimit fields.', async () => {
   const text = await example('envoy/envoy.yaml')
   const tokenField = /key: (\S+), value: the-token-of-SLUICE_API_TOKEN /.exec(text)![1]!
-  const prefix = standsBehind(text, 'path_prefix')
+  const prefix = valueAt(text, 'path_prefix')
   expect(text).toContain(`match: { prefix: ${prefix}/ }`)
   expect(text.match(/^ *normalize_path: true$/gm)).toHaveLength(2)
   const ask = (path: string) =>
@@ -77,7 +75,7 @@ test('Envoy’s asks an endpoint that knows what it tells', async () => {
         'X-Client-Address': '192.0.2.1',
       },
     })
-  // ext_authz knows no other status for "allowed".
+  // ext_authz accepts only the status 200 as "allowed".
   expect((await ask('/page/envoy?a=1')).status).toBe(200)
   const refused = await ask('/page/envoy')
   expect(refused.status).toBe(429)

@@ -1,4 +1,4 @@
-/** An operator, or who gives back, may hang up before Redis has answered: the isolate must see its own change all the same. */
+/** A caller of an operation or a refund may disconnect before Redis answers. The isolate must still apply the change. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import { createGateway } from '../../../src/gateway/gateway.ts'
 
 const token = 'an-operate-token-for-tests'
 let arrived = Promise.withResolvers<() => void>()
-/** A database that answers when it is told to. */
+/** A database that holds its reply until the test releases it. */
 const redis = createServer((_, response) =>
   arrived.resolve(() => void response.end(JSON.stringify({ result: [0, 1, 1, 0, 0, 0] }))),
 )
@@ -16,7 +16,7 @@ afterAll(() => void redis.close())
 test.each([
   ['/policies/a/reset', { key: 'k' }],
   ['/refund', { policy: 'a', key: 'k' }],
-])('%s keeps the isolate at work until Redis has answered', async (path, body) => {
+])('The endpoint %s keeps the isolate alive until Redis answers.', async (path, body) => {
   const gateway = createGateway({
     origin: 'https://origin.example',
     policies: [{ name: 'a', limit: 1, window: '1h', key: 'header:x-key' }],

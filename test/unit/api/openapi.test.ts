@@ -2,16 +2,16 @@ import { readFile } from 'node:fs/promises'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
-import { written } from '../../../dev/openapi/document.ts'
+import { serialized } from '../../../dev/openapi/document.ts'
 import { type SchemaName, schemas } from '../../../dev/openapi/schemas.ts'
 import { byJsonSchema, openapi } from '../../support/json-schema.ts'
 
-test('the description is what npm run openapi makes of the schemas now', async () => {
+test('The file openapi.json equals the output of npm run openapi.', async () => {
   const file = new URL('../../../src/api/openapi.json', import.meta.url)
-  expect(await readFile(file, 'utf8')).toBe(written())
+  expect(await readFile(file, 'utf8')).toBe(serialized())
 })
 
-test('the description is OpenAPI 3.1', async () => {
+test('The description is valid OpenAPI 3.1.', async () => {
   const validator = new Validator()
   expect(await validator.validate(structuredClone(openapi))).toEqual({ valid: true })
   expect(validator.version).toBe('3.1')
@@ -32,7 +32,7 @@ const operations = Object.values<Record<string, Operation>>(openapi.paths).flatM
   ['get', 'post'].flatMap((method) => path[method] ?? []),
 )
 
-/** Every example of the description, with the schema that stands beside it. */
+/** Every example of the description, with its operation and schema. */
 const examples = operations.flatMap(({ operationId, requestBody, responses }) =>
   [requestBody, ...Object.values(responses)].flatMap((one) =>
     Object.values(one?.content ?? {}).flatMap(({ schema, example, examples = {} }) => {
@@ -43,8 +43,8 @@ const examples = operations.flatMap(({ operationId, requestBody, responses }) =>
   ),
 )
 
-describe('the examples', () => {
-  test('are there for every body', () => {
+describe('the examples of the description', () => {
+  test('Every operation with a body has an example.', () => {
     const withBody = operations.filter(({ requestBody }) => requestBody)
     const names = new Set(examples.map(([operationId]) => operationId))
     expect(withBody.map(({ operationId }) => operationId).filter((id) => !names.has(id))).toEqual(
@@ -52,16 +52,16 @@ describe('the examples', () => {
     )
   })
 
-  test.each(examples)('of %s are a right %s', (_, name, value) => {
+  test.each(examples)('The example of the operation %s is a valid %s.', (_, name, value) => {
     expect(byJsonSchema(name)(value)).toBe(true)
     const result = v.safeParse(schemas[name], value)
     expect(result.issues ?? []).toEqual([])
-    // Answers have no field that their schema does not name.
+    // Answers have no fields outside of their schema.
     if (!['Ban'].includes(name)) expect(result.output).toEqual(value)
   })
 })
 
-test('every operation says who may call it, and what becomes of a wrong token', () => {
+test('Every operation declares its security and, if it needs a token, the status 401.', () => {
   for (const { operationId, security, responses } of operations) {
     expect(security, operationId).toBeDefined()
     if (security!.length > 0) expect(Object.keys(responses), operationId).toContain('401')

@@ -1,4 +1,4 @@
-/** What operators do about one key of one policy, through the front door. */
+/** The operations on one key of a policy, on the Worker in workerd and a real Redis. */
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LimitState } from '../../../src/base/decision.ts'
@@ -36,7 +36,7 @@ beforeAll(async () => {
         match: { path: '/slots' },
         penalty: 'manual',
       },
-      { ...policy, name: 'manual', penalty: 'manual', match: { path: '/by-hand' } },
+      { ...policy, name: 'manual', penalty: 'manual', match: { path: '/manual' } },
       {
         ...policy,
         name: 'keyed',
@@ -78,8 +78,8 @@ const request = (ip: string, path = '/') => ({ request: { url: `https://a.exampl
 const operate = (name: string, operation: string, body: unknown) =>
   api.operate<LimitStatus>(name, operation, body)
 
-describe.each(algorithms)('a key of %s', (name) => {
-  test('is looked at, and nothing changes', async () => {
+describe.each(algorithms)('operations on a key of a %s', (name) => {
+  test(`A peek at a key of a ${name} changes nothing.`, async () => {
     const ip = newIp()
     await api.decide({ policy: name, key: ip, cost: 2 })
     const before = await everything()
@@ -89,7 +89,7 @@ describe.each(algorithms)('a key of %s', (name) => {
     expect(await everything()).toEqual(before)
   })
 
-  test('is reset, and that of nobody else, nor another policy’s', async () => {
+  test(`A reset of a key of a ${name} changes no other key and no other policy.`, async () => {
     const [ip, neighbour] = [newIp(), newIp()]
     await api.decide(request(ip))
     await api.decide(request(neighbour))
@@ -106,7 +106,7 @@ describe.each(algorithms)('a key of %s', (name) => {
     expect((await operate(name, 'peek', { key: neighbour })).body.limits[0]!.remaining).toBe(2)
   })
 
-  test('is banned for as long as is said, told as such, and unbanned', async () => {
+  test(`A key of a ${name} is banned for the given time and can be unbanned.`, async () => {
     const ip = newIp()
     const { status, body } = await operate(name, 'ban', { key: ip, for: '30m' })
     expect([status, body.limits]).toMatchObject([
@@ -123,7 +123,7 @@ describe.each(algorithms)('a key of %s', (name) => {
     expect((await api.decide(request(ip))).body.allowed).toBe(true)
   })
 
-  test('that refusals banned is free again after a reset', async () => {
+  test(`A reset ends a ban of a ${name} that refusals started.`, async () => {
     const ip = newIp()
     await api.decide({ policy: name, key: ip, cost: 3 })
     expect((await api.decide({ policy: name, key: ip })).body.reason).toBe('banned')
@@ -134,14 +134,14 @@ describe.each(algorithms)('a key of %s', (name) => {
     })
   })
 
-  test('may be named by a request that counts on it', async () => {
+  test(`A request can select the key of a ${name}.`, async () => {
     const ip = newIp()
     await api.decide({ policy: name, key: ip, cost: 2 })
     expect((await operate(name, 'peek', request(ip))).body.limits[0]!.remaining).toBe(1)
   })
 })
 
-test('a request whose path names several quotas is about all of them', async () => {
+test('An operation on a request whose path has several readings applies to all of its quotas.', async () => {
   const peek = async (key: string) =>
     (await operate('users', 'peek', { key })).body.limits.map(({ remaining }) => remaining)
   const both = request(newIp(), '/users/8/..%2Fa1%2Fx')
@@ -162,7 +162,7 @@ test('a request whose path names several quotas is about all of them', async () 
   expect([await peek('8'), await peek('a1')]).toEqual([[3], [3]])
 })
 
-test('slots are looked at, all freed by a reset, and a ban lets nobody take one', async () => {
+test('A peek shows the slots in use, a reset releases all of them, and a ban refuses new ones.', async () => {
   const ip = newIp()
   await api.decide(request(ip, '/slots'))
   await api.decide(request(ip, '/slots'))
@@ -172,7 +172,7 @@ test('slots are looked at, all freed by a reset, and a ban lets nobody take one'
   expect((await api.decide(request(ip, '/slots'))).body.reason).toBe('banned')
 })
 
-test('a policy with penalty "by-hand" bans nobody by itself', async () => {
+test('A policy with penalty "manual" bans a key only by an operation.', async () => {
   const ip = newIp()
   for (let time = 0; time < 20; time++) {
     expect((await api.decide({ policy: 'manual', key: ip })).body.reason).not.toBe('banned')
@@ -182,7 +182,7 @@ test('a policy with penalty "by-hand" bans nobody by itself', async () => {
   expect([body.reason, body.limits[0]!.bannedForMs! > 364 * 86_400_000]).toEqual(['banned', true])
 })
 
-test('a ban that is too long, or of a policy without a penalty, is refused', async () => {
+test('A ban is refused if it is too long, or if the policy has no penalty.', async () => {
   const long = await api.operate<{ errors: object[] }>('gcra', 'ban', { key: newIp(), for: '3h' })
   expect([long.status, long.body.errors]).toMatchObject([422, [{ path: 'for' }]])
   for (const operation of ['ban', 'unban']) {
@@ -200,29 +200,29 @@ test.each([
   ['ban', { key: '203.0.113.1' }],
   ['ban', { key: '203.0.113.1', for: 0 }],
   ['ban', { key: '203.0.113.1', for: 'soon' }],
-])('%s %j is refused and changes nothing', async (operation, body) => {
+])('The operation %s with the body %j is refused and changes nothing.', async (operation, body) => {
   const before = await everything()
   expect((await api.operate('other', operation, body)).status).toBe(422)
   expect(await everything()).toEqual(before)
 })
 
-test('a key that looks like a pattern is that key and no other', async () => {
+test('A key that looks like a pattern matches only itself.', async () => {
   for (const key of ['*', 'a', '[ab]', 'a}']) await api.decide({ policy: 'keyed', key })
   await operate('keyed', 'reset', { key: '*' })
-  const left = async (key: string) =>
+  const remaining = async (key: string) =>
     (await operate('keyed', 'peek', { key })).body.limits[0]!.remaining
-  expect(await Promise.all(['*', 'a', '[ab]', 'a}'].map(left))).toEqual([3, 2, 2, 2])
+  expect(await Promise.all(['*', 'a', '[ab]', 'a}'].map(remaining))).toEqual([3, 2, 2, 2])
 })
 
-test('a request that the policy does not meet names no key of it', async () => {
+test('An operation on a request is refused if the policy does not apply to the request.', async () => {
   const { status, body } = await api.operate('slots', 'peek', request(newIp(), '/else'))
   expect([status, body]).toMatchObject([409, { unmet: 'match', field: 'path' }])
 })
 
-describe('a trial', () => {
-  const trial = async (name: string, asked: object) => (await api.operate(name, 'try', asked)).body
+describe('the operation try', () => {
+  const trial = async (name: string, body: object) => (await api.operate(name, 'try', body)).body
 
-  test('tells what the policy makes of a request, and charges nobody', async () => {
+  test('A trial reports how the policy applies to a request, and charges nothing.', async () => {
     const before = await everything()
     expect(await trial('gcra', request('203.0.113.200'))).toEqual({
       policy: 'gcra',
@@ -241,12 +241,19 @@ describe('a trial', () => {
     ['keyed', '/keyed', '203.0.113.1', { unmet: 'key', missing: 'header:x-key' }],
     ['other', '/', '192.0.2.77', { unmet: 'allow', entry: 'friends' }],
     ['other', '/', '192.0.2.66', { unmet: 'deny', denied: { by: 'abuse' } }],
-  ])('tells why %s does not meet %s of %s', async (name, path, ip, expected) => {
-    expect(await trial(name, request(ip, path))).toEqual({ policy: name, met: false, ...expected })
-  })
+  ])(
+    'A trial reports why the policy %s does not apply to %s of %s.',
+    async (name, path, ip, expected) => {
+      expect(await trial(name, request(ip, path))).toEqual({
+        policy: name,
+        met: false,
+        ...expected,
+      })
+    },
+  )
 })
 
-test('policies are listed, with who decides them now', async () => {
+test('The list of policies reports whether the store or a fallback decides.', async () => {
   const list = () =>
     api.call<{ policies: object[]; store: object }>('/policies', undefined, { token: OPERATE })
   const { status, body } = await list()

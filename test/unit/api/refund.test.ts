@@ -10,24 +10,24 @@ beforeAll(async () => {
 afterAll(() => api?.stop())
 
 describe('a refund', () => {
-  test('A refund gives back a part or all of a charge, never above the quota, and not in a later window.', async () => {
+  test('A refund returns some or all of a charge, never above the quota, and nothing to a later window.', async () => {
     const ip = newIp()
     const { body } = await api.decide({ ...request(ip), cost: 3 })
-    const back = (cost: number, decidedAt = body.decidedAt) =>
+    const refund = (cost: number, decidedAt = body.decidedAt) =>
       api.call<{ decidedAt: number; limits: { remaining: number }[] }>('/refund', {
         ...request(ip),
         cost,
         decidedAt,
       })
-    expect((await back(2)).body.limits).toMatchObject([{ policy: 'per-ip', remaining: 2 }])
-    expect((await back(5)).body.limits).toMatchObject([{ remaining: 3 }])
+    expect((await refund(2)).body.limits).toMatchObject([{ policy: 'per-ip', remaining: 2 }])
+    expect((await refund(5)).body.limits).toMatchObject([{ remaining: 3 }])
     await api.decide(request(ip))
-    expect((await back(1, body.decidedAt! - 3_600_000)).body.limits).toMatchObject([
+    expect((await refund(1, body.decidedAt! - 3_600_000)).body.limits).toMatchObject([
       { remaining: 2 },
     ])
   })
 
-  test('A list of refunds is given back once for an Idempotency-Key.', async () => {
+  test('A list of refunds with an Idempotency-Key is refunded once.', async () => {
     const [ip, other] = [newIp(), newIp()]
     for (const one of [ip, other]) await api.decide({ ...request(one), cost: 3 })
     const body = [
@@ -61,12 +61,12 @@ describe('a refund', () => {
   test('A refund of 0 units releases a slot.', async () => {
     const ip = newIp()
     const { body } = await api.decide(request(ip, '/slow'))
-    const back = await api.call<LimitStatus>('/refund', {
+    const answer = await api.call<LimitStatus>('/refund', {
       ...request(ip, '/slow'),
       cost: 0,
       slot: body.slot,
     })
-    expect(back.body.limits[0]!.remaining).toBe(2)
+    expect(answer.body.limits[0]!.remaining).toBe(2)
   })
 
   test('A refund with an impossible time is refused with 422.', async () => {

@@ -1,4 +1,4 @@
-/** What keeps the decision API from being anybody's: tokens, sizes, shapes; and what it does without Redis. */
+/** The protection of the decision API: tokens, sizes and schemas. Also its answers without Redis. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/config/options.ts'
@@ -20,42 +20,49 @@ const endpoints: [path: string, method: string, body: object | undefined, scopes
   ]),
 ]
 
-describe('without a token in the environment', () => {
+describe('the decision API without a token in the environment', () => {
   test.each([
-    ['none', {}, ['/decide', '/refund', '/policies', '/auth', '/openapi.json']],
+    ['no token', {}, ['/decide', '/refund', '/policies', '/auth', '/openapi.json']],
     [
-      'only ones that are too short',
+      'tokens that are too short',
       { SLUICE_API_TOKEN: 'too-short', SLUICE_OPERATE_TOKEN: '' },
       ['/decide', '/refund', '/policies', '/openapi.json'],
     ],
     [
-      'one of the decision API',
+      'a token of the scope api',
       { SLUICE_API_TOKEN: API_TOKEN },
       ['/policies', '/policies/per-ip/reset'],
     ],
-    ['one of operators', { SLUICE_OPERATE_TOKEN: OPERATE }, ['/decide', '/auth', '/auth/nginx']],
-  ])('%s, what it would open is not there', async (_, tokens, absent) => {
-    const env = { SLUICE_API_TOKEN: '', SLUICE_OPERATE_TOKEN: '', ...tokens }
-    const api = await startApi(config, env)
-    try {
-      for (const path of absent) {
-        for (const token of [null, 'too-short', API_TOKEN, OPERATE]) {
-          const { status, headers } = await api.call(
-            path,
-            path === '/openapi.json' ? undefined : {},
-            { token, headers: { 'Sluice-Token': token ?? '' } },
-          )
-          expect([path, status, headers.get('content-type')]).toEqual([
-            path,
-            404,
-            'application/problem+json',
-          ])
+    [
+      'a token of the scope operate',
+      { SLUICE_OPERATE_TOKEN: OPERATE },
+      ['/decide', '/auth', '/auth/nginx'],
+    ],
+  ])(
+    'Endpoints of other scopes are a 404 if the environment has %s.',
+    async (_, tokens, absent) => {
+      const env = { SLUICE_API_TOKEN: '', SLUICE_OPERATE_TOKEN: '', ...tokens }
+      const api = await startApi(config, env)
+      try {
+        for (const path of absent) {
+          for (const token of [null, 'too-short', API_TOKEN, OPERATE]) {
+            const { status, headers } = await api.call(
+              path,
+              path === '/openapi.json' ? undefined : {},
+              { token, headers: { 'Sluice-Token': token ?? '' } },
+            )
+            expect([path, status, headers.get('content-type')]).toEqual([
+              path,
+              404,
+              'application/problem+json',
+            ])
+          }
         }
+      } finally {
+        await api.stop()
       }
-    } finally {
-      await api.stop()
-    }
-  })
+    },
+  )
 })
 
 describe('the decision API', () => {
@@ -73,7 +80,7 @@ describe('the decision API', () => {
   afterAll(() => api?.stop())
 
   test.each(endpoints)(
-    '%s opens to the tokens of its scope and no other',
+    'The endpoint %s accepts the tokens of its scopes and no others.',
     async (path, method, body, scopes) => {
       const call = (token: string | null, headers = {}) =>
         api.call(path, body, { token, headers, method })
@@ -103,17 +110,20 @@ describe('the decision API', () => {
     },
   )
 
-  test.each(endpoints)('%s says which methods it has', async (path, method) => {
-    for (const other of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD'].filter(
-      (name) => name !== method,
-    )) {
-      const { status, headers } = await api.call(path, undefined, {
-        method: other,
-        token: OPERATE,
-      })
-      expect([other, status, headers.get('allow')]).toEqual([other, 405, method])
-    }
-  })
+  test.each(endpoints)(
+    'The endpoint %s answers other methods than %s with 405 and Allow.',
+    async (path, method) => {
+      for (const other of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD'].filter(
+        (name) => name !== method,
+      )) {
+        const { status, headers } = await api.call(path, undefined, {
+          method: other,
+          token: OPERATE,
+        })
+        expect([other, status, headers.get('allow')]).toEqual([other, 405, method])
+      }
+    },
+  )
 
   test.each([
     '/',
@@ -126,14 +136,14 @@ describe('the decision API', () => {
     '/auth/caddy',
     '/auth/nginx/x',
     '/../v2/decide',
-  ])('%j is not there, or is what it resolves to', async (path) => {
+  ])('The path %j is a 404, or the endpoint that it resolves to.', async (path) => {
     const { status } = await api.call(path, {}, { token: null })
     expect(status).toBe(
       path === '/decide/' || path === '/policies/' ? (path === '/decide/' ? 401 : 405) : 404,
     )
   })
 
-  test('an unknown policy is a 404 to operators', async () => {
+  test('An operation on an unknown policy is a 404.', async () => {
     const { status } = await api.operate('none', 'peek', { key: 'x' })
     expect(status).toBe(404)
   })
@@ -147,17 +157,17 @@ describe('the decision API', () => {
   const nested = (depth: number) =>
     `{"policy":"per-ip","key":${'['.repeat(depth)}${']'.repeat(depth)}}`
   test.each([
-    ['', 400, 'There is no body: JSON is expected.'],
-    ['{"policy"', 400, 'The body is no JSON.'],
-    ["{'policy':1}", 400, 'The body is no JSON.'],
-    ['[NaN]', 400, 'The body is no JSON.'],
-    [nested(8), 400, 'The body is nested deeper than 8.'],
-    [nested(30_000), 400, 'The body is nested deeper than 8.'],
-    ['['.repeat(60_000), 400, 'The body is nested deeper than 8.'],
-    [`"${'\\"'.repeat(32_000)}`, 400, 'The body is no JSON.'],
+    ['', 400, 'The body is empty. Send JSON.'],
+    ['{"policy"', 400, 'The body is not valid JSON.'],
+    ["{'policy':1}", 400, 'The body is not valid JSON.'],
+    ['[NaN]', 400, 'The body is not valid JSON.'],
+    [nested(8), 400, 'The body is nested more than 8 levels deep.'],
+    [nested(30_000), 400, 'The body is nested more than 8 levels deep.'],
+    ['['.repeat(60_000), 400, 'The body is nested more than 8 levels deep.'],
+    [`"${'\\"'.repeat(32_000)}`, 400, 'The body is not valid JSON.'],
     [`"${'a'.repeat(65 * 1024)}"`, 413, 'The body is larger than 64 KiB.'],
     [`${' '.repeat(64 * 1024)}{}`, 413, 'The body is larger than 64 KiB.'],
-  ])('turns away %.20j…: %d', async (body, status, detail) => {
+  ])('The body that begins with %.20j is refused with %d.', async (body, status, detail) => {
     expect(problem(await api.call('/decide', body))).toEqual([status, detail])
   })
 
@@ -197,7 +207,7 @@ describe('the decision API', () => {
     ['[]', 'body', '1 to 100'],
     ['7', 'body', 'an object'],
     ['null', 'body', 'an object'],
-  ])('names what is wrong in %s', async (body, path, expected) => {
+  ])('The body %s is refused, and the error names %s.', async (body, path, expected) => {
     const answer = await api.call<Record<string, unknown>>('/decide', body)
     expect(problem(answer)[0]).toBe(422)
     expect(answer.body.errors).toMatchObject([
@@ -205,12 +215,12 @@ describe('the decision API', () => {
     ])
   })
 
-  test('takes a list of 100 and not of 101', async () => {
+  test('A list of 100 asks is accepted, and a list of 101 is refused.', async () => {
     expect((await api.decideEach(Array(100).fill({ ...ask, mode: 'peek' }))).status).toBe(200)
     expect((await api.decideEach(Array(101).fill(ask))).status).toBe(422)
   })
 
-  test('turns away a body that is no UTF-8, and one that never ends', async () => {
+  test('A body that is not UTF-8 and a body that never ends are refused.', async () => {
     const send = (body: BodyInit) =>
       fetch(`${api.stack.url}/_sluice/v1/decide`, {
         method: 'POST',
@@ -236,7 +246,7 @@ describe('the decision API', () => {
     expect(answer.slice(0, 13)).toBe('HTTP/1.1 413 ')
   })
 
-  test('answers pages of the origins that cors names, and their preflights', async () => {
+  test('Pages of the origins in cors may read answers, and their preflights are answered.', async () => {
     const headers = { Origin: 'https://app.example.com', 'Access-Control-Request-Method': 'POST' }
     const preflight = await api.call('/decide', undefined, {
       method: 'OPTIONS',
@@ -248,20 +258,20 @@ describe('the decision API', () => {
       'https://app.example.com',
     ])
     expect(preflight.headers.get('access-control-allow-headers')).toContain('Authorization')
-    const { headers: told } = await api.decide(ask, { headers })
-    expect(told.get('access-control-allow-origin')).toBe('https://app.example.com')
+    const { headers: answered } = await api.decide(ask, { headers })
+    expect(answered.get('access-control-allow-origin')).toBe('https://app.example.com')
     const other = await api.decide(ask, { headers: { Origin: 'https://evil.example' } })
     expect(other.headers.has('access-control-allow-origin')).toBe(false)
   })
 
-  test('serves its description', async () => {
+  test('The OpenAPI description is served without a token.', async () => {
     const { status, body } = await api.call('/openapi.json', undefined, { token: null })
     expect([status, body.openapi]).toEqual([200, expect.stringMatching(/^3\.1\./)])
     const other = await api.call('/openapi.json', {}, { token: null })
     expect([other.status, other.headers.get('allow')]).toEqual([405, 'GET'])
   })
 
-  test('logs nothing of tokens, keys or bodies', async () => {
+  test('The log contains no tokens, keys or bodies.', async () => {
     await api.call(
       '/decide',
       { policy: 'per-ip', key: '203.0.113.99' },
@@ -273,7 +283,7 @@ describe('the decision API', () => {
   })
 })
 
-describe('callers with a limit of their own', () => {
+describe('the limit of callers', () => {
   let api: Api
   const second = 'a-second-api-token'
   beforeAll(async () => {
@@ -284,7 +294,7 @@ describe('callers with a limit of their own', () => {
   })
   afterAll(() => api?.stop())
 
-  test('are told apart by token, and a refused call decides nothing', async () => {
+  test('Each token has its own caller limit, and a refused call charges nothing.', async () => {
     const statuses = []
     for (let time = 0; time < 5; time++) statuses.push((await api.decide(ask)).status)
     expect(statuses).toEqual([200, 200, 200, 429, 429])
@@ -302,7 +312,7 @@ describe('callers with a limit of their own', () => {
   })
 })
 
-describe('without Redis', () => {
+describe('the decision API without Redis', () => {
   let api: Api
   beforeAll(async () => {
     api = await startApi(
@@ -323,7 +333,7 @@ describe('without Redis', () => {
     request: { url: `https://a.example${path}`, ip: '203.0.113.1' },
   })
 
-  test('each policy says whether its requests pass, one by one and in lists', async () => {
+  test('Without Redis, onStoreError of each policy decides single asks and lists.', async () => {
     const open = await api.decide(request('/open'))
     expect([open.status, open.body]).toEqual([
       200,
@@ -347,8 +357,8 @@ describe('without Redis', () => {
     ])
   })
 
-  test('forward-auth answers the same, to Envoy without a 5xx', async () => {
-    const told = (uri: string) => ({
+  test('Without Redis, forward-auth uses onStoreError, and Envoy gets no 5xx.', async () => {
+    const fields = (uri: string) => ({
       'Sluice-Token': API_TOKEN,
       'X-Forwarded-Method': 'GET',
       'X-Forwarded-Uri': uri,
@@ -356,7 +366,7 @@ describe('without Redis', () => {
     const ask = async (path: string, uri: string) => {
       const { status, headers } = await api.call(path, undefined, {
         token: null,
-        headers: told(uri),
+        headers: fields(uri),
       })
       return [status, headers.get('sluice-status')]
     }
@@ -366,7 +376,7 @@ describe('without Redis', () => {
     expect(await ask('/auth/envoy/closed', '/')).toEqual([403, '503'])
   })
 
-  test('operators are told so', async () => {
+  test('Without Redis, operations and refunds are a 503, and the list of policies names the fallbacks.', async () => {
     const { status, body } = await api.operate<Record<string, unknown>>('closed', 'reset', {
       key: '203.0.113.1',
     })

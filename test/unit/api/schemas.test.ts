@@ -14,7 +14,7 @@ const named = {
   KeyValues: api.keyValues,
   Ask: api.ask,
   Refund: api.refund,
-  Target: api.target,
+  Target: api.targetBody,
   Ban: api.banBody,
   Try: api.tryBody,
 } satisfies Partial<typeof schemas>
@@ -29,24 +29,24 @@ const check = <T>(schema: Parameters<typeof checked<T>>[0], body: unknown) =>
   checked(schema, body, 'body', api.MAX_PROBLEMS)
 const problemsOf = (schema: Parameters<typeof checked>[0], body: unknown) =>
   check(schema, body).problems ?? []
-/** Where and what was expected, a line each. */
-const told = (schema: Parameters<typeof checked>[0], body: unknown) =>
+/** The problems of a body, one line each. */
+const messagesOf = (schema: Parameters<typeof checked>[0], body: unknown) =>
   problemsOf(schema, body).map(({ path, expected, got }) => `${path}: ${expected}, got ${got}`)
 
-describe('a body that is right', () => {
+describe('a valid body', () => {
   test.each([
     ['one policy', { policy: 'a', key: 'x' }],
     [
-      'a key of several parts, one of them missing',
+      'a key of several parts with a missing part',
       { policy: 'a', key: ['x', 7, null], plan: 'pro' },
     ],
     ['a request', { request: { url: 'https://a.example/' }, cost: 0, mode: 'peek' }],
     ['a list', [{ policy: 'a', key: 1 }, { request: { url: 'http://a' } }]],
-  ])('comes out as it came: %s', (_, body) => {
+  ])('A valid body with %s parses to itself.', (_, body) => {
     expect(check(api.decideBody, body).output).toEqual(body)
   })
 
-  test('has its duration in milliseconds', () => {
+  test('The duration of a ban parses to milliseconds.', () => {
     expect(check(api.banBody, { key: 'x', for: '1h' }).output).toEqual({
       key: 'x',
       for: 3_600_000,
@@ -54,8 +54,8 @@ describe('a body that is right', () => {
   })
 })
 
-describe('a body that is wrong', () => {
-  test('is told with the path of each fault, from the place in the list', () => {
+describe('an invalid body', () => {
+  test('Each error has its path, beginning with the index in the list.', () => {
     const body = [
       { policy: 'a', key: 'x' },
       { request: { url: '/x', headers: { 'a b': 'v', 'x-c': 'v\n' } } },
@@ -72,41 +72,41 @@ describe('a body that is wrong', () => {
   })
 
   test.each([
-    ['not an object', 7, ['body: an object, got 7']],
+    ['a number instead of an object', 7, ['body: an object, got 7']],
     ['an empty list', [], ['body: 1 to 100 asks, got []']],
     [
-      'nothing at all',
+      'no fields',
       {},
       [
-        'policy: the name of a policy; or request, and neither policy nor key, got nothing',
+        'policy: the name of a policy (or send request instead of policy and key), got nothing',
         'key: a text of up to 1024 characters, a number, or a list of them, got nothing',
       ],
     ],
     [
       'policy and request',
       { policy: 'a', key: 'x', request: { url: 'http://a' } },
-      ['request: nothing beside policy: one of the two, got {"url":"http://a"}'],
+      ['request: nothing (send policy or request, not both), got {"url":"http://a"}'],
     ],
     [
-      'a key and a plan beside a request',
+      'a key and a plan in addition to a request',
       { request: { url: 'http://a' }, key: 'x', plan: 'pro' },
       [
-        'key: nothing beside request, which the key is read from, got "x"',
-        'plan: nothing beside request, which the plan is read from, got "pro"',
+        'key: nothing (the key is read from request), got "x"',
+        'plan: nothing (the plan is read from request), got "pro"',
       ],
     ],
     [
-      'fields that every object has by birth',
+      'fields named like properties of Object.prototype',
       JSON.parse('{ "policy": "a", "key": "x", "__proto__": 1, "constructor": 2, "toString": 3 }'),
       ['__proto__', 'constructor', 'toString'].map(
         (name, i) => `${name}: one of the fields policy, key, plan, cost, mode, got ${i + 1}`,
       ),
     ],
-  ])('says what was expected: %s', (_, body, expected) => {
-    expect(told(api.decideBody, body)).toEqual(expected)
+  ])('The errors of a body with %s say what is expected.', (_, body, expected) => {
+    expect(messagesOf(api.decideBody, body)).toEqual(expected)
   })
 
-  test('is told of in so many words and no more', () => {
+  test('The errors of a hostile body are limited in number and length, and take less than 250 ms.', () => {
     const many = (n: number) =>
       Object.fromEntries(Array.from({ length: n }, (_, i) => [`x${i}`, i]))
     const hostile = [
@@ -132,7 +132,7 @@ describe('a body that is wrong', () => {
   })
 })
 
-test('nothing that JSON can hold makes a schema throw', () => {
+test('No JSON value makes a schema throw.', () => {
   fc.assert(
     fc.property(fc.oneof(bodiesFor(), fc.jsonValue()), (body) => {
       for (const schema of Object.values(inBodies)) check(schema, body)
@@ -141,12 +141,12 @@ test('nothing that JSON can hold makes a schema throw', () => {
   )
 })
 
-/** What JSON Schema has no words for, and so takes where we do not. */
+/** Checks that JSON Schema cannot express, so that it accepts more bodies than the Worker. */
 const beyondJsonSchema = {
   url: ({ url }: { url?: unknown }) => typeof url === 'string' && !URL.canParse(url),
   ip: ({ ip }: { ip?: unknown }) => typeof ip === 'string' && !networkRange(ip),
   for: (body: { for?: unknown }) => typeof body.for === 'string' && !parseDuration(body.for),
-  /** Lengths are UTF-16 code units here, and code points there. */
+  /** The Worker counts UTF-16 code units, JSON Schema counts code points. */
   length: (text: unknown) => typeof text === 'string' && [...text].length < text.length,
 }
 function isBeyond(body: unknown): boolean {
@@ -159,31 +159,31 @@ function isBeyond(body: unknown): boolean {
     Object.values(body).some(isBeyond)
   )
 }
-/** Header fields of these names are dropped unread: no object of ours is to have them. */
+/** Header fields of these names are dropped, because valibot ignores them to protect prototypes. */
 const isDropped = (body: unknown) =>
   /"(__proto__|constructor|prototype)":/.test(JSON.stringify(body))
 
 test.each(Object.entries<GenericSchema>(named))(
-  'the JSON Schema of %s takes what we take',
+  'The JSON Schema of %s accepts the same bodies as the Worker.',
   (name, schema) => {
-    const byTheirs = byJsonSchema(name as BodyName)
-    const taken = [0, 0]
+    const validate = byJsonSchema(name as BodyName)
+    const counts = [0, 0]
     fc.assert(
       fc.property(bodiesFor(name as BodyName), (body) => {
-        const ours = check(schema, body).problems === undefined
-        const theirs = byTheirs(body)
-        taken[ours ? 1 : 0]! += 1
-        if (ours !== theirs && !isDropped(body))
-          expect([theirs, isBeyond(body)]).toEqual([true, true])
+        const accepted = check(schema, body).problems === undefined
+        const acceptedByJsonSchema = validate(body)
+        counts[accepted ? 1 : 0]! += 1
+        if (accepted !== acceptedByJsonSchema && !isDropped(body))
+          expect([acceptedByJsonSchema, isBeyond(body)]).toEqual([true, true])
       }),
       { numRuns: 3000 },
     )
-    // A generator that makes nothing right, or nothing wrong, would prove nothing.
-    expect(Math.min(...taken)).toBeGreaterThan(30)
+    // The generator must make valid and invalid bodies.
+    expect(Math.min(...counts)).toBeGreaterThan(30)
   },
 )
 
-test('of every description that is taken the runtime makes a request', () => {
+test('The runtime can make a Request of every accepted description.', () => {
   let made = 0
   fc.assert(
     fc.property(requests, (description) => {

@@ -5,9 +5,9 @@ import { record } from '../../../dev/proxies/transcript.ts'
 import { findInstalledProxies } from '../../support/proxy-binaries.ts'
 
 const file = new URL('../../../docs/reference/decision-api.md', import.meta.url)
-const here = await findInstalledProxies()
+const installed = await findInstalledProxies()
 
-describe.each<ProxyName>(['nginx', 'caddy'])('docs/reference/decision-api.md on %s', (name) => {
+describe.each<ProxyName>(['nginx', 'caddy'])('the transcript of %s in the docs', (name) => {
   const block = async () => {
     const marked = new RegExp(
       `<!-- transcripts:${name} -->\n([\\s\\S]*?)<!-- /transcripts:${name} -->`,
@@ -15,7 +15,7 @@ describe.each<ProxyName>(['nginx', 'caddy'])('docs/reference/decision-api.md on 
     return marked.exec(await readFile(file, 'utf8'))?.[1]
   }
 
-  test('shows an allowed request, a refused one, a denied one, and both ways with Sluice away', async () => {
+  test('The transcript shows an allowed, a refused and a denied request, and both settings for an unavailable Sluice.', async () => {
     const text = await block()
     expect(text).toMatch(/^```\n[\s\S]*\n```\n$/)
     const answers = text!.match(/^HTTP\/1\.1 \d+/gm)
@@ -24,8 +24,8 @@ describe.each<ProxyName>(['nginx', 'caddy'])('docs/reference/decision-api.md on 
     expect(text).toMatch(/^ratelimit: "per-ip";r=0;t=3600$/im)
   })
 
-  const binary = here[name]
-  test.skipIf(!binary)('is what npm run transcripts finds today', async () => {
+  const binary = installed[name]
+  test.skipIf(!binary)('The transcript equals the output of npm run transcripts.', async () => {
     expect(await block()).toBe(`\`\`\`\n${(await record(name, binary!)).trimEnd()}\n\`\`\`\n`)
   })
 })

@@ -19,7 +19,7 @@ const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
 beforeEach(() => void warn.mockClear())
 
 describe('a client whose decision API gives no decision', () => {
-  /** What a server that is not well does, by name. */
+  /** Faults of a server, by name. */
   const faults: Record<string, (response: ServerResponse, request: IncomingMessage) => unknown> = {
     hang: () => {},
     stall: (response) => response.writeHead(200, { 'content-type': 'application/json' }).write('{'),
@@ -66,7 +66,7 @@ describe('a client whose decision API gives no decision', () => {
     calls += 1
     faults[fault]!(response, request)
   })
-  /** Where a redirect points; no request must arrive here. */
+  /** The target of the redirect. No request must arrive here. */
   const other = createServer((_, response) => {
     strangers += 1
     response.end()
@@ -115,7 +115,7 @@ describe('a client whose decision API gives no decision', () => {
   }
 
   test.each(Object.entries(codes))(
-    'After the fault "%s" onError decides and gets the error.',
+    'After the fault "%s", onError gets the error and decides.',
     async (name, [code, status]) => {
       fault = name
       expect(await client().decide(ask)).toEqual(allowedAnyway)
@@ -123,21 +123,21 @@ describe('a client whose decision API gives no decision', () => {
         deniedAnyway,
         deniedAnyway,
       ])
-      const told: unknown[] = []
-      const explicitKey = client({
-        onError: (error, asked) => {
-          told.push(error.code, error.status, asked)
+      const received: unknown[] = []
+      const withFunction = client({
+        onError: (error, ask) => {
+          received.push(error.code, error.status, ask)
           return 'deny'
         },
       })
-      expect(await explicitKey.peek(ask)).toEqual(deniedAnyway)
-      expect(told).toEqual([code, status, { ...ask, mode: 'peek' }])
+      expect(await withFunction.peek(ask)).toEqual(deniedAnyway)
+      expect(received).toEqual([code, status, { ...ask, mode: 'peek' }])
       const error = await client({ onError: 'throw' })
         .decide(ask)
         .catch((error) => error)
       expect(error).toBeInstanceOf(ApiError)
       expect(`${error.message} ${error.stack} ${error.cause}`).not.toContain(TOKEN)
-      expect(calls).toBe(4) // none was repeated
+      expect(calls).toBe(4) // The client did not retry.
     },
   )
 
@@ -145,7 +145,7 @@ describe('a client whose decision API gives no decision', () => {
     expect(strangers).toBe(0)
   })
 
-  test('No answer comes later than the deadline.', async () => {
+  test('The client answers by the deadline if the server stalls.', async () => {
     fault = 'stall'
     const start = performance.now()
     await client({ deadlineMs: 100 }).decide(ask)
@@ -162,8 +162,8 @@ describe('a client whose decision API gives no decision', () => {
     for (fault of ['422', '422', '401', '422']) await api.decide(ask)
     const lines = warn.mock.calls.flat()
     expect(lines).toEqual([
-      'sluice: refused: the decision API answered 422, key: expected a text (onError: allow; told once)',
-      'sluice: refused: the decision API answered 401 (onError: allow; told once)',
+      'sluice: refused: the decision API answered 422, key: expected a text (onError: allow; logged once)',
+      'sluice: refused: the decision API answered 401 (onError: allow; logged once)',
     ])
   })
 
@@ -183,7 +183,7 @@ describe('a client whose decision API gives no decision', () => {
     ])
   })
 
-  test("The caller's own signal rejects with its reason, for any onError.", async () => {
+  test("The caller's signal rejects with its own reason for any onError.", async () => {
     fault = 'hang'
     const reason = new Error('the client went away')
     await expect(client().decide(ask, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)

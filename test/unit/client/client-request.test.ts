@@ -8,7 +8,7 @@ const TOKEN = 'a-token-of-the-api'
 
 describe('createClient', () => {
   test.each([
-    ['no URL', { url: 'limits.example.com', token: TOKEN }],
+    ['an invalid URL', { url: 'limits.example.com', token: TOKEN }],
     ['another scheme', { url: 'ftp://limits.example.com', token: TOKEN }],
     [
       'a password in the URL',
@@ -68,22 +68,19 @@ describe('describeRequest', () => {
       undefined,
     ],
     [
-      'too much in all',
+      'header fields that are too long in total',
       'https://a.example/',
       Object.fromEntries(Array.from({ length: 90 }, (_, i) => [`x-${i}`, '"'.repeat(1000)])),
       undefined,
     ],
-    ['an address that is none', 'https://a.example/', {}, 'unknown'],
+    ['an invalid address', 'https://a.example/', {}, 'unknown'],
     ['an address with a zone', 'https://a.example/', {}, 'fe80::1%eth0'],
     ['an address out of range', 'https://a.example/', {}, '1.2.3.256'],
-  ])(
-    'describeRequest shortens its description so that the decision API accepts it: %s.',
-    (_, url, headers, ip) => {
-      const described = describeRequest(new Request(url, { headers: { ...headers } }), ip)
-      expect(checked(requestDescription, described, 'body').problems).toBeUndefined()
-      expect(JSON.stringify(described).length).toBeLessThan(60_000)
-    },
-  )
+  ])('The decision API accepts the description of a request with %s.', (_, url, headers, ip) => {
+    const described = describeRequest(new Request(url, { headers: { ...headers } }), ip)
+    expect(checked(requestDescription, described, 'body').problems).toBeUndefined()
+    expect(JSON.stringify(described).length).toBeLessThan(60_000)
+  })
 
   test('describeRequest keeps the shortest fields first.', () => {
     const headers = {
@@ -96,7 +93,7 @@ describe('describeRequest', () => {
     expect(Object.keys(described.headers!)).toEqual(['x-tenant', 'a-long-one', 'b-long-one'])
   })
 
-  test('Many fields cannot crowd out the credentials or the named fields.', () => {
+  test('Many fields cannot displace the credentials or the named fields.', () => {
     const crowd = Array.from({ length: 150 }, (_, i) => [`x-${i}`, ''])
     const headers = {
       ...Object.fromEntries(crowd),

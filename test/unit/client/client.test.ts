@@ -40,27 +40,27 @@ describe('a client of the decision API', () => {
   const client = (options: Partial<ClientOptions> = {}) =>
     createClient({ url: stack.url, token: TOKEN, deadlineMs: 10_000, onError: 'throw', ...options })
   let users = 0
-  const somebody = (more: Partial<Ask> = {}): Ask =>
+  const newAsk = (more: Partial<Ask> = {}): Ask =>
     ({ policy: 'per-user', key: `user-${++users}`, ...more }) as Ask
 
   test('The client decides and charges until the limit, then says when to retry.', async () => {
     const api = client()
-    const asked = somebody({ cost: 3 })
-    expect(await api.decide(asked)).toMatchObject({ allowed: true, limits: [{ remaining: 2 }] })
-    const refused = await api.decide(asked)
+    const ask = newAsk({ cost: 3 })
+    expect(await api.decide(ask)).toMatchObject({ allowed: true, limits: [{ remaining: 2 }] })
+    const refused = await api.decide(ask)
     expect(refused).toMatchObject({ allowed: false, reason: 'limited', limits: [{ remaining: 2 }] })
     expect(refused.retryAfterMs).toBeGreaterThan(0)
   })
 
   test('A peek charges nothing.', async () => {
-    const asked = somebody()
+    const ask = newAsk()
     for (let i = 0; i < 3; i++) {
-      expect((await client().peek(asked)).limits[0]!.remaining).toBe(5)
+      expect((await client().peek(ask)).limits[0]!.remaining).toBe(5)
     }
   })
 
   test('A list is decided in its order.', async () => {
-    const [a, b] = [somebody(), somebody({ cost: 9 })]
+    const [a, b] = [newAsk(), newAsk({ cost: 9 })]
     const decisions = await client().decide([a, b, a])
     expect(decisions.map(({ allowed }) => allowed)).toEqual([true, false, true])
     expect(decisions[2]!.limits[0]!.remaining).toBe(3)
@@ -68,62 +68,62 @@ describe('a client of the decision API', () => {
 
   test('A request is decided by the policies that apply to it.', async () => {
     const request = new Request('https://www.example.com//LOGIN/', { method: 'POST' })
-    const asked = { request: describeRequest(request, '198.51.100.1') }
+    const ask = { request: describeRequest(request, '198.51.100.1') }
     const answers = [
-      await client().decide(asked),
-      await client().decide(asked),
-      await client().decide(asked),
+      await client().decide(ask),
+      await client().decide(ask),
+      await client().decide(ask),
     ]
     expect(answers.map(({ allowed }) => allowed)).toEqual([true, true, false])
     expect(answers[0]!.limits.map(({ policy }) => policy)).toEqual(['login'])
   })
 
-  test('A refund gives back a part or all of the charge.', async () => {
+  test('A refund returns some or all of the charge.', async () => {
     const api = client()
-    const asked = somebody({ cost: 4 })
-    const decision = await api.decide(asked)
-    expect((await api.refund(asked, decision, { cost: 3 }))!.limits[0]!.remaining).toBe(4)
-    const whole = somebody({ cost: 4 })
-    const standing = await api.refund(whole, await api.decide(whole))
-    expect(standing!.limits[0]!.remaining).toBe(5)
+    const ask = newAsk({ cost: 4 })
+    const decision = await api.decide(ask)
+    expect((await api.refund(ask, decision, { cost: 3 }))!.limits[0]!.remaining).toBe(4)
+    const whole = newAsk({ cost: 4 })
+    const status = await api.refund(whole, await api.decide(whole))
+    expect(status!.limits[0]!.remaining).toBe(5)
   })
 
   test('A slot is held until it is released.', async () => {
     const api = client()
-    const asked = somebody({ policy: 'slots' } as never)
-    const first = await api.decide(asked)
+    const ask = newAsk({ policy: 'slots' } as never)
+    const first = await api.decide(ask)
     expect(first.slot).toMatch(/./)
-    await api.decide(asked)
-    expect((await api.decide(asked)).allowed).toBe(false)
-    await api.refund(asked, first)
-    expect((await api.decide(asked)).allowed).toBe(true)
+    await api.decide(ask)
+    expect((await api.decide(ask)).allowed).toBe(false)
+    await api.refund(ask, first)
+    expect((await api.decide(ask)).allowed).toBe(true)
   })
 
   test('A repeated call with an idempotency key is charged once.', async () => {
     const api = client()
-    const asked = somebody({ cost: 2 })
+    const ask = newAsk({ cost: 2 })
     const options = { idempotencyKey: `order-${users}` }
-    const decisions = [await api.decide(asked, options), await api.decide(asked, options)]
+    const decisions = [await api.decide(ask, options), await api.decide(ask, options)]
     expect(decisions.map(({ limits }) => limits[0]!.remaining)).toEqual([3, 3])
-    expect((await api.peek(asked)).limits[0]!.remaining).toBe(3)
-    await expect(api.decide(somebody(), options)).rejects.toMatchObject({ status: 422 })
+    expect((await api.peek(ask)).limits[0]!.remaining).toBe(3)
+    await expect(api.decide(newAsk(), options)).rejects.toMatchObject({ status: 422 })
   })
 
   test('A wrong token is refused with 401.', async () => {
     const wrong = client({ token: 'a-token-of-nobody' })
-    await expect(wrong.decide(somebody())).rejects.toMatchObject({ code: 'refused', status: 401 })
+    await expect(wrong.decide(newAsk())).rejects.toMatchObject({ code: 'refused', status: 401 })
   })
 
   test('The error names the wrong field of the body.', async () => {
     const error = await client()
-      .decide([somebody(), { policy: 'none', key: 'x' }])
+      .decide([newAsk(), { policy: 'none', key: 'x' }])
       .catch((e) => e)
     expect(error.problem.errors).toMatchObject([{ path: '[1].policy' }])
   })
 
   test('Lists of any length with keys of any length are decided in their order.', async () => {
-    const same = somebody({ cost: 2 })
-    const long = Array.from({ length: 150 }, (_, n) => somebody({ key: `${n}${'€'.repeat(2000)}` }))
+    const same = newAsk({ cost: 2 })
+    const long = Array.from({ length: 150 }, (_, n) => newAsk({ key: `${n}${'€'.repeat(2000)}` }))
     const asks = [same, ...long, same, same]
     const options = { idempotencyKey: 'a-long-list' }
     const decisions = await client().decide(asks, options)

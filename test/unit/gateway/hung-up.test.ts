@@ -1,4 +1,4 @@
-/** A client may leave before there is a decision: what was charged by the answer is to be settled all the same. */
+/** A client may disconnect before the decision. A charge that depends on the response must still be settled. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Hono } from 'hono'
@@ -7,11 +7,11 @@ import type { PolicyOptions } from '../../../src/config/options.ts'
 import { rateLimiter } from '../../../src/gateway/middleware.ts'
 
 let arrived = Promise.withResolvers<() => void>()
-/** A database that answers a take when it is told to. */
+/** A database that holds the reply to a take until the test releases it. */
 const redis = createServer(async (request, response) => {
-  const asked = (await request.toArray()).join('')
+  const body = (await request.toArray()).join('')
   const reply = () => void response.end(JSON.stringify({ result: [0, 1, 0, 0, 0, 0] }))
-  if (asked.includes('"take"')) arrived.resolve(reply)
+  if (body.includes('"take"')) arrived.resolve(reply)
   else reply()
 })
 beforeAll(() => new Promise<void>((resolve) => void redis.listen(0, '127.0.0.1', resolve)))
@@ -22,11 +22,11 @@ test.each<[keeps: boolean, Partial<PolicyOptions>]>([
   [true, { algorithm: 'concurrency' }],
   [true, { cost: { response: 'x-cost' } }],
   [false, {}],
-])('whether the isolate is kept at work while Redis decides: %s, with %j', async (keeps, more) => {
+])('The use of waitUntil while Redis decides is %s for a policy with %j.', async (keeps, more) => {
   const app = new Hono()
   app.use(
     rateLimiter({
-      batching: false, // which keeps it at work by itself
+      batching: false, // Batching itself calls waitUntil.
       policies: [{ name: 'a', limit: 1, window: '1h', ...more }],
     }),
   )

@@ -11,63 +11,68 @@ import { problem } from '../../../src/http/response.ts'
 const page = 'https://app.example.com'
 const parse = (options: object) => parseConfig({ policies: [], ...options })
 const named = parse({ cors: { origins: page } })
-const anyone = parse({ cors: { origins: '*' } })
+const anyOrigin = parse({ cors: { origins: '*' } })
 const withCookies = parse({
   cors: { origins: [page, 'https://b.example.com'], credentials: true },
 })
-const ours = 'RateLimit-Policy, RateLimit, Retry-After'
+const limiterFields = 'RateLimit-Policy, RateLimit, Retry-After'
 
-/** The CORS fields of an answer of our own. */
+/** The CORS fields of a response of the limiter. */
 function own(config: typeof named, origin: string | undefined, before = {}) {
   const response = withCors(problem(429, { title: 'x' }, before), origin, config, { own: true })
   const { 'content-type': _, 'cache-control': __, ...fields } = Object.fromEntries(response.headers)
   return fields
 }
 
-describe('an answer of our own', () => {
+describe('CORS fields of a response of the limiter', () => {
   test.each<[string, typeof named, string | undefined, object]>([
     [
-      'names the page that may read it',
+      'A response of the limiter allows the configured origin to read it.',
       named,
       page,
       {
         'access-control-allow-origin': page,
-        'access-control-expose-headers': ours,
+        'access-control-expose-headers': limiterFields,
         vary: 'Origin',
       },
     ],
     [
-      'says so to any page',
-      anyone,
+      'A response of the limiter allows any origin to read it with origins "*".',
+      anyOrigin,
       page,
-      { 'access-control-allow-origin': '*', 'access-control-expose-headers': ours },
+      { 'access-control-allow-origin': '*', 'access-control-expose-headers': limiterFields },
     ],
     [
-      'lets pages with cookies read it',
+      'A response of the limiter allows a request with credentials to read it.',
       withCookies,
       'https://b.example.com',
       {
         'access-control-allow-origin': 'https://b.example.com',
         'access-control-allow-credentials': 'true',
-        'access-control-expose-headers': ours,
+        'access-control-expose-headers': limiterFields,
         vary: 'Origin',
       },
     ],
-    ['says nothing to another page', named, 'https://evil.example', {}],
-    ['says nothing to a page of another scheme', named, 'http://app.example.com', {}],
-    ['says nothing to a page of another port', named, `${page}:8443`, {}],
-    ['says nothing to a sandboxed page', named, 'null', {}],
-    ['says nothing to no page', named, undefined, {}],
-    ['says nothing to no page where any may read', anyone, undefined, {}],
-    ['says nothing without cors in the configuration', parse({}), page, {}],
+    ['A response to an unlisted origin has no CORS fields.', named, 'https://evil.example', {}],
+    ['A response to another scheme has no CORS fields.', named, 'http://app.example.com', {}],
+    ['A response to another port has no CORS fields.', named, `${page}:8443`, {}],
+    ['A response to a sandboxed page has no CORS fields.', named, 'null', {}],
+    ['A response to a request without Origin has no CORS fields.', named, undefined, {}],
+    [
+      'A response to a request without Origin has no CORS fields with origins "*".',
+      anyOrigin,
+      undefined,
+      {},
+    ],
+    ['A response has no CORS fields if cors is not configured.', parse({}), page, {}],
   ])('%s', (_, config, origin, fields) => {
     expect(own(config, origin)).toEqual(fields)
   })
 
-  test('keeps an Allow-Origin that it has already', () => {
+  test('A response of the limiter keeps an existing Access-Control-Allow-Origin.', () => {
     expect(own(named, page, { 'Access-Control-Allow-Origin': '*' })).toEqual({
       'access-control-allow-origin': '*',
-      'access-control-expose-headers': ours,
+      'access-control-expose-headers': limiterFields,
     })
   })
 
@@ -75,13 +80,12 @@ describe('an answer of our own', () => {
     ['Accept-Encoding', 'Accept-Encoding, Origin'],
     ['accept-encoding,  origin', 'accept-encoding,  origin'],
     ['*', '*'],
-  ])('with Vary: %s has Vary: %s', (before, after) => {
+  ])('A response of the limiter with Vary: %s gets Vary: %s.', (before, after) => {
     expect(own(named, page, { Vary: before })).toMatchObject({ vary: after })
   })
 })
 
-describe('an answer of the origin', () => {
-  /** What is exposed of it. */
+describe('CORS fields of a response of the origin', () => {
   const exposed = (fields: Record<string, string>, config = named) =>
     withCors(new Response('x', { headers: fields }), page, config).headers.get(
       'access-control-expose-headers',
@@ -93,28 +97,32 @@ describe('an answer of the origin', () => {
     'Access-Control-Expose-Headers': names,
   })
 
-  test('that no page of another origin may read is left as it is', () => {
+  test('A response of the origin without Access-Control-Allow-Origin stays unchanged.', () => {
     const response = new Response('x')
     expect(withCors(response, page, named)).toBe(response)
   })
 
   test.each<[string, Record<string, string>, string]>([
-    ['ours are exposed', open, ours],
-    ['beside its own', exposing('ETag, X-Other'), `ETag, X-Other, ${ours}`],
+    ['no list', open, limiterFields],
+    ['a list of other names', exposing('ETag, X-Other'), `ETag, X-Other, ${limiterFields}`],
     [
-      'and none twice, in whatever case',
+      'some of the names in another case',
       exposing('ratelimit,RETRY-AFTER'),
       'ratelimit, RETRY-AFTER, RateLimit-Policy',
     ],
-    ['nothing where all are', exposing(` ${ours} `), ours],
-    ['nothing where everything is', exposing('*'), '*'],
-    ['nothing where everything is, among others', exposing('ETag, *'), 'ETag, *'],
-    ['ours beside a "*" that with cookies is but a name', exposing('*', credentials), `*, ${ours}`],
-    ['ours where it says nothing', exposing(''), ours],
-    ['ours where it is empty items', exposing(', ,'), ours],
-    ['ours where it is malformed, which a browser ignores', exposing('ETag, X Y'), ours],
-    ['ours where it is not even ASCII', exposing('\xfc'), ours],
-  ])('%s', (_, fields, expected) => {
+    ['all of the names', exposing(` ${limiterFields} `), limiterFields],
+    ['the wildcard "*"', exposing('*'), '*'],
+    ['a list with the wildcard "*"', exposing('ETag, *'), 'ETag, *'],
+    [
+      '"*" with credentials, where it is no wildcard',
+      exposing('*', credentials),
+      `*, ${limiterFields}`,
+    ],
+    ['an empty list', exposing(''), limiterFields],
+    ['a list of empty items', exposing(', ,'), limiterFields],
+    ['a malformed list, which browsers ignore', exposing('ETag, X Y'), limiterFields],
+    ['a list that is not ASCII', exposing('\xfc'), limiterFields],
+  ])('The fields of the limiter are exposed if the origin exposes %s.', (_, fields, expected) => {
     expect(exposed(fields)).toBe(expected)
   })
 
@@ -125,26 +133,26 @@ describe('an answer of the origin', () => {
       'RateLimit-Policy, RateLimit, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset',
     ],
     ['off', ''],
-  ])('with the sets %j those', (headers, names) => {
+  ])('The fields of the header sets %j are exposed.', (headers, names) => {
     const expected = [names, 'Retry-After'].filter(Boolean).join(', ')
     expect(exposed(open, parse({ headers }))).toBe(expected)
   })
 
-  test('with degradedHeader that one too', () => {
-    expect(exposed(open, parse({ degradedHeader: true }))).toBe(`${ours}, Sluice-Degraded`)
+  test('Sluice-Degraded is exposed with degradedHeader.', () => {
+    expect(exposed(open, parse({ degradedHeader: true }))).toBe(`${limiterFields}, Sluice-Degraded`)
   })
 
-  test('is given no Allow-Origin and no other field', () => {
+  test('A response of the origin gets no CORS field except Access-Control-Expose-Headers.', () => {
     const response = withCors(new Response('x', { headers: open }), page, withCookies)
     expect(Object.fromEntries(response.headers)).toEqual({
       'access-control-allow-origin': page,
-      'access-control-expose-headers': ours,
+      'access-control-expose-headers': limiterFields,
       'content-type': 'text/plain;charset=UTF-8',
     })
     expect(withCors(new Response('x'), page, withCookies).headers.has('vary')).toBe(false)
   })
 
-  test('keeps status and body', async () => {
+  test('A response of the origin keeps its status and body.', async () => {
     const response = withCors(new Response('x', { status: 418, headers: open }), page, named)
     expect([response.status, await response.text()]).toEqual([418, 'x'])
     const none = withCors(new Response(null, { status: 304, headers: open }), page, named)
@@ -152,7 +160,7 @@ describe('an answer of the origin', () => {
   })
 })
 
-describe('cors of a configuration', () => {
+describe('the option cors', () => {
   const problemOf = (options: unknown) => {
     try {
       parse({ cors: options })
@@ -170,7 +178,7 @@ describe('cors of a configuration', () => {
       ['*', 'http://localhost:3000'],
     ],
     ['http://[2001:db8::1]:8080', ['http://[2001:db8::1]:8080']],
-  ])('%j is %j, as browsers write it', (origins, parsed) => {
+  ])('The option cors.origins parses %j to %j, the form that browsers send.', (origins, parsed) => {
     expect(parse({ cors: { origins } }).cors).toEqual({ origins: parsed, credentials: false })
   })
 
@@ -189,19 +197,19 @@ describe('cors of a configuration', () => {
       /^cors\.origins: expected no "\*" together with credentials/,
     ],
     [{ origins: page, methods: 'GET' }, /^cors\.methods: expected one of the fields/],
-  ])('%j is refused', (options, message) => {
+  ])('The option cors rejects %j.', (options, message) => {
     expect(problemOf(options)).toMatch(message)
   })
 })
 
-test('under Hono’s own cors() a refusal is read by whom that lets, and ours are exposed', async () => {
+test('Behind cors() of Hono, a refusal allows the origins of cors() and exposes the fields of the limiter.', async () => {
   const app = new Hono()
   app.use(cors({ origin: page, exposeHeaders: ['ETag'] }))
-  // Without a database every decision is the policy's own word.
+  // Without a database, `onStoreError` makes every decision.
   app.use(rateLimiter({ policies: [{ name: 'a', limit: 1, window: '1m', onStoreError: 'deny' }] }))
   app.get('/', (c) => c.text('unreached'))
   const response = await app.request('/', { headers: { Origin: page } })
   expect(response.status).toBe(503)
   expect(response.headers.get('access-control-allow-origin')).toBe(page)
-  expect(response.headers.get('access-control-expose-headers')).toBe(`ETag, ${ours}`)
+  expect(response.headers.get('access-control-expose-headers')).toBe(`ETag, ${limiterFields}`)
 })

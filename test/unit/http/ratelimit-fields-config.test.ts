@@ -12,7 +12,7 @@ describe('the option headers', () => {
     }
   }
 
-  test('The option headers is draft-11 by default, and takes one set, several or none.', () => {
+  test('The option headers defaults to draft-11, and accepts one set, several sets or none.', () => {
     expect(parse(undefined)).toEqual(['draft-11'])
     expect(parse('github')).toEqual(['github'])
     expect(parse(['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }])).toHaveLength(2)

@@ -3,9 +3,9 @@ import { parseDictionary, parseItem, parseList } from 'structured-headers'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { LimitState } from '../../../src/base/decision.ts'
 import { type HeaderSet, namesOf } from '../../../src/config/schema/headers.ts'
-import { tell } from '../../../src/http/ratelimit-fields/sets.ts'
+import { fieldValues } from '../../../src/http/ratelimit-fields/sets.ts'
 import { withDecisionFields } from '../../../src/http/response.ts'
-import { every, told } from '../../support/ratelimit-fields.ts'
+import { every, fieldsOf } from '../../support/ratelimit-fields.ts'
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
 beforeEach(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))
@@ -75,7 +75,7 @@ const originFields = fc.dictionary(
   fieldText,
 )
 
-const orNone = <T>(read: () => T): T | undefined => {
+const attempt = <T>(read: () => T): T | undefined => {
   try {
     return read()
   } catch {
@@ -83,15 +83,15 @@ const orNone = <T>(read: () => T): T | undefined => {
   }
 }
 
-/** What a client that knows every draft, and takes the worst for true, reads as remaining: of the drafts' fields, and of the X- ones. */
+/** The smallest remaining units that a client can read in the fields of any draft (`drafts`), and in the X- fields (`x`). */
 function clientReads(headers: Headers) {
   const text = (name: string) => headers.get(name) ?? ''
-  const list = orNone(() => parseList(text('ratelimit'))) ?? []
+  const list = attempt(() => parseList(text('ratelimit'))) ?? []
   const strings = list.every(([item]) => typeof item === 'string')
   const items = strings ? list.map(([, parameters]) => parameters.get('r')) : []
-  const member = orNone(() => parseDictionary(text('ratelimit')).get('remaining')?.[0])
+  const member = attempt(() => parseDictionary(text('ratelimit')).get('remaining')?.[0])
   const numbers = (name: string) => {
-    const items = (orNone(() => parseList(text(name))) ?? []).map(([item]) => item)
+    const items = (attempt(() => parseList(text(name))) ?? []).map(([item]) => item)
     return items.every(Number.isInteger) ? items : []
   }
   const least = (values: unknown[]) =>
@@ -102,21 +102,21 @@ function clientReads(headers: Headers) {
   }
 }
 
-test('The merged fields are legal, never looser than those of the origin, and keep every other field.', () => {
+test('Merged fields are legal and never less strict than the fields of the origin; all other fields stay.', () => {
   fc.assert(
-    fc.property(decisions, setLists, originFields, (decision, headers, origin) => {
-      const before = new Headers({ ...origin, 'Retry-After': 'soon', 'X-Other': '1' })
+    fc.property(decisions, setLists, originFields, (decision, headers, fields) => {
+      const before = new Headers({ ...fields, 'Retry-After': 'soon', 'X-Other': '1' })
       const response = new Response('x', { headers: before })
       const after = withDecisionFields(response, decision, {
         headers,
         degradedHeader: false,
       }).headers
-      const theirs = clientReads(before)
+      const origin = clientReads(before)
       const read = clientReads(after)
-      expect(read.drafts).toBeLessThanOrEqual(theirs.drafts)
-      expect(read.x).toBeLessThanOrEqual(theirs.x)
+      expect(read.drafts).toBeLessThanOrEqual(origin.drafts)
+      expect(read.x).toBeLessThanOrEqual(origin.x)
       for (const set of headers) {
-        const { remaining = Number.POSITIVE_INFINITY } = tell(set, decision) ?? {}
+        const { remaining = Number.POSITIVE_INFINITY } = fieldValues(set, decision) ?? {}
         const isX = namesOf(set).some((name) => /^x-/i.test(name))
         expect(isX ? read.x : read.drafts).toBeLessThanOrEqual(remaining)
       }
@@ -133,10 +133,10 @@ test('The merged fields are legal, never looser than those of the origin, and ke
   )
 })
 
-test('Every set is legal to a parser of Structured Fields, for any decision.', () => {
+test('A parser of Structured Fields accepts every set for any decision.', () => {
   fc.assert(
     fc.property(decisions, fc.constantFrom(...every), (decision, set) => {
-      for (const [name, value] of Object.entries(told(set, decision))) {
+      for (const [name, value] of Object.entries(fieldsOf(set, decision))) {
         if (name === 'RateLimit-Policy') parseList(value)
         else if (name === 'RateLimit') set === 'draft-7' ? parseDictionary(value) : parseList(value)
         else if (/-Reset$/.test(name) && value.includes('T'))

@@ -9,7 +9,7 @@ const now = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
 beforeEach(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))
 afterEach(() => void vi.useRealTimers())
 
-describe('the fields of an origin', () => {
+describe('the merge with the fields of an origin', () => {
   const ours11 = { 'ratelimit-policy': '"a";q=10;w=60', ratelimit: '"a";r=9;t=6' }
   const ours7 = {
     'ratelimit-policy': '10;w=60',
@@ -32,11 +32,11 @@ describe('the fields of an origin', () => {
     ratelimit: `${limit}, ${ours11.ratelimit}`,
   })
 
-  test.each<[string, HeaderSet, Record<string, string>, Record<string, string> | 'theirs']>([
-    // Lists of draft-11 stand together.
-    ['none', 'draft-11', {}, ours11],
+  test.each<[string, HeaderSet, Record<string, string>, Record<string, string> | 'unchanged']>([
+    // Lists of draft-11 are joined.
+    ['no fields', 'draft-11', {}, ours11],
     [
-      'a list',
+      'a list of draft-11',
       'draft-11',
       { 'ratelimit-policy': '"z";q=5;w=1', ratelimit: '"z";r=1;t=1' },
       joined('"z";q=5;w=1', '"z";r=1;t=1'),
@@ -60,23 +60,28 @@ describe('the fields of an origin', () => {
       { 'ratelimit-policy': '"z";q=5' },
       { ...ours11, 'ratelimit-policy': '"z";q=5, "a";q=10;w=60' },
     ],
-    ['empty', 'draft-11', { 'ratelimit-policy': '', ratelimit: '' }, ours11],
-    // Of one policy, the one with less.
-    ['a policy of our name with less', 'draft-11', { ratelimit: '"a";r=8;t=1' }, 'theirs'],
-    ['a policy of our name with as much', 'draft-11', { ratelimit: '"a";r=9;t=1' }, 'theirs'],
-    ['a policy of our name with more', 'draft-11', { ratelimit: '"a";r=10;t=1' }, ours11],
+    ['empty fields', 'draft-11', { 'ratelimit-policy': '', ratelimit: '' }, ours11],
+    // Of two policies with the same name, the one with less remaining is used.
+    ['a policy of the same name with less', 'draft-11', { ratelimit: '"a";r=8;t=1' }, 'unchanged'],
     [
-      'a policy of our name whose state is not told',
+      'a policy of the same name with as much',
+      'draft-11',
+      { ratelimit: '"a";r=9;t=1' },
+      'unchanged',
+    ],
+    ['a policy of the same name with more', 'draft-11', { ratelimit: '"a";r=10;t=1' }, ours11],
+    [
+      'a policy of the same name without a state',
       'draft-11',
       { 'ratelimit-policy': '"a";q=1;w=1' },
       ours11,
     ],
-    // Of another draft.
+    // Another draft
     [
       'draft-7 with less',
       'draft-11',
       { 'ratelimit-policy': '5;w=1', ratelimit: 'limit=5, remaining=0, reset=5' },
-      'theirs',
+      'unchanged',
     ],
     [
       'draft-7 with more',
@@ -88,10 +93,10 @@ describe('the fields of an origin', () => {
       'draft-6 with less',
       'draft-11',
       { 'ratelimit-policy': '5;w=1', 'ratelimit-limit': '5', 'ratelimit-remaining': '4' },
-      'theirs',
+      'unchanged',
     ],
     [
-      'draft-6 with more, whose own fields stay',
+      'draft-6 with more, which keeps its other fields',
       'draft-11',
       { 'ratelimit-policy': '50;w=1', 'ratelimit-remaining': '40' },
       { ...ours11, 'ratelimit-remaining': '40' },
@@ -108,39 +113,39 @@ describe('the fields of an origin', () => {
       { 'ratelimit-remaining': '0' },
       { ...ours7, 'ratelimit-remaining': '0' },
     ],
-    ['draft-11 with one number twice', 'draft-7', { ratelimit: '"z";r=1;r=10' }, ours7],
-    ['draft-11 with less', 'draft-7', { ratelimit: '"z";r=50, "y";r=1' }, 'theirs'],
+    ['draft-11 with a parameter twice', 'draft-7', { ratelimit: '"z";r=1;r=10' }, ours7],
+    ['draft-11 with less', 'draft-7', { ratelimit: '"z";r=50, "y";r=1' }, 'unchanged'],
     ['draft-11 with more', 'draft-7', { ratelimit: '"z";r=50, "y";r=10' }, ours7],
-    // One number a field.
-    ['less', 'draft-7', { ratelimit: 'limit=5, remaining=8, reset=1' }, 'theirs'],
+    // One number in each field
+    ['less remaining', 'draft-7', { ratelimit: 'limit=5, remaining=8, reset=1' }, 'unchanged'],
     [
-      'less, and a policy',
+      'less remaining and a policy',
       'draft-7',
       { ratelimit: 'remaining=3;x=";", limit=5', 'ratelimit-policy': '5;w=1' },
-      'theirs',
+      'unchanged',
     ],
-    ['more', 'draft-7', { ratelimit: 'limit=50, remaining=48, reset=1' }, ours7],
+    ['more remaining', 'draft-7', { ratelimit: 'limit=50, remaining=48, reset=1' }, ours7],
     ['the same key twice', 'draft-7', { ratelimit: 'remaining=1, remaining=10' }, ours7],
-    ['no number', 'draft-7', { ratelimit: 'limit=5, reset=1' }, ours7],
-    ['less', 'draft-6', { 'ratelimit-remaining': '8' }, 'theirs'],
+    ['no remaining', 'draft-7', { ratelimit: 'limit=5, reset=1' }, ours7],
+    ['less remaining', 'draft-6', { 'ratelimit-remaining': '8' }, 'unchanged'],
     [
-      'more, whose other fields go',
+      'more remaining and other fields, which are replaced',
       'draft-6',
       { 'ratelimit-limit': '500', 'ratelimit-remaining': '100', 'ratelimit-reset': '1' },
       ours6,
     ],
     [
-      'less',
+      'less remaining',
       'github',
       { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1795177801' },
-      'theirs',
+      'unchanged',
     ],
-    ['less', delta, { 'x-ratelimit-remaining': '8' }, 'theirs'],
-    ['as much', delta, { 'x-ratelimit-remaining': '9' }, 'theirs'],
-    ['a number with parameters', delta, { 'x-ratelimit-remaining': '8;w=60' }, 'theirs'],
-    ['below zero', delta, { 'x-ratelimit-remaining': '-1' }, 'theirs'],
+    ['less remaining', delta, { 'x-ratelimit-remaining': '8' }, 'unchanged'],
+    ['as much remaining', delta, { 'x-ratelimit-remaining': '9' }, 'unchanged'],
+    ['a number with parameters', delta, { 'x-ratelimit-remaining': '8;w=60' }, 'unchanged'],
+    ['a negative number', delta, { 'x-ratelimit-remaining': '-1' }, 'unchanged'],
     [
-      'more, whose used and resource would be wrong beside ours',
+      'more remaining, with used and resource, which are removed',
       delta,
       {
         'x-ratelimit-limit': '5000',
@@ -151,10 +156,10 @@ describe('the fields of an origin', () => {
       },
       oursX,
     ],
-    ['two numbers, one of them less', delta, { 'x-ratelimit-remaining': '50, 8' }, 'theirs'],
-    ['two numbers, none less', delta, { 'x-ratelimit-remaining': '50, 10' }, oursX],
+    ['two numbers, one of which is less', delta, { 'x-ratelimit-remaining': '50, 8' }, 'unchanged'],
+    ['two numbers that are more', delta, { 'x-ratelimit-remaining': '50, 10' }, oursX],
     ['other prefixes', delta, { 'x-limit-remaining': '1' }, { ...oursX, 'x-limit-remaining': '1' }],
-    // Nonsense counts as absent.
+    // Malformed values are ignored.
     ...[
       '',
       'soon',
@@ -169,7 +174,7 @@ describe('the fields of an origin', () => {
       ',,;,',
       '"1"',
     ].map((value): [string, HeaderSet, Record<string, string>, Record<string, string>] => [
-      `nonsense (${value.slice(0, 9)})`,
+      `the malformed value (${value.slice(0, 9)})`,
       delta,
       { 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': value },
       oursX,
@@ -192,23 +197,23 @@ describe('the fields of an origin', () => {
       'Remaining=1',
       'remaining=1 limit=2',
     ].map((value): [string, HeaderSet, Record<string, string>, Record<string, string>] => [
-      `nonsense (${value})`,
+      `the malformed value (${value})`,
       'draft-11',
       { 'ratelimit-policy': '"z";q=1', ratelimit: value },
       ours11,
     ]),
   ])(
-    'The fields of an origin are merged with ours by the stricter one: %s, ours in %j.',
+    'The stricter fields win if the origin sends %s and the limiter uses the set %j.',
     (_, set, origin, expected) => {
       const plain = { 'content-type': 'text/plain;charset=UTF-8', 'retry-after': '120' }
       expect(merged(set, { ...origin, ...plain })).toEqual({
-        ...(expected === 'theirs' ? origin : expected),
+        ...(expected === 'unchanged' ? origin : expected),
         ...plain,
       })
     },
   )
 
-  test('The fields of an origin are compared for each set by itself.', () => {
+  test('The fields of an origin are compared for each set separately.', () => {
     const origin = { ratelimit: '"z";r=100', 'x-ratelimit-remaining': '3' }
     expect(merged(['draft-11', delta], origin)).toMatchObject({
       ratelimit: '"z";r=100, "a";r=9;t=6',
@@ -230,7 +235,7 @@ describe('the fields of an origin', () => {
     'a'.repeat(100_000),
     '1,'.repeat(50_000),
     `"a";r=${'1'.repeat(100_000)}`,
-  ])('Very long fields of an origin take less than a second.', (value) => {
+  ])('Merging very long fields of an origin takes less than a second.', (value) => {
     const started = performance.now()
     for (const set of every) {
       merged(set, {

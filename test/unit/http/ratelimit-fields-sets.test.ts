@@ -3,9 +3,9 @@ import { parseDictionary, parseList } from 'structured-headers'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Decision, LimitState } from '../../../src/base/decision.ts'
 import { type HeaderSet, namesOf } from '../../../src/config/schema/headers.ts'
-import { tell } from '../../../src/http/ratelimit-fields/sets.ts'
+import { fieldValues } from '../../../src/http/ratelimit-fields/sets.ts'
 import { allowed, refused, state } from '../../support/decisions.ts'
-import { day, every, hour, told } from '../../support/ratelimit-fields.ts'
+import { day, every, fieldsOf, hour } from '../../support/ratelimit-fields.ts'
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
 beforeEach(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))
@@ -50,7 +50,7 @@ describe('the fields of a set', () => {
       },
     ],
     [
-      'draft-7', // beside Retry-After: the same moment
+      'draft-7', // The reset equals Retry-After.
       refused(7_201, empty, day),
       {
         'RateLimit-Policy': '1000;w=3600, 5000;w=86400',
@@ -84,7 +84,7 @@ describe('the fields of a set', () => {
         'x-ratelimit-limit': '1000',
         'x-ratelimit-remaining': '500',
         'x-ratelimit-used': '500',
-        'x-ratelimit-reset': '1795177801', // 12:00:00.4 and 30 minutes: 12:30:00.401, up
+        'x-ratelimit-reset': '1795177801', // 12:00:00.4 plus 1,800,001 ms, rounded up
         'x-ratelimit-resource': 'hour',
       },
     ],
@@ -126,51 +126,54 @@ describe('the fields of a set', () => {
         'X-Rate-Limit-Reset': '2026-11-20T12:30:01Z',
       },
     ],
-  ])('The set %j reports the decision in exactly its fields: %j.', (set, decision, fields) => {
-    expect(told(set, decision)).toEqual(fields)
-    expect(Object.keys(fields)).toEqual(namesOf(set))
-  })
+  ])(
+    'The set %j reports a decision in exactly its own fields (case %#).',
+    (set, decision, fields) => {
+      expect(fieldsOf(set, decision)).toEqual(fields)
+      expect(Object.keys(fields)).toEqual(namesOf(set))
+    },
+  )
 
   test.each(every)('The set %j has no fields if no enforced policy applies.', (set) => {
-    expect(tell(set, allowed())).toBeUndefined()
-    expect(tell(set, allowed(ghost))).toBeUndefined()
-    const away: Decision = { ...allowed(), reason: 'store-error', fallback: 'allow' }
-    expect(tell(set, away)).toBeUndefined()
+    expect(fieldValues(set, allowed())).toBeUndefined()
+    expect(fieldValues(set, allowed(ghost))).toBeUndefined()
+    const degraded: Decision = { ...allowed(), reason: 'store-error', fallback: 'allow' }
+    expect(fieldValues(set, degraded)).toBeUndefined()
   })
 
-  test('A set without policy names reports the policy with the fewest units left, and among equals the one that resets last.', () => {
+  test('A set without policy names reports the policy with the fewest remaining units; among equals, the one that resets last.', () => {
     const few = state({ policy: 'few', remaining: 3 })
     const fewer = state({ policy: 'large', limit: 1_000_000, remaining: 2, resetAfterMs: 1 })
     const late = { ...fewer, policy: 'late', resetAfterMs: 2 }
     const name = (...limits: LimitState[]) =>
-      told('github', allowed(...limits))['x-ratelimit-resource']
+      fieldsOf('github', allowed(...limits))['x-ratelimit-resource']
     expect(name(few, fewer)).toBe('large')
     expect(name(fewer, late)).toBe('late')
     expect(name(late, fewer)).toBe('late')
-    expect(told('draft-11', allowed(few, fewer)).RateLimit).toContain('"large"')
+    expect(fieldsOf('draft-11', allowed(few, fewer)).RateLimit).toContain('"large"')
   })
 
-  test('The sets draft-6 and draft-7 list each quota once, by its longest window, and only windows of whole seconds.', () => {
+  test('The sets draft-6 and draft-7 list each quota once, with its longest window, and omit windows that are not whole seconds.', () => {
     const minute = state()
     const tenHour = state({ policy: 'b', windowMs: 3_600_000 })
     const odd = state({ policy: 'c', limit: 11, windowMs: 1_500 })
     const policies = (...limits: LimitState[]) =>
-      told('draft-7', allowed(...limits))['RateLimit-Policy']
+      fieldsOf('draft-7', allowed(...limits))['RateLimit-Policy']
     expect(policies(minute, tenHour, odd)).toBe('10;w=3600')
     expect(policies(tenHour, minute)).toBe('10;w=3600')
     expect(policies(minute, state({ policy: 'same' }))).toBe('10;w=60')
     expect(policies(odd)).toBeUndefined()
-    expect(told('draft-7', allowed(odd)).RateLimit).toBe('limit=11, remaining=9, reset=60')
+    expect(fieldsOf('draft-7', allowed(odd)).RateLimit).toBe('limit=11, remaining=9, reset=60')
   })
 
   test('The set github reports 0 used if a burst leaves more than the limit.', () => {
-    const fields = told('github', allowed(state({ remaining: 15 })))
+    const fields = fieldsOf('github', allowed(state({ remaining: 15 })))
     expect(fields).toMatchObject({ 'x-ratelimit-remaining': '15', 'x-ratelimit-used': '0' })
   })
 
-  test('A cost that never fits has no Retry-After, and the reset is that of the window.', () => {
+  test('The reset is the end of the window if a request costs more than the quota.', () => {
     const never = state({ allowed: false, cost: 11, retryAfterMs: null })
-    expect(told('draft-7', refused(null, never)).RateLimit).toContain('reset=60')
+    expect(fieldsOf('draft-7', refused(null, never)).RateLimit).toContain('reset=60')
   })
 
   test('A reset is never earlier than Retry-After.', () => {
@@ -182,11 +185,11 @@ describe('the fields of a set', () => {
   })
 })
 
-/** What a parser that is not ours reads: milliseconds until the reset, counted from now. */
+/** The fields as an independent parser reads them; `reset` in ms from now. */
 function readBack(set: HeaderSet, decision: Decision) {
   const resets = { epoch: 'unix', delta: 'seconds', iso: 'date' } as const
   const reset = typeof set === 'object' ? resets[set.reset] : set === 'github' ? 'unix' : 'seconds'
-  const read = parseRateLimit(new Headers(told(set, decision)), { reset })!
+  const read = parseRateLimit(new Headers(fieldsOf(set, decision)), { reset })!
   return { ...read, reset: read.reset!.getTime() - now }
 }
 
@@ -197,7 +200,7 @@ describe('an independent parser', () => {
       limit: 1000,
       remaining: 500,
       used: 500,
-      // 1,800,001 ms rounded up: from now, or as an instant.
+      // 1,800,001 ms rounded up, as a duration or as an absolute time.
       reset: absolute ? 1_800_600 : 1_801_000,
     })
   })
@@ -225,21 +228,21 @@ describe('an independent parser', () => {
       ],
     ],
   ] as const)('An independent parser reads the policies of the set %s.', (set, policies) => {
-    const list = parseList(told(set, allowed(hour, day))['RateLimit-Policy']!)
+    const list = parseList(fieldsOf(set, allowed(hour, day))['RateLimit-Policy']!)
     expect(list.map(([item, parameters]) => [item, Object.fromEntries(parameters)])).toEqual(
       policies,
     )
   })
 
   test('An independent parser reads the state of the set draft-11.', () => {
-    const [[item, parameters]] = parseList(told('draft-11', allowed(hour, day)).RateLimit!) as [
+    const [[item, parameters]] = parseList(fieldsOf('draft-11', allowed(hour, day)).RateLimit!) as [
       [string, Map<string, number>],
     ]
     expect([item, Object.fromEntries(parameters)]).toEqual(['day', { r: 2000, t: 18 }])
   })
 
   test('An independent parser reads the state of the set draft-7.', () => {
-    const members = parseDictionary(told('draft-7', allowed(hour, day)).RateLimit!)
+    const members = parseDictionary(fieldsOf('draft-7', allowed(hour, day)).RateLimit!)
     expect([...members].map(([key, [value]]) => [key, value])).toEqual([
       ['limit', 1000],
       ['remaining', 500],

@@ -25,8 +25,8 @@ function parsed(decision: Decision) {
   )
 }
 
-describe('the RateLimit fields', () => {
-  test('name every enforced policy and the state of the nearest to exhaustion', () => {
+describe('the RateLimit fields of a response', () => {
+  test('The RateLimit fields list every enforced policy, and report the state of the one closest to exhaustion.', () => {
     const limits = [
       state(),
       state({ policy: 'b', limit: 1000, windowMs: 86_400_000, remaining: 500, nextAfterMs: 1 }),
@@ -41,14 +41,14 @@ describe('the RateLimit fields', () => {
     })
   })
 
-  test('round seconds up, and leave out a window that is no whole number of them', () => {
+  test('The RateLimit fields round seconds up, and omit a window that is not whole seconds.', () => {
     expect(parsed(allowed(state({ windowMs: 1500, nextAfterMs: 1001 })))).toEqual({
       'RateLimit-Policy': [['a', { q: 10 }]],
       RateLimit: [['a', { r: 9, t: 2 }]],
     })
   })
 
-  test('on a refusal report the policy that refuses longest, with t never beyond Retry-After', () => {
+  test('On a refusal, the RateLimit fields report the policy that refuses longest, and t is at most Retry-After.', () => {
     const a = state({
       allowed: false,
       remaining: 3,
@@ -68,18 +68,18 @@ describe('the RateLimit fields', () => {
     expect(parsed(refused(2500, c, a)).RateLimit).toEqual([['a', { r: 3, t: 3 }]])
   })
 
-  test('hold no integer that a structured field cannot', () => {
+  test('The RateLimit fields contain no integer above the maximum of Structured Fields.', () => {
     expect(parsed(allowed(state({ limit: 2 ** 51, windowMs: 1000 })))['RateLimit-Policy']).toEqual([
       ['a', { q: 999_999_999_999_999, w: 1 }],
     ])
   })
 
-  test('are absent where there is nothing to tell', () => {
+  test('The RateLimit fields are absent if no enforced policy has a state.', () => {
     expect(parsed({ ...allowed(), reason: 'store-error' })).toEqual({})
     expect(parsed(allowed(state({ mode: 'shadow' })))).toEqual({})
   })
 
-  test('are added to what an origin says, never instead of it', () => {
+  test('The RateLimit fields are added to those of an origin and do not replace them.', () => {
     const response = new Response('x', {
       headers: { RateLimit: '"origin";r=1;t=1', 'X-Other': '1' },
     })
@@ -89,7 +89,7 @@ describe('the RateLimit fields', () => {
   })
 })
 
-describe('Sluice-Degraded', () => {
+describe('the field Sluice-Degraded', () => {
   const decision: Decision = {
     allowed: true,
     reason: 'store-error',
@@ -97,7 +97,7 @@ describe('Sluice-Degraded', () => {
     retryAfterMs: 0,
     limits: [],
   }
-  test('says who answered instead of the store, if that is switched on', () => {
+  test('Sluice-Degraded names the fallback if degradedHeader is on.', () => {
     const field = (degradedHeader: boolean) =>
       withDecisionFields(new Response('x'), decision, { ...draft11, degradedHeader }).headers.get(
         'Sluice-Degraded',
@@ -107,8 +107,8 @@ describe('Sluice-Degraded', () => {
   })
 })
 
-describe('a refusal', () => {
-  test('is a 429 problem with Retry-After rounded up and the milliseconds exact', async () => {
+describe('the response to a refused request', () => {
+  test('A refusal is a 429 problem with Retry-After rounded up to seconds and retryAfterMs exact.', async () => {
     const response = refusal(
       refused(
         2001,
@@ -124,13 +124,13 @@ describe('a refusal', () => {
       type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
       title: 'Quota exceeded',
       status: 429,
-      detail: 'The same request passes in 2001 ms.',
+      detail: 'Try again in 2001 ms.',
       retryAfterMs: 2001,
       'violated-policies': ['a'],
     })
   })
 
-  test('of a cost that never fits says so and has no Retry-After', async () => {
+  test('A refusal of a cost above the quota says so and has no Retry-After.', async () => {
     const response = refusal(refused(null, state({ allowed: false, cost: 11, retryAfterMs: null })))
     expect(response.status).toBe(429)
     expect(response.headers.has('Retry-After')).toBe(false)
@@ -140,7 +140,7 @@ describe('a refusal', () => {
     })
   })
 
-  describe('of concurrent requests', () => {
+  describe('a refusal by a concurrency policy', () => {
     const slots = state({
       policy: 'slots',
       unit: 'concurrent-requests',
@@ -153,9 +153,9 @@ describe('a refusal', () => {
     })
     const window = state({ allowed: false, remaining: 0, retryAfterMs: 2001, nextAfterMs: 2001 })
     const open =
-      'Too many requests are in flight: this one passes when one of them ends, at the latest in 599513 ms.'
+      'Too many requests are in flight. Try again when one of them ends, or in 599513 ms.'
 
-    test('promises no time but the latest, and has neither Retry-After nor t', async () => {
+    test('A refusal by a concurrency policy reports only the latest time, and has neither Retry-After nor t.', async () => {
       const decision = refused(599_513, slots)
       const response = refusal(decision)
       expect(response.headers.has('Retry-After')).toBe(false)
@@ -166,37 +166,37 @@ describe('a refusal', () => {
       })
     })
 
-    test('and of a window too has the Retry-After of the window', async () => {
+    test('A refusal by a concurrency policy and a window has the Retry-After of the window.', async () => {
       const response = refusal(refused(599_513, slots, window))
       expect(response.headers.get('Retry-After')).toBe('3')
       expect(await response.json()).toMatchObject({ detail: open })
       const later = { ...window, retryAfterMs: 3_600_000 }
       const other = refusal(refused(3_600_000, slots, later))
       expect(other.headers.get('Retry-After')).toBe('3600')
-      expect(await other.json()).toMatchObject({ detail: 'The same request passes in 3600000 ms.' })
+      expect(await other.json()).toMatchObject({ detail: 'Try again in 3600000 ms.' })
     })
 
-    test('and in shadow or with room says nothing of slots', () => {
+    test('A refusal ignores a concurrency policy that is in shadow or has a free slot.', () => {
       for (const change of [{ mode: 'shadow' }, { allowed: true, retryAfterMs: 0 }] as const) {
         const response = refusal(refused(2001, window, { ...slots, ...change }))
         expect(response.headers.get('Retry-After')).toBe('3')
       }
     })
 
-    test('by a ban has the rest of the ban as Retry-After', () => {
+    test('A refusal by a ban of a concurrency policy has the remaining ban as Retry-After.', () => {
       const banned = { ...slots, bannedForMs: 30_000 }
       const response = refusal({ ...refused(599_513, banned), reason: 'banned' })
       expect(response.headers.get('Retry-After')).toBe('30')
     })
 
-    test('that cost more than there are slots has no Retry-After', async () => {
+    test('A refusal of a cost above the number of slots has no Retry-After.', async () => {
       const response = refusal(refused(null, { ...slots, retryAfterMs: null }))
       expect(response.headers.has('Retry-After')).toBe(false)
       expect(await response.json()).toMatchObject({ detail: expect.stringContaining('costs more') })
     })
   })
 
-  test("by this isolate's share alone names no policy's numbers", async () => {
+  test("A refusal by the isolate's share of a limit names no violated policies.", async () => {
     const response = refusal({
       allowed: false,
       reason: 'store-error',
@@ -208,7 +208,7 @@ describe('a refusal', () => {
     expect(await response.json()).not.toHaveProperty('violated-policies')
   })
 
-  test('without a store is a 503 with no invented number', async () => {
+  test('A refusal by onStoreError "deny" is a 503 without RateLimit fields and Retry-After.', async () => {
     const response = refusal({
       allowed: false,
       reason: 'store-error',
@@ -236,7 +236,7 @@ describe('a refusal', () => {
     [{ by: 'a', unverified: 'api-key' }, 'The API key is not known.'],
     [{ by: 'a', unverified: 'jwt:sub' }, 'The token could not be verified.'],
   ])(
-    'of whom a list or a policy denies (%j) is a 403 that names neither',
+    'A request denied by %j gets a 403 that names neither the list nor the policy.',
     async (denied, detail) => {
       const response = refusal({
         allowed: false,
