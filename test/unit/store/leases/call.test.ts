@@ -38,9 +38,9 @@ function leased(held: number, ...limits: Limit[]): LeasedLimits {
   return new Map(
     limits.map((limit) => {
       const lease = createLease(limit.terms, { max: 10, ttlMs: 1000 })
-      lease.asked(20, NOW)
+      lease.addDemand(20, NOW)
       const sentAt = NOW
-      lease.bring(held, { state: stateOf(), decidedAt: 4000, sentAt, receivedAt: NOW })
+      lease.receive(held, { state: stateOf(), decidedAt: 4000, sentAt, receivedAt: NOW })
       return [limit, { lease, calls: new Set() }]
     }),
   )
@@ -59,10 +59,10 @@ describe('the requests of a call', () => {
     expect(callFor([take(a, b)], leased(3, a), none, NOW)).toEqual([
       {
         request: { mode: 'refund', limits: [{ ...a, cost: 3 }], decidedAt: 4000 },
-        back: { limit: a, count: 3 },
+        refunded: { limit: a, count: 3 },
       },
       { request: take(a, b) },
-      { request: { mode: 'follow', limits: [{ ...a, cost: 9 }] }, more: { limit: a, count: 9 } },
+      { request: { mode: 'follow', limits: [{ ...a, cost: 9 }] }, taken: { limit: a, count: 9 } },
     ])
   })
 
@@ -156,7 +156,7 @@ describe('a call in flight', () => {
       call.waiting.join({ requests: [take(a)], quotas }),
     )
     const reply = { state: stateOf(), decidedAt: 5000, sentAt: NOW, receivedAt: NOW }
-    quota.lease.bring(2, reply)
+    quota.lease.receive(2, reply)
     call.end(NOW)
     const answers = await Promise.all(waiting.map(({ answered }) => answered))
     expect(answers.map((answer) => answer?.states[0]?.[0]?.remaining)).toEqual([

@@ -31,7 +31,7 @@ const replyOf = (state: Partial<LimitReply['state']> = {}, change: Partial<Limit
 
 function holding(count: number, reply = replyOf(), change: Partial<Terms> = {}) {
   const lease = createLease({ ...terms, ...change }, bounds)
-  lease.bring(count, reply)
+  lease.receive(count, reply)
   return lease
 }
 
@@ -57,8 +57,8 @@ describe('held units', () => {
   test('of a bucket can be spent after the bucket is full again, but are not refunded then', () => {
     const bucket = () => holding(3, replyOf({ resetAfterMs: 500 }), { algorithm: 'token-bucket' })
     expect(bucket().has(3, 1500)).toBe(true)
-    expect(bucket().refund(1499)).toMatchObject({ count: 3, decidedAt: 5000 })
-    expect(bucket().refund(1500)).toBeUndefined()
+    expect(bucket().takeForRefund(1499)).toMatchObject({ count: 3, decidedAt: 5000 })
+    expect(bucket().takeForRefund(1500)).toBeUndefined()
   })
 
   test('cannot be spent if the clock was set back to before they were asked for', () => {
@@ -67,15 +67,15 @@ describe('held units', () => {
 
   test('are refunded once', () => {
     const lease = holding(3)
-    expect(lease.refund(1010)).toMatchObject({ count: 3, decidedAt: 5000 })
-    expect(lease.refund(1010)).toBeUndefined()
+    expect(lease.takeForRefund(1010)).toMatchObject({ count: 3, decidedAt: 5000 })
+    expect(lease.takeForRefund(1010)).toBeUndefined()
   })
 
   test('keep the earlier deadline when units of another call join them', () => {
     const lease = holding(3)
-    lease.bring(2, replyOf({}, { sentAt: 1500, receivedAt: 1510, decidedAt: 5500 }))
+    lease.receive(2, replyOf({}, { sentAt: 1500, receivedAt: 1510, decidedAt: 5500 }))
     expect([1999, 2000].map((now) => lease.has(5, now))).toEqual([true, false])
-    expect(lease.refund(1999)).toMatchObject({ count: 5, decidedAt: 5000 })
+    expect(lease.takeForRefund(1999)).toMatchObject({ count: 5, decidedAt: 5000 })
   })
 
   test('are lost beyond the maximum, and all at once when the lease is forgotten', () => {
@@ -83,7 +83,7 @@ describe('held units', () => {
     lease.trim(5)
     expect([5, 6].map((count) => lease.has(count, 1010))).toEqual([true, false])
     lease.forget()
-    lease.bring(3, replyOf())
+    lease.receive(3, replyOf())
     expect(lease.has(1, 1010)).toBe(false)
   })
 })
@@ -91,8 +91,8 @@ describe('held units', () => {
 describe('a call brings', () => {
   const moreFor = (demand: number, reply = replyOf(), inFlight = 0) => {
     const lease = holding(0, reply)
-    lease.asked(demand, 1010)
-    return lease.more(1, inFlight, 1010)
+    lease.addDemand(demand, 1010)
+    return lease.unitsToTake(1, inFlight, 1010)
   }
 
   test('half of the demand, at most the maximum, less its own cost and what is in flight', () => {
@@ -108,8 +108,8 @@ describe('a call brings', () => {
 
   test('nothing before the quota is known', () => {
     const lease = createLease(terms, bounds)
-    lease.asked(100, 1010)
-    expect(lease.more(1, 0, 1010)).toBe(0)
+    lease.addDemand(100, 1010)
+    expect(lease.unitsToTake(1, 0, 1010)).toBe(0)
   })
 })
 
@@ -131,6 +131,6 @@ test('the state counts held units as remaining, and its waits run with the clock
 
 test('a reply that was decided earlier does not replace a later one', () => {
   const lease = holding(0)
-  lease.bring(0, replyOf({ remaining: 950 }, { decidedAt: 4999 }))
+  lease.receive(0, replyOf({ remaining: 950 }, { decidedAt: 4999 }))
   expect(lease.status(1010).state.remaining).toBe(900)
 })
