@@ -49,7 +49,7 @@ test.each<[field: string, first: Changes, second: Changes, expected: string, got
     expect(others).toEqual([])
     expect(problem).toEqual({
       path: `policies[0].${field}`,
-      expected: `${expected}, as the policy "per-ip" of another rateLimiter() or createGateway() has it (both count in one place in Redis: give this one another name, or one of the two configurations a namespace)`,
+      expected: `${expected}, as in the policy "per-ip" of another rateLimiter() or createGateway() (both policies use the same counter in Redis: rename this policy, or set a namespace in one of the two configurations)`,
       got,
     })
   },

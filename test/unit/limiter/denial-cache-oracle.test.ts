@@ -7,7 +7,7 @@ import { decideEach } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
 import { limitOf, limitState } from '../../../src/limiter/limit.ts'
 import type { LimiterParts } from '../../../src/limiter/question.ts'
-import { isOpen } from '../../../src/limiter/settle.ts'
+import { dependsOnResponse } from '../../../src/limiter/settle.ts'
 import type { Match } from '../../../src/match/match.ts'
 import type { Store, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
@@ -137,7 +137,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
             })
           if (what === 'change') policies = second!
           // What comes back by the answer comes back without a word to anybody.
-          if (what === 'settle') each('refund', limits.filter(isOpen))
+          if (what === 'settle') each('refund', limits.filter(dependsOnResponse))
           if (what === 'operate') {
             each(mode, mode === 'ban' ? limits.filter(({ penalty }) => penalty) : limits)
             for (const cache of isolates) cache.forget(now)
@@ -145,7 +145,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
           if (what !== 'take') continue
           const parts: LimiterParts = {
             store,
-            local: { ...store, learn() {}, pays: () => false },
+            local: { ...store, learn() {}, matchLateCharge: () => false },
             denialCache: isolates[who],
             nameSubject,
             onStoreError: () => {},
@@ -177,7 +177,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
               'bannedForMs',
             ] as const) {
               // Under a ban a limit goes on: its next unit may come, and more may come back by an answer. The ban is what holds.
-              const free = field === 'nextAfterMs' || isOpen(enforced[index]!)
+              const free = field === 'nextAfterMs' || dependsOnResponse(enforced[index]!)
               if (it.bannedForMs && field !== 'bannedForMs' && free) continue
               if (it[field] === null || it[field] === undefined) {
                 expect(limit[field]).toBe(it[field])

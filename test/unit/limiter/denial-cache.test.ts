@@ -52,7 +52,7 @@ function isolate(
   }
   const parts: LimiterParts = {
     store,
-    local: { ...truth, learn() {}, pays: () => false },
+    local: { ...truth, learn() {}, matchLateCharge: () => false },
     denialCache,
     nameSubject: async () => 'a',
     onStoreError: () => {},

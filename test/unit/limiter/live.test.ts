@@ -79,12 +79,12 @@ test('what is wrong is told once, and changes nothing; what is gone leaves the d
   expect(await after(text('one'))).toBe('one')
   expect(await after(async () => null)).toBe('deployed')
   expect(await after(async () => null)).toBe('deployed')
-  expect(live.said.map((line) => line.replace(/stay: .*/, 'stay'))).toEqual([
-    'live-changed  new live policies hold',
-    'live-refused TypeError the last good policies stay',
-    'live-refused SyntaxError the last good policies stay',
-    'live-changed  new live policies hold',
-    'live-changed  the live policies are gone: those of the deployment hold',
+  expect(live.said.map((line) => line.replace(/force: .*/, 'force'))).toEqual([
+    'live-changed  new live policies are in force',
+    'live-refused TypeError the live policies are invalid; the current policies stay in force',
+    'live-refused SyntaxError the live policies are invalid; the current policies stay in force',
+    'live-changed  new live policies are in force',
+    'live-changed  the live policies were removed; the deployed policies are in force',
   ])
 })
 
@@ -102,7 +102,9 @@ test('a document with any number of faults is told of in one line that a log tak
   const background: Promise<unknown>[] = []
   current({ env: {}, context: undefined, waitUntil: (work) => void background.push(work) })
   await Promise.all(background)
-  expect(said[0]).toMatch(/^live-refused Error the last good policies stay: policies\[0\]/)
+  expect(said[0]).toMatch(
+    /^live-refused Error the live policies are invalid; the current policies stay in force: policies\[0\]/,
+  )
   expect(said[0]!.length).toBeLessThan(3_000)
 })
 

@@ -33,37 +33,37 @@ const state = (allowed = true): StoreState => ({
 describe('what each shard is asked', () => {
   test('a list with all limits on one shard goes there as it is', () => {
     const list = [take(a0, b0), follow(a0)]
-    expect(split(list, shardOf)).toEqual({ asked: [list], groups: undefined })
+    expect(split(list, shardOf)).toEqual({ shardLists: [list], groups: undefined })
   })
 
   test('a request on several shards is peeked before it is charged, on each of them', () => {
-    const { asked, groups } = split([take(a0, a1, b0)], shardOf)
-    expect(asked).toEqual([
+    const { shardLists, groups } = split([take(a0, a1, b0)], shardOf)
+    expect(shardLists).toEqual([
       [peek(a0, b0), take(a0, b0)],
       [peek(a1), take(a1)],
     ])
-    expect(groups!.map(({ together }) => together)).toEqual([true])
+    expect(groups!.map(({ isSplitTake }) => isSplitTake)).toEqual([true])
   })
 
   test('requests on one shard each are asked there as they are', () => {
-    const { asked, groups } = split([take(a0, b0), take(a1)], shardOf)
-    expect(asked).toEqual([[take(a0, b0)], [take(a1)]])
-    expect(groups!.map(({ together }) => together)).toEqual([false, false])
+    const { shardLists, groups } = split([take(a0, b0), take(a1)], shardOf)
+    expect(shardLists).toEqual([[take(a0, b0)], [take(a1)]])
+    expect(groups!.map(({ isSplitTake }) => isSplitTake)).toEqual([false, false])
   })
 
   test('a follow beside its take stays a follow, and one on another shard is charged as a take', () => {
-    expect(split([take(a0), follow(b0), follow(a1)], shardOf).asked).toEqual([
+    expect(split([take(a0), follow(b0), follow(a1)], shardOf).shardLists).toEqual([
       [peek(a0, b0), take(a0), follow(b0)],
       [peek(a1), take(a1)],
     ])
   })
 
   test('a follow of a peek is a peek on another shard', () => {
-    expect(split([peek(a0), follow(a1)], shardOf).asked).toEqual([[peek(a0)], [peek(a1)]])
+    expect(split([peek(a0), follow(a1)], shardOf).shardLists).toEqual([[peek(a0)], [peek(a1)]])
   })
 
   test('a follow with nothing before it is a take', () => {
-    expect(split([follow(a0), follow(a1)], shardOf).asked).toEqual([[take(a0)], [take(a1)]])
+    expect(split([follow(a0), follow(a1)], shardOf).shardLists).toEqual([[take(a0)], [take(a1)]])
   })
 })
 
@@ -75,7 +75,7 @@ test('the answers of a shard find their limits, and say what it admits and has c
     decidedAt: 0,
     states: [[state(), state(), state()], [state(), state(lead)], [state(other)]],
   })
-  const cells = [...statesBy(fragment.asks, reply(true, false))]
+  const cells = [...statesBy(fragment.requests, reply(true, false))]
   expect(
     cells.map(([{ limit, request, index }, { allowed }]) => [limit, request, index, allowed]),
   ).toEqual([
