@@ -40,7 +40,7 @@ export function conclude(
   ])
 }
 
-/** The charges of limits that depend on the response. */
+/** The part of a charge that depends on the response. */
 const chargeOf = (limits: PolicyLimit[], charged: Charged, { store }: LimiterParts): Charge => ({
   limits: limits.filter((limit) => dependsOnResponse(limit) && charged.has(limit)),
   charged,
@@ -74,8 +74,8 @@ async function concludePartial(
   const unanswered = limits.filter((_, index) => states[index]!.unanswered)
   const fallback = reply.uncharged && (await answerWithoutStore(unanswered, mode, parts.local))
   const isRefused = fallback?.allowed === false
-  const finalStates = isRefused ? statesOf(sent, reply.uncharged!) : states
-  const charged = learn(sent, reply, finalStates, parts)
+  const final = isRefused ? statesOf(sent, reply.uncharged!) : states
+  const charged = learn(sent, reply, final, parts)
   for (const error of new Set(states.flatMap(({ unanswered }) => unanswered?.error ?? []))) {
     parts.onStoreError(error)
   }
@@ -87,11 +87,7 @@ async function concludePartial(
     if (late) refund(late)
   }
   const isAnswered = (_: unknown, index: number) => !states[index]!.unanswered
-  const decision = decisionOf(
-    limits.filter(isAnswered),
-    finalStates.filter(isAnswered),
-    reply.decidedAt,
-  )
+  const decision = decisionOf(limits.filter(isAnswered), final.filter(isAnswered), reply.decidedAt)
   return outcomeOf(sent, reply, withFallback(decision, fallback), [
     ...(fallback?.charge ? [fallback.charge] : []),
     chargeOf(limits, charged, parts),
@@ -144,7 +140,7 @@ export async function fallBack(
   const { charge, ...answer } = await answerWithoutStore(limits, mode, local)
   const decision: Decision = { reason: 'store-error', limits: [], ...answer }
   const late = chargedLate(sent, error, parts)?.then((charged) => {
-    // A late charge first pays for a request that the local store admitted. A refused request gets a refund of the rest.
+    // Match the late charge with units that the local store has charged. If the request was refused, only the rest is refunded.
     const unmatched = [...charged].filter(([limit]) => !local.matchLateCharge(limit))
     return answer.allowed ? charged : new Map(unmatched)
   })

@@ -13,7 +13,7 @@ const configured = new Map<string, Policy[]>()
  * @throws {ConfigError} with every conflicting policy
  */
 export function checkCounterConflicts({ namespace, policies, shards, hashKeys }: Config): void {
-  // Key functions are left out (JSON drops them): two different functions may return the same values.
+  // JSON drops key functions, so all of them compare as equal: two functions may return the same values.
   const locationOf = ({ name, key }: Policy) =>
     JSON.stringify([namespace, shards, hashKeys, name, key])
   const problems = policies.flatMap((policy, index): ConfigProblem[] => {

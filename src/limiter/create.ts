@@ -34,7 +34,7 @@ export interface Database {
   /** Undefined if there is only one database. */
   name: string | undefined
   store: Store
-  /** Whether the circuit breaker is open. */
+  /** True if the circuit breaker is open. */
   isOpen: () => boolean
 }
 
@@ -116,20 +116,9 @@ export function stackOn(
   batchingOptions?: BatchingOptions,
 ): Database {
   const guarded = withBreaker(upstash, {
-    onOpen: (code) =>
-      log(
-        'breaker-opened',
-        code,
-        'the circuit breaker is open: no calls to the database for a while',
-        name,
-      ),
+    onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while', name),
     onClose: (openMs) =>
-      log(
-        'breaker-closed',
-        '',
-        `the circuit breaker is closed: the database answers again after ${openMs} ms`,
-        name,
-      ),
+      log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`, name),
   })
   const batched = batching ? withBatching(guarded, batchingOptions) : guarded
   const maxBytes = MAX_LEASE_BYTES / (shards?.length ?? 1)
@@ -152,8 +141,7 @@ export function createParts(config: Config, log: Log): (env: Bindings) => Deploy
       ...credentialsOf(env, name),
       clock,
       namespace,
-      onReload: () =>
-        log('script-reloaded', '', 'the database had lost the script and got it again', name),
+      onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
     })
     return stackOn(upstash, name, config, log)
   }
@@ -180,8 +168,7 @@ export function createParts(config: Config, log: Log): (env: Bindings) => Deploy
     const key = JSON.stringify([credentials, secret])
     if (cached?.key !== key) {
       if (shards && !env.SLUICE_SECRET) {
-        const advice =
-          'set SLUICE_SECRET; without it the token of the first database is used as the secret'
+        const advice = 'set SLUICE_SECRET; until then the token of the first database replaces it'
         log('no-secret', '', advice)
       }
       cached = { key, parts: partsFor(env, secret) }

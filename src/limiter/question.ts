@@ -46,7 +46,7 @@ export interface Outcome {
 /** A question that the store must decide. */
 export interface Pending {
   limits: PolicyLimit[]
-  /** The first request has the enforced limits. Each shadow limit is a request by itself. */
+  /** The first request has the enforced limits, if any. Each shadow limit is a request by itself. */
   requests: { mode: 'take' | 'follow' | 'peek'; limits: PolicyLimit[] }[]
   mode: 'take' | 'peek'
   slot: string | undefined

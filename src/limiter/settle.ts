@@ -17,13 +17,13 @@ export interface Charge {
   store: Store
 }
 
-/** Whether the charge of a limit depends on the response: on its status, its price, or its end (slots). */
+/** True if the charge of a limit depends on the response: on its status, its price, or its end (slots). */
 export const dependsOnResponse = ({ policy }: Pick<PolicyLimit, 'policy'>): boolean =>
   policy.countOnly !== undefined ||
   policy.cost.response !== undefined ||
   policy.algorithm === 'concurrency'
 
-/** Whether a charge has slots. They are released after the end of the response body. */
+/** True if a charge has slots. They are released after the end of the response body. */
 export const holdsSlots = ({ limits }: Charge): boolean =>
   limits.some(({ policy }) => policy.algorithm === 'concurrency')
 

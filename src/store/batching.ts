@@ -127,7 +127,7 @@ export function withBatching(
   }
 }
 
-/** Whether the request of a list may have ended. The runtime warns if a promise of an ended request is resolved. */
+/** True if the request of a list may have ended. The runtime warns if a promise of an ended request is resolved. */
 const isGone = ({ until, waitMs, deadlineMs }: QueuedList, now: number) =>
   now > until + (deadlineMs - waitMs) + GONE_MS
 

@@ -86,17 +86,17 @@ export function begin(
 /** The state of each limit in a reply, and the units that were taken in advance for its lease. */
 function statesOf(sent: SentRequest[], reply: StoreReply) {
   const states = new Map<Limit, QuotaState & { taken: number }>()
-  let passed = true
+  let lastTakePassed = true
   sent.forEach(({ request: { mode, limits }, taken, refunded }, index) => {
     const answers = reply.states[index]!
     if (taken) {
       const { allowed, retryAfterMs } = states.get(taken.limit)!
       const state = answers[0]!
-      const count = passed && state.allowed ? taken.count : 0
+      const count = lastTakePassed && state.allowed ? taken.count : 0
       states.set(taken.limit, { ...state, allowed, retryAfterMs, taken: count })
     } else if (!refunded) {
       limits.forEach((limit, at) => void states.set(limit, { ...answers[at]!, taken: 0 }))
-      if (mode === 'take') passed = answers.every(({ allowed }) => allowed)
+      if (mode === 'take') lastTakePassed = answers.every(({ allowed }) => allowed)
     }
   })
   return states
@@ -117,9 +117,9 @@ export function conclude(
     quotas.get(limit)?.lease.receive(taken, { state, decidedAt, sentAt, receivedAt })
   }
   const allows = (limit: Limit) => lent.has(limit) || stateByLimit.get(limit)!.allowed
-  let passed = true // whether the last take passed; otherwise its follows are not charged
+  let lastTakePassed = true // if false, its follows are not charged
   const states = requests.map(({ mode, limits }) => {
-    if (mode === 'take') passed = limits.every(allows)
+    if (mode === 'take') lastTakePassed = limits.every(allows)
     return limits.map((limit): QuotaState => {
       const units = lent.get(limit)
       if (!units) {
@@ -127,9 +127,9 @@ export function conclude(
         return { ...state, remaining: state.remaining + taken }
       }
       const { lease } = quotas.get(limit)!
-      if (!passed) lease.hold(units, receivedAt)
+      if (!lastTakePassed) lease.hold(units, receivedAt)
       const { state } = lease.status(receivedAt)
-      return passed ? { ...state, decidedAt: units.spentAt } : state
+      return lastTakePassed ? { ...state, decidedAt: units.spentAt } : state
     })
   })
   return { decidedAt, states }

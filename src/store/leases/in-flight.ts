@@ -60,11 +60,11 @@ export const unitsInFlight = (quota: LeasedQuota, now: number): number =>
     .map(({ loads }) => loads.get(quota)!)
     .reduce((sum, { free, bound }) => sum + free + bound, 0)
 
-/** Whether this isolate holds units of a quota, or may soon receive some. */
+/** True if this isolate holds units of a quota, or may soon receive some. */
 export const mayGetMore = (quota: LeasedQuota, now: number): boolean =>
   quota.lease.has(1, now) || callsInFlight(quota, now).length > 0
 
-/** Whether all limits have a lease. */
+/** True if all limits have a lease. */
 export const areLeased = (requests: StoreRequest[], quotas: LeasedLimits): boolean =>
   requests.every(({ limits }) => limits.every((limit) => quotas.has(limit)))
 

@@ -15,7 +15,7 @@ export interface Units {
   count: number
   /** The end of the lease, ms since the epoch by this isolate's clock. */
   until: number
-  /** When a refund has no effect any more, ms since the epoch: the window is over, or the bucket is full again. */
+  /** When a refund has no effect any more, ms since the epoch: the window has ended, or the bucket is full again. */
   refundableUntil: number
   /** The time of the charge by the store's clock, ms since the epoch. */
   decidedAt: number
@@ -73,7 +73,7 @@ export function createLease(terms: Terms, { max, ttlMs }: NonNullable<Terms['lea
   const has = (count: number, now: number): boolean =>
     held.count >= count && lastReply !== undefined && isWithin(now, lastReply.sentAt, held.until)
 
-  /** Adds units. Ignores units of a window that is over: they are worthless, and would shorten the deadline of the other units. */
+  /** Adds units. Ignores units of a window that has ended: they are worthless, and would shorten the deadline of the other units. */
   function hold(units: Units, now: number) {
     if (isForgotten || units.count === 0 || now >= units.refundableUntil) return
     held = now < held.refundableUntil ? merged(held, units) : units

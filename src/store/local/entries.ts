@@ -29,12 +29,12 @@ export interface LocalEntry {
   state: State | undefined
   /** When `state` expires, ms since the epoch. */
   runOut: number
-  /** Whether `state` includes units that this isolate charged. */
+  /** True if `state` includes units that this isolate charged. */
   isOwn: boolean
   /** Units charged here that the store has not charged. */
   localUnits: number
   reply: LastReply | undefined
-  /** Whether `state` already includes `reply`. */
+  /** True if `state` already includes `reply`. */
   isMerged: boolean
   /** When the whole entry expires, ms since the epoch. */
   until: number
@@ -96,7 +96,7 @@ export class LocalEntries {
     last.index = entry.index
   }
 
-  /** Whether the states have more numbers than the maximum. */
+  /** True if the states have more numbers than the maximum. */
   get isFull(): boolean {
     return this.#numbers > MAX_NUMBERS
   }

@@ -10,7 +10,7 @@ import { capacityOf, cutState, shareOf } from './share.ts'
 /** Within this time, ms, the store's clock orders replies. Beyond it the order of arrival does: that clock may have been set back. */
 const MAX_DISORDER_MS = 10_000
 
-/** Whether the last reply is newer than one that arrives now: replies may overtake each other. At equal times the stricter one wins. */
+/** True if the last reply is newer than one that arrives now: replies may overtake each other. At equal times the stricter one wins. */
 function isNewer(
   last: LastReply,
   state: QuotaState,
@@ -186,13 +186,13 @@ export function createLocalStore(
     },
 
     async decide(requests, { now = clock() } = {}) {
-      let passed = true // whether the last take passed; otherwise its follows only peek
+      let lastTakePassed = true // if false, its follows only peek
       const states = requests.map((request) => {
         if (request.mode === 'follow') {
-          return decide({ limits: request.limits, mode: passed ? 'take' : 'peek' }, now)
+          return decide({ limits: request.limits, mode: lastTakePassed ? 'take' : 'peek' }, now)
         }
         const states = decide(request, now)
-        passed = request.mode === 'take' && states.every(({ allowed }) => allowed)
+        lastTakePassed = request.mode === 'take' && states.every(({ allowed }) => allowed)
         return states
       })
       return { decidedAt: now, states }

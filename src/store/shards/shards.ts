@@ -129,7 +129,7 @@ export function createShards(
       }
       const hasRoom = answered.every(({ fragment, reply }) => admits(fragment, reply))
       const passes = !failure && hasRoom
-      // With an idempotency key keep the charges after an error: a repeated call finds them. If a shard refuses, it refuses again.
+      // With an idempotency key, keep the charges if another shard fails: a repeated call finds them. Refund them if a shard refuses.
       const keeps = options.idempotency && !conflict && hasRoom && errors.length > 0
       if (isTake && !passes) refused.push(group)
       isPartial ||= passes && fragments.length > 1 && unanswered.some(({ lead }) => lead)

@@ -29,7 +29,7 @@ export interface Fragment {
 export interface Group {
   fragments: Fragment[]
   isTake: boolean
-  /** Whether it is a take that several shards have to admit. */
+  /** True for a take that several shards must admit. */
   isSplitTake: boolean
 }
 
@@ -100,7 +100,7 @@ const cellsOf = (list: StoreRequest[], request: number): Cell[] =>
 
 const statesOf = ({ at }: ShardRequest, { states }: StoreReply): StoreState[] => states[at]!
 
-/** Whether a shard admits the limits of a request that it has. */
+/** True if a shard admits its limits of a request. */
 export const admits = ({ lead }: Pick<Fragment, 'lead'>, reply: StoreReply): boolean =>
   lead === undefined || statesOf(lead, reply).every(({ allowed }) => allowed)
 

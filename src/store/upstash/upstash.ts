@@ -36,7 +36,7 @@ export function createUpstashStore({
 }: UpstashOptions): Store {
   const database = isRestUrl(url) && token ? connect(url, token) : undefined
   let sha: string | undefined
-  let isLoaded = false // whether the database has run the script for this isolate
+  let isLoaded = false // true once the database has run the script for this isolate
 
   /** Runs calls in order, in one HTTP request. Never rejects: each call gets its answer or an error. */
   async function send(
@@ -73,8 +73,8 @@ export function createUpstashStore({
     const notRun = calls.filter((_, index) => isMissingScript(answers[index]!))
     if (notRun.length === 0) return answers
     onReload?.()
-    const retried = await send(notRun, true, deadline) // these calls did not run, so nothing is charged twice
-    return answers.map((answer) => (isMissingScript(answer) ? retried.shift()! : answer))
+    const resent = await send(notRun, true, deadline) // these calls did not run, so nothing is charged twice
+    return answers.map((answer) => (isMissingScript(answer) ? resent.shift()! : answer))
   }
 
   async function decide(packs: Pack[], time: number | undefined, deadline: AbortSignal) {
@@ -109,9 +109,9 @@ export function createUpstashStore({
         ({ lists }, index) => lists.length > 1 && hasChargedNothing(replies[index]![0]!),
       )
       const alone = packs.flatMap((pack, index) => (failed[index] ? unpack(pack) : []))
-      const retried = alone.length > 0 ? (await decide(alone, options.now, deadline)).flat() : []
+      const resent = alone.length > 0 ? (await decide(alone, options.now, deadline)).flat() : []
       return replies.flatMap((some, index) =>
-        failed[index] ? retried.splice(0, some.length) : some,
+        failed[index] ? resent.splice(0, some.length) : some,
       )
     },
   }
@@ -120,7 +120,7 @@ export function createUpstashStore({
 const isMissingScript = (answer: ScriptAnswer) =>
   answer instanceof StoreError && answer.cause === 'NOSCRIPT'
 
-/** Whether the script refused the call before its first write: it checks all arguments and keys first. */
+/** True if the script refused the call before its first write: it checks all arguments and keys first. */
 const hasChargedNothing = (reply: object) =>
   reply instanceof StoreError &&
   /^(WRONGTYPE$|ERR sluice: (KEYS|ARGV|row|key)\b)/.test(String(reply.cause))

@@ -17,11 +17,11 @@ describe('a request with another limit', () => {
     const { world, row, held } = await busy(big, 5)
     const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
     const both = async () => {
-      const asked = world.ask(0, [take({ ...row }, { ...other })])
+      const pending = world.ask(0, [take({ ...row }, { ...other })])
       await settled()
       expect(world.calls[0]!.requests).toEqual([take(other)])
       await world.drain()
-      return (await asked) as StoreReply
+      return (await pending) as StoreReply
     }
     const admitted = (await both()).states[0]!.map(({ allowed }) => allowed)
     expect([admitted, await held()]).toEqual([[true, true], 4])
@@ -147,11 +147,11 @@ describe('requests without a lease', () => {
   ])('%s goes to the store unchanged.', async (_, mode, cost, options) => {
     const { world, row } = await busy(big, 5)
     const requests: StoreRequest[] = [{ mode, limits: [{ ...row, cost }] }]
-    const asked = world.isolates[0]!.decide(requests, options)
+    const pending = world.isolates[0]!.decide(requests, options)
     await settled()
     expect(world.calls[0]!.requests).toEqual(requests)
     await world.drain()
-    await asked
+    await pending
   })
 
   test('No call has more requests than the script accepts.', async () => {
@@ -165,14 +165,14 @@ describe('requests without a lease', () => {
     )
     const world = new World(server, [0])
     for (let times = 0; times < 6; times++) {
-      const asked = world.ask(
+      const pending = world.ask(
         0,
         limits.map((row) => take({ ...row })),
       )
       await settled()
       expect(world.calls.every(({ requests }) => requests.length <= 128)).toBe(true)
       await world.drain()
-      await asked
+      await pending
     }
   })
 

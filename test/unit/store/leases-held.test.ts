@@ -25,7 +25,7 @@ describe('leased units', () => {
     world.now += 5000
     await ask()
     expect(await held()).toBe(0)
-    // 20 a second, one after the other.
+    // 20 requests a second, one after the other.
     for (let times = 0; times < 60; times++) {
       world.now += 50
       await ask()
@@ -120,10 +120,10 @@ describe('leased units', () => {
     const { world, row } = await busy(big, 5)
     const answers = await Promise.all(
       Array.from({ length: 8 }, async () => {
-        const asked = world.ask(0, [take({ ...row })])
+        const pending = world.ask(0, [take({ ...row })])
         await settled()
         for (const call of [...world.calls]) call.fail()
-        return asked
+        return pending
       }),
     )
     expect(answers.map((answer) => (typeof answer === 'string' ? answer : 'passed'))).toEqual([

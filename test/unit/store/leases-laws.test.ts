@@ -40,7 +40,7 @@ interface Story {
   events: Event[]
 }
 
-/** A busy key, quotas worth a lease, isolates whose clocks differ. */
+/** A story with one busy key, a quota that is large enough for a lease, and isolates with different clocks. */
 const story = (algorithm: Leasable, whats = usual): fc.Arbitrary<Story> =>
   fc
     .record({
@@ -132,7 +132,7 @@ describe('isolates never exceed a quota', () => {
         for (const { row, at } of inOrder.slice(index)) {
           units += row.cost
           const most = (burst + lease!.max * plan.skews.length) * windowMs + limit * (at - first.at)
-          // `expect` for every pair would take longer than all the rest.
+          // `expect` for every pair would take longer than everything else.
           if (units * windowMs > most) expect(units * windowMs).toBeLessThanOrEqual(most)
         }
       })
@@ -147,7 +147,7 @@ describe('isolates waste no units except those they hold', () => {
   const leased = policyOf({ ...long, limit: 300, lease })
   const other = policyOf({ ...long, tag: 'u', limit: 500, lease: { ...lease, ttlMs: 300 } })
   const follower = policyOf({ ...long, tag: 's', limit: 200, lease })
-  const asked = policyOf({ ...long, tag: 'n', limit: 40, lease: undefined })
+  const unleased = policyOf({ ...long, tag: 'n', limit: 40, lease: undefined })
 
   property(
     'After refunds, the counted units are the units that passed, even if another limit refused requests.',
@@ -174,8 +174,8 @@ describe('isolates waste no units except those they hold', () => {
           const enforced = [
             limits(subject, leased),
             limits(subject, leased, other),
-            limits(subject, leased, asked),
-            limits(subject, leased, other, asked),
+            limits(subject, leased, unleased),
+            limits(subject, leased, other, unleased),
             limits(subject, leased),
           ][of]!.map((row) => ({ ...row, cost }))
           const followers = of > 2 ? limits(subject, follower) : []
@@ -200,7 +200,7 @@ describe('isolates waste no units except those they hold', () => {
           { mode: 'follow', limits: limits(subject, follower) },
         ])
       }
-      for (const policy of [leased, other, follower, asked]) {
+      for (const policy of [leased, other, follower, unleased]) {
         const units = world.units(({ row }) => row.terms === policy)
         expect([policy.tag, await counted(world, limits(subject, policy)[0]!)]).toEqual([
           policy.tag,

@@ -109,7 +109,7 @@ test('Leased units of a bucket, including a refund in flight, never exceed max.'
   const { world, row, hold } = await busy(bucket)
   await hold(9)
   world.now += 5000 // the lease has ended, and there is no recent demand
-  const asked = Array.from({ length: 12 }, () => world.ask(0, [take({ ...row })]))
+  const pending = Array.from({ length: 12 }, () => world.ask(0, [take({ ...row })]))
   await settled()
   const [first] = world.calls
   expect(first!.requests[0]).toMatchObject({ mode: 'refund', limits: [{ cost: 9 }] })
@@ -118,7 +118,7 @@ test('Leased units of a bucket, including a refund in flight, never exceed max.'
   const more = later.filter(({ mode }) => mode === 'follow').map(({ limits }) => limits[0]!.cost)
   expect(more.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(1)
   await world.drain()
-  await Promise.all(asked)
+  await Promise.all(pending)
 })
 
 test('A returned unit of a window that is over does not shorten a lease of the next window.', async () => {
@@ -149,13 +149,13 @@ test('A lease ends with its window, however long its call took.', async () => {
   const { world, row, ask, hold, held } = await busy(leased, start + 55_000)
   await hold(0)
   world.now = start + 59_900
-  const asked = world.ask(0, [take({ ...row })])
+  const pending = world.ask(0, [take({ ...row })])
   await settled()
   world.now += 10
   await world.calls[0]!.arrive()
   world.now += 60
   await world.drain()
-  await asked
+  await pending
   expect(await held()).toBe(9)
   world.now = start + 60_010
   const before = world.sent
@@ -217,7 +217,7 @@ describe('requests with several limits from isolates whose clocks differ and jum
       const world = new World(server, skews)
       const subject = newSubject()
       const passed: { policy: Limit['terms']; cost: number; at: number }[] = []
-      const asked: Promise<void>[] = []
+      const pending: Promise<void>[] = []
       const [a, b, n, s] = fixed as [typeof sliding, typeof sliding, typeof sliding, typeof sliding]
       const ask = async (
         isolate: number,
@@ -267,7 +267,7 @@ describe('requests with several limits from isolates whose clocks differ and jum
         const isolate = which % skews.length
         if (what === 'ask') {
           const enforced = [[a], [a, sliding], [a, b], [sliding, n], [a, b, n], [sliding]][of]!
-          asked.push(ask(isolate, enforced, of > 2, cost))
+          pending.push(ask(isolate, enforced, of > 2, cost))
         } else if (what === 'pass') world.now += ms
         // The jump is so large that the isolate notices it.
         else if (what === 'jump') world.skews[isolate]! += (of % 2 ? 1 : -1) * 1_000_000
@@ -280,7 +280,7 @@ describe('requests with several limits from isolates whose clocks differ and jum
         await expectCounted()
       }
       await world.drain()
-      await Promise.all(asked)
+      await Promise.all(pending)
       const model = new Model()
       const inOrder = passed
         .filter(({ policy }) => policy === sliding)

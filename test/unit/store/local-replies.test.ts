@@ -153,9 +153,9 @@ describe('the local store after replies of the store', () => {
         limit: 1000,
       })
       const small = { ...large, limit: 10, burst: 10 }
-      const passedOf = async (asked: Limit['terms'], local: LocalStore) => {
+      const passedOf = async (plan: Limit['terms'], local: LocalStore) => {
         const replies = Array.from({ length: 1000 }, () =>
-          local.decide([take(asked)], { now: start }),
+          local.decide([take(plan)], { now: start }),
         )
         return (await Promise.all(replies)).filter(({ states }) => states[0]![0]!.allowed).length
       }

@@ -61,14 +61,16 @@ describe('the algorithms in TypeScript', () => {
           let now = 1_800_000_000_000
           for (const { wait, requests } of steps) {
             now += Math.round((wait * window) / 20_000)
-            const asked = requests.map(({ mode, ...row }): StoreRequest => {
+            const storeRequests = requests.map(({ mode, ...row }): StoreRequest => {
               const { period } = dress(
                 { ...row, terms: { ...policy, ...(calendar && { calendar }) } },
                 now,
               )
               return { mode, limits: [{ ...row, terms: policy, ...(period && { period }) }] }
             })
-            expect(await local.decide(asked, { now })).toEqual(model.decide(asked, now))
+            expect(await local.decide(storeRequests, { now })).toEqual(
+              model.decide(storeRequests, now),
+            )
           }
         }),
         { numRuns: 1000 },

@@ -16,7 +16,7 @@ describe('many lists', () => {
   test('A hundred lists of three subjects are one HTTP request, with or without a loaded script.', async () => {
     const store = newStore()
     const lists = hundred()
-    const asked = { time: 3, mget: 3, set: 300 }
+    const common = { time: 3, mget: 3, set: 300 }
     for (const [left, how] of [
       [99, { eval: 1, evalsha: 2 }],
       [98, { evalsha: 3 }],
@@ -29,7 +29,7 @@ describe('many lists', () => {
         })
       })
       expect(http).toBe(1)
-      expect(commands).toEqual({ ...asked, ...how })
+      expect(commands).toEqual({ ...common, ...how })
     }
   })
 

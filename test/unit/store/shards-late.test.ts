@@ -1,4 +1,4 @@
-/** Shards whose database fails or answers after the deadline. */
+/** Shards with a database that fails or answers after the deadline. */
 import { describe, expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import type { Store, StoreReply, StoreRequest, StoreState } from '../../../src/store/store.ts'

@@ -1,4 +1,4 @@
-/** Requests over several databases: which are called, and what is charged or refunded in each. */
+/** Requests over several databases: the calls to each database, and the charges and refunds in each. */
 import { describe, expect, test } from 'vitest'
 import type { StoreReply } from '../../../src/store/store.ts'
 import {
@@ -31,12 +31,12 @@ describe('a request to several shards', () => {
   })
 
   test('A request of two shards makes concurrent calls to both databases.', async () => {
-    let asked = 0
+    let calls = 0
     const both = Promise.withResolvers<void>()
     const { shards } = newShards([], (store) => ({
       ...store,
       async decide(...call) {
-        if (++asked === 2) both.resolve()
+        if (++calls === 2) both.resolve()
         await both.promise // serial calls would never resolve it
         return store.decide(...call)
       },
@@ -73,9 +73,9 @@ describe('a request to several shards', () => {
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     void shards.decide([take(row(a), row(b, { cost: 4 }))], { waitUntil })
     // The isolate runs only until the promises passed to `waitUntil` settle.
-    const asked = Promise.all(background)
+    const firstWork = Promise.all(background)
     answer.resolve()
-    await asked
+    await firstWork
     await Promise.all(background)
     expect(await peek(shards, a)).toEqual([3])
   })
