@@ -257,11 +257,7 @@ describe('a cached refusal', () => {
   test.each<[string, Partial<PolicyOptions>, number]>([
     ['of a cost while units remain', { algorithm: 'fixed-window', limit: 5 }, 2],
     ['of a cost that never fits', { algorithm: 'fixed-window', limit: 5 }, 6],
-    [
-      'of slots, which other requests release',
-      { algorithm: 'concurrency', limit: 2, window: '1m' },
-      1,
-    ],
+    ['of slots', { algorithm: 'concurrency', limit: 2, window: '1m' }, 1],
     ['by a policy with countOnly', { algorithm: 'fixed-window', countOnly: 401 }, 1],
     [
       'by a policy with a price in the response',

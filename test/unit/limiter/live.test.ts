@@ -51,7 +51,7 @@ test('A request sees the document that an earlier request has read, and never wa
   expect(never.reads).toBe(5)
 })
 
-test('The document is read once every everyMs for any number of requests, and at once after the clock is set back.', async () => {
+test('The document is read once per interval for any number of requests, and at once after the clock is set back.', async () => {
   const live = world(text('one'))
   for (let time = 0; time < 100; time++) live.ask()
   live.now += 999

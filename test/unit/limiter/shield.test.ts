@@ -77,7 +77,7 @@ describe('the shield', () => {
     ['timeout', bound(() => new Promise(() => {}))],
     ['timeout', bound(() => new Promise((_, reject) => setTimeout(reject, 150)))],
   ])(
-    'If the binding is %s, the request continues, the log has the event, and the binding gets no call for a second.',
+    'On the shield event %s the request continues, the event is logged, and the binding gets no call for a second.',
     async (code, env) => {
       const ask = made()
       const start = performance.now()
@@ -152,9 +152,9 @@ describe('a decision with a shield', () => {
   })
 
   test.each<[string, Parameters<typeof decide>, string]>([
-    ['without a shield', [{ shield: undefined as never }], 'within-limit'],
-    ['on the list deny', [{ deny: { path: '/' } }], 'denied'],
-    ['on the list allow', [{ allow: { path: '/' } }], 'no-policy'],
+    ['under a configuration without a shield', [{ shield: undefined as never }], 'within-limit'],
+    ['that a deny rule matches', [{ deny: { path: '/' } }], 'denied'],
+    ['that an allow rule matches', [{ allow: { path: '/' } }], 'no-policy'],
     ['without a policy', [only({ match: { path: '/x' } })], 'no-policy'],
     ['with only shadow policies', [only({ mode: 'shadow' })], 'within-limit'],
     ['that costs nothing', [only({ cost: 0 })], 'within-limit'],

@@ -87,7 +87,7 @@ describe('leased units', () => {
     expect(await held()).toBe(0)
   })
 
-  test('A lease of a window that is over is not refunded.', async () => {
+  test('A lease whose window has ended is not refunded.', async () => {
     const { world, row } = await busy({ ...big, windowMs: 60_000 }, 5)
     world.now += 60_000
     void world.ask(0, [take({ ...row })])
@@ -143,17 +143,20 @@ describe('leased units', () => {
     expect(world.sent).toBe(before + 1)
   })
 
-  test.each(['reset', 'ban', 'unban'] as const)('A %s drops the held units.', async (mode) => {
-    const { world, row, ask } = await busy(big, 5)
-    const penalty = { tag: 'p', after: 1, withinMs: 1, banMs: 1, maxMs: 1 }
-    const limits = [{ ...row, ...(mode === 'ban' && { penalty }) }]
-    const before = world.sent
-    const [reset] = [world.isolates[0]!.decideEach([[{ mode, limits: limits }]])]
-    await world.drain()
-    await reset
-    await ask()
-    expect(world.sent).toBe(before + 2)
-  })
+  test.each(['reset', 'ban', 'unban'] as const)(
+    'The operation %s drops the held units.',
+    async (mode) => {
+      const { world, row, ask } = await busy(big, 5)
+      const penalty = { tag: 'p', after: 1, withinMs: 1, banMs: 1, maxMs: 1 }
+      const limits = [{ ...row, ...(mode === 'ban' && { penalty }) }]
+      const before = world.sent
+      const [reset] = [world.isolates[0]!.decideEach([[{ mode, limits: limits }]])]
+      await world.drain()
+      await reset
+      await ask()
+      expect(world.sent).toBe(before + 2)
+    },
+  )
 
   test('Units in flight during a reset are dropped.', async () => {
     const { world, row, ask } = await busy(big, 0)

@@ -121,7 +121,7 @@ test('Leased units of a bucket, including a refund in flight, never exceed max.'
   await Promise.all(pending)
 })
 
-test('A returned unit of a window that is over does not shorten a lease of the next window.', async () => {
+test('A returned unit of an earlier window does not shorten a lease of the next window.', async () => {
   const { world, row, ask, hold } = await busy(leased, start + 55_000)
   const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
   await world.evaluate([take({ ...other })]) // its only unit

@@ -35,30 +35,38 @@ const sevens = Array(100).fill(7)
 
 describe('a failed answer to many lists', () => {
   test.each<[claim: string, answer: unknown, codes: unknown[]]>([
-    ['in the first answer', [{ error: 'WRONGTYPE planted' }, good], ['redis-error', sevens]],
-    ['in the second answer', [good, { error: 'ERR planted' }], [sevens, 'redis-error']],
-    ['with an empty text', [good, { error: '' }], [sevens, 'redis-error']],
     [
-      'about the plan',
+      'an error in the first answer',
+      [{ error: 'WRONGTYPE planted' }, good],
+      ['redis-error', sevens],
+    ],
+    ['an error in the second answer', [good, { error: 'ERR planted' }], [sevens, 'redis-error']],
+    ['an error without a text', [good, { error: '' }], [sevens, 'redis-error']],
+    [
+      'an error about the plan',
       [good, { error: 'ERR max daily request limit exceeded' }],
       [sevens, 'over-quota'],
     ],
-    ['by a text instead of integers', [good, { result: 'OK' }], [sevens, 'bad-reply']],
+    ['a text instead of integers', [good, { result: 'OK' }], [sevens, 'bad-reply']],
     [
-      'by strings instead of integers',
+      'strings instead of integers',
       [good, { result: good.result.map(String) }],
       [sevens, 'bad-reply'],
     ],
-    ['by too few integers', [good, { result: [1, 2] }], [sevens, 'bad-reply']],
-    ['by null', [null, good], ['bad-reply', sevens]],
-    ['by a number', [7, good], ['bad-reply', sevens]],
-    ['by one answer too few', [good], ['bad-reply', 'bad-reply']],
-    ['by one answer too many', [good, good, good], ['bad-reply', 'bad-reply']],
-    ['of the whole request', { error: 'WRONGPASS planted' }, ['unauthorized', 'unauthorized']],
-    ['by a single result', { result: good.result }, ['bad-reply', 'bad-reply']],
-    ['by a null body', 'null', ['bad-reply', 'bad-reply']],
-    ['by an HTML page', '<html>planted</html>', ['bad-reply', 'bad-reply']],
-  ])('A failure %s is the result of the lists that it affects.', async (_, answer, codes) => {
+    ['too few integers', [good, { result: [1, 2] }], [sevens, 'bad-reply']],
+    ['null as an answer', [null, good], ['bad-reply', sevens]],
+    ['a number as an answer', [7, good], ['bad-reply', sevens]],
+    ['one answer too few', [good], ['bad-reply', 'bad-reply']],
+    ['one answer too many', [good, good, good], ['bad-reply', 'bad-reply']],
+    [
+      'one error for the whole request',
+      { error: 'WRONGPASS planted' },
+      ['unauthorized', 'unauthorized'],
+    ],
+    ['a single result', { result: good.result }, ['bad-reply', 'bad-reply']],
+    ['a null body', 'null', ['bad-reply', 'bad-reply']],
+    ['an HTML page', '<html>planted</html>', ['bad-reply', 'bad-reply']],
+  ])('Each list gets its own result if the server sends %s.', async (_, answer, codes) => {
     using server = await answering(() => answer)
     const replies = await newStore({ url: server.url }).decideEach(two())
     expect(outcomes(replies)).toEqual(codes)
@@ -84,7 +92,7 @@ describe('a failed answer to many lists', () => {
     [{ token: 'a-wrong-token' }, 'unauthorized'],
     [{ url: 'http://127.0.0.1:1' }, 'unreachable'],
     [{ url: undefined }, 'not-configured'],
-  ])('With the options %j each list gets the error.', async (options, code) => {
+  ])('With the options %j each list gets the error %s.', async (options, code) => {
     expect(outcomes(await newStore(options).decideEach(two()))).toEqual([code, code])
     const one = [[ask('take', ['x'])], [ask('take', ['y'])]]
     expect(outcomes(await newStore(options).decideEach(one))).toEqual([code, code])

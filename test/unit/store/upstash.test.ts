@@ -256,17 +256,17 @@ describe('a store error', () => {
     ],
     [400, '{"error":"planted-subject"}', 'redis-error'],
     [500, '{"error":""}', 'redis-error'],
-  ])('The response %d %s is the error %s.', async (status, body, code) => {
+  ])('The response %d %s causes the error %s.', async (status, body, code) => {
     const server = await answering(status, body)
     expect((await failure({ url: server.url })).code).toBe(code)
     server.close()
   })
 
-  test('A wrong token is the error unauthorized.', async () => {
+  test('A wrong token causes the error unauthorized.', async () => {
     expect((await failure({ token: 'a-wrong-token' })).code).toBe('unauthorized')
   })
 
-  test('A failed connection is the error unreachable, after one attempt, because a retry might charge twice.', async () => {
+  test('A failed connection causes the error unreachable, after one attempt, because a retry might charge twice.', async () => {
     let connections = 0
     const server = createTcpServer((socket) => {
       connections += 1
@@ -279,7 +279,7 @@ describe('a store error', () => {
     server.close()
   })
 
-  test('A slow server is the error timeout, at the deadline.', async () => {
+  test('A slow server causes the error timeout at the deadline.', async () => {
     const server = await answering(200, '{"result":[]}', 5_000)
     const start = performance.now()
     expect((await failure({ url: server.url, deadlineMs: 100 })).code).toBe('timeout')
@@ -293,11 +293,11 @@ describe('a store error', () => {
     ['https://example.com', undefined],
     ['nonsense', 'token'],
     ['rediss://default:planted@example.com:6379', 'token'],
-  ])('The URL %j with the token %j is the error not-configured.', async (url, token) => {
+  ])('The URL %j with the token %j causes the error not-configured.', async (url, token) => {
     expect((await failure({ url, token })).code).toBe('not-configured')
   })
 
-  test('An error of the script has the text of the script.', async () => {
+  test('The message of a script error has the text of the script.', async () => {
     const error = await newStore()
       .decide([{ mode: 'take', limits: [{ ...limits[0]!, cost: -1 }] }])
       .catch((error) => error)
