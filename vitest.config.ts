@@ -40,11 +40,11 @@ export default defineConfig({
     },
   ],
   test: {
-    globalSetup: 'test/support/global.ts',
+    globalSetup: 'test/support/global-setup.ts',
     reporters: ['default', new Tally()],
     // Importing Miniflare and Redis' client takes longer than most files: a process does it once, for many files.
     isolate: false,
-    setupFiles: 'test/support/fresh.ts',
+    setupFiles: 'test/support/setup-file.ts',
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -1,4 +1,4 @@
--- Reads KEYS and ARGV into rows and checks them, before any other command. README.md is the contract.
+-- Parses KEYS and ARGV into rows and checks them before any Redis command. README.md is the reference.
 
 local floor, min, max = math.floor, math.min, math.max
 local MAX_INTEGER = 2 ^ 51
@@ -28,20 +28,20 @@ local function fail(message)
   return redis.error_reply('ERR sluice: ' .. message)
 end
 
--- A whole number from `low` to 2^51, or nil. The comparisons also refuse NaN, which tonumber accepts.
+-- Returns a whole number from `low` to 2^51, or nil. The comparisons also reject NaN, which tonumber accepts.
 local function whole(text, low)
   local number = tonumber(text)
   if number and number >= low and number <= MAX_INTEGER and number == floor(number) then
-    return number + 0 -- turns -0 into 0: its sign would be stored
+    return number + 0 -- turns -0 into 0, because the sign would be stored
   end
 end
 
--- The id of slots. Only a mode that charges needs one.
+-- Returns the id of slots, or false. Only modes that charge need an id.
 local function parse_slot(mode, text)
   return (string.find(text, '^[%w_-]+$') and #text <= 64 or text == '' and modes[mode] ~= 'charges') and text
 end
 
--- The calendar periods of a fixed window: { start, end, next end }.
+-- Returns the calendar periods of a fixed window, { start, end, next end }, or a false value.
 local function parse_period(limit, text)
   local from, to, next_to = string.match(text, '^(%d+),(%d+),(%d+)$')
   from, to, next_to = whole(from, 0), whole(to, 0), whole(next_to, 0)
@@ -53,17 +53,17 @@ end
 local seen = {}
 for index = 1, #KEYS do
   if seen[KEYS[index]] then
-    return fail('KEYS: expected distinct keys') -- two copies of one record would lose a charge
+    return fail('KEYS: expected distinct keys') -- with two copies of a record a charge would be lost
   end
   seen[KEYS[index]] = true
 end
 if #KEYS == 0 or #KEYS > (ARGV[6] == 'idempotency' and 129 or 128) then
   return fail('KEYS: expected 1 to 128')
 elseif #ARGV == 1 or (#ARGV - 1) % ROW_WIDTH ~= 0 then
-  return fail('ARGV: expected now, then rows of ' .. ROW_WIDTH)
+  return fail('ARGV: expected now, then rows of ' .. ROW_WIDTH .. ' columns')
 end
 
--- The row of an idempotency key. It stands before the others, belongs to no request, and has a key of its own.
+-- The row of an idempotency key comes before the others, belongs to no request, and has its own Redis key.
 local idempotency
 if ARGV[6] == 'idempotency' then
   idempotency = { key = whole(ARGV[4], 1), fingerprint = ARGV[5], window = whole(ARGV[8], 1) }
@@ -72,14 +72,14 @@ if ARGV[6] == 'idempotency' then
     or not (idempotency.key and KEYS[idempotency.key] and string.sub(KEYS[idempotency.key], -1) == '}') and 'key'
     or not (string.find(idempotency.fingerprint, '^[%w_-]+$') and #idempotency.fingerprint <= 64) and 'tag'
     or not idempotency.window and 'window'
-    or #ARGV == 1 + ROW_WIDTH and 'algorithm (by itself)'
+    or #ARGV == 1 + ROW_WIDTH and 'algorithm (no other rows)'
   if wrong then
     return fail('row 1: unexpected ' .. wrong)
   end
 end
 
 local rows, requests, penalties = {}, 0, false
-local bans -- by request of mode `ban`: the number of its first row, or 0 if it has a penalty
+local bans -- for each request of mode `ban`: the number of its first row, or 0 if it has a penalty
 for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
   local number = (start - 2) / ROW_WIDTH + 1
   local request, mode, key, tag, algorithm, limit, window, burst, cost, column_10, decided_at =
@@ -95,11 +95,11 @@ for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
     burst = whole(burst, 1),
     cost = whole(cost, 0),
   }
-  -- Fields that only some rows have are not in the constructor, which would reserve space for them in every row.
+  -- Optional fields are not in the constructor, which would reserve space for them in every row.
   if mode == 'refund' then
     row.decided_at = whole(decided_at, 0)
   end
-  -- Column 10 is align, slot or period, by algorithm.
+  -- Column 10 is align, slot or period, depending on the algorithm.
   if algorithm == 'concurrency' then
     row.slot = parse_slot(mode, column_10)
   elseif aligns[column_10] then
@@ -128,7 +128,7 @@ for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
 
   local before = #rows
   if algorithm == 'penalty' then
-    -- A penalty stands after the row that it belongs to, in the record of the same subject.
+    -- A penalty follows the row of its limit and is stored in the record of the same subject.
     row.own, penalties = rows[before], true
     wrong = wrong
       or not (row.own and row.own.request == row.request and row.own.algorithm ~= penalty) and 'algorithm'
@@ -141,11 +141,11 @@ for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
     requests = requests + 1
     wrong = wrong or before > 0 and row.request < rows[before].request and 'request (out of order)'
   else
-    wrong = wrong or mode ~= rows[before].mode and 'mode (another in one request)'
+    wrong = wrong or mode ~= rows[before].mode and 'mode (differs within the request)'
   end
   while before > 0 and rows[before].request == row.request do
     if rows[before].key == row.key and rows[before].tag == tag then
-      wrong = wrong or 'tag (twice in one request)'
+      wrong = wrong or 'tag (repeated within the request)'
     end
     before = before - 1
   end
@@ -160,7 +160,7 @@ for start = idempotency and 2 + ROW_WIDTH or 2, #ARGV, ROW_WIDTH do
 end
 for _, number in pairs(bans or {}) do
   if number > 0 then
-    return fail('row ' .. number .. ': unexpected mode (no penalty to ban by)')
+    return fail('row ' .. number .. ': unexpected mode (a ban needs a penalty)')
   end
 end
 if requests > 128 then

@@ -1,26 +1,26 @@
--- Concurrency: at most `limit` in flight. An admitted request holds a slot until it is released. A slot that is
--- never released expires `window` ms after it was taken. Like the log this algorithm has a key and I/O of its own.
+-- Concurrency: at most `limit` slots are taken at a time. An admitted request holds its slots until it releases them.
+-- A slot that is never released expires `window` ms after it was taken. The algorithm has its own key and I/O.
 --
--- Key     sluice:1:{subject}:slots:<tag>      score  ms, when the slot ends      member  <id>:<n>, n from 1 to the cost
+-- Key     sluice:1:{subject}:slots:<tag>      score  ms, end of the slot      member  <id>:<n>, n from 1 to the cost
 -- Pro     bounds the work in flight, however long it takes
--- Con     a second call for every request; a slot that is never released stays taken until it expires
+-- Con     a second call for each request; a slot that is never released stays taken until it expires
 
--- The slots as one request reads and changes them. The helpers share one closure, so a call without rows of
--- `concurrency` allocates a single function.
+-- Returns the functions that read and change the slots of one key for one request. They are inner functions, so a call
+-- without rows of `concurrency` allocates only one function.
 local function concurrency(key, now)
-  local FEW = 32 -- the slots that the first read returns; mostly these are all, and no other read follows
+  local FEW = 32 -- slots returned by the first read; usually all of them, so that no other read is needed
   local after = string.format('(%.0f', now)
-  local list, all -- the slots that end first; whether there are no others
-  local ends, ids, dead -- of that list: the ends to come; the end of each id; whether some slots have ended
-  local live, last -- the number of slots that have not ended; the end of the last
+  local list, all -- the slots that end first; true if the list is complete
+  local ends, ids, dead -- from that list: the future ends; the end of each id; true if some slots have ended
+  local live, last -- the number of slots that have not ended; the latest end
 
-  -- Leaves out the slots of `gone`, an id that has been released.
+  -- Evaluates the list, except the slots of `gone`: an id that has been released.
   local function view(gone)
     ends, ids, dead, live = {}, {}, false, nil
     for index = 2, #list, 2 do
       local id, score = string.match(list[index - 1], '^(.*):'), tonumber(list[index])
       if id ~= gone then
-        ids[id] = score -- all slots of an id were taken together and have the same end
+        ids[id] = score -- all slots of an id are taken together and have the same end
         if score > now then
           ends[#ends + 1] = score
         else
@@ -45,7 +45,7 @@ local function concurrency(key, now)
     end
   end
 
-  -- The n-th end to come. Slots that are not stored yet end at `newest`, after all others.
+  -- Returns the n-th earliest future end. Slots that are not stored yet end at `newest`, after all others.
   local function nth(n, newest)
     if n > live then
       return newest
@@ -61,12 +61,12 @@ local function concurrency(key, now)
     return score and score > now
   end
 
-  -- Removes all slots of `id`, dead ones too. They are numbered from 1. There may be more or fewer than `cost`.
+  -- Removes all slots of `id`, including dead ones. They are numbered from 1; `cost` may not be their number.
   local function release(id, cost)
     if all and not ids[id] then
       return
     end
-    local first, size = 1, math.min(cost, 1000) + 1 -- one more than expected: the missing one proves that no slot is left
+    local first, size = 1, math.min(cost, 1000) + 1 -- one more than expected: a missing member shows that none is left
     repeat
       local members = {}
       for n = first, first + size - 1 do
@@ -85,10 +85,10 @@ local function concurrency(key, now)
     if not live then
       count()
     end
-    -- No slot ends before one that was taken earlier, though the clock ran back.
+    -- No slot ends before one that was taken earlier, even if the clock has moved back.
     local newest = math.max(now + window, last)
     local allowed, retry_after, counted = true, 0, live
-    if cost > 0 and not holds(id) then -- an id that holds slots keeps them and takes no more
+    if cost > 0 and not holds(id) then -- an id that holds slots takes no more
       if cost > limit then
         allowed, retry_after = false, -1
       elseif live + cost > limit then
@@ -110,7 +110,7 @@ local function concurrency(key, now)
     return allowed, remaining, retry_after, reset_after, next_after, counted - live
   end
 
-  -- Takes `number` slots, which last `lasts` ms, and removes the dead ones.
+  -- Takes `number` slots for `lasts` ms, and removes dead slots.
   local function write(number, id, lasts, room)
     if dead then
       redis.call('ZREMRANGEBYSCORE', key, '-inf', string.sub(after, 2))
@@ -120,7 +120,7 @@ local function concurrency(key, now)
       local size = #entries
       entries[size + 1] = score
       entries[size + 2] = id .. ':' .. n
-      if size >= 1000 or n == number then -- unpack fails near 8000
+      if size >= 1000 or n == number then -- unpack fails near 8000 values
         redis.call('ZADD', key, unpack(entries))
         entries = {}
       end

@@ -1,7 +1,7 @@
--- The driver: decides whole requests, each against all of its limits, in one call. README.md is the contract
--- (KEYS, ARGV, reply, records). All I/O but that of logs and slots is here, in three steps:
+-- The driver: decides whole requests, each against all of its limits, in one call. README.md is the reference for
+-- KEYS, ARGV, the reply and the records. The driver does all I/O except that of logs and slots, in three steps:
 -- load (the clock, one MGET), decide (arithmetic only), store (one SET for each subject charged).
--- arguments.lua has read the arguments into `rows` and `idempotency`.
+-- arguments.lua has parsed the arguments into `rows` and `idempotency`.
 
 -- Load: the clock and the records.
 
@@ -16,7 +16,7 @@ else
   end
 end
 
--- A record is a list of states, with an index by tag.
+-- Parses a record into a list of states and an index by tag.
 local function parse(text)
   local states, by_tag = {}, {}
   for state_text, tag, time, life, first, second in
@@ -37,7 +37,7 @@ local function parse(text)
   return { states = states, by_tag = by_tag, charged = false }
 end
 
--- Records by the index of their keys. Logs and slots are not records: their rows read and write keys of their own.
+-- Records by the index of their keys. Logs and slots are not records: their rows read and write their own keys.
 local records, keys, indexes = {}, {}, {}
 if idempotency then
   keys[1] = KEYS[idempotency.key]
@@ -76,8 +76,8 @@ for index, place in pairs(indexes) do
   records[index] = parse(text)
 end
 
--- Reads the log or slots of a row. The first row of each key reads before anything is written, so that a key of
--- another type fails first. Earlier requests of the call may write to the key, so later rows read it again.
+-- Reads the log or the slots of a row. The first row of each key reads before any write, so that a key of another type
+-- fails before a charge. Later rows read the key again, because earlier requests of the call may have changed it.
 local function read(row)
   if row.algorithm == sliding_log then
     return sliding_log_read(KEYS[row.key], row.window, now)
@@ -88,7 +88,7 @@ local viewed = {}
 for _, row in ipairs(rows) do
   if row.apart and not viewed[row.key] then
     viewed[row.key] = true
-    row.view = row.mode ~= 'reset' and read(row) or nil -- a reset deletes the key unread
+    row.view = row.mode ~= 'reset' and read(row) or nil -- a reset deletes the key without reading it
   end
 end
 
@@ -96,10 +96,10 @@ end
 
 local absent = { run_out = 0 }
 
--- Redis expires keys by its own clock. If decisions use another clock, keys live a minute longer.
+-- Extra TTL in ms. Redis expires keys by its own clock; if the caller sends the time, keys live a minute longer.
 local room = ARGV[1] == '' and 0 or 60000
 
--- Adds a state to its record, in place of the one with the same tag.
+-- Adds a state to its record, or replaces the state with the same tag.
 local function put(record, state)
   local place = #record.states + 1
   for index, other in ipairs(record.states) do
@@ -112,14 +112,14 @@ local function put(record, state)
   record.charged = true
 end
 
--- Removes a state for good: it also stays absent when the clock runs back to before its run-out.
+-- Removes a state. It stays absent even if the clock moves back to before its run-out.
 local function remove(record, tag)
   if record.by_tag[tag] then
     put(record, { tag = tag, run_out = 0 })
   end
 end
 
--- Decides the row of a penalty, and stores the states that a refusal changes.
+-- Decides the row of a penalty and stores the states that a refusal changes.
 local function judge(row, refused)
   local record, ban_tag = records[row.key], row.tag .. '-ban'
   local counting, last = record.by_tag[row.tag], record.by_tag[ban_tag]
@@ -139,7 +139,7 @@ local function judge(row, refused)
   return rest == 0, rest
 end
 
--- Runs a row's algorithm. The result stays on the row, with the state to store if the row is charged.
+-- Runs the algorithm of a row. Sets the results on the row, with the state to store if the row is charged.
 local function ask(row, cost)
   if row.apart and row.mode == 'reset' then
     row.remaining, row.reset_after, row.next_after = row.limit, 0, 0
@@ -169,7 +169,7 @@ local function ask(row, cost)
     state.second, state.run_out
   )
   if state ~= absent and (cost < 0 or not time) then
-    -- A state ends at its run-out, even if the configuration has changed since. A refund does not postpone it.
+    -- A state ends at its run-out, even if the configuration has changed since. A refund does not postpone the run-out.
     local runs_out_in = state.run_out - now
     retry_after = min(retry_after, runs_out_in)
     reset_after = min(reset_after, runs_out_in)
@@ -191,7 +191,7 @@ local function keep(row)
   end
 end
 
--- Applies an operator's mode to a row, before the row is peeked at. `ban` and `unban` leave limits unchanged.
+-- Applies an operator's mode to a row, before a peek at the row. `ban` and `unban` do not change limits.
 local function operate(row, mode)
   if row.own then
     local record, ban_tag = records[row.key], row.tag .. '-ban'
@@ -208,11 +208,11 @@ local function operate(row, mode)
   end
 end
 
--- Whether the last request of a mode other than `follow` was a `take` and admitted. Only then does a `follow` after
--- it charge. A `follow` at the beginning of a call charges, too: nothing before it was refused.
+-- True if the last request of a mode other than `follow` was an admitted `take`. Otherwise a `follow` does not charge.
+-- A `follow` at the beginning of a call charges, because no request before it was refused.
 local passed = true
 
--- The rows of one request pass together or not at all.
+-- Decides one request. Its rows are charged together or not at all.
 local function decide(first, last)
   local mode, admitted = rows[first].mode, true
   for index = first, modes[mode] == 'operates' and last or 0 do
@@ -230,11 +230,11 @@ local function decide(first, last)
     if row.state and charges then
       keep(row)
     elseif row.state then
-      ask(row, 0) -- not charged after all: report the uncharged state
+      ask(row, 0) -- the row is not charged: report the uncharged state
     end
   end
   if penalties and takes and not admitted then
-    -- A refusal writes only this: a limit with a penalty has refused.
+    -- Count the refusal for each limit that refused and has a penalty. A refusal writes nothing else.
     for index = first, last do
       local row = rows[index]
       if row.own and not row.own.allowed then
@@ -274,7 +274,7 @@ if idempotency then
   end
   local text = string.format('idem;%s:%.0f:', idempotency.fingerprint, now + idempotency.window)
     .. table.concat(numbers, ',')
-  -- Before any record: MGET does not show a key of another type. NX keeps it and fails the call.
+  -- Write before any record. MGET does not report a key of another type: NX keeps it, and the call fails.
   local exists = texts[1] and 'XX' or 'NX'
   local px = string.format('%.0f', idempotency.window + room)
   if not redis.call('SET', KEYS[idempotency.key], text, exists, 'PX', px) then

@@ -1,21 +1,21 @@
--- Fixed window: count the units that pass in a window of time; the next window starts from nothing.
+-- Fixed window: counts the units taken in a window of time. The next window starts at zero.
 --
--- State   start  ms, when the window opened      count  units taken in it
+-- State   start  ms, start of the window      count  units taken in it
 -- Pro     one counter, easy to explain
 -- Con     up to twice the limit may pass around the edge of two windows
 local function fixed_window(now, limit, window, _, cost, align, period, decided_at, start, count, _, run_out)
-  -- A stored window counts until its run-out, also when the clock ran back to before its start.
+  -- A stored window counts until its run-out, even if the clock has moved back to before its start.
   if not start then
     count = 0
     if not period then
       start = align == 'clock' and now - now % window or now
       run_out = start + window
     elseif now < period[2] then
-      -- Calendar periods differ in length, so the row has this one and the next: { start, end, next end }.
-      -- This one also counts before its start: the clock that chose it is ahead of this one.
+      -- Calendar periods differ in length, so the row has the current one and the next: { start, end, next end }.
+      -- The current one also applies before its start, because the caller's clock may be ahead of `now`.
       start, run_out = period[1], period[2]
     else
-      -- The periods after the next are as long as the next.
+      -- Later periods are assumed to be as long as the next one.
       local length = period[3] - period[2]
       start = now - (now - period[2]) % length
       run_out = start + length

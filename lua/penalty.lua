@@ -1,15 +1,15 @@
 -- Penalty: `after` refusals within `within` ms ban a client for `ban` ms. Each further ban is twice as long as
--- the last, at most `most`. A penalty belongs to one limit and writes only when that limit refuses.
+-- the previous one, up to `most` ms. A penalty belongs to one limit and writes only when that limit refuses.
 --
 -- State   <tag>      start and end of counting      count   refusals
---         <tag>-ban  start of the last ban; twice its length later it is forgotten   length  ms
+--         <tag>-ban  start of the last ban, kept for twice its length      length  ms
 -- Pro     stops a client that keeps retrying for longer than the limit alone; costs nothing for other clients
 -- Con     clients behind one address are banned together
 --
--- `counting` and `last` are those two states, or nil. Returns the rest of the ban in ms, 0 without one, and
--- after a refusal the new states.
+-- `counting` and `last` are these two states, or nil. Returns the rest of the ban in ms (0 without a ban) and, after a
+-- refusal, the new states.
 local function penalty(now, after, within, ban, most, refused, counting, last)
-  -- A lowered maximum also shortens a running ban. A clock that runs back prolongs it.
+  -- A lowered maximum also shortens a running ban. A clock that moves back makes it longer.
   local length = last and math.min(last.first, most) or 0
   local rest = last and math.max(0, last.time + length - now) or 0
   if rest > 0 or not refused then

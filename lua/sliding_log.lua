@@ -1,30 +1,30 @@
--- Sliding log: stores the time of every unit and counts those of the last `window` ms.
--- It has a key and I/O of its own: a sorted set, as in the published designs.
+-- Sliding log: stores the time of each unit and counts the units of the last `window` ms.
+-- It has its own key and I/O: a sorted set, as in the published designs.
 --
--- Key     sluice:1:{subject}:log:<tag>      score  ms      member  one for each unit, "<ms>:<number>"
--- Pro     exact: never more than `limit` in any window, wherever it begins
--- Con     memory and commands: an entry for every unit
+-- Key     sluice:1:{subject}:log:<tag>      score  ms      member  "<ms>:<number>", one for each unit
+-- Pro     exact: never more than `limit` units in any interval of `window` ms
+-- Con     memory and commands: one entry for each unit
 
--- The log as one request reads it. Entries count while their score is above now - window.
+-- Reads the log for one request. An entry counts while its score is above now - window.
 local function sliding_log_read(key, window, now)
   local last = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
   local newest = tonumber(last[2])
-  -- If the clock ran back, the time of the newest entry applies.
+  -- If the clock has moved back, the log is read at the time of its newest entry.
   local at = newest and math.max(now, newest) or now
   local after = string.format('(%.0f', at - window)
   local used = newest and redis.call('ZCOUNT', key, after, '+inf') or 0
-  -- The numbers of one millisecond continue from its last entry.
+  -- Numbering within a millisecond continues after its last entry.
   local number = newest == at and tonumber(string.match(last[1], ':(%d+)$')) or 0
   return { key = key, at = at, after = after, used = used, number = number, scores = { [used] = newest } }
 end
 
--- The score of the n-th oldest entry that counts. An entry that is not stored yet has the present time.
+-- Returns the score of the n-th oldest entry that counts. An entry that is not stored yet has the score `at`.
 local function sliding_log_score(log, n)
   if n > log.used then
     return log.at
   end
   if not log.scores[n] then
-    -- By score: a rank would include dead entries.
+    -- Select by score: a rank would include dead entries.
     local entry = redis.call('ZRANGEBYSCORE', log.key, log.after, '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
     log.scores[n] = tonumber(entry[2])
   end
@@ -44,15 +44,16 @@ local function sliding_log(now, limit, window, cost, decided_at, log)
   if allowed and (not decided_at or decided_at > log.at - window) then
     counted = math.max(0, used + cost)
   end
-  -- A refund removes the entries of `decided_at`, or the last before it, so that later entries keep their time.
-  -- If these are too few, or without `decided_at`, it removes the newest. So `gap` entries may go from the middle,
-  -- after the first `cut`.
+  -- A refund removes the entries of `decided_at`, or else the newest before it, so that later entries keep their time.
+  -- If these are too few, or without `decided_at`, it removes the newest entries of the log.
+  -- `gap` is the number of entries removed from the middle, and `cut` the number of live entries before them.
   log.cut, log.gap = counted, 0
   if counted < used and decided_at and log.scores[used] > decided_at then
     local later = redis.call('ZCOUNT', log.key, string.format('(%.0f', decided_at), '+inf')
     log.gap = math.max(0, math.min(used - counted, used - later))
     log.cut = used - later - log.gap
   end
+  -- Returns the score of the n-th entry after the refund.
   local function left(n)
     return sliding_log_score(log, log.gap > 0 and n > log.cut and n + log.gap or n)
   end
@@ -68,13 +69,13 @@ local function sliding_log(now, limit, window, cost, decided_at, log)
   return allowed, remaining, retry_after, reset_after, next_after, counted
 end
 
--- Leaves `counted` entries in the log: adds new ones at `at`, or removes the newest and those of the gap.
+-- Changes the log to `counted` entries: adds entries at `at`, or removes the newest entries and those of the gap.
 local function sliding_log_write(log, counted, lasts)
   if counted == 0 then
     redis.call('DEL', log.key)
     return
   elseif counted < log.used then
-    -- By rank from the end: dead entries stand at the beginning.
+    -- Remove by rank from the end: dead entries are at the beginning.
     local newest = log.used - log.gap - counted
     if newest > 0 then
       redis.call('ZREMRANGEBYRANK', log.key, -newest, -1)
@@ -87,11 +88,11 @@ local function sliding_log_write(log, counted, lasts)
     local entries = {}
     local added = counted - log.used
     for unit = 1, added do
-      -- Five digits, so that the newest member of a millisecond sorts last.
+      -- Redis orders equal scores by member, so five digits keep the newest member of a millisecond last.
       local size = #entries
       entries[size + 1] = string.format('%.0f', log.at)
       entries[size + 2] = string.format('%.0f:%05.0f', log.at, log.number + unit)
-      if size >= 1000 or unit == added then -- unpack fails near 8000
+      if size >= 1000 or unit == added then -- unpack fails near 8000 values
         redis.call('ZADD', log.key, unpack(entries))
         entries = {}
       end

@@ -1,11 +1,12 @@
--- Sliding window: two counters. The previous window's is weighted by its overlap with the last `window` ms.
--- In integers: previous * left + (current + cost) * window <= limit * window.
+-- Sliding window: counts the current and the previous window, and weights the previous count by the part of its window
+-- that lies within the last `window` ms. A cost fits if previous * left + (current + cost) * window <= limit * window,
+-- where `left` is the rest of the current window in ms. All numbers are integers.
 --
--- State   start  ms, a multiple of window      current, previous  units taken in this window and the one before
+-- State   start  ms, a multiple of window      current, previous  units taken in the two windows
 -- Pro     smooth, constant memory
--- Con     the weight is an estimate: in the worst case 2 * limit - 1 pass within one window's length
+-- Con     the weight is an estimate: in the worst case 2 * limit - 1 units pass within one window's length
 
--- ms until `units` fit if nothing else happens; -1 when they never can.
+-- Returns the ms until `units` fit if no other request is charged, or -1 if they never fit.
 local function sliding_window_wait(units, limit, window, left, current, previous)
   if units > limit then
     return -1
@@ -14,7 +15,7 @@ local function sliding_window_wait(units, limit, window, left, current, previous
   elseif current + units <= limit then
     return left - math.floor((limit - current - units) * window / previous)
   end
-  -- They fit in the next window at the earliest, where today's `current` is `previous`.
+  -- They fit in the next window at the earliest, when `current` has become `previous`.
   return left + window - math.floor((limit - units) * window / current)
 end
 
@@ -28,7 +29,7 @@ local function sliding_window(now, limit, window, _, cost, _, _, decided_at, sta
   end
 
   local left = opened + window - at
-  local late = at - now -- waits count from the real clock
+  local late = at - now -- waits count from `now`, which may be before `at`
   local wait = cost > 0 and sliding_window_wait(cost, limit, window, left, current, previous) or 0
   local allowed = wait == 0
 

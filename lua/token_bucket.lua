@@ -1,15 +1,15 @@
--- Token bucket: starts full. Every unit takes one token, and tokens flow back continuously.
--- A burst of 1 spaces requests evenly: GCRA, the leaky bucket as a meter (ITU-T I.371).
--- Exact in integers: a token is `window` parts, and `limit` parts flow back every ms.
+-- Token bucket: starts full. Each unit takes one token, and tokens flow back continuously.
+-- A burst of 1 spaces requests evenly. This is GCRA, the leaky bucket as a meter (ITU-T I.371).
+-- All numbers are integers: a token is `window` parts, and `limit` parts flow back every ms.
 --
--- State   at  ms, when the number was right      missing  parts that the bucket lacks to be full
+-- State   at  ms, time of the number      missing  parts missing from a full bucket
 -- Pro     bursts up to `burst`, then a steady rate; an absent key is a full bucket
--- Con     burst + limit may pass within one window
+-- Con     burst + limit units may pass within one window
 local function token_bucket(now, limit, window, burst, cost, _, _, decided_at, at, missing)
   local capacity = burst * window
-  -- A clock that runs back neither drains nor fills the bucket.
+  -- A clock that moves back neither drains nor fills the bucket.
   local moment = at and math.max(now, at) or now
-  local late = moment - now -- waits count from the real clock
+  local late = moment - now -- waits count from `now`, which may be before `moment`
   missing = at and math.max(0, missing - (moment - at) * limit) or 0
 
   local function wait(parts) -- ms until at most `parts` are missing
@@ -27,12 +27,12 @@ local function token_bucket(now, limit, window, burst, cost, _, _, decided_at, a
   if allowed then
     local parts = cost * window
     if decided_at then
-      -- A refund. Without its units the bucket may have been full since `decided_at`, and nothing would have flowed
+      -- Without the refunded units the bucket may have been full since `decided_at`, and nothing would have flowed
       -- back. So the refund leaves out the parts that have flowed back since then.
       parts = math.min(0, parts + math.max(0, moment - decided_at) * limit)
     end
-    -- More than `capacity` may be missing, after a larger burst or under a larger plan. So `capacity` is no bound here:
-    -- a refund returns its units at most.
+    -- More than `capacity` may be missing if the burst was lowered or a larger plan has charged the bucket.
+    -- The result is not capped at `capacity`, because a refund must return at most its own units.
     missing = math.max(0, missing + parts)
   end
   local remaining = math.max(0, math.floor((capacity - missing) / window))

@@ -63,7 +63,7 @@ export function draw({ limits, phases, lengthMs, full }: Picture): string {
 
   const most = limits.map((row) => `${row.title} ${row.most}`).join(', ')
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-labelledby="t d">
-<title id="t">The same traffic under the five algorithms</title>
+<title id="t">The same traffic under four algorithms</title>
 <desc id="d">Admitted and refused requests of one client over a minute. Most admitted in any ten seconds: ${most}.</desc>
 <style>
 ${STYLE}

@@ -5,7 +5,8 @@ import { type BenchServer, openServer } from '../server.ts'
 import { replay } from './replay.ts'
 import { stories } from './stories.ts'
 
-const docs = (name: string) => readFile(new URL(`../../docs/explanation/${name}`, import.meta.url), 'utf8')
+const docs = (name: string) =>
+  readFile(new URL(`../../docs/explanation/${name}`, import.meta.url), 'utf8')
 
 let server: BenchServer
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-import { toJsonSchemaDefs } from '@valibot/to-json-schema'
+import { toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema'
 import { type GenericSchema, getMetadata } from 'valibot'
 import * as api from '../../src/api/schema.ts'
 import {
@@ -42,6 +42,10 @@ export const jsonSchemas = () =>
       overrideRef: ({ referenceId }) => ref(referenceId as SchemaName).$ref,
     }),
   ) as Record<SchemaName, object>
+
+/** A schema of the configuration as JSON Schema. Checks by code are left out. */
+export const jsonSchemaOf = (schema: GenericSchema) =>
+  toJsonSchema(known(schema) as GenericSchema, { typeMode: 'input', errorMode: 'ignore' }) as object
 
 const converted = new WeakMap<object, unknown>()
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test, vi } from 'vitest'
 import { findProxy } from '../../dev/proxies/binaries.ts'
-import { proxiesHere } from '../support/binaries.ts'
+import { findInstalledProxies } from '../support/proxy-binaries.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 afterEach(() => {
@@ -46,8 +46,8 @@ test('its tests are skipped with a warning where it is missing, and fail where C
   vi.stubEnv('CADDY_BIN', process.execPath)
   vi.stubEnv('CI', undefined)
   const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
-  expect(await proxiesHere()).toMatchObject({ caddy: undefined })
+  expect(await findInstalledProxies()).toMatchObject({ caddy: undefined })
   expect(warn).toHaveBeenCalledWith(expect.stringContaining('SKIPPED: the tests with caddy.'))
   vi.stubEnv('CI', 'true')
-  await expect(proxiesHere()).rejects.toThrow('CADDY_BIN')
+  await expect(findInstalledProxies()).rejects.toThrow('CADDY_BIN')
 })

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { askMeanwhile, copyProject, type Project } from '../support/npm-start.ts'
+import { copyProject, type Project, sendRequestsMeanwhile } from '../support/npm-start.ts'
 
 let project: Project
 let root: string
@@ -19,7 +19,7 @@ test('npm start recovers from any sequence of bad edits, and answers requests me
   const good = await readFile(file, 'utf8')
   const withLimit = (limit: number) => good.replace('limit: 10,', `limit: ${limit},`)
   const run = await npmStart()
-  const meanwhile = askMeanwhile(run.url)
+  const meanwhile = sendRequestsMeanwhile(run.url)
   const limit = async () => {
     const response = await fetch(`${run.url}/`, { signal: AbortSignal.timeout(3000) })
     return Number(/"per-ip";q=(\d+)/.exec(response.headers.get('ratelimit-policy')!)?.[1])
@@ -85,7 +85,7 @@ test('npm start recovers from any sequence of bad edits, and answers requests me
     await expect.poll(() => lines().at(-1)).toMatch(reloaded)
     await meanwhile.stop()
     expect(meanwhile.failures).toEqual([])
-    expect(meanwhile.asked()).toBeGreaterThan(50)
+    expect(meanwhile.count()).toBeGreaterThan(50)
     expect(run.output()).not.toMatch(/wrangler|workerd binary|ConfigError|\bat .*:\d+:\d+\)/)
   } finally {
     await meanwhile.stop()

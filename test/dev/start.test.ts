@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Echo, startOrigin } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { copyProject, gone, type Project, processes } from '../support/npm-start.ts'
+import { copyProject, type Project, processes, waitUntilEnded } from '../support/npm-start.ts'
 
 let project: Project
 let npmStart: Project['npmStart']
@@ -30,7 +30,7 @@ test('npm start answers through the Worker, prints the address of each part, and
   expect(family.map(({ command }) => command).join()).toMatch(/workerd/)
   process.kill(-run.pid, 'SIGINT')
   await run.ended
-  await gone(family)
+  await waitUntilEnded(family)
 })
 
 test('npm start reports a busy port, and leaves nothing running.', async () => {
@@ -73,7 +73,7 @@ test.each(['redis', 'workerd', 'the host of workerd'])(
     expect(run.output()).toMatch(
       part === 'redis' ? /Stopped: Redis ended/ : /Stopped: the Worker ended/,
     )
-    await gone(family)
+    await waitUntilEnded(family)
   },
 )
 
@@ -85,7 +85,7 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
     const itself = family.find(({ command }) => /dev\/start\.ts/.test(command))!
     process.kill(itself.pid, signal)
     await run.ended
-    await gone(family)
+    await waitUntilEnded(family)
   },
 )
 

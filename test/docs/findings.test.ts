@@ -1,4 +1,4 @@
-/** The linter over every configuration of README.md, SECURITY.md and docs/. */
+/** Runs the linter on every configuration of README.md, SECURITY.md and docs/. */
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { lint, lintWorker } from '../../src/lint/lint.ts'
@@ -8,7 +8,7 @@ const pages = (await readdir(new URL('docs', root), { recursive: true }))
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`)
 
-/** The argument of `defineConfig`, `createGateway` and `rateLimiter`: an object whose last line is indented like its first. */
+/** A call with an object. The last line of the object has the indentation of its first line. */
 const CALL =
   /^( *)[^\n]*?\b(defineConfig|createGateway|rateLimiter)(?:<\w+>)?\((\{.*?\n\1\}|\{[^\n]*\})\)/gms
 
@@ -17,19 +17,19 @@ for (const page of ['README.md', 'SECURITY.md', ...pages]) {
   const text = await readFile(new URL(page, root), 'utf8')
   for (const [, name, block] of text.matchAll(/^```ts *(\S*)\n(.*?)^```$/gms)) {
     for (const [, , , code] of block!.matchAll(CALL)) {
-      if (code!.startsWith('{ ...')) continue // a change of a configuration that stands elsewhere
+      if (code!.startsWith('{ ...')) continue // an override of another configuration
       examples.push([`${page} ${name || 'without a name'}`, code!, page])
     }
   }
 }
 
-test('the examples are found', () => {
+test('The pages have the configurations that this test looks for.', () => {
   expect(examples.length).toBeGreaterThan(35)
 })
 
-test.each(examples)('the example %s has no findings', (_, code, page) => {
+test.each(examples)('The linter has no findings about the configuration %s.', (_, code, page) => {
   const options = new Function(`return ${code}`)()
   expect(lint(options)).toEqual([])
-  // Examples of a field leave the origin out; the README shows whole files, and a middleware.
+  // The README shows complete configurations. Examples in docs/ may leave out `origin`.
   if (page === 'README.md' && code.includes('origin:')) expect(lintWorker(options)).toEqual([])
 })

@@ -8,10 +8,11 @@ import { expect, test } from 'vitest'
 const project = fileURLToPath(new URL('../..', import.meta.url))
 const tool = (name: string) => join(project, 'node_modules/.bin', name)
 
-test("the README's own Hono app compiles with the settings that it names and Cloudflare's types", async () => {
+test("The Hono app of the README compiles with the settings of the guide and Cloudflare's types.", async () => {
   const readme = await readFile(join(project, 'README.md'), 'utf8')
-  const app = /## In your own Hono app\n\n```ts\n(.*?)```/s.exec(readme)![1]!
-  const named = [...readme.matchAll(/`"(moduleResolution|allow\w+|noEmit)": ("bundler"|true)`/g)]
+  const guide = await readFile(join(project, 'docs/guides/hono-app.md'), 'utf8')
+  const app = /^```ts hono-app\n(.*?)^```/ms.exec(readme)![1]!
+  const named = [...guide.matchAll(/`"(moduleResolution|allow\w+|noEmit)": ("bundler"|true)`/g)]
   const settings = named.map(([, name, value]) => [name, JSON.parse(value!)])
   expect(settings).toHaveLength(3)
   const root = await mkdtemp(join(tmpdir(), 'sluice-types-'))

@@ -1,4 +1,4 @@
-/** Shared round trips in workerd, where what one request awaits of another fails under load: nothing of it may. */
+/** Batching in workerd, which fails requests that wait for the I/O of another request. Such failures only appear under load. */
 import { Agent, get, type IncomingMessage, type RequestOptions } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
@@ -7,9 +7,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { RunningWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { rateLimiter } from '../../src/gateway/middleware.ts'
-import { CROSSED } from '../support/crossed.ts'
+import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 import { secrets } from '../support/secrets.ts'
 
 const LIMIT = 20
@@ -25,7 +25,7 @@ const config: ConfigOptions = {
       match: { path: '/*', not: { path: '/failures' } },
     },
     {
-      // Gives back what every answer of the origin's is charged.
+      // Refunds every request, because the origin answers none with 5xx.
       name: 'failures',
       algorithm: 'fixed-window',
       limit: 1000,
@@ -49,10 +49,10 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 afterEach(async () => {
   await stack.faults.set(null)
-  expect(worker.logs.join('\n')).not.toMatch(CROSSED)
+  expect(worker.logs.join('\n')).not.toMatch(CROSS_REQUEST_IO)
 })
 
-/** A new isolate that has the script. */
+/** Starts a new isolate, and loads the script. */
 async function renew(change: Partial<ConfigOptions> = {}) {
   worker = await stack.renew({ ...config, ...change })
   for (let i = 0; i < 3; i++) await ask(newKey())
@@ -60,34 +60,37 @@ async function renew(change: Partial<ConfigOptions> = {}) {
 
 interface Answer {
   status: number
-  /** What `RateLimit` says is left. */
-  left: number | undefined
+  /** The remaining units in `RateLimit`. */
+  remaining: number | undefined
 }
 
-/** Without Miniflare's entry: what becomes of a connection, workerd sees. */
+/** Sends a request directly to workerd, because Miniflare's entry hides closed connections. */
 const ask = (key: string, options: RequestOptions = {}, path = '/') =>
   new Promise<Answer>((resolve, reject) => {
     const whole = async (response: IncomingMessage) => {
       for await (const _ of response);
-      const left = /;r=(\d+)/.exec(String(response.headers.ratelimit))?.[1]
-      resolve({ status: response.statusCode!, left: left === undefined ? left : Number(left) })
+      const remaining = /;r=(\d+)/.exec(String(response.headers.ratelimit))?.[1]
+      resolve({
+        status: response.statusCode!,
+        remaining: remaining === undefined ? remaining : Number(remaining),
+      })
     }
     const headers = { 'x-key': key }
     get(worker.directUrl + path, { headers, ...options }, (response) => {
       whole(response).catch(reject)
     }).on('error', reject)
   })
-const leaving = (key: string, afterMs: number) =>
+const askAndHangUp = (key: string, afterMs: number) =>
   ask(key, { signal: AbortSignal.timeout(afterMs) }).catch(() => undefined)
 
 const calls = () => Object.values(stack.faults.counts().arrived).reduce((sum, one) => sum + one, 0)
 const statuses = (answers: Answer[]) => answers.map(({ status }) => status).sort()
-const many = <T>(count: number, what: (index: number) => Promise<T>) =>
-  Promise.all(Array.from({ length: count }, (_, index) => what(index)))
+const many = <T>(count: number, task: (index: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, index) => task(index)))
 
-describe('200 requests at once', () => {
+describe('200 concurrent requests', () => {
   test.each([true, false])(
-    'of one key admit exactly the limit (batching: %s)',
+    'Of 200 concurrent requests of one key exactly the limit is admitted (batching: %s).',
     async (batching) => {
       await renew({ batching })
       const key = newKey()
@@ -97,15 +100,17 @@ describe('200 requests at once', () => {
         ...Array(LIMIT).fill(200),
         ...Array(200 - LIMIT).fill(429),
       ])
-      // Each unit went to one of them.
-      const left = answers.filter(({ status }) => status === 200).map(({ left }) => left!)
-      expect(left.sort((a, b) => a - b)).toEqual([...Array(LIMIT).keys()])
+      // Each unit was given to one request.
+      const remaining = answers
+        .filter(({ status }) => status === 200)
+        .map(({ remaining }) => remaining!)
+      expect(remaining.sort((a, b) => a - b)).toEqual([...Array(LIMIT).keys()])
       if (batching) expect(calls() - before).toBeLessThan(100)
       else expect(calls() - before).toBe(200)
     },
   )
 
-  test('of 200 keys get an answer of their own', async () => {
+  test('Each of 200 concurrent requests of different keys gets the answer for its key.', async () => {
     await renew()
     const before = calls()
     const spent = newKey()
@@ -113,13 +118,13 @@ describe('200 requests at once', () => {
     const answers = await many(200, (index) => ask(index % 20 === 7 ? spent : newKey()))
     for (const [index, answer] of answers.entries()) {
       const expected =
-        index % 20 === 7 ? { status: 429, left: 0 } : { status: 200, left: LIMIT - 1 }
+        index % 20 === 7 ? { status: 429, remaining: 0 } : { status: 200, remaining: LIMIT - 1 }
       expect(answer).toEqual(expected)
     }
     expect(calls() - before).toBeLessThan(100)
   })
 
-  test('on an isolate that has just begun, and while Redis loses the script, are all decided', async () => {
+  test('200 concurrent requests are all decided on a new isolate, and while Redis loses the script.', async () => {
     worker = await stack.renew(config)
     const [first, second] = [newKey(), newKey()]
     expect(statuses(await many(200, () => ask(first))).slice(0, LIMIT + 1)).toEqual([
@@ -131,19 +136,19 @@ describe('200 requests at once', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(LIMIT)
   })
 
-  test('whose answers do not count are given back what they took, together too', async () => {
+  test('200 concurrent requests that do not count are all refunded, in batches.', async () => {
     await renew()
     const key = newKey()
     const before = calls()
     expect(new Set(statuses(await many(200, () => ask(key, {}, '/failures'))))).toEqual(
       new Set([200]),
     )
-    await expect.poll(async () => (await ask(key, {}, '/failures')).left).toBe(999)
+    await expect.poll(async () => (await ask(key, {}, '/failures')).remaining).toBe(999)
     expect(calls() - before).toBeLessThan(250)
   })
 })
 
-test('outside Workers requests share as well', async () => {
+test('The middleware outside of Workers batches requests, too.', async () => {
   const app = new Hono().use(rateLimiter(config)).get('/', (c) => c.text('ok'))
   const env = { UPSTASH_REDIS_REST_URL: stack.faults.url, UPSTASH_REDIS_REST_TOKEN: secrets.token }
   const request = async (key: string) =>
@@ -157,50 +162,52 @@ test('outside Workers requests share as well', async () => {
   expect(calls() - before).toBeLessThan(32)
 })
 
-describe('clients that hang up while their call is under way', () => {
-  test('leave the others their answers, and charge nobody twice', async () => {
+describe('clients that hang up while their call is in flight', () => {
+  test('Other requests of a batch get their answers if clients of the batch hang up, and no request is charged twice.', async () => {
     await renew()
     await stack.faults.set('late=150')
     for (const lead of [0, 10, 40]) {
       const key = newKey()
-      // Those who leave come first, and so send for all.
-      const gone = many(8, (index) => leaving(key, 20 + lead + index))
+      // The clients that hang up come first, so their requests send the batch.
+      const hungUp = many(8, (index) => askAndHangUp(key, 20 + lead + index))
       if (lead > 0) await sleep(lead)
       const answers = await many(8, () => ask(key))
       expect(statuses(answers)).toEqual(Array(8).fill(200))
-      expect(await gone).toEqual(Array(8).fill(undefined))
-      const { left } = await ask(key)
-      expect(left).toBeLessThanOrEqual(LIMIT - 1 - 8)
-      expect(left).toBeGreaterThanOrEqual(LIMIT - 1 - 16)
+      expect(await hungUp).toEqual(Array(8).fill(undefined))
+      const { remaining } = await ask(key)
+      expect(remaining).toBeLessThanOrEqual(LIMIT - 1 - 8)
+      expect(remaining).toBeGreaterThanOrEqual(LIMIT - 1 - 16)
     }
   })
 
-  test('all of them, leave nothing behind', async () => {
+  test('Requests after a batch whose clients have all hung up are decided.', async () => {
     await renew()
     await stack.faults.set('late=300')
-    await many(100, () => leaving(newKey(), 50))
+    await many(100, () => askAndHangUp(newKey(), 50))
     await stack.faults.set(null)
     const answers = await many(50, () => ask(newKey()))
-    expect(answers).toEqual(Array(50).fill({ status: 200, left: LIMIT - 1 }))
+    expect(answers).toEqual(Array(50).fill({ status: 200, remaining: LIMIT - 1 }))
   })
 })
 
 describe('a store that fails', () => {
   test.each(['hang', 'lose', 'reset', 'reset-after', 'html=502'] as const)(
-    '(%s) while 100 wait: each is answered as its policy says within its deadline, and who comes after is decided',
+    'If the store fails (%s) while 100 requests wait, each gets the fallback within its deadline, and later requests are decided.',
     async (fault) => {
       await renew({ deadline: 500 })
       await stack.faults.set(fault)
       const start = performance.now()
       const answers = await many(100, () => ask(newKey()))
-      expect(answers).toEqual(Array(100).fill({ status: 200, left: undefined }))
+      expect(answers).toEqual(Array(100).fill({ status: 200, remaining: undefined }))
       expect(performance.now() - start).toBeLessThan(2500)
       await stack.faults.set(null)
-      await expect.poll(async () => (await ask(newKey())).left, { timeout: 5000 }).toBe(LIMIT - 1)
+      await expect
+        .poll(async () => (await ask(newKey())).remaining, { timeout: 5000 })
+        .toBe(LIMIT - 1)
     },
   )
 
-  test('because it is killed while 100 wait does not make a 5xx that nobody declared', async () => {
+  test('If Redis is killed while 99 requests wait, only policies with onStoreError deny answer with 5xx.', async () => {
     const chaos = await startChaosStack()
     worker = chaos.worker
     const round = async () => {
@@ -213,10 +220,10 @@ describe('a store that fails', () => {
         .poll(async () => new Set(await round()), { timeout: 10_000 })
         .toEqual(new Set([200]))
       await chaos.faults.set('delay=100')
-      const caught = round()
+      const interrupted = round()
       await sleep(50)
       await chaos.kill()
-      const answers = [...(await caught), ...(await round())]
+      const answers = [...(await interrupted), ...(await round())]
       answers.forEach((status, index) => {
         expect(index % 3 === 2 ? [200, 503] : [200, 429]).toContain(status)
       })
@@ -232,9 +239,9 @@ describe('a store that fails', () => {
 })
 
 test(
-  '64 clients that never stop are all answered, and no key admits more than its limit',
+  'All requests of 64 busy clients are answered, and no key admits more than its limit.',
   async () => {
-    // The longer the surer: with SOAK_MS=60000 before a release.
+    // Run it with SOAK_MS=60000 before a release.
     await renew()
     const before = calls()
     const agent = new Agent({ keepAlive: true, maxSockets: 64 })
@@ -247,7 +254,7 @@ test(
       while (performance.now() < until) {
         const key = `soak-${index % 4}-${Math.floor(performance.now() / 500)}`
         const turn = answered++
-        if (turn % 500 === 0) void leaving(newKey(), 5)
+        if (turn % 500 === 0) void askAndHangUp(newKey(), 5)
         if (turn % 50 === 0)
           failures.push(
             (await ask('soak', { agent, headers: { 'x-key': key } }, '/failures')).status,
@@ -273,4 +280,4 @@ test(
   Number(process.env.SOAK_MS ?? 5000) + 30_000,
 )
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

@@ -3,7 +3,7 @@ import { watchStall } from 'sluice-bench'
 import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 
 const DEADLINE = 400
 let stack: FaultStack
@@ -12,8 +12,8 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-/** A Worker whose script is there, and how many calls arrived before the fault that now begins. */
-async function broken(fault: FaultText, batching = false) {
+/** Starts a Worker, loads the script, and starts the fault. `calls` counts the calls since then. */
+async function startBroken(fault: FaultText, batching = false) {
   await stack.faults.set(null)
   const worker = await stack.renew({
     deadline: DEADLINE,
@@ -27,18 +27,18 @@ async function broken(fault: FaultText, batching = false) {
   }
   const before = arrived()
   await stack.faults.set(fault)
-  return { worker, asked: () => arrived() - before }
+  return { worker, calls: () => arrived() - before }
 }
 const decided = async () => (await stack.get('/x')).headers.has('ratelimit')
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => stack.get('/x')))
 
-test('five failures open the circuit: from then on answers come at once, and one request a second asks', async () => {
-  const { worker, asked } = await broken('hang')
+test('Five failures open the circuit: then answers come at once, and one request a second calls the store.', async () => {
+  const { worker, calls } = await startBroken('hang')
   const stall = watchStall(`${worker.url}/free`)
   const start = performance.now()
   const elapsed = () => performance.now() - start
   await many(5)
-  expect(asked()).toBe(5)
+  expect(calls()).toBe(5)
 
   const times: number[] = []
   while (elapsed() < 3000) {
@@ -47,22 +47,22 @@ test('five failures open the circuit: from then on answers come at once, and one
       Array(4).fill([200, true]),
     )
     times.push(...answers.map(({ ms }) => ms))
-    // The one that asks fails after the deadline, and keeps the circuit open for another second.
-    expect(asked() - 5).toBeLessThanOrEqual(elapsed() / 1000)
+    // The trial call fails after the deadline, and keeps the circuit open for another second.
+    expect(calls() - 5).toBeLessThanOrEqual(elapsed() / 1000)
     await sleep(10)
   }
-  expect(asked()).toBeGreaterThan(5)
+  expect(calls()).toBeGreaterThan(5)
   const waited = times.filter((ms) => ms > DEADLINE - 20)
-  const stoodStill = await stall.between(start, performance.now())
-  expect(waited.length).toBeLessThanOrEqual(asked() - 5 + stoodStill / (DEADLINE - 20))
+  const stalledMs = await stall.between(start, performance.now())
+  expect(waited.length).toBeLessThanOrEqual(calls() - 5 + stalledMs / (DEADLINE - 20))
   expect((await stack.logged('breaker-opened')).map(({ code }) => code)).toEqual(['timeout'])
   await stall.stop()
 })
 
 test.each<FaultText>(['hang', 'refuse', 'reset-body', 'html', 'status=503', 'redis-error'])(
-  'it closes by itself within two seconds after %s',
+  'The circuit closes by itself within two seconds after the fault %s ends.',
   async (fault) => {
-    const { worker } = await broken(fault)
+    const { worker } = await startBroken(fault)
     const stall = watchStall(`${worker.url}/free`)
     await many(6)
     expect(await stack.logged('breaker-opened')).toHaveLength(1)
@@ -76,32 +76,32 @@ test.each<FaultText>(['hang', 'refuse', 'reset-body', 'html', 'status=503', 'red
   },
 )
 
-test('a call that several requests share is one failure', async () => {
-  const { worker, asked } = await broken('hang', true)
+test('A failed batch counts as one failure.', async () => {
+  const { worker, calls } = await startBroken('hang', true)
   let requests = 0
-  for (let calls = 0; calls < 5; calls = asked()) {
+  for (let failures = 0; failures < 5; failures = calls()) {
     expect(worker.logs.join('\n')).not.toContain('breaker-opened')
     await many(4)
     requests += 4
   }
   expect(await stack.logged('breaker-opened')).toHaveLength(1)
-  expect(requests).toBeGreaterThan(asked())
+  expect(requests).toBeGreaterThan(calls())
   await many(20)
-  expect(asked()).toBeLessThan(8)
+  expect(calls()).toBeLessThan(8)
 })
 
 test.each<FaultText>(['over-quota', 'unauthorized'])(
-  '%s opens it at once, and two seconds later it is still open',
+  'The error %s opens the circuit at once, and two seconds later it is still open.',
   async (fault) => {
-    const { asked } = await broken(fault)
+    const { calls } = await startBroken(fault)
     await stack.get('/x')
     await many(10)
     await stack.faults.set(null)
     await sleep(2100)
     await many(10)
-    expect(asked()).toBe(1)
+    expect(calls()).toBe(1)
     expect(await decided()).toBe(false)
   },
 )
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

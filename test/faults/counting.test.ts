@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 
 const names = Object.keys(algorithms) as AlgorithmName[]
 const LIMIT = 20
-/** Exact limits: in a day nothing of note grows back while a test runs. */
+/** With a window of a day, no unit comes back while a test runs. */
 const policies = names.map(
   (algorithm): PolicyOptions => ({
     name: algorithm,
@@ -30,7 +30,7 @@ afterAll(() => stack.stop())
 let keys = 0
 const newKey = () => ({ 'x-api-key': `ak_live_51Hq8ZxPlanted-${++keys}` })
 
-/** How many of so many requests at once pass. */
+/** Sends concurrent requests. Returns how many of them are admitted. */
 async function admitted(path: string, headers: Record<string, string>, count: number) {
   const answers = await Promise.all(Array.from({ length: count }, () => stack.get(path, headers)))
   return answers.filter(({ status }) => status === 200).length
@@ -39,7 +39,7 @@ async function admitted(path: string, headers: Record<string, string>, count: nu
 describe.each(names)('%s', (algorithm) => {
   const path = `/${algorithm}`
 
-  test('counts a request that a network delivers twice twice, and admits no more for it', async () => {
+  test('A call that the network delivers twice is charged twice, and no more than the limit is admitted.', async () => {
     await stack.faults.set('duplicate')
     const client = newKey()
     let oneByOne = 0
@@ -51,7 +51,7 @@ describe.each(names)('%s', (algorithm) => {
   })
 
   test.each([-1000, -600_000, -7 * 86_400_000])(
-    'admits nothing more when the clock jumps by %d ms, nor when it comes back',
+    'No more than the limit is admitted when the clock jumps by %d ms, and when it jumps back.',
     async (jump) => {
       const client = newKey()
       const before = await admitted(path, client, LIMIT - 5)
@@ -66,9 +66,9 @@ describe.each(names)('%s', (algorithm) => {
 })
 
 describe.each([
-  ['', false],
-  [', shared with others,', true],
-])('a call%s whose answer was lost', (_, batching) => {
+  ['single call', false],
+  ['batch', true],
+])('a %s whose reply is lost', (kind, batching) => {
   test.each<FaultText>([
     'late=400',
     'lose',
@@ -76,34 +76,37 @@ describe.each([
     'reset-after',
     'reset-body',
     'truncated',
-  ])('(%s) is not made again: it counted once', async (fault) => {
-    // Three failures leave the circuit closed.
-    await stack.renew({ policies, deadline: '250ms', batching })
-    const client = newKey()
-    const left = async () => {
-      for (;;) {
-        const { headers } = await stack.get('/fixed-window', client)
-        const field = headers.get('ratelimit')
-        if (field) return Number(/;r=(\d+)/.exec(field)![1])
+  ])(
+    `A ${kind} whose reply is lost (%s) is not repeated, so it is charged once.`,
+    async (fault) => {
+      // The circuit is still closed after three failures.
+      await stack.renew({ policies, deadline: '250ms', batching })
+      const client = newKey()
+      const remaining = async () => {
+        for (;;) {
+          const { headers } = await stack.get('/fixed-window', client)
+          const field = headers.get('ratelimit')
+          if (field) return Number(/;r=(\d+)/.exec(field)![1])
+        }
       }
-    }
-    const first = await left()
-    const delivered = () => stack.faults.counts().delivered.evalsha ?? 0
-    const before = { arrived: stack.faults.counts().arrived, delivered: delivered() }
-    await stack.faults.set(fault)
-    expect(await admitted('/fixed-window', client, 3)).toBe(0)
-    const { arrived } = stack.faults.counts()
-    const lost = delivered()
-    await stack.faults.set(null)
-    const calls = arrived.evalsha! - (before.arrived.evalsha ?? 0)
-    if (batching) expect([1, 2, 3]).toContain(calls)
-    else expect(calls).toBe(3)
-    expect(arrived.eval).toBe(before.arrived.eval)
-    expect(lost - before.delivered).toBe(calls)
-    // One each for the three, and one for each peek.
-    const last = await left()
-    expect(first - last).toBe(3 + delivered() - lost)
-  })
+      const first = await remaining()
+      const delivered = () => stack.faults.counts().delivered.evalsha ?? 0
+      const before = { arrived: stack.faults.counts().arrived, delivered: delivered() }
+      await stack.faults.set(fault)
+      expect(await admitted('/fixed-window', client, 3)).toBe(0)
+      const { arrived } = stack.faults.counts()
+      const deliveredDuring = delivered()
+      await stack.faults.set(null)
+      const calls = arrived.evalsha! - (before.arrived.evalsha ?? 0)
+      if (batching) expect([1, 2, 3]).toContain(calls)
+      else expect(calls).toBe(3)
+      expect(arrived.eval).toBe(before.arrived.eval)
+      expect(deliveredDuring - before.delivered).toBe(calls)
+      // One unit for each of the three requests, and one for each later request of `remaining`.
+      const last = await remaining()
+      expect(first - last).toBe(3 + delivered() - deliveredDuring)
+    },
+  )
 })
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { type StallMeter, watchStall } from 'sluice-bench'
 import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { type Answer, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 
 const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
 const API_TOKEN = 'a-api-token-for-tests'
@@ -14,16 +14,16 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-/** How long it took, less the time for which the machine stood still meanwhile. */
-async function timed(stall: StallMeter, path: string): Promise<RequestView> {
+/** Sends a request. `ms` leaves out the time for which the machine stalled. */
+async function timed(stall: StallMeter, path: string): Promise<Answer> {
   const start = performance.now()
-  const seen = await stack.get(path)
-  return { ...seen, ms: seen.ms - (await stall.between(start, performance.now())) }
+  const answer = await stack.get(path)
+  return { ...answer, ms: answer.ms - (await stall.between(start, performance.now())) }
 }
-const remaining = ({ headers }: RequestView) =>
+const remaining = ({ headers }: Answer) =>
   Number(/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')![1])
 
-test('each policy has its own deadline, and of several that a request meets the shortest counts, also on an isolate that has just begun', async () => {
+test('A policy may set its deadline, and the shortest deadline of a request’s policies holds, also on a new isolate.', async () => {
   const worker = await stack.renew({
     deadline: '150ms',
     policies: [
@@ -33,7 +33,7 @@ test('each policy has its own deadline, and of several that a request meets the 
     ],
   })
   const stall = watchStall(`${worker.url}/free`)
-  await stack.get('/free') // the Worker's own start is not timed
+  await stack.get('/free') // leaves the start of the Worker out of the times
   await stack.faults.set('hang')
   for (const [path, deadline] of [
     ['/usual', 150],
@@ -42,14 +42,14 @@ test('each policy has its own deadline, and of several that a request meets the 
   ] as const) {
     const { status, ms } = await timed(stall, path)
     expect(status).toBe(503)
-    expect(ms).toBeLessThan(deadline + 40) // the origin's part is not in it, a client's is
+    expect(ms).toBeLessThan(deadline + 40) // the time includes the client, but not the origin
     expect(ms).toBeGreaterThan(deadline - 20 - (await stall.between(0, performance.now())))
   }
   await stack.faults.set(null)
   await stall.stop()
 })
 
-test('one deadline holds for a whole decision: the issuer’s keys, the limit on an API caller and the store', async () => {
+test('One deadline holds for a whole decision: the keys of the issuer, the limit of an API caller and the store.', async () => {
   const silent = createServer(() => {})
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as AddressInfo
@@ -92,7 +92,7 @@ test('one deadline holds for a whole decision: the issuer’s keys, the limit on
   }
 })
 
-test('a late reply goes to its own request only, and a request that was refused meanwhile gets its units back', async () => {
+test('A late reply answers only its own request, and refunds it if the fallback has refused it.', async () => {
   const worker = await stack.renew({ deadline: '500ms', policies: [{ ...policy, name: 'late' }] })
   await decided('/x')
   const first = remaining(await stack.get('/x'))
@@ -100,21 +100,21 @@ test('a late reply goes to its own request only, and a request that was refused 
   const late = await Promise.all([stack.get('/x'), stack.get('/x'), stack.get('/x')])
   expect(late.map(({ status }) => status)).toEqual([503, 503, 503])
   await stack.faults.set(null)
-  // These are under way while the late answers arrive.
-  const left: number[] = []
+  // These requests are in flight while the late replies arrive.
+  const counts: number[] = []
   const refunds: number[] = []
   const until = performance.now() + 5000
   while (performance.now() < until && refunds.at(-1) !== 3) {
-    left.push(remaining(await stack.get('/x')))
-    refunds.push(left.at(-1)! - (first - 3 - left.length))
+    counts.push(remaining(await stack.get('/x')))
+    refunds.push(counts.at(-1)! - (first - 3 - counts.length))
   }
-  // The three were charged once each, then refunded. Every other request got an answer of its own.
+  // Each of the three was charged once and then refunded. Every other request got its own answer.
   expect([refunds[0], refunds.at(-1)]).toEqual([0, 3])
   expect(refunds).toEqual(refunds.toSorted((a, b) => a - b))
   expect(worker.logs.map((line) => JSON.parse(line).event)).toEqual(['store-error'])
 })
 
-test('a script that is lost is sent again once, inside the same deadline', async () => {
+test('If Redis loses the script, it is sent again once, within the same deadline.', async () => {
   await stack.renew({ deadline: '5s', policies: [{ ...policy, name: 'lost' }] })
   await decided('/x')
   const before = stack.faults.counts().arrived
@@ -125,7 +125,7 @@ test('a script that is lost is sent again once, inside the same deadline', async
   expect([after.evalsha! - (before.evalsha ?? 0), after.eval! - before.eval!]).toEqual([1, 1])
   expect(await stack.logged('script-reloaded')).toHaveLength(1)
 
-  // The same where each of the two calls takes most of the deadline: the second is cut short.
+  // The deadline also ends the second call, if the first one takes most of the time.
   const slow = await startFaults({ target: stack.bridge.url })
   const lost = await startFaults({ target: slow.url })
   try {
@@ -148,10 +148,10 @@ test('a script that is lost is sent again once, inside the same deadline', async
   }
 })
 
-/** Asks until Redis decides, which a busy machine may need a moment for. */
+/** Repeats a request until Redis decides, which takes longer on a busy machine. */
 const decided = (path: string) =>
   vi.waitFor(async () => expect((await stack.get(path)).headers.has('ratelimit')).toBe(true), {
     timeout: 10_000,
   })
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

@@ -3,10 +3,10 @@ import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { StoreErrorCode } from '../../src/base/errors.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
-import { type FaultStack, type RequestView, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { type Answer, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 
-/** What every fault is called in the log. */
+/** Each fault, and the code with which the log reports it. */
 const faults: [FaultText, StoreErrorCode][] = [
   ['delay=60000', 'timeout'],
   ['hang', 'timeout'],
@@ -49,7 +49,7 @@ const policies = (['allow', 'deny', 'local'] as const).map(
     name: onStoreError,
     limit: 1000,
     window: '1d',
-    localShare: 0.002, // two
+    localShare: 0.002, // two requests
     onStoreError,
     match: { path: `/${onStoreError}` },
   }),
@@ -64,51 +64,54 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-describe('every request is answered as its policy says, in time, and asked for once, when the store', () => {
-  test.each(faults)('does %s, a %s', async (fault, code) => {
-    // Where the fault is no wait, a busy machine must not make it one.
-    const deadline = code === 'timeout' ? 300 : 5000
-    const worker = await stack.renew({ policies, deadline, degradedHeader: true })
-    const stall = watchStall(`${worker.url}/free`)
-    const all = () => Promise.all(paths.map((path) => stack.get(path)))
-    const usual = await vi.waitFor(decidedByRedis(all), { timeout: 10_000, interval: 100 })
+describe('faults of the store', () => {
+  test.each(faults)(
+    'If the store fails with %s (%s), each request gets its fallback in time, and its call is made once.',
+    async (fault, code) => {
+      // Long for other faults, so that a busy machine causes no timeout.
+      const deadline = code === 'timeout' ? 300 : 5000
+      const worker = await stack.renew({ policies, deadline, degradedHeader: true })
+      const stall = watchStall(`${worker.url}/free`)
+      const all = () => Promise.all(paths.map((path) => stack.get(path)))
+      const usual = await vi.waitFor(decidedByRedis(all), { timeout: 10_000, interval: 100 })
 
-    const before = stack.faults.counts()
-    await stack.faults.set(fault)
-    const start = performance.now()
-    const answers = await all()
-    const end = performance.now()
-    await stack.faults.set(null)
-    const after = stack.faults.counts()
+      const before = stack.faults.counts()
+      await stack.faults.set(fault)
+      const start = performance.now()
+      const answers = await all()
+      const end = performance.now()
+      await stack.faults.set(null)
+      const after = stack.faults.counts()
 
-    const [allow, deny, ...local] = answers as [RequestView, RequestView, ...RequestView[]]
-    expect([allow.status, allow.passed, told(allow)]).toEqual([200, true, ['allow']])
-    expect([deny.status, told(deny)]).toEqual([503, ['deny']])
-    expect(JSON.parse(deny.body).type).toMatch(/#temporary-reduced-capacity$/)
-    expect(local.map(({ status }) => status).toSorted()).toEqual([200, 200, 429])
-    expect(local.map(told)).toEqual([['local'], ['local'], ['local']])
+      const [allow, deny, ...local] = answers as [Answer, Answer, ...Answer[]]
+      expect([allow.status, allow.passed, limitFields(allow)]).toEqual([200, true, ['allow']])
+      expect([deny.status, limitFields(deny)]).toEqual([503, ['deny']])
+      expect(JSON.parse(deny.body).type).toMatch(/#temporary-reduced-capacity$/)
+      expect(local.map(({ status }) => status).toSorted()).toEqual([200, 200, 429])
+      expect(local.map(limitFields)).toEqual([['local'], ['local'], ['local']])
 
-    const slowest = Math.max(...answers.map(({ ms }) => ms))
-    const stoodStill = await stall.between(start, end)
-    await stall.stop()
-    expect(slowest - usual - stoodStill).toBeLessThan(deadline + 20)
+      const slowest = Math.max(...answers.map(({ ms }) => ms))
+      const stalledMs = await stall.between(start, end)
+      await stall.stop()
+      expect(slowest - usual - stalledMs).toBeLessThan(deadline + 20)
 
-    expect((await stack.logged('store-error')).map((line) => line.code)).toEqual([code])
-    const asked = total(after.arrived) - total(before.arrived)
-    if (fault === 'refuse') expect(asked).toBe(0)
-    else expect(paths.map((_, index) => index + 1)).toContain(asked) // requests at once may share a call
-    expect(total(after.delivered) - total(before.delivered)).toBeLessThanOrEqual(asked)
-  })
+      expect((await stack.logged('store-error')).map((line) => line.code)).toEqual([code])
+      const calls = total(after.arrived) - total(before.arrived)
+      if (fault === 'refuse') expect(calls).toBe(0)
+      else expect(paths.map((_, index) => index + 1)).toContain(calls) // concurrent requests may be one batch
+      expect(total(after.delivered) - total(before.delivered)).toBeLessThanOrEqual(calls)
+    },
+  )
 })
 
-/** Every field that says something of limits. A `deny` or a missing store has no number to tell. */
-const told = ({ headers }: RequestView) =>
+/** All header fields about limits. A fallback has no numbers, so there is only `Sluice-Degraded`. */
+const limitFields = ({ headers }: Answer) =>
   [...headers]
     .filter(([name]) => /^(x-)?ratelimit|^sluice-/.test(name))
     .map(([name, value]) => (name === 'sluice-degraded' ? value : `${name}: ${value}`))
 
-/** The slowest of these requests, when all of them were decided by Redis, as they are once the script is there. */
-function decidedByRedis(all: () => Promise<RequestView[]>): () => Promise<number> {
+/** Sends requests, which Redis must decide. Returns the time of the slowest one in ms. */
+function decidedByRedis(all: () => Promise<Answer[]>): () => Promise<number> {
   return async () => {
     const answers = await all()
     expect(answers.every(({ headers }) => headers.has('ratelimit'))).toBe(true)
@@ -116,4 +119,4 @@ function decidedByRedis(all: () => Promise<RequestView[]>): () => Promise<number
   }
 }
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

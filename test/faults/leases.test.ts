@@ -1,9 +1,9 @@
-/** Leases through the front door, in workerd: nobody hangs, whoever leaves, whatever the store does. */
+/** Leases in workerd: no request hangs if clients hang up or the store fails. */
 import { Agent, get, type IncomingMessage, type RequestOptions } from 'node:http'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { RunningWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { CROSSED } from '../support/crossed.ts'
+import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 
 const policy = {
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 afterEach(async () => {
   await stack.faults.set(null)
-  expect(worker.logs.join('\n')).not.toMatch(CROSSED)
+  expect(worker.logs.join('\n')).not.toMatch(CROSS_REQUEST_IO)
 })
 
 async function renew(change: Partial<ConfigOptions> = {}) {
@@ -38,30 +38,33 @@ async function renew(change: Partial<ConfigOptions> = {}) {
 
 interface Answer {
   status: number
-  /** What `RateLimit` says is left. */
-  left: number | undefined
+  /** The remaining units in `RateLimit`. */
+  remaining: number | undefined
 }
 
-/** Without Miniflare's entry: what becomes of a connection, workerd sees. */
+/** Sends a request directly to workerd, because Miniflare's entry hides closed connections. */
 const ask = (key: string, options: RequestOptions = {}) =>
   new Promise<Answer>((resolve, reject) => {
     const whole = async (response: IncomingMessage) => {
       for await (const _ of response);
-      const left = /;r=(\d+)/.exec(String(response.headers.ratelimit))?.[1]
-      resolve({ status: response.statusCode!, left: left === undefined ? left : Number(left) })
+      const remaining = /;r=(\d+)/.exec(String(response.headers.ratelimit))?.[1]
+      resolve({
+        status: response.statusCode!,
+        remaining: remaining === undefined ? remaining : Number(remaining),
+      })
     }
     get(worker.directUrl, { headers: { 'x-key': key }, ...options }, (response) => {
       whole(response).catch(reject)
     }).on('error', reject)
   })
-const leaving = (key: string, afterMs: number) =>
+const askAndHangUp = (key: string, afterMs: number) =>
   ask(key, { signal: AbortSignal.timeout(afterMs) }).catch(() => undefined)
-const many = <T>(count: number, what: (index: number) => Promise<T>) =>
-  Promise.all(Array.from({ length: count }, (_, index) => what(index)))
+const many = <T>(count: number, task: (index: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, index) => task(index)))
 const calls = () => Object.values(stack.faults.counts().arrived).reduce((sum, one) => sum + one, 0)
 const statuses = (answers: Answer[]) => answers.map(({ status }) => status).sort()
 
-/** So often asked for that it is worth leases. */
+/** A key with enough recent requests for leases. */
 async function hotKey(): Promise<string> {
   const key = newKey()
   for (let round = 0; round < 3; round++) await many(20, () => ask(key))
@@ -69,9 +72,9 @@ async function hotKey(): Promise<string> {
 }
 
 test(
-  '64 clients that never stop are all answered, one call for ten of them',
+  'All requests of 64 busy clients are answered with one call for about ten requests.',
   async () => {
-    // The longer the surer: with SOAK_MS=60000 before a release. Not shared, so that each call is one refill.
+    // Run it with SOAK_MS=60000 before a release. Without batching each call refills one lease.
     await renew({ batching: false })
     const key = await hotKey()
     const agent = new Agent({ keepAlive: true, maxSockets: 64 })
@@ -82,7 +85,7 @@ test(
     let answered = 0
     await many(64, async () => {
       while (performance.now() < until) {
-        if (answered++ % 500 === 0) void leaving(newKey(), 5)
+        if (answered++ % 500 === 0) void askAndHangUp(newKey(), 5)
         const { status } = await ask(key, { agent }).catch((error) => ({ status: error.code }))
         tally[status] = (tally[status] ?? 0) + 1
       }
@@ -98,7 +101,7 @@ test(
 )
 
 test.each([true, false])(
-  'a quota is used up to the last unit, and not beyond (batching: %s)',
+  'With leases exactly the limit is admitted (batching: %s).',
   async (batching) => {
     await renew({ batching, policies: [{ ...policy, limit: 500 }] })
     const key = newKey()
@@ -107,39 +110,42 @@ test.each([true, false])(
   },
 )
 
-describe('clients that hang up while their call brings what others wait for', () => {
-  test.each([true, false])('leave the others their answers (batching: %s)', async (batching) => {
-    await renew({ batching })
-    await stack.faults.set('late=100')
-    for (let round = 0; round < 3; round++) {
-      const key = await hotKey()
-      await many(12, () => ask(key)) // whatever was held is spent
-      const gone = many(8, (index) => leaving(key, 20 + index))
-      const answers = await many(30, () => ask(key))
-      expect(statuses(answers)).toEqual(Array(30).fill(200))
-      await gone
-      // Who left has been charged, or what he waited for is lost: never more than he and a lease.
-      const { left } = await ask(key)
-      expect(left).toBeLessThanOrEqual(policy.limit - 103)
-      expect(left).toBeGreaterThanOrEqual(policy.limit - 103 - 8 - 20)
-    }
-  })
+describe('clients that hang up while their call refills a lease', () => {
+  test.each([true, false])(
+    'Other requests get their answers if the client whose call refills the lease hangs up (batching: %s).',
+    async (batching) => {
+      await renew({ batching })
+      await stack.faults.set('late=100')
+      for (let round = 0; round < 3; round++) {
+        const key = await hotKey()
+        await many(12, () => ask(key)) // spends the units of the lease
+        const hungUp = many(8, (index) => askAndHangUp(key, 20 + index))
+        const answers = await many(30, () => ask(key))
+        expect(statuses(answers)).toEqual(Array(30).fill(200))
+        await hungUp
+        // At most the requests of clients that hung up and two leases are charged in addition.
+        const { remaining } = await ask(key)
+        expect(remaining).toBeLessThanOrEqual(policy.limit - 103)
+        expect(remaining).toBeGreaterThanOrEqual(policy.limit - 103 - 8 - 20)
+      }
+    },
+  )
 })
 
 describe('a store that fails', () => {
   test.each(['hang', 'lose', 'reset', 'reset-after', 'html=502'] as const)(
-    '(%s): what is held is spent, then each is answered as its policy says, within its deadline',
+    'If the store fails (%s), the units of a lease are spent first, then requests get the fallback within the deadline.',
     async (fault) => {
       await renew({ deadline: 500 })
       const key = await hotKey()
-      let { left } = await ask(key)
+      let { remaining } = await ask(key)
       await stack.faults.set(fault)
       const start = performance.now()
       const answers = await many(100, () => ask(key))
       expect(performance.now() - start).toBeLessThan(3000)
       const passed = answers.filter(({ status }) => status === 200)
       expect(passed.length).toBeLessThan(10)
-      for (const answer of passed) expect(answer.left).toBe(--left!)
+      for (const answer of passed) expect(answer.remaining).toBe(--remaining!)
       expect(answers.filter(({ status }) => status === 503)).toHaveLength(100 - passed.length)
       await stack.faults.set(null)
       await expect.poll(async () => (await ask(key)).status, { timeout: 5000 }).toBe(200)
@@ -147,7 +153,7 @@ describe('a store that fails', () => {
   )
 })
 
-test('a policy that is not leased is asked each time, and what it refuses spends nothing of a lease', async () => {
+test('A policy without a lease needs a call for each request, and its refusals spend no leased units.', async () => {
   await renew({
     policies: [
       { ...policy, limit: 400, key: 'global' },
@@ -159,7 +165,7 @@ test('a policy that is not leased is asked each time, and what it refuses spends
   expect(new Set(statuses(first))).toEqual(new Set([200]))
   const answers = await many(30, () => ask(key))
   expect(statuses(answers)).toEqual([...Array(5).fill(200), ...Array(25).fill(429)])
-  // Of all at once some are refused while another has the last lease on its way; what is left of it is for those who come after.
+  // Some of the 400 are refused while a call for the last lease is in flight. Later requests spend the rest of that lease.
   const others = await many(400, () => ask(newKey()))
   for (let more = 0; more < 20; more++) others.push(await ask(newKey()))
   expect(others.filter(({ status }) => status === 200)).toHaveLength(295)

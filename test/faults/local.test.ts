@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 import { secrets } from '../support/secrets.ts'
 
 const LIMIT = 20
@@ -34,8 +34,8 @@ const statuses = (answers: { status: number }[]) => ({
   refused: answers.filter(({ status }) => status === 429).length,
 })
 
-describe.each(names)('while Redis is away, %s', (algorithm) => {
-  test('admits its share to each client, then refuses with an honest wait and no number of a quota', async () => {
+describe.each(names)('the local store, %s', (algorithm) => {
+  test('Without Redis each client gets its local share, and then refusals with Retry-After and without RateLimit.', async () => {
     await stack.faults.set('reset')
     const first = await ask(`/${algorithm}`, secrets.ipv4, 30)
     const second = await ask(`/${algorithm}`, '198.51.100.1', 30)
@@ -50,17 +50,17 @@ describe.each(names)('while Redis is away, %s', (algorithm) => {
   })
 })
 
-test('a request that meets several policies passes all of their shares or none', async () => {
+test('A request with several policies is charged to the local share of each policy or of none.', async () => {
   const client = '198.51.100.2'
   await stack.faults.set('reset')
   expect(statuses(await ask('/token-bucket', client, SHARE - 2)).passed).toBe(SHARE - 2)
   expect(statuses(await ask('/all', client, 30)).passed).toBe(2)
-  // The others lost two each, and no more to what the token bucket refused.
+  // The other shares lost two units each, and nothing for requests that the token bucket refused.
   expect(statuses(await ask('/sliding-log', client, 30)).passed).toBe(SHARE - 2)
   await stack.faults.set(null)
 })
 
-test('when Redis is back, its own counters decide again, which know nothing of the shares', async () => {
+test('When Redis is reachable again, its counters decide, and they do not contain the charges of the local store.', async () => {
   await vi.waitFor(
     async () =>
       expect((await stack.get('/fixed-window')).headers.has('sluice-degraded')).toBe(false),
@@ -70,4 +70,4 @@ test('when Redis is back, its own counters decide again, which know nothing of t
   expect(statuses(await ask('/fixed-window', client, 30))).toEqual({ passed: LIMIT, refused: 10 })
 })
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

@@ -1,5 +1,4 @@
-/** A flood on a cold isolate with default settings: the limiter stays on, for the flood and for every other client. */
-
+/** A flood on a cold isolate with default settings. The limiter keeps working for the flood and for other clients. */
 import {
   FLOOD_ADDRESS,
   LIMIT,
@@ -33,7 +32,7 @@ test.each([
   ['global', 700],
   ['slow-origin', 1000],
 ] as const)(
-  'a flood (%s, %d connections) gets at most twice its limit through, and other clients keep theirs',
+  'Of a flood (%s, %d connections) at most twice the limit passes, and other clients keep their quotas.',
   async (id, connections) => {
     const { policies, originMs, request, alone } = scenarios[id]!
     const origin = await startCountingOrigin(originMs)
@@ -46,7 +45,7 @@ test.each([
       expect(origin.requestsOf(FLOOD_ADDRESS)).toBeLessThanOrEqual(2 * LIMIT)
       expect(outcome.passedAfterRefusal).toBe(0)
       expect(outcome.flood.refused).toBeGreaterThan(connections)
-      // One below its limit passes always, one above it at most twice its limit.
+      // A client below its limit is never refused. A client above it gets at most twice its limit.
       for (const [index, rate] of client.others.entries()) {
         const { passed, refused, failed } = outcome.others[index]!
         expect(failed).toBe(0)

@@ -6,10 +6,10 @@ import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 import { everySecret, secrets, secretsIn } from '../support/secrets.ts'
 
-/** All of them, and the ways of repeating what was sent that differ by how the client reads them. */
+/** All faults, and the variants of `parrot` that the client reads in different ways. */
 const faults: FaultText[] = [
   ...(Object.keys(kinds) as (keyof typeof kinds)[]),
   'parrot=200',
@@ -41,17 +41,20 @@ describe('the search for secrets', () => {
     ['base64', (text: string) => Buffer.from(`"ab${text}"`).toString('base64url')],
     ['hex', (text: string) => Buffer.from(text).toString('hex').toUpperCase()],
     ['URL', (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&')],
-  ])('finds every one in %s (%#)', async (encoding, encode) => {
-    for (const [name, secret] of Object.entries(await everySecret())) {
-      expect(secretsIn(`a line with ${encode(secret)}.`, { [name]: secret })).toContain(
-        `${name} (${encoding})`,
-      )
-    }
-  })
+  ])(
+    'The search for secrets finds every secret in %s encoding (case %#).',
+    async (encoding, encode) => {
+      for (const [name, secret] of Object.entries(await everySecret())) {
+        expect(secretsIn(`a line with ${encode(secret)}.`, { [name]: secret })).toContain(
+          `${name} (${encoding})`,
+        )
+      }
+    },
+  )
 })
 
-describe.each([true, false])('with hashKeys %s', (hashKeys) => {
-  test('refusals, failures of every kind and their logs are written', async () => {
+describe.each([true, false])('output with hashKeys %s', (hashKeys) => {
+  test(`With hashKeys ${hashKeys} refusals and faults of every kind are logged.`, async () => {
     await stack.renew({ policies, hashKeys, deadline: '150ms', degradedHeader: true })
     for (const fault of [null, ...faults]) {
       await stack.faults.set(fault)
@@ -72,7 +75,7 @@ describe.each([true, false])('with hashKeys %s', (hashKeys) => {
   })
 })
 
-test('the error of every fault, however it is printed, holds nothing of the call', async () => {
+test('The error of every fault, in any printed form, contains no secret of the call.', async () => {
   const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '1h' }] }).policies
   const limits = [{ subject: `ip=${secrets.ipv6}`, terms: policy!, cost: 1 }]
   const printed: string[] = []
@@ -90,8 +93,8 @@ test('the error of every fault, however it is printed, holds nothing of the call
   }
   await stack.faults.set(null)
   expect(printed.length).toBeGreaterThan(4 * 20)
-  // The stack names our own files, and they their lines.
+  // The stack trace contains paths and line numbers of our files.
   expect(secretsIn(printed.join('\n'), await everySecret())).toEqual([])
 })
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

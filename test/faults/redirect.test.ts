@@ -1,7 +1,7 @@
 import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { leaksNothing } from '../support/leaks.ts'
+import { testNoLeaks } from '../support/no-leaks.ts'
 
 let stack: FaultStack
 beforeAll(async () => {
@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-test('a store that redirects is no store: its call goes nowhere else, with or without the token', async () => {
+test('A call to the store follows no redirect, with or without the token.', async () => {
   const elsewhere = await startFaults({ target: stack.bridge.url })
   try {
     await stack.renew({
@@ -30,4 +30,4 @@ test('a store that redirects is no store: its call goes nowhere else, with or wi
   }
 })
 
-leaksNothing(() => stack)
+testNoLeaks(() => stack)

@@ -1,4 +1,4 @@
-/** What becomes of a request when one of several databases is away. */
+/** Requests while one of several databases is unreachable. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -9,10 +9,10 @@ import {
   get,
   keyAt,
   kill,
-  leftOf,
   many,
   operateToken,
   quota,
+  remainingOf,
   restartWorker,
   running,
   shards,
@@ -26,25 +26,25 @@ beforeAll(startShards)
 afterAll(stopShards)
 afterEach(expectNoCrossedAnswers)
 
-describe.each([0, 1])('the database %i is killed', (dead) => {
+describe.each([0, 1])('requests while database %i is down', (dead) => {
   const living = 1 - dead
 
   test('The keys of the other database are unaffected, and the killed one recovers.', async () => {
     await restartWorker()
-    const answers: { place: number; status: number; fallback: string | null }[] = []
-    let goesOn = true
+    const answers: { shard: number; status: number; fallback: string | null }[] = []
+    let isRunning = true
     const load = many(16, async (n) => {
-      const place = n % 2
-      while (goesOn) {
-        const { status, fallback } = await get('/deny', { 'x-x': keyAt(place, 'x-x') })
-        answers.push({ place, status, fallback })
+      const shard = n % 2
+      while (isRunning) {
+        const { status, fallback } = await get('/deny', { 'x-x': keyAt(shard, 'x-x') })
+        answers.push({ shard, status, fallback })
       }
     })
-    const of = (place: number) => answers.filter((one) => one.place === place)
-    const fallback = (place: number) => of(place).filter(({ fallback }) => fallback).length
-    const more = (count: number, what: () => number) => {
-      const enough = what() + count
-      return until(async () => what() >= enough)
+    const of = (shard: number) => answers.filter((one) => one.shard === shard)
+    const fallback = (shard: number) => of(shard).filter(({ fallback }) => fallback).length
+    const more = (count: number, current: () => number) => {
+      const enough = current() + count
+      return until(async () => current() >= enough)
     }
     try {
       await more(50, () => answers.length)
@@ -54,7 +54,7 @@ describe.each([0, 1])('the database %i is killed', (dead) => {
       await revive()
       await more(100, () => answers.length)
     } finally {
-      goesOn = false
+      isRunning = false
       await load
     }
     expect(fallback(living)).toBe(0)
@@ -63,51 +63,59 @@ describe.each([0, 1])('the database %i is killed', (dead) => {
     expect(answers.slice(-20).filter(({ status }) => status !== 200)).toEqual([])
   })
 
-  test('A request with keys in both is decided by the living database and by onStoreError of the other.', async () => {
+  test('A request with keys in both databases is decided by the living one and by onStoreError for the other.', async () => {
     const revive = await kill(dead)
     const pair = () => ({ 'x-x': keyAt(living, 'x-x'), 'x-y': keyAt(dead, 'x-y') })
     try {
       const denied = pair()
       expect(await get('/deny', denied)).toMatchObject({
         status: 503,
-        left: undefined,
+        remaining: undefined,
         fallback: 'deny',
       })
-      await until(async () => (await leftOf('deny-x', denied['x-x'])) === 3)
+      await until(async () => (await remainingOf('deny-x', denied['x-x'])) === 3)
 
       const allowed = pair()
-      const left = [await get('/allow', allowed), await get('/allow', allowed)]
-      expect(left).toMatchObject([
-        { status: 200, left: 2, policies: ['allow-x'], fallback: 'allow' },
-        { status: 200, left: 1, policies: ['allow-x'], fallback: 'allow' },
+      const remaining = [await get('/allow', allowed), await get('/allow', allowed)]
+      expect(remaining).toMatchObject([
+        { status: 200, remaining: 2, policies: ['allow-x'], fallback: 'allow' },
+        { status: 200, remaining: 1, policies: ['allow-x'], fallback: 'allow' },
       ])
       await get('/allow', allowed)
       expect(await get('/allow', allowed)).toMatchObject({ status: 429, fallback: null })
 
-      const local = pair() // a third of 3 is one
-      expect(await get('/local', local)).toMatchObject({ status: 200, left: 2, fallback: 'local' })
+      const local = pair() // the local share is one request
+      expect(await get('/local', local)).toMatchObject({
+        status: 200,
+        remaining: 2,
+        fallback: 'local',
+      })
       expect(await get('/local', local)).toMatchObject({ status: 429, fallback: 'local' })
-      await until(async () => (await leftOf('local-x', local['x-x'])) === 2)
+      await until(async () => (await remainingOf('local-x', local['x-x'])) === 2)
 
-      const asked = await api<Decision>('/decide', {
+      const decision = await api<Decision>('/decide', {
         request: { url: 'https://a.example/allow', headers: pair() },
       })
-      expect(asked).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'allow' })
-      expect(asked.limits.map(({ policy }) => policy)).toEqual(['allow-x'])
-      expect(asked.decidedAt).toBeUndefined()
-      const looked = await api<Decision>('/decide', {
+      expect(decision).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'allow' })
+      expect(decision.limits.map(({ policy }) => policy)).toEqual(['allow-x'])
+      expect(decision.decidedAt).toBeUndefined()
+      const peeked = await api<Decision>('/decide', {
         request: { url: 'https://a.example/deny', headers: pair() },
         mode: 'peek',
       })
-      expect(looked).toMatchObject({ allowed: false, reason: 'store-error', fallback: 'deny' })
+      expect(peeked).toMatchObject({ allowed: false, reason: 'store-error', fallback: 'deny' })
 
-      // Where a policy in shadow alone is away, nothing is missing.
+      // If only the database of a shadow policy is down, the decision needs no fallback.
       const shown = { 'x-x': keyAt(living, 'x-x'), 'x-y': keyAt(dead, 'x-y') }
-      expect(await get('/shadow', shown)).toMatchObject({ status: 200, left: 2, fallback: null })
-      // Where the enforced one is, the shadow is charged where the request passes.
+      expect(await get('/shadow', shown)).toMatchObject({
+        status: 200,
+        remaining: 2,
+        fallback: null,
+      })
+      // If the database of the enforced policy is down, the shadow policy is charged for admitted requests.
       const hidden = { 'x-x': keyAt(dead, 'x-x'), 'x-y': keyAt(living, 'x-y') }
       expect(await get('/shadow', hidden)).toMatchObject({ status: 200, fallback: 'allow' })
-      expect(await leftOf('hidden', hidden['x-y'])).toBe(2)
+      expect(await remainingOf('hidden', hidden['x-y'])).toBe(2)
 
       const report = await api<{
         store: object
@@ -172,10 +180,10 @@ test('No client gets more than a policy with onStoreError deny admits, for any f
   const until = performance.now() + 5000
   const failing = (async () => {
     for (let turn = 0; performance.now() < until - 2500; turn++) {
-      const place = faults[turn % 2]!
-      await place.set(kinds[turn % kinds.length]!, { next: 3 })
+      const faulty = faults[turn % 2]!
+      await faulty.set(kinds[turn % kinds.length]!, { next: 3 })
       await sleep(80)
-      await place.set(null)
+      await faulty.set(null)
     }
   })()
   try {

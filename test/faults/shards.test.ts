@@ -5,10 +5,10 @@ import {
   expectNoCrossedAnswers,
   get,
   keyAt,
-  leftOf,
   many,
   operateToken,
   quota,
+  remainingOf,
   restartWorker,
   running,
   shards,
@@ -22,13 +22,13 @@ beforeAll(startShards)
 afterAll(stopShards)
 afterEach(expectNoCrossedAnswers)
 
-describe('several databases that all answer', () => {
+describe('several reachable databases', () => {
   test('A request with keys in both databases is decided by both, and its fields report both.', async () => {
     const [x, y] = [keyAt(0, 'x-x'), keyAt(1, 'x-y')]
     await get('/deny', { 'x-x': x })
     expect(await get('/deny', { 'x-x': x, 'x-y': y })).toMatchObject({
       status: 200,
-      left: 1,
+      remaining: 1,
       policies: ['deny-x', 'deny-y'],
       fallback: null,
     })
@@ -44,27 +44,27 @@ describe('several databases that all answer', () => {
     for (let n = 0; n < 3; n++) await get('/deny', { 'x-y': y })
     for (let n = 0; n < 5; n++)
       expect((await get('/deny', { 'x-x': x, 'x-y': y })).status).toBe(429)
-    await until(async () => (await leftOf('deny-x', x)) === 3)
-    expect((await get('/deny', { 'x-x': x })).left).toBe(2)
+    await until(async () => (await remainingOf('deny-x', x)) === 3)
+    expect((await get('/deny', { 'x-x': x })).remaining).toBe(2)
   })
 
-  test('A request that saw the units of another before their refund is not refused any longer.', async () => {
+  test('A client that was refused because another request held the last unit passes once that unit is refunded.', async () => {
     for (let attempt = 0; attempt < 10; attempt++) {
       const [x, y] = [keyAt(0, 'x-x'), keyAt(1, 'x-y')]
       for (let n = 0; n < 3; n++) await get('/deny', { 'x-y': y })
       for (let n = 0; n < 2; n++) await get('/deny', { 'x-x': x })
-      // For a moment the first has the last unit of x.
+      // The first request holds the last unit of x until its refund.
       const [, alone] = await Promise.all([
         get('/deny', { 'x-x': x, 'x-y': y }),
         get('/deny', { 'x-x': x }),
       ])
-      const left = alone.status === 200 ? 0 : 1
-      await until(async () => (await leftOf('deny-x', x)) === left)
-      expect((await get('/deny', { 'x-x': x })).status).toBe(left === 0 ? 429 : 200)
+      const remaining = alone.status === 200 ? 0 : 1
+      await until(async () => (await remainingOf('deny-x', x)) === remaining)
+      expect((await get('/deny', { 'x-x': x })).status).toBe(remaining === 0 ? 429 : 200)
     }
   })
 
-  test('Of 200 concurrent requests with keys in any databases, no more than each limit pass.', async () => {
+  test('Of 200 concurrent requests with keys in both databases, each limit admits no more than its size.', async () => {
     const xs = [keyAt(0, 'x-x'), keyAt(1, 'x-x'), keyAt(0, 'x-x')]
     const ys = [keyAt(1, 'x-y'), keyAt(0, 'x-y')]
     const pair = (n: number) => ({ 'x-x': xs[n % 3]!, 'x-y': ys[n % 2]! })
@@ -78,41 +78,41 @@ describe('several databases that all answer', () => {
       for (const key of list) {
         const used = passed.filter(({ n }) => pair(n)[header] === key).length
         expect(used).toBeLessThanOrEqual(3)
-        await until(async () => (await leftOf(policy, key)) === 3 - used)
+        await until(async () => (await remainingOf(policy, key)) === 3 - used)
       }
     }
   })
 
-  test('Units that the answer does not count are refunded in each database, by its own clock.', async () => {
+  test('Units that do not count are refunded in each database, by the clock of that database.', async () => {
     const headers = { 'x-x': keyAt(0, 'x-x'), 'x-y': keyAt(1, 'x-y') }
     for (let n = 0; n < 5; n++) expect((await get('/200', headers)).status).toBe(200)
-    await until(async () => (await leftOf('failures-x', headers['x-x'])) === 3)
-    await until(async () => (await leftOf('failures-y', headers['x-y'])) === 3)
+    await until(async () => (await remainingOf('failures-x', headers['x-x'])) === 3)
+    await until(async () => (await remainingOf('failures-y', headers['x-y'])) === 3)
   })
 
   test('A shadow policy in another database is charged like an enforced one.', async () => {
     const headers = { 'x-x': keyAt(0, 'x-x'), 'x-y': keyAt(1, 'x-y') }
     for (let n = 0; n < 3; n++) await get('/shadow', headers)
-    expect(await leftOf('hidden', headers['x-y'])).toBe(0)
+    expect(await remainingOf('hidden', headers['x-y'])).toBe(0)
     const other = { 'x-x': headers['x-x'], 'x-y': keyAt(1, 'x-y') }
     expect((await get('/shadow', other)).status).toBe(429)
-    await until(async () => (await leftOf('hidden', other['x-y'])) === 3)
+    await until(async () => (await remainingOf('hidden', other['x-y'])) === 3)
   })
 
-  test('The status of each database is reported to operators.', async () => {
-    const { store, shards: told } = await api<{ store: object; shards: object[] }>(
+  test('Operators see the status of each database.', async () => {
+    const { store, shards: reported } = await api<{ store: object; shards: object[] }>(
       '/policies',
       undefined,
       operateToken,
     )
     expect(store).toEqual({ status: 'ok', roundTripMs: expect.any(Number) })
-    expect(told).toEqual(
+    expect(reported).toEqual(
       shards.map((name) => ({ name, status: 'ok', roundTripMs: expect.any(Number) })),
     )
   })
 })
 
-test('A database without its variables fails only its own keys, and the log names it.', async () => {
+test('A database without its variables fails only for its own keys, and the log names it.', async () => {
   await restartWorker({}, { UPSTASH_REDIS_REST_URL_EU_2: '' })
   expect((await get('/deny', { 'x-x': keyAt(0, 'x-x') })).status).toBe(200)
   expect((await get('/deny', { 'x-x': keyAt(1, 'x-x') })).status).toBe(503)
@@ -122,7 +122,7 @@ test('A database without its variables fails only its own keys, and the log name
   expect(line.message).toContain('UPSTASH_REDIS_REST_URL_EU_2')
 })
 
-test('Without a secret the token of the first database hashes client names, and the log says so.', async () => {
+test('Without SLUICE_SECRET the token of the first database hashes keys, and the log says so.', async () => {
   await restartWorker({}, { SLUICE_SECRET: '' })
   expect((await get('/deny', { 'x-x': keyAt(1, 'x-x') })).status).toBe(200)
   await until(async () => running.worker.logs.some((line) => line.includes('"no-secret"')))

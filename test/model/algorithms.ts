@@ -1,14 +1,14 @@
-/** The algorithms as docs/explanation/algorithms.md states them: their states, and whether a cost fits. limit.ts derives the waits. */
+/** Implements the algorithms of docs/explanation/algorithms.md: their states, and the check that a cost fits. limit.ts derives the waits. */
 import type { AlgorithmName } from './types.ts'
 
-/** This period's start, its end, the next one's end. */
+/** The start and end of the current period, and the end of the next one, in ms since the epoch. */
 export type Period = [start: bigint, end: bigint, nextEnd: bigint]
 
-/** The stored state of one limit: its numbers, and the time of them. The numbers of a log are its scores. */
+/** The stored state of one limit: its numbers and their time. The numbers of a log are its scores. */
 export interface Held {
   time: bigint
   numbers: bigint[]
-  /** When a period of the calendar ends. */
+  /** The end of a calendar period. */
   end?: bigint
 }
 
@@ -22,18 +22,18 @@ export interface Terms {
 
 export interface Algorithm {
   capacity(terms: Terms): bigint
-  /** The state at `t`, which is never earlier than the stored time; without a state, an unused limit. */
+  /** Returns the state at `t`, or an unused limit without a state. `t` is never earlier than the stored time. */
   at(held: Held | undefined, t: bigint, terms: Terms): Held
   fits(held: Held, cost: bigint, t: bigint, terms: Terms): boolean
   charge(held: Held, cost: bigint, t: bigint, terms: Terms): Held
-  /** The same object where nothing is refunded. */
+  /** Returns `held` itself if nothing is refunded. */
   refund(held: Held, units: bigint, t: bigint, terms: Terms, decidedAt: bigint | undefined): Held
 }
 
 export const least = (a: bigint, b: bigint) => (a < b ? a : b)
 export const greatest = (a: bigint, b: bigint) => (a > b ? a : b)
 
-/** The period of a new count: this one also before `start`; after the next, periods as long as the next. */
+/** Returns the period of a new count. The current one also applies before `start`. Later periods are as long as the next one. */
 function periodAt(t: bigint, [start, end, nextEnd]: Period) {
   if (t < end) return { time: start, end }
   const length = nextEnd - end
@@ -85,7 +85,7 @@ const slidingLog: Algorithm = {
   at: (held, t) => held ?? { time: t, numbers: [] },
   fits: ({ numbers }, cost, t, { limit, window }) =>
     BigInt(numbers.filter((score) => score > t - window).length) + cost <= limit,
-  // Trimmed only when something is added.
+  // Only a charge removes dead entries.
   charge: ({ numbers }, cost, t, { window }) => ({
     time: t,
     numbers: [
@@ -94,25 +94,25 @@ const slidingLog: Algorithm = {
     ],
   }),
   refund(held, units, t, { window }, decidedAt) {
-    // Units taken at `decidedAt` count until it leaves the window.
+    // The units taken at `decidedAt` no longer count once that time has left the window.
     if (decidedAt !== undefined && decidedAt <= t - window) return held
     const live = held.numbers.filter((score) => score > t - window)
     const gone = Number(least(units, BigInt(live.length)))
     if (gone === 0) return held
-    // The units of `decidedAt`, or the last before it, go first; then the newest.
-    const own = live.filter((score) => decidedAt !== undefined && score <= decidedAt)
-    const stay = own.slice(0, Math.max(0, own.length - gone))
-    const later = live.slice(own.length)
-    const rest = Math.max(0, gone - own.length)
+    // Remove the units of `decidedAt`, or else the newest before it, and then the newest units of the log.
+    const early = live.filter((score) => decidedAt !== undefined && score <= decidedAt)
+    const kept = early.slice(0, Math.max(0, early.length - gone))
+    const later = live.slice(early.length)
+    const rest = Math.max(0, gone - early.length)
     const dead = held.numbers.slice(0, held.numbers.length - live.length)
-    const numbers = [...dead, ...stay, ...later.slice(0, later.length - rest)]
+    const numbers = [...dead, ...kept, ...later.slice(0, later.length - rest)]
     return { time: numbers.at(-1) ?? t, numbers }
   },
 }
 
 /**
- * The parts that a refund returns to a bucket. Without the refunded units the bucket may have been full ever since, so
- * the parts that have flowed back since `decidedAt` are not returned a second time.
+ * Returns the parts that a refund returns to a bucket. Without the refunded units the bucket may have been full since
+ * `decidedAt`, so the parts that have flowed back since then are not returned a second time.
  */
 function refundedParts(
   units: bigint,
@@ -125,8 +125,8 @@ function refundedParts(
 }
 
 /**
- * The state is the parts that a full bucket lacks: a unit is `window` parts, so `limit` parts flow in a millisecond. It means
- * the same under every plan, and may exceed the burst of a smaller one.
+ * The state is the number of parts missing from a full bucket. A unit is `window` parts, and `limit` parts flow back per
+ * millisecond. The number means the same under every plan, and may exceed the burst of a smaller plan.
  */
 const tokenBucket: Algorithm = {
   capacity: ({ burst }) => burst,

@@ -9,10 +9,10 @@ import {
 } from './algorithms.ts'
 import type { ModelLimit } from './types.ts'
 
-/** The stored state of one limit, and the time from which on it is absent. */
+/** The stored state of one limit, and its run-out: the time from which on it is absent. */
 export type State = Held & { runOut: bigint; members?: string[] }
 
-/** The least n ≥ 0 for which `holds`, a condition that stays true for every larger n. */
+/** Returns the smallest n ≥ 0 for which `holds` is true. It must then be true for every larger n. */
 export function search(holds: (n: bigint) => boolean): bigint {
   if (holds(0n)) return 0n
   let high = 1n
@@ -26,7 +26,7 @@ export function search(holds: (n: bigint) => boolean): bigint {
   return high
 }
 
-/** One limit over one state. Before its run-out a state counts, from then on it is absent. */
+/** Computes waits, charges and refunds of one limit. A state counts before its run-out and is absent from then on. */
 export class LimitModel {
   readonly algorithm: Algorithm
   readonly terms: Terms
@@ -34,7 +34,8 @@ export class LimitModel {
 
   constructor({ terms: policy, period }: Pick<ModelLimit, 'terms' | 'period'>) {
     const { algorithm, limit, windowMs, burst, align } = policy
-    if (algorithm === 'concurrency') throw new Error('slots.ts has its rules')
+    if (algorithm === 'concurrency')
+      throw new Error('LimitModel does not support concurrency. Use Slots.')
     const calendar = period && algorithm === 'fixed-window'
     this.algorithm = algorithms[algorithm]
     this.terms = {
@@ -47,8 +48,8 @@ export class LimitModel {
     this.capacity = this.algorithm.capacity(this.terms)
   }
 
-  /** Time that runs backwards: a state is read no earlier than it was written. */
-  stand(state: State | undefined, now: bigint): { held: Held; t: bigint } {
+  /** Returns the state to decide by. If the clock moves back, a state is read at its stored time. */
+  stateAt(state: State | undefined, now: bigint): { held: Held; t: bigint } {
     const live = state && now < state.runOut ? state : undefined
     const t = live ? greatest(now, live.time) : now
     return { held: this.algorithm.at(live, t, this.terms), t }
@@ -57,16 +58,16 @@ export class LimitModel {
   fits(state: State | undefined, cost: bigint, now: bigint): boolean {
     if (cost === 0n) return true
     if (cost > this.capacity) return false
-    const { held, t } = this.stand(state, now)
+    const { held, t } = this.stateAt(state, now)
     return this.algorithm.fits(held, cost, t, this.terms)
   }
 
-  /** The least wait after which `cost` fits, if nothing else happens. */
+  /** Returns the shortest wait in ms after which `cost` fits, if no other request is charged. */
   wait(state: State | undefined, cost: bigint, now: bigint): bigint {
     return search((wait) => this.fits(state, cost, now + wait))
   }
 
-  /** `after` with its run-out, or `undefined` if it runs out immediately. */
+  /** Returns `after` with its run-out, or `undefined` if it runs out immediately. */
   keep(after: Held, now: bigint): State | undefined {
     const endless = { ...after, runOut: 1n << 62n }
     const runOut = now + this.wait(endless, this.capacity, now)
@@ -74,13 +75,13 @@ export class LimitModel {
   }
 
   take(state: State | undefined, cost: bigint, now: bigint): State | undefined {
-    const { held, t } = this.stand(state, now)
+    const { held, t } = this.stateAt(state, now)
     return this.keep(this.algorithm.charge(held, cost, t, this.terms), now)
   }
 
-  /** `state` itself where nothing is refunded. A refund never makes a state last longer. */
+  /** Returns `state` itself if nothing is refunded. A refund never postpones the run-out. */
   refund(state: State | undefined, units: bigint, now: bigint, decidedAt: bigint | undefined) {
-    const { held, t } = this.stand(state, now)
+    const { held, t } = this.stateAt(state, now)
     const refunded = this.algorithm.refund(held, units, t, this.terms, decidedAt)
     if (!state || refunded === held) return state
     const kept = this.keep(refunded, now)

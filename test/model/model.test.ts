@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { dress } from '../support/dress.ts'
-import { capacityOf, play } from '../support/play.ts'
+import { completeLimit } from '../support/complete-limit.ts'
+import { capacityOf, runOnOracle } from '../support/run-on-oracle.ts'
 import { schedule } from '../support/schedules.ts'
 import { LimitModel } from './limit.ts'
 import { Model, type ModelLimit, type ModelPolicy, spell } from './model.ts'
@@ -27,10 +27,10 @@ type Step = [
   stored?: string,
 ]
 
-/** Every number below was worked out by hand from docs/explanation/algorithms.md. */
+/** All numbers were calculated by hand from docs/explanation/algorithms.md. */
 const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[]][] = [
   [
-    'a fixed window opens with the first charge and ends for all at once',
+    'A fixed window opens with the first charge, and all its units return at its end.',
     fixed,
     [
       [10_500, 'peek', 3, [1, 3, 0, 0, 0]],
@@ -44,7 +44,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a fixed window by the clock opens at a multiple of the window',
+    'A fixed window by the clock opens at a multiple of the window.',
     { ...fixed, align: 'clock' },
     [
       [10_500, 'take', 3, [1, 0, 0, 500, 500], 'a:10000:1000:3'],
@@ -53,7 +53,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a fixed window takes refunds only while it counts, and is removed when nothing is left in it',
+    'A refund lowers the count of an open fixed window, and the state is removed when its count is 0.',
     fixed,
     [
       [10_500, 'take', 3, [1, 0, 0, 1000, 1000]],
@@ -63,7 +63,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a fixed window that starts later than now keeps its end, and all waits count from now',
+    'A fixed window that starts later than now keeps its end, and all waits count from now.',
     fixed,
     [
       [10_500, 'take', 2, [1, 1, 0, 1000, 1000]],
@@ -72,7 +72,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a lowered limit applies to a live window at once, without a debt',
+    'A lowered limit applies to a live window immediately, and a refund lowers the stored count.',
     fixed,
     [
       [10_500, 'take', 3, [1, 0, 0, 1000, 1000]],
@@ -84,16 +84,16 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a sliding window weighs what is left of the previous one',
+    'A sliding window weights the count of the previous window by its overlap.',
     sliding,
     [
-      // Full: in the next window the ten weigh 10 × left, so one fits at 900 left.
+      // The window is full. In the next window the ten units weigh 10 × left, so one unit fits when 900 ms are left.
       [10_000, 'take', 10, [1, 0, 0, 2000, 1100], 'a:10000:2000:10:0'],
       [11_099, 'take', 1, [0, 0, 1, 901, 1]],
       [11_500, 'peek', 5, [1, 5, 0, 500, 100]],
       [11_500, 'take', 3, [1, 2, 0, 1500, 100], 'a:11000:2000:3:10'],
       [11_500, 'take', 5, [0, 2, 300, 1500, 100]],
-      // Nine never fit in this window: 3 × left ≤ 1000 in the next, at 333 left.
+      // Nine units fit only in the next window, where 3 × left ≤ 1000: when 333 ms are left.
       [11_500, 'take', 9, [0, 2, 1167, 1500, 100]],
       [11_500, 'refund', 7, [1, 5, 0, 500, 100], 'a:11000:1000:0:10'],
       [11_500, 'refund', 1, [1, 5, 0, 500, 100], 'a:11000:1000:0:10'],
@@ -102,7 +102,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a sliding window that starts later than now is read at its start',
+    'A sliding window that starts later than now is read at its start.',
     sliding,
     [
       [11_000, 'take', 4, [1, 6, 0, 2000, 1250]],
@@ -110,7 +110,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a log frees each unit one window after it was taken',
+    'A sliding log returns each unit one window after it was taken.',
     log,
     [
       [10_000, 'take', 1, [1, 2, 0, 1000, 1000], 'a:10000:1000:10000'],
@@ -122,7 +122,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a bucket refills continuously',
+    'A token bucket refills continuously.',
     bucket,
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100], 'a:10000:500:5000'],
@@ -134,7 +134,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a bucket rounds its waits up to the millisecond in which the unit is there',
+    'A token bucket rounds its waits up to the millisecond in which the unit is available.',
     { ...bucket, limit: 3, burst: 2 },
     [
       [10_000, 'take', 2, [1, 0, 0, 667, 334], 'a:10000:667:2000'],
@@ -143,7 +143,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a bucket is read no earlier than it was written',
+    'A token bucket is read no earlier than its stored time.',
     bucket,
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100]],
@@ -152,7 +152,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a slower refill never makes a live bucket wait beyond its run-out, nor does a refund',
+    'Neither a slower refill nor a refund makes a live token bucket wait beyond its run-out.',
     bucket,
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100]],
@@ -164,7 +164,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a bucket of two plans lacks as much under either, and its run-out goes by the plan of the last change',
+    'The missing parts of a token bucket are the same under two plans, and its run-out depends on the plan of the last change.',
     { ...bucket, burst: 10 },
     [
       [10_000, 'take', 3, [1, 7, 0, 300, 100], 'a:10000:300:3000'],
@@ -179,7 +179,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a bucket of burst 1 is evenly spaced',
+    'A token bucket with a burst of 1 spaces requests evenly.',
     { ...bucket, burst: 1 },
     [
       [10_000, 'take', 1, [1, 0, 0, 100, 100], 'a:10000:100:1000'],
@@ -189,7 +189,7 @@ const stories: [claim: string, policy: ModelPolicy, steps: (Step | ModelPolicy)[
     ],
   ],
   [
-    'a lowered burst leaves what is missing as it is, and a refund returns no more than was taken',
+    'A lowered burst does not change the missing parts, and a refund returns no more than was taken.',
     bucket,
     [
       [10_000, 'take', 5, [1, 0, 0, 500, 100], 'a:10000:500:5000'],
@@ -211,8 +211,14 @@ test.each(stories)('%s', (_, policy, steps) => {
     const [now, mode, cost, answer, stored] = step
     const limits = [{ subject: 's', terms: current, cost }]
     const row = model.decide([{ mode, limits }], now).states[0]![0]!
-    const told = [+row.allowed, row.remaining, row.retryAfterMs, row.resetAfterMs, row.nextAfterMs]
-    expect(told, `${mode} ${cost} at ${now}`).toEqual(answer)
+    const actual = [
+      +row.allowed,
+      row.remaining,
+      row.retryAfterMs,
+      row.resetAfterMs,
+      row.nextAfterMs,
+    ]
+    expect(actual, `${mode} ${cost} at ${now}`).toEqual(answer)
     if (stored !== undefined) expect(stateOf(model)).toBe(stored)
   }
 })
@@ -231,7 +237,7 @@ const row = (policy: ModelPolicy, cost: number, subject = 's'): ModelLimit => ({
 const a = { ...fixed, tag: 'a' }
 const b = { ...bucket, tag: 'b' }
 
-test('a refund with a decidedAt from before the window returns nothing', () => {
+test('A refund with a decidedAt from before the window returns nothing.', () => {
   const model = new Model()
   const refund = (policy: ModelPolicy, now: number, decidedAt: number) =>
     model.decide([{ mode: 'refund', limits: [row(policy, 1)], decidedAt }], now).states[0]![0]!
@@ -250,20 +256,20 @@ test('a refund with a decidedAt from before the window returns nothing', () => {
   expect(refund(d, 11_499, 10_500)).toBe(1)
 })
 
-test('a refund with a decidedAt leaves out the parts that have flowed back since', () => {
+test('A refund with a decidedAt leaves out the parts that have flowed back since then.', () => {
   const model = new Model()
   const refund = (now: number, decidedAt: number) =>
     model.decide([{ mode: 'refund', limits: [row(bucket, 3)], decidedAt }], now).states[0]![0]!
       .remaining
   model.decide([{ mode: 'take', limits: [row(bucket, 5)] }], 10_000)
-  // A unit flows in 100 ms.
+  // A unit flows back in 100 ms.
   expect(refund(10_100, 9_800)).toBe(1)
   expect(refund(10_100, 10_000)).toBe(3)
-  // With a decidedAt of a clock ahead a refund returns its units in full, and no more.
+  // If decidedAt is later than now, a refund returns all of its units and no more.
   expect(refund(10_000, 10_900)).toBe(5)
 })
 
-test('the limits of a request are charged together or not at all', () => {
+test('The limits of a request are charged together or not at all.', () => {
   const model = new Model()
   const request = { mode: 'take' as const, limits: [row(a, 2), row(b, 1), row(a, 1, 'other')] }
   expect(model.decide([request], 10_000).states[0]!.map((r) => r.remaining)).toEqual([1, 4, 2])
@@ -273,7 +279,7 @@ test('the limits of a request are charged together or not at all', () => {
   expect(third).toMatchObject({ allowed: true, remaining: 2, retryAfterMs: 0 })
 })
 
-test('a write copies live states, drops states that have run out, and sets the TTL to the longest run-out', () => {
+test('A write copies live states, drops states that have run out, and sets the TTL to the longest run-out plus a minute.', () => {
   const model = new Model()
   model.decide([{ mode: 'take', limits: [row(b, 1)] }], 10_000)
   model.decide([{ mode: 'take', limits: [row(a, 1)] }], 10_050)
@@ -286,7 +292,7 @@ test('a write copies live states, drops states that have run out, and sets the T
   expect([...model.keys]).toEqual([])
 })
 
-test('a sliding log has a key of its own', () => {
+test('A sliding log has a separate key.', () => {
   const model = new Model()
   model.decide([{ mode: 'take', limits: [row(log, 1), row(b, 1)] }], 10_000)
   expect([...model.keys.keys()]).toEqual(['sluice:1:{s}:log:a', 'sluice:1:{s}'])
@@ -294,7 +300,7 @@ test('a sliding log has a key of its own', () => {
 
 const penalty = { tag: 'p', after: 2, withinMs: 1000, banMs: 100, maxMs: 400 }
 
-test('a reset removes one limit, its penalty, and states that have run out', () => {
+test('A reset removes the state of its limit, of its penalty, and states that have run out.', () => {
   const model = new Model()
   const penal = { ...row(a, 4), penalty }
   model.decide([{ mode: 'take', limits: [row(a, 1), row(b, 1)] }], 10_050)
@@ -308,7 +314,7 @@ test('a reset removes one limit, its penalty, and states that have run out', () 
   expect([...model.keys]).toEqual([])
 })
 
-test("an operator's ban replaces a longer ban, and unban ends it", () => {
+test('A ban by an operator replaces a longer ban, and an unban ends it.', () => {
   const model = new Model()
   const penal = { ...row(a, 1), penalty }
   const of = (mode: 'ban' | 'unban', banMs?: number) => {
@@ -322,17 +328,17 @@ test("an operator's ban replaces a longer ban, and unban ends it", () => {
 
 const names = ['fixed-window', 'sliding-window', 'sliding-log', 'token-bucket', 'calendar'] as const
 
-// The oracle finds its numbers by bisection, which is right only where one more unit never fits
-// earlier and one more millisecond never fits less: here every unit and every millisecond is tried.
+// The oracle finds its numbers by bisection. That is correct only if a larger cost never fits earlier, and a longer wait
+// never fits less. So this test tries every cost and every millisecond.
 test.each(names)(
-  '%s: the search of the model finds the same numbers as trying every value',
+  '%s: The search of the model finds the same numbers as trying every value.',
   (name) => {
     fc.assert(
       fc.property(schedule([name], { small: true }), (plan) => {
         const model = new Model()
-        const { calls, policies } = play(plan, model)
+        const { calls, policies } = runOnOracle(plan, model)
         const now = BigInt(calls.at(-1)!.now)
-        const limit = new LimitModel(dress(row(policies[0]!, 1), Number(now)))
+        const limit = new LimitModel(completeLimit(row(policies[0]!, 1), Number(now)))
         const state = [...model.keys.values()][0]?.states.get('t0')
         const costs = Array.from({ length: capacityOf(policies[0]!) }, (_, index) => index + 1)
         const fits = (cost: number, wait: number) =>

@@ -1,8 +1,8 @@
 /**
- * The oracle implements docs/explanation/algorithms.md and lua/README.md as directly as possible. It shares no code with the Lua.
- * An algorithm says only whether a cost fits at an instant; every number of the reply is then found
- * by its definition (the largest cost that fits, the least wait after which it does), by search.
- * This file has records, and requests decided as a whole.
+ * The oracle implements docs/explanation/algorithms.md and lua/README.md as directly as possible. It shares no code with
+ * the Lua. An algorithm only decides if a cost fits at a given time. A search finds every number of the reply by its
+ * definition: the largest cost that fits, or the shortest wait after which it fits.
+ * This file implements whole requests and records.
  */
 import type { StoreReply, StoreState } from '../../src/store/store.ts'
 import { greatest } from './algorithms.ts'
@@ -13,29 +13,29 @@ import type { ModelLimit, ModelRequest } from './types.ts'
 
 export type { AlgorithmName, ModelLimit, ModelPolicy, ModelRequest } from './types.ts'
 
-/** One Redis key: its states by tag, and the PX of its last write unless that kept the TTL. */
+/** One Redis key: its states by tag, and the PX of its last write, or `undefined` if that write kept the TTL. */
 export interface ModelKey {
   states: Map<string, State>
   px: number | undefined
 }
 
-/** Redis expires by its own clock, so records written at a given `now` live a minute longer. */
+/** Extra TTL in ms. Redis expires keys by its own clock, so keys live a minute longer if the caller sends `now`. */
 const grace = 60_000n
 
 export class Model {
   readonly keys = new Map<string, ModelKey>()
 
   decide(requests: ModelRequest[], now: number): StoreReply {
-    const told: StoreState[][] = []
+    const states: StoreState[][] = []
     requests.forEach((request, index) => {
       const before = requests.slice(0, index).findLastIndex(({ mode }) => mode !== 'follow')
       const took =
-        requests[before]?.mode === 'take' && told[before]!.every(({ allowed }) => allowed)
+        requests[before]?.mode === 'take' && states[before]!.every(({ allowed }) => allowed)
       const followed = before === -1 || took ? 'take' : 'peek'
       const mode = request.mode === 'follow' ? followed : request.mode
-      told.push(this.#request({ ...request, mode }, BigInt(now)))
+      states.push(this.#request({ ...request, mode }, BigInt(now)))
     })
-    return { decidedAt: now, states: told }
+    return { decidedAt: now, states }
   }
 
   #request(request: ModelRequest, now: bigint): StoreState[] {
@@ -50,7 +50,7 @@ export class Model {
     const fits = limits.map((row, i) => models[i]!.fits(this.#state(row), costs[i]!, now))
     const bans = limits.map((row) => (mode === 'refund' ? 0n : this.#ban(row, now)))
     const admitted = fits.every(Boolean) && bans.every((rest) => rest === 0n)
-    // Judged before anything is charged: the waits of a refused row are those of the uncharged state.
+    // Computed before any charge, because a refused row reports the waits of its uncharged state.
     const waits = limits.map((row, i) => {
       if (mode === 'refund' || fits[i]) return 0
       if (costs[i]! > models[i]!.capacity) return null
@@ -85,7 +85,7 @@ export class Model {
     })
   }
 
-  /** Applies an operator's mode to a row, before the row is peeked at. */
+  /** Applies an operator's mode to a row, before a peek at the row. */
   #operate({ mode, banMs }: ModelRequest, row: ModelLimit, now: bigint) {
     if (mode === 'reset') this.#forget(keyOf(row), row.terms.tag, now)
     if (!row.penalty) return
@@ -96,7 +96,7 @@ export class Model {
     this.#store(record, `${tag}-ban`, banned(BigInt(banMs ?? row.penalty.banMs), now).ban, now)
   }
 
-  /** Writes nothing without a state. */
+  /** Removes a state. Writes nothing if there is none. */
   #forget(key: string, tag: string, now: bigint) {
     if (this.keys.get(key)?.states.has(tag)) this.#store(key, tag, undefined, now)
   }
@@ -105,18 +105,18 @@ export class Model {
     return this.keys.get(keyOf(row))?.states.get(row.terms.tag)
   }
 
-  #standing({ subject, penalty }: ModelLimit): LimitStatus {
+  #penaltyState({ subject, penalty }: ModelLimit): LimitStatus {
     const states = this.keys.get(recordOf(subject))?.states
     return { counted: states?.get(penalty!.tag), ban: states?.get(`${penalty!.tag}-ban`) }
   }
 
   #ban(row: ModelLimit, now: bigint): bigint {
-    return row.penalty ? restOf(this.#standing(row), termsOf(row.penalty), now) : 0n
+    return row.penalty ? restOf(this.#penaltyState(row), termsOf(row.penalty), now) : 0n
   }
 
-  /** Counts a refusal; the rest of the ban, if it led to one. */
+  /** Counts a refusal. Returns the rest of the ban in ms if the refusal started one, otherwise 0. */
   #punish(row: ModelLimit, now: bigint): bigint {
-    const { counted, ban } = refused(this.#standing(row), termsOf(row.penalty!), now)
+    const { counted, ban } = refused(this.#penaltyState(row), termsOf(row.penalty!), now)
     const record = recordOf(row.subject)
     this.#store(record, `${row.penalty!.tag}-ban`, ban, now)
     this.#store(record, row.penalty!.tag, counted, now)
@@ -129,13 +129,13 @@ export class Model {
     } else if (state === undefined) {
       this.keys.delete(keyOf(row))
     } else {
-      // A refund leaves the TTL, which is never too short.
+      // A refund keeps the TTL, which is always long enough.
       const px = mode === 'take' ? Number(state.runOut - now + grace) : undefined
       this.keys.set(keyOf(row), { states: new Map([[row.terms.tag, state]]), px })
     }
   }
 
-  /** Stores or removes one state, drops the others that have run out, deletes an empty key. */
+  /** Stores or removes one state, drops other states that have run out, and deletes an empty key. */
   #store(key: string, tag: string, state: State | undefined, now: bigint) {
     const states = new Map(this.keys.get(key)?.states)
     if (state) states.set(tag, state)
@@ -152,14 +152,14 @@ export class Model {
 
 export const recordOf = (subject: string) => `sluice:1:{${subject}}`
 
-/** The log and the slots have keys of their own; all other states of a subject share one. */
+/** Returns the Redis key of a limit. A log and slots have separate keys; all other states of a subject share the record. */
 export function keyOf({ subject, terms: policy }: ModelLimit): string {
   if (policy.algorithm === 'concurrency') return `${recordOf(subject)}:slots:${policy.tag}`
   if (policy.algorithm === 'sliding-log') return `${recordOf(subject)}:log:${policy.tag}`
   return recordOf(subject)
 }
 
-/** A state as the record stores it: `tag:time:life:numbers`. */
+/** Encodes a state as in a record: `tag:time:life:numbers`. */
 export function spell(tag: string, { time, runOut, numbers }: State): string {
   return [tag, time, runOut - time, ...numbers].join(':')
 }

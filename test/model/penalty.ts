@@ -1,11 +1,11 @@
-/** Bans after repeated refusals, as docs/explanation/algorithms.md and lua/README.md state them. */
+/** Implements the bans of docs/explanation/algorithms.md and lua/README.md. */
 
 import { greatest, least } from './algorithms.ts'
 import type { State } from './limit.ts'
 import type { ModelLimit } from './types.ts'
 
 export interface LimitStatus {
-  /** The counted refusals, and the end of counting. */
+  /** The number of counted refusals, and the end of counting. */
   counted: State | undefined
   /** The start and length of the last ban, until it is forgotten. */
   ban: State | undefined
@@ -23,16 +23,16 @@ export function termsOf({
   return { after: BigInt(after), within: BigInt(withinMs), first, most }
 }
 
-/** The length of the last ban, by a maximum that may have been lowered since. */
+/** Returns the length of the last ban. A maximum that was lowered since then shortens it. */
 const lengthOf = (ban: State, { most }: Terms) => least(ban.numbers[0]!, most)
 
-/** The rest of the ban. */
+/** Returns the rest of the ban in ms, or 0 without a ban. */
 export function restOf({ ban }: LimitStatus, terms: Terms, now: bigint): bigint {
   if (!ban || ban.runOut <= now) return 0n
   return greatest(0n, ban.time + lengthOf(ban, terms) - now)
 }
 
-/** The state after a refusal of a client that is not banned. */
+/** Returns the state after a refusal of a client that is not banned. */
 export function refused({ counted, ban }: LimitStatus, terms: Terms, now: bigint): LimitStatus {
   const open = counted && now < counted.runOut ? counted : undefined
   const count = (open?.numbers[0] ?? 0n) + 1n
@@ -40,13 +40,13 @@ export function refused({ counted, ban }: LimitStatus, terms: Terms, now: bigint
     const since = open ?? { time: now, runOut: now + terms.within }
     return { ban, counted: { time: since.time, runOut: since.runOut, numbers: [count] } }
   }
-  // A ban is remembered for as long as it lasted.
+  // After its end, a ban is remembered for as long as it lasted.
   const remembered = ban && now < least(ban.runOut, ban.time + 2n * lengthOf(ban, terms))
   const wanted = remembered ? greatest(terms.first, 2n * lengthOf(ban, terms)) : terms.first
   return banned(least(wanted, terms.most), now)
 }
 
-/** A ban from now on, which replaces the previous state. */
+/** Returns the state with a ban from now on. It replaces the previous state. */
 export const banned = (length: bigint, now: bigint): LimitStatus => ({
   counted: undefined,
   ban: { time: now, runOut: now + 2n * length, numbers: [length] },

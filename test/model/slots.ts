@@ -1,10 +1,10 @@
-/** At most `limit` in flight, as docs/explanation/algorithms.md and lua/README.md state it. */
+/** Implements concurrency as docs/explanation/algorithms.md and lua/README.md define it. */
 
 import { greatest } from './algorithms.ts'
 import { type State, search } from './limit.ts'
 import type { ModelLimit } from './types.ts'
 
-/** The slots of one key: `members` and, in the same order, their ends. */
+/** The slots of one key. A state has `members` and, in the same order, their ends. */
 export class Slots {
   readonly capacity: bigint
   readonly life: bigint
@@ -16,7 +16,7 @@ export class Slots {
     this.id = slot
   }
 
-  isMine = (member: string) => member.slice(0, member.lastIndexOf(':')) === this.id
+  hasOwnId = (member: string) => member.slice(0, member.lastIndexOf(':')) === this.id
 
   live(state: State | undefined, now: bigint) {
     return (state?.numbers ?? [])
@@ -26,7 +26,7 @@ export class Slots {
 
   /** An id that holds slots takes no more. */
   holds = (state: State | undefined, now: bigint) =>
-    this.live(state, now).some(({ member }) => this.isMine(member))
+    this.live(state, now).some(({ member }) => this.hasOwnId(member))
 
   hasRoom = (state: State | undefined, cost: bigint, now: bigint) =>
     BigInt(this.live(state, now).length) + cost <= this.capacity
@@ -34,14 +34,14 @@ export class Slots {
   fits = (state: State | undefined, cost: bigint, now: bigint) =>
     cost === 0n || this.holds(state, now) || this.hasRoom(state, cost, now)
 
-  /** The wait if no slot is released. */
+  /** Returns the wait in ms if no slot is released. */
   wait = (state: State | undefined, cost: bigint, now: bigint) =>
     search((wait) => this.hasRoom(state, cost, now + wait))
 
   take(state: State | undefined, cost: bigint, now: bigint): State | undefined {
     if (this.holds(state, now)) return state
     const live = this.live(state, now)
-    // No slot ends before one that was taken earlier, though the clock ran back.
+    // No slot ends before one that was taken earlier, even if the clock has moved back.
     const end = live.map((slot) => slot.end).reduce(greatest, now + this.life)
     const taken = Array.from({ length: Number(cost) }, (_, n) => ({
       member: `${this.id}:${n + 1}`,
@@ -52,18 +52,18 @@ export class Slots {
 
   refund(state: State | undefined): State | undefined {
     const slots = this.live(state, -1n)
-    const others = slots.filter(({ member }) => !this.isMine(member))
+    const others = slots.filter(({ member }) => !this.hasOwnId(member))
     return others.length === slots.length ? state : stateOf(others)
   }
 
   report(state: State | undefined, now: bigint) {
     const live = BigInt(this.live(state, now).length)
     const remaining = greatest(0n, this.capacity - live)
-    const all = (cost: bigint) => Number(this.wait(state, cost, now))
+    const waitFor = (cost: bigint) => Number(this.wait(state, cost, now))
     return {
       remaining: Number(remaining),
-      resetAfterMs: live === 0n ? 0 : all(this.capacity),
-      nextAfterMs: live === 0n ? 0 : all(remaining + 1n),
+      resetAfterMs: live === 0n ? 0 : waitFor(this.capacity),
+      nextAfterMs: live === 0n ? 0 : waitFor(remaining + 1n),
     }
   }
 }

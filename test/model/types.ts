@@ -2,12 +2,12 @@
 import type { Limit, StoreRequest } from '../../src/store/store.ts'
 
 export type AlgorithmName = Limit['terms']['algorithm']
-/** The part of a policy that the script gets. */
+/** The fields of a policy that the script receives. */
 export type ModelPolicy = Pick<
   Limit['terms'],
   'tag' | 'algorithm' | 'limit' | 'windowMs' | 'burst' | 'align'
 > & {
-  /** The default period of its limits (see support/dress.ts): the lengths of calendar periods that repeat from 0 on. */
+  /** Lengths of calendar periods in ms, repeated from time 0 on. They set the default `period` of a limit (support/complete-limit.ts). */
   lengths?: number[]
   penalty?: Omit<NonNullable<Limit['penalty']>, 'tag'> | undefined
 }

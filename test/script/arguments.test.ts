@@ -16,7 +16,7 @@ const columns = [
   'window',
   'burst',
   'cost',
-  'align', // or slot, or period
+  'align', // slot or period for some algorithms
   'decided_at',
 ] as const
 
@@ -43,14 +43,14 @@ const row = (changed: Columns = {}): string[] => {
 
 const newKey = () => `sluice:1:{${newSubject()}}`
 
-/** Sends arguments that must be refused, and checks that nothing was written. */
+/** Sends invalid arguments, checks that no key was written, and returns the error message. */
 async function refusal(keys: string[], args: string[]): Promise<string> {
   const answer = await server.evaluate(keys, args).then(String, (error) => String(error.message))
   if (keys.length > 0) expect(await server.send('EXISTS', ...keys)).toBe(0)
   return answer
 }
 
-test('a usual row is accepted', async () => {
+test('A valid row is accepted.', async () => {
   expect(await server.evaluate([newKey()], [now, ...row()])).toEqual([
     1_789_000_000_000, 1, 9, 0, 1000, 1000,
   ])
@@ -73,7 +73,7 @@ const wrong: [column: (typeof columns)[number], values: string[]][] = [
 ]
 
 test.each(wrong)(
-  'a row with a wrong %s is refused by name and writes nothing',
+  'A row with an invalid %s is refused with an error that names the column, and writes nothing.',
   async (column, values) => {
     for (const value of values) {
       const args = [now, ...row(), ...row({ request: '2', [column]: value })]
@@ -83,13 +83,13 @@ test.each(wrong)(
   },
 )
 
-test('refuses a wrong now', async () => {
+test('An invalid `now` is refused.', async () => {
   for (const value of numbers.filter((value) => value !== '')) {
     expect(await refusal([newKey()], [value, ...row()]), value).toMatch(/^ERR sluice: .*now/)
   }
 })
 
-test('refuses a wrong decided_at', async () => {
+test('An invalid decided_at of a refund is refused.', async () => {
   for (const value of numbers.filter((value) => value !== '')) {
     const args = [now, ...row({ mode: 'refund', decided_at: value })]
     expect(await refusal([newKey()], args), value).toMatch(/^ERR sluice: row 1: .*decided_at/)
@@ -102,11 +102,11 @@ test.each([
   ['limit', { limit: '3002399751580331', window: '1' }],
   ['limit', { limit: '1000799917193444', window: '3' }],
   ['burst', { burst: '1000799917193444', window: '3' }],
-])('refuses a product of %s and window above 2^53 / 3', async (_, changed) => {
+])('A product of %s and window above 2^53 / 3 is refused.', async (_, changed) => {
   expect(await refusal([newKey()], [now, ...row(changed)])).toMatch(/^ERR sluice: row 1: /)
 })
 
-test('accepts products up to 2^53 / 3', async () => {
+test('Products of limit or burst and window up to 2^53 / 3 are accepted.', async () => {
   const most = { limit: `${2 ** 26}`, burst: `${2 ** 25}`, window: `${2 ** 25}` }
   const largest = { limit: `${2 ** 51}`, burst: `${2 ** 51}`, window: '1', cost: `${2 ** 51}` }
   const thirds = { limit: '1000799917193443', burst: '1000799917193443', window: '3' }
@@ -125,15 +125,15 @@ test.each([
   ['a fraction', '1,2,3.5'],
   ['a time below 0', '-1,2,3'],
   ['a space', '1, 2,3'],
-  ['a period of nothing', '1,1,3'],
+  ['an empty period', '1,1,3'],
   ['periods out of order', '1,3,2'],
   ['a time beyond 2^51', `1,2,${2 ** 51 + 1}`],
-])('refuses a calendar period with %s', async (_, period) => {
+])('A calendar period with %s is refused.', async (_, period) => {
   const answer = await refusal([newKey()], [now, ...calendar(period)])
   expect(answer).toBe('ERR sluice: row 1: unexpected period')
 })
 
-test('refuses a period for other algorithms than the fixed window, and a limit too large for the longer one', async () => {
+test('A period is refused for any algorithm except the fixed window, and with a limit too large for the longer period.', async () => {
   const sliding = calendar('1,2,3', { algorithm: 'sliding-window' })
   expect(await refusal([newKey()], [now, ...sliding])).toMatch(/row 1: unexpected period/)
   const most = Math.floor(2 ** 53 / 3)
@@ -150,13 +150,13 @@ const slots = (slot: string, changed: Columns = {}) =>
   row({ algorithm: 'concurrency', align: slot, ...changed })
 const newSlots = () => `${newKey()}:slots:t`
 
-test('refuses a malformed slot id, a wrong key of slots, and a limit above 10,000', async () => {
+test('A malformed slot id, a wrong key of slots, and more than 10,000 slots are refused.', async () => {
   for (const slot of ['', 'a:1', 'a b', 'x'.repeat(65), '1,2,3']) {
     const answer = await refusal([newSlots()], [now, ...slots(slot)])
     expect(answer, slot).toBe('ERR sluice: row 1: unexpected slot')
   }
-  const back = slots('', { mode: 'refund' })
-  expect(await refusal([newSlots()], [now, ...back])).toMatch(/unexpected slot/)
+  const refund = slots('', { mode: 'refund' })
+  expect(await refusal([newSlots()], [now, ...refund])).toMatch(/unexpected slot/)
   for (const key of [newKey(), `${newKey()}:slots:u`, `${newKey()}:log:t`]) {
     expect(await refusal([key], [now, ...slots('id')])).toMatch(/unexpected key/)
   }
@@ -165,7 +165,7 @@ test('refuses a malformed slot id, a wrong key of slots, and a limit above 10,00
   )
 })
 
-test('accepts slot ids of 64 characters, ids that are alignments, and a peek without an id', async () => {
+test('Slot ids of 64 characters, slot ids that look like alignments, and a peek without a slot id are accepted.', async () => {
   for (const slot of ['x'.repeat(64), 'clock', '-', '_9']) {
     expect(await server.evaluate([newSlots()], [now, ...slots(slot)])).toHaveLength(6)
   }
@@ -177,20 +177,28 @@ const ban = (changed: Columns = {}) => row({ algorithm: 'penalty', tag: 'p', ...
 
 const wrongPenalties: [claim: string, rows: string[][], unexpected: string][] = [
   ['without a row before it', [ban()], 'row 1: unexpected algorithm'],
-  ['of another request', [row(), ban({ request: '2' })], 'row 2: unexpected algorithm'],
-  ['of a penalty', [row(), ban(), ban({ tag: 'q' })], 'row 3: unexpected algorithm'],
-  ['of another key', [row(), ban({ key: '2' })], 'row 2: unexpected key'],
+  [
+    'in another request than its row',
+    [row(), ban({ request: '2' })],
+    'row 2: unexpected algorithm',
+  ],
+  [
+    'that follows another penalty',
+    [row(), ban(), ban({ tag: 'q' })],
+    'row 3: unexpected algorithm',
+  ],
+  ['with the key of another subject', [row(), ban({ key: '2' })], 'row 2: unexpected key'],
   ['in a refund', [row({ mode: 'refund' }), ban({ mode: 'refund' })], 'row 2: unexpected mode'],
-  ['with a maximum of nothing', [row(), ban({ cost: '0' })], 'row 2: unexpected cost'],
+  ['with a maximum of 0', [row(), ban({ cost: '0' })], 'row 2: unexpected cost'],
   ['with the tag of its row', [row(), ban({ tag: 't' })], 'row 2: unexpected tag'],
 ]
 
-test.each(wrongPenalties)('refuses a penalty %s', async (_, rows, unexpected) => {
+test.each(wrongPenalties)('A penalty %s is refused.', async (_, rows, unexpected) => {
   const answer = await refusal([newKey(), newKey()], [now, ...rows.flat()])
   expect(answer).toContain(`ERR sluice: ${unexpected}`)
 })
 
-test('a penalty may last as long as any number', async () => {
+test('A penalty accepts every number up to 2^51.', async () => {
   const most = `${2 ** 51}`
   const long = ban({ limit: '1', window: most, burst: most, cost: most })
   const rows = [row({ cost: '11' }), long].flat()
@@ -200,7 +208,7 @@ test('a penalty may last as long as any number', async () => {
   expect(await server.evaluate([newKey()], [now, ...row(), ...many])).toHaveLength(11)
 })
 
-test('the penalty of a log, or of slots, stands in the record of the same subject', async () => {
+test('The penalty of a log or of slots must have the key of the record of the same subject.', async () => {
   const key = newKey()
   for (const [algorithm, own] of [
     ['sliding-log', `${key}:log:t`],
@@ -213,7 +221,7 @@ test('the penalty of a log, or of slots, stands in the record of the same subjec
   }
 })
 
-test('slots of another type fail before an earlier request is charged', async () => {
+test('A slots key of another type fails before an earlier request is charged.', async () => {
   const [record, other] = [newKey(), newSlots()]
   await server.send('SET', other, 'text')
   const rows = [row(), slots('id', { request: '2', key: '2' })].flat()
@@ -243,11 +251,11 @@ const wrongIdempotency: [column: string, changed: Columns, ...rows: string[][]][
   ['tag', { tag: 'x'.repeat(65) }, row()],
   ['window', { window: '0' }, row()],
   ['window', { window: 'nan' }, row()],
-  ['algorithm (by itself)', {}],
+  ['algorithm (no other rows)', {}],
 ]
 
 test.each(wrongIdempotency)(
-  'refuses an idempotency key with a wrong %s: %j',
+  'An idempotency key with an unexpected %s is refused: %j.',
   async (column, changed, ...rows) => {
     const keys = [newKey(), newKey(), `${newKey()}:log:t`]
     const answer = await refusal(keys, [now, ...idempotency(changed), ...rows.flat()])
@@ -255,7 +263,7 @@ test.each(wrongIdempotency)(
   },
 )
 
-test('an idempotency key may be the 129th key of a call', async () => {
+test('An idempotency key may be the 129th key of a call.', async () => {
   const keys = Array.from({ length: 129 }, newKey)
   const some = { key: '129', tag: 't' }
   const more = [...keys, newKey()]
@@ -263,7 +271,7 @@ test('an idempotency key may be the 129th key of a call', async () => {
   expect(await server.evaluate(keys, [now, ...idempotency(some), ...row()])).toHaveLength(11)
 })
 
-test('the row of an idempotency key stands first, has a key of its own, and is counted in row numbers', async () => {
+test('The row of an idempotency key comes first, has its own key, and is counted in row numbers.', async () => {
   const keys = [newKey(), newKey()]
   const second = await refusal(keys, [now, ...row(), ...idempotency()])
   expect(second).toMatch(/^ERR sluice: row 2: unexpected request/)
@@ -285,21 +293,21 @@ const key = newKey()
 const lists: [claim: string, keys: string[], args: string[]][] = [
   ['no keys', [], [now, ...row()]],
   ['129 keys', Array.from({ length: 129 }, newKey), [now, ...row()]],
-  ['a key twice', [key, newKey(), key], [now, ...row()]],
+  ['a repeated key', [key, newKey(), key], [now, ...row()]],
   ['no arguments', [key], []],
   ['no rows', [key], [now]],
-  ['a row cut short', [key], [now, ...row(), ...row().slice(1)]],
-  ['a column too many', [key], [now, ...row(), '']],
-  ['a tag twice in one request', [key], [now, ...row(), ...row()]],
+  ['an incomplete row', [key], [now, ...row(), ...row().slice(1)]],
+  ['an extra column', [key], [now, ...row(), '']],
+  ['a tag repeated in one request', [key], [now, ...row(), ...row()]],
   [
-    'a tag twice in one request, not side by side',
+    'a tag repeated in rows of one request that are not adjacent',
     [key],
     [now, ...row(), ...row({ tag: 'u' }), ...row()],
   ],
   ['two modes in one request', [key], [now, ...row(), ...row({ tag: 'u', mode: 'follow' })]],
   ['requests out of order', [key], [now, ...row({ request: '2' }), ...row()]],
   [
-    'a request that comes back',
+    'a request whose rows are not adjacent',
     [key],
     [now, ...row(), ...row({ request: '2' }), ...row({ tag: 'u' })],
   ],
@@ -310,26 +318,29 @@ const lists: [claim: string, keys: string[], args: string[]][] = [
   ],
 ]
 
-test.each(lists)('refuses %s', async (_, keys, args) => {
+test.each(lists)('A call with %s is refused.', async (_, keys, args) => {
   expect(await refusal(keys, args)).toMatch(/^ERR sluice: /)
 })
 
-test('accepts 128 keys and 128 requests, and one tag in several of either', async () => {
+test('A call may have 128 keys and 128 requests, and one tag for several of them.', async () => {
   const keys = Array.from({ length: 128 }, newKey)
   const rows = keys.flatMap((_, i) => row({ request: `${i + 1}`, key: `${i + 1}` }))
   expect(await server.evaluate(keys, [now, ...rows])).toHaveLength(1 + 5 * 128)
 })
 
-test.each(['2;t:1:1:1;', 'x', ''])('refuses a record of unknown format: %j', async (text) => {
-  const key = newKey()
-  await server.send('SET', key, text)
-  await expect(server.evaluate([newKey(), key], [now, ...row({ key: '2' })])).rejects.toThrow(
-    /^ERR sluice: key 2 /,
-  )
-  expect(await server.send('GET', key)).toBe(text)
-})
+test.each(['2;t:1:1:1;', 'x', ''])(
+  'A record of an unknown format is refused and keeps its value: %j.',
+  async (text) => {
+    const key = newKey()
+    await server.send('SET', key, text)
+    await expect(server.evaluate([newKey(), key], [now, ...row({ key: '2' })])).rejects.toThrow(
+      /^ERR sluice: key 2 /,
+    )
+    expect(await server.send('GET', key)).toBe(text)
+  },
+)
 
-test('a log key of another type fails before an earlier request is charged', async () => {
+test('A log key of another type fails before an earlier request is charged.', async () => {
   const [record, other] = [newKey(), `${newKey()}:log:t`]
   await server.send('SET', other, 'text')
   const rows = [
@@ -342,7 +353,7 @@ test('a log key of another type fails before an earlier request is charged', asy
   expect(await server.send('EXISTS', record, `${record}:log:t`)).toBe(0)
 })
 
-test.each(algorithms)('%s: a valid row writes nothing beside an invalid one', async (name) => {
+test.each(algorithms)('%s: A valid row writes nothing if another row is invalid.', async (name) => {
   const keys = [newKey(), `${newKey()}:log:t`]
   const good = row({ algorithm: name, key: name === 'sliding-log' ? '2' : '1' })
   const answer = await refusal(keys, [now, ...good, ...row({ tag: 'u', cost: '-1' })])
@@ -354,13 +365,13 @@ const log = (changed: Columns) => row({ algorithm: 'sliding-log', ...changed })
 
 test.each([
   ['a record as the key of a log', [record], log({})],
-  ['the log of another tag', [`${record}:log:u`], log({})],
+  ['the log key of another tag', [`${record}:log:u`], log({})],
   ['a log as the key of a record', [`${record}:log:t`], row()],
-])('refuses %s', async (_, keys, args) => {
+])('A call with %s is refused.', async (_, keys, args) => {
   expect(await refusal(keys, [now, ...args])).toMatch(/^ERR sluice: row 1: .*key/)
 })
 
-test('a log of 10,000 units is accepted, and a longer one is refused', async () => {
+test('A log of 10,000 units is accepted, and a longer log is refused.', async () => {
   const key = `${record}:log:t`
   const longest = log({ limit: '10000', cost: '10000' })
   const [, allowed, remaining] = (await server.evaluate([key], [now, ...longest])) as number[]

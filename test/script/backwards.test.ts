@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import type { ModelLimit } from '../model/model.ts'
 import { law } from '../support/law.ts'
+import { costsAround, each, peek, reachState } from '../support/reached-state.ts'
 import { useServer } from '../support/server.ts'
-import { costsAround, each, peek, settle } from '../support/settle.ts'
 
 const server = useServer()
 
@@ -14,9 +14,9 @@ async function peeks(row: ModelLimit, costs: number[], now: number) {
 }
 
 law(
-  'by an earlier clock no more remains, and a refused request waits longer by the difference',
+  'If the clock moves back, remaining does not grow, and the wait of a refused request grows by the difference.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const costs = costsAround(row, await peek(server, row, now))
       const backs = [0, 1, 7, row.terms.windowMs].filter((back) => back <= now)

@@ -2,9 +2,9 @@ import { expect } from 'vitest'
 import type { StoreReply } from '../../src/store/store.ts'
 import { keyOf, type ModelRequest } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { play, tell } from '../support/play.ts'
+import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { read } from '../support/stored.ts'
+import { read } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -13,7 +13,7 @@ const shapes = {
   mixed: { policies: 3, subjects: 3, requests: 12, steps: 4 },
 }
 
-/** Each request of a call by itself: a `follow` is a take if the request that it follows was an admitted take, else a peek. */
+/** Replaces each `follow` of a call by a take, if it follows an admitted take, and by a peek otherwise. */
 function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
   let passed = true
   return requests.map((request, index) => {
@@ -24,9 +24,9 @@ function apart(requests: ModelRequest[], reply: StoreReply): ModelRequest[] {
 }
 
 law(
-  'requests of one call are decided as if each were a call of its own',
+  'The requests of one call get the same decisions as in separate calls.',
   async (plan) => {
-    const { calls, subjects } = play(plan)
+    const { calls, subjects } = runOnOracle(plan)
     const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
     const toTwin = ({ limits, ...rest }: ModelRequest): ModelRequest => ({
       ...rest,
@@ -42,7 +42,7 @@ law(
     )
     expect(
       together.flatMap(({ states }) => states),
-      tell(calls),
+      formatCalls(calls),
     ).toEqual(oneByOne.flatMap(({ states }) => states))
 
     const limits = calls.flatMap(({ requests }) => requests.flatMap(({ limits }) => limits))
@@ -53,7 +53,7 @@ law(
         return pair.map(({ states }) => states)
       }),
     )
-    for (const [record, twin] of contents) expect(record, tell(calls)).toEqual(twin)
+    for (const [record, twin] of contents) expect(record, formatCalls(calls)).toEqual(twin)
   },
   shapes,
 )

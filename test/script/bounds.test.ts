@@ -9,7 +9,10 @@ import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** The most that passes in any half-open interval of one window's length (docs/explanation/algorithms.md); a bucket refills for a millisecond less. */
+/**
+ * The upper bound for the units that pass in any half-open interval of one window's length
+ * (docs/explanation/algorithms.md). In such an interval a bucket refills for one millisecond less.
+ */
 const bounds: Record<Counting, (policy: ModelPolicy) => number> = {
   'fixed-window': ({ limit }) => 2 * limit,
   'sliding-window': ({ limit }) => 2 * limit - 1,
@@ -18,13 +21,13 @@ const bounds: Record<Counting, (policy: ModelPolicy) => number> = {
 }
 
 interface Event {
-  /** ms since the previous event; below 0 if the clock goes back. */
+  /** ms since the previous event. Negative if the clock moves back. */
   wait: number
-  /** Below 0 for a refund. */
+  /** Negative for a refund. */
   cost: number
 }
 
-/** Small quotas under pressure, which reach the bound. */
+/** Small quotas with many events, so that the bound is reached. */
 const pressure = (algorithm: Counting, least: { wait: number; cost: number }) =>
   fc
     .record({
@@ -47,7 +50,7 @@ const pressure = (algorithm: Counting, least: { wait: number; cost: number }) =>
       })
     })
 
-/** The units that were really taken and refunded, each at the latest time of any take. */
+/** Returns the units that were taken and refunded, each with the latest time of any take so far. */
 async function history(policy: ModelPolicy, events: Event[]) {
   const subject = newSubject()
   let now = 1_789_000_000_000
@@ -70,7 +73,7 @@ async function history(policy: ModelPolicy, events: Event[]) {
     const [before, after] = replies[index]!.states.map(([state]) => state!)
     if (!after!.allowed) return []
     if (cost > 0) time = Math.max(time, now)
-    // Only the change by a refund counts: the rest was dropped.
+    // A refund may return less than its cost, so count only the change of `remaining`.
     return [{ time, units: cost > 0 ? cost : before!.remaining - after!.remaining }]
   })
 }
@@ -87,24 +90,24 @@ async function keepsBound({ policy, events }: { policy: ModelPolicy; events: Eve
 
 for (const name of algorithms) {
   property(
-    `${name}: no interval admits more than the bound, however the clock goes back`,
+    `${name}: No interval admits more than the bound, even if the clock moves back.`,
     pressure(name, { wait: -1, cost: 1 }),
     keepsBound,
   )
   property(
-    `${name}: no interval admits more than the bound plus the units refunded in it`,
+    `${name}: No interval admits more than the bound plus the units refunded in it.`,
     pressure(name, { wait: 0, cost: -4 }),
     keepsBound,
   )
 }
 
-/** Terms of one counter, and the bound for all charges under any of them. */
+/** Plans that share one counter, and the bound for their charges together. */
 interface Case {
   policies: ModelPolicy[]
   bound: number
 }
 
-/** An adversary's step, chosen by the limit's replies. */
+/** A step of an adversary that uses the replies of the limit. */
 const step = fc.record({
   wait: fc.oneof(
     { weight: 4, arbitrary: fc.constant(0) },
@@ -116,7 +119,7 @@ const step = fc.record({
   ),
   plan: fc.nat(5),
   take: fc.constantFrom('one', 'one', 'one', 'half', 'half', 'all'),
-  /** In place of a charge: the earlier charge to refund, and whether in whole. */
+  /** Instead of a charge: which earlier charge to refund, and whether to refund all of it. */
   refund: fc.oneof(
     { weight: 2, arbitrary: fc.constant(undefined) },
     { weight: 1, arbitrary: fc.record({ of: fc.nat(4), whole: fc.boolean() }) },
@@ -125,8 +128,8 @@ const step = fc.record({
 type AdversaryStep = typeof step extends fc.Arbitrary<infer T> ? T : never
 
 /**
- * Plays the steps one by one and sums the units that were kept in each window's length.
- * @param refunds whether charges are refunded later, at once, or never; always with their decidedAt
+ * Runs the steps one by one and checks the sum of the units, less refunds, in each interval of one window's length.
+ * @param refunds when charges are refunded. Every refund carries the decidedAt of its charge.
  */
 async function keepsWithin(
   { policies, bound }: Case,
@@ -136,7 +139,7 @@ async function keepsWithin(
   const subject = newSubject()
   const { windowMs } = policies[0]!
   let now = 1_789_000_000_000
-  let told: StoreState | undefined
+  let last: StoreState | undefined
   const charges: { time: number; units: number; policy: ModelPolicy }[] = []
   const ask = async (
     request: Pick<ModelRequest, 'mode' | 'decidedAt'>,
@@ -149,22 +152,22 @@ async function keepsWithin(
   }
 
   for (const { wait, plan, take, refund: back } of steps) {
-    now += typeof wait === 'number' ? wait : (told?.[wait] ?? 0)
+    now += typeof wait === 'number' ? wait : (last?.[wait] ?? 0)
     const open = charges.filter(({ units }) => units > 0)
     const old = refunds === 'later' && back ? open.at(-1 - (back.of % open.length)) : undefined
     if (old) {
-      told = await refund(old, back!.whole ? old.units : 1)
+      last = await refund(old, back!.whole ? old.units : 1)
       continue
     }
     const policy = policies[plan % policies.length]!
     const { remaining } = await ask({ mode: 'peek' }, { terms: policy, cost: 0 })
     const units = { one: 1, half: Math.ceil(remaining / 2), all: remaining }[take]
     if (units < 1) continue
-    told = await ask({ mode: 'take' }, { terms: policy, cost: units })
-    if (!told.allowed) continue
+    last = await ask({ mode: 'take' }, { terms: policy, cost: units })
+    if (!last.allowed) continue
     const charge = { time: now, units, policy }
     charges.push(charge)
-    if (refunds === 'at once' && back) told = await refund(charge, units)
+    if (refunds === 'at once' && back) last = await refund(charge, units)
   }
   for (const { time: start } of charges) {
     const within = charges.filter(({ time }) => start <= time && time < start + windowMs)
@@ -174,13 +177,13 @@ async function keepsWithin(
   }
 }
 
-/** Plans of one policy as a configuration can have them: their burst is their limit, or the same for all. */
+/** Plans of one policy as a configuration allows them: each burst equals its limit, or all bursts are equal. */
 const plansOf = (algorithm: Counting): fc.Arbitrary<Case> =>
   fc
     .record({
       windowMs: fc.oneof(
         fc.constantFrom(24, 48, 240, 2400),
-        fc.integer({ min: 1, max: 60 }), // a unit flows in no whole number of milliseconds
+        fc.integer({ min: 1, max: 60 }), // a unit may take a fractional number of milliseconds to flow back
       ),
       largest: fc.constantFrom(8, 12, 24),
       others: fc.uniqueArray(fc.constantFrom(1, 2, 3, 4, 6), { minLength: 1, maxLength: 2 }),
@@ -195,12 +198,12 @@ const plansOf = (algorithm: Counting): fc.Arbitrary<Case> =>
         limit,
         burst: burst ?? limit,
       })
-      // Half of the charges are the largest plan's.
+      // Half of the charges use the largest plan.
       const policies = others.flatMap((limit) => [planOf(largest), planOf(limit)])
       return { policies, bound: bounds[algorithm](policies[0]!) }
     })
 
-/** Concurrent histories, whose commands share round trips. */
+/** Several histories run concurrently, so that their commands share round trips. */
 const sideBySide = (one: fc.Arbitrary<Case>) =>
   fc.array(fc.tuple(one, fc.array(step, { minLength: 1, maxLength: 120, size: 'max' })), {
     minLength: 1,
@@ -208,14 +211,15 @@ const sideBySide = (one: fc.Arbitrary<Case>) =>
     size: 'max',
   })
 
-/** The refill and the run-out of a bucket both depend on the plan, so buckets get most of the runs. */
+/** The plan affects both the refill and the run-out of a bucket, so buckets get most of the runs. */
 const adversaries = (name: Counting) =>
   Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / (name === 'token-bucket' ? 20 : 80))
 
 for (const name of algorithms) {
   for (const refunds of ['never', 'at once'] as const) {
+    const when = refunds === 'never' ? 'without refunds' : 'with immediate refunds'
     property(
-      `${name}: plans on one key together keep no more than the bound of the largest, with refunds ${refunds}`,
+      `${name}: Plans that share a key keep no more than the bound of the largest plan, ${when}.`,
       sideBySide(plansOf(name)),
       async (histories) => {
         await Promise.all(histories.map(([one, steps]) => keepsWithin(one, steps, refunds)))
@@ -224,7 +228,7 @@ for (const name of algorithms) {
     )
   }
   property(
-    `${name}: no interval keeps more than the bound, however late its refunds come`,
+    `${name}: No interval keeps more than the bound, however late its refunds come.`,
     sideBySide(
       pressure(name, { wait: 0, cost: 1 }).map(({ policy }) => ({
         policies: [policy],
@@ -245,12 +249,12 @@ const worst: [Counting, at: number[], passed: number][] = [
   ['fixed-window', [999, 1000, 1998], 20],
   ['sliding-window', [999, 1998], 19],
   ['sliding-log', [0, 500, 999], 10],
-  // The fifteenth comes at the end of the half-open interval, which excludes it.
+  // The half-open interval excludes its end, where the fifteenth unit is taken.
   ['token-bucket', steadily, 14],
 ]
 
 test.each(worst.filter(([name]) => algorithms.includes(name)))(
-  '%s: single units taken at %j reach the bound',
+  '%s: Single units taken at %j reach the bound.',
   async (algorithm, at, passed) => {
     const policy = {
       tag: 't',

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Model, type ModelLimit, type ModelPolicy, type ModelRequest } from '../model/model.ts'
-import { periodOf } from '../support/dress.ts'
+import { periodOf } from '../support/complete-limit.ts'
 import { property } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
@@ -18,7 +18,7 @@ const policy: ModelPolicy = {
 
 type Period = NonNullable<ModelLimit['period']>
 
-/** One client, whose periods may be chosen by another clock than Redis'. */
+/** A client whose clock may differ from Redis' clock. */
 function client(limit = 3) {
   const subject = newSubject()
   const model = new Model()
@@ -42,7 +42,7 @@ const calendars: [
   next: number,
 ][] = [
   [
-    'a day before the clocks go forward, and the 23 hours after it',
+    'the day before the clocks go forward, with a next period of 23 hours',
     '2026-03-28T00:00:00+01:00',
     '2026-03-29T00:00:00+01:00',
     '2026-03-30T00:00:00+02:00',
@@ -50,7 +50,7 @@ const calendars: [
     23 * hours,
   ],
   [
-    'the 23 hours, and the day after',
+    'the day of 23 hours, with a next period of 24 hours',
     '2026-03-29T00:00:00+01:00',
     '2026-03-30T00:00:00+02:00',
     '2026-03-31T00:00:00+02:00',
@@ -58,7 +58,7 @@ const calendars: [
     24 * hours,
   ],
   [
-    'the 25 hours in which the clocks go back',
+    'the day of 25 hours on which the clocks go back',
     '2026-10-25T00:00:00+02:00',
     '2026-10-26T00:00:00+01:00',
     '2026-10-27T00:00:00+01:00',
@@ -66,7 +66,7 @@ const calendars: [
     24 * hours,
   ],
   [
-    'a day of 24 hours and a half, at Lord Howe',
+    'the day of 24.5 hours on Lord Howe Island',
     '2026-04-05T00:00:00+11:00',
     '2026-04-06T00:00:00+10:30',
     '2026-04-07T00:00:00+10:30',
@@ -74,7 +74,7 @@ const calendars: [
     24 * hours,
   ],
   [
-    'a week with an hour less',
+    'a week that is an hour shorter',
     '2026-03-23T00:00:00+01:00',
     '2026-03-30T00:00:00+02:00',
     '2026-04-06T00:00:00+02:00',
@@ -90,7 +90,7 @@ const calendars: [
     28 * days,
   ],
   [
-    'the February of a leap year, and March',
+    'February of a leap year and March',
     '2028-02-01T00:00:00Z',
     '2028-03-01T00:00:00Z',
     '2028-04-01T00:00:00Z',
@@ -98,7 +98,7 @@ const calendars: [
     31 * days,
   ],
   [
-    'March in Berlin, which has an hour less, and April',
+    'March in Berlin, which is an hour shorter, and April',
     '2026-03-01T00:00:00+01:00',
     '2026-04-01T00:00:00+02:00',
     '2026-05-01T00:00:00+02:00',
@@ -106,7 +106,7 @@ const calendars: [
     30 * days,
   ],
   [
-    'December and the January after',
+    'December and the following January',
     '2026-12-01T00:00:00Z',
     '2027-01-01T00:00:00Z',
     '2027-02-01T00:00:00Z',
@@ -115,7 +115,7 @@ const calendars: [
   ],
 ]
 
-test.each(calendars)('%s: a count ends with its calendar period', async (_, ...rest) => {
+test.each(calendars)('A count ends with its calendar period: %s.', async (_, ...rest) => {
   const [start, end, nextEnd] = rest.slice(0, 3).map((time) => Date.parse(String(time))) as Period
   const [length, next] = rest.slice(3) as [number, number]
   const period: Period = [start, end, nextEnd]
@@ -129,7 +129,7 @@ test.each(calendars)('%s: a count ends with its calendar period', async (_, ...r
     ...wait(length - 5),
   })
   expect(await ask('take', end - 1, period)).toMatchObject({ allowed: false, ...wait(1) })
-  // The call sends the old period; Redis' own clock opens the next.
+  // The call sends the old period, but Redis' clock opens the next one.
   expect(await ask('take', end, period, 3)).toMatchObject({ ...full, resetAfterMs: next })
   const following: Period = [end, nextEnd, nextEnd + days]
   expect(await ask('take', end, following)).toMatchObject({ allowed: false, ...wait(next) })
@@ -137,14 +137,14 @@ test.each(calendars)('%s: a count ends with its calendar period', async (_, ...r
   expect(await ask('peek', nextEnd, following)).toMatchObject({ remaining: 3, resetAfterMs: 0 })
 })
 
-/** Three successive periods of different length. */
+/** Three successive periods of different lengths. */
 const [first, second, third]: [Period, Period, Period] = [
   [1000, 1400, 1900],
   [1400, 1900, 2200],
   [1900, 2200, 2900],
 ]
 
-test('a clock ahead of Redis opens the period that it sends, unless one is open', async () => {
+test('A caller whose clock is ahead opens the period that it sends, unless another period is open.', async () => {
   const early = client()
   expect(await early('take', 1399, second)).toMatchObject({ allowed: true, resetAfterMs: 501 })
   expect(await early('take', 1399, first)).toMatchObject({ remaining: 1, resetAfterMs: 501 })
@@ -157,30 +157,30 @@ test('a clock ahead of Redis opens the period that it sends, unless one is open'
   expect(await open('take', 1400, second, 3)).toMatchObject({ remaining: 0, resetAfterMs: 500 })
 })
 
-test('a clock behind that of Redis changes nothing', async () => {
+test('A caller whose clock is behind does not change the open period.', async () => {
   const ask = client()
   expect(await ask('take', 1400, first, 2)).toMatchObject({ remaining: 1, resetAfterMs: 500 })
   expect(await ask('take', 1400, second)).toMatchObject({ remaining: 0, resetAfterMs: 500 })
   expect(await ask('take', 1899, first)).toMatchObject({ allowed: false, retryAfterMs: 1 })
 })
 
-test('for a clock more than a period behind, periods as long as its last one follow', async () => {
+test('If the clock of a caller is more than a period behind, later periods are as long as the last one that it sends.', async () => {
   const ask = client()
   expect(await ask('take', 1900, first, 2)).toMatchObject({ remaining: 1, resetAfterMs: 500 })
   expect(await ask('take', 2399, first)).toMatchObject({ remaining: 0, resetAfterMs: 1 })
   expect(await ask('take', 2400, first)).toMatchObject({ remaining: 2, resetAfterMs: 500 })
-  // An open period applies to every caller, until it ends.
+  // An open period applies to every caller until it ends.
   expect(await ask('take', 2400, third)).toMatchObject({ remaining: 1, resetAfterMs: 500 })
 })
 
-test('when the clock of Redis runs back, the open period continues and keeps its end', async () => {
+test('If the clock of Redis moves back, the open period continues and keeps its end.', async () => {
   const ask = client()
   expect(await ask('take', 1900, second, 2)).toMatchObject({ remaining: 1, resetAfterMs: 300 })
   expect(await ask('take', 1300, first)).toMatchObject({ remaining: 0, resetAfterMs: 900 })
   expect(await ask('take', 1300, first)).toMatchObject({ allowed: false, retryAfterMs: 900 })
 })
 
-test('a refund counts for the period in which its units were taken', async () => {
+test('A refund applies to the period in which its units were taken.', async () => {
   const refund = async (now: number, decidedAt: number) => {
     const limits = [{ subject, terms: policy, period: second, cost: 1 }]
     const reply = await server.decide([{ mode: 'refund', limits, decidedAt }], now)
@@ -196,9 +196,9 @@ test('a refund counts for the period in which its units were taken', async () =>
 
 interface Event {
   wait: number
-  /** How far the caller's clock is ahead. */
+  /** ms by which the caller's clock is ahead. */
   skew: number
-  /** Below 0 for a refund. */
+  /** Negative for a refund. */
   cost: number
 }
 
@@ -216,7 +216,7 @@ const drawn = fc.record({
   events,
 })
 
-/** The units taken less those refunded in each period of Redis' clock, and the times at which they were. */
+/** Runs the events. Returns the time of each one, with the state before and after it. */
 async function taken(limit: number, lengths: number[], events: Event[]) {
   const subject = newSubject()
   let now = 1_789_000_000_000
@@ -243,7 +243,7 @@ async function taken(limit: number, lengths: number[], events: Event[]) {
 }
 
 property(
-  'no period admits more than its limit plus the units refunded in it, by any clock',
+  'No period admits more than its limit plus the units refunded in it, whatever the clocks of the callers.',
   drawn,
   async ({ limit, lengths, events }) => {
     const sums = new Map<number, number>()
@@ -257,19 +257,19 @@ property(
 )
 
 property(
-  'if the clocks agree, no count is carried over into the next period and none is reset within one',
+  'If the clocks agree, each count starts at zero in its period and is not reset within it.',
   drawn,
   async ({ limit, lengths, events }) => {
     const agreed = events.map((event) => ({ ...event, skew: 0 }))
-    let left = limit
+    let remaining = limit
     let period = -1
     for (const { now, cost, before, after } of await taken(limit, lengths, agreed)) {
       const [start, end] = periodOf(lengths, now)
-      if (start !== period) [left, period] = [limit, start]
-      expect(before.remaining).toBe(left)
-      expect(after.allowed).toBe(cost <= left)
-      if (cost <= left) left = Math.min(limit, left - cost)
-      expect(after.resetAfterMs).toBe(left < limit ? end - now : 0)
+      if (start !== period) [remaining, period] = [limit, start]
+      expect(before.remaining).toBe(remaining)
+      expect(after.allowed).toBe(cost <= remaining)
+      if (cost <= remaining) remaining = Math.min(limit, remaining - cost)
+      expect(after.resetAfterMs).toBe(remaining < limit ? end - now : 0)
       expect(after.retryAfterMs).toBe(after.allowed ? 0 : cost > limit ? null : end - now)
     }
   },

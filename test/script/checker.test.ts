@@ -10,8 +10,8 @@ const take = (subject = 'x'): ModelRequest[] => [
   { mode: 'take', limits: [{ subject, terms: policy!, cost: 1 }] },
 ]
 
-/** A true history of six calls that overlap two by two. */
-function truth(): Call[] {
+/** A valid history of six calls, in overlapping pairs. */
+function validHistory(): Call[] {
   const model = new Model()
   return Array.from({ length: 6 }, (_, index) => {
     const pair = Math.floor(index / 2)
@@ -26,58 +26,58 @@ function truth(): Call[] {
 }
 const row = (call: Call) => call.reply.states[0]![0]!
 
-test('the checker explains a true history in any order of its calls', () => {
-  expect(unexplained(truth())).toBeUndefined()
-  expect(unexplained(truth().reverse())).toBeUndefined()
+test('The checker explains a valid history, whatever the order of its calls.', () => {
+  expect(unexplained(validHistory())).toBeUndefined()
+  expect(unexplained(validHistory().reverse())).toBeUndefined()
 })
 
-test('the checker explains calls whose answers overtook each other', () => {
-  const history = truth()
+test('The checker explains concurrent calls whose replies are swapped.', () => {
+  const history = validHistory()
   ;[history[0]!.reply, history[1]!.reply] = [history[1]!.reply, history[0]!.reply]
   expect(unexplained(history)).toBeUndefined()
 })
 
 test.each<[string, (history: Call[]) => void]>([
   [
-    'one more admitted than there is room for',
+    'a request admitted beyond the limit',
     (h) => Object.assign(row(h[3]!), { allowed: true, remaining: 0, retryAfterMs: 0 }),
   ],
   [
-    'one refused that had room',
+    'a request refused although it had room',
     (h) => Object.assign(row(h[2]!), { allowed: false, retryAfterMs: 3_599_990 }),
   ],
-  ['two that saw the same unit', (h) => Object.assign(row(h[1]!), { remaining: 2 })],
-  ['a charge that was lost', (h) => void h.splice(0, 1)],
-  ['a refusal that was charged', (h) => Object.assign(row(h[5]!), { remaining: -1 })],
+  ['two requests that took the same unit', (h) => Object.assign(row(h[1]!), { remaining: 2 })],
+  ['a lost charge', (h) => void h.splice(0, 1)],
+  ['a charge by a refused request', (h) => Object.assign(row(h[5]!), { remaining: -1 })],
   [
-    'a wait that is a millisecond short',
+    'a retry_after that is a millisecond too short',
     (h) => Object.assign(row(h[4]!), { retryAfterMs: row(h[4]!).retryAfterMs! - 1 }),
   ],
   [
-    'a wait that is a millisecond long',
+    'a reset_after that is a millisecond too long',
     (h) => Object.assign(row(h[4]!), { resetAfterMs: row(h[4]!).resetAfterMs + 1 }),
   ],
   [
-    'a call answered before one that saw less was sent',
+    'a call that was answered before an earlier decision was requested',
     (h) => {
-      // By the store's times the second came first, but the first was answered before the second was sent.
+      // By the store, the second call came first. But the first call was answered before the second was sent.
       Object.assign(h[0]!, { answered: 1 })
       Object.assign(h[1]!, { sent: 2 })
       ;[h[0]!.reply, h[1]!.reply] = [h[1]!.reply, h[0]!.reply]
     },
   ],
   [
-    'a clock that ran back',
+    'a clock that moved back',
     (h) => Object.assign(h[4]!.reply, { decidedAt: h[4]!.reply.decidedAt - 7 }),
   ],
-])('the checker rejects %s', (_, plant) => {
-  const history = structuredClone(truth())
+])('The checker rejects a history with %s.', (_, plant) => {
+  const history = structuredClone(validHistory())
   plant(history)
   expect(unexplained(history)).toBeDefined()
 })
 
-test('the checker reports how far the longest explanation got', () => {
-  const history = truth()
+test('The checker returns the longest order of calls that it can explain.', () => {
+  const history = validHistory()
   row(history[4]!).remaining = 1
   expect(unexplained(history)).toHaveLength(5)
 })

@@ -2,17 +2,17 @@ import { expect, test } from 'vitest'
 import type { Idempotency } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
 import { property } from '../support/law.ts'
-import { play, tell } from '../support/play.ts'
+import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import { algorithms, schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 
-// Counted on a Redis of its own.
+// Use a separate Redis: the tests count all of its commands.
 delete process.env.REDIS_URL
 const server = useServer()
 const recorded = algorithms.filter((name) => name !== 'sliding-log')
 
-/** Ten limits of every kind. */
+/** Ten limits, with every algorithm that uses the record. */
 const policies: ModelPolicy[] = Array.from({ length: 10 }, (_, index) => ({
   tag: `t${index}`,
   algorithm: recorded[index % recorded.length]!,
@@ -27,7 +27,7 @@ const request = (subject: string, mode: ModelRequest['mode'] = 'take', cost = 1)
   limits: policies.map((policy) => ({ subject, terms: policy, cost })),
 })
 
-/** The commands that Redis executed for one call. Upstash bills each of them. */
+/** Returns the commands that Redis executed for one call. Upstash bills each of them. */
 async function commands(requests: ModelRequest[], now?: number, idempotency?: Idempotency) {
   await server.send('CONFIG', 'RESETSTAT')
   await server.decide(requests, now, idempotency)
@@ -38,29 +38,29 @@ async function commands(requests: ModelRequest[], now?: number, idempotency?: Id
   return Object.fromEntries(counted)
 }
 
-const asked = { evalsha: 1, time: 1, mget: 1 }
+const decided = { evalsha: 1, time: 1, mget: 1 }
 
-test('ten limits of one subject cost four commands if admitted, three if refused', async () => {
+test('Ten limits of one subject cost four commands if admitted and three if refused.', async () => {
   const subject = newSubject()
-  expect(await commands([request(subject)])).toEqual({ ...asked, set: 1 })
-  expect(await commands([request(subject, 'take', 40)])).toEqual(asked)
+  expect(await commands([request(subject)])).toEqual({ ...decided, set: 1 })
+  expect(await commands([request(subject, 'take', 40)])).toEqual(decided)
 })
 
-test('a peek costs three commands', async () => {
-  expect(await commands([request(newSubject(), 'peek')])).toEqual(asked)
+test('A peek costs three commands.', async () => {
+  expect(await commands([request(newSubject(), 'peek')])).toEqual(decided)
 })
 
-test('a cost of 0 costs three commands', async () => {
-  expect(await commands([request(newSubject(), 'take', 0)])).toEqual(asked)
+test('A request with a cost of 0 costs three commands.', async () => {
+  expect(await commands([request(newSubject(), 'take', 0)])).toEqual(decided)
 })
 
-test('thirty requests of one subject share one write', async () => {
+test('Thirty requests of one subject share one write.', async () => {
   const subject = newSubject()
   const thirty = Array.from({ length: 30 }, () => request(subject))
-  expect(await commands(thirty)).toEqual({ ...asked, set: 1 })
+  expect(await commands(thirty)).toEqual({ ...decided, set: 1 })
 })
 
-test('follow requests cost no command on a subject that another request of the call has', async () => {
+test('A follow request costs no command if another request of the call has the same subject.', async () => {
   const subject = newSubject()
   const { limits } = request(subject)
   const follows = (cost = 1) =>
@@ -69,18 +69,18 @@ test('follow requests cost no command on a subject that another request of the c
     mode: 'take',
     limits: limits.slice(0, 5).map((row) => ({ ...row, cost })),
   })
-  expect(await commands([enforced(), ...follows()])).toEqual({ ...asked, set: 1 })
-  expect(await commands([enforced(), ...follows(40)])).toEqual({ ...asked, set: 1 })
-  expect(await commands([enforced(40), ...follows()])).toEqual(asked)
+  expect(await commands([enforced(), ...follows()])).toEqual({ ...decided, set: 1 })
+  expect(await commands([enforced(), ...follows(40)])).toEqual({ ...decided, set: 1 })
+  expect(await commands([enforced(40), ...follows()])).toEqual(decided)
 })
 
-test('each charged subject costs one write, and each other one none', async () => {
+test('Each charged subject costs one write, and a subject without a charge costs none.', async () => {
   const [first, second, third] = [newSubject(), newSubject(), newSubject()]
   const three = [request(first), request(second), request(third, 'peek')]
-  expect(await commands(three)).toEqual({ ...asked, set: 2 })
+  expect(await commands(three)).toEqual({ ...decided, set: 2 })
 })
 
-test('a call that sends the time saves the TIME command', async () => {
+test('A call that sends the time does not need the TIME command.', async () => {
   expect(await commands([request(newSubject())], 1_789_000_000_000)).toEqual({
     evalsha: 1,
     mget: 1,
@@ -88,17 +88,17 @@ test('a call that sends the time saves the TIME command', async () => {
   })
 })
 
-test('a refund costs one write, or one deletion if nothing is left', async () => {
+test('A refund costs one SET, or one DEL if the record becomes empty.', async () => {
   const subject = newSubject()
   const now = 1_789_000_000_000
   await server.decide([request(subject, 'take', 2)], now)
-  const back = { evalsha: 1, mget: 1 }
-  expect(await commands([request(subject, 'refund')], now)).toEqual({ ...back, set: 1 })
-  expect(await commands([request(subject, 'refund')], now)).toEqual({ ...back, del: 1 })
-  expect(await commands([request(subject, 'refund')], now)).toEqual(back)
+  const refund = { evalsha: 1, mget: 1 }
+  expect(await commands([request(subject, 'refund')], now)).toEqual({ ...refund, set: 1 })
+  expect(await commands([request(subject, 'refund')], now)).toEqual({ ...refund, del: 1 })
+  expect(await commands([request(subject, 'refund')], now)).toEqual(refund)
 })
 
-test('a sliding log costs its own commands and no write of a record', async () => {
+test('A sliding log costs its own commands and no write of a record.', async () => {
   const policy: ModelPolicy = { ...policies[0]!, algorithm: 'sliding-log', limit: 1000 }
   const subject = newSubject()
   const of = (mode: ModelRequest['mode'], cost: number): ModelRequest => ({
@@ -116,7 +116,7 @@ test('a sliding log costs its own commands and no write of a record', async () =
   expect(await commands([of('peek', 500)], now + 2)).toEqual({ ...read, zrangebyscore: 2 })
 })
 
-test('slots cost their own commands and no write of a record', async () => {
+test('Slots cost their own commands and no write of a record.', async () => {
   const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 2 }
   const subject = newSubject()
   const of = (mode: ModelRequest['mode'], slot: string): ModelRequest[] => [
@@ -137,7 +137,7 @@ test('slots cost their own commands and no write of a record', async () => {
   expect(await commands(of('take', 'c'), later)).toEqual({ ...read, ...write, zremrangebyscore: 1 })
 })
 
-test('slots cost a few more commands from 32 slots on', async () => {
+test('Slots cost a few more commands if 32 or more are stored.', async () => {
   const policy: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency', limit: 40 }
   const subject = newSubject()
   const of = (mode: ModelRequest['mode'], slot: string, cost = 1): ModelRequest[] => [
@@ -163,7 +163,7 @@ test('slots cost a few more commands from 32 slots on', async () => {
 
 const penalty = { after: 2, withinMs: 60_000, banMs: 60_000, maxMs: 60_000 }
 
-test('a penalty costs no command until it counts a refusal, and then one SET', async () => {
+test('A penalty costs no command until it counts a refusal, and then one SET.', async () => {
   const subject = newSubject()
   const of = (cost: number): ModelRequest[] => [
     {
@@ -171,24 +171,24 @@ test('a penalty costs no command until it counts a refusal, and then one SET', a
       limits: policies.map((policy) => ({ subject, terms: { ...policy, penalty }, cost })),
     },
   ]
-  expect(await commands(of(1))).toEqual({ ...asked, set: 1 })
-  expect(await commands([{ ...of(1)[0]!, mode: 'peek' }])).toEqual(asked)
-  expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
-  expect(await commands(of(40))).toEqual({ ...asked, set: 1 })
-  // During the ban nothing is counted.
-  expect(await commands(of(40))).toEqual(asked)
-  expect(await commands(of(1))).toEqual(asked)
+  expect(await commands(of(1))).toEqual({ ...decided, set: 1 })
+  expect(await commands([{ ...of(1)[0]!, mode: 'peek' }])).toEqual(decided)
+  expect(await commands(of(40))).toEqual({ ...decided, set: 1 })
+  expect(await commands(of(40))).toEqual({ ...decided, set: 1 })
+  // A ban counts no refusals.
+  expect(await commands(of(40))).toEqual(decided)
+  expect(await commands(of(1))).toEqual(decided)
 })
 
 test.each([
   ['sliding-log', { zrevrange: 1, zremrangebyscore: 1, zadd: 1, pexpire: 1 }],
   ['concurrency', { zrange: 1, zadd: 1, pexpire: 1 }],
 ] as const)(
-  'the penalty of a %s reads the record, which its limit does not need',
+  'A penalty of a %s limit costs one MGET, because the limit itself does not read the record.',
   async (algorithm, own) => {
     const policy: ModelPolicy = { ...policies[0]!, algorithm, penalty }
     const limits = [{ subject: newSubject(), terms: policy, cost: 1 }]
-    expect(await commands([{ mode: 'take', limits }])).toEqual({ ...asked, ...own })
+    expect(await commands([{ mode: 'take', limits }])).toEqual({ ...decided, ...own })
   },
 )
 
@@ -197,20 +197,20 @@ const penal = (subject: string, mode: ModelRequest['mode'], cost = 1): ModelRequ
   limits: policies.map((policy) => ({ subject, terms: { ...policy, penalty }, cost })),
 })
 
-test('a reset costs one SET, one DEL if nothing is left, and no write if there is no state', async () => {
+test('A reset costs one SET, one DEL if the record becomes empty, and no write without a state.', async () => {
   const subject = newSubject()
   await server.decide([penal(subject, 'take')])
   await server.decide([penal(subject, 'take', 40)])
   const { limits } = penal(subject, 'reset')
   const some: ModelRequest = { mode: 'reset', limits: limits.slice(0, 4) }
-  expect(await commands([some])).toEqual({ ...asked, set: 1 })
-  expect(await commands([some])).toEqual(asked)
-  expect(await commands([penal(subject, 'reset')])).toEqual({ ...asked, del: 1 })
-  expect(await commands([penal(subject, 'reset')])).toEqual(asked)
+  expect(await commands([some])).toEqual({ ...decided, set: 1 })
+  expect(await commands([some])).toEqual(decided)
+  expect(await commands([penal(subject, 'reset')])).toEqual({ ...decided, del: 1 })
+  expect(await commands([penal(subject, 'reset')])).toEqual(decided)
 })
 
 test.each(['sliding-log', 'concurrency'] as const)(
-  'a reset of a %s costs one DEL',
+  'A reset of a %s limit costs one DEL.',
   async (algorithm) => {
     const policy: ModelPolicy = { ...policies[0]!, algorithm }
     const of = (mode: ModelRequest['mode']): ModelRequest[] => [
@@ -221,18 +221,18 @@ test.each(['sliding-log', 'concurrency'] as const)(
   },
 )
 
-test('a ban costs one SET, unban another write, and unban without a ban none', async () => {
+test('A ban costs one SET, an unban costs one write, and an unban without a ban costs none.', async () => {
   const subject = newSubject()
-  expect(await commands([penal(subject, 'ban')])).toEqual({ ...asked, set: 1 })
-  expect(await commands([penal(subject, 'ban')])).toEqual({ ...asked, set: 1 })
-  expect(await commands([penal(subject, 'unban')])).toEqual({ ...asked, del: 1 })
-  expect(await commands([penal(subject, 'unban')])).toEqual(asked)
+  expect(await commands([penal(subject, 'ban')])).toEqual({ ...decided, set: 1 })
+  expect(await commands([penal(subject, 'ban')])).toEqual({ ...decided, set: 1 })
+  expect(await commands([penal(subject, 'unban')])).toEqual({ ...decided, del: 1 })
+  expect(await commands([penal(subject, 'unban')])).toEqual(decided)
   await server.decide([penal(subject, 'take')])
   await server.decide([penal(subject, 'ban')])
-  expect(await commands([penal(subject, 'unban')])).toEqual({ ...asked, set: 1 })
+  expect(await commands([penal(subject, 'unban')])).toEqual({ ...decided, set: 1 })
 })
 
-test('an idempotency key costs one SET, for a refusal too, and a replay none', async () => {
+test('An idempotency key costs one SET, even for a refusal, and a replay costs none.', async () => {
   const subject = newSubject()
   const idempotency = (key: string): Idempotency => ({
     key: `${subject}-${key}`,
@@ -240,26 +240,26 @@ test('an idempotency key costs one SET, for a refusal too, and a replay none', a
     forMs: 60_000,
   })
   expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual({
-    ...asked,
+    ...decided,
     set: 2,
   })
-  expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual(asked)
+  expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual(decided)
   const refused = [request(subject, 'take', 40)]
-  expect(await commands(refused, undefined, idempotency('b'))).toEqual({ ...asked, set: 1 })
-  expect(await commands(refused, undefined, idempotency('b'))).toEqual(asked)
-  // A replay runs none of the first call's own commands.
+  expect(await commands(refused, undefined, idempotency('b'))).toEqual({ ...decided, set: 1 })
+  expect(await commands(refused, undefined, idempotency('b'))).toEqual(decided)
+  // A replay does not read or write the slots.
   const slots: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency' }
   const take: ModelRequest[] = [{ mode: 'take', limits: [{ subject, terms: slots, cost: 1 }] }]
   const own = { zrange: 1, zadd: 1, pexpire: 1 }
-  expect(await commands(take, undefined, idempotency('c'))).toEqual({ ...asked, ...own, set: 1 })
-  expect(await commands(take, undefined, idempotency('c'))).toEqual(asked)
+  expect(await commands(take, undefined, idempotency('c'))).toEqual({ ...decided, ...own, set: 1 })
+  expect(await commands(take, undefined, idempotency('c'))).toEqual(decided)
 })
 
 property(
-  'a call that neither refuses nor finds a ban has the commands that it has without penalties',
+  'Penalties add no command to a call without refusals and bans.',
   schedule(recorded, { policies: 3, subjects: 2, requests: 3, steps: 6, penalties: true }),
   async (plan) => {
-    const { calls, replies } = play(plan)
+    const { calls, replies } = runOnOracle(plan)
     for (const [index, { requests, now }] of calls.entries()) {
       if (replies[index]!.states.flat().some(({ allowed }) => !allowed)) return
       const without = requests.map((request) => ({
@@ -269,7 +269,7 @@ property(
           return { ...row, policy, subject: `${row.subject}-free` }
         }),
       }))
-      const story = tell(calls.slice(0, index + 1))
+      const story = formatCalls(calls.slice(0, index + 1))
       expect(await commands(requests, now), story).toEqual(await commands(without, now))
     }
   },

@@ -3,15 +3,15 @@ import { expect, test } from 'vitest'
 import type { StoreState } from '../../src/store/store.ts'
 import { Model, type ModelPolicy, type ModelRequest } from '../model/model.ts'
 import { law, property } from '../support/law.ts'
+import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
-import { snapshot } from '../support/stored.ts'
+import { snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 const of = ['concurrency'] as const
 
-/** One client's slots, each held for at most a second. */
+/** The slots of one client. By default, each is held for at most a second. */
 function slots(limit: number, windowMs = 1000) {
   const subject = newSubject()
   const policy: ModelPolicy = {
@@ -43,7 +43,7 @@ function slots(limit: number, windowMs = 1000) {
   }
 }
 
-test('at most `limit` requests are in flight, and a released slot is free again', async () => {
+test('At most `limit` requests are in flight, and a released slot can be taken again.', async () => {
   const { take, refund, members } = slots(2)
   expect(await take(100, 'a')).toEqual({
     allowed: true,
@@ -65,7 +65,7 @@ test('at most `limit` requests are in flight, and a released slot is free again'
   expect(await members()).toEqual(['b:1', 'c:1'])
 })
 
-test('a slot that is never released is free at its end, and not a millisecond before', async () => {
+test('A slot that is never released expires at its end, and not a millisecond earlier.', async () => {
   const { take, members } = slots(1)
   await take(100, 'dead')
   expect(await take(1099, 'next')).toMatchObject({ allowed: false, retryAfterMs: 1 })
@@ -74,7 +74,7 @@ test('a slot that is never released is free at its end, and not a millisecond be
   expect(await members()).toEqual(['next:1'])
 })
 
-test('a slot that is taken twice is held once, even when no slot is free', async () => {
+test('A repeated take of one id changes nothing, even if no slot is free.', async () => {
   const { take, refund, members, key } = slots(3)
   await take(100, 'a', 2)
   const before = await snapshot(server, [key])
@@ -87,13 +87,13 @@ test('a slot that is taken twice is held once, even when no slot is free', async
   expect(await take(400, 'a', 2)).toMatchObject({ allowed: true, remaining: 0, retryAfterMs: 0 })
   expect(await members()).toEqual(['a:1', 'a:2', 'b:1'])
   expect(await refund(400, 'a', 2)).toMatchObject({ remaining: 2 })
-  // After its end another id may take it.
+  // After the slots have expired, other ids may take them.
   await take(1299, 'c')
   await take(1300, 'b')
   expect(await members()).toEqual(['c:1', 'b:1'])
 })
 
-test('a refund releases all slots of an id and nothing else, at any cost', async () => {
+test('A refund at any cost above 0 releases all slots of its id and no others.', async () => {
   for (const cost of [1, 3, 7, 5000]) {
     const { take, refund, members } = slots(9)
     await take(100, 'a', 4)
@@ -106,7 +106,7 @@ test('a refund releases all slots of an id and nothing else, at any cost', async
   }
 })
 
-test('a refund also releases a dead slot', async () => {
+test('A refund also releases expired slots.', async () => {
   const { take, refund, members } = slots(9)
   await take(100, 'old', 2)
   await take(600, 'new')
@@ -114,7 +114,7 @@ test('a refund also releases a dead slot', async () => {
   expect(await members()).toEqual(['new:1'])
 })
 
-test('several slots are taken together or not at all, and wait for as many ends', async () => {
+test('Several slots are taken together or not at all, and wait until enough slots expire.', async () => {
   const { take } = slots(4)
   await take(100, 'a')
   await take(200, 'b')
@@ -125,7 +125,7 @@ test('several slots are taken together or not at all, and wait for as many ends'
   expect(await take(1200, 'd', 3)).toMatchObject({ allowed: true, remaining: 0 })
 })
 
-test('slots and the other limits of a request are taken together or not at all', async () => {
+test('The slots and the other limits of a request are charged together or not at all.', async () => {
   const { policy, subject, members } = slots(2)
   const window: ModelPolicy = { ...policy, tag: 'w', algorithm: 'fixed-window', limit: 1 }
   const both = (slot: string): ModelRequest => ({
@@ -144,7 +144,7 @@ test('slots and the other limits of a request are taken together or not at all',
   expect(await members()).toEqual(['a:1'])
 })
 
-test('a lower limit releases no slot, and a request waits for as many ends as it needs', async () => {
+test('A lowered limit releases no slot, and a request waits until enough slots expire.', async () => {
   const { policy, subject, take } = slots(4)
   for (const [now, id] of [
     [100, 'a'],
@@ -163,7 +163,7 @@ test('a lower limit releases no slot, and a request waits for as many ends as it
   })
 })
 
-test('when the clock runs back no slot ends before one that was taken earlier', async () => {
+test('If the clock moves back, no slot ends before one that was taken earlier.', async () => {
   const { take, peek } = slots(3)
   await take(500, 'a')
   expect(await take(300, 'b')).toMatchObject({ resetAfterMs: 1200, nextAfterMs: 1200 })
@@ -171,7 +171,7 @@ test('when the clock runs back no slot ends before one that was taken earlier', 
   expect(await peek(1500, 'c', 3)).toMatchObject({ allowed: true })
 })
 
-test('one call takes ten thousand slots, and one more slot has to wait', async () => {
+test('One call takes ten thousand slots, and the next slot is refused.', async () => {
   const { take, refund, members } = slots(10_000)
   expect(await take(100, 'all', 10_000)).toMatchObject({ allowed: true, remaining: 0 })
   expect(await take(200, 'more')).toMatchObject({ allowed: false, retryAfterMs: 900 })
@@ -181,7 +181,7 @@ test('one call takes ten thousand slots, and one more slot has to wait', async (
   expect(await members()).toEqual([])
 })
 
-test('every number is exact with hundreds in flight', async () => {
+test('Every number is exact with hundreds of slots in flight.', async () => {
   const { take, peek, refund } = slots(200)
   for (let index = 0; index < 200; index++) await take(100 + index, `s${index}`)
   expect(await take(300, 'more')).toMatchObject({ retryAfterMs: 800, resetAfterMs: 999 })
@@ -197,9 +197,9 @@ test('every number is exact with hundreds in flight', async () => {
 })
 
 law(
-  'a repeated release changes nothing',
+  'A repeated release changes nothing.',
   async (plan) => {
-    const { subjects, policies, now, keys, story } = await settle(server, plan)
+    const { subjects, policies, now, keys, story } = await reachState(server, plan)
     for (const subject of subjects) {
       for (const cost of [1, 2]) {
         const limits = [{ subject, terms: policies[0]!, cost, slot: `slot${cost}` }]
@@ -216,11 +216,11 @@ law(
 )
 
 law(
-  'an id that holds slots may take them again at any time, which changes nothing',
+  'A repeated take of an id that holds slots is admitted and changes nothing.',
   async (plan) => {
-    const { limits, now, keys, story } = await settle(server, plan)
+    const { limits, now, keys, story } = await reachState(server, plan)
     await each(limits, async (row) => {
-      const slot = 'mine'
+      const slot = 'repeated'
       const first = await server.decide([{ mode: 'take', limits: [{ ...row, slot }] }], now)
       if (!first.states[0]![0]!.allowed) return
       const before = await snapshot(server, keys)
@@ -237,7 +237,7 @@ law(
       const end = now + row.terms.windowMs
       const others = await peek(server, row, now)
       if (!isReachable(end) || others.resetAfterMs > row.terms.windowMs) return
-      // It was the last slot: after its end all are free.
+      // This slot is the last to end: after its end all slots are free.
       const whole = [{ ...row, cost: row.terms.limit }]
       expect(await wouldAdmit(server, whole, end), story).toBe(true)
       expect(await wouldAdmit(server, whole, end - 1), story).toBe(false)
@@ -248,7 +248,7 @@ law(
 
 interface Event {
   wait: number
-  /** The number of slots to take, or a release. */
+  /** The number of slots to take. Negative for a release. */
   cost: number
   id: number
 }
@@ -270,7 +270,7 @@ const drawn = fc.record({
 })
 
 property(
-  'never more than the limit are in flight, in any order of takes and releases',
+  'Never more slots than the limit are in flight, in any order of takes and releases.',
   drawn,
   async ({ limit, windowMs, calls }) => {
     const { policy, subject } = slots(limit, windowMs)

@@ -2,18 +2,18 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { keyOf, type ModelLimit, type ModelPolicy } from '../model/model.ts'
 import { law, unchanging } from '../support/law.ts'
+import { peek, reachState } from '../support/reached-state.ts'
 import { algorithms } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { peek, settle } from '../support/settle.ts'
-import { clock, read } from '../support/stored.ts'
+import { clock, read } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 const room = 60_000
 
-law("a key's PTTL is the longest reset_after of what it holds, and a minute", async (plan) => {
-  const { limits, now, story } = await settle(server, unchanging(plan))
-  // Charges each limit a last time, so that the expiry is as old as the peeks.
+law('The PTTL of a key is the longest reset_after of its states plus one minute.', async (plan) => {
+  const { limits, now, story } = await reachState(server, unchanging(plan))
+  // Charge each limit once more, so that the key's expiry is set at the time of the peeks.
   const charges = limits.map((row) => ({ mode: 'take' as const, limits: [row] }))
   const [from, { states }, to] = await Promise.all([
     clock(server),
@@ -37,7 +37,7 @@ const briefly = (algorithm: ModelPolicy['algorithm'], windowMs: number): ModelLi
 }
 
 test.each(algorithms)(
-  "%s: by Redis' own clock a decision is made now, and its record never ends before its state",
+  '%s: A call without a time is decided by the clock of Redis, and its key does not expire before its state.',
   async (name) => {
     const row = briefly(name, 3_600_000)
     const [from, { decidedAt: now, states }, expires, to] = await Promise.all([
@@ -48,7 +48,7 @@ test.each(algorithms)(
     ])
     expect(now).toBeGreaterThanOrEqual(from)
     expect(now).toBeLessThanOrEqual(to)
-    // Redis 7.0 counts the TTL from the write, later ones from the call.
+    // Redis 7.0 counts the TTL from the write, later versions from the call.
     const runOut = now + states[0]![0]!.resetAfterMs
     expect(expires).toBeGreaterThanOrEqual(runOut)
     expect(expires).toBeLessThanOrEqual(runOut + to - from)
@@ -56,11 +56,11 @@ test.each(algorithms)(
 )
 
 test.each(algorithms)(
-  '%s: Redis drops the record of a limit whose quota is whole again',
+  '%s: Redis expires the key of a limit when the whole quota is available again.',
   async (name) => {
     const row = briefly(name, 40)
     await server.decide([{ mode: 'take', limits: [row] }])
-    // Waits in real time, at most two windows: the test is of Redis' own expiry.
+    // Wait in real time, because the test is about Redis' expiry. All algorithms need at most two windows.
     await wait(100)
     expect(await server.send('EXISTS', keyOf(row))).toBe(0)
     const again = await server.decide([{ mode: 'take', limits: [row] }])

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Model, type ModelPolicy, type ModelRequest } from '../model/model.ts'
-import { capacityOf } from '../support/play.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { algorithms } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
@@ -9,8 +9,8 @@ const server = useServer()
 const day = 86_400_000
 const start = 1_789_000_000_000
 
-/** Runs the same steps on the script and the oracle, whose numbers are exact by construction. */
-async function bothAnswer(story: { requests: ModelRequest[]; now: number }[]) {
+/** Checks that the script replies like the oracle, which calculates with arbitrary precision. */
+async function expectOracleReplies(story: { requests: ModelRequest[]; now: number }[]) {
   const model = new Model()
   for (const { requests, now } of story) {
     expect(await server.decide(requests, now)).toEqual(model.decide(requests, now))
@@ -18,15 +18,15 @@ async function bothAnswer(story: { requests: ModelRequest[]; now: number }[]) {
 }
 
 const sizes: [claim: string, limit: number, windowMs: number, burst: number][] = [
-  ['limit 1', 1, 1000, 1],
-  ['limit 1 in a millisecond', 1, 1, 1],
-  ['limit 1 in 31 days', 1, 31 * day, 1],
-  ['the largest limit for 31 days', Math.floor(2 ** 53 / 3 / (31 * day)), 31 * day, 1],
-  ['a million in 31 days', 1e6, 31 * day, 1e6],
-  ['the largest limit and burst', 2 ** 51 - 1, 1, 2 ** 51 - 1],
+  ['a limit of 1', 1, 1000, 1],
+  ['a limit of 1 per millisecond', 1, 1, 1],
+  ['a limit of 1 per 31 days', 1, 31 * day, 1],
+  ['the largest limit per 31 days', Math.floor(2 ** 53 / 3 / (31 * day)), 31 * day, 1],
+  ['a million per 31 days', 1e6, 31 * day, 1e6],
+  ['the largest limit with the largest burst', 2 ** 51 - 1, 1, 2 ** 51 - 1],
   ['the longest window', 1, 2 ** 51, 1],
-  ['a million a day, a million at once', 1e6, day, 1e6],
-  ['a million parts that do not divide', 999_983, 86_399_999, 999_979],
+  ['a million per day with a burst of a million', 1e6, day, 1e6],
+  ['numbers without a common divisor', 999_983, 86_399_999, 999_979],
 ]
 
 const small = sizes.filter(([, limit]) => limit <= 1000)
@@ -36,7 +36,7 @@ const cases = algorithms.flatMap((algorithm) =>
   ),
 )
 
-test.each(cases)('%s is exact for %s', async (algorithm, _, terms) => {
+test.each(cases)('%s: All numbers are exact for %s.', async (algorithm, _, terms) => {
   const policy: ModelPolicy = { tag: 't', algorithm, ...terms, align: 'first-request' }
   const subject = newSubject()
   const capacity = capacityOf(policy)
@@ -48,7 +48,7 @@ test.each(cases)('%s is exact for %s', async (algorithm, _, terms) => {
   const moments = [0, 1, windowMs / 2, windowMs - 1, windowMs, windowMs + 1, 1.5 * windowMs]
     .map((wait) => start + Math.floor(wait))
     .filter((now) => now <= 2 ** 51)
-  await bothAnswer(
+  await expectOracleReplies(
     moments.map((now) => ({
       now,
       requests: [
@@ -75,7 +75,7 @@ test.each(
   algorithms
     .filter((name) => name !== 'sliding-log')
     .flatMap((name) => changes.map((change) => [name, ...change] as const)),
-)('%s: a limit that was %s applies to the live state at once', async (algorithm, _, a, b) => {
+)('%s: A limit that was %s applies to the live state immediately.', async (algorithm, _, a, b) => {
   const terms = { tag: 't', windowMs: 1000, align: 'first-request', algorithm } as const
   const before = { ...terms, limit: 1, burst: 1, ...a }
   const after = { ...before, ...b }
@@ -84,23 +84,23 @@ test.each(
     mode,
     limits: [{ subject, terms: policy, cost }],
   })
-  await bothAnswer([
+  await expectOracleReplies([
     { now: start, requests: [of(before, 'take', before.limit)] },
     { now: start + 1, requests: [of(after, 'peek', 1), of(after, 'take', 1)] },
     { now: start + 500, requests: [of(after, 'refund', 1), of(after, 'take', 2)] },
-    // The client is not locked out: the units taken under the old terms have run out.
+    // The units taken under the old terms have run out, so the client is not locked out.
     { now: start + 3000, requests: [of(after, 'take', after.limit)] },
   ])
 })
 
 const names: [claim: string, name: string][] = [
   ['2 KB', 'x'.repeat(2048)],
-  ['any bytes', '\u0000\r\n{}:;%$ "ü\u{1f600}'],
-  ['what looks like the key of a log', '}:log:t'],
+  ['special characters', '\u0000\r\n{}:;%$ "ü\u{1f600}'],
+  ['text that looks like the key of a log', '}:log:t'],
 ]
 
 test.each(algorithms.flatMap((algorithm) => names.map((name) => [algorithm, ...name] as const)))(
-  '%s: a subject of %s has a quota of its own',
+  '%s: A subject of %s has a separate quota.',
   async (algorithm, _, name) => {
     const policy: ModelPolicy = {
       tag: 't',

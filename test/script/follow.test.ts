@@ -7,17 +7,17 @@ import {
   type ModelRequest,
 } from '../model/model.ts'
 import { forward, law } from '../support/law.ts'
-import { type Call, capacityOf, play, tell } from '../support/play.ts'
+import { each, peek, reachState } from '../support/reached-state.ts'
+import { type Call, capacityOf, formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import type { Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { each, peek, settle } from '../support/settle.ts'
-import { read, snapshot } from '../support/stored.ts'
+import { read, snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 const isFollow = ({ mode }: { mode: ModelRequest['mode'] }) => mode === 'follow'
 
-/** The same schedule, in which `follow` requests have policies of their own, in the records of the other policies. */
+/** Returns the schedule with separate policies for `follow` requests. They use the records of the other policies. */
 const ownPolicies = ({ policies, steps, ...rest }: Schedule): Schedule => ({
   ...rest,
   policies: [
@@ -35,17 +35,18 @@ const ownPolicies = ({ policies, steps, ...rest }: Schedule): Schedule => ({
   })),
 })
 
-/** Whether a stored state counts at `now` and belongs to an enforced policy. The entries of a log always do. */
+/** Returns true if a stored state is live at `now` and belongs to an enforced policy. Entries of a log always match. */
 function isEnforcedAndLive(state: string, now: number): boolean {
   const [tag, time, life] = state.split(':')
   return !tag!.endsWith('-follow') && (life === undefined || Number(time) + Number(life) > now)
 }
 
-// Any write, also by a `follow`, drops states that have run out. Only a clock that goes back would miss them.
+// Every write drops states that have run out, also a write by a `follow`. This is visible only if the clock moves back,
+// so the clock of this law moves forward only.
 law(
-  'follow requests change no byte of other policies, and no number of their replies',
+  'A follow request changes no byte of other policies and no number in their replies.',
   async (plan) => {
-    const { calls, subjects } = play(forward(ownPolicies(plan)))
+    const { calls, subjects } = runOnOracle(forward(ownPolicies(plan)))
     const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
     const twin = (row: ModelLimit) => ({ ...row, subject: twins.get(row.subject)! })
 
@@ -56,7 +57,7 @@ law(
         .map((request) => ({ ...request, limits: request.limits.map(twin) })),
     }))
 
-    /** Every enforced reply, and every enforced state after every call. */
+    /** Returns the enforced replies, and the enforced states after each call. */
     const run = (some: Call[]) => {
       const enforced = some.flatMap(({ requests }) => requests.filter((one) => !isFollow(one)))
       const keys = [...new Set(enforced.flatMap(({ limits }) => limits.map(keyOf)))]
@@ -67,7 +68,7 @@ law(
             Promise.all(keys.map((key) => read(server, key))),
           ])
           return {
-            told: reply?.states.filter((_, index) => !isFollow(requests[index]!)) ?? [],
+            replies: reply?.states.filter((_, index) => !isFollow(requests[index]!)) ?? [],
             states: stored.map(({ states }) =>
               states.filter((state) => isEnforcedAndLive(state, now)),
             ),
@@ -76,15 +77,15 @@ law(
       )
     }
     const [beside, alone] = await Promise.all([run(calls), run(without)])
-    expect(beside, tell(calls)).toEqual(alone)
+    expect(beside, formatCalls(calls)).toEqual(alone)
   },
   { single: { requests: 4 }, mixed: { requests: 8 } },
 )
 
 law(
-  'after a refusal, a peek or a refund a follow request writes nothing and replies like a peek',
+  'After a refusal, a peek or a refund, a follow request writes nothing and replies like a peek.',
   async (plan) => {
-    const { limits, now, keys, story } = await settle(server, plan)
+    const { limits, now, keys, story } = await reachState(server, plan)
     const before = await snapshot(server, keys)
     await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
@@ -97,8 +98,8 @@ law(
         { mode: 'peek', limits: [row] },
         { mode: 'refund', limits: [{ ...row, cost: 0 }] },
       ]
-      const asked = [limits, [row], [{ ...row, cost: capacityOf(row.terms) + 1 }], [row]]
-      const following = (mode: 'follow' | 'peek') => asked.map((limits) => ({ mode, limits }))
+      const followers = [limits, [row], [{ ...row, cost: capacityOf(row.terms) + 1 }], [row]]
+      const following = (mode: 'follow' | 'peek') => followers.map((limits) => ({ mode, limits }))
       for (const one of first) {
         const follows = await server.decide([one, ...following('follow')], now)
         const peeks = await server.decide([one, ...following('peek')], now)
@@ -128,7 +129,7 @@ type Ask = [
 
 const cases: [claim: string, calls: Ask[][]][] = [
   [
-    'takes after an admitted take, and peeks after a refused one',
+    'charges after an admitted take, and does not charge after a refused take',
     [
       [
         ['take', 'one', 1, 0],
@@ -141,7 +142,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
     ],
   ],
   [
-    'refuses neither the take after it nor another follow',
+    'refuses neither the next take nor another follow request',
     [
       [
         ['take', 'three', 1, 2],
@@ -154,7 +155,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
     ],
   ],
   [
-    'follows the nearest request of another mode, regardless of earlier ones',
+    'depends only on the nearest earlier request of another mode',
     [
       [
         ['take', 'one', 1, 0],
@@ -166,7 +167,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
     ],
   ],
   [
-    'takes at the beginning of a call, regardless of the follow requests before it',
+    'charges at the beginning of a call, regardless of other follow requests before it',
     [
       [
         ['follow', 'one', 1, 0],
@@ -178,7 +179,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
     ],
   ],
   [
-    'peeks after a peek and after a refund, even if a take stands before them',
+    'does not charge after a peek or a refund, even if an admitted take comes before them',
     [
       [
         ['take', 'three', 1, 2],
@@ -192,7 +193,7 @@ const cases: [claim: string, calls: Ask[][]][] = [
   ],
 ]
 
-test.each(cases)('a follow request %s', async (_, calls) => {
+test.each(cases)('A follow request %s.', async (_, calls) => {
   const subject = newSubject()
   const model = new Model()
   for (const asks of calls) {
@@ -203,13 +204,13 @@ test.each(cases)('a follow request %s', async (_, calls) => {
       }),
     )
     const reply = await server.decide(requests, 1_789_000_000_000)
-    const told = reply.states.map(([row]) => [Number(row!.allowed), row!.remaining])
-    expect(told).toEqual(asks.map(([, , ...answer]) => answer))
+    const answers = reply.states.map(([row]) => [Number(row!.allowed), row!.remaining])
+    expect(answers).toEqual(asks.map(([, , ...answer]) => answer))
     expect(reply).toEqual(model.decide(requests, 1_789_000_000_000))
   }
 })
 
-test('the limits of one follow request pass together or not at all', async () => {
+test('The limits of one follow request are charged together or not at all.', async () => {
   const subject = newSubject()
   const both: ModelRequest = {
     mode: 'follow',

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import type { Idempotency, StoreReply } from '../../src/store/store.ts'
 import { type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { play, tell } from '../support/play.ts'
+import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { snapshot } from '../support/stored.ts'
+import { snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -31,11 +31,11 @@ const idempotencyOf = (changed: Partial<Idempotency> = {}): Idempotency => ({
   ...changed,
 })
 
-/** The reply, or the error's message. */
+/** Returns the reply, or the error message. */
 const outcome = (requests: ModelRequest[], time: number, idempotency?: Idempotency) =>
   server.decide(requests, time, idempotency).catch(({ message }) => String(message))
 
-/** Every key of these subjects, with its bytes and its expiry. */
+/** Returns every key of these subjects, with its bytes and its expiry. */
 async function everything(subjects: string[]) {
   const all = (await server.send('KEYS', 'sluice:1:*')) as string[]
   const keys = all.filter((key) => subjects.some((subject) => key.includes(`{${subject}}`))).sort()
@@ -43,9 +43,9 @@ async function everything(subjects: string[]) {
 }
 
 law(
-  'a replay returns the same integers as long as they are remembered, and changes no key',
+  'A replay returns the same integers for as long as they are remembered, and changes no key.',
   async (plan) => {
-    const { calls, subjects } = play(plan)
+    const { calls, subjects } = runOnOracle(plan)
     const idempotencies = calls.map(() => idempotencyOf({ forMs: 1000 }))
     const first: unknown[] = []
     for (const [index, { requests, now }] of calls.entries()) {
@@ -54,7 +54,7 @@ law(
     const names = [...subjects, ...idempotencies.map(({ key }) => key)]
     const before = await everything(names)
     for (const [index, { requests, now }] of calls.entries()) {
-      const story = tell(calls.slice(0, index + 1))
+      const story = formatCalls(calls.slice(0, index + 1))
       expect(first[index], story).not.toHaveProperty('replayed')
       const times = [now, now + 999, 0].filter((time) => time <= most)
       for (const time of times) {
@@ -69,19 +69,19 @@ law(
 )
 
 law(
-  'an idempotency key changes no answer and no other key',
+  'An idempotency key changes no reply and no other key.',
   async (plan) => {
-    const { calls, replies } = play(plan)
-    const told = await Promise.all(
+    const { calls, replies } = runOnOracle(plan)
+    const answers = await Promise.all(
       calls.map(({ requests, now }) => outcome(requests, now, idempotencyOf())),
     )
-    expect(told, tell(calls)).toEqual(replies)
+    expect(answers, formatCalls(calls)).toEqual(replies)
   },
   { single: { penalties: true }, mixed: { penalties: true } },
   Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / 20),
 )
 
-test('fifty concurrent calls with one idempotency key are charged once', async () => {
+test('Fifty concurrent calls with one idempotency key are charged once.', async () => {
   const [subject, idempotency] = [newSubject(), idempotencyOf()]
   const replies = await Promise.all(
     Array.from({ length: 50 }, () => server.decide([take(subject)], undefined, idempotency)),
@@ -92,26 +92,26 @@ test('fifty concurrent calls with one idempotency key are charged once', async (
   expect((await server.decide([peek])).states[0]![0]).toMatchObject({ remaining: 99 })
 })
 
-test('a call is decided again from the millisecond on in which its answer is forgotten', async () => {
+test('A repeated call is decided again as soon as its reply is forgotten, and not a millisecond earlier.', async () => {
   const [subject, idempotency] = [newSubject(), idempotencyOf({ forMs: 1000 })]
-  const left = async (time: number) => {
+  const remainingAt = async (time: number) => {
     const reply = await outcome([take(subject)], time, idempotency)
     return typeof reply === 'string' ? reply : reply.states[0]![0]!.remaining
   }
-  expect([await left(now), await left(now + 999)]).toEqual([99, 99])
-  expect([await left(now + 1000), await left(now + 1999), await left(now + 2000)]).toEqual([
-    98, 98, 97,
-  ])
+  expect([await remainingAt(now), await remainingAt(now + 999)]).toEqual([99, 99])
+  expect(await remainingAt(now + 1000)).toBe(98)
+  expect(await remainingAt(now + 1999)).toBe(98)
+  expect(await remainingAt(now + 2000)).toBe(97)
 })
 
-test('an answer is remembered for the time of its key, and a minute longer if the call sets the time', async () => {
-  const mine = idempotencyOf({ forMs: 5000 })
-  await server.decide([take(newSubject())], now, mine)
-  const theirs = idempotencyOf({ forMs: 5000 })
-  await server.decide([take(newSubject())], undefined, theirs)
+test('The stored reply expires after forMs, or a minute later if the call sends the time.', async () => {
+  const withTime = idempotencyOf({ forMs: 5000 })
+  await server.decide([take(newSubject())], now, withTime)
+  const withoutTime = idempotencyOf({ forMs: 5000 })
+  await server.decide([take(newSubject())], undefined, withoutTime)
   const [long, short] = await Promise.all([
-    server.send('PTTL', recordOf(mine.key)),
-    server.send('PTTL', recordOf(theirs.key)),
+    server.send('PTTL', recordOf(withTime.key)),
+    server.send('PTTL', recordOf(withoutTime.key)),
   ])
   expect(Number(long)).toBeGreaterThan(60_000)
   expect(Number(long)).toBeLessThanOrEqual(65_000)
@@ -119,7 +119,7 @@ test('an answer is remembered for the time of its key, and a minute longer if th
   expect(Number(short)).toBeLessThanOrEqual(5000)
 })
 
-test('a refusal is replayed even when there is room again', async () => {
+test('A refusal is replayed even if there is room again.', async () => {
   const [subject, idempotency] = [newSubject(), idempotencyOf({ forMs: 100_000 })]
   const many: ModelRequest = { mode: 'take', limits: [{ subject, terms: policy, cost: 100 }] }
   await server.decide([many], now)
@@ -129,16 +129,16 @@ test('a refusal is replayed even when there is room again', async () => {
   expect(again).toEqual({ ...refused, replayed: true })
 })
 
-test('a repeated refund with one idempotency key counts once', async () => {
+test('A repeated refund with one idempotency key returns its units once.', async () => {
   const [subject, idempotency] = [newSubject(), idempotencyOf()]
   await server.decide([{ ...take(subject), limits: [{ subject, terms: policy, cost: 3 }] }], now)
-  const back: ModelRequest = { ...take(subject), mode: 'refund' }
-  for (let i = 0; i < 3; i++) await server.decide([back], now, idempotency)
-  const { states } = await server.decide([{ ...back, mode: 'peek' }], now)
+  const refund: ModelRequest = { ...take(subject), mode: 'refund' }
+  for (let i = 0; i < 3; i++) await server.decide([refund], now, idempotency)
+  const { states } = await server.decide([{ ...refund, mode: 'peek' }], now)
   expect(states[0]![0]!.remaining).toBe(98)
 })
 
-test('a replay takes no slots, not even slots that have been released', async () => {
+test('A replay takes no slots, even if the original slots have been released.', async () => {
   const [subject, idempotency] = [newSubject(), idempotencyOf()]
   const row = { ...take(subject, { algorithm: 'concurrency' }).limits[0]!, slot: 'a' }
   await server.decide([{ mode: 'take', limits: [row] }], now, idempotency)
@@ -151,7 +151,7 @@ test('a replay takes no slots, not even slots that have been released', async ()
 
 const conflict = 'ERR sluice: idempotency: used for another call'
 
-test('an idempotency key with another fingerprint or number of limits is refused and writes nothing', async () => {
+test('A used idempotency key with another fingerprint or another number of limits is refused and writes nothing.', async () => {
   const [subject, idempotency] = [newSubject(), idempotencyOf()]
   await server.decide([take(subject)], now, idempotency)
   const before = await everything([subject, idempotency.key])
@@ -171,7 +171,7 @@ test.each([
   'idem;f:1:',
   'idem;f:x:1,2,3',
   'idem;f:9789000000000:1,2,3,4,5,6,7,8,9,10,11;',
-])('an idempotency key that holds %j is refused and keeps its value', async (text) => {
+])('An idempotency key that holds the foreign value %j is refused and keeps it.', async (text) => {
   const [subject, idempotency] = [newSubject(), idempotencyOf()]
   await server.send('SET', recordOf(idempotency.key), text)
   expect(String(await outcome([take(subject)], now, idempotency))).toMatch(other)
@@ -179,14 +179,14 @@ test.each([
   expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
 })
 
-test('a stored answer with malformed numbers is refused as another call', async () => {
+test('A stored reply with malformed numbers is refused like the reply to another call.', async () => {
   const [subject, idempotency] = [newSubject(), idempotencyOf()]
   const text = 'idem;f:9789000000000:1,-,,2,--,-3-'
   await server.send('SET', recordOf(idempotency.key), text)
   expect(String(await outcome([take(subject)], now, idempotency))).toMatch(conflict)
 })
 
-test('an idempotency key of another type is refused and kept, and no record is charged', async () => {
+test('An idempotency key of another Redis type is refused and kept, and no record is charged.', async () => {
   const [subject, idempotency] = [newSubject(), idempotencyOf()]
   await server.send('RPUSH', recordOf(idempotency.key), 'a')
   expect(String(await outcome([take(subject)], now, idempotency))).toMatch(other)
@@ -194,13 +194,13 @@ test('an idempotency key of another type is refused and kept, and no record is c
   expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
 })
 
-test('a remembered answer is refused as a record', async () => {
+test('A stored reply is refused as a record.', async () => {
   const idempotency = idempotencyOf()
   await server.decide([take(newSubject())], now, idempotency)
   expect(String(await outcome([take(idempotency.key)], now))).toMatch(/^ERR sluice: key 1 holds/)
 })
 
-test('a replay returns numbers of any size to the last digit', async () => {
+test('A replay returns the exact numbers, however large they are.', async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: most }), async (size) => {
       const [subject, idempotency] = [newSubject(), idempotencyOf({ forMs: most })]

@@ -15,7 +15,7 @@ let stack: Stack
 let outdir: string
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/support/decide-worker.ts')
+  await build(outdir, 'test/support/store-worker.ts')
   stack = await startStack({ worker: outdir })
 })
 afterAll(async () => {
@@ -23,7 +23,7 @@ afterAll(async () => {
   await rm(outdir, { recursive: true })
 })
 
-/** Small quotas, so that many are refused; windows of a second or so, so that quota comes back while it is being taken. */
+/** Small quotas, so that many requests are refused. Windows of about a second, so that units return during the run. */
 const { policies } = parseConfig({
   policies: [
     { name: 'fixed', algorithm: 'fixed-window', limit: 9, window: '700ms' },
@@ -37,7 +37,7 @@ const { policies } = parseConfig({
 
 let histories = 0
 
-/** Sends the calls, `atOnce` of them concurrently, to these paths in turn. A refund carries the time of an earlier answer. */
+/** Sends the calls to these paths in turn, `atOnce` of them concurrently. A refund carries the time of an earlier reply. */
 async function record(plans: ModelRequest[][], atOnce: number, paths: string[]): Promise<Call[]> {
   const run = `h${process.pid}-${++histories}`
   const history: Call[] = []
@@ -97,9 +97,9 @@ const plans = (choice: Policy[]) => {
 
 test.each([
   ...policies.map((policy) => [policy.name, [policy]] as const),
-  ['all mixed', policies] as const,
+  ['any mix', policies] as const,
 ])(
-  '%s: hundreds of concurrent calls through workerd have an order that explains every number',
+  '%s: Concurrent calls through workerd are linearizable: one order explains every number in their replies.',
   { timeout: 120_000 },
   async (_, choice) => {
     let allowed = 0
@@ -129,13 +129,13 @@ test.each([
         }
       }),
       {
-        // Always includes the highest concurrency.
+        // Always include the highest concurrency.
         examples: [[fc.sample(plans([...choice]), 1)[0]!, [150, ['/shared']]]],
         numRuns: 8,
-        endOnFailure: true, // timing cannot be replayed, so there is nothing to shrink
+        endOnFailure: true, // timing cannot be replayed, so shrinking is useless
       },
     )
-    // Not vacuous: calls were admitted and refused, and many overlapped.
+    // The test is meaningful only if calls were admitted, refused, and batched.
     expect(undecided).toBeLessThanOrEqual(2)
     expect(allowed).toBeGreaterThan(100)
     expect(refused).toBeGreaterThan(100)

@@ -5,7 +5,7 @@ import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** The entries of a log. */
+/** A sliding log on a new subject. */
 function log(limit: number, windowMs: number) {
   const subject = newSubject()
   const terms = { tag: 't', limit, windowMs, burst: 1, align: 'first-request' } as const
@@ -22,7 +22,7 @@ function log(limit: number, windowMs: number) {
   }
 }
 
-test('a log holds ten thousand units taken in one millisecond, and refuses the next', async () => {
+test('A log holds ten thousand units taken in one millisecond, and refuses the next unit.', async () => {
   const { ask, size } = log(10_000, 1000)
   expect(await ask('take', 5000, 9_999)).toMatchObject({ allowed: true, remaining: 1 })
   expect(await ask('take', 5000)).toMatchObject({ allowed: true, remaining: 0 })
@@ -32,24 +32,24 @@ test('a log holds ten thousand units taken in one millisecond, and refuses the n
   expect(await size()).toBe(0)
 })
 
-test('entries are numbered from one in every millisecond, so that five digits are enough', async () => {
+test('Entries are numbered from one in each millisecond, so that five digits are enough.', async () => {
   const { ask, key } = log(5, 10)
   for (const now of [95, 95, 96]) await ask('take', now)
   expect(await server.send('ZRANGE', key, '0', '-1')).toEqual(['95:00001', '95:00002', '96:00001'])
 })
 
-test('no entry overwrites another when the clock goes back after a refund', async () => {
+test('No entry overwrites another if the clock moves back after a refund.', async () => {
   const { ask, size } = log(5, 10)
   for (const now of [95, 96, 100, 106]) await ask('take', now)
   await ask('refund', 106)
-  // At 100 the log is shorter than when its entry of 100 was added: those of 95 and 96 were trimmed.
+  // The entries of 95 and 96 have been trimmed, so the log is shorter than when its entry of 100 was added.
   await ask('take', 100)
   await ask('take', 100)
   expect(await size()).toBe(3)
   expect((await ask('peek', 100)).remaining).toBe(2)
 })
 
-test('the key is deleted with the last unit that counts, even if dead entries remain in it', async () => {
+test('A refund of the last live unit deletes the key, even if dead entries remain in it.', async () => {
   const { ask, key } = log(5, 10)
   await ask('take', 95)
   await ask('take', 100)
@@ -57,14 +57,14 @@ test('the key is deleted with the last unit that counts, even if dead entries re
   expect(await server.send('EXISTS', key)).toBe(0)
 })
 
-test('one unit more than remains waits for the oldest live entry, not for a dead one', async () => {
+test('A cost of one unit more than remaining waits for the oldest live entry, not for a dead one.', async () => {
   const { ask } = log(5, 10)
   await ask('take', 90, 2)
   await ask('take', 95, 3)
   expect(await ask('peek', 101, 3)).toMatchObject({ allowed: false, remaining: 2, retryAfterMs: 4 })
 })
 
-test('a refund with a decidedAt leaves later entries of other requests their time', async () => {
+test('A refund with a decidedAt does not change the times of later entries.', async () => {
   const { ask } = log(2, 1000)
   await ask('take', 5000)
   await ask('take', 5900)

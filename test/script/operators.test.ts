@@ -7,11 +7,11 @@ import {
   type ModelRequest,
   recordOf,
 } from '../model/model.ts'
-import { dress } from '../support/dress.ts'
+import { completeLimit } from '../support/complete-limit.ts'
 import { law } from '../support/law.ts'
+import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
-import { snapshot } from '../support/stored.ts'
+import { snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -20,7 +20,7 @@ const shapes = {
   mixed: { penalties: true, policies: 4, subjects: 2 },
 }
 
-/** A copy of everything stored for a row's subject, on a new subject. */
+/** Copies the keys of a row to a new subject, and returns the row of that subject. */
 async function copied(row: ModelLimit): Promise<ModelLimit> {
   const copy = { ...row, subject: newSubject() }
   await Promise.all([
@@ -43,7 +43,7 @@ const operate = async (
 const isApart = (row: ModelLimit) => keyOf(row) !== recordOf(row.subject)
 const contentOf = (row: ModelLimit) => server.send('GET', recordOf(row.subject))
 
-/** A record without some states, and without those that have run out if it is written. */
+/** Returns a record without the states of these tags. A write also drops the states that have run out. */
 function without(content: unknown, tags: string[], now: number): string | null {
   if (typeof content !== 'string') return null
   const [version, ...states] = content.split(';').slice(0, -1)
@@ -56,19 +56,19 @@ function without(content: unknown, tags: string[], now: number): string | null {
   return kept.length > 0 ? `${[version, ...kept].join(';')};` : null
 }
 
-/** The stored states decide every later answer, so it is enough to compare them with a record that never had the reset ones. */
+/** Compares the stored states only, because they determine all later replies. */
 law(
-  'a reset leaves the keys as if its states had never existed, and reports a full quota',
+  'A reset leaves the keys as if its states had never existed, and reports a full quota.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
-      const copy = dress(await copied(row), now)
+      const copy = completeLimit(await copied(row), now)
       const { tag } = copy.terms
       const ban = copy.penalty!.tag
       const before = await contentOf(copy)
-      const told = await operate('reset', copy, now)
-      const untouched = dress({ ...copy, subject: newSubject() }, now)
-      expect(told, story).toEqual(await peek(server, untouched, now))
+      const answer = await operate('reset', copy, now)
+      const untouched = completeLimit({ ...copy, subject: newSubject() }, now)
+      expect(answer, story).toEqual(await peek(server, untouched, now))
       const tags = [...(isApart(copy) ? [] : [tag]), ban, `${ban}-ban`]
       expect(await contentOf(copy), story).toBe(without(before, tags, now))
       if (isApart(copy)) expect(await server.send('EXISTS', keyOf(copy)), story).toBe(0)
@@ -78,17 +78,17 @@ law(
 )
 
 law(
-  'a ban by an operator refuses until exactly its end, replaces a running ban, and changes no other byte',
+  'A ban by an operator refuses until exactly its end, replaces a running ban, and changes no other byte.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
-      const copy = dress(await copied(row), now)
+      const copy = completeLimit(await copied(row), now)
       const { tag, maxMs } = copy.penalty!
       const keys = [keyOf(copy)].filter(() => isApart(copy))
       const [before, apart] = [await contentOf(copy), await snapshot(server, keys)]
       for (const banMs of [maxMs, Math.ceil(maxMs / 2)]) {
-        const told = await operate('ban', copy, now, banMs)
-        expect(told, story).toMatchObject({ allowed: false, bannedForMs: banMs })
+        const answer = await operate('ban', copy, now, banMs)
+        expect(answer, story).toMatchObject({ allowed: false, bannedForMs: banMs })
       }
       const banMs = Math.ceil(maxMs / 2)
       const others = without(before, [tag, `${tag}-ban`], now) ?? '1;'
@@ -103,25 +103,25 @@ law(
       expect(await snapshot(server, keys), story).toEqual(apart)
 
       if (!isReachable(now + banMs)) return
-      const [last, then, none] = await Promise.all([
+      const [last, then, free] = await Promise.all([
         peek(server, copy, now + banMs - 1),
         peek(server, copy, now + banMs),
         wouldAdmit(server, [{ ...copy, cost: 0 }], now + banMs - 1),
       ])
       expect(last, story).toMatchObject({ allowed: false, bannedForMs: 1 })
       expect(then.bannedForMs, story).toBeUndefined()
-      expect(none, story).toBe(false)
+      expect(free, story).toBe(false)
     })
   },
   shapes,
 )
 
 law(
-  'an unban leaves the keys as if no request had been refused or banned',
+  'An unban leaves the keys as if no refusal had been counted and no ban had started.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
-      const copy = dress(await copied(row), now)
+      const copy = completeLimit(await copied(row), now)
       const { tag } = copy.penalty!
       const keys = [keyOf(copy)].filter(() => isApart(copy))
       const [before, apart] = [await contentOf(copy), await snapshot(server, keys)]
@@ -146,7 +146,7 @@ const policyOf = (changed: Partial<ModelPolicy> = {}): ModelPolicy => ({
 const now = 1_789_000_000_000
 
 test.each(['reset', 'ban', 'unban'] as const)(
-  'a follow request after a %s is decided like a peek',
+  'A follow request after a request of mode %s is decided like a peek.',
   async (mode) => {
     const subject = newSubject()
     const first = { subject, terms: policyOf({ penalty }), cost: 1 }
@@ -163,7 +163,7 @@ test.each(['reset', 'ban', 'unban'] as const)(
 )
 
 test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
-  '%s: a later request of the call sees the reset, and its charge is kept',
+  '%s: A later request of the call sees the reset, and its charge is stored.',
   async (algorithm) => {
     const subject = newSubject()
     const row = (slot: string): ModelLimit => ({
@@ -174,10 +174,10 @@ test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
     })
     const take = (slot: string): ModelRequest => ({ mode: 'take', limits: [row(slot)] })
     const reset: ModelRequest = { mode: 'reset', limits: [row('a')] }
-    const left = ({ states }: { states: { allowed: boolean; remaining: number }[][] }) =>
+    const answersOf = ({ states }: { states: { allowed: boolean; remaining: number }[][] }) =>
       states.map(([state]) => [state!.allowed, state!.remaining])
     const calls = [take('a'), take('b'), reset, take('b'), reset, reset, take('c')]
-    expect(left(await server.decide(calls, now))).toEqual([
+    expect(answersOf(await server.decide(calls, now))).toEqual([
       [true, 0],
       [false, 0],
       [true, 2],
@@ -186,12 +186,12 @@ test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
       [true, 2],
       [true, 0],
     ])
-    expect(left(await server.decide([take('d'), reset, take('d')], now + 1))).toEqual([
+    expect(answersOf(await server.decide([take('d'), reset, take('d')], now + 1))).toEqual([
       [false, 0],
       [true, 2],
       [true, 0],
     ])
-    expect(left(await server.decide([reset, take('e'), take('f')], now + 2))).toEqual([
+    expect(answersOf(await server.decide([reset, take('e'), take('f')], now + 2))).toEqual([
       [true, 2],
       [true, 0],
       [false, 0],
@@ -199,7 +199,7 @@ test.each(['fixed-window', 'sliding-log', 'concurrency'] as const)(
   },
 )
 
-test('a reset also reports a cost that never fits, and needs no id for slots', async () => {
+test('A reset reports a cost that never fits, and needs no slot id.', async () => {
   for (const algorithm of ['fixed-window', 'sliding-log', 'concurrency', 'token-bucket'] as const) {
     const row = { subject: newSubject(), terms: policyOf({ algorithm }), cost: 3, slot: '' }
     expect(await operate('reset', row, now)).toEqual({
@@ -212,8 +212,8 @@ test('a reset also reports a cost that never fits, and needs no id for slots', a
   }
 })
 
-test('the next ban after one by an operator is twice as long', async () => {
-  const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 3 }, now)
+test('The next ban after a ban by an operator is twice as long.', async () => {
+  const row = completeLimit({ subject: newSubject(), terms: policyOf({ penalty }), cost: 3 }, now)
   await operate('ban', row, now, 12_000)
   const refuse = async (time: number) =>
     (await server.decide([{ mode: 'take', limits: [row] }], time)).states[0]![0]!
@@ -221,35 +221,39 @@ test('the next ban after one by an operator is twice as long', async () => {
   expect(await refuse(now + 12_001)).toMatchObject({ bannedForMs: 24_000 })
 })
 
-test('a ban without a length lasts as long as the first ban of a client', async () => {
-  const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)
+test('A ban without a length lasts as long as the first ban of the penalty.', async () => {
+  const row = completeLimit({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)
   expect(await operate('ban', row, now)).toMatchObject({ bannedForMs: 10_000 })
 })
 
-test('a ban beyond the maximum, or without a penalty, is refused and writes nothing', async () => {
+test('A ban longer than the maximum, or without a penalty, is an error and writes nothing.', async () => {
   const subject = newSubject()
-  const row = dress({ subject, terms: policyOf({ penalty }), cost: 1 }, now)
+  const row = completeLimit({ subject, terms: policyOf({ penalty }), cost: 1 }, now)
   const free: ModelLimit = { subject, terms: policyOf({ tag: 'u' }), cost: 1 }
   const ban = (limits: ModelLimit[], banMs: number): ModelRequest => ({
     mode: 'ban',
     limits,
     banMs,
   })
-  const said = (...requests: ModelRequest[]) => server.decide(requests, now).then(String, String)
-  expect(await said(ban([row], 60_001))).toMatch('ERR sluice: row 2: unexpected burst')
-  expect(await said(ban([row], 0))).toMatch('ERR sluice: row 2: unexpected burst')
-  expect(await said(ban([row, free], 1), ban([free], 1))).toMatch(
-    'ERR sluice: row 4: unexpected mode (no penalty to ban by)',
+  const messageOf = (...requests: ModelRequest[]) =>
+    server.decide(requests, now).then(String, String)
+  expect(await messageOf(ban([row], 60_001))).toMatch('ERR sluice: row 2: unexpected burst')
+  expect(await messageOf(ban([row], 0))).toMatch('ERR sluice: row 2: unexpected burst')
+  expect(await messageOf(ban([row, free], 1), ban([free], 1))).toMatch(
+    'ERR sluice: row 4: unexpected mode (a ban needs a penalty)',
   )
   expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
   await server.decide([ban([free, row], 60_000)], now)
   expect(await server.send('EXISTS', recordOf(subject))).toBe(1)
 })
 
-test('reset, ban and unban also take effect when the clock has run back', async () => {
+test('A ban and an unban take effect even if the clock has moved back.', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(100_000), fc.integer({ min: 1, max: 60_000 }), async (back, banMs) => {
-      const row = dress({ subject: newSubject(), terms: policyOf({ penalty }), cost: 1 }, now)
+      const row = completeLimit(
+        { subject: newSubject(), terms: policyOf({ penalty }), cost: 1 },
+        now,
+      )
       await operate('ban', row, now, 60_000)
       expect(await operate('ban', row, now - back, banMs)).toMatchObject({ bannedForMs: banMs })
       expect((await operate('unban', row, now - back)).bannedForMs).toBeUndefined()

@@ -1,19 +1,19 @@
 import { expect } from 'vitest'
 import { keyOf, recordOf } from '../model/model.ts'
 import { fullLaw, law } from '../support/law.ts'
-import { play, tell } from '../support/play.ts'
+import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import type { Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { clock, expectEqual, predictStates, read } from '../support/stored.ts'
+import { clock, expectEqual, predictStates, read } from '../support/stored-state.ts'
 
 const server = useServer()
 
-const tellsAndKeeps = async (plan: Schedule) => {
-  const { calls, replies, stored: predictions } = play(plan)
+const matchesOracle = async (plan: Schedule) => {
+  const { calls, replies, stored: predictions } = runOnOracle(plan)
   const answers = await Promise.all(
     calls.map(async ({ now, requests }) => {
       const limits = requests.flatMap(({ limits }) => limits)
-      // A penalty stands in the record beside a log.
+      // The penalty of a log is stored in the record.
       const keys = [...new Set(limits.flatMap((row) => [keyOf(row), recordOf(row.subject)]))]
       const [from, reply, stored, to] = await Promise.all([
         clock(server),
@@ -25,7 +25,7 @@ const tellsAndKeeps = async (plan: Schedule) => {
     }),
   )
   answers.forEach(({ from, reply, keys, stored, to }, index) => {
-    const story = tell(calls.slice(0, index + 1))
+    const story = formatCalls(calls.slice(0, index + 1))
     expectEqual(reply, replies[index], story)
     keys.forEach((key, k) => {
       const { states, expires } = stored[k]!
@@ -38,17 +38,17 @@ const tellsAndKeeps = async (plan: Schedule) => {
   })
 }
 
-const claim = 'answers and stores what the oracle says, to the last number'
-fullLaw(claim, tellsAndKeeps)
-law(`with penalties: ${claim}`, tellsAndKeeps, {
+const claim = 'Every reply and every stored number equals that of the oracle'
+fullLaw(`${claim}.`, matchesOracle)
+law(`${claim}, with penalties.`, matchesOracle, {
   single: { penalties: true },
   mixed: { penalties: true },
 })
-law(`with operators: ${claim}`, tellsAndKeeps, {
+law(`${claim}, with operators.`, matchesOracle, {
   single: { penalties: true, operators: true },
   mixed: { penalties: true, operators: true },
 })
-law(`with several plans on one key: ${claim}`, tellsAndKeeps, {
+law(`${claim}, with several plans on one key.`, matchesOracle, {
   single: { plans: 2, steps: 30 },
   mixed: { plans: 2 },
 })

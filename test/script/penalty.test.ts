@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest'
 import { keyOf, Model, type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { play } from '../support/play.ts'
+import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
+import { runOnOracle } from '../support/run-on-oracle.ts'
 import { kinds, type Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
-import { read, snapshot } from '../support/stored.ts'
+import { read, snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** Small windows and quotas, so that many are refused. */
+/** Small windows and quotas, so that many requests are refused. */
 const single = { penalties: true, small: true }
 const mixed = { penalties: true, small: true, policies: 3, subjects: 2 }
 
-/** The same schedule, in which every request is refused in the end. */
+/** Returns the schedule with takes instead of peeks and refunds, so that more requests are refused. */
 const eager = (plan: Schedule): Schedule => ({
   ...plan,
   steps: plan.steps.map((step) => ({
@@ -27,23 +27,23 @@ const eager = (plan: Schedule): Schedule => ({
 })
 
 law(
-  'a client is admitted exactly when its ban ends, and not a millisecond earlier',
+  'A ban ends exactly after bannedForMs, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, eager(plan))
+    const { limits, now, story } = await reachState(server, eager(plan))
     await each(limits, async (row) => {
       const { bannedForMs = 0, allowed, retryAfterMs } = await peek(server, row, now)
       if (bannedForMs === 0) return
       expect(allowed, story).toBe(false)
       if (!isReachable(now + bannedForMs)) return
-      const [then, before, none] = await Promise.all([
+      const [then, before, free] = await Promise.all([
         peek(server, row, now + bannedForMs),
         peek(server, row, now + bannedForMs - 1),
         wouldAdmit(server, [{ ...row, cost: 0 }], now + bannedForMs - 1),
       ])
       expect(then.bannedForMs, story).toBeUndefined()
       expect(before, story).toMatchObject({ allowed: false, bannedForMs: 1 })
-      expect(none, story).toBe(false)
-      // After the ban the limit itself decides.
+      expect(free, story).toBe(false)
+      // After the ban, the limit itself decides.
       const wait = now + retryAfterMs!
       const tried = await Promise.all([
         wouldAdmit(server, [row], wait),
@@ -56,9 +56,9 @@ law(
 )
 
 law(
-  'the retries of a banned client write nothing',
+  'The retries of a banned client write nothing.',
   async (plan) => {
-    const { limits, now, keys, story } = await settle(server, eager(plan))
+    const { limits, now, keys, story } = await reachState(server, eager(plan))
     const before = await snapshot(server, keys)
     const views = await Promise.all(limits.map((row) => peek(server, row, now)))
     await Promise.all(
@@ -74,8 +74,8 @@ law(
         ]
         for (const time of [now, now + bannedForMs - 1, now - 1]) {
           if (time < 0 || !isReachable(time)) continue
-          const { states: told } = await server.decide(requests, time)
-          for (const [state] of told) {
+          const { states } = await server.decide(requests, time)
+          for (const [state] of states) {
             expect(state, story).toMatchObject({ bannedForMs: now + bannedForMs - time })
             expect(state!.allowed, story).toBe(false)
           }
@@ -88,9 +88,9 @@ law(
 )
 
 law(
-  'without a refusal a penalty changes no byte and no number',
+  'Without a refusal, a penalty changes no byte and no number.',
   async (plan) => {
-    const { calls } = play(plan)
+    const { calls } = runOnOracle(plan)
     const admitted = new Model()
     for (const { requests, now } of calls) {
       const reply = admitted.decide(requests, now)
@@ -123,9 +123,9 @@ law(
 )
 
 law(
-  'a clock that runs back never shortens a ban',
+  'A clock that moves back never shortens a ban.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, eager(plan))
+    const { limits, now, story } = await reachState(server, eager(plan))
     await each(limits, async (row) => {
       const { bannedForMs } = await peek(server, row, now)
       if (bannedForMs === undefined) return
@@ -139,7 +139,7 @@ law(
   { single, mixed },
 )
 
-// Tables. A limit of one an hour, so that every request after the first is refused.
+// The tests below use a limit of 1 per hour, so that every request after the first is refused.
 
 const hour = 3_600_000
 const start = 1_789_000_000_000
@@ -153,7 +153,7 @@ const one: ModelPolicy = {
   align: 'first-request',
 }
 
-/** One client whose quota is used up: the ban in each answer. */
+/** A client that has used its quota. `ask` returns the rest of its ban. */
 async function spent(penalty = terms, policy = one) {
   const subject = newSubject()
   const model = new Model()
@@ -183,63 +183,72 @@ async function spent(penalty = terms, policy = one) {
   }
 }
 
-test('the third refusal within the time starts the ban and reports it', async () => {
+test('The third refusal within the time starts the ban and reports it.', async () => {
   const { ask } = await spent()
   expect([await ask(0), await ask(500), await ask(999)]).toEqual([0, 0, 100])
   expect([await ask(1000), await ask(1098), await ask(1099)]).toEqual([99, 1, 0])
 })
 
-test('refusals count for the time that begins with the first, and no longer', async () => {
+test('Refusals count for the time that begins with the first one, and no longer.', async () => {
   const { ask } = await spent()
   expect([await ask(0), await ask(999), await ask(1000), await ask(1001)]).toEqual([0, 0, 0, 0])
   expect([await ask(1999), await ask(2500)]).toEqual([100, 0])
 })
 
 const doubling: [claim: string, pause: number, bans: number[]][] = [
-  ['comes back at once', 0, [100, 200, 400, 800, 800, 800]],
-  ['comes back a millisecond before that is forgotten', -1, [100, 200, 400, 800, 800]],
-  ['comes back when as much time has passed as the ban lasted', 1, [100, 100, 100]],
+  [
+    'A client that comes back immediately is banned twice as long each time, up to the maximum.',
+    0,
+    [100, 200, 400, 800, 800, 800],
+  ],
+  [
+    'A client that comes back a millisecond before its last ban is forgotten is banned twice as long.',
+    -1,
+    [100, 200, 400, 800, 800],
+  ],
+  [
+    'A client that comes back when its last ban is forgotten is banned for the first length again.',
+    1,
+    [100, 100, 100],
+  ],
 ]
 
-test.each(doubling)(
-  'a ban is twice as long as the last for a client that %s',
-  async (_, pause, bans) => {
-    const { ask } = await spent({ ...terms, after: 1 })
-    let at = 0
-    for (const ban of bans) {
-      expect(await ask(at)).toBe(ban)
-      at += pause === 0 ? ban : pause < 0 ? 2 * ban - 1 : 2 * ban
-    }
-  },
-)
+test.each(doubling)('%s', async (_, pause, bans) => {
+  const { ask } = await spent({ ...terms, after: 1 })
+  let at = 0
+  for (const ban of bans) {
+    expect(await ask(at)).toBe(ban)
+    at += pause === 0 ? ban : pause < 0 ? 2 * ban - 1 : 2 * ban
+  }
+})
 
-test('refusals counted before a ban do not count after it', async () => {
+test('Refusals counted before a ban do not count after it.', async () => {
   const { ask } = await spent()
   expect([await ask(0), await ask(0), await ask(0)]).toEqual([0, 0, 100])
   expect([await ask(100), await ask(100), await ask(101)]).toEqual([0, 0, 200])
 })
 
-test('a ban that is forgotten while refusals are counted does not double the next', async () => {
+test('A ban that is forgotten while refusals are counted does not double the next ban.', async () => {
   const { ask } = await spent()
   for (const at of [0, 0, 0]) await ask(at)
   expect([await ask(199), await ask(199), await ask(200)]).toEqual([0, 0, 100])
   expect([await ask(300), await ask(300), await ask(399)]).toEqual([0, 0, 200])
 })
 
-test('a peek counts as no refusal and reports the ban', async () => {
+test('A peek is not counted as a refusal, and reports the ban.', async () => {
   const { ask } = await spent()
   for (const at of [0, 0, 0, 0]) expect(await ask(at, 'peek')).toBe(0)
   expect([await ask(0), await ask(0), await ask(0), await ask(40, 'peek')]).toEqual([0, 0, 100, 60])
 })
 
-test('all refusals of one call count', async () => {
+test('All refusals of one call count.', async () => {
   const { send, row } = await spent()
   const take: ModelRequest = { mode: 'take', limits: [row()] }
-  const told = await send([take, take, take, take], 0)
-  expect(told.map(([state]) => state!.bannedForMs ?? 0)).toEqual([0, 0, 100, 100])
+  const states = await send([take, take, take, take], 0)
+  expect(states.map(([state]) => state!.bannedForMs ?? 0)).toEqual([0, 0, 100, 100])
 })
 
-test('only refusals by its own limit count, and during a ban no other limit is charged', async () => {
+test('A penalty counts only refusals by its own limit, and during a ban no other limit is charged.', async () => {
   const { send, row, subject } = await spent({ ...terms, after: 2 })
   const wide = {
     subject,
@@ -253,7 +262,7 @@ test('only refusals by its own limit count, and during a ban no other limit is c
   expect(second!.map(({ bannedForMs }) => bannedForMs)).toEqual([undefined, 100])
   expect(third!.map(({ remaining }) => remaining)).toEqual([9, 0])
 
-  // A row that has room is refused for the ban of its own limit alone; the ban of `wide` starts by its own refusal.
+  // A row with room is refused only because of the ban of its own limit. The refusal by `wide` starts its own ban.
   const large = { ...wide, cost: 10 }
   const [fourth] = await send([{ mode: 'take', limits: [large, { ...row(), cost: 0 }] }], 50)
   expect(fourth).toMatchObject([
@@ -262,19 +271,19 @@ test('only refusals by its own limit count, and during a ban no other limit is c
   ])
 })
 
-test('the wait is the longer of ban and limit, and a cost that never fits never does', async () => {
+test('The wait is the longer of the ban and the wait of the limit, and null if the cost never fits.', async () => {
   const { send, row } = await spent({ ...terms, after: 1, banMs: 2 * hour, maxMs: 2 * hour })
-  const [told] = (await send([{ mode: 'take', limits: [row()] }], 0))[0]!
-  expect(told).toMatchObject({ retryAfterMs: 2 * hour, bannedForMs: 2 * hour })
+  const [longBan] = (await send([{ mode: 'take', limits: [row()] }], 0))[0]!
+  expect(longBan).toMatchObject({ retryAfterMs: 2 * hour, bannedForMs: 2 * hour })
   const [never] = (await send([{ mode: 'peek', limits: [row({}, 2)] }], 0))[0]!
   expect(never).toMatchObject({ retryAfterMs: null, bannedForMs: 2 * hour })
 
   const short = await spent({ ...terms, after: 1 })
-  const [wait] = (await short.send([{ mode: 'take', limits: [short.row()] }], 0))[0]!
-  expect(wait).toMatchObject({ retryAfterMs: hour, bannedForMs: 100 })
+  const [shortBan] = (await short.send([{ mode: 'take', limits: [short.row()] }], 0))[0]!
+  expect(shortBan).toMatchObject({ retryAfterMs: hour, bannedForMs: 100 })
 })
 
-test('the penalty of a follow request bans only its own row, and counts only where a take would', async () => {
+test('The penalty of a follow request bans only that request, and counts only refusals of requests that would be charged.', async () => {
   const { send, row, subject } = await spent({ ...terms, after: 2 })
   const free: ModelRequest = {
     mode: 'take',
@@ -282,30 +291,30 @@ test('the penalty of a follow request bans only its own row, and counts only whe
   }
   const follow: ModelRequest = { mode: 'follow', limits: [row()] }
   const peek: ModelRequest = { ...free, mode: 'peek' }
-  const bans = (told: { bannedForMs?: number }[][]) => told.map(([s]) => s!.bannedForMs ?? 0)
+  const bans = (states: { bannedForMs?: number }[][]) => states.map(([s]) => s!.bannedForMs ?? 0)
   expect(bans(await send([peek, follow, follow, free, follow, follow], 0))).toEqual([
     0, 0, 0, 0, 0, 100,
   ])
   // The ban of a follow request refuses no other request.
-  const told = await send([free, follow, free, free, follow], 1)
-  expect(told.map(([state]) => state!.allowed)).toEqual([true, false, true, false, false])
+  const states = await send([free, follow, free, free, follow], 1)
+  expect(states.map(([state]) => state!.allowed)).toEqual([true, false, true, false, false])
 })
 
 const changes: [claim: string, changed: Partial<typeof terms>, at: number, bannedFor: number][] = [
-  ['a lower maximum ends it earlier', { maxMs: 60 }, 20, 40],
-  ['and not before its start', { maxMs: 60 }, 60, 0],
-  ['a higher maximum leaves it', { maxMs: 9999 }, 20, 80],
-  ['another length leaves it', { banMs: 1 }, 20, 80],
-  ['another number leaves it', { after: 9 }, 20, 80],
+  ['A lower maximum ends a running ban earlier.', { maxMs: 60 }, 20, 40],
+  ['A maximum below the time since the start of a ban ends the ban at once.', { maxMs: 60 }, 60, 0],
+  ['A higher maximum does not change a running ban.', { maxMs: 9999 }, 20, 80],
+  ['Another length of the first ban does not change a running ban.', { banMs: 1 }, 20, 80],
+  ['Another number of refusals does not change a running ban.', { after: 9 }, 20, 80],
 ]
 
-test.each(changes)('a ban under changed terms: %s', async (_, changed, at, bannedFor) => {
+test.each(changes)('%s', async (_, changed, at, bannedFor) => {
   const { ask } = await spent({ ...terms, after: 1 })
   expect(await ask(0)).toBe(100)
   expect(await ask(at, 'peek', changed)).toBe(bannedFor)
 })
 
-test('the next ban under changed terms is at most the new maximum, and at least the new length', async () => {
+test('After a change of terms, the next ban is at most the new maximum and at least the new length.', async () => {
   const next = async (changed: Partial<typeof terms>) => {
     const { ask } = await spent({ ...terms, after: 1 })
     await ask(0)
@@ -314,18 +323,18 @@ test('the next ban under changed terms is at most the new maximum, and at least 
   expect(await next({ maxMs: 150 })).toBe(150)
   expect(await next({ banMs: 700 })).toBe(700)
   expect(await next({ banMs: 10 })).toBe(200)
-  // By a maximum of 40 the last ban is forgotten at 80.
+  // With a maximum of 40 the last ban is forgotten at 80.
   expect(await next({ banMs: 10, maxMs: 40 })).toBe(10)
 })
 
-test('after `after` is lowered below the counted refusals, the next one starts a ban', async () => {
+test('If `after` is lowered below the number of counted refusals, the next refusal starts a ban.', async () => {
   const { ask } = await spent({ ...terms, after: 5 })
   for (const at of [0, 0, 0]) await ask(at)
   expect(await ask(1, 'peek', { after: 2 })).toBe(0)
   expect(await ask(1, 'take', { after: 2 })).toBe(100)
 })
 
-test('the record holds the counted refusals, and then the ban with its length', async () => {
+test('The record holds the counted refusals, and then the ban with its length.', async () => {
   const { ask, record } = await spent()
   await ask(5)
   await ask(6)
@@ -335,7 +344,7 @@ test('the record holds the counted refusals, and then the ban with its length', 
 })
 
 test.each(kinds.filter((kind) => kind !== 'calendar'))(
-  '%s: its refusals are counted in the record of the subject',
+  '%s: Its refusals are counted in the record of the subject.',
   async (algorithm) => {
     const { ask, record } = await spent({ ...terms, after: 2 }, { ...one, algorithm })
     expect(await ask(1)).toBe(0)

@@ -1,4 +1,4 @@
-/** Several plans on one key, and refunds to a bucket that has filled up meanwhile. */
+/** Tests several plans on one key, and refunds to a bucket that has filled up since the charge. */
 import { expect, test } from 'vitest'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { decideEach } from '../../src/limiter/decide.ts'
@@ -6,7 +6,7 @@ import type { LimiterParts } from '../../src/limiter/question.ts'
 import { createLocalStore } from '../../src/store/local/local.ts'
 import type { StoreRequest } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
-import { describer } from '../support/describe.ts'
+import { createMatcher } from '../support/create-matcher.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 
@@ -23,7 +23,7 @@ const bucket = (limit: number): ModelPolicy => ({
 })
 const [large, small] = [bucket(1000), bucket(10)]
 
-/** Takes units of one subject's limit and counts those that passed. */
+/** Takes units of one limit and counts those that were admitted. */
 function client() {
   const subject = newSubject()
   let passed = 0
@@ -40,7 +40,7 @@ function client() {
     if (mode === 'take' && state.allowed) passed += cost
     return state
   }
-  /** Takes all that remain. */
+  /** Takes all remaining units. */
   const drain = async (policy: ModelPolicy, at: number) => {
     const { remaining } = await ask('peek', policy, 0, at)
     return ask('take', policy, remaining, at)
@@ -48,7 +48,7 @@ function client() {
   return { ask, drain, passed: () => passed }
 }
 
-test('a small plan’s charge does not fill a large plan’s token bucket when the small bucket is full again', async () => {
+test('The token bucket of a large plan does not become full when the bucket of a small plan is full again.', async () => {
   const { ask, drain, passed } = client()
   let at = 0
   while (at < 60_000) {
@@ -61,10 +61,10 @@ test('a small plan’s charge does not fill a large plan’s token bucket when t
   expect(passed()).toBeLessThanOrEqual(1000 + (1000 * at) / 60_000)
 })
 
-test('charges of a smaller plan put off the time at which a large plan’s token bucket is full', async () => {
+test('Charges under a small plan delay the time at which the token bucket of a large plan is full.', async () => {
   const { ask, passed } = client()
   const half = bucket(500)
-  // Each takes half of its bucket, and both alone would be full again 30 s later.
+  // Each plan takes half of its bucket, and by itself would be full again 30 s later.
   for (let at = 0; at < 300_000; at += 30_000) {
     await ask('take', large, 500, at)
     await ask('take', half, 250, at)
@@ -73,7 +73,7 @@ test('charges of a smaller plan put off the time at which a large plan’s token
   expect(passed() + remaining).toBeLessThanOrEqual(1000 + 5 * 1000)
 })
 
-test('a small plan that takes a unit and gets it back does not fill a large plan’s token bucket', async () => {
+test('A charge and its refund under a small plan do not fill the token bucket of a large plan.', async () => {
   const { ask } = client()
   await ask('take', large, 5, 0)
   await ask('take', small, 5, 0)
@@ -81,23 +81,23 @@ test('a small plan that takes a unit and gets it back does not fill a large plan
   expect(await ask('peek', large, 1000, 0)).toMatchObject({ remaining: 995, resetAfterMs: 300 })
 })
 
-test('units taken from a token bucket under one plan count under every other plan', async () => {
+test('Units taken from a token bucket under one plan count under every other plan.', async () => {
   const { drain, ask } = client()
   await drain(small, 0)
   expect(await ask('peek', large, 1, 0)).toMatchObject({ remaining: 990, resetAfterMs: 600 })
   await ask('take', large, 500, 0)
-  // Not before the run-out of the state, which the rate of the last charge sets.
+  // The wait ends with the run-out of the state, which depends on the rate of the last charge.
   expect(await ask('peek', small, 1, 0)).toMatchObject({ remaining: 0, retryAfterMs: 30_600 })
 })
 
-test('a refund under a small plan returns no more than its units to a large plan’s token bucket', async () => {
+test('A refund under a small plan returns no more than its units to the token bucket of a large plan.', async () => {
   const { ask } = client()
   await ask('take', large, 990, 0)
   expect(await ask('refund', small, 10, 0)).toMatchObject({ remaining: 0 })
   expect(await ask('peek', large, 1000, 0)).toMatchObject({ remaining: 20, resetAfterMs: 58_800 })
 })
 
-test('a refund that comes when the units have flowed back adds nothing', async () => {
+test('A refund returns nothing if its units have already flowed back.', async () => {
   const policy = bucket(10)
   const { ask, passed } = client()
   await ask('take', policy, 10, 0)
@@ -110,18 +110,18 @@ test('a refund that comes when the units have flowed back adds nothing', async (
   expect(passed() - 10).toBe(19)
 })
 
-test('a refund leaves out the parts that have flowed back since its decidedAt', async () => {
+test('A refund leaves out the parts that have flowed back since its decidedAt.', async () => {
   const policy = bucket(10)
   const { ask } = client()
   await ask('take', policy, 10, 0)
-  // Four units of 24 s, of five that were taken.
+  // Four units have flowed back in 24 s, so one of the five units is returned.
   await ask('take', policy, 4, 24_000)
   expect(await ask('refund', policy, 5, 24_000, start)).toMatchObject({ remaining: 1 })
   // Without a decidedAt the refund returns all units.
   expect(await ask('refund', policy, 5, 24_000)).toMatchObject({ remaining: 6 })
 })
 
-test('a client with a large plan that at times shows none gets no more than the large plan, through the limiter', async () => {
+test('A client that sends its plan with only some requests gets no more than the bound of its largest plan.', async () => {
   const config: ConfigOptions = {
     policies: [
       {
@@ -135,7 +135,7 @@ test('a client with a large plan that at times shows none gets no more than the 
       },
     ],
   }
-  const describe = describer(config)
+  const describe = createMatcher(config)
   const subject = newSubject()
   let now = start
   const parts: LimiterParts = {

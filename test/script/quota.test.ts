@@ -1,9 +1,9 @@
 import { expect } from 'vitest'
 import type { ModelLimit } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { capacityOf } from '../support/play.ts'
+import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
@@ -13,9 +13,9 @@ const admits = (row: ModelLimit, cost: number, now: number) =>
   wouldAdmit(server, [{ ...row, cost }], now)
 
 law(
-  'a cost of `remaining` is admitted, and one unit more is refused',
+  'A cost of `remaining` is admitted, and a cost of one unit more is refused.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
       expect(remaining, story).toBeGreaterThanOrEqual(0)
@@ -31,9 +31,9 @@ law(
 )
 
 law(
-  'remaining grows after exactly next_after, and not a millisecond earlier',
+  'The remaining quota grows after exactly next_after, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const { remaining, nextAfterMs } = await peek(server, row, now)
       if (remaining === capacityOf(row.terms)) {
@@ -54,9 +54,9 @@ law(
 )
 
 law(
-  'a limit is whole again after exactly reset_after, and not a millisecond earlier',
+  'The whole quota is available after exactly reset_after, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const whole = { ...row, cost: capacityOf(row.terms) }
       const { resetAfterMs } = await peek(server, whole, now)

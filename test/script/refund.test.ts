@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
 import type { ModelLimit, ModelRequest } from '../model/model.ts'
 import { forward, inLine, law, unchanging } from '../support/law.ts'
-import { capacityOf } from '../support/play.ts'
+import { each, peek, reachState } from '../support/reached-state.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { algorithms, type Counting, kinds } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
-import { each, peek, settle } from '../support/settle.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
 
-/** Slots are released by their id: see concurrency.test.ts. */
+/** Concurrency is excluded, because slots are released by their id. concurrency.test.ts tests that. */
 const of = kinds.filter((kind) => kind !== 'concurrency')
 
-/** The state before, the answer to the request, the state after. */
+/** Returns the state before the request, the reply to it, and the state after it. */
 async function around(request: ModelRequest, now: number) {
   const peeking: ModelRequest = { mode: 'peek', limits: request.limits }
   const { states } = await server.decide([peeking, request, peeking], now)
@@ -20,15 +20,15 @@ async function around(request: ModelRequest, now: number) {
 }
 
 law(
-  'a refund never lowers what remains, never makes a wait longer, and never exceeds a full quota',
+  'A refund never lowers remaining, never makes a wait longer, and never exceeds a full quota.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     for (const cost of [1, 3, 2 ** 51]) {
       await each(limits, async (row) => {
         const request: ModelRequest = { mode: 'refund', limits: [{ ...row, cost }] }
-        const [before, told, after] = await around(request, now)
-        const { retryAfterMs, allowed, ...stands } = after!
-        expect(told, story).toEqual({ ...stands, allowed: true, retryAfterMs: 0 })
+        const [before, reply, after] = await around(request, now)
+        const { retryAfterMs, allowed, ...rest } = after!
+        expect(reply, story).toEqual({ ...rest, allowed: true, retryAfterMs: 0 })
         expect(after!.remaining, story).toBeGreaterThanOrEqual(before!.remaining)
         expect(after!.remaining, story).toBeLessThanOrEqual(capacityOf(row.terms))
         expect(after!.resetAfterMs, story).toBeLessThanOrEqual(before!.resetAfterMs)
@@ -37,7 +37,7 @@ law(
         }
       })
     }
-    // By now everything is refunded, but for the previous window of a sliding window.
+    // Everything is refunded now, except the previous count of a sliding window.
     await each(limits, async (row) => {
       if (row.terms.algorithm === 'sliding-window') return
       const untouched = await peek(server, { ...row, subject: newSubject() }, now)
@@ -48,10 +48,11 @@ law(
 )
 
 law(
-  'a take that is refunded immediately leaves the limit as it was',
+  'A take that is refunded immediately leaves the limit as it was.',
   async (plan) => {
-    // By a clock ahead a period may be open before its start, and a refund with a decidedAt from then returns nothing.
-    const { limits, now, story } = await settle(server, inLine(forward(unchanging(plan))))
+    // A caller whose clock is ahead can open a period before its start. A refund with a decidedAt from before the start
+    // returns nothing, so all clocks of this law agree.
+    const { limits, now, story } = await reachState(server, inLine(forward(unchanging(plan))))
     await each(limits, async (row) => {
       const { remaining } = await peek(server, row, now)
       const some = [{ ...row, cost: Math.ceil(remaining / 2) }]
@@ -73,7 +74,7 @@ law(
 
 const terms = { tag: 't', limit: 10, windowMs: 1000, burst: 10, align: 'first-request' } as const
 
-/** Ten units taken at 5500, two of them refunded with a decidedAt: the units that remain. */
+/** Ten units are taken at 5500 and two are refunded. The last column is the number of units that remain. */
 const refunds: [Counting, at: number, decidedAt: number | undefined, number][] = [
   ['fixed-window', 5600, undefined, 2],
   ['fixed-window', 5600, 5500, 2],
@@ -96,7 +97,7 @@ const refunds: [Counting, at: number, decidedAt: number | undefined, number][] =
 ]
 
 test.each(refunds.filter(([name]) => algorithms.includes(name)))(
-  '%s: after a refund at %i with decidedAt %s, %i remain',
+  '%s: After a refund of two units at %i with decidedAt %s, %i remain.',
   async (algorithm, now, decidedAt, remaining) => {
     const row: ModelLimit = { subject: newSubject(), terms: { ...terms, algorithm }, cost: 2 }
     await server.decide([{ mode: 'take', limits: [{ ...row, cost: 10 }] }], 5500)

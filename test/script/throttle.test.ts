@@ -7,7 +7,7 @@ import { type ThrottleReply, toThrottleReply } from '../support/throttle.ts'
 const server = useServer()
 const start = 1_789_000_000_000
 
-/** `CL.THROTTLE key max_burst count period`, asked for a quantity at a time after the start. */
+/** Acts like `CL.THROTTLE key max_burst count period quantity`, at a given time after the start. */
 function throttle(maxBurst: number, count: number, periodMs: number) {
   const policy: ModelPolicy = {
     tag: 't',
@@ -26,7 +26,7 @@ function throttle(maxBurst: number, count: number, periodMs: number) {
   }
 }
 
-// redis-cell's own table: five at once, one a second. Durations in ms.
+// The table published by redis-cell, with a burst of five and one unit per second. Times are in ms.
 const published: [
   after: number,
   quantity: number,
@@ -51,7 +51,7 @@ const published: [
   [9500, 5, 2, 3000, 3000],
 ]
 
-test("redis-cell's published sequence comes out to the millisecond", async () => {
+test('The script reproduces the sequence published by redis-cell to the millisecond.', async () => {
   const ask = throttle(4, 1, 1000)
   for (const [after, quantity, remaining, resetAfterMs, retryAfterMs] of published) {
     const { state } = await ask(after, quantity)
@@ -80,7 +80,7 @@ const views: [after: number, quantity: number, reply: ThrottleReply][] = [
   [34_000, 16, [0, 16, 0, -1, 32]],
 ]
 
-test('the script agrees with CL.THROTTLE key 15 30 60, also for a quantity of 0 and one beyond the capacity', async () => {
+test('The script agrees with CL.THROTTLE key 15 30 60, even for a quantity of 0 or above the capacity.', async () => {
   const ask = throttle(15, 30, 60_000)
   for (const [after, quantity, reply] of views) {
     expect((await ask(after, quantity)).reply, `${quantity} after ${after}`).toEqual(reply)

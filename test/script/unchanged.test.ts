@@ -1,18 +1,18 @@
 import { expect } from 'vitest'
 import type { ModelRequest } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { capacityOf } from '../support/play.ts'
+import { each, peek, reachState } from '../support/reached-state.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { each, peek, settle } from '../support/settle.ts'
-import { snapshot } from '../support/stored.ts'
+import { snapshot } from '../support/stored-state.ts'
 
 const server = useServer()
 const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
 
 law(
-  'a refusal, a peek and a cost of 0 leave every byte and TTL as they were',
+  'A refusal, a peek and a cost of 0 change no byte and no TTL.',
   async (plan) => {
-    const { limits, now, keys, story } = await settle(server, plan)
+    const { limits, now, keys, story } = await reachState(server, plan)
     const before = await snapshot(server, keys)
     for (const time of [now, now + 1, Math.max(0, now - 1), now + limits[0]!.terms.windowMs]) {
       if (time > 2 ** 51) continue
@@ -45,8 +45,8 @@ law(
   shapes,
 )
 
-law('the limits of a refused request report their uncharged state', async (plan) => {
-  const { limits, now, story } = await settle(server, plan)
+law('The limits of a refused request report their uncharged state.', async (plan) => {
+  const { limits, now, story } = await reachState(server, plan)
   const refused = limits.map((row) => ({ ...row, cost: capacityOf(row.terms) + 1 }))
   const mixed = limits.map((row, index) => (index === 0 ? refused[0]! : row))
   const [peeked, taken] = await Promise.all([

@@ -1,17 +1,24 @@
 import { expect } from 'vitest'
 import type { ModelLimit } from '../model/model.ts'
 import { law } from '../support/law.ts'
-import { capacityOf } from '../support/play.ts'
+import {
+  costsAround,
+  each,
+  isReachable,
+  peek,
+  reachState,
+  wouldAdmit,
+} from '../support/reached-state.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { costsAround, each, isReachable, peek, settle, wouldAdmit } from '../support/settle.ts'
 
 const server = useServer()
 const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
 
 law(
-  'a refused cost fits after exactly retry_after, and not a millisecond earlier',
+  'A refused cost fits after exactly retry_after, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     const probe = async (row: ModelLimit, cost: number) => {
       const { allowed, retryAfterMs } = await peek(server, { ...row, cost }, now)
       expect(retryAfterMs === 0, story).toBe(allowed)
@@ -32,19 +39,19 @@ law(
 )
 
 law(
-  'a request is admitted after the longest retry_after of its limits, and not before',
+  'A request is admitted after exactly the longest retry_after of its limits, and not a millisecond earlier.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
-    const asked = limits.map((row, index) => {
+    const { limits, now, story } = await reachState(server, plan)
+    const rows = limits.map((row, index) => {
       const capacity = capacityOf(row.terms)
       return { ...row, cost: index % 2 === 0 ? capacity : Math.ceil(capacity / 2) }
     })
-    const reply = await server.decide([{ mode: 'peek', limits: asked }], now)
+    const reply = await server.decide([{ mode: 'peek', limits: rows }], now)
     const wait = Math.max(...reply.states[0]!.map(({ retryAfterMs }) => retryAfterMs!))
     if (!isReachable(now + wait)) return
     const tried = await Promise.all([
-      wouldAdmit(server, asked, now + wait),
-      wait > 0 && wouldAdmit(server, asked, now + wait - 1),
+      wouldAdmit(server, rows, now + wait),
+      wait > 0 && wouldAdmit(server, rows, now + wait - 1),
     ])
     expect(tried, story).toEqual([true, false])
   },
@@ -52,9 +59,9 @@ law(
 )
 
 law(
-  'a cost above the capacity never fits',
+  'A cost above the capacity never fits.',
   async (plan) => {
-    const { limits, now, story } = await settle(server, plan)
+    const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const cost = capacityOf(row.terms) + 1
       const { allowed, retryAfterMs, resetAfterMs } = await peek(server, { ...row, cost }, now)

@@ -12,20 +12,20 @@ export interface Answer<T> {
 }
 
 export interface CallOptions {
-  /** `null` sends none. */
+  /** The bearer token. `null` sends no token. */
   token?: string | null
   headers?: Record<string, string>
   method?: string
 }
 
-/** The whole stack with a api in it. */
+/** Starts the whole stack with the decision API. */
 export async function startApi(config: ConfigOptions, env: Record<string, string> = {}) {
   const stack = await startStack({
     config,
     env: { SLUICE_API_TOKEN: API_TOKEN, SLUICE_OPERATE_TOKEN: OPERATE, ...env },
   })
 
-  /** Calls an endpoint; a body that is no text is sent as JSON. */
+  /** Calls an endpoint. A body that is not a string is sent as JSON. */
   async function call<T = Record<string, unknown>>(
     path: string,
     body?: unknown,
@@ -53,9 +53,9 @@ export async function startApi(config: ConfigOptions, env: Record<string, string
   return {
     stack,
     call,
-    decide: (ask: unknown, options?: CallOptions) => call<Decision>('/decide', ask, options),
-    decideEach: (asks: unknown[], options?: CallOptions) =>
-      call<Decision[]>('/decide', asks, options),
+    decide: (body: unknown, options?: CallOptions) => call<Decision>('/decide', body, options),
+    decideEach: (bodies: unknown[], options?: CallOptions) =>
+      call<Decision[]>('/decide', bodies, options),
     operate: <T>(name: string, operation: string, body: unknown) =>
       call<T>(`/policies/${name}/${operation}`, body, { token: OPERATE }),
     stop: () => stack.stop(),

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { StoreReply } from '../../src/store/store.ts'
 import { Model, type ModelRequest } from '../model/model.ts'
 
-/** One call as its caller saw it: sent, answered (by a clock that only moves forward), asked, told. */
+/** One call as its caller observed it. `sent` and `answered` are times of a monotonic clock. */
 export interface Call {
   sent: number
   answered: number
@@ -10,22 +10,22 @@ export interface Call {
   reply: StoreReply
 }
 
-/** A search that takes more steps than this is given up: some seconds on a busy machine. */
+/** The search gives up after this number of steps: some seconds on a busy machine. */
 const MAX_STEPS = 10_000
 
-/** Neither explained nor refuted: too many calls of the same moment whose order does not show. */
+/** The search gave up: too many calls have the same time, and their replies do not reveal their order. */
 export class Undecided extends Error {}
 
 /**
- * Whether one order of the calls explains them all (linearizability: Herlihy and Wing, 1990): each call takes effect at one
- * instant between its being sent and answered, the store's clock never runs back in that order, and every number of
- * every reply is what the oracle says there. The search is Wing and Gong's, with hopeless positions remembered (Lowe, 2017).
- * @returns `undefined`, or the longest order found before none of the rest fitted
+ * Checks that a history is linearizable (Herlihy and Wing, 1990). Some order of the calls must satisfy three conditions:
+ * each call takes effect at one instant between `sent` and `answered`, the store's clock never runs backwards, and the
+ * oracle gives every number of every reply. The search is Wing and Gong's, and remembers dead ends (Lowe, 2017).
+ * @returns `undefined` if the history is linearizable, otherwise the longest order that the search found
  * @throws {Undecided}
  */
 export function unexplained(history: Call[]): Call[] | undefined {
   const calls = history.toSorted((a, b) => a.reply.decidedAt - b.reply.decidedAt || a.sent - b.sent)
-  const hopeless = new Set<string>()
+  const deadEnds = new Set<string>()
   let longest: Call[] = []
   let steps = 0
 
@@ -35,27 +35,27 @@ export function unexplained(history: Call[]): Call[] | undefined {
     if (++steps > MAX_STEPS) throw new Undecided(`after ${MAX_STEPS} steps`)
     const sameTime = rest.filter(({ reply }) => reply.decidedAt === rest[0]!.reply.decidedAt)
     const position = `${rest.length} ${sameTime.map((call) => calls.indexOf(call))} ${spell(model)}`
-    if (hopeless.has(position)) return false
+    if (deadEnds.has(position)) return false
 
-    // Nobody may go before one that was answered before he was sent.
+    // A call that was sent after the answer of another call comes after it.
     const firstAnswer = Math.min(...rest.map(({ answered }) => answered))
     const fitting = sameTime
       .filter(({ sent }) => sent <= firstAnswer)
       .map((call) => ({ call, after: next(model, call) }))
       .filter(({ after }) => after !== undefined)
-    // One that changes nothing wherever it stands can only be helped by going first: nothing else need be tried then.
+    // A call that changes nothing may always go first, so the search needs no other candidate.
     const idle = fitting.find(({ call }) => changesNothing(call))
     for (const { call, after } of idle ? [idle] : fitting) {
       const others = rest.filter((other) => other !== call)
       if (explain([...order, call], others, after!)) return true
     }
-    hopeless.add(position)
+    deadEnds.add(position)
     return false
   }
   return explain([], calls, new Model()) ? undefined : longest
 }
 
-/** By its own answer: peeks, refusals, and takes of nothing, by `take` or `follow`. */
+/** By its reply, a call changes nothing if each request is a peek, a refusal, or a take at no cost. */
 const changesNothing = ({ requests, reply }: Call) =>
   requests.every(({ mode, limits }, index) => {
     const refused = reply.states[index]!.some(({ allowed }) => !allowed)
@@ -63,12 +63,12 @@ const changesNothing = ({ requests, reply }: Call) =>
     return mode === 'peek' || ((mode === 'take' || mode === 'follow') && idle)
   })
 
-/** The model after a call, if it says of the call what the store said. */
+/** The model after a call, if the model gives the same reply as the store. */
 function next(model: Model, { requests, reply }: Call): Model | undefined {
   const after = new Model()
   for (const [key, value] of model.keys) after.keys.set(key, value)
-  const said = after.decide(requests, reply.decidedAt)
-  return isDeepStrictEqual(numbers(said), numbers(reply)) ? after : undefined
+  const expected = after.decide(requests, reply.decidedAt)
+  return isDeepStrictEqual(numbers(expected), numbers(reply)) ? after : undefined
 }
 
 const numbers = ({ states }: StoreReply) =>

@@ -9,7 +9,7 @@ export const SECRET = 'a secret of at least 32 bytes, or so it says'
 export const secretKey = new TextEncoder().encode(SECRET)
 export const NOW = 1_789_000_000
 
-/** The clock that verifies claims, and the logged lines. A test file calls `beforeEach(reset)`. */
+/** The clock that verifies claims, in ms, and the logged lines. A test file calls `beforeEach(reset)`. */
 export const clock = { now: 0 }
 export const lines: string[] = []
 export function reset() {
@@ -17,9 +17,9 @@ export function reset() {
   lines.length = 0
 }
 
-/** Claims that are `undefined` also where a token is there and does not verify. */
-export const verified = (claims: Claims) => async (seen: RequestView) => {
-  const found = await claims(seen)
+/** Reads claims. Returns `undefined` for a token that does not verify, as for a missing token. */
+export const verified = (claims: Claims) => async (view: RequestView) => {
+  const found = await claims(view)
   return found instanceof Unusable ? undefined : found
 }
 
@@ -32,7 +32,7 @@ export const create = (jwt: JwtOptions, deadlineMs = 10_000) =>
     }),
   )
 
-/** What a token claims, as a plain object. */
+/** The claims of a token, as a plain object. */
 export async function read(
   claims: ReturnType<typeof create>,
   token: string,
@@ -45,7 +45,7 @@ export async function read(
 export const hs = (claims: object, header: object = {}, key = secretKey) =>
   sign(claims, { alg: 'HS256', ...header }, key)
 
-/** An issuer with a set of four keys, and keys that are not in it; each test starts with this set. */
+/** Starts an issuer that publishes four keys: `first`, `second`, `ec` and `ed`. `reset` restores this key set. */
 export async function startKeys() {
   const issuer = await startIssuer()
   const [first, second, ec, ed, kidless, unkept] = await Promise.all([
@@ -72,7 +72,7 @@ export async function startKeys() {
   }
 }
 
-/** A document with these keys. */
+/** A key set with these keys. */
 export const set = (...keys: unknown[]) => json({ keys })
 
 export type Keys = Awaited<ReturnType<typeof startKeys>>

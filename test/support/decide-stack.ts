@@ -3,7 +3,7 @@ import { startApi } from './api-stack.ts'
 
 export const policy = { limit: 3, window: '1h', algorithm: 'fixed-window' } as const
 
-/** The whole stack with policies of every kind. */
+/** Starts the whole stack with policies of every kind. */
 export const startDecideApi = () =>
   startApi({
     deny: { name: 'abuse', ip: '192.0.2.66' },
@@ -58,7 +58,7 @@ export const startDecideApi = () =>
   })
 
 let clients = 0
-/** An address without a request so far. */
+/** An address that has sent no request yet. */
 export const newIp = () => `198.51.${Math.floor(++clients / 250)}.${clients % 250}`
 export const request = (ip: string, path = '/a/b', more = {}) => ({
   request: { url: `https://www.example.com${path}`, ip, ...more },

@@ -1,6 +1,6 @@
 import type { Decision, LimitState } from '../../src/base/decision.ts'
 
-/** How a policy of ten a minute stands after its first request; `change` says what is different. */
+/** The limit state of a policy with 10 requests a minute after its first request. `change` overrides fields. */
 export const state = (change: Partial<LimitState> = {}): LimitState => ({
   policy: 'a',
   mode: 'enforce',

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 /** The root of the repository. */
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** A folder for configurations; `write` makes one in it, and returns its path. */
+/** Makes a temporary folder for configurations. `write` creates a file in it and returns its path. */
 export async function configFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-configs-'))
   return {
@@ -23,7 +23,7 @@ export async function configFolder() {
 
 export type ConfigFolder = Awaited<ReturnType<typeof configFolder>>
 
-/** Runs a command of the repository to its end. */
+/** Runs a command in the repository until it exits. */
 export async function run(command: string, args: string[], env: Record<string, string> = {}) {
   const child = spawn(command, args, { cwd: root, env: { ...process.env, ...env } })
   let [stdout, stderr] = ['', '']

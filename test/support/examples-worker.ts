@@ -1,4 +1,7 @@
-/** Every example of docs/reference/configuration.md in one Worker: `x-example` picks one, and goes no further. */
+/**
+ * Runs all examples of the documentation in one Worker. The header `x-example` selects one: `<name>` or `<name>#<run>`. Each run has
+ * separate counters.
+ */
 import keyFunction from '../../examples/key-function.ts'
 import { type ConfigOptions, createGateway } from '../../src/index.ts'
 
@@ -6,7 +9,7 @@ interface App {
   fetch(request: Request, env: object, context: never): Response | Promise<Response>
 }
 
-/** Those that are code are imported; the others come as JSON in the variable EXAMPLES. */
+/** Apps by name. Configurations are created on demand from the JSON in the variable EXAMPLES. */
 const apps = new Map<string, App>([['key-function', keyFunction as unknown as App]])
 
 interface Env {
@@ -15,8 +18,8 @@ interface Env {
   UPSTASH_REDIS_REST_TOKEN: string
 }
 
-/** The same database by the names of several. */
-const named = ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }: Env) => ({
+/** Maps the variables of two shards to the same database. */
+const shardVariables = ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }: Env) => ({
   UPSTASH_REDIS_REST_URL_EU_1: url,
   UPSTASH_REDIS_REST_TOKEN_EU_1: token,
   UPSTASH_REDIS_REST_URL_EU_2: url,
@@ -26,7 +29,8 @@ const named = ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }:
 export default {
   fetch(request: Request, env: Env, context: never) {
     const headers = new Headers(request.headers)
-    const name = headers.get('x-example')!
+    const run = headers.get('x-example')!
+    const [name] = run.split('#') as [string]
     headers.delete('x-example')
     let app = apps.get(name)
     if (!app) {
@@ -34,8 +38,8 @@ export default {
       app = createGateway({ deadline: '10s', ...examples[name]! }) as unknown as App
       apps.set(name, app)
     }
-    // Under a secret of its own each example has quotas of its own, whoever asks.
-    const variables = { ...env, ...named(env), SLUICE_SECRET: name }
+    // The secret hashes the keys in Redis, so a secret for each run separates the counters.
+    const variables = { ...env, ...shardVariables(env), SLUICE_SECRET: run }
     return app.fetch(new Request(request, { headers }), variables, context)
   },
 }

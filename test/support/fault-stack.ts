@@ -7,18 +7,18 @@ import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { planted, secrets } from './secrets.ts'
 
-// These tests flush and stop their Redis: never somebody else's.
+// These tests flush and stop Redis, so they always start their own.
 delete process.env.REDIS_URL
 
 const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
 
-/** An answer as a client saw it. `ms` is how long it took, from the request to the last byte. */
-export interface RequestView {
+/** A response as the client received it. `ms` is the time from the request to the last byte. */
+export interface Answer {
   status: number
   headers: Headers
   body: string
   ms: number
-  /** Whether it came from the origin. */
+  /** True if the response is from the origin. */
   passed: boolean
 }
 
@@ -27,21 +27,21 @@ export interface FaultStack {
   bridge: Bridge
   origin: RunningOrigin
   faults: Faults
-  /** A Worker that has just started, its isolate new, behind the proxy (or another store); the one before it is stopped. */
+  /** Stops the Worker and starts one with a new isolate. `store` defaults to the URL of the fault proxy. */
   renew(
     config: ConfigOptions,
     store?: string,
     variables?: Record<string, string>,
   ): Promise<RunningWorker>
-  get(path: string, headers?: Record<string, string>): Promise<RequestView>
-  /** The Worker's log lines of an event, when there is one. */
+  get(path: string, headers?: Record<string, string>): Promise<Answer>
+  /** Waits up to 2 s for log lines of this event. */
   logged(event: string): Promise<{ event: string; code: string; message: string }[]>
-  /** All that Sluice said so far: log lines, and all but the origin's words of its answers. */
-  said(): string
+  /** Everything that Sluice has written: log lines, header fields, and bodies except those of the origin. */
+  output(): string
   stop(): Promise<void>
 }
 
-/** Redis, bridge, fault proxy and origin; Workers come and go. Every request brings the planted secrets. */
+/** Starts Redis, the bridge, the fault proxy and the origin; `renew` starts a Worker. Every request has the planted secrets. */
 export async function startFaultStack(): Promise<FaultStack> {
   const redis = await startRedis()
   const bridge = await startBridge({ redis: redis.url, token: secrets.token })
@@ -83,13 +83,13 @@ export async function startFaultStack(): Promise<FaultStack> {
       })
       const body = await response.text()
       const ms = performance.now() - start
-      // The echo says what it was sent, the secrets too.
+      // The origin echoes the request, so its body may have the secrets.
       const passed = body.startsWith('{\n') && body.includes('"headers"')
       emitted.push(JSON.stringify([...response.headers]), passed ? '' : body)
       return { status: response.status, headers: response.headers, body, ms, passed }
     },
     async logged(event) {
-      // Lines arrive a moment after the answer.
+      // Log lines arrive shortly after the response.
       for (let attempt = 0; ; attempt++) {
         const lines = worker!.logs.map((line) => JSON.parse(line))
         const found = lines.filter((line) => line.event === event)
@@ -97,7 +97,7 @@ export async function startFaultStack(): Promise<FaultStack> {
         await sleep(20)
       }
     },
-    said: () => [...emitted, ...(worker?.logs ?? [])].join('\n'),
+    output: () => [...emitted, ...(worker?.logs ?? [])].join('\n'),
     async stop() {
       await stopWorker()
       await faults.close()

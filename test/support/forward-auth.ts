@@ -1,4 +1,4 @@
-/** The examples for nginx and Caddy, run by the real ones, in front of the demo origin, with our Worker as the authority. */
+/** Runs the example configurations in real nginx and Caddy. They ask a Worker, and forward to the demo origin. */
 import type { Echo } from '../../dev/origin.ts'
 import type { ProxyName } from '../../dev/proxies/binaries.ts'
 import type { Answer } from '../../dev/proxies/client.ts'
@@ -6,13 +6,13 @@ import type { Settings } from '../../dev/proxies/example.ts'
 import { type RunningProxy, runProxy } from '../../dev/proxies/run.ts'
 import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { proxiesHere } from './binaries.ts'
+import { findInstalledProxies } from './proxy-binaries.ts'
 
 export const token = 'a-token-of-the-api-for-tests'
 export const config: ConfigOptions = {
   deny: { name: 'abuse', path: '/forbidden' },
   policies: [
-    // A path of its own is a quota of its own: tests do not meet each other.
+    // Each test uses another path, and so another quota.
     { name: 'page', limit: 2, window: '1h', match: { path: '/page/*' }, key: ['ip', 'path'] },
     {
       name: 'login',
@@ -33,12 +33,12 @@ export const config: ConfigOptions = {
 }
 export const env = { SLUICE_API_TOKEN: token }
 
-/** The binaries of the proxies that this machine has. */
-export const here = await proxiesHere()
+/** The proxy binaries on this machine. */
+export const binaries = await findInstalledProxies()
 export const names: ProxyName[] = ['nginx', 'caddy']
 
-/** Steps that undo what a test has started, the last one first. */
-export function undoing() {
+/** Cleanup steps of a test. `undoAll` runs them, the last one first. */
+export function createUndoStack() {
   const undo: (() => Promise<unknown>)[] = []
   return {
     undo,
@@ -54,17 +54,17 @@ export const runProxyOf = (
   name: ProxyName,
   settings: Partial<Settings> = {},
 ): Promise<RunningProxy> =>
-  runProxy(name, here[name]!, {
+  runProxy(name, binaries[name]!, {
     api: stack.url,
     token,
     app: stack.origin.url,
     undecided: 'pass',
-    // A busy machine must not turn a wait into a failure where none is being tested.
+    // Long, so that a busy machine causes no timeout in tests of other features.
     patience: '10s',
     ...settings,
   })
 
-/** What the demo origin says that it got. */
-export function seenByApp(answer: Answer): Echo {
+/** The request that the demo origin received. */
+export function echoOf(answer: Answer): Echo {
   return JSON.parse(answer.body)
 }

@@ -1,25 +1,27 @@
-/** Several isolates with leases on one real Redis, by a clock that a test moves, and calls that arrive when it says. */
+/** Simulates several isolates with leases on one real Redis. The test moves the clock and delivers each call. */
 import { StoreError } from '../../src/base/errors.ts'
 import { type LeasesOptions, withLeases } from '../../src/store/leases/leases.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { decode, encode } from '../../src/store/upstash/script.ts'
 import type { Server } from './server.ts'
 
-/** A request that passed: when, and by whose word. */
+/** A limit of a request that was admitted. */
 export interface Passed {
   row: Limit
-  /** ms since the epoch, by Redis' clock. */
+  /** The time of the decision in ms since the epoch, by Redis' clock. */
   at: number
+  /** True if Redis decided, false if a lease did. */
   byCall: boolean
 }
 
-/** A call on its way. */
-export interface OnItsWay {
+/** A call in flight. */
+export interface PendingCall {
   requests: StoreRequest[]
-  /** Redis decides. */
+  /** Delivers the call to Redis, which decides. */
   arrive(): Promise<void>
-  /** The answer comes, if there is one. */
+  /** Delivers the reply, if Redis has decided. */
   answer(): void
+  /** Ends the call with a timeout. */
   fail(): void
 }
 
@@ -27,16 +29,16 @@ export const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 export class World {
   now = 1_789_000_000_000
-  /** Calls that have not been answered. */
-  readonly calls: OnItsWay[] = []
-  /** Each row of each request that passed. */
+  /** Calls without a reply. */
+  readonly calls: PendingCall[] = []
+  /** Each limit of each admitted request. */
   readonly passed: Passed[] = []
   sent = 0
   readonly isolates: Store[]
-  /** How far the clock of each isolate is ahead of Redis', ms. */
+  /** How far the clock of each isolate is ahead of Redis' clock, in ms. */
   readonly skews: number[]
   readonly #server: Server
-  /** When Redis decided the limits that were asked for themselves. */
+  /** The time at which Redis decided a limit. A limit that a lease decides is not in it. */
   readonly #decided = new Map<Limit, number>()
 
   constructor(server: Server, skews: number[], options: LeasesOptions = {}) {
@@ -47,7 +49,7 @@ export class World {
     )
   }
 
-  /** Asks Redis itself, at once. */
+  /** Asks Redis directly, without an isolate. */
   async evaluate(requests: StoreRequest[]): Promise<StoreReply> {
     const { keys, args } = encode(requests, this.now)
     return decode(await this.#server.evaluate(keys, args), requests)!
@@ -58,7 +60,7 @@ export class World {
       const { promise, resolve, reject } = Promise.withResolvers<StoreReply>()
       let reply: StoreReply | undefined
       const done = () => void this.calls.splice(this.calls.indexOf(call), 1)
-      const call: OnItsWay = {
+      const call: PendingCall = {
         requests,
         arrive: async () => {
           if (reply) return
@@ -86,7 +88,7 @@ export class World {
     }
   }
 
-  /** What a request is told, or the code of an error. */
+  /** The reply to a list of requests, or the code of the error. */
   async ask(isolate: number, requests: StoreRequest[]): Promise<StoreReply | string> {
     try {
       const reply = await this.isolates[isolate]!.decide(requests, { deadlineMs: 600_000 })
@@ -106,7 +108,7 @@ export class World {
     }
   }
 
-  /** Lets everything on its way arrive. */
+  /** Delivers all calls and their replies. */
   async drain(): Promise<void> {
     await settled()
     while (this.calls.length > 0) {
@@ -117,14 +119,14 @@ export class World {
     }
   }
 
-  /** Asks, and nothing else is under way. */
+  /** Sends requests, and delivers all calls until the reply is there. */
   async alone(isolate: number, requests: StoreRequest[]): Promise<StoreReply> {
-    const asked = this.ask(isolate, requests)
+    const reply = this.ask(isolate, requests)
     await this.drain()
-    return (await asked) as StoreReply
+    return (await reply) as StoreReply
   }
 
-  /** Units that passed. */
+  /** The number of admitted units. */
   units(is: (passed: Passed) => boolean = () => true): number {
     return this.passed.filter(is).reduce((sum, { row }) => sum + row.cost, 0)
   }

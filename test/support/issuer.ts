@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from 'jose'
 import { viewOf } from '../../src/request/view.ts'
 
-/** What an issuer's server does with a request for its keys. */
+/** Answers a request for the keys of an issuer. */
 export type Answer = (response: ServerResponse, request: IncomingMessage) => unknown
 
 export const json =
@@ -11,7 +11,7 @@ export const json =
   (response) =>
     response.end(JSON.stringify(document))
 
-/** A real server on loopback that says what `answer` does, and counts. */
+/** Starts a server on loopback that answers with `answer` and counts the requests in `fetches`. */
 export async function startIssuer(answer: Answer = json({ keys: [] })) {
   const issuer = { url: '', fetches: 0, answer, close }
   const server = createServer((request, response) => {
@@ -29,7 +29,7 @@ export async function startIssuer(answer: Answer = json({ keys: [] })) {
 
 export type Issuer = Awaited<ReturnType<typeof startIssuer>>
 
-/** A key pair: the public half as it stands in a key set, and a way to sign. */
+/** Makes a key pair. `jwk` is the public key as a key set contains it. */
 export async function signer(alg: string, kid: string | undefined, jwk: object = {}) {
   const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true })
   const pkcs8 = await exportPKCS8(privateKey)
@@ -49,11 +49,11 @@ export const sign = (claims: object, header: object, key: CryptoKey | Uint8Array
 
 const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('base64url')
 
-/** A token of any text at all. */
+/** A token of any header, claims and signature. */
 export const forge = (header: unknown, claims: unknown, signature = '') =>
   `${encode(header)}.${encode(claims)}.${signature}`
 
-/** A request as policies see it, with what goes on after its answer in `background`. */
+/** A request view. Its background work is in `background`. */
 export function seenWith(
   headers: Record<string, string> = {},
   { env = {}, query = '' }: { env?: Record<string, unknown>; query?: string } = {},
@@ -61,12 +61,12 @@ export function seenWith(
   const background: Promise<unknown>[] = []
   const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
   const request = new Request(`https://www.example.com/${query}`, { headers })
-  const seen = viewOf(
+  const view = viewOf(
     request,
     { env, waitUntil, context: undefined },
     { caseSensitivePaths: false },
   )
-  return { ...seen, background }
+  return { ...view, background }
 }
 
 export const bearing = (token: string, env: Record<string, unknown> = {}) =>

@@ -10,7 +10,7 @@ const $defs = JSON.parse(
   JSON.stringify(openapi.components.schemas).replaceAll('#/components/schemas/', '#/$defs/'),
 )
 
-/** Whether the JSON Schema of the description takes a value, by an implementation that is not ours. */
+/** A check that a value is valid by a schema of the OpenAPI document. Ajv makes the check, independently of our code. */
 export function byJsonSchema(name: SchemaName): (value: unknown) => boolean {
   const ajv = new Ajv2020({ strict: true, strictTypes: false })
   return ajv.compile({ $defs, $ref: `#/$defs/${name}` })

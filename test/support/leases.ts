@@ -21,13 +21,13 @@ export const policyOf = (change: Partial<Policy> = {}): Policy => ({
 export const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
 export const peek = (row: Limit): StoreRequest => ({ mode: 'peek', limits: [{ ...row, cost: 0 }] })
 
-/** Units of a row's quota that are counted in Redis. */
+/** The units of a limit that Redis has counted. */
 export const counted = async (world: World, row: Limit) =>
   row.terms.limit - (await world.evaluate([peek(row)])).states[0]![0]!.remaining
 
 export const start = 1_789_000_000_000
 
-/** Makes isolates with enough recent requests for a key to take leases. Each holds units of one. */
+/** Makes an isolate with enough recent requests of a key to take leases. It holds `held` units of a lease. */
 export const busyOn = (server: Server) =>
   async function busy(policy: Policy, held = 5, now = start) {
     const world = new World(server, [0])

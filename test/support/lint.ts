@@ -1,4 +1,4 @@
-/** Short ways to write configurations, and to say what the linter finds in them. */
+/** Short ways to write configurations and to state the linter's findings. */
 import { expect, test } from 'vitest'
 import type {
   ConfigOptions,
@@ -11,11 +11,12 @@ import { lint } from '../../src/lint/lint.ts'
 type Terms = Partial<PolicyOptions>
 export const base = { name: 'a', limit: 100, window: '1m' } as const
 
-/** One policy `a` with a change; or several, with names of their own. */
+/** A configuration with one policy, `a`. */
 export const one = (change: Terms, rest: Partial<ConfigOptions> = {}): ConfigOptions => ({
   ...rest,
   policies: [{ ...base, ...change }],
 })
+/** A configuration with the policies `a`, `b`, and so on. */
 export const several = (...policies: Terms[]): ConfigOptions => ({
   policies: policies.map((policy, index) => ({ ...base, name: 'abcd'[index]!, ...policy })),
 })
@@ -45,10 +46,10 @@ export const planned = (customers: Record<string, string>): ConfigOptions => ({
 })
 export const jwt = { secret: 'JWT_SECRET' }
 
-/** The findings of a configuration, as "code path". */
+/** The findings of a configuration, each as "code path". */
 export const found = (config: unknown) => lint(config).map(({ code, path }) => `${code} ${path}`)
 
-/** A sentence about a configuration; its only finding; the configuration; and a similar one without findings. */
+/** A sentence about a configuration, its only finding, the configuration, and a similar one without findings. */
 export type Case = [title: string, finding: string, broken: object, nearMiss: object]
 
 export const testFindings = (cases: Case[]) =>

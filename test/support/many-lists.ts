@@ -1,4 +1,4 @@
-/** Many lists of requests for decideEach, and a Redis behind the bridge. */
+/** Lists of requests for `decideEach`, and a Redis behind the bridge. */
 import { createClient } from 'redis'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
@@ -72,8 +72,8 @@ export const outcomes = (replies: (StoreReply | StoreError)[]) =>
       : reply.states.flat().map(({ remaining }) => remaining),
   )
 
-/** A hundred clients with three subjects each: 300 keys, so three calls of the script. */
+/** 100 lists with three subjects each: 300 keys, which need three calls of the script. */
 export const hundred = () => Array.from({ length: 100 }, () => [ask('take', newSubjects(3))])
 
-/** Two lists, each too large for a call with the other. */
+/** Two lists that do not fit into one call. */
 export const two = () => [[ask('take', newSubjects(100))], [ask('take', newSubjects(100))]]

@@ -1,12 +1,12 @@
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { isMatch } from '../../src/match/match.ts'
-import { type Circumstances, describer } from './describe.ts'
+import { type Circumstances, createMatcher } from './create-matcher.ts'
 
-/** The terms of a policy, where they do not matter. */
+/** Terms of a policy for tests that do not depend on them. */
 export const base = { limit: 5, window: '10s' } as const
 export type Terms = Omit<PolicyOptions, 'limit' | 'window'>
 
-/** What the policies make of a request: name → partition key. */
+/** The policies that apply to a request: name → partition key. */
 export async function met(
   policies: Terms[],
   url: string,
@@ -14,13 +14,13 @@ export async function met(
   circumstances: Circumstances = {},
   config: Partial<ConfigOptions> = {},
 ) {
-  const describeRequest = describer({
+  const match = createMatcher({
     ...config,
     policies: policies.map((policy) => ({ ...base, ...policy })),
   })
-  const { policies: described } = await describeRequest(url, init, circumstances)
+  const { policies: matches } = await match(url, init, circumstances)
   return Object.fromEntries(
-    described.filter(isMatch).map(({ policy, partitionKey }) => [policy.name, partitionKey]),
+    matches.filter(isMatch).map(({ policy, partitionKey }) => [policy.name, partitionKey]),
   )
 }
 /** The names of the policies that apply. */

@@ -10,7 +10,7 @@ import { expect } from 'vitest'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))
 
-/** A copy of the project whose files a test may change: other tests read those of the project meanwhile. */
+/** Copies the project, so that a test may change files that other tests read. */
 export async function copyProject() {
   const root = `${await mkdtemp(join(tmpdir(), 'sluice-start-'))}/`
   for (const name of ['src', 'lua', 'dev', 'package.json', 'wrangler.toml']) {
@@ -21,7 +21,7 @@ export async function copyProject() {
 
   let child: ChildProcess | undefined
 
-  /** Runs `npm start` until it says that all is up, or ends. */
+  /** Runs `npm start`, and waits until everything is up or the process exits. */
   async function npmStart(env: Record<string, string> = {}) {
     const port = env.PORT ?? String(await freePort())
     const started = spawn('npm', ['start'], {
@@ -47,7 +47,7 @@ export async function copyProject() {
   return {
     root,
     npmStart,
-    /** Kills what the last `npm start` has left running. */
+    /** Kills the processes of the last `npm start`. */
     kill() {
       if (child?.exitCode === null && child.signalCode === null)
         process.kill(-child.pid!, 'SIGKILL')
@@ -58,7 +58,7 @@ export async function copyProject() {
 
 export type Project = Awaited<ReturnType<typeof copyProject>>
 
-/** The processes that descend from one. */
+/** A process and its descendants. */
 export function processes(ancestor: number): { pid: number; command: string }[] {
   const rows = execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
     .trim()
@@ -77,7 +77,7 @@ export function processes(ancestor: number): { pid: number; command: string }[] 
   return rows.filter(({ pid, command }) => family.has(pid) && !command.startsWith('ps '))
 }
 /** Waits until these processes have ended. */
-export const gone = (family: { pid: number; command: string }[]) =>
+export const waitUntilEnded = (family: { pid: number; command: string }[]) =>
   expect.poll(() => family.filter(({ pid }) => alive(pid)), { timeout: 10_000 }).toEqual([])
 const alive = (pid: number) => {
   try {
@@ -87,14 +87,14 @@ const alive = (pid: number) => {
   }
 }
 
-/** Sends requests until it is stopped, and collects every answer that is not from the Worker. */
-export function askMeanwhile(url: string) {
+/** Sends requests until `stop` is called. Collects every answer that is not from the Worker. */
+export function sendRequestsMeanwhile(url: string) {
   const failures: string[] = []
-  let asked = 0
+  let count = 0
   let stopped = false
-  const asking = (async () => {
+  const sending = (async () => {
     while (!stopped) {
-      asked++
+      count++
       const answer = await fetch(`${url}/meanwhile`, { signal: AbortSignal.timeout(3000) }).then(
         async (response) => {
           await response.text()
@@ -108,10 +108,10 @@ export function askMeanwhile(url: string) {
   })()
   return {
     failures,
-    asked: () => asked,
+    count: () => count,
     async stop() {
       stopped = true
-      await asking
+      await sending
     },
   }
 }

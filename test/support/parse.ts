@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { ConfigError } from '../../src/base/errors.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 
-/** The forms of a key part, as messages list them. */
+/** The forms of a key part, as error messages list them. */
 export const KEY =
   '"ip", { ip: { v4, v6 } }, "path", "method", "host", "country", "asn", "colo", "api-key", "global", "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", or a function'
 
@@ -22,7 +22,7 @@ export function problems(config: unknown): string[] {
   return []
 }
 
-/** The problems of one policy, with `change` made to a valid one; paths without `policies[0].`. */
+/** The problems of a valid policy with `change`. Paths are without `policies[0].`. */
 export const problemsOf = (change: object) =>
   problems({ policies: [{ ...valid, ...change }] }).map((line) =>
     line.replace(/^policies\[0\]\.?/, ''),

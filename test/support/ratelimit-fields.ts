@@ -4,7 +4,7 @@ import { tell } from '../../src/http/ratelimit-fields/sets.ts'
 import { withDecisionFields } from '../../src/http/response.ts'
 import { allowed, state } from './decisions.ts'
 
-/** Every kind of set. */
+/** Every kind of header set. */
 export const every: HeaderSet[] = [
   'draft-11',
   'draft-7',
@@ -16,7 +16,7 @@ export const every: HeaderSet[] = [
 export const told = (set: HeaderSet, decision: Decision) =>
   Object.fromEntries(tell(set, decision)?.fields ?? [])
 
-/** The state of two policies of one request. */
+/** The states of two policies of one request. */
 export const hour = state({
   policy: 'hour',
   limit: 1000,

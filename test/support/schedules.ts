@@ -2,22 +2,22 @@ import fc from 'fast-check'
 import type { AlgorithmName, ModelPolicy, ModelRequest } from '../model/model.ts'
 
 /**
- * Random schedules. Waits and costs are partly relative (one millisecond before the retry, one unit
- * more than remains), since that is where limiters break; `play.ts` makes numbers of them.
+ * A random schedule. Some waits and costs are relative (one millisecond before the retry, one unit more than remains),
+ * because limiters fail at these edges. `run-on-oracle.ts` resolves them to numbers.
  */
 export interface Schedule {
   start: number
   policies: ModelPolicy[]
-  /** Other terms of the same counter, for each policy. */
+  /** For each policy, other terms of the same counter. */
   plans: Pick<ModelPolicy, 'limit' | 'burst'>[][]
   steps: Step[]
 }
 
 export interface Step {
   wait: Wait
-  /** Whether a wait below 0 is none. */
+  /** True if a negative wait counts as 0. */
   forward?: boolean
-  /** How far the clock that chooses the calendar's periods is ahead of Redis', in ms. */
+  /** How far the clock that chooses the calendar's periods is ahead of Redis' clock, in ms. */
   skew: number
   /** A new limit and burst for a policy, and a new penalty if it has one, from this step on. */
   change: ({ policy: number } & Pick<ModelPolicy, 'limit' | 'burst' | 'penalty'>) | null
@@ -27,11 +27,11 @@ export interface Step {
 
 export interface Ask {
   mode: ModelRequest['mode']
-  /** `slot`: the id of the slots that are taken or released. */
+  /** `slot` is the id of the slots to take or release. */
   limits: { policy: number; plan: number; subject: number; cost: Cost; slot: number }[]
-  /** Of a ban: so many eighths of what is allowed. */
+  /** The length of a ban in eighths of the longest allowed ban. */
   eighths: number
-  /** How many steps ago the refunded units were taken; null: no decidedAt. */
+  /** How many steps ago the refunded units were taken. null leaves out `decidedAt`. */
   decidedAt: number | null
 }
 
@@ -39,7 +39,7 @@ export type Wait =
   | { ms: number }
   /** Eighths of the first policy's window. */
   | { eighths: number; plus: number }
-  /** What the last row of the call before said. */
+  /** A wait of the last limit of the previous call. */
   | { until: 'retryAfterMs' | 'resetAfterMs' | 'nextAfterMs'; plus: number }
 
 export type Cost = { units: number } | { of: 'capacity' | 'half' | 'remaining'; plus: number }
@@ -53,7 +53,7 @@ export const algorithms: Counting[] = [
   'token-bucket',
 ]
 
-/** What laws are stated of: the algorithms, fixed windows by the calendar, and slots. */
+/** The kinds of policies for which laws are stated: the algorithms, calendar windows, and slots. */
 export const kinds = [...algorithms, 'calendar', 'concurrency'] as const
 export type Kind = (typeof kinds)[number]
 
@@ -70,8 +70,8 @@ const windowMs = fc.oneof(
 )
 
 /**
- * A quota that the window has room for: the product is at most 2^53 / 3. One unit more is still a legal
- * cost. A log is as long as its limit.
+ * A limit that the script accepts for the window: the product is at most 2^53 / 3. One unit more is still a valid
+ * cost. The limit of a sliding log is small, because its log is as long as its limit.
  */
 const units = (window: number, algorithm: AlgorithmName, small = false) => {
   if (small) return fc.integer({ min: 1, max: 9 })
@@ -107,13 +107,13 @@ const policy = (
     )
   })
 
-/** A day, a week or a month, or so short that every millisecond can be tried. */
+/** A day, a week or a month, or a window so short that tests can try every millisecond. */
 const calendarMs = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 1, max: 60 }) },
   { weight: 1, arbitrary: fc.constantFrom(day, 7 * day, 31 * day) },
 )
 
-/** Periods that differ as those of a calendar do, or in any way. */
+/** Lengths of periods: those of a calendar, or any lengths for a short window. */
 const calendar = (window: number) => {
   const month = [28, 29, 30, 31].map((days) => days * day)
   const others = [window - hour, window, window + hour]
@@ -124,11 +124,11 @@ const calendar = (window: number) => {
   return fc.array(length, { minLength: 1, maxLength: 4 })
 }
 
-/** The longest time that a quota may be for. */
+/** The longest period of a quota. */
 const longest = (kind: Kind, window: number) =>
   kind === 'calendar' && window >= hour ? window + hour : window
 
-/** In reach of the waits: the first policy's windows, and what its limits say. */
+/** A penalty with times that the waits of a schedule can reach. */
 const penalty: fc.Arbitrary<NonNullable<ModelPolicy['penalty']>> = fc.record({
   after: fc.integer({ min: 1, max: 4 }),
   withinMs: windowMs,
@@ -164,7 +164,7 @@ const cost: fc.Arbitrary<Cost> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ units: fc.integer({ min: 0, max: most }) }) },
 )
 
-/** `subjects`, `policies` and `plans`: how many there are. One row per subject and policy: `play.ts` sees to it. */
+/** `subjects`, `policies` and `plans` are counts. `run-on-oracle.ts` removes duplicates of a subject and policy. */
 const ask = (
   subjects: number,
   policies: number,
@@ -192,16 +192,16 @@ const ask = (
 export interface Shape {
   policies?: number
   subjects?: number
-  /** Requests in one call. */
+  /** The number of requests in one call. */
   requests?: number
   steps?: number
-  /** Windows and quotas so small that every millisecond and every unit can be tried. */
+  /** Windows and limits so small that tests can try every millisecond and every unit. */
   small?: boolean
-  /** Whether refusals may lead to bans. */
+  /** True if refusals may lead to bans. */
   penalties?: boolean
-  /** Whether operators reset, ban and unban. */
+  /** True if operators reset, ban and unban. */
   operators?: boolean
-  /** How many plans a policy has beside its own terms: any of them may be asked for at any time. */
+  /** The number of plans of a policy, besides its own terms. Each request may use any of them. */
   plans?: number
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { hashedSubjects } from '../../src/match/subject.ts'
 import { script } from '../../src/store/upstash/script.ts'
 
-/** What the stacks of these tests plant, to be found nowhere in what they emit. */
+/** Secrets that tests plant in requests and variables. They must not appear in any output. */
 export const secrets = {
   token: 'tok3n-AYNgASQgNmY5ZWFlM2',
   secret: 's3cret-of-the-hmac-9f27',
@@ -14,7 +14,7 @@ export const secrets = {
   path: 'reset-password-Planted7f3a',
 }
 
-/** The header fields in which clients bring theirs. */
+/** The header fields with the secrets of a client. */
 export const planted = {
   authorization: `Bearer ${secrets.apiKey}`,
   cookie: `session=${secrets.cookie}`,
@@ -22,14 +22,14 @@ export const planted = {
   'x-email': secrets.email,
 }
 
-/** The same address in other words. */
+/** Other spellings of the IPv6 address. */
 const spellings = {
   'ipv6 network': '2001:db8:5ec2:e7::',
   'ipv6 network, whole': '2001:0db8:5ec2:00e7',
   'ipv6, whole': '2001:0db8:5ec2:00e7:a1b2:c3d4:e5f6:789a',
 }
 
-/** Lines of the script that say something. */
+/** Long lines of the script. Short lines also appear in other texts. */
 const scriptLines = Object.fromEntries(
   script
     .split('\n')
@@ -37,7 +37,7 @@ const scriptLines = Object.fromEntries(
     .map((line, index) => [`script, line ${index}`, line]),
 )
 
-/** Everything to peek for, by name: what is planted, and what Sluice makes of it. */
+/** All texts that must not leak, by name: the planted secrets, and values that Sluice derives from them. */
 export async function everySecret(): Promise<Record<string, string>> {
   const name = hashedSubjects(secrets.secret)
   const subjects = {
@@ -57,7 +57,7 @@ export async function everySecret(): Promise<Record<string, string>> {
   }
 }
 
-/** Names the secrets that stand in a text: as they are, or in base64, hex or URL encoding. */
+/** Names the secrets that a text contains: plain, or in base64, hex or URL encoding. */
 export function secretsIn(text: string, all: Record<string, string>): string[] {
   const lower = text.toLowerCase()
   return Object.entries(all).flatMap(([name, secret]) =>
@@ -78,7 +78,7 @@ function encodings(secret: string): Record<string, string[]> {
   }
 }
 
-/** What of its base64 is the same whatever stands around it, if `offset` bytes stand before it. */
+/** The part of the base64 text that does not depend on the surrounding bytes, after `offset` other bytes. */
 function base64At(secret: string, offset: number): string {
   const encoded = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)]).toString('base64')
   const first = Math.ceil((offset * 8) / 6)

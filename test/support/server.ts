@@ -3,29 +3,29 @@ import { afterAll, beforeAll } from 'vitest'
 import type { Idempotency, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { ModelRequest } from '../model/model.ts'
-import { dressed } from './dress.ts'
-import { type Connection, openConnection } from './resp.ts'
+import { completeRequests } from './complete-limit.ts'
+import { type Connection, openConnection } from './redis-connection.ts'
 
-/** Stock Redis refuses Upstash's flag. */
+/** The script without Upstash's flag, which stock Redis refuses. */
 export const stockScript = script.replace(/^#!lua[^\n]*\n/, '')
 
-/** One call as a whole command, for a client that has not loaded the script. */
+/** One call as an EVAL command, for a client that has not loaded the script. */
 export function callOf(requests: ModelRequest[]): string[] {
   const { keys, args } = encode(requests as StoreRequest[])
   return ['EVAL', stockScript, `${keys.length}`, ...keys, ...args]
 }
 
 export interface Server {
-  /** One command. Commands sent in the same tick travel together, in their order. */
+  /** Sends one command. All commands of one tick go together, in order. */
   send(...command: string[]): Promise<unknown>
-  /** One call of the script, as it comes back: a list of integers, or an error. */
+  /** Calls the script. Returns the raw reply: a list of integers, or an error. */
   evaluate(keys: string[], args: string[]): Promise<unknown>
   decide(requests: ModelRequest[], now?: number, once?: Idempotency): Promise<StoreReply>
-  /** A client beside the others. */
+  /** Opens another connection. */
   connect(): Promise<Connection>
 }
 
-/** A Redis of its own for the tests of one file, with the script loaded. */
+/** Starts a Redis with the script loaded, for the tests of one file. */
 export function useServer(): Server {
   let redis: Awaited<ReturnType<typeof startRedis>> | undefined
   const clients: Connection[] = []
@@ -45,10 +45,10 @@ export function useServer(): Server {
     send: (...command) => clients[0]!.sendCommand(command),
     evaluate: (keys, args) => server.send('EVALSHA', sha, `${keys.length}`, ...keys, ...args),
     async decide(requests, now, once) {
-      const known = dressed(requests, now ?? Date.now()) as StoreRequest[]
-      const { keys, args } = encode(known, now, once)
-      const reply = decode(await server.evaluate(keys, args), known, once)
-      if (!reply) throw new Error('the script answered something else than its contract says')
+      const complete = completeRequests(requests, now ?? Date.now()) as StoreRequest[]
+      const { keys, args } = encode(complete, now, once)
+      const reply = decode(await server.evaluate(keys, args), complete, once)
+      if (!reply) throw new Error('The reply of the script violates its contract.')
       return reply
     },
     async connect() {

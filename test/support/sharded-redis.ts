@@ -1,4 +1,4 @@
-/** A sharded store over three databases of one Redis, each behind its own token. */
+/** A sharded store over three databases of one Redis. Each has another token. */
 import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import type { StoreError } from '../../src/base/errors.ts'
@@ -7,7 +7,7 @@ import type { Limit, Store, StoreReply, StoreRequest } from '../../src/store/sto
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
 import { newSubject } from './subjects.ts'
 
-/** The names of the shards, which are their tokens as well. */
+/** The names of the shards. Each name is also the token of its shard. */
 export const names = ['eu-1', 'eu-2', 'eu-3']
 
 /** Starts the databases for the tests of one file. */
@@ -28,7 +28,7 @@ export function useShardedRedis() {
   const storeAt = (token: string, url: string | undefined = bridge.url) =>
     createUpstashStore({ url, token, deadlineMs: 10_000 })
 
-  /** A sharded store whose shards in `away` are not configured, and its background work. */
+  /** A sharded store, with its background work. The shards in `away` are not configured. */
   function newShards(away: string[] = [], wrap = (store: Store, _name: string) => store) {
     const background: Promise<unknown>[] = []
     const refunded: (string[] | StoreError)[] = []
@@ -47,7 +47,7 @@ export function useShardedRedis() {
     }
   }
 
-  /** How many HTTP requests each database gets. */
+  /** The number of HTTP requests to each database while `run` runs. */
   const httpOf = async (run: () => Promise<unknown>) => {
     const before = bridge.stats()
     await run()
@@ -58,7 +58,7 @@ export function useShardedRedis() {
   return { storeAt, newShards, httpOf }
 }
 
-/** A new subject of this shard. */
+/** A new subject that belongs to this shard. */
 export function subjectAt(name: string): string {
   const placed: string[] = []
   const spies = names.map((name): { name: string; store: Store } => ({

@@ -1,4 +1,4 @@
-/** Several databases, in workerd: two Redis behind one bridge, and a Worker that shards over them. */
+/** A Worker that shards over two databases. One bridge serves both. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
@@ -8,10 +8,10 @@ import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { Decision } from '../../src/base/decision.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { rendezvous } from '../../src/store/shards/rendezvous.ts'
-import { CROSSED } from './crossed.ts'
+import { CROSS_REQUEST_IO } from './cross-request-io.ts'
 
 export const shards = ['eu-1', 'eu-2']
-const placeOf = rendezvous(shards)
+const shardOf = rendezvous(shards)
 const apiToken = 'a-api-token-for-tests'
 export const operateToken = 'an-operate-token-for-tests'
 
@@ -29,7 +29,7 @@ const policies: PolicyOptions[] = (['allow', 'deny', 'local'] as const).flatMap(
 )
 const config: ConfigOptions = {
   shards,
-  hashKeys: false, // so that a test can tell which database has a key
+  hashKeys: false, // so that a test knows which database has a key
   degradedHeader: true,
   deadline: '10s', // a busy machine must not turn a wait into a store error
   policies: [
@@ -52,7 +52,7 @@ const config: ConfigOptions = {
   ],
 }
 
-/** What runs now. Tests stop the Worker and the databases, and start others. */
+/** The running servers. Tests stop the Worker and the databases, and start new ones. */
 export const running = {} as {
   redis: RunningRedis[]
   bridge: Bridge
@@ -61,7 +61,7 @@ export const running = {} as {
 }
 
 export async function startShards() {
-  // These tests stop their Redis: never somebody else's.
+  // These tests stop Redis, so they always start their own.
   delete process.env.REDIS_URL
   running.redis = await Promise.all(shards.map(() => startRedis()))
   running.bridge = await startBridge({
@@ -79,9 +79,9 @@ export async function stopShards() {
 
 /** workerd logs an error if a request waits for the I/O of another request. */
 export const expectNoCrossedAnswers = () =>
-  expect(running.worker.logs.join('\n')).not.toMatch(CROSSED)
+  expect(running.worker.logs.join('\n')).not.toMatch(CROSS_REQUEST_IO)
 
-/** Replaces the Worker by one with a changed configuration. */
+/** Restarts the Worker with a changed configuration. */
 export async function restartWorker(...changes: Parameters<typeof newWorker>) {
   await running.worker.stop()
   running.worker = await newWorker(...changes)
@@ -104,11 +104,11 @@ const newWorker = (change: Partial<ConfigOptions> = {}, env: Record<string, stri
   })
 
 let keys = 0
-/** A new value of the header whose subject lives there. */
-export function keyAt(place: number, header: string): string {
+/** A new value of the header whose subject belongs to the shard with this index. */
+export function keyAt(shard: number, header: string): string {
   for (;;) {
     const key = `key-${++keys}`
-    if (placeOf(`header:${header}=${key}`) === place) return key
+    if (shardOf(`header:${header}=${key}`) === shard) return key
   }
 }
 
@@ -117,7 +117,7 @@ export const get = async (path: string, headers: Record<string, string>) => {
   const body = await response.text()
   return {
     status: response.status,
-    left: [...(response.headers.get('ratelimit') ?? '').matchAll(/;r=(\d+)/g)].map(([, r]) =>
+    remaining: [...(response.headers.get('ratelimit') ?? '').matchAll(/;r=(\d+)/g)].map(([, r]) =>
       Number(r),
     )[0],
     policies: [...(response.headers.get('ratelimit-policy') ?? '').matchAll(/"([^"]+)"/g)].map(
@@ -134,25 +134,26 @@ export const api = async <T>(path: string, body?: unknown, token = apiToken) => 
   })
   return (await response.json()) as T
 }
-/** What a policy has left for a key, by its own answer. */
-export const leftOf = async (policy: string, key: string) =>
+/** The remaining units of a policy for a key. */
+export const remainingOf = async (policy: string, key: string) =>
   (await api<Decision>('/decide', { policy, key, mode: 'peek' })).limits[0]?.remaining
 export const statuses = (answers: { status: number }[]) =>
   answers.map(({ status }) => status).sort()
 export const many = <T>(count: number, task: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, index) => task(index)))
 
-export async function kill(place: number) {
-  const { url } = running.redis[place]!
-  await running.redis[place]!.stop()
+/** Kills a database. Returns a function that starts it again. */
+export async function kill(shard: number) {
+  const { url } = running.redis[shard]!
+  await running.redis[shard]!.stop()
   return async () => {
-    running.redis[place] = await startRedis({ port: Number(new URL(url).port) })
-    await until(async () => (await get('/deny', { 'x-x': keyAt(place, 'x-x') })).status === 200)
+    running.redis[shard] = await startRedis({ port: Number(new URL(url).port) })
+    await until(async () => (await get('/deny', { 'x-x': keyAt(shard, 'x-x') })).status === 200)
   }
 }
 export async function until(holds: () => Promise<boolean>) {
   for (let attempt = 0; !(await holds()); attempt++) {
-    if (attempt === 200) throw new Error('it never came true')
+    if (attempt === 200) throw new Error('The condition did not become true within 10 s.')
     await sleep(50)
   }
 }

@@ -1,12 +1,12 @@
 import type { Limit, StoreState } from '../../src/store/store.ts'
 
-/** `[limited, limit, remaining, retry_after, reset_after]`: limited is 0 or 1, the times are seconds. */
+/** `[limited, limit, remaining, retry_after, reset_after]`. `limited` is 0 or 1, and the times are in seconds. */
 export type ThrottleReply = [number, number, number, number, number]
 
 /**
- * A token bucket's decision as redis-cell's `CL.THROTTLE key max_burst count period quantity` tells it, where
- * burst = max_burst + 1, limit = count and window = period. Seconds are rounded up; retry_after is −1
- * when the request passed, and when it never can.
+ * Converts the state of a token bucket to a reply of redis-cell's `CL.THROTTLE key max_burst count period quantity`,
+ * where burst = max_burst + 1, limit = count and window = period. Seconds are rounded up. `retry_after` is −1 if the
+ * request passed, or if it can never pass.
  * @example
  * toThrottleReply(state, { burst: 16 }) // [0, 16, 15, -1, 2]
  */

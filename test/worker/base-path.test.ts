@@ -1,10 +1,10 @@
-/** An origin whose URL has a path: clients stay below that path, and the origin reads the path that the policies matched. */
+/** An origin whose URL has a base path. Clients cannot leave it, and the origin reads the same path as the policies. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Echo, type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { readings } from '../../src/request/path.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 const policies = [{ name: 'login', limit: 1, window: '1d' as const, match: { path: '/login' } }]
 let clients = 0
@@ -16,7 +16,7 @@ describe.each([
   { base: '/app', origin: (url: string) => `${url}/app` },
   { base: '/app', origin: (url: string) => `${url}/app/` },
   { base: '/b/%7Eshop', origin: (url: string) => `${url}/b/%7Eshop` },
-])('with the base path "$base"', ({ base, origin: originOf }) => {
+])('the base path "$base"', ({ base, origin: originOf }) => {
   let origin: RunningOrigin
   let stack: Stack
   beforeAll(async () => {
@@ -28,7 +28,7 @@ describe.each([
     await origin.close()
   })
 
-  /** Sends a target to the letter. `got` is the path and query that the origin received, if it received the request. */
+  /** Sends a target unchanged. `got` is the path and query that the origin received, if any. */
   async function send(target: string, ip = '203.0.113.7') {
     const before = origin.requests()
     const bytes = request(target, 'Host: a', `CF-Connecting-IP: ${ip}`)
@@ -43,7 +43,7 @@ describe.each([
     const { status, got } = await send(target, newIp())
     const { pathname } = new URL(`http://a${target}`)
     if (got === undefined) {
-      // Only paths that some origins resolve to one above the base are refused.
+      // Sluice only refuses paths that some origins resolve to a path above the base.
       expect([target, status, base]).toEqual([target, 400, expect.stringMatching(/./)])
       expect(decodeURIComponent(pathname)).toContain('..')
       return
@@ -51,9 +51,9 @@ describe.each([
     expect(status).toBe(200)
     expect(got.startsWith(base)).toBe(true)
     const path = got.split('?')[0]!
-    // The rest is the path that the policies matched, in every reading,
+    // In every reading, the path after the base is the path that the policies matched.
     expect(readings(path.slice(base.length))).toEqual(readings(pathname))
-    // and in every reading the whole is the base and that path.
+    // In every reading, the whole path is the base followed by that path.
     const [normalBase] = base ? readings(base) : ['']
     expect(readings(path)).toEqual(
       readings(pathname).map((reading) => (normalBase + reading).replace(/(.)\/$/, '$1')),
@@ -92,11 +92,11 @@ describe.each([
     '/x/..;/y',
     '/%252e%252e/app/x',
     '/x/../y?z=/..',
-  ])('the origin reads %s as the policies do', async (target) => {
+  ])('The origin reads the target %s as the policies do.', async (target) => {
     await expectSamePath(target.startsWith('/') ? target : `/${target}`)
   })
 
-  test('the origin reads any spelling as the policies do', async () => {
+  test('The origin reads any spelling of a path as the policies do.', async () => {
     const part = fc.constantFrom(
       ...['/', '\\', '%2f', '%5C', '..', '.', '%2e%2e', '.%2E', ';', '%3b', 'app', 'x', '%61pp'],
     )
@@ -116,18 +116,21 @@ describe.each([
     '/../login',
     '/x/../login',
     '/%2e%2e/%6Cogin',
-  ])('%s does not add to the quota of /login', async (target) => {
-    const ip = newIp()
-    expect(await send('/login', ip)).toEqual({ status: 200, got: `${base}/login` })
-    const loginOfOrigin = (got = '') => readings(got).includes(readings(`${base}/login`)[0]!)
-    for (let i = 0; i < 3; i++) {
-      const { got } = await send(target, ip)
-      expect(loginOfOrigin(got)).toBe(false)
-    }
-  })
+  ])(
+    'A client cannot reach the login page of the origin through %s without its quota.',
+    async (target) => {
+      const ip = newIp()
+      expect(await send('/login', ip)).toEqual({ status: 200, got: `${base}/login` })
+      const loginOfOrigin = (got = '') => readings(got).includes(readings(`${base}/login`)[0]!)
+      for (let i = 0; i < 3; i++) {
+        const { got } = await send(target, ip)
+        expect(loginOfOrigin(got)).toBe(false)
+      }
+    },
+  )
 })
 
-test('a path that may lead above the base is a 400 that charges nothing and says why', async () => {
+test('A path that may leave the base path gets a 400 with the reason, and charges nothing.', async () => {
   const origin = await startOrigin()
   const stack = await startStack({
     config: { policies: [{ name: 'all', limit: 1, window: '1d' }] },

@@ -1,4 +1,4 @@
-/** Quotas of a day, week or month in a time zone, through the front door. */
+/** Quotas of a day, week or month in a time zone, through the whole stack. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
@@ -31,13 +31,13 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.stop())
 
-/** The instant at which a clock on a wall shows another day, week or month: found by halves, with nothing of ours. */
+/** The instant at which the next day, week or month begins. A binary search with Intl finds it, without our code. */
 function endOf(window: string, timeZone: string, now: number): number {
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short' })
   const shown = (instant: number) => {
     const date = format.format(instant)
     if (window !== 'week') return window === 'day' ? date : date.slice(0, 7)
-    return String(Math.floor((Date.parse(date) / 86_400_000 + 3) / 7)) // from Monday on
+    return String(Math.floor((Date.parse(date) / 86_400_000 + 3) / 7)) // weeks begin on Monday
   }
   let [before, after] = [now, now + 32 * 86_400_000]
   while (after - before > 1) {
@@ -48,25 +48,30 @@ function endOf(window: string, timeZone: string, now: number): number {
   return after
 }
 
-test.each(cases)('a %s in %s ends when the calendar says', async (window, timeZone = 'UTC') => {
-  const path = pathOf(window, timeZone)
-  const near = endOf(window, timeZone, Date.now()) - Date.now()
-  if (near < 20_000) await sleep(near)
+test.each(cases)(
+  'A quota of a %s in %s ends when the calendar says.',
+  async (window, timeZone = 'UTC') => {
+    const path = pathOf(window, timeZone)
+    const msToEnd = endOf(window, timeZone, Date.now()) - Date.now()
+    if (msToEnd < 20_000) await sleep(msToEnd)
 
-  const begun = Date.now()
-  const end = endOf(window, timeZone, begun)
-  const answers = [await stack.fetch(path), await stack.fetch(path), await stack.fetch(path)]
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
-  const seconds = (from: number) => Math.ceil((end - from) / 1000)
-  const told = answers.map(({ headers }) => Number(/;t=(\d+)/.exec(headers.get('ratelimit')!)![1]))
-  told.push(Number(answers[2]!.headers.get('retry-after')))
-  for (const wait of told) {
-    expect(wait).toBeLessThanOrEqual(seconds(begun))
-    expect(wait).toBeGreaterThanOrEqual(seconds(Date.now()))
-  }
-  // Of its true length, also where the clock is changed within it.
-  let start = endOf(window, timeZone, begun - 64 * 86_400_000)
-  for (let next = start; next <= begun; next = endOf(window, timeZone, next)) start = next
-  const length = /;w=(\d+)/.exec(answers[0]!.headers.get('ratelimit-policy')!)![1]
-  expect(Number(length) * 1000).toBe(end - start)
-})
+    const begun = Date.now()
+    const end = endOf(window, timeZone, begun)
+    const answers = [await stack.fetch(path), await stack.fetch(path), await stack.fetch(path)]
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+    const seconds = (from: number) => Math.ceil((end - from) / 1000)
+    const waits = answers.map(({ headers }) =>
+      Number(/;t=(\d+)/.exec(headers.get('ratelimit')!)![1]),
+    )
+    waits.push(Number(answers[2]!.headers.get('retry-after')))
+    for (const wait of waits) {
+      expect(wait).toBeLessThanOrEqual(seconds(begun))
+      expect(wait).toBeGreaterThanOrEqual(seconds(Date.now()))
+    }
+    // The policy reports the true length, also if the period contains a change of the clock.
+    let start = endOf(window, timeZone, begun - 64 * 86_400_000)
+    for (let next = start; next <= begun; next = endOf(window, timeZone, next)) start = next
+    const length = /;w=(\d+)/.exec(answers[0]!.headers.get('ratelimit-policy')!)![1]
+    expect(Number(length) * 1000).toBe(end - start)
+  },
+)

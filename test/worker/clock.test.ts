@@ -12,18 +12,18 @@ beforeAll(async () => {
       policies: [1, 2, 3].map((n) => ({ ...quota, name: `p${n}` })),
     },
   })
-  await stack.fetch('/', { ip: '203.0.113.200' }) // brings the script
+  await stack.fetch('/', { ip: '203.0.113.200' }) // loads the script
 })
 afterAll(() => stack?.stop())
 
-test('by the Worker’s clock three limits cost three commands, and two when they refuse', async () => {
+test('With clock edge three limits cost three Redis commands, and a refusal costs two.', async () => {
   const commands = () => commandsBetween(stack.redis.url, () => stack.fetch('/'))
   expect(await commands()).toEqual({ evalsha: 1, mget: 1, set: 1 })
   expect(await commands()).toEqual({ evalsha: 1, mget: 1, set: 1 })
   expect(await commands()).toEqual({ evalsha: 1, mget: 1 })
 })
 
-test('and 200 at once are as many as the limit lets', async () => {
+test('With clock edge exactly the limit of 200 concurrent requests is admitted.', async () => {
   const answers = await Promise.all(
     Array.from({ length: 200 }, () => stack.fetch('/', { ip: '203.0.113.9' })),
   )

@@ -1,4 +1,4 @@
-/** Concurrency through the front door: when slots are taken, and when they are free again. */
+/** Concurrency policies through the whole stack: when requests take slots and when they release them. */
 import { once } from 'node:events'
 import { request as http, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -11,10 +11,10 @@ import WebSocket, { WebSocketServer } from 'ws'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import { rateLimiter } from '../../src/gateway/middleware.ts'
-import { type Script, startScripted } from '../support/scripted.ts'
+import { type Script, startScriptedOrigin } from '../support/scripted-origin.ts'
 
 const LIFE_MS = 5000
-/** Each test has slots of its own, 3 for an hour: /<test>/…; `left` looks and takes none. */
+/** Each test has 3 slots under /<test>/. `/<test>/left` costs 0, so it shows the free slots without taking one. */
 const policy = (name: string, limit = 3, window: string | number = '1h') => ({
   name,
   algorithm: 'concurrency',
@@ -23,21 +23,21 @@ const policy = (name: string, limit = 3, window: string | number = '1h') => ({
   match: { path: `/${name}/*` },
   cost: [{ path: `/${name}/left`, cost: 0 }],
 })
-const names = ['held', 'body', 'gone', 'early', 'ends', 'fields', 'socket', 'throws', 'head']
+const names = ['held', 'body', 'aborted', 'early', 'ends', 'fields', 'socket', 'throws', 'head']
 const config = {
   deadline: '10s',
   policies: [...names.map((name) => policy(name)), policy('killed', 10, LIFE_MS)],
 } as never
 
 const gzipped = gzipSync('sluice '.repeat(1000))
-/** What the origin holds back, by path. */
+/** Responses that the origin has not finished, by path. */
 const held = new Map<string, ServerResponse[]>()
-const letGo = (path: string) => {
+const finish = (path: string) => {
   for (const response of held.get(path)?.splice(0) ?? []) response.end('ok')
 }
 
 const script: Script = ({ pathname }, response, { socket }) => {
-  const what = pathname.split('/')[2]!
+  const behaviour = pathname.split('/')[2]!
   const scripts: Record<string, () => unknown> = {
     hold: () => held.set(pathname, [...(held.get(pathname) ?? []), response]),
     begin: () => {
@@ -78,16 +78,16 @@ const script: Script = ({ pathname }, response, { socket }) => {
         })
         .end(gzipped.subarray(20, 40)),
   }
-  const run = scripts[what] ?? (() => response.end('ok'))
+  const run = scripts[behaviour] ?? (() => response.end('ok'))
   run()
 }
 
 const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
 let stack: Stack
-let origin: Awaited<ReturnType<typeof startScripted>>
+let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 let env: Record<string, string>
 beforeAll(async () => {
-  origin = await startScripted(script)
+  origin = await startScriptedOrigin(script)
   const sockets = new WebSocketServer({ server: origin.server })
   sockets.on('connection', (socket) => socket.on('message', (data) => socket.send(String(data))))
   stack = await startStack({ config, env: { ORIGIN: origin.url } })
@@ -103,7 +103,7 @@ afterAll(async () => {
   await origin?.close()
 })
 
-/** Past Miniflare's entry, which compresses, and keeps small pieces of a body back. */
+/** Sends a request directly to workerd, because Miniflare's entry compresses and buffers small parts of a body. */
 const send = (path: string, init: RequestInit = {}, url = stack.worker.directUrl) =>
   fetch(url + path, { ...init, headers: { 'cf-connecting-ip': '203.0.113.7' } })
 const get = async (...request: Parameters<typeof send>) => {
@@ -115,8 +115,9 @@ const left = async (name: string, url?: string) =>
 const arrived = (path: string) =>
   expect.poll(() => held.get(path)?.length ?? 0, { timeout: 10_000 })
 const leftOf = (name: string) => expect.poll(() => left(name), { timeout: 10_000 })
-test('at most so many are in flight, and each that ends makes room for one', async () => {
-  const some = Array.from({ length: 12 }, () => get('/held/hold'))
+
+test('A concurrency policy admits requests up to its limit, and one more for each request that ends.', async () => {
+  const requests = Array.from({ length: 12 }, () => get('/held/hold'))
   await arrived('/held/hold').toBe(3)
   const quick = await get('/held/quick')
   expect(quick.status).toBe(429)
@@ -128,41 +129,41 @@ test('at most so many are in flight, and each that ends makes room for one', asy
     detail: expect.stringMatching(/when one of them ends, at the latest in 3\d{6} ms\.$/),
     retryAfterMs: expect.any(Number),
   })
-  letGo('/held/hold')
-  const statuses = (await Promise.all(some)).map(({ status }) => status).sort()
+  finish('/held/hold')
+  const statuses = (await Promise.all(requests)).map(({ status }) => status).sort()
   expect(statuses).toEqual([...Array(3).fill(200), ...Array(9).fill(429)])
   await leftOf('held').toBe(3)
   expect((await get('/held/quick')).status).toBe(200)
 })
 
-test('a slot is held until the body has gone out, not the fields', async () => {
+test('A request holds its slot until its response body has ended.', async () => {
   const response = await send('/body/begin')
   expect(response.status).toBe(200)
   await sleep(300)
   expect(await left('body')).toBe(2)
-  letGo('/body/begin')
+  finish('/body/begin')
   expect(await response.text()).toBe('begunok')
   await leftOf('body').toBe(3)
 })
 
-test('a client that goes within the body frees its slot', async () => {
-  const leaving = new AbortController()
-  const response = await send('/gone/drip', { signal: leaving.signal })
+test('A client that hangs up during the response body releases its slot.', async () => {
+  const client = new AbortController()
+  const response = await send('/aborted/drip', { signal: client.signal })
   await response.body!.getReader().read()
-  expect(await left('gone')).toBe(2)
-  leaving.abort()
-  await leftOf('gone').toBe(3)
+  expect(await left('aborted')).toBe(2)
+  client.abort()
+  await leftOf('aborted').toBe(3)
 })
 
-test('so does one that goes before the origin has answered', async () => {
-  const leaving = new AbortController()
-  const gone = send('/early/hold', { signal: leaving.signal }).catch(() => 'gone')
+test('A client that hangs up before the origin has answered releases its slot.', async () => {
+  const client = new AbortController()
+  const response = send('/early/hold', { signal: client.signal }).catch(() => 'aborted')
   await arrived('/early/hold').toBe(1)
   expect(await left('early')).toBe(2)
-  leaving.abort()
-  expect(await gone).toBe('gone')
+  client.abort()
+  expect(await response).toBe('aborted')
   await sleep(200)
-  letGo('/early/hold')
+  finish('/early/hold')
   await leftOf('early').toBe(3)
 })
 
@@ -173,23 +174,26 @@ test.each<[string, number, RequestInit?]>([
   ['length', 200, { method: 'HEAD' }],
   ['gzip', 200, { method: 'HEAD' }],
   ['reset', 502],
-  ['reset', 502, { method: 'HEAD' }], // our own answer has a body, which Hono throws away
-])('%s: a %d ends its slot', async (what, status, options) => {
-  for (let time = 0; time < 5; time++) {
-    const answer = await get(`/ends/${what}`, options)
-    expect([answer.status, answer.headers.has('ratelimit')]).toEqual([status, true])
-    await leftOf('ends').toBe(3)
-  }
-})
+  ['reset', 502, { method: 'HEAD' }], // Hono drops the body of Sluice's own response to HEAD
+])(
+  'A response that ends at once (%s, status %d) releases its slot.',
+  async (behaviour, status, options) => {
+    for (let time = 0; time < 5; time++) {
+      const answer = await get(`/ends/${behaviour}`, options)
+      expect([answer.status, answer.headers.has('ratelimit')]).toEqual([status, true])
+      await leftOf('ends').toBe(3)
+    }
+  },
+)
 
-test('a body that the origin breaks off is broken, and its slot free', async () => {
+test('A body that the origin breaks off fails for the client, and its slot is released.', async () => {
   const response = await send('/ends/cut')
   expect(response.status).toBe(200)
   await expect(response.text()).rejects.toThrow()
   await leftOf('ends').toBe(3)
 })
 
-test('length, ETag and cookies of the origin stay as they are', async () => {
+test('Content-Length, ETag and cookies of the origin are unchanged under a concurrency policy.', async () => {
   const { headers, body } = await get('/fields/length')
   expect(body).toBe('hello')
   expect(headers.getSetCookie()).toEqual(['a=1', 'b=2'])
@@ -200,22 +204,25 @@ test('length, ETag and cookies of the origin stay as they are', async () => {
 
 test.each([
   ['gzip', 200, gzipped],
-  ['part', 206, gzipped.subarray(20, 40)], // which by itself nobody can decode
-])('%s: a compressed body arrives byte for byte', async (what, status, bytes) => {
-  const outgoing = http(`${stack.worker.directUrl}/fields/${what}`, {
-    headers: { 'accept-encoding': 'gzip' },
-  })
-  const [response] = (await once(outgoing.end(), 'response')) as [IncomingMessage]
-  expect(response.statusCode).toBe(status)
-  expect(response.headers).toMatchObject({
-    'content-encoding': 'gzip',
-    'content-length': String(bytes.length),
-    etag: '"z"',
-  })
-  expect(await buffer(response)).toEqual(bytes)
-})
+  ['part', 206, gzipped.subarray(20, 40)], // a part that cannot be decoded by itself
+])(
+  'A compressed body (%s) arrives byte for byte with status %d.',
+  async (behaviour, status, bytes) => {
+    const outgoing = http(`${stack.worker.directUrl}/fields/${behaviour}`, {
+      headers: { 'accept-encoding': 'gzip' },
+    })
+    const [response] = (await once(outgoing.end(), 'response')) as [IncomingMessage]
+    expect(response.statusCode).toBe(status)
+    expect(response.headers).toMatchObject({
+      'content-encoding': 'gzip',
+      'content-length': String(bytes.length),
+      etag: '"z"',
+    })
+    expect(await buffer(response)).toEqual(bytes)
+  },
+)
 
-test('a web socket gives its slot back as soon as it is open', async () => {
+test('A WebSocket releases its slot as soon as it is open.', async () => {
   const socket = new WebSocket(`${stack.worker.directUrl.replace('http', 'ws')}/socket/any`, {
     headers: { 'cf-connecting-ip': '203.0.113.7' },
   })
@@ -226,38 +233,38 @@ test('a web socket gives its slot back as soon as it is open', async () => {
   socket.close()
 })
 
-test('a handler that throws what is no Error has ended, too', async () => {
+test('A Hono handler that throws a value other than an Error releases its slot.', async () => {
   const app = new Hono()
   app.use(rateLimiter(config))
   app.get('/throws/left', (c) => c.text('ok'))
   app.get('*', () => Promise.reject('a text'))
-  const gone = app.request('/throws/any', {}, env)
-  await expect(gone).rejects.toBe('a text')
-  const told = async () =>
+  const response = app.request('/throws/any', {}, env)
+  await expect(response).rejects.toBe('a text')
+  const freeSlots = async () =>
     (await app.request('/throws/left', {}, env)).headers.get('ratelimit')?.split(';')[1]
-  await expect.poll(told, { timeout: 10_000 }).toBe('r=3')
+  await expect.poll(freeSlots, { timeout: 10_000 }).toBe('r=3')
 })
 
-test('HEAD to a handler of GET has ended, though nobody reads its body', async () => {
+test('A HEAD request to a Hono handler of GET releases its slot, although its body is never read.', async () => {
   const app = new Hono()
   app.use(rateLimiter(config))
   app.get('*', (c) => c.text('ok'))
   expect((await app.request('/head/any', { method: 'HEAD' }, env)).status).toBe(200)
-  const told = async () =>
+  const freeSlots = async () =>
     (await app.request('/head/left', {}, env)).headers.get('ratelimit')?.split(';')[1]
-  await expect.poll(told, { timeout: 5_000 }).toBe('r=3')
+  await expect.poll(freeSlots, { timeout: 5_000 }).toBe('r=3')
 })
 
-test('the slots of a Worker that is killed are free again after their time, not before', async () => {
+test('Slots of a killed Worker expire after the window, and not earlier.', async () => {
   const dying = await startWorker(anyConfig, { env })
   const before = Date.now()
-  const lost = Array.from({ length: 10 }, () =>
-    send('/killed/hold', {}, dying.directUrl).catch(() => 'lost'),
+  const interrupted = Array.from({ length: 10 }, () =>
+    send('/killed/hold', {}, dying.directUrl).catch(() => 'interrupted'),
   )
   await arrived('/killed/hold').toBe(10)
   const after = Date.now()
   await dying.stop()
-  expect(new Set(await Promise.all(lost))).toEqual(new Set(['lost']))
+  expect(new Set(await Promise.all(interrupted))).toEqual(new Set(['interrupted']))
   const refused = await get('/killed/quick')
   expect(refused.status).toBe(429)
   expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(LIFE_MS / 1000)

@@ -1,4 +1,4 @@
-/** Proven refusals through the front door: a flood asks Redis hardly ever, and nobody is refused who would pass. */
+/** The denial cache through the whole stack: a flood causes few calls, and no request is refused that would pass. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../src/config/options.ts'
@@ -41,7 +41,7 @@ async function requestsFor<T>(run: () => Promise<T>): Promise<[T, number]> {
   return [result, api.stack.httpRequests() - before]
 }
 
-test('a flood on an exhausted key asks Redis nothing, and is told what Redis would tell', async () => {
+test('A flood on an exhausted key causes no call to Redis, and gets the same answers as from Redis.', async () => {
   const ip = newIp()
   for (let time = 0; time < 3; time++) await get('/hour', ip)
   const first = await get('/hour', ip)
@@ -58,21 +58,21 @@ test('a flood on an exhausted key asks Redis nothing, and is told what Redis wou
   }
 })
 
-test('who waits as told passes, every time', async () => {
+test('A client that waits retryAfterMs passes.', async () => {
   const ip = newIp()
   for (let round = 0; round < 5; round++) {
     let last = await get('/moment', ip)
     for (let time = 0; time < 30 && last.status === 200; time++) last = await get('/moment', ip)
     expect(last.status).toBe(429)
-    const told = await api.stack.fetch('/moment', { ip })
-    if (told.status === 200) continue
-    const { retryAfterMs } = (await told.json()) as { retryAfterMs: number }
-    await sleep(retryAfterMs + 2) // timers of this process may be a millisecond early
+    const response = await api.stack.fetch('/moment', { ip })
+    if (response.status === 200) continue
+    const { retryAfterMs } = (await response.json()) as { retryAfterMs: number }
+    await sleep(retryAfterMs + 2) // timers of Node may fire a millisecond early
     expect((await get('/moment', ip)).status).toBe(200)
   }
 })
 
-test('a reset and a refund through this isolate are seen at once', async () => {
+test('An isolate sees its own resets and refunds at once.', async () => {
   const ip = newIp()
   for (let time = 0; time < 5; time++) await get('/hour', ip)
   await api.operate('hour', 'reset', { key: ip })
@@ -82,7 +82,7 @@ test('a reset and a refund through this isolate are seen at once', async () => {
   expect((await get('/hour', ip)).status).toBe(200)
 })
 
-test('every refusal that counts towards a ban is counted, and a ban asks nothing while it runs', async () => {
+test('Every refusal counts towards a ban, and a ban causes no call while it lasts.', async () => {
   const ip = newIp()
   const titles = []
   for (let time = 0; time < 4; time++) {
@@ -103,7 +103,7 @@ test('every refusal that counts towards a ban is counted, and a ban asks nothing
   expect((await get('/banning', ip)).status).toBe(200)
 })
 
-test('switched off, every request asks', async () => {
+test('With denialCache false every request causes a call.', async () => {
   const off = await startApi({ policies, denialCache: false })
   try {
     for (let time = 0; time < 3; time++) await off.stack.fetch('/hour')

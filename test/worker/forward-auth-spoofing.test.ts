@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ask, type Question } from '../../dev/proxies/client.ts'
 import type { RunningProxy } from '../../dev/proxies/run.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { config, env, here, names, runProxyOf, seenByApp, token } from '../support/forward-auth.ts'
+import { binaries, config, echoOf, env, names, runProxyOf, token } from '../support/forward-auth.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -11,10 +11,10 @@ beforeAll(async () => {
 afterAll(() => stack?.stop())
 
 describe.each(names)('%s', (name) => {
-  const binary = here[name]
+  const binary = binaries[name]
   const run = () => runProxyOf(stack, name)
 
-  describe.skipIf(!binary)('behind its example', () => {
+  describe.skipIf(!binary)('with its example configuration', () => {
     let proxy: RunningProxy
     beforeAll(async () => {
       proxy = await run()
@@ -37,18 +37,18 @@ describe.each(names)('%s', (name) => {
         ['X-Real-IP', { 'X-Real-IP': '198.51.100.7' }],
         ['CF-Connecting-IP', { 'CF-Connecting-IP': '198.51.100.7' }],
         [
-          'CF-Connecting-IP that makes our own address the caller’s',
+          'CF-Connecting-IP with the address of the caller',
           { 'CF-Connecting-IP': '127.0.0.1', 'X-Forwarded-For': '198.51.100.7' },
         ],
         ['Forwarded, True-Client-IP', { Forwarded: 'for=198.51.100.7', 'True-Client-IP': '::1' }],
         ['another path', { 'X-Forwarded-Uri': '/free', 'X-Original-URI': '/free' }],
         ['another method', { 'X-Forwarded-Method': 'OPTIONS', 'X-HTTP-Method-Override': 'PUT' }],
         ['another host', { 'X-Forwarded-Host': 'else.example', 'X-Forwarded-Proto': 'ftp' }],
-        ['a token', { 'Sluice-Token': 'none-of-yours' }],
-        ['two tokens', { 'Sluice-Token': ['none-of-yours', 'nor-this-one'] }],
+        ['a guessed token', { 'Sluice-Token': 'none-of-yours' }],
+        ['two guessed tokens', { 'Sluice-Token': ['none-of-yours', 'nor-this-one'] }],
         ['a price', { 'Sluice-Cost': '0' }],
-        ['a verdict', { 'Sluice-Status': '200' }],
-        ['fields struck out as hop by hop', { Connection: 'X-Forwarded-For, Sluice-Token' }],
+        ['a decision', { 'Sluice-Status': '200' }],
+        ['fields that Connection removes', { Connection: 'X-Forwarded-For, Sluice-Token' }],
         ['other spellings of the fields', { X_Forwarded_For: '198.51.100.7', sluice_token: 'x' }],
       ])('A client does not get another quota with %s.', async (_, headers) => {
         expect((await get(path, { headers })).status).toBe(429)
@@ -71,9 +71,9 @@ describe.each(names)('%s', (name) => {
       })
     })
 
-    // To Caddy, and to the app behind it, it is a character of the path.
+    // For Caddy and the app behind it, # is a character of the path.
     if (name === 'nginx') {
-      test('A fragment in the target opens no path.', async () => {
+      test('A fragment in the target does not get a request past a deny list.', async () => {
         for (const target of ['/x/../forbidden#', '/forbidden#/../free', '/free#/../forbidden']) {
           expect((await get('', { target })).status, target).toBe(503)
         }
@@ -81,7 +81,7 @@ describe.each(names)('%s', (name) => {
     }
 
     test.each(['a#b', 'a?b', 'a/b', 'a@b', '[', '', ' '])(
-      'An invalid Host, %j, opens no path.',
+      'An invalid Host, %j, does not get a request past a deny list.',
       async (host) => {
         const before = stack.origin.requests()
         const { status } = await get('/forbidden', { headers: { Host: host } })
@@ -95,7 +95,7 @@ describe.each(names)('%s', (name) => {
       for (const path of [`/page/${name}-token`, '/free', '/forbidden', '/_sluice/ask']) {
         const { rawHeaders, body } = await get(path, { headers })
         expect(rawHeaders.join() + body).not.toContain(token)
-        // nginx has no way to strike out all that begin alike; the decision API overlooks the others.
+        // nginx cannot remove fields by a prefix. The decision API ignores the other fields.
         expect(body).not.toMatch(name === 'nginx' ? /"sluice-(token|cost)"/ : /"sluice-/)
       }
     })
@@ -104,7 +104,7 @@ describe.each(names)('%s', (name) => {
       const answer = await get('/_sluice/ask', { headers: { 'X-Forwarded-Uri': '/free' } })
       expect(answer.status).toBe(name === 'nginx' ? 404 : 200)
       const api = await get('/_sluice/v1/auth')
-      expect(seenByApp(api).url).toBe('/_sluice/v1/auth')
+      expect(echoOf(api).url).toBe('/_sluice/v1/auth')
     })
   })
 })

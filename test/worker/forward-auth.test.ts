@@ -1,4 +1,4 @@
-/** The examples for nginx and Caddy, run by the real ones, in front of the demo origin, with our Worker as the authority. */
+/** The examples for nginx and Caddy, in front of the demo origin. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -7,13 +7,13 @@ import type { Settings } from '../../dev/proxies/example.ts'
 import type { RunningProxy } from '../../dev/proxies/run.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import {
+  binaries,
   config,
+  createUndoStack,
+  echoOf,
   env,
-  here,
   names,
   runProxyOf,
-  seenByApp,
-  undoing,
 } from '../support/forward-auth.ts'
 
 let stack: Stack
@@ -22,20 +22,20 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.stop())
 
-const { undo, undoAll } = undoing()
+const { undo, undoAll } = createUndoStack()
 afterEach(undoAll)
 
 describe.each(names)('%s', (name) => {
-  const binary = here[name]
+  const binary = binaries[name]
   const run = (settings: Partial<Settings> = {}) => runProxyOf(stack, name, settings)
-  /** One with other settings, for this test. */
-  const runHere = async (settings: Partial<Settings>) => {
+  /** Runs a proxy with these settings until the end of the test. */
+  const runForTest = async (settings: Partial<Settings>) => {
     const running = await run(settings)
     undo.push(running.stop)
     return running
   }
 
-  describe.skipIf(!binary)('behind its example', () => {
+  describe.skipIf(!binary)('with its example configuration', () => {
     let proxy: RunningProxy
     beforeAll(async () => {
       proxy = await run()
@@ -54,7 +54,7 @@ describe.each(names)('%s', (name) => {
       expect(answer.status).toBe(200)
       expect(answer.headers.ratelimit).toMatch(/^"page";r=1;t=\d+$/)
       expect(answer.headers['ratelimit-policy']).toBe('"page";q=2;w=3600')
-      const echo = seenByApp(answer)
+      const echo = echoOf(answer)
       expect(echo).toMatchObject({ method: 'PATCH', url: path, body: { bytes: 100_000 } })
       expect(echo.headers).toMatchObject({
         'content-type': 'text/plain',
@@ -65,8 +65,8 @@ describe.each(names)('%s', (name) => {
 
     test('A refused request is a 429 with Retry-After, and never reaches the app.', async () => {
       const path = `/page/${name}-refused`
-      for (const left of [1, 0]) {
-        expect((await get(path)).headers.ratelimit).toMatch(new RegExp(`^"page";r=${left};`))
+      for (const remaining of [1, 0]) {
+        expect((await get(path)).headers.ratelimit).toMatch(new RegExp(`^"page";r=${remaining};`))
       }
       const before = stack.origin.requests()
       const answer = await get(path, { method: 'POST', body: 'not for the app' })
@@ -103,7 +103,7 @@ describe.each(names)('%s', (name) => {
       }
     })
 
-    test('Policies go by the method of the client, so five GETs are not logins.', async () => {
+    test('Policies match the method of the client, so a GET does not count as a login.', async () => {
       const path = `/login/${name}`
       for (let i = 0; i < 5; i++) expect((await get(path)).status).toBe(200)
       expect((await get(path, { method: 'POST' })).status).toBe(200)
@@ -111,7 +111,7 @@ describe.each(names)('%s', (name) => {
       expect((await get(path)).status).toBe(200)
     })
 
-    test('HEAD is counted, and answered without a body.', async () => {
+    test('A HEAD request is counted, and its response has no body.', async () => {
       const path = `/page/${name}-head`
       for (const status of [200, 200, 429]) {
         const answer = await get(path, { method: 'HEAD' })
@@ -120,7 +120,7 @@ describe.each(names)('%s', (name) => {
       }
     })
 
-    test('A key in a header of the client counts for that key.', async () => {
+    test('A policy can count by a header of the client.', async () => {
       const path = `/by-key/${name}`
       const as = (key: string) => get(path, { headers: { 'X-Api-Key': key } })
       expect((await as('one')).status).toBe(200)
@@ -129,7 +129,7 @@ describe.each(names)('%s', (name) => {
     })
 
     test.runIf(process.platform === 'linux')(
-      'Two clients have a quota each, by the addresses that the proxy sees.',
+      'Two clients with different addresses have different quotas.',
       async () => {
         const path = `/page/${name}-two`
         for (const status of [200, 200, 429]) {
@@ -152,7 +152,7 @@ describe.each(names)('%s', (name) => {
       await once(relay, 'listening')
       undo.push(async () => void relay.close())
       const api = `http://127.0.0.1:${(relay.address() as AddressInfo).port}`
-      const { url } = await runHere({ api })
+      const { url } = await runForTest({ api })
       const browser = { headers: { 'Accept-Encoding': 'gzip, deflate, br, zstd' } }
       for (let i = 0; i < 10; i++) expect((await ask(`${url}/free`, browser)).status).toBe(200)
       expect(connections).toBe(1)
@@ -161,7 +161,7 @@ describe.each(names)('%s', (name) => {
     test.each(['pass', 'refuse'] as const)(
       'With a wrong token no request passes (undecided: %s).',
       async (undecided) => {
-        const { url } = await runHere({ token: 'not-the-token-of-the-api', undecided })
+        const { url } = await runForTest({ token: 'not-the-token-of-the-api', undecided })
         const before = stack.origin.requests()
         for (const path of ['/free', `/page/${name}-wrong`, '/forbidden']) {
           const answer = await ask(url + path)

@@ -6,9 +6,9 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import type { KeySource, PolicyOptions } from '../../src/config/options.ts'
 import { isMatch } from '../../src/match/match.ts'
 import { canonical, hashedSubjects } from '../../src/match/subject.ts'
-import { describer } from '../support/describe.ts'
+import { createMatcher } from '../support/create-matcher.ts'
 
-/** Every source there is, each the key of a policy that meets every request. */
+/** Every key source. Each is the key of a policy that applies to every request. */
 const sources: KeySource[] = [
   'ip',
   'path',
@@ -47,14 +47,14 @@ const nasty = fc.constantFrom(
   'a'.repeat(4000),
 )
 const text = fc.oneof(nasty, fc.string({ unit: 'binary', maxLength: 40 }), fc.string())
-/** What Node lets into a field: bytes, no controls. */
+/** A field value that Node accepts: bytes without control characters. */
 const value = text.map((text) => text.replace(/[^\t\x20-\x7e\x80-\xff]/g, '').trim())
 const escaped = fc.oneof(
   text.map((text) => encodeURIComponent(text.toWellFormed())),
   fc.constantFrom('%', '%zz', '%ff', '%00', '%c3%28', '%2e%2e%2f', ';x=1', '+', '%25'),
 )
 
-/** Some spelling of /login. */
+/** A spelling of /login. */
 const login = fc
   .tuple(
     fc.constantFrom('/', '//', '/./', '/x/../', '/%2e/', '/a/b/%2E%2e/../', '/;v=1/', '/\\'),
@@ -92,7 +92,18 @@ const anyRequest = fc.record(
 )
 type AnyRequest = typeof anyRequest extends fc.Arbitrary<infer T> ? T : never
 
-function wire({ login, path, query, method, ip, key, cookie, authorization, apiKey }: AnyRequest) {
+/** The request as options of `http.request`. */
+function toHttpOptions({
+  login,
+  path,
+  query,
+  method,
+  ip,
+  key,
+  cookie,
+  authorization,
+  apiKey,
+}: AnyRequest) {
   const search = query?.map((pair) => pair.join('=')).join('&')
   const target = login ?? path
   const fields = {
@@ -122,7 +133,7 @@ describe('hostile requests', () => {
     await stack.stop()
   })
 
-  const send = (options: ReturnType<typeof wire>) =>
+  const send = (options: ReturnType<typeof toHttpOptions>) =>
     new Promise<{ status: number; policies: string }>((resolve, reject) => {
       const { port } = new URL(stack.worker.directUrl)
       request({ host: '127.0.0.1', port, agent, ...options }, (response) => {
@@ -137,16 +148,16 @@ describe('hostile requests', () => {
         .end()
     })
 
-  test('ten thousand: no 5xx, none dodges its policy, and no key of unusual length', async () => {
+  test('Of 10,000 hostile requests none causes a 5xx, evades its policy, or creates a malformed key.', async () => {
     const requests = fc.sample(anyRequest, 10_000)
-    const left = requests.values()
+    const queue = requests.values()
     const wrong: unknown[] = []
     const worker = async () => {
-      for (const one of left) {
-        const sent = wire(one)
-        const { status, policies } = await send(sent)
-        const dodged = one.login !== undefined && !policies.includes('"login"')
-        if (status !== 200 || dodged) wrong.push({ status, policies, ...sent })
+      for (const one of queue) {
+        const options = toHttpOptions(one)
+        const { status, policies } = await send(options)
+        const evaded = one.login !== undefined && !policies.includes('"login"')
+        if (status !== 200 || evaded) wrong.push({ status, policies, ...options })
       }
     }
     await Promise.all(Array.from({ length: 16 }, worker))
@@ -160,8 +171,8 @@ describe('hostile requests', () => {
   }, 120_000)
 })
 
-test('no two keys collide: ten thousand requests have as many subjects as partition keys', async () => {
-  const describeRequest = describer({
+test('10,000 random requests have as many subjects as partition keys, so no two keys collide.', async () => {
+  const match = createMatcher({
     policies: [
       { name: 'pair', key: ['header:x-key', 'query:q'], ...quota },
       { name: 'triple', key: ['cookie:sid', 'path', 'api-key'], ...quota },
@@ -172,8 +183,8 @@ test('no two keys collide: ten thousand requests have as many subjects as partit
   const subjects = new Map<string, string>()
   const keys = new Set<string>()
   for (const one of fc.sample(anyRequest, 10_000)) {
-    const { path, ...init } = wire(one)
-    const { policies } = await describeRequest(`https://www.example.com${path}`, init)
+    const { path, ...init } = toHttpOptions(one)
+    const { policies } = await match(`https://www.example.com${path}`, init)
     for (const { partitionKey } of policies.filter(isMatch)) {
       const key = canonical(partitionKey)
       const subject = await nameSubject(partitionKey)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startOrigin } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
-import { raw } from '../support/raw.ts'
+import { raw } from '../support/raw-http.ts'
 
 const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
 const policies = [
@@ -31,7 +31,7 @@ describe('the paths under /_sluice/', () => {
     '//_sluice/x',
     '/a/..%2F_sluice/x',
     '/_sluice%2Fhealth/x',
-  ])('%s never reach the origin', async (path) => {
+  ])('A request to %s never reaches the origin.', async (path) => {
     const response = await stack.fetch(path)
     expect(response.status).toBe(404)
     expect(response.headers.get('content-type')).toBe('application/problem+json')
@@ -41,12 +41,12 @@ describe('the paths under /_sluice/', () => {
 describe('without a database', () => {
   test.each([
     [
-      'one that refuses connections',
+      'it refuses connections',
       { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1', UPSTASH_REDIS_REST_TOKEN: 'secret-token' },
     ],
-    ['none configured', {}],
+    ['it is not configured', {}],
   ])(
-    '(%s) each policy says what happens, no number is invented, and each event is one line',
+    'Without a database (%s) each policy gives its fallback, no response has RateLimit, and each event is logged once.',
     async (_, env) => {
       const origin = await startOrigin()
       const worker = await startWorker(anyConfig, {
@@ -91,7 +91,7 @@ describe('the origin', () => {
     }
   }
 
-  test('comes from the configuration, and the variable ORIGIN overrides it', async () => {
+  test('The origin comes from the configuration, and the variable ORIGIN overrides it.', async () => {
     const origin = await startOrigin()
     const get = (url: string) => fetch(`${url}/x`)
     expect(await run({ origin: origin.url }, {}, get)).toMatchObject({ status: 200 })
@@ -108,20 +108,23 @@ describe('the origin', () => {
     [{}, {}, 'set origin in sluice.config.ts, or the variable ORIGIN'],
     [{}, { ORIGIN: 'example.com' }, 'the variable ORIGIN: expected a URL'],
     [{ origin: 'zone' }, {}, "origin 'zone' needs a route on a zone, and 127.0.0.1 is none"],
-  ])('%j with %j is a clear message', async (config, env, message) => {
-    const { status, text } = await run(config, env, (url) => fetch(url))
-    expect(status).toBe(500)
-    expect(text).toContain(message)
-  })
+  ])(
+    'The configuration %j with the variables %j gets a 500 that explains the origin.',
+    async (config, env, message) => {
+      const { status, text } = await run(config, env, (url) => fetch(url))
+      expect(status).toBe(500)
+      expect(text).toContain(message)
+    },
+  )
 
-  test('that is down is a 502 problem', async () => {
+  test('A request to an origin that is down gets a 502 problem.', async () => {
     expect(await run({ origin: 'http://127.0.0.1:1' }, {}, (url) => fetch(url))).toMatchObject({
       status: 502,
       text: expect.stringContaining('Bad Gateway'),
     })
   })
 
-  test('that is slow to answer is a 504 problem; one that is slow to finish is not', async () => {
+  test('An origin that starts its response too late causes a 504 problem, and a slow body does not.', async () => {
     const origin = await startOrigin()
     const config = { origin: origin.url, originTimeout: '300ms' }
     expect(await run(config, {}, (url) => fetch(`${url}/slow/5000`))).toMatchObject({
@@ -133,8 +136,8 @@ describe('the origin', () => {
     await origin.close()
   })
 
-  test("'zone' sends the request on unchanged", async () => {
-    let seen: Request | undefined
+  test("With origin 'zone' the request is forwarded unchanged.", async () => {
+    let forwarded: Request | undefined
     await run(
       { origin: 'zone' },
       {},
@@ -146,22 +149,22 @@ describe('the origin', () => {
         return new Response(text, { status: Number(text.split(' ')[1]) })
       },
       (request) => {
-        seen = request
+        forwarded = request
         return new Response('from the zone')
       },
     )
-    expect([seen!.method, seen!.url, await seen!.text()]).toEqual([
+    expect([forwarded!.method, forwarded!.url, await forwarded!.text()]).toEqual([
       'POST',
       'http://www.example.com//a/?b=',
       'hi',
     ])
-    expect(seen!.headers.get('x-a')).toBe('1')
-    expect(seen!.headers.get('x-forwarded-for')).toBe('192.0.2.1')
-    expect(seen!.headers.has('x-forwarded-host')).toBe(false)
+    expect(forwarded!.headers.get('x-a')).toBe('1')
+    expect(forwarded!.headers.get('x-forwarded-for')).toBe('192.0.2.1')
+    expect(forwarded!.headers.has('x-forwarded-host')).toBe(false)
   })
 })
 
-test('a Worker with a wrong configuration refuses to start, with every problem named', async () => {
+test('A Worker with an invalid configuration refuses to start and names every problem.', async () => {
   const worker = await startWorker(anyConfig, {
     env: { CONFIG: JSON.stringify({ policies: [{ name: 'a' }] }) },
   })

@@ -1,4 +1,4 @@
-/** The limiter's fields on what a Worker answers, in front of an origin that has fields of its own. */
+/** Limit fields in responses of the Worker, if the origin sends limit fields, too. */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { parseRateLimit } from 'ratelimit-header-parser'
@@ -7,15 +7,15 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 
-/** Answers with the fields that `says` holds; each list of values as lines of their own. */
+/** Answers with `originFields`. A list of values becomes several lines. */
 let origin: Server
-let says: Record<string, string | string[]> = {}
+let originFields: Record<string, string | string[]> = {}
 beforeAll(async () => {
-  origin = createServer((_, response) => response.writeHead(200, says).end('of the origin'))
+  origin = createServer((_, response) => response.writeHead(200, originFields).end('of the origin'))
   await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve))
 })
 afterEach(() => {
-  says = {}
+  originFields = {}
 })
 afterAll(() => origin.close())
 
@@ -25,7 +25,7 @@ const policies: ConfigOptions['policies'] = [
 ]
 const page = 'https://app.example.com'
 
-/** A stack with a configuration, for the tests of one `describe`. */
+/** Starts a stack for the tests of one `describe`. */
 function useStack(config: Partial<ConfigOptions>): { fetch: Stack['fetch'] } {
   let stack: Stack
   beforeAll(async () => {
@@ -47,19 +47,22 @@ const limitFields = (response: Response) =>
 describe('draft-11', () => {
   const stack = useStack({ cors: { origins: page } })
 
-  test('stands beside the origin’s own list', async () => {
-    says = { 'RateLimit-Policy': '"origin";q=5;w=1', RateLimit: ['"origin";r=1;t=1', '"b";r=2'] }
+  test('Fields of draft-11 are appended to the lists of the origin.', async () => {
+    originFields = {
+      'RateLimit-Policy': '"origin";q=5;w=1',
+      RateLimit: ['"origin";r=1;t=1', '"b";r=2'],
+    }
     const { headers } = await stack.fetch('/', { ip: newIp() })
     const names = (field: string) => parseList(headers.get(field)!).map(([item]) => item)
     expect(names('ratelimit-policy')).toEqual(['origin', 'minute', 'day'])
     expect(names('ratelimit')).toEqual(['origin', 'b', 'minute'])
   })
 
-  test('takes the place of an older draft with more, and leaves its place to one with less', async () => {
+  test('A draft-11 field replaces an older draft of the origin with more remaining, and yields to one with less.', async () => {
     const ip = newIp()
-    says = { RateLimit: 'limit=100, remaining=50, reset=5' }
+    originFields = { RateLimit: 'limit=100, remaining=50, reset=5' }
     expect((await stack.fetch('/', { ip })).headers.get('ratelimit')).toMatch(/^"minute";r=9;t=/)
-    says = { RateLimit: 'limit=100, remaining=3, reset=5', 'Retry-After': '120' }
+    originFields = { RateLimit: 'limit=100, remaining=3, reset=5', 'Retry-After': '120' }
     expect(limitFields(await stack.fetch('/', { ip }))).toEqual({
       ratelimit: 'limit=100, remaining=3, reset=5',
       'retry-after': '120',
@@ -67,17 +70,17 @@ describe('draft-11', () => {
   })
 
   test.each(['', ',', 'x'.repeat(4000), '\xfc\xff', '"minute";r=99999999999999999999'])(
-    'takes the place of what nobody can read (%s)',
+    'A draft-11 field replaces an invalid field of the origin (%s).',
     async (value) => {
-      says = { RateLimit: value, 'X-Other': 'x' }
+      originFields = { RateLimit: value, 'X-Other': 'x' }
       const { status, headers } = await stack.fetch('/', { ip: newIp() })
       expect([status, headers.get('x-other')]).toEqual([200, 'x'])
       expect(headers.get('ratelimit')).toMatch(/^"minute";r=9;t=\d+$/)
     },
   )
 
-  test('is exposed to pages that the origin lets read', async () => {
-    says = {
+  test('Limit fields are exposed to pages to which the origin allows access.', async () => {
+    originFields = {
       'Access-Control-Allow-Origin': 'https://other.example',
       'Access-Control-Expose-Headers': 'ETag',
     }
@@ -87,12 +90,12 @@ describe('draft-11', () => {
       'ETag, RateLimit-Policy, RateLimit, Retry-After',
     )
     expect(headers.has('vary')).toBe(false)
-    says = {}
+    originFields = {}
     const closed = await stack.fetch('/', { ip: newIp(), headers: { Origin: page } })
     expect([...closed.headers.keys()].join()).not.toContain('access-control')
   })
 
-  test('a refusal may be read by the pages of the configuration', async () => {
+  test('Pages of the cors configuration can read a refusal.', async () => {
     const ip = newIp()
     for (let i = 0; i < 10; i++) await (await stack.fetch('/', { ip })).arrayBuffer()
     const { status, headers } = await stack.fetch('/', { ip, headers: { Origin: page } })
@@ -114,21 +117,24 @@ describe('an origin that fails', () => {
   test.each([
     [502, '/reset/any'],
     [504, '/slow/5000'],
-  ])('makes a %d that the pages of the configuration may read', async (status, path) => {
-    const response = await stack.fetch(path, { ip: newIp(), headers: { Origin: page } })
-    expect(response.status).toBe(status)
-    expect(response.headers.get('access-control-allow-origin')).toBe(page)
-    expect(response.headers.get('access-control-expose-headers')).toBe(
-      'RateLimit-Policy, RateLimit, Retry-After',
-    )
-    expect(response.headers.get('ratelimit')).toMatch(/^"minute";r=9;/)
-  })
+  ])(
+    'Pages of the cors configuration can read a %d for a failed origin (%s).',
+    async (status, path) => {
+      const response = await stack.fetch(path, { ip: newIp(), headers: { Origin: page } })
+      expect(response.status).toBe(status)
+      expect(response.headers.get('access-control-allow-origin')).toBe(page)
+      expect(response.headers.get('access-control-expose-headers')).toBe(
+        'RateLimit-Policy, RateLimit, Retry-After',
+      )
+      expect(response.headers.get('ratelimit')).toMatch(/^"minute";r=9;/)
+    },
+  )
 })
 
 describe('draft-7 and X-RateLimit- with ISO 8601', () => {
   const stack = useStack({ headers: ['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }] })
 
-  test('tell one state in two forms', async () => {
+  test('Fields of draft-7 and X-RateLimit fields with ISO 8601 report the same state.', async () => {
     const { headers } = await stack.fetch('/', { ip: newIp() })
     expect(headers.get('ratelimit-policy')).toBe('10;w=60, 1000;w=86400')
     const state = parseDictionary(headers.get('ratelimit')!)
@@ -140,7 +146,7 @@ describe('draft-7 and X-RateLimit- with ISO 8601', () => {
     expect(Math.abs(x.reset!.getTime() - reset)).toBeLessThan(3000)
   })
 
-  test('a refusal’s reset is its Retry-After', async () => {
+  test('The reset in the fields of a refusal equals Retry-After.', async () => {
     const ip = newIp()
     for (let i = 0; i < 10; i++) await (await stack.fetch('/', { ip })).arrayBuffer()
     const { status, headers } = await stack.fetch('/', { ip })
@@ -152,10 +158,10 @@ describe('draft-7 and X-RateLimit- with ISO 8601', () => {
   })
 })
 
-describe('draft-6 and GitHub’s', () => {
+describe('draft-6 and GitHub fields', () => {
   const stack = useStack({ headers: ['draft-6', 'github'] })
 
-  test('tell one state in two forms', async () => {
+  test('Fields of draft-6 and of GitHub report the same state.', async () => {
     const response = await stack.fetch('/', { ip: newIp() })
     expect(limitFields(response)).toEqual({
       'ratelimit-policy': '10;w=60, 1000;w=86400',
@@ -175,8 +181,8 @@ describe('draft-6 and GitHub’s', () => {
     expect(Math.abs(reset!.getTime() - Date.now() - 60_000)).toBeLessThan(3000)
   })
 
-  test('a set of the origin’s with less stays as it is, with more goes', async () => {
-    says = {
+  test('A header set of the origin with less remaining is kept, and one with more is replaced.', async () => {
+    originFields = {
       'X-RateLimit-Limit': '5000',
       'X-RateLimit-Remaining': '2',
       'X-RateLimit-Reset': '1700000000',
@@ -198,7 +204,7 @@ describe('draft-6 and GitHub’s', () => {
 describe('off', () => {
   const stack = useStack({ headers: 'off', cors: { origins: '*' } })
 
-  test('leaves no field but Retry-After', async () => {
+  test('With headers off only Retry-After is sent.', async () => {
     const ip = newIp()
     for (let i = 0; i < 10; i++) {
       expect(limitFields(await stack.fetch('/', { ip }))).toEqual({})
@@ -211,8 +217,8 @@ describe('off', () => {
     expect(refused.headers.has('vary')).toBe(false)
   })
 
-  test('leaves the origin’s alone', async () => {
-    says = { RateLimit: 'limit=1, remaining=1000, reset=1' }
+  test('With headers off the limit fields of the origin are unchanged.', async () => {
+    originFields = { RateLimit: 'limit=1, remaining=1000, reset=1' }
     expect(limitFields(await stack.fetch('/', { ip: newIp() }))).toEqual({
       ratelimit: 'limit=1, remaining=1000, reset=1',
     })

@@ -1,4 +1,4 @@
-/** `/_sluice/health` says whether the Worker is configured, `/_sluice/ready` also whether it asks its databases now. */
+/** `/_sluice/health` reports the configuration. `/_sluice/ready` also reports open circuits of databases. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
@@ -43,7 +43,7 @@ describe('a Worker that is configured', () => {
     ['/_sluice/health', 'ok'],
     ['/_sluice/ready', 'ready'],
   ])(
-    'answers 200 on %s, names no policy, and asks neither Redis nor the origin',
+    'A configured Worker answers 200 on %s with the status %s, and calls neither Redis nor the origin.',
     async (path, status) => {
       const before = [stack.httpRequests(), stack.origin.requests()]
       const response = await stack.fetch(path)
@@ -57,7 +57,7 @@ describe('a Worker that is configured', () => {
     },
   )
 
-  test('names its policies on /_sluice/ready to an operator only', async () => {
+  test('/_sluice/ready names the policies to operators only.', async () => {
     const ready = (token: string) =>
       stack.fetch('/_sluice/ready', { headers: { Authorization: `Bearer ${token}` } })
     expect(await (await ready(OPERATE)).json()).toEqual({
@@ -97,35 +97,43 @@ describe('a Worker that is not configured', () => {
     ],
     ['without an origin', {}, { ORIGIN: '' }, [noOrigin('expected a URL like')]],
     ['with a wrong origin', {}, { ORIGIN: 'hidden.example' }, [noOrigin('expected a URL like')]],
-    ['in front of a zone that it is not on', {}, { ORIGIN: 'zone' }, [noOrigin('needs a route')]],
+    [
+      'with origin zone and without a route on it',
+      {},
+      { ORIGIN: 'zone' },
+      [noOrigin('needs a route')],
+    ],
     [
       'without anything',
       {},
       { [URL_OF]: '', [TOKEN_OF]: '', ORIGIN: '' },
       [noUrl(), noToken(), noOrigin('ORIGIN')],
     ],
-  ])('%s answers 503 and names what is missing, but no value', async (_, config, env, problems) => {
-    const worker = await startWorker(anyConfig, {
-      env: { ...good, CONFIG: JSON.stringify({ policies, ...config }), ...env },
-    })
-    try {
-      for (const [path, status] of [
-        ['/_sluice/health', 'misconfigured'],
-        ['/_sluice/ready', 'not-ready'],
-      ]) {
-        const response = await fetch(worker.url + path)
-        expect(response.status).toBe(503)
-        expect(response.headers.get('cache-control')).toBe('no-store')
-        const text = await response.text()
-        expect(JSON.parse(text)).toEqual({ status, problems })
-        expect(text).not.toContain('hidden')
+  ])(
+    'A Worker %s answers 503 and names the missing variables, and shows no value.',
+    async (_, config, env, problems) => {
+      const worker = await startWorker(anyConfig, {
+        env: { ...good, CONFIG: JSON.stringify({ policies, ...config }), ...env },
+      })
+      try {
+        for (const [path, status] of [
+          ['/_sluice/health', 'misconfigured'],
+          ['/_sluice/ready', 'not-ready'],
+        ]) {
+          const response = await fetch(worker.url + path)
+          expect(response.status).toBe(503)
+          expect(response.headers.get('cache-control')).toBe('no-store')
+          const text = await response.text()
+          expect(JSON.parse(text)).toEqual({ status, problems })
+          expect(text).not.toContain('hidden')
+        }
+      } finally {
+        await worker.stop()
       }
-    } finally {
-      await worker.stop()
-    }
-  })
+    },
+  )
 
-  test('needs no origin where it serves the decision API only', async () => {
+  test('A Worker that only serves the decision API needs no origin.', async () => {
     const { ORIGIN: _, ...secrets } = good
     const worker = await startWorker(anyConfig, {
       env: { ...secrets, SLUICE_API_TOKEN: API_TOKEN, CONFIG: JSON.stringify({ policies }) },
@@ -147,7 +155,7 @@ test.each<[string, Partial<ConfigOptions>, object]>([
     { store: expect.stringMatching(/^eu-[12]$/) },
   ],
 ])(
-  'a Worker is alive, but not ready, while the breaker of %s is open',
+  'While the circuit of %s is open, a Worker is healthy and not ready.',
   async (_, config, named) => {
     const secrets = ['', '_EU_1', '_EU_2'].flatMap((suffix) => [
       [URL_OF + suffix, 'http://127.0.0.1:1'],
@@ -182,7 +190,7 @@ test.each<[string, Partial<ConfigOptions>, object]>([
         },
       ])
       expect(await get('/_sluice/health')).toEqual([200, { status: 'ok' }])
-      // Without requests the breaker would let the next one try.
+      // After a time without requests, the circuit admits a trial call.
       await vi.waitFor(
         async () => expect(await get('/_sluice/ready')).toEqual([200, { status: 'ready' }]),
         { timeout: 10_000, interval: 100 },

@@ -1,4 +1,4 @@
-/** Leases beside denialCache and the decision API: a flood asks nothing, and what operators do is seen at once. */
+/** Leases with the denial cache and the decision API. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { type Api, startApi } from '../support/api-stack.ts'
@@ -13,15 +13,17 @@ const policies: PolicyOptions[] = [
   },
 ]
 let api: Api
-let beside: Api
+let sharedLease: Api
 beforeAll(async () => {
   api = await startApi({ policies })
   const each: PolicyOptions = { name: 'each', limit: 5, window: '1d' }
-  beside = await startApi({ policies: [{ ...policies[0]!, limit: 100_000, key: 'global' }, each] })
+  sharedLease = await startApi({
+    policies: [{ ...policies[0]!, limit: 100_000, key: 'global' }, each],
+  })
 })
 afterAll(async () => {
   await api?.stop()
-  await beside?.stop()
+  await sharedLease?.stop()
 })
 
 let clients = 0
@@ -37,7 +39,7 @@ async function admitted(times: number, ip: string, by = api): Promise<number> {
   return count
 }
 
-test('a flood on an exhausted key that is leased asks Redis nothing', async () => {
+test('A flood on an exhausted key with a lease causes no call to Redis.', async () => {
   const ip = newIp()
   expect(await admitted(202, ip)).toBe(200)
   const before = api.stack.httpRequests()
@@ -45,30 +47,30 @@ test('a flood on an exhausted key that is leased asks Redis nothing', async () =
   expect(api.stack.httpRequests()).toBe(before)
 })
 
-test('nor does one on a key of its own, while units are held of a lease that all share', async () => {
-  for (let time = 0; time < 50; time++) expect(await admitted(1, newIp(), beside)).toBe(1)
+test('A flood on an exhausted key causes no call to Redis, while another policy has leased units.', async () => {
+  for (let time = 0; time < 50; time++) expect(await admitted(1, newIp(), sharedLease)).toBe(1)
   const ip = newIp()
-  expect(await admitted(6, ip, beside)).toBe(5)
-  const before = beside.stack.httpRequests()
-  expect(await admitted(50, ip, beside)).toBe(0)
-  expect(beside.stack.httpRequests()).toBe(before)
+  expect(await admitted(6, ip, sharedLease)).toBe(5)
+  const before = sharedLease.stack.httpRequests()
+  expect(await admitted(50, ip, sharedLease)).toBe(0)
+  expect(sharedLease.stack.httpRequests()).toBe(before)
 })
 
-test('a reset is seen at once, and what was held then is not spent beside the new quota', async () => {
+test('A reset takes effect at once, and units leased before it are not spent in addition to the new quota.', async () => {
   const ip = newIp()
   expect(await admitted(95, ip)).toBe(95)
   await api.operate('leased', 'reset', { key: ip })
   expect(await admitted(220, ip)).toBe(200)
 })
 
-test('what is given back through the decision API can be had again', async () => {
+test('Units refunded through the decision API can be taken again.', async () => {
   const ip = newIp()
   expect(await admitted(205, ip)).toBe(200)
   await api.call('/refund', { policy: 'leased', key: ip, cost: 7 })
   expect(await admitted(20, ip)).toBe(7)
 })
 
-test('a decision of the decision API is leased, a list is asked', async () => {
+test('Single decisions of the decision API use leases, and a list of decisions causes a call.', async () => {
   const ask = { policy: 'leased', key: newIp() }
   for (let time = 0; time < 60; time++) await api.decide(ask)
   const before = api.stack.httpRequests()

@@ -84,7 +84,7 @@ const remaining = (response: Response) =>
   Number(/;r=(\d+)/.exec(response.headers.get('ratelimit')!)![1])
 
 describe.each(['fixed-window', 'sliding-window'])('%s', (algorithm) => {
-  test('lets exactly 50 of 200 concurrent requests pass, ten times out of ten', async () => {
+  test(`With ${algorithm} exactly the limit of 200 concurrent requests is admitted, ten times in a row.`, async () => {
     for (let round = 0; round < 10; round++) {
       const key = newKey()
       const statuses = await Promise.all(
@@ -100,7 +100,7 @@ describe.each(['fixed-window', 'sliding-window'])('%s', (algorithm) => {
   })
 })
 
-test('a policy that refuses keeps the others from being charged', async () => {
+test('A request that one policy refuses is not charged to its other policies.', async () => {
   const key = newKey()
   expect((await at('/two/a', key)).status).toBe(200)
   const refused = await at('/two/a', key)
@@ -109,17 +109,17 @@ test('a policy that refuses keeps the others from being charged', async () => {
   expect(remaining(await at('/wide-too', key))).toBe(98)
 })
 
-test('a shadow policy never refuses, is not told to the client, and does not touch the enforced one', async () => {
+test('A shadow policy never refuses, is invisible to the client, and does not change the enforced policy.', async () => {
   const ip = '198.51.100.1'
-  for (const left of [2, 1, 0]) {
+  for (const expected of [2, 1, 0]) {
     const response = await stack.fetch('/shadow', { ip })
-    expect([response.status, remaining(response)]).toEqual([200, left])
+    expect([response.status, remaining(response)]).toEqual([200, expected])
     expect(response.headers.get('ratelimit-policy')).toBe('"real";q=3;w=3600')
   }
   expect((await stack.fetch('/shadow', { ip })).status).toBe(429)
 })
 
-test('a request whose key part is missing shares one quota with all such requests', async () => {
+test('All requests without the key of a policy share one quota.', async () => {
   const statuses = []
   for (const ip of ['198.51.100.2', '198.51.100.3', '198.51.100.4']) {
     statuses.push((await stack.fetch('/missing', { ip })).status)
@@ -127,16 +127,16 @@ test('a request whose key part is missing shares one quota with all such request
   expect(statuses).toEqual([200, 200, 429])
 })
 
-test('a cost that can never fit is refused without a Retry-After', async () => {
+test('A request whose cost exceeds the limit is refused without Retry-After.', async () => {
   const response = await stack.fetch('/never')
   expect(response.status).toBe(429)
   expect(response.headers.has('retry-after')).toBe(false)
   expect(await response.json()).toMatchObject({ retryAfterMs: null })
 })
 
-test('one request is one HTTP request: EVALSHA, TIME, MGET and one SET for three limits; refused, no SET', async () => {
+test('A request with three limits is one HTTP request with EVALSHA, TIME, MGET and SET, and without SET if refused.', async () => {
   const ip = '198.51.100.5'
-  await (await stack.fetch('/three', { ip })).arrayBuffer() // brings the script
+  await (await stack.fetch('/three', { ip })).arrayBuffer() // loads the script
   const before = stack.httpRequests()
   const pass = await commandsBetween(stack.redis.url, async () =>
     expect((await stack.fetch('/three', { ip })).status).toBe(200),
@@ -149,7 +149,7 @@ test('one request is one HTTP request: EVALSHA, TIME, MGET and one SET for three
   expect(stack.httpRequests() - before).toBe(2)
 })
 
-test('waiting exactly what the refusal says is enough', async () => {
+test('A client that waits exactly retryAfterMs passes.', async () => {
   const own = await startStack({
     config: { policies: [{ name: 'a', algorithm: 'sliding-window', limit: 3, window: '700ms' }] },
   })
@@ -166,14 +166,14 @@ test('waiting exactly what the refusal says is enough', async () => {
   }
 })
 
-test('a request that no policy meets asks no store', async () => {
+test('A request without a policy causes no call to the store.', async () => {
   const before = stack.httpRequests()
   const response = await stack.fetch('/elsewhere')
   expect([response.status, response.headers.has('ratelimit')]).toEqual([200, false])
   expect(stack.httpRequests()).toBe(before)
 })
 
-test('addresses and header values do not reach the store', async () => {
+test('Addresses and header values do not reach the store.', async () => {
   const { createClient } = await import('redis')
   await stack.fetch('/three', { ip: '198.51.100.77' })
   await at('/fixed-window', 'an-api-key')

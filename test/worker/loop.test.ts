@@ -1,12 +1,11 @@
-/** T10 of SECURITY.md, CDN-Loop (RFC 8586): a Worker that is its own origin must not call itself without end. */
-
+/** T10 of SECURITY.md, CDN-Loop (RFC 8586): a Worker that is its own origin must not call itself endlessly. */
 import { freePort } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Echo } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker, type WorkerOptions } from '../../dev/worker.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
 let stack: Stack
@@ -15,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-/** Runs another Worker on the same store. */
+/** Starts another Worker on the same store. */
 const run = (origin: string, policies: PolicyOptions[] = [], more: WorkerOptions = {}) =>
   startWorker(anyConfig, {
     env: {
@@ -37,33 +36,36 @@ describe('a Worker that is its own origin', () => {
     ['without a policy', []],
     ['with a policy', [policy]],
     ['with a policy that is checked in parallel', [{ ...policy, check: 'parallel' as const }]],
-  ])('%s answers 508 at once and logs one line', async (_, policies) => {
-    const port = await freePort()
-    const worker = await run(`http://127.0.0.1:${port}`, policies, { port })
-    try {
-      const start = performance.now()
-      for (let i = 0; i < 2; i++) {
-        const response = await fetch(`${worker.url}/x`)
-        expect(response.status).toBe(508)
-        expect(response.headers.get('content-type')).toBe('application/problem+json')
-        expect(response.headers.get('cache-control')).toBe('no-store')
-        expect(await response.json()).toMatchObject({
-          title: 'Loop Detected',
-          detail: expect.stringMatching(
-            /leads back to this Worker.* set origin in sluice\.config/i,
-          ),
-        })
+  ])(
+    'A Worker that is its own origin, %s, answers 508 at once and logs one line.',
+    async (_, policies) => {
+      const port = await freePort()
+      const worker = await run(`http://127.0.0.1:${port}`, policies, { port })
+      try {
+        const start = performance.now()
+        for (let i = 0; i < 2; i++) {
+          const response = await fetch(`${worker.url}/x`)
+          expect(response.status).toBe(508)
+          expect(response.headers.get('content-type')).toBe('application/problem+json')
+          expect(response.headers.get('cache-control')).toBe('no-store')
+          expect(await response.json()).toMatchObject({
+            title: 'Loop Detected',
+            detail: expect.stringMatching(
+              /leads back to this Worker.* set origin in sluice\.config/i,
+            ),
+          })
+        }
+        expect(performance.now() - start).toBeLessThan(5000)
+        const events = worker.logs.map((line) => JSON.parse(line).event)
+        expect(events).toEqual(['loop'])
+      } finally {
+        await worker.stop()
       }
-      expect(performance.now() - start).toBeLessThan(5000)
-      const events = worker.logs.map((line) => JSON.parse(line).event)
-      expect(events).toEqual(['loop'])
-    } finally {
-      await worker.stop()
-    }
-  })
+    },
+  )
 })
 
-test('three Workers in a chain reach the origin, and a fourth answers 508', async () => {
+test('A chain of three Workers reaches the origin, and a chain of four answers 508.', async () => {
   const third = stack // in front of the origin
   const second = await run(third.url)
   const first = await run(second.url)
@@ -82,16 +84,19 @@ test.each([
   ['', 'sluice'],
   ['sluice-other, x.sluice, "sluice"', 'sluice-other, x.sluice, "sluice", sluice'],
   ['a, sluice ; x=1, SLUICE', 'a, sluice ; x=1, SLUICE, sluice'],
-])('the origin gets the CDN-Loop field "%s" with one more entry', async (field, expected) => {
-  expect(await echoed(stack.url, field)).toEqual({ status: 200, field: expected })
-})
+])(
+  'The CDN-Loop field "%s" reaches the origin with one more entry: "%s".',
+  async (field, expected) => {
+    expect(await echoed(stack.url, field)).toEqual({ status: 200, field: expected })
+  },
+)
 
-test('a client that names sluice three times refuses only its own request', async () => {
+test('A client that names sluice three times in CDN-Loop gets a 508, and other requests are unaffected.', async () => {
   expect(await echoed(stack.url, 'sluice,sluice;a=1 , Sluice')).toMatchObject({ status: 508 })
   expect(await echoed(stack.url)).toMatchObject({ status: 200 })
 })
 
-test('a client cannot remove the CDN-Loop field by naming it in Connection', async () => {
+test('A client cannot remove the CDN-Loop field by naming it in Connection.', async () => {
   const answer = await raw(
     stack.worker.directUrl,
     'GET / HTTP/1.1\r\nHost: a\r\nCDN-Loop: cloudflare; loops=1\r\nConnection: close, CDN-Loop\r\n\r\n',
@@ -99,11 +104,11 @@ test('a client cannot remove the CDN-Loop field by naming it in Connection', asy
   expect(answer).toContain('"cdn-loop": "cloudflare; loops=1, sluice"')
 })
 
-test('the origin of the zone gets the CDN-Loop field too', async () => {
-  const seen: (string | null)[] = []
+test('The origin of the zone gets the CDN-Loop field, too.', async () => {
+  const fields: (string | null)[] = []
   const worker = await run('zone', [], {
     outbound(sent: Request) {
-      seen.push(sent.headers.get('cdn-loop'))
+      fields.push(sent.headers.get('cdn-loop'))
       return new Response('from the zone')
     },
   })
@@ -112,7 +117,7 @@ test('the origin of the zone gets the CDN-Loop field too', async () => {
       raw(worker.url, request('/', 'Host: www.example.com', `CDN-Loop: ${field}`))
     expect(await send('cloudflare; loops=1')).toMatch(/^HTTP\/1.1 200 /)
     expect(await send('sluice, sluice, sluice')).toMatch(/^HTTP\/1.1 508 /)
-    expect(seen).toEqual(['cloudflare; loops=1, sluice'])
+    expect(fields).toEqual(['cloudflare; loops=1, sluice'])
   } finally {
     await worker.stop()
   }

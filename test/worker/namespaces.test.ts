@@ -20,7 +20,7 @@ afterEach(async () => {
   await stack.stop()
 })
 
-/** Another application on the same database, as the same client sees it. */
+/** Starts another application on the same database. All requests come from the same client. */
 async function startApp(config: ConfigOptions) {
   const worker = await startWorker(anyConfig, {
     env: {
@@ -65,7 +65,7 @@ async function keys() {
   return names.sort()
 }
 
-test('apps of different namespaces, and one without, have counters of their own', async () => {
+test('Apps with different namespaces, and an app without one, have separate counters.', async () => {
   const shop = await startApp({ namespace: 'shop', ...perIp(100) })
   const admin = await startApp({ namespace: 'admin', ...perIp(5) })
   const plain = await startApp(perIp(5))
@@ -80,21 +80,21 @@ test('apps of different namespaces, and one without, have counters of their own'
   ])
 })
 
-test('apps without a namespace share the counters of a policy that both have', async () => {
+test('Apps without a namespace share the counters of policies with the same name.', async () => {
   const shop = await startApp(perIp(100))
   const admin = await startApp(perIp(5))
   expect(await shop.statuses(6)).toEqual(ok(6))
   expect(await admin.statuses(1)).toEqual([429])
 })
 
-test('an app in two deployments of one namespace is one app', async () => {
+test('Two deployments with the same namespace share their counters.', async () => {
   const first = await startApp({ namespace: 'shop', ...perIp(5) })
   const second = await startApp({ namespace: 'shop', ...perIp(5) })
   expect(await first.statuses(5)).toEqual(ok(5))
   expect(await second.statuses(1)).toEqual([429])
 })
 
-test('logs, slots and idempotency records are in the namespace, too', async () => {
+test('Logs, slots and idempotency records belong to a namespace, too.', async () => {
   const config: ConfigOptions = {
     policies: [
       { name: 'per-ip', limit: 5, window: '1h' },
@@ -119,23 +119,23 @@ test('logs, slots and idempotency records are in the namespace, too', async () =
   const shop = await startApp({ namespace: 'shop', ...config })
   const admin = await startApp({ namespace: 'admin', ...config })
   for (const app of [shop, admin]) {
-    // The same key of another application is another call.
+    // The same idempotency key in another namespace is another call.
     expect((await app.decide('order-1')).limits[0]).toMatchObject({ remaining: 4 })
     expect((await app.decide('order-1')).limits[0]).toMatchObject({ remaining: 4 })
     expect(await app.statuses(1, '/log')).toEqual([200])
   }
   const names = await keys()
   for (const namespace of ['shop', 'admin']) {
-    const own = names.filter((name) => name.startsWith(`sluice:1:${namespace}:{`))
-    expect(own.filter((name) => name.includes('}:log:'))).toHaveLength(1)
-    expect(own.filter((name) => /\{once-.*\}$/.test(name))).toHaveLength(1)
+    const inNamespace = names.filter((name) => name.startsWith(`sluice:1:${namespace}:{`))
+    expect(inNamespace.filter((name) => name.includes('}:log:'))).toHaveLength(1)
+    expect(inNamespace.filter((name) => /\{once-.*\}$/.test(name))).toHaveLength(1)
   }
   expect(names.filter((name) => !/^sluice:1:(shop|admin):\{/.test(name))).toEqual([])
   await shop.statuses(1, '/slots')
   expect((await keys()).filter((name) => !/^sluice:1:(shop|admin):\{/.test(name))).toEqual([])
 })
 
-test('live policies of a namespace are those under its own key', async () => {
+test('Live policies of a namespace are read from the key of that namespace.', async () => {
   const redis = await createClient({ url: stack.redis.url }).connect()
   const document = (limit: number) => JSON.stringify(perIp(limit))
   await redis.set('sluice:live', document(1))

@@ -1,4 +1,4 @@
-/** What counts is decided by the origin's answer: through the front door, with faults between the Worker and Redis. */
+/** Charges that depend on the response of the origin (`countOnly`, `cost.response`), with faults between the Worker and Redis. */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -8,9 +8,9 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
-import { type Script, startScripted } from '../support/scripted.ts'
+import { type Script, startScriptedOrigin } from '../support/scripted-origin.ts'
 
-/** Each has paths of its own: /<name>/…; `left` looks and takes nothing. */
+/** Each policy applies to /<name>/…. `/<name>/left` costs 0, so it shows the remaining units without a charge. */
 const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptions => {
   const { cost = {}, ...rest } = options
   const { response, otherwise = 1 } = cost as { response?: string; otherwise?: number }
@@ -47,27 +47,27 @@ const config = {
   ],
 }
 
-/** What the origin holds back: `?hold`. */
+/** Responses that the origin has not finished: `?hold`. */
 const held: ServerResponse[] = []
-let asked = 0
-const script: Script = ({ searchParams: say }, response, { socket, headers }) => {
-  asked += 1
-  if (say.has('reset')) return socket.resetAndDestroy()
-  if (say.has('never')) return
-  const price = say.get('price')
+let originRequests = 0
+const script: Script = ({ searchParams: query }, response, { socket, headers }) => {
+  originRequests += 1
+  if (query.has('reset')) return socket.resetAndDestroy()
+  if (query.has('never')) return
+  const price = query.get('price')
   if (price !== null) response.setHeader('X-Price', price)
-  response.statusCode = Number(say.get('status') ?? 200)
+  response.statusCode = Number(query.get('status') ?? 200)
   const shadow = String(headers['sluice-shadow'] ?? '')
-  if (say.has('hold')) held.push(response)
-  else setTimeout(() => response.end(shadow), Number(say.get('ms') ?? 0))
+  if (query.has('hold')) held.push(response)
+  else setTimeout(() => response.end(shadow), Number(query.get('ms') ?? 0))
 }
 
 let stack: Stack
-let origin: Awaited<ReturnType<typeof startScripted>>
+let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 let faults: Faults
 let worker: RunningWorker
 beforeAll(async () => {
-  origin = await startScripted(script)
+  origin = await startScriptedOrigin(script)
   stack = await startStack()
   faults = await startFaults({ target: stack.bridge.url })
   worker = await startWorker(fileURLToPath(new URL('../../dist/any-config', import.meta.url)), {
@@ -100,20 +100,20 @@ const statuses = async (path: string, times: number) => {
 const left = async (name: string) =>
   Number(/;r=(\d+)/.exec((await get(`/${name}/left`)).headers.get('ratelimit')!)![1])
 const leftOf = (name: string) => expect.poll(() => left(name), { timeout: 10_000 })
-const leftSoon = async (name: string, count: number) => {
+const expectLeft = async (name: string, count: number) => {
   await leftOf(name).toBe(count)
-  await sleep(100) // and stays so
+  await sleep(100) // the number does not change any more
   expect(await left(name)).toBe(count)
 }
 
-test('100 failed logins at once on a limit of 5, the origin slow: 5 reach it', async () => {
-  const before = asked
+test('Of 100 concurrent failed logins with a limit of 5, only 5 reach a slow origin.', async () => {
+  const before = originRequests
   const answers = await Promise.all(
     Array.from({ length: 100 }, () => get('/login/?status=401&ms=1000')),
   )
   const count = (status: number) => answers.filter((answer) => answer.status === status).length
-  expect([count(401), count(429), asked - before]).toEqual([5, 95, 5])
-  // Not even the right password passes now.
+  expect([count(401), count(429), originRequests - before]).toEqual([5, 95, 5])
+  // Now even the correct password is refused.
   expect(await statuses('/login/?status=200', 2)).toEqual([429, 429])
 })
 
@@ -127,14 +127,14 @@ test.each<[string, number, boolean]>([
   ['success', 299, true],
   ['success', 302, false],
   ['success', 404, false],
-])('%s: whether a %d counts: %s', async (name, status, counts) => {
+])('Under the policy "%s" a response with status %d counts: %s.', async (name, status, counts) => {
   const before = await left(name)
   const { headers } = await get(`/${name}/?status=${status}`)
-  expect(headers.get('ratelimit')).toMatch(`r=${before - 1};`) // its place is taken first
-  await leftSoon(name, counts ? before - 1 : before)
+  expect(headers.get('ratelimit')).toMatch(`r=${before - 1};`) // charged before the response
+  await expectLeft(name, counts ? before - 1 : before)
 })
 
-test('what counts costs no second request to Redis, what does not costs one', async () => {
+test('A response that counts causes no second call to Redis, and one that does not count causes one.', async () => {
   await get('/client/?status=200')
   await sleep(300)
   const spent = async (status: number) => {
@@ -146,14 +146,17 @@ test('what counts costs no second request to Redis, what does not costs one', as
   expect([await spent(404), await spent(200)]).toEqual([5, 10])
 })
 
-test.each(names)('%s gives back what does not count, and only that', async (algorithm) => {
-  expect(await statuses(`/${algorithm}/?status=200`, 5)).toEqual(Array(5).fill(200))
-  await leftSoon(algorithm, 100)
-  await statuses(`/${algorithm}/?status=401`, 3)
-  await leftSoon(algorithm, 97)
-})
+test.each(names)(
+  'The algorithm %s refunds only responses that do not count.',
+  async (algorithm) => {
+    expect(await statuses(`/${algorithm}/?status=200`, 5)).toEqual(Array(5).fill(200))
+    await expectLeft(algorithm, 100)
+    await statuses(`/${algorithm}/?status=401`, 3)
+    await expectLeft(algorithm, 97)
+  },
+)
 
-test('a refused request gives nothing back, and costs no second request', async () => {
+test('A refused request gets no refund and causes no second call.', async () => {
   expect(await statuses('/refused/?status=404', 2)).toEqual([404, 404])
   await sleep(200)
   const before = stack.httpRequests()
@@ -178,13 +181,16 @@ test.each<[string, string, number]>([
   ['price', '?price=7&status=500', 7],
   ['both', '?price=7', 7],
   ['both', '?price=7&status=404', 0],
-])('%s: an answer to %s costs %d of the 10 that were taken', async (name, query, cost) => {
-  const before = await left(name)
-  expect((await get(`/${name}/${query}`)).headers.get('ratelimit')).toMatch(`r=${before - 10};`)
-  await leftSoon(name, before - cost)
-})
+])(
+  'Under the policy "%s" a request with the query "%s" is charged 10 units first and %d in the end.',
+  async (name, query, cost) => {
+    const before = await left(name)
+    expect((await get(`/${name}/${query}`)).headers.get('ratelimit')).toMatch(`r=${before - 10};`)
+    await expectLeft(name, before - cost)
+  },
+)
 
-test('a policy in shadow gets back what does not count', async () => {
+test('A shadow policy refunds responses that do not count.', async () => {
   for (let time = 0; time < 4; time++) {
     expect((await get('/trial/?status=200')).body).toBe('')
     await sleep(200)
@@ -192,42 +198,44 @@ test('a policy in shadow gets back what does not count', async () => {
   await statuses('/trial/?status=401', 2)
   await sleep(200)
   expect((await get('/trial/?status=200')).body).toBe('"trial"')
-  expect(await left('trial')).toBe(100 - 8) // this peek included
+  expect(await left('trial')).toBe(100 - 8) // including this request
 })
 
 test.each([
   ['reset', 502],
   ['never', 504],
 ])(
-  'an origin that breaks off or is late (%s) is a %d, which counts like one of its own',
-  async (what, status) => {
+  'A failure of the origin (%s) becomes a %d, which counts like a response of the origin.',
+  async (failure, status) => {
     const [errors, client, price] = await Promise.all(['errors', 'client', 'price'].map(left))
-    const paths = ['errors', 'client', 'price'].map((name) => `/${name}/?${what}`)
+    const paths = ['errors', 'client', 'price'].map((name) => `/${name}/?${failure}`)
     const answers = await Promise.all(paths.map((path) => get(path)))
     expect(answers.map((answer) => answer.status)).toEqual([status, status, status])
-    await leftSoon('errors', errors! - 1)
-    await leftSoon('client', client!)
-    await leftSoon('price', price! - 10) // no answer told a price
+    await expectLeft('errors', errors! - 1)
+    await expectLeft('client', client!)
+    await expectLeft('price', price! - 10) // the response has no price
   },
 )
 
 test.each([
   ['200', 0],
   ['404', 1],
-])('a client that has gone: a %s of the origin is settled all the same', async (status, cost) => {
+])('If the client hangs up, a %s of the origin is still charged %d.', async (status, cost) => {
   const before = await left('client')
-  const leaving = new AbortController()
-  const gone = get(`/client/?hold&status=${status}`, { signal: leaving.signal }).catch(() => 'gone')
+  const client = new AbortController()
+  const response = get(`/client/?hold&status=${status}`, { signal: client.signal }).catch(
+    () => 'aborted',
+  )
   await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
   expect(await left('client')).toBe(before - 1)
-  leaving.abort()
-  expect(await gone).toBe('gone')
+  client.abort()
+  expect(await response).toBe('aborted')
   await sleep(200)
   held.pop()!.end()
-  await leftSoon('client', before - cost)
+  await expectLeft('client', before - cost)
 })
 
-test('Redis is slower than a decision may take: what is owed comes back', async () => {
+test('A refund is made even if Redis answers after the deadline of a decision.', async () => {
   const before = await left('away')
   const pending = get('/away/?hold')
   await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
@@ -235,11 +243,11 @@ test('Redis is slower than a decision may take: what is owed comes back', async 
   held.pop()!.end()
   expect((await pending).status).toBe(200)
   await leftOf('away').toBe(before)
-  // Waited for: an aborted call may come to nothing.
+  // The Worker waits for the reply, because an aborted call may not arrive.
   expect(worker.logs.filter((line) => line.includes('store-error'))).toEqual([])
 })
 
-test('Redis is away after the decision: nobody is told 5xx, the place stays taken, the log says so', async () => {
+test('If Redis fails after the decision, the client gets no 5xx, the charge remains, and the error is logged.', async () => {
   const before = await left('away')
   const pending = get('/away/?hold')
   await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1)
@@ -251,5 +259,5 @@ test('Redis is away after the decision: nobody is told 5xx, the place stays take
     .poll(lines, { timeout: 10_000 })
     .toContainEqual(expect.objectContaining({ event: 'store-error', code: 'unreachable' }))
   await faults.set(null)
-  await leftSoon('away', before - 1)
+  await expectLeft('away', before - 1)
 })

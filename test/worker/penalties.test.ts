@@ -1,4 +1,4 @@
-/** Penalties through the front door: who is refused too often is banned, and nobody else pays for it. */
+/** Penalties through the whole stack: a client with too many refusals is banned, and other clients are unaffected. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -17,7 +17,7 @@ const policy = (name: string, options: Partial<PolicyOptions> = {}): PolicyOptio
   match: { path: `/${name}/*` },
   ...options,
 })
-/** Longer than the window: the wait is the ban's. */
+/** The ban is longer than the window, so the wait of a refusal is the wait of the ban. */
 const penalty = { after: 3, within: '1m', ban: '1h' } as const
 const names = Object.keys(algorithms) as AlgorithmName[]
 
@@ -52,25 +52,25 @@ afterAll(() => stack?.stop())
 const at = '203.0.113.7'
 async function get(path: string, ip = at) {
   const response = await stack.fetch(path, { ip })
-  const told = response.headers.get('content-type') === 'application/problem+json'
+  const isProblem = response.headers.get('content-type') === 'application/problem+json'
   const body = (await response.json()) as Record<string, unknown>
   return {
     status: response.status,
     wait: Number(response.headers.get('retry-after')),
     fields: response.headers.get('ratelimit'),
     ms: Number(body.retryAfterMs),
-    problem: told ? String(body.type).split('#')[1] : undefined,
+    problem: isProblem ? String(body.type).split('#')[1] : undefined,
     body,
   }
 }
-const inTurn = async (path: string, times: number) => {
+const getRepeatedly = async (path: string, times: number) => {
   const answers: Awaited<ReturnType<typeof get>>[] = []
   for (let time = 0; time < times; time++) answers.push(await get(path))
   return answers
 }
 
-test('the third refusal is a ban: its own problem, and the rest of it in Retry-After', async () => {
-  const answers = await inTurn('/long/any', 5)
+test('The third refusal starts a ban with its own problem type, and Retry-After is the rest of the ban.', async () => {
+  const answers = await getRepeatedly('/long/any', 5)
   expect(answers.map(({ problem }) => problem)).toEqual([
     ...[undefined, undefined, 'quota-exceeded', 'quota-exceeded', 'abnormal-usage-detected'],
   ])
@@ -82,13 +82,13 @@ test('the third refusal is a ban: its own problem, and the rest of it in Retry-A
   expect(ms).toBe(3_600_000)
   const later = await get('/long/any')
   expect([later.ms < ms, later.wait]).toEqual([true, Math.ceil(later.ms / 1000)])
-  // On every request that meets the policy, whatever else it meets; on no other, and nobody else.
+  // The ban holds for every request of this client under the policy, and for no other request or client.
   expect((await get('/long/narrow')).body['violated-policies']).toEqual(['long'])
   expect((await get('/quiet/any')).status).toBe(200)
   expect((await get('/long/any', '203.0.113.8')).status).toBe(200)
 })
 
-test('bans double up to their maximum; who waits Retry-After passes', async () => {
+test('Bans double up to their maximum, and a client that waits for the end of a ban passes.', async () => {
   const lengths: number[] = []
   for (let ban = 0; ban < 3; ban++) {
     let banned: Awaited<ReturnType<typeof get>>[] = []
@@ -104,8 +104,8 @@ test('bans double up to their maximum; who waits Retry-After passes', async () =
   expect(lengths).toEqual([2000, 4000, 4000])
 })
 
-test('a request that never fits says so, also of a ban', async () => {
-  const answers = await inTurn('/never/big', 4)
+test('A request whose cost exceeds the limit has a retryAfterMs of null, also during a ban.', async () => {
+  const answers = await getRepeatedly('/never/big', 4)
   expect(answers.map(({ problem }) => problem)).toEqual([
     ...['quota-exceeded', 'quota-exceeded', 'abnormal-usage-detected', 'abnormal-usage-detected'],
   ])
@@ -114,36 +114,36 @@ test('a request that never fits says so, also of a ban', async () => {
   expect(body.detail).toMatch(/^Too many requests were refused: none passes for \d{7} ms\.$/)
 })
 
-test('a policy in shadow bans nobody, and says whom it would', async () => {
-  for (const { status } of await inTurn('/trial/any', 6)) expect(status).toBe(200)
+test('A shadow policy bans no client, and reports the clients that it would ban.', async () => {
+  for (const { status } of await getRepeatedly('/trial/any', 6)) expect(status).toBe(200)
   const { body } = await get('/trial/any')
   expect((body.headers as Record<string, string>)['sluice-shadow']).toBe('"trial"')
 })
 
-test('who is admitted costs no command more', async () => {
+test('A penalty adds no Redis command to an admitted request.', async () => {
   await get('/quiet/any')
-  const spent = await commandsBetween(stack.redis.url, () => inTurn('/quiet/any', 5))
+  const spent = await commandsBetween(stack.redis.url, () => getRepeatedly('/quiet/any', 5))
   expect(spent).toEqual({ evalsha: 5, time: 5, mget: 5, set: 5 })
 })
 
-test('five policies of five algorithms with penalties are one round trip, also when one bans', async () => {
+test('Five policies with penalties need one HTTP request for each decision, also if one of them bans.', async () => {
   const before = stack.httpRequests()
-  const answers = await inTurn('/five/any', 5)
+  const answers = await getRepeatedly('/five/any', 5)
   expect(answers.map(({ status }) => status)).toEqual([200, 429, 429, 429, 429])
   expect(answers[4]!.body['violated-policies']).toEqual(['five-gcra'])
   expect(answers[4]!.problem).toBe('abnormal-usage-detected')
   expect(stack.httpRequests() - before).toBe(5)
 })
 
-test('while a ban runs there is nothing to be had, whatever the limit has left', async () => {
+test('During a ban every request is refused, also if the limit has units.', async () => {
   await Promise.all(Array.from({ length: 10 }, () => get('/shut/any')))
-  await sleep(1100) // the limit's window is over, the ban is not
+  await sleep(1100) // the window has ended, and the ban has not
   const { problem, fields } = await get('/shut/any')
   expect(problem).toBe('abnormal-usage-detected')
   expect(fields).toMatch(/^"shut";r=0;t=3\d\d\d$/)
 })
 
-test('the middleware tells the app', async () => {
+test('The middleware gives the reason of each decision to the app.', async () => {
   const reasons: Reason[] = []
   const app = new Hono()
   app.use(async (c, next) => {

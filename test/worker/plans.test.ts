@@ -63,7 +63,7 @@ let clients = 0
 const newClient = () => `198.51.100.${++clients}`
 const left = (response: Response) => Number(/;r=(\d+)/.exec(response.headers.get('ratelimit')!)![1])
 
-describe('a plan', () => {
+describe('plans', () => {
   test.each<[string, Record<string, string>, number]>([
     ['/header', { 'x-plan': 'free' }, 3],
     ['/header', { 'x-plan': 'pro' }, 100],
@@ -82,14 +82,14 @@ describe('a plan', () => {
     ['/table', { 'x-customer': 'initech' }, 5],
     ['/table', { 'x-customer': 'pro' }, 5],
     ['/table', {}, 5],
-  ])('%s with %j: %d', async (path, headers, limit) => {
+  ])('A request to %s with the headers %j has a limit of %d.', async (path, headers, limit) => {
     const response = await stack.fetch(path, { headers, ip: newClient() })
     expect(response.status).toBe(200)
     expect(response.headers.get('ratelimit-policy')).toMatch(`;q=${limit};`)
     expect(left(response)).toBe(limit - 1)
   })
 
-  test('is a claim of a verified token', async () => {
+  test('A claim selects a plan only if the token is verified.', async () => {
     const ask = async (claims: object, secret = SECRET) => {
       const token = await sign(claims, { alg: 'HS256' }, Buffer.from(secret))
       return left(await stack.fetch('/claim', { headers: { authorization: `Bearer ${token}` } }))
@@ -100,7 +100,7 @@ describe('a plan', () => {
     expect(await ask({ sub: 'dan', plan: 'pro' }, 'another secret of at least 32 bytes')).toBe(4)
   })
 
-  test('that changes finds what was counted', async () => {
+  test('A client that changes its plan keeps its charges.', async () => {
     const ip = newClient()
     const ask = (plan: string) => stack.fetch('/header', { ip, headers: { 'x-plan': plan } })
     for (let time = 0; time < 3; time++) expect((await ask('free')).status).toBe(200)
@@ -109,7 +109,7 @@ describe('a plan', () => {
     expect((await ask('free')).status).toBe(429)
   })
 
-  test('of evenly spaced requests leaves them spaced', async () => {
+  test('A plan of a gcra policy changes the rate, and requests stay evenly spaced.', async () => {
     const ask = (ip: string) => stack.fetch('/spaced', { ip, headers: { 'x-plan': 'pro' } })
     const ip = newClient()
     expect(left(await ask(ip))).toBe(0)
@@ -159,7 +159,7 @@ describe('live policies', () => {
   const logged = (worker: RunningWorker, event: string) =>
     worker.logs.map((line) => JSON.parse(line)).filter((line) => line.event === event)
 
-  test.each(['redis', 'kv'])('come from %s, change, go wrong, and go', async (from) => {
+  test.each(['redis', 'kv'])('Live policies from %s override the deployed ones.', async (from) => {
     const worker = await start(
       { from: from === 'kv' ? 'kv:RULES' : 'redis', key: 'rules', every: '200ms' },
       ['RULES'],
@@ -170,7 +170,7 @@ describe('live policies', () => {
     await quotaOf(worker).toBe('"deployed";q=10')
     await put(document(7))
     await quotaOf(worker).toBe('"live";q=7')
-    expect((await get(worker, '/denied')).status).toBe(403) // which the document does not speak of
+    expect((await get(worker, '/denied')).status).toBe(403) // the document does not set deny
     await put(document(8))
     await quotaOf(worker).toBe('"live";q=8')
 
@@ -183,7 +183,7 @@ describe('live policies', () => {
     ]) {
       const before = logged(worker, 'live-refused').length
       await put(wrong)
-      // Of one kind a line in ten seconds.
+      // Each kind of error is logged once in ten seconds.
       await sleep(1000)
       await quotaOf(worker).toBe('"live";q=8')
       expect(logged(worker, 'live-refused').length - before).toBeLessThanOrEqual(1)
@@ -203,7 +203,7 @@ describe('live policies', () => {
     await worker.stop()
   })
 
-  test('a key of another type is told once; the last good ones stay', async () => {
+  test('A live key of another Redis type is logged once, and the last valid policies are kept.', async () => {
     const worker = await start({ from: 'redis', key: 'typed', every: '100ms' })
     await redis.set('typed', document(7))
     await quotaOf(worker).toBe('"live";q=7')
@@ -219,7 +219,7 @@ describe('live policies', () => {
     await worker.stop()
   })
 
-  test('are asked for at most so often, beside the requests', async () => {
+  test('Live policies are read at most once in the interval.', async () => {
     const worker = await start({ from: 'redis', key: 'seldom', every: '1h' })
     const gets = () => faults.counts().arrived.get ?? 0
     const before = gets()
@@ -229,11 +229,11 @@ describe('live policies', () => {
     await worker.stop()
   })
 
-  test('that are slow to come keep nobody waiting, nor does a store that is away', async () => {
+  test('No request waits for a slow read of live policies.', async () => {
     const worker = await start({ from: 'redis', key: 'slow', every: '100ms' })
     await get(worker, '/allowed')
     await faults.set('hang')
-    // Only what asks Redis for a decision waits for it: a request that is denied does not.
+    // A denied request needs no decision of Redis, so it does not wait for Redis at all.
     const began = performance.now()
     for (let time = 0; time < 10; time++) {
       expect((await get(worker, '/denied')).status).toBe(403)
@@ -244,7 +244,7 @@ describe('live policies', () => {
     await worker.stop()
   })
 
-  test('a namespace that is not bound is told once', async () => {
+  test('A missing KV binding is logged once.', async () => {
     const worker = await start({ from: 'kv:NOWHERE', every: '100ms' })
     for (let time = 0; time < 5; time++) {
       await quotaOf(worker).toBe('"deployed";q=10')

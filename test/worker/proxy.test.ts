@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import WebSocket from 'ws'
 import type { Echo } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -17,15 +17,15 @@ const echo = async (...args: Parameters<Stack['fetch']>) =>
   (await (await stack.fetch(...args)).json()) as Echo
 
 test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
-  '%s goes through with its body',
+  'A %s request reaches the origin with its body.',
   async (method) => {
     const body = method === 'GET' ? null : 'some body'
-    const said = await echo('/path?query=1', { method, body })
-    expect(said).toMatchObject({ method, url: '/path?query=1', body: { text: body ?? '' } })
+    const received = await echo('/path?query=1', { method, body })
+    expect(received).toMatchObject({ method, url: '/path?query=1', body: { text: body ?? '' } })
   },
 )
 
-test('GET may have a body, as clients do send', async () => {
+test('A GET request with a body reaches the origin.', async () => {
   const text = await raw(
     stack.url,
     'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi',
@@ -40,7 +40,7 @@ test('GET may have a body, as clients do send', async () => {
   ).toMatch(/^HTTP\/1.1 200/)
 })
 
-test('HEAD has the fields and no body', async () => {
+test('The response to HEAD has the RateLimit fields and no body.', async () => {
   const response = await stack.fetch('/', { method: 'HEAD' })
   expect(response.headers.get('ratelimit')).toMatch(/^"a";r=\d+;t=\d+$/)
   expect(await response.text()).toBe('')
@@ -55,7 +55,7 @@ test.each([
   '/%E0%A4%A',
   '/@evil.example',
   '/http://evil.example/',
-])('%s reaches the origin as it was sent', async (path) => {
+])('The target %s reaches the origin unchanged.', async (path) => {
   expect((await rawEcho(path)).url).toBe(path.replace(/#$/, ''))
 })
 
@@ -67,25 +67,25 @@ async function rawEcho(target: string): Promise<Echo> {
   return JSON.parse(text.slice(text.indexOf('{\n'), text.lastIndexOf('}') + 1))
 }
 
-test('the origin is told its own host, and whom the client asked and who that is', async () => {
-  const said = await echo('/', {
+test('The origin gets its own Host, and the host and address of the client in X-Forwarded fields.', async () => {
+  const received = await echo('/', {
     headers: {
       'X-Forwarded-For': '6.6.6.6',
       'X-Forwarded-Host': 'evil',
       Forwarded: 'for=6.6.6.6',
     },
   })
-  expect(said.headers).toMatchObject({
+  expect(received.headers).toMatchObject({
     host: new URL(stack.origin.url).host,
     'x-forwarded-host': new URL(stack.url).host,
     'x-forwarded-proto': 'http',
     'x-forwarded-for': '203.0.113.7',
   })
-  expect(said.headers).not.toHaveProperty('forwarded')
+  expect(received.headers).not.toHaveProperty('forwarded')
   expect((await rawEcho('/')).headers['x-forwarded-host']).toBe('client.example')
 })
 
-test('fields between neighbours stay between them', async () => {
+test('Hop-by-hop fields do not reach the origin.', async () => {
   const text = await raw(
     stack.url,
     'GET / HTTP/1.1\r\nHost: a\r\nConnection: close, X-Private\r\nX-Private: 1\r\nKeep-Alive: timeout=5\r\nTE: trailers\r\n' +
@@ -95,15 +95,15 @@ test('fields between neighbours stay between them', async () => {
   expect(text).not.toMatch(/"(x-private|keep-alive|te|proxy-authorization)"/)
 })
 
-test('no field of the client names another path or address than the one that was limited', async () => {
-  const said = await echo('/', {
+test('Fields of the client that claim another path or address do not reach the origin.', async () => {
+  const received = await echo('/', {
     headers: { 'X-Original-URL': '/login', 'X-Rewrite-URL': '/login', 'X-Real-IP': '6.6.6.6' },
   })
-  expect(Object.keys(said.headers).join()).not.toMatch(/x-original-url|x-rewrite-url|x-real-ip/)
+  expect(Object.keys(received.headers).join()).not.toMatch(/x-original-url|x-rewrite-url|x-real-ip/)
 })
 
 test.each([301, 302, 303, 307, 308])(
-  'a %d passes through untouched, cookies and all',
+  'A %d of the origin is unchanged, with its location and cookies.',
   async (status) => {
     const response = await stack.fetch(`/redirect/${status}`)
     expect(response.status).toBe(status)
@@ -112,18 +112,21 @@ test.each([301, 302, 303, 307, 308])(
   },
 )
 
-test.each([204, 304, 404, 418, 500, 503])('a %d of the origin is the answer', async (status) => {
-  expect((await stack.fetch(`/status/${status}`)).status).toBe(status)
-})
+test.each([204, 304, 404, 418, 500, 503])(
+  'A %d of the origin reaches the client.',
+  async (status) => {
+    expect((await stack.fetch(`/status/${status}`)).status).toBe(status)
+  },
+)
 
-test('a compressed answer arrives compressed', async () => {
+test('A compressed response reaches the client compressed.', async () => {
   const response = await stack.fetch('/gzip/any')
   expect(response.headers.get('content-encoding')).toBe('gzip')
   expect(await response.text()).toBe('sluice '.repeat(1000))
 })
 
 test.skipIf(process.platform !== 'linux')(
-  '50 MB go up and come down in constant memory',
+  'An upload and a download of 50 MB need constant memory.',
   async () => {
     const size = 50 * 1024 * 1024
     const chunk = Buffer.alloc(1024 * 1024, 'sluice')
@@ -140,8 +143,8 @@ test.skipIf(process.platform !== 'linux')(
       body: Readable.toWeb(Readable.from(chunks())) as never,
       duplex: 'half',
     } as never)
-    const said = (await upload.json()) as Echo
-    expect(said.body).toMatchObject({ bytes: size, sha256: hash.digest('hex') })
+    const uploaded = (await upload.json()) as Echo
+    expect(uploaded.body).toMatchObject({ bytes: size, sha256: hash.digest('hex') })
 
     const download = await stack.fetch(`/stream/${size}`)
     expect(download.headers.get('content-length')).toBe(String(size))
@@ -152,7 +155,7 @@ test.skipIf(process.platform !== 'linux')(
   },
 )
 
-/** Resident memory of the workerd that runs our Worker. */
+/** The resident memory of workerd in bytes. */
 async function residentBytes(): Promise<number> {
   const { execFileSync } = await import('node:child_process')
   const children = execFileSync('ps', ['-o', 'pid=,comm=', '--ppid', String(process.pid)], {
@@ -163,13 +166,13 @@ async function residentBytes(): Promise<number> {
   return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024
 }
 
-test('a body with a length keeps it', async () => {
+test('A request body keeps its Content-Length.', async () => {
   expect(
     (await echo('/', { method: 'POST', body: 'x'.repeat(1000) })).headers['content-length'],
   ).toBe('1000')
 })
 
-test('the answer starts before the request has ended', async () => {
+test('The response starts before the body of the origin has ended.', async () => {
   const response = await stack.fetch('/stream/30000000')
   const reader = response.body!.getReader()
   const { value } = await reader.read()
@@ -177,7 +180,7 @@ test('the answer starts before the request has ended', async () => {
   await reader.cancel()
 })
 
-test('a WebSocket is upgraded and echoes', async () => {
+test('A WebSocket connection reaches the origin and back.', async () => {
   const socket = new WebSocket(`${stack.url.replace('http', 'ws')}/socket`, {
     headers: { 'CF-Connecting-IP': '203.0.113.7' },
   })
@@ -190,20 +193,20 @@ test('a WebSocket is upgraded and echoes', async () => {
   expect(answer).toBe('hello')
 })
 
-test('a status that no response can have is a 502', async () => {
+test('An invalid status of the origin becomes a 502.', async () => {
   expect((await stack.fetch('/status/600')).status).toBe(502)
 })
 
-test('an origin that breaks off within the body breaks the body, and is not taken for whole', async () => {
+test('A body that the origin breaks off fails for the client.', async () => {
   const response = await stack.fetch('/cut/any')
   expect(response.status).toBe(200)
   await expect(response.text()).rejects.toThrow()
 })
 
 test.each([8_000, 1_000_000])(
-  '%d bytes of header fields are the answer, or a 502',
+  'A response with %d bytes of header fields reaches the client or becomes a 502.',
   async (bytes) => {
-    // As raw bytes: a client of its own limits would refuse them.
+    // Sent as raw bytes, because fetch limits the size of header fields.
     const text = await raw(stack.url, request(`/headers/${bytes}`, 'Host: a'))
     expect(text).toMatch(
       bytes < 10_000 ? /^HTTP\/1.1 200 [\s\S]*long headers/ : /^HTTP\/1.1 (200|502) /,
@@ -212,7 +215,7 @@ test.each([8_000, 1_000_000])(
   },
 )
 
-test('what was charged stays charged when the origin fails', async () => {
+test('A request remains charged if the origin fails.', async () => {
   const remaining = async (path: string) =>
     Number(
       /;r=(\d+)/.exec(
@@ -224,7 +227,7 @@ test('what was charged stays charged when the origin fails', async () => {
   expect(await remaining('/')).toBe(before - 2)
 })
 
-test('an origin that breaks off is a 502 problem', async () => {
+test('An origin that resets the connection causes a 502 problem.', async () => {
   const response = await stack.fetch('/reset/any')
   expect(response.status).toBe(502)
   expect(response.headers.get('content-type')).toBe('application/problem+json')

@@ -1,25 +1,25 @@
-/** Origins read a path and a credential in their own ways: each reading is counted, whichever is the origin's. */
+/** Origins read a path or a credential in different ways. Sluice counts every reading, because it does not know the origin's. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { sign } from '../support/issuer.ts'
-import { raw, request } from '../support/raw.ts'
-import { startScripted } from '../support/scripted.ts'
+import { raw, request } from '../support/raw-http.ts'
+import { startScriptedOrigin } from '../support/scripted-origin.ts'
 
 const SECRET = 'a secret of at least 32 bytes, or so it says'
 
-/** Policies of a test each. */
+/** Names of policies with onMissingKey skip. Each test uses one. */
 const skipping = ['tab', 'blanks', 'word', 'quoted', 'cookies', 'schemes', 'unverified', 'none']
 
-let origin: Awaited<ReturnType<typeof startScripted>>
+let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 let stack: Stack
 let token: string
-/** How many requests the origin served for each user. */
+/** The number of requests that the origin served for each user. */
 const served = new Map<string, number>()
-const count = (what: string) => served.set(what, (served.get(what) ?? 0) + 1)
+const count = (user: string) => served.set(user, (served.get(user) ?? 0) + 1)
 
 beforeAll(async () => {
-  origin = await startScripted((_url, response, { url }) => {
-    // As Express routes /users/:id/search/*: by raw segments.
+  origin = await startScriptedOrigin((_url, response, { url }) => {
+    // The origin routes /users/:id/search/* by raw segments, as Express does.
     const [, users, id, search] = url!.split('/')
     if (users === 'users' && search === 'search') count(`user ${id}`)
     response.end('ok')
@@ -70,7 +70,7 @@ afterAll(async () => {
   await origin?.close()
 })
 
-/** Sends a request to the letter. Returns the status and the RateLimit field. */
+/** Sends a request unchanged. Returns the status and the RateLimit fields. */
 async function send(path: string, ...lines: string[]) {
   const fields = ['Host: www.example.com', 'CF-Connecting-IP: 203.0.113.7', ...lines]
   const text = await raw(stack.worker.directUrl, request(path, ...fields))
@@ -87,19 +87,19 @@ const statuses = async (paths: string[], ...lines: string[]) => {
 }
 const limited = [200, 200, 200, 429, 429, 429]
 
-describe('no spelling of a path gives a user a second quota', () => {
+describe('spellings of a path', () => {
   const six = [1, 2, 3, 4, 5, 6]
   test.each<[string, (turn: number) => string]>([
     ['8', () => '/users/8/search/x'],
     ['9', (turn) => `/users/9/search/..%2F..%2Fa${turn}%2Fx`],
     ['10', (turn) => `/users/10/search/..;/..;/b${turn}/x`],
     ['11', (turn) => `/users/11/search/..%5C..%5Cc${turn}/x`],
-  ])('user %s', async (id, path) => {
+  ])('No spelling of a path gives user %s a second quota.', async (id, path) => {
     expect(await statuses(six.map(path))).toEqual(limited)
     expect(served.get(`user ${id}`)).toBe(3)
   })
 
-  test('and the fields tell of the policy once, as the strictest of its quotas stands', async () => {
+  test('RateLimit names a policy with two readings once, with the strictest of its quotas.', async () => {
     await send('/users/20/search/x')
     const path = '/users/20/search/..%2F..%2F21%2Fx'
     expect(await send(path)).toMatchObject({
@@ -109,17 +109,17 @@ describe('no spelling of a path gives a user a second quota', () => {
     })
     expect((await send('/users/21/x')).rateLimit).toContain('"per-user";r=1;')
     expect(await statuses([path, path])).toEqual([200, 429])
-    // The refused request took nothing of the other quota: 21 has had three.
+    // The refused request did not charge the other quota, in which user 21 has three requests.
     expect((await send('/users/21/x')).status).toBe(429)
   })
 
-  test('and one call to Redis decides on all of them', async () => {
+  test('One call to Redis decides all readings of a path.', async () => {
     const before = stack.httpRequests()
     await send('/users/30/search/..%2F..%2F31%2Fx')
     expect(stack.httpRequests() - before).toBe(1)
   })
 
-  test('and every slot that a request holds is free when it ends', async () => {
+  test('A request with two readings releases the slots of both.', async () => {
     for (let turn = 0; turn < 4; turn++) {
       expect((await send('/files/1/..%2F..%2Ffiles%2F2%2Fx')).status).toBe(200)
       await expect
@@ -132,7 +132,7 @@ describe('no spelling of a path gives a user a second quota', () => {
   })
 })
 
-describe('no spelling of a credential gets a client past a policy that skips requests without one', () => {
+describe('spellings of a credential, under a policy that skips requests without one', () => {
   const times = (count: number, name: string): string[] => Array(count).fill(`/${name}`)
 
   test.each<[string, () => string]>([
@@ -140,7 +140,7 @@ describe('no spelling of a credential gets a client past a policy that skips req
     ['blanks', () => `Authorization: Bearer  ${token}`],
     ['word', () => `Authorization: Bearer ${token} x`],
     ['quoted', () => `Cookie: session="${token}"`],
-  ])('%s: it counts for the tenant', async (name, line) => {
+  ])('A credential in another spelling (%s) counts for its tenant.', async (name, line) => {
     const plain = await statuses(times(2, name), `Authorization: Bearer ${token}`)
     expect(plain).toEqual([200, 200])
     expect(await statuses(times(3, name), line())).toEqual([200, 429, 429])
@@ -150,12 +150,12 @@ describe('no spelling of a credential gets a client past a policy that skips req
     ['cookies', () => `Cookie: session=${token}; session=x`],
     ['schemes', () => `Authorization: Basic YTpi, Bearer ${token}`],
     ['unverified', () => `Authorization: Bearer ${token}x`],
-  ])('%s: it counts in the shared quota', async (name, line) => {
+  ])('An unreadable credential (%s) counts in the shared quota.', async (name, line) => {
     expect(await statuses(times(6, name), line())).toEqual(limited)
     expect((await send(`/${name}`, `Authorization: Bearer ${token}`)).status).toBe(200)
   })
 
-  test('a request without a token is skipped', async () => {
+  test('A policy with onMissingKey skip skips a request without a token.', async () => {
     expect(await statuses(times(6, 'none'))).toEqual(Array(6).fill(200))
   })
 })

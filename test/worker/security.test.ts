@@ -1,11 +1,11 @@
-/** One test for each threat of SECURITY.md, by its number. */
+/** The threats of SECURITY.md, by their numbers. */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 const config: ConfigOptions = {
   deadline: '10s',
@@ -16,19 +16,19 @@ const config: ConfigOptions = {
   ],
 }
 let stack: Stack
-/** The same Worker in front of its zone's origin, which answers with the fields it got. */
+/** The same Worker with origin 'zone'. Its origin echoes the header fields. */
 let zone: RunningWorker
-/** Another server on this machine, which no client may reach through us. */
-let inner: { server: Server; port: number; seen: string[] }
+/** Another server on this machine, which clients must not reach through the Worker. */
+let inner: { server: Server; port: number; received: string[] }
 
 beforeAll(async () => {
-  const seen: string[] = []
+  const received: string[] = []
   const server = createServer((incoming, response) => {
-    seen.push(incoming.url!)
+    received.push(incoming.url!)
     response.end('inner secret')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  inner = { server, port: (server.address() as AddressInfo).port, seen }
+  inner = { server, port: (server.address() as AddressInfo).port, received }
   stack = await startStack({ config })
   const { bridge } = stack
   zone = await startWorker(new URL('../../dist/any-config', import.meta.url).pathname, {
@@ -57,7 +57,7 @@ const newIp = () => `198.51.100.${++clients}`
 const direct = (bytes: string) => raw(stack.worker.directUrl, bytes)
 const statusOf = (answer: string) => Number(answer.split(' ')[1])
 
-describe('T1 another origin', () => {
+describe('T1: another origin', () => {
   test.each([
     [
       'an absolute-form target',
@@ -72,30 +72,27 @@ describe('T1 another origin', () => {
       (port: number) => request(`/x@127.0.0.1:${port}/secret`, 'Host: a'),
     ],
     ['a Host', (port: number) => request('/secret', `Host: 127.0.0.1:${port}`)],
+    ['a Host in another spelling', (port: number) => request(`/ab:${port}/secret`, 'Host: 0x7f.1')],
     [
-      'a Host that is spelled otherwise',
-      (port: number) => request(`/ab:${port}/secret`, 'Host: 0x7f.1'),
-    ],
-    [
-      'a Host with a needless port',
+      'a Host with a default port',
       (port: number) => request(`/ab@localhost:${port}/secret`, 'Host: client.example:80'),
     ],
     [
-      'a Host with an encoding',
+      'an encoded Host',
       (port: number) => request(`/@127.0.0.1:${port}/secret`, 'Host: %61.example'),
     ],
     [
       'X-Forwarded-Host',
       (port: number) => request('/secret', 'Host: a', `X-Forwarded-Host: 127.0.0.1:${port}`),
     ],
-  ])('is not reached by %s', async (_, bytes) => {
+  ])('T1: A client cannot reach another origin with %s.', async (_, bytes) => {
     for (const url of [stack.worker.directUrl, stack.url]) {
       expect(await raw(url, bytes(inner.port))).not.toContain('inner secret')
     }
-    expect(inner.seen).toEqual([])
+    expect(inner.received).toEqual([])
   })
 
-  test('odd Hosts are answered by our origin, or refused by the runtime', async () => {
+  test('T1: A request with an unusual Host reaches the configured origin or is refused by the runtime.', async () => {
     for (const host of [
       'client.example:80',
       'example.com:',
@@ -108,8 +105,8 @@ describe('T1 another origin', () => {
   })
 })
 
-describe('T2 another client', () => {
-  test('no header but CF-Connecting-IP says who the client is', async () => {
+describe('T2: another client', () => {
+  test('T2: Only CF-Connecting-IP sets the address of a client.', async () => {
     const ip = newIp()
     const login = (n: number) =>
       stack.fetch('/login', {
@@ -125,13 +122,13 @@ describe('T2 another client', () => {
     expect((await login(2)).status).toBe(429)
   })
 
-  test('an IPv6 client has one quota for its whole /64', async () => {
+  test('T2: An IPv6 client has one quota for its whole /64 network.', async () => {
     expect((await stack.fetch('/login', { ip: '2001:db8:7:7::1' })).status).toBe(200)
     expect((await stack.fetch('/login', { ip: '2001:db8:7:7:ffff::2' })).status).toBe(429)
     expect((await stack.fetch('/login', { ip: '2001:db8:7:8::1' })).status).toBe(200)
   })
 
-  test('a client without the keyed header shares one quota with all such clients', async () => {
+  test('T2: All clients without the header of a key share one quota.', async () => {
     const statuses = []
     for (let i = 0; i < 3; i++) statuses.push((await stack.fetch('/keyed', { ip: newIp() })).status)
     expect(statuses).toEqual([200, 200, 429])
@@ -141,7 +138,7 @@ describe('T2 another client', () => {
 describe.each([
   ['a URL', () => stack.worker],
   ['the zone', () => zone],
-])('T3 another spelling, the origin being %s', (origin, worker) => {
+])('T3: another spelling, with %s as the origin', (origin, worker) => {
   const direct = (bytes: string) => raw(worker().directUrl, bytes)
 
   test.each([
@@ -160,14 +157,14 @@ describe.each([
     '/login#',
     '/%2e/login',
     '/login%2f',
-  ])('%s is limited like /login', async (path) => {
+  ])('T3: The target %s is limited like /login.', async (path) => {
     const ip = newIp()
     const line = `CF-Connecting-IP: ${ip}`
     expect(statusOf(await direct(request('/login', 'Host: a', line)))).toBe(200)
     expect(statusOf(await direct(request(path, 'Host: a', line)))).toBe(429)
   })
 
-  test('a host is limited by any spelling', async () => {
+  test('T3: All spellings of a host share one quota.', async () => {
     const line = `CF-Connecting-IP: ${newIp()}`
     expect(statusOf(await direct(request('/', 'Host: shop.example.com', line)))).toBe(200)
     for (const host of ['SHOP.example.com', 'shop.example.com.', 'shop.example.com:8080']) {
@@ -175,13 +172,13 @@ describe.each([
     }
   })
 
-  test('HEAD is limited like GET', async () => {
+  test('T3: HEAD is limited like GET.', async () => {
     const bytes = request('/login', 'Host: a', `CF-Connecting-IP: ${newIp()}`)
     expect(statusOf(await direct(bytes))).toBe(200)
     expect(statusOf(await direct(bytes.replace('GET', 'HEAD')))).toBe(429)
   })
 
-  /** Fields that reach the origin, of those that a client sends. */
+  /** Sends these fields. Returns those that reach the origin. */
   async function passed(names: string[]): Promise<string[]> {
     const lines = names.map((name) => `${name}: 6.6.6.6`)
     const answer = await direct(request('/other', 'Host: a', ...lines))
@@ -191,7 +188,7 @@ describe.each([
   const withUnderscores = (names: string[]) =>
     names.flatMap((name) => [name.replaceAll('-', '_'), name.replace('-', '_')])
 
-  test('no field claims another path or method than the one that policies match', async () => {
+  test('T3: Fields that claim another path or method do not reach the origin.', async () => {
     const names = [
       'X-Original-URL',
       'X-Rewrite-URL',
@@ -202,7 +199,7 @@ describe.each([
     expect(await passed([...names, ...withUnderscores(names), 'X-Other'])).toEqual(['X-Other'])
   })
 
-  test('no field with "_" claims another client, host or path, nor speaks for Cloudflare', async () => {
+  test('T3: Fields with "_" that claim another client, host or path do not reach the origin.', async () => {
     const names = withUnderscores([
       'X-Forwarded-For',
       'X-Forwarded-Host',
@@ -216,7 +213,7 @@ describe.each([
     expect(await passed([...names, 'X_Other'])).toEqual(['X_Other'])
   })
 
-  test('fields that Cloudflare or a rule of the zone sets reach the origin of the zone only', async () => {
+  test('T3: Fields that Cloudflare or a rule of the zone sets only reach the origin of the zone.', async () => {
     const names = [
       'Forwarded',
       'X-Forwarded-Port',
@@ -236,7 +233,7 @@ describe.each([
   })
 })
 
-describe('T4 reserved paths', () => {
+describe('T4: reserved paths', () => {
   test.each([
     '/_sluice/x',
     '//_sluice/x',
@@ -245,41 +242,41 @@ describe('T4 reserved paths', () => {
     '/_sluice%2fx',
     '/_sluice;a/x',
     '\\_sluice\\x',
-  ])('%s stays with the Worker', async (path) => {
+  ])('T4: A request to %s does not reach the origin.', async (path) => {
     expect(
       statusOf(await direct(request(path.startsWith('/') ? path : `/${path}`, 'Host: a'))),
     ).toBe(404)
   })
 })
 
-describe('T5 one request that is two', () => {
+describe('T5: request smuggling', () => {
   test.each([
     [
-      'both lengths',
+      'Content-Length and Transfer-Encoding',
       'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
     ],
     [
-      'two lengths',
+      'two Content-Length fields',
       'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 30\r\nConnection: close\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n',
     ],
     [
-      'an odd encoding',
+      'an unknown Transfer-Encoding',
       'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\nContent-Length: 4\r\nConnection: close\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n',
     ],
     [
-      'a line folded',
+      'a folded line',
       'GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\n GET /smuggled HTTP/1.1\r\nConnection: close\r\n\r\n',
     ],
     [
-      'a newline in a header, encoded',
+      'an encoded newline in the target',
       request('/%0d%0aGET%20/smuggled%20HTTP/1.1%0d%0a', 'Host: a'),
     ],
-  ])('(%s) does not reach the origin as two', async (_, bytes) => {
-    // An echo of a request line of its own would be JSON with this url; what a body or a path holds is another thing.
+  ])('T5: A request with %s does not reach the origin as two requests.', async (_, bytes) => {
+    // The echo of a second request would contain this url. Bodies and paths may contain the text in other forms.
     expect(await direct(bytes)).not.toMatch(/"url": "\/smuggled"/)
   })
 
-  test('a key that is no header value cannot add a header', async () => {
+  test('T5: Invalid bytes in a header cannot add a header to the response.', async () => {
     const answer = await direct(
       request('/keyed', 'Host: a', 'X-Key: a\u00ffb\u0080', 'X-Evil: a\rSet-Cookie: x=1'),
     )
@@ -287,8 +284,8 @@ describe('T5 one request that is two', () => {
   })
 })
 
-describe('T6 a shared cache', () => {
-  test('no refusal may be stored', async () => {
+describe('T6: shared caches', () => {
+  test('T6: A refusal has Cache-Control: no-store.', async () => {
     const ip = newIp()
     await stack.fetch('/login', { ip })
     const refused = await stack.fetch('/login', { ip })
@@ -296,8 +293,8 @@ describe('T6 a shared cache', () => {
   })
 })
 
-describe('T7 the store', () => {
-  test('no client chooses or sees the name of a key', async () => {
+describe('T7: the store', () => {
+  test('T7: A client cannot choose the name of a key in Redis.', async () => {
     const { createClient } = await import('redis')
     await stack.fetch('/keyed', { headers: { 'x-key': '*}:log:{ evil' } })
     const client = await createClient({ url: stack.redis.url }).connect()
@@ -306,17 +303,17 @@ describe('T7 the store', () => {
     expect(names.filter((name) => !/^sluice:1:\{[\w-]{16}\}$/.test(name))).toEqual([])
   })
 
-  test('a value of any length is one short key', async () => {
+  test('T7: A request with a very long key value passes.', async () => {
     const response = await stack.fetch('/keyed', { headers: { 'x-key': 'k'.repeat(8000) } })
     expect(response.status).toBe(200)
   })
 })
 
-describe('T8 the log', () => {
-  test('holds nothing of a request', async () => {
+describe('T8: the log', () => {
+  test('T8: The log contains nothing of a request.', async () => {
     const { createClient } = await import('redis')
     const client = await createClient({ url: stack.redis.url }).connect()
-    await client.sendCommand(['SCRIPT', 'FLUSH']) // which is logged
+    await client.sendCommand(['SCRIPT', 'FLUSH']) // logs an event
     client.destroy()
     await stack.fetch('/keyed', { ip: newIp(), headers: { 'x-key': 'evil' } })
     await vi.waitFor(() => expect(stack.worker.logs).not.toEqual([]), { timeout: 10_000 })

@@ -1,11 +1,11 @@
-/** Policies in shadow through the front door: workerd, the bridge, a real Redis, and an origin that tells what reached it. */
+/** Shadow policies through the whole stack, with an origin that echoes the request. */
 import { parseList, serializeList } from 'structured-headers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Echo } from '../../dev/origin.ts'
 import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
-import { raw, request } from '../support/raw.ts'
+import { raw, request } from '../support/raw-http.ts'
 
 const shadow = (name: string, limit: number, rest: Partial<PolicyOptions> = {}) =>
   ({ name, limit, window: '1h', mode: 'shadow', ...rest }) satisfies PolicyOptions
@@ -13,9 +13,9 @@ const enforced = (name: string, limit: number, path: string) =>
   ({ name, limit, window: '1h', match: { path } }) satisfies PolicyOptions
 
 const policies: PolicyOptions[] = [
-  shadow('trial', 2, { match: { path: ['/told', '/once/*', '/mix'] } }),
-  shadow('never', 1, { cost: 2, match: { path: ['/told', '/mix'] } }),
-  shadow('wide', 1000, { match: { path: ['/told', '/mix'] } }),
+  shadow('trial', 2, { match: { path: ['/reported', '/once/*', '/mix'] } }),
+  shadow('never', 1, { cost: 2, match: { path: ['/reported', '/mix'] } }),
+  shadow('wide', 1000, { match: { path: ['/reported', '/mix'] } }),
   shadow('key', 1, {
     key: 'header:x-tenant',
     onMissingKey: 'refuse',
@@ -26,7 +26,7 @@ const policies: PolicyOptions[] = [
   enforced('many', 100, '/*'),
   enforced('mixed', 10, '/mix'),
 ]
-// `many` meets everything but what is to meet shadows alone.
+// `many` applies to all requests except /alone, which only has a shadow policy.
 const config = { policies, allow: { path: '/alone', policies: 'many' } }
 
 let stack: Stack
@@ -35,26 +35,26 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-/** The answer, and what the origin saw: the policies in shadow that would have refused. */
+/** Sends a request. `names` are the shadow policies that would have refused it, as the origin received them. */
 async function ask(path: string, options: FetchOptions) {
   const response = await stack.fetch(path, options)
-  const said = response.status === 200 ? ((await response.json()) as Echo).headers : {}
-  const field = said['sluice-shadow']
+  const received = response.status === 200 ? ((await response.json()) as Echo).headers : {}
+  const field = received['sluice-shadow']
   const names = field === undefined ? [] : parseList(field).map(([name]) => name)
-  return { response, status: response.status, field, names, said }
+  return { response, status: response.status, field, names, received }
 }
 
-test('refuse nobody: the origin and the log are told who would have been, the client is not', async () => {
-  const told = []
-  for (let i = 0; i < 4; i++) told.push(await ask('/told', { ip: '192.0.2.1' }))
-  expect(told.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-  expect(told.map(({ names }) => names)).toEqual([
+test('A shadow policy refuses no request. The origin and the log see its refusals, and the client does not.', async () => {
+  const answers = []
+  for (let i = 0; i < 4; i++) answers.push(await ask('/reported', { ip: '192.0.2.1' }))
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  expect(answers.map(({ names }) => names)).toEqual([
     ['never'],
     ['never'],
     ['trial', 'never'],
     ['trial', 'never'],
   ])
-  const { field, response } = told[3]!
+  const { field, response } = answers[3]!
   expect(serializeList(parseList(field!))).toBe(field)
   expect(response.headers.get('ratelimit-policy')).toBe('"many";q=100;w=3600')
   expect(response.headers.get('ratelimit')).toMatch(/^"many";r=96;t=\d+$/)
@@ -67,7 +67,7 @@ test('refuse nobody: the origin and the log are told who would have been, the cl
   expect(stack.worker.logs.join()).not.toContain('192.0.2.1')
 })
 
-test('no field of ours from a client, or from the decision API, reaches the origin', async () => {
+test('Sluice fields that a client sends do not reach the origin.', async () => {
   const headers = {
     'Sluice-Shadow': '"invented"',
     'Sluice-Cost': '7',
@@ -76,20 +76,20 @@ test('no field of ours from a client, or from the decision API, reaches the orig
     Sluice_Shadow: '"invented"',
     'x-sluice': 'y',
   }
-  const { said, response } = await ask('/', { ip: '192.0.2.2', headers })
-  expect(Object.keys(said).filter((name) => name.includes('sluice'))).toEqual(['x-sluice'])
-  expect(response.headers.get('ratelimit')).toMatch(/^"many";r=99;/) // no policy asks for that cost
-  const replaced = await ask('/told', { ip: '192.0.2.2', headers })
+  const { received, response } = await ask('/', { ip: '192.0.2.2', headers })
+  expect(Object.keys(received).filter((name) => name.includes('sluice'))).toEqual(['x-sluice'])
+  expect(response.headers.get('ratelimit')).toMatch(/^"many";r=99;/) // no policy uses this cost
+  const replaced = await ask('/reported', { ip: '192.0.2.2', headers })
   expect(replaced.field).toBe('"never"')
 })
 
-test('no client takes the mark off by calling it a field between neighbours', async () => {
+test('A client cannot remove Sluice-Shadow by naming it in Connection.', async () => {
   const lines = ['Host: a', 'CF-Connecting-IP: 192.0.2.7', 'Connection: Sluice-Shadow']
-  const answer = await raw(stack.worker.directUrl, request('/told', ...lines))
+  const answer = await raw(stack.worker.directUrl, request('/reported', ...lines))
   expect(answer).toContain('"sluice-shadow": "\\"never\\""')
 })
 
-test('a request that an enforced policy refuses charges no shadow', async () => {
+test('A request that an enforced policy refuses is not charged to shadow policies.', async () => {
   const ip = '192.0.2.3'
   expect(await ask('/once/few', { ip })).toMatchObject({ status: 200, names: [] })
   for (let i = 0; i < 5; i++) {
@@ -97,18 +97,18 @@ test('a request that an enforced policy refuses charges no shadow', async () => 
     expect(status).toBe(429)
     expect(await response.json()).toMatchObject({ 'violated-policies': ['few'] })
   }
-  // One of the two that `trial` holds is left, as though those five had never been.
+  // `trial` has one of its two units left, because the five refused requests charged nothing.
   expect((await ask('/once/other', { ip })).names).toEqual([])
   expect((await ask('/once/other', { ip })).names).toEqual(['trial'])
-  // Where both refuse, the client is told of the enforced one only.
+  // If both policies refuse, the client only sees the enforced one.
   const both = await ask('/once/few', { ip })
   expect(await both.response.json()).toMatchObject({ 'violated-policies': ['few'] })
-  // What a shadow refuses it does not charge either; and it has not kept `many` from counting.
+  // A shadow policy does not charge requests that it would refuse, and `many` still counts them.
   const { response } = await ask('/once/other', { ip })
   expect(response.headers.get('ratelimit')).toMatch(/^"many";r=96;/)
 })
 
-test('three shadows and two enforced policies are one HTTP request and one script, and touch nobody else', async () => {
+test('Three shadow and two enforced policies need one HTTP request, and the shadow policies change no other limit.', async () => {
   const ip = '192.0.2.4'
   const before = stack.httpRequests()
   const remaining = []
@@ -124,22 +124,22 @@ test('three shadows and two enforced policies are one HTTP request and one scrip
   expect(stack.httpRequests() - before).toBe(4)
 })
 
-test('concurrent requests: each shadow counts exactly what passed', async () => {
+test('A shadow policy admits exactly its limit of concurrent requests.', async () => {
   const ip = '192.0.2.5'
   const answers = await Promise.all(Array.from({ length: 8 }, () => ask('/once/other', { ip })))
   expect(answers.filter(({ names }) => names.length === 0)).toHaveLength(2)
   expect(answers.every(({ status }) => status === 200)).toBe(true)
 })
 
-test('alone, without its key, or without Redis, a shadow refuses nobody', async () => {
+test('A shadow policy refuses no request if it applies alone, without its key, or without Redis.', async () => {
   const headers = { 'x-tenant': 'acme' }
-  const alone = []
-  for (let i = 0; i < 2; i++) alone.push(await ask('/alone', { ip: '192.0.2.6', headers }))
-  expect(alone.map(({ status, names }) => [status, names])).toEqual([
+  const answers = []
+  for (let i = 0; i < 2; i++) answers.push(await ask('/alone', { ip: '192.0.2.6', headers }))
+  expect(answers.map(({ status, names }) => [status, names])).toEqual([
     [200, []],
     [200, ['key']],
   ])
-  expect(alone[1]!.response.headers.has('ratelimit')).toBe(false)
+  expect(answers[1]!.response.headers.has('ratelimit')).toBe(false)
   expect((await ask('/alone', { ip: '192.0.2.6' })).status).toBe(200)
 
   const worker = await startWorker(new URL('../../dist/any-config', import.meta.url).pathname, {

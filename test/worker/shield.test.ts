@@ -1,4 +1,4 @@
-/** The shield through the front door, with the binding as Miniflare has it. */
+/** The shield through the whole stack, with the rate-limit binding of Miniflare. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -9,7 +9,7 @@ import type { ConfigOptions } from '../../src/config/options.ts'
 const API_TOKEN = 'a-api-token-for-tests'
 const config: ConfigOptions = {
   deadline: '10s',
-  denialCache: false, // what the shield lets through is to be seen at Redis
+  denialCache: false, // so that every request that the shield admits reaches Redis
   shield: { binding: 'SHIELD', limit: 20, period: '60s' },
   policies: [
     { name: 'few', limit: 3, window: '1h', match: { path: '/few' } },
@@ -22,9 +22,9 @@ const ratelimits = { SHIELD: { limit: 20, period: 60 as const } }
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack({ config, ratelimits, env: { SLUICE_API_TOKEN: API_TOKEN } })
-  // It counts by the minute of the clock: no test is to lie across two.
-  const left = 60_000 - (Date.now() % 60_000)
-  if (left < 15_000) await sleep(left + 50)
+  // The binding counts by the minute of the clock, and all tests must run within one minute.
+  const msToMinute = 60_000 - (Date.now() % 60_000)
+  if (msToMinute < 15_000) await sleep(msToMinute + 50)
 }, 60_000)
 afterAll(() => stack?.stop())
 
@@ -36,7 +36,7 @@ const flood = (path: string, ip: string, times = 50) =>
   Promise.all(Array.from({ length: times }, () => get(path, { ip })))
 const isShielded = ({ headers }: { headers: Headers }) => headers.get('retry-after') === '60'
 
-test('what is beyond it never reaches Redis, however many come at once; others are not touched', async () => {
+test('Requests beyond the shield never reach Redis, and other clients are unaffected.', async () => {
   const [first, second] = await Promise.all([
     flood('/few', '192.0.2.1'),
     flood('/few', '192.0.2.2'),
@@ -47,12 +47,12 @@ test('what is beyond it never reaches Redis, however many come at once; others a
     expect(answers.filter(isShielded)).toHaveLength(30)
   }
   const calls = stack.httpRequests()
-  const [told] = await flood('/few', '192.0.2.1', 5)
+  const [refused] = await flood('/few', '192.0.2.1', 5)
   expect(stack.httpRequests()).toBe(calls)
-  expect(told!.status).toBe(429)
-  expect(told!.headers.get('content-type')).toBe('application/problem+json')
-  expect([...told!.headers.keys()].filter((name) => name.startsWith('ratelimit'))).toEqual([])
-  expect(JSON.parse(told!.body)).toEqual({
+  expect(refused!.status).toBe(429)
+  expect(refused!.headers.get('content-type')).toBe('application/problem+json')
+  expect([...refused!.headers.keys()].filter((name) => name.startsWith('ratelimit'))).toEqual([])
+  expect(JSON.parse(refused!.body)).toEqual({
     type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
     status: 429,
     title: 'Quota exceeded',
@@ -62,7 +62,7 @@ test('what is beyond it never reaches Redis, however many come at once; others a
   expect((await get('/few', { ip: '192.0.2.3' })).status).toBe(200)
 })
 
-test('requests that nothing enforced meets are not counted by it', async () => {
+test('The shield does not count requests without an enforced policy.', async () => {
   const ip = '192.0.2.4'
   for (const path of ['/trial', '/free']) {
     const statuses = (await flood(path, ip)).map(({ status }) => status)
@@ -71,7 +71,7 @@ test('requests that nothing enforced meets are not counted by it', async () => {
   expect((await get('/few', { ip })).status).toBe(200)
 })
 
-test('the origin hears nothing of what it refuses, though it may be asked early', async () => {
+test('A request that the shield refuses never reaches the origin, also with check parallel.', async () => {
   const ip = '192.0.2.5'
   await flood('/many', ip, 20)
   await sleep(100)
@@ -80,7 +80,7 @@ test('the origin hears nothing of what it refuses, though it may be asked early'
   expect(stack.origin.requests()).toBe(before)
 })
 
-test('it speaks in the decision API too, of requests that a caller tells of', async () => {
+test('The shield applies to requests that the decision API describes, and not to peeks and explicit keys.', async () => {
   const ip = '192.0.2.6'
   const request = { url: 'https://www.example.com/few', ip }
   const decide = async (ask: object) => {
@@ -100,7 +100,7 @@ test('it speaks in the decision API too, of requests that a caller tells of', as
   expect((await decide({ policy: 'few', key: ip })).body.reason).toBe('limited')
 })
 
-test('without its binding all goes on, and the log says so', async () => {
+test('Without its binding the shield admits every request, and the error is logged.', async () => {
   const worker = await startWorker(
     fileURLToPath(new URL('../../dist/any-config', import.meta.url)),
     {

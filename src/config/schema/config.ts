@@ -113,7 +113,7 @@ const configFields = <Context>() => ({
   cors: v.optional(cors),
   /** The longest a decision may take. Defaults to `'300ms'`; then `onStoreError` answers. */
   deadline: v.optional(timeout, 300),
-  /** Whose clock decides: Redis' own, or `'edge'`, the Worker's, for a command less and with a bound (docs/reference/log-events.md). Defaults to `'store'`. */
+  /** Whose clock decides: Redis' own, or `'edge'`, the Worker's, for a command less and with a bound (docs/explanation/guarantees.md). Defaults to `'store'`. */
   clock: v.optional(oneOf('store', 'edge'), 'store'),
   /** Whether an isolate answers again, without asking Redis, with refusals that cannot have changed since. Defaults to true. */
   denialCache: v.optional(flag, true),

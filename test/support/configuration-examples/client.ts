@@ -1,4 +1,4 @@
-/** What the examples of docs/reference/configuration.md run on, and a client that sends requests to one of them. */
+/** The variables, the stack and the HTTP client for the scenarios of test/docs/examples.test.ts. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
@@ -8,7 +8,7 @@ import type { Echo } from '../../../dev/origin.ts'
 import type { Stack } from '../../../dev/stack.ts'
 import type { Issuer } from '../issuer.ts'
 
-/** The stack and the issuer; the test starts them. */
+/** The test starts both before the first scenario. */
 export const running = {} as { stack: Stack; issuer: Issuer }
 
 export const env = {
@@ -21,25 +21,30 @@ export const env = {
 export interface Answer {
   status: number
   field: (name: string) => string | undefined
-  /** What `RateLimit` says: the name of the policy, and the units left. */
+  /** The name of the policy in `RateLimit`. */
   policy: string | undefined
-  left: number | undefined
-  /** A problem document, or what the origin saw. */
+  /** `r` in `RateLimit`: the units that remain. */
+  remaining: number | undefined
+  /** A problem document, or the origin's report of the request. */
   body: Partial<Echo> & Record<string, unknown>
 }
 
-export interface Asked {
+export interface RequestOptions {
   ip?: string
-  /** What Cloudflare knows of the client. */
+  /** Cloudflare's data about the client, `request.cf`. */
   cf?: Record<string, unknown>
   headers?: Record<string, string>
 }
 
-/** Sends a request to an example: `POST /login`, or `https://shop.example.com/x`. The path is sent as written. */
-async function send(example: string, target: string, { ip = '203.0.113.7', cf, headers }: Asked) {
+/** Sends a request, such as `POST /login` or `https://shop.example.com/x`, to an example. Does not normalize the path. */
+async function sendTo(
+  example: string,
+  target: string,
+  { ip = '203.0.113.7', cf, headers }: RequestOptions,
+) {
   const [, method = 'GET', host = 'www.example.com', path] =
     /^(?:([A-Z]+) )?(?:https:\/\/([^/]+))?(\/.*)$/.exec(target)!
-  // Only Miniflare's entry passes `cf` on; it also normalises paths.
+  // Only the entry of Miniflare passes `cf` on, and it normalizes paths.
   const { hostname, port } = new URL(cf ? running.stack.worker.url : running.stack.worker.directUrl)
   const outgoing = request({
     hostname,
@@ -59,50 +64,50 @@ async function send(example: string, target: string, { ip = '203.0.113.7', cf, h
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
   const body = await text(response)
   const field = (name: string) => response.headers[name]?.toString()
-  const [, policy, left] = /^"(.*?)";r=(\d+)/.exec(field('ratelimit') ?? '') ?? []
+  const [, policy, remaining] = /^"(.*?)";r=(\d+)/.exec(field('ratelimit') ?? '') ?? []
   return {
     status: response.statusCode!,
     field,
     policy,
-    left: left === undefined ? undefined : Number(left),
+    remaining: remaining === undefined ? undefined : Number(remaining),
     body: body.startsWith('{') ? JSON.parse(body) : { text: body },
   } satisfies Answer as Answer
 }
 
-export type Ask = (target: string, asked?: Asked) => Promise<Answer>
+export type Send = (target: string, options?: RequestOptions) => Promise<Answer>
 export interface Scenario {
-  ask: Ask
-  /** The status of each of some requests, one after the other. */
-  statuses: (times: number, target: string, asked?: Asked) => Promise<number[]>
-  /** How much is left after each of these requests. */
-  left: (...requests: Parameters<Ask>[]) => Promise<(number | undefined)[]>
+  send: Send
+  /** Sends a request several times in sequence. Returns the statuses. */
+  statuses: (times: number, target: string, options?: RequestOptions) => Promise<number[]>
+  /** Sends requests in sequence. Returns the remaining units after each. */
+  remaining: (...requests: Parameters<Send>[]) => Promise<(number | undefined)[]>
 }
 
 export function scenarioOf(example: string): Scenario {
-  const ask: Ask = (target, asked = {}) => send(example, target, asked)
-  const inTurn = async <T>(requests: Parameters<Ask>[], value: (answer: Answer) => T) => {
-    const found: T[] = []
-    for (const one of requests) found.push(value(await ask(...one)))
-    return found
+  const send: Send = (target, options = {}) => sendTo(example, target, options)
+  const inSequence = async <T>(requests: Parameters<Send>[], value: (answer: Answer) => T) => {
+    const values: T[] = []
+    for (const one of requests) values.push(value(await send(...one)))
+    return values
   }
   return {
-    ask,
-    statuses: (times, ...one) => inTurn(Array(times).fill(one), ({ status }) => status),
-    left: (...requests) => inTurn(requests, ({ left }) => left),
+    send,
+    statuses: (times, ...one) => inSequence(Array(times).fill(one), ({ status }) => status),
+    remaining: (...requests) => inSequence(requests, ({ remaining }) => remaining),
   }
 }
 
-/** The number of HTTP requests to the database for some requests at once. */
+/** Sends concurrent requests. Returns the number of HTTP requests to the database. */
 export async function callsOf(example: string, times = 50, target = '/'): Promise<number> {
-  await send(example, target, {})
+  await sendTo(example, target, {})
   const before = running.stack.httpRequests()
-  const asked = Array.from({ length: times }, () => send(example, target, {}))
-  const answers = await Promise.all(asked)
+  const requests = Array.from({ length: times }, () => sendTo(example, target, {}))
+  const answers = await Promise.all(requests)
   expect(answers.map(({ status }) => status)).toEqual(ok(times))
   return running.stack.httpRequests() - before
 }
 
 export const ok = (times: number) => Array(times).fill(200)
 
-/** What each example is expected to do, by its name. */
+/** Scenarios by the name of their example. */
 export type Scenarios = Record<string, (scenario: Scenario) => Promise<void>>

@@ -1,21 +1,21 @@
 import { expect } from 'vitest'
-import { type Asked, ok, type Scenarios } from './client.ts'
+import { ok, type RequestOptions, type Scenarios } from './client.ts'
 
-/** The examples of the headers, and of CORS. */
+/** Scenarios for header sets and CORS. */
 export const headers: Scenarios = {
-  async github({ ask }) {
-    const { field } = await ask('/')
-    const full = await ask('/', { ip: '192.0.2.1' })
+  async github({ send }) {
+    const { field } = await send('/')
+    const first = await send('/', { ip: '192.0.2.1' })
     expect([field('ratelimit'), field('x-ratelimit-limit')]).toEqual([undefined, '5000'])
     expect([field('x-ratelimit-remaining'), field('x-ratelimit-used')]).toEqual(['4999', '1'])
     expect(field('x-ratelimit-resource')).toBe('core')
-    const wait = Number(full.field('x-ratelimit-reset')) - Date.now() / 1000
+    const wait = Number(first.field('x-ratelimit-reset')) - Date.now() / 1000
     expect(wait).toBeGreaterThan(3590)
     expect(wait).toBeLessThan(3602)
   },
 
-  async iso({ ask }) {
-    const { field } = await ask('/')
+  async iso({ send }) {
+    const { field } = await send('/')
     expect(field('x-ratelimit-remaining')).toBe('99')
     expect(field('x-ratelimit-reset')).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
     const wait = Date.parse(field('x-ratelimit-reset')!) - Date.now()
@@ -23,8 +23,8 @@ export const headers: Scenarios = {
     expect(wait).toBeLessThan(121_000)
   },
 
-  async 'two-sets'({ ask, statuses }) {
-    const { field } = await ask('/')
+  async 'two-sets'({ send, statuses }) {
+    const { field } = await send('/')
     expect(field('ratelimit-policy')).toBe('"minute";q=10;w=60, "day";q=1000;w=86400')
     expect(field('ratelimit')).toBe('"minute";r=9;t=60')
     expect(field('x-ratelimit-limit')).toBe('10')
@@ -32,24 +32,24 @@ export const headers: Scenarios = {
     const wait = Number(field('x-ratelimit-reset')) - Date.now() / 1000
     expect(Math.abs(wait - 60)).toBeLessThan(5)
     expect(await statuses(10, '/')).toEqual([...ok(9), 429])
-    expect((await ask('/')).field('x-ratelimit-remaining')).toBe('0')
+    expect((await send('/')).field('x-ratelimit-remaining')).toBe('0')
   },
 
-  async cors({ ask, statuses }) {
-    const page = (origin: string): Asked => ({ headers: { origin } })
+  async cors({ send, statuses }) {
+    const page = (origin: string): RequestOptions => ({ headers: { origin } })
     expect(await statuses(10, '/', page('https://app.example.com'))).toEqual(ok(10))
-    const refused = await ask('/', page('https://app.example.com'))
+    const refused = await send('/', page('https://app.example.com'))
     expect(refused.status).toBe(429)
-    const ours = ['origin', 'credentials'].map((name) => `access-control-allow-${name}`)
-    expect(ours.map(refused.field)).toEqual(['https://app.example.com', 'true'])
+    const allowFields = ['origin', 'credentials'].map((name) => `access-control-allow-${name}`)
+    expect(allowFields.map(refused.field)).toEqual(['https://app.example.com', 'true'])
     const exposed = 'RateLimit-Policy, RateLimit, Retry-After'
     expect(refused.field('access-control-expose-headers')).toBe(exposed)
     expect(refused.field('vary')).toMatch(/\borigin\b/i)
-    const other = await ask('/', page('https://elsewhere.example'))
-    expect([other.status, ...ours.map(other.field)]).toEqual([429, undefined, undefined])
+    const other = await send('/', page('https://elsewhere.example'))
+    expect([other.status, ...allowFields.map(other.field)]).toEqual([429, undefined, undefined])
 
     const preflight = { 'access-control-request-method': 'POST', origin: 'https://app.example.com' }
-    expect((await ask('OPTIONS /', { headers: preflight })).status).toBe(200)
-    expect((await ask('OPTIONS /')).status).toBe(429)
+    expect((await send('OPTIONS /', { headers: preflight })).status).toBe(200)
+    expect((await send('OPTIONS /')).status).toBe(429)
   },
 }

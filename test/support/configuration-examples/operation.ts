@@ -1,47 +1,45 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'redis'
 import { expect } from 'vitest'
 import { callsOf, ok, running, type Scenarios } from './client.ts'
 
-/** Waits for the next window if the current one is about to end: units of a sliding window return after its end. */
-async function untilEarlyIn(windowMs: number) {
-  const leftMs = windowMs - (Date.now() % windowMs)
-  if (leftMs < 10_000) await new Promise((resolve) => setTimeout(resolve, leftMs))
-}
+/** Waits until a window begins, because a sliding window regains units after the end of each. */
+const nextWindow = (windowMs: number) => sleep(windowMs - (Date.now() % windowMs))
 
-/** The examples of shadow, parallel, batching, shield, leases, shards, namespaces and live policies. */
+/** Scenarios for live policies, namespaces, shadow, parallel checks, batching, the shield, shards and leases. */
 export const operation: Scenarios = {
-  async live({ ask }) {
+  async live({ send }) {
     const redis = await createClient({ url: running.stack.redis.url }).connect()
     const document = { policies: [{ name: 'per-ip', limit: 20, window: '1m' }] }
     await redis.set('sluice:live', JSON.stringify(document))
     redis.destroy()
-    const quota = async () => (await ask('/')).field('ratelimit-policy')
+    const quota = async () => (await send('/')).field('ratelimit-policy')
     expect(await quota()).toBe('"per-ip";q=100;w=60')
     await expect.poll(quota, { timeout: 10_000 }).toBe('"per-ip";q=20;w=60')
   },
 
-  async namespace({ ask }) {
+  async namespace({ send }) {
     const redis = await createClient({ url: running.stack.redis.url }).connect()
     expect(await redis.keys('sluice:1:shop:*')).toEqual([])
-    expect((await ask('/')).left).toBe(99)
+    expect((await send('/')).remaining).toBe(99)
     expect(await redis.keys('sluice:1:shop:*')).toEqual([
       expect.stringMatching(/^sluice:1:shop:\{[\w-]{16}\}$/),
     ])
     redis.destroy()
   },
 
-  async shadow({ ask }) {
-    const told = async (target: string) => {
-      const { status, field, body } = await ask(target, {
+  async shadow({ send }) {
+    const shadowField = async (target: string) => {
+      const { status, field, body } = await send(target, {
         headers: { 'Sluice-Shadow': '"invented"' },
       })
       expect([status, field('ratelimit-policy')]).toEqual([200, '"per-ip";q=100;w=60'])
       return body.headers!['sluice-shadow']
     }
-    expect(await told('/sign-up')).toBeUndefined()
-    expect(await told('/sign-up')).toBe('"sign-up"')
-    expect(await told('/sign-up')).toBe('"per-ip-strict", "sign-up"')
-    expect(await told('/')).toBe('"per-ip-strict"')
+    expect(await shadowField('/sign-up')).toBeUndefined()
+    expect(await shadowField('/sign-up')).toBe('"sign-up"')
+    expect(await shadowField('/sign-up')).toBe('"per-ip-strict", "sign-up"')
+    expect(await shadowField('/')).toBe('"per-ip-strict"')
     const lines = () => running.stack.worker.logs.map((line) => JSON.parse(line))
     await expect
       .poll(lines)
@@ -51,7 +49,7 @@ export const operation: Scenarios = {
   async parallel({ statuses }) {
     const before = running.stack.origin.requests()
     expect(await statuses(64, '/catalogue/7')).toEqual([...ok(60), 429, 429, 429, 429])
-    // The refusals that are proven never got there.
+    // Refusals from the denial cache never reach the origin.
     expect(running.stack.origin.requests() - before).toBeGreaterThanOrEqual(60)
     expect(running.stack.origin.requests() - before).toBeLessThanOrEqual(61)
   },
@@ -61,20 +59,22 @@ export const operation: Scenarios = {
     expect(await callsOf('first')).toBeLessThan(40)
   },
 
-  async shield({ left, statuses }) {
-    await untilEarlyIn(60_000)
-    expect(await left(['/'], ['/'])).toEqual([99, 98])
-    // Who keeps to the policies does not meet it, and who does not is mostly refused without it.
+  async shield({ remaining, statuses }) {
+    await nextWindow(10_000)
+    expect(await remaining(['/'], ['/'])).toEqual([99, 98])
+    // The policy refuses requests long before the shield would.
     expect(await statuses(100, '/')).toEqual([...ok(98), 429, 429])
     expect(running.stack.worker.logs.filter((line) => line.includes('"shield"'))).toEqual([])
   },
-  async shards({ left }) {
-    const of = (tenant: string) => ({ headers: { 'x-tenant': tenant } })
+  async shards({ remaining }) {
+    const forTenant = (tenant: string) => ({ headers: { 'x-tenant': tenant } })
     for (let n = 1; n <= 4; n++) {
       const ip = `192.0.2.${n}`
-      expect(await left(['/', { ip }], ['/', { ip, ...of(`t-${n}`) }])).toEqual([99, 98])
+      expect(await remaining(['/', { ip }], ['/', { ip, ...forTenant(`t-${n}`) }])).toEqual([
+        99, 98,
+      ])
     }
-    expect(await left(['/', { ip: '192.0.2.9', ...of('t-1') }])).toEqual([99])
+    expect(await remaining(['/', { ip: '192.0.2.9', ...forTenant('t-1') }])).toEqual([99])
   },
   async leases() {
     expect(await callsOf('leases', 300, '/search')).toBeLessThan(150)

@@ -1,17 +1,17 @@
 import { expect } from 'vitest'
-import { type Asked, ok, running, type Scenarios } from './client.ts'
+import { ok, type RequestOptions, running, type Scenarios } from './client.ts'
 
-/** The examples about which requests a policy applies to, and of the lists. */
+/** Scenarios for match conditions, spellings of a path, and lists. */
 export const requests: Scenarios = {
-  async match({ ask, left }) {
+  async match({ send, remaining }) {
     const shop = 'https://eu.shop.example.com/'
-    const agent = (name: string, ip = '203.0.113.7'): Asked => ({
+    const agent = (name: string, ip = '203.0.113.7'): RequestOptions => ({
       ip,
       cf: { country: 'DE' },
       headers: { 'user-agent': name },
     })
     expect(
-      await left(
+      await remaining(
         [shop, agent('Mozilla/5.0 (compatible; ExampleBot/2.1)')],
         ['https://shop.example.com/', agent('a Crawler', '192.0.2.1')],
         [shop, agent('Mozilla/5.0')],
@@ -21,23 +21,25 @@ export const requests: Scenarios = {
       ),
     ).toEqual([9, 8, undefined, undefined, undefined, undefined])
 
-    const at = { cf: { country: 'at' } }
-    const met = async (target: string, asked: Asked = at) =>
-      (await ask(target, asked)).field('ratelimit-policy')?.match(/"[^"]+"/g)
-    expect(await met('/api/things')).toEqual(['"api"'])
-    expect(await met('/api')).toEqual(['"api"'])
-    expect(await met('/api/health')).toBeUndefined()
-    expect(await met('HEAD /api/health')).toBeUndefined()
-    expect(await met('POST /api/health')).toEqual(['"api"'])
-    expect(await met('/apis')).toBeUndefined()
-    expect(await met('DELETE /api/things/7')).toEqual(['"api"', '"api-deletes"'])
-    expect(await met('/', { cf: { country: 'FR' } })).toEqual(['"abroad"'])
-    expect(await met('/', { cf: {} })).toEqual(['"abroad"'])
-    expect(await met('/', { cf: {}, headers: { 'cf-ipcountry': 'DE' } })).toEqual(['"abroad"'])
+    const austria = { cf: { country: 'at' } }
+    const policiesOf = async (target: string, options: RequestOptions = austria) =>
+      (await send(target, options)).field('ratelimit-policy')?.match(/"[^"]+"/g)
+    expect(await policiesOf('/api/things')).toEqual(['"api"'])
+    expect(await policiesOf('/api')).toEqual(['"api"'])
+    expect(await policiesOf('/api/health')).toBeUndefined()
+    expect(await policiesOf('HEAD /api/health')).toBeUndefined()
+    expect(await policiesOf('POST /api/health')).toEqual(['"api"'])
+    expect(await policiesOf('/apis')).toBeUndefined()
+    expect(await policiesOf('DELETE /api/things/7')).toEqual(['"api"', '"api-deletes"'])
+    expect(await policiesOf('/', { cf: { country: 'FR' } })).toEqual(['"abroad"'])
+    expect(await policiesOf('/', { cf: {} })).toEqual(['"abroad"'])
+    expect(await policiesOf('/', { cf: {}, headers: { 'cf-ipcountry': 'DE' } })).toEqual([
+      '"abroad"',
+    ])
   },
 
-  async 'case-sensitive'({ left }) {
-    expect(await left(['/s/aB'], ['/s/%61B/'], ['/s/ab'], ['/S/aB'])).toEqual([
+  async 'case-sensitive'({ remaining }) {
+    expect(await remaining(['/s/aB'], ['/s/%61B/'], ['/s/ab'], ['/S/aB'])).toEqual([
       99,
       98,
       99,
@@ -45,38 +47,39 @@ export const requests: Scenarios = {
     ])
   },
 
-  async allow({ ask, statuses }) {
+  async allow({ send, statuses }) {
     const requests = running.stack.httpRequests()
     for (const ip of ['198.51.100.20', '2001:db8:ff1::1', '10.9.8.7', '::ffff:10.9.8.7']) {
-      const { status, field } = await ask('/reports/7', { ip })
+      const { status, field } = await send('/reports/7', { ip })
       expect([ip, status, field('ratelimit-policy')]).toEqual([ip, 200, undefined])
     }
-    expect((await ask('/health')).policy).toBeUndefined()
+    expect((await send('/health')).policy).toBeUndefined()
     expect(running.stack.httpRequests()).toBe(requests)
-    expect((await ask('POST /health')).policy).toBe('per-ip')
+    expect((await send('POST /health')).policy).toBe('per-ip')
     expect(await statuses(2, '/reports/7')).toEqual([200, 429])
     expect(await statuses(3, '/reports/7', { ip: '203.0.113.80' })).toEqual(ok(3))
-    expect((await ask('/', { ip: '203.0.113.80' })).left).toBe(96)
+    expect((await send('/', { ip: '203.0.113.80' })).remaining).toBe(96)
   },
 
-  async deny({ ask }) {
+  async deny({ send }) {
     const requests = running.stack.httpRequests()
-    const denied = async (target: string, asked: Asked) => (await ask(target, asked)).status === 403
-    expect(await denied('/', { ip: '192.0.2.1' })).toBe(true) // whatever `allow` says
+    const denied = async (target: string, options: RequestOptions) =>
+      (await send(target, options)).status === 403
+    expect(await denied('/', { ip: '192.0.2.1' })).toBe(true) // `deny` wins over `allow`
     expect(await denied('/', { ip: '2001:db8:bad:7::1' })).toBe(true)
     expect(await denied('//appeal/', { ip: '192.0.2.1' })).toBe(false)
     expect(await denied('/', { ip: '192.0.2.10' })).toBe(false)
-    expect(running.stack.httpRequests()).toBe(requests) // both are allowed besides
+    expect(running.stack.httpRequests()).toBe(requests) // `allow` matches both requests, so there is no call
     expect(await denied('/', { ip: '192.0.3.1' })).toBe(false)
 
-    const agent = (name: string): Asked => ({ headers: { 'user-agent': name } })
+    const agent = (name: string): RequestOptions => ({ headers: { 'user-agent': name } })
     expect(await denied('/', agent('Scrapy/2.11 (+https://scrapy.org)'))).toBe(true)
     expect(await denied('/robots.txt', agent('python-requests/2.32'))).toBe(false)
     expect(await denied('/', agent('my python-requests/2.32'))).toBe(false)
     expect(await denied('POST /sign-up', { cf: { country: 'T1' } })).toBe(true)
     expect(await denied('/sign-up', { cf: { country: 'T1' } })).toBe(false)
 
-    const { body, field } = await ask('/', { ip: '192.0.2.1' })
+    const { body, field } = await send('/', { ip: '192.0.2.1' })
     expect(field('cache-control')).toBe('no-store')
     expect(body).toEqual({
       type: 'about:blank',

@@ -6,8 +6,8 @@ import * as api from '../../../src/api/schema.ts'
 import { parseDuration } from '../../../src/base/duration.ts'
 import { networkRange } from '../../../src/base/ip.ts'
 import { checked } from '../../../src/config/schema/checked.ts'
-import { type BodyName, bodiesFor, requests } from '../../support/bodies.ts'
 import { byJsonSchema } from '../../support/json-schema.ts'
+import { type BodyName, bodiesFor, requests } from '../../support/random-bodies.ts'
 
 const named = {
   RequestDescription: api.requestDescription,

@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { ProxyName } from '../../../dev/proxies/binaries.ts'
 import { record } from '../../../dev/proxies/transcript.ts'
-import { proxiesHere } from '../../support/binaries.ts'
+import { findInstalledProxies } from '../../support/proxy-binaries.ts'
 
 const file = new URL('../../../docs/reference/decision-api.md', import.meta.url)
-const here = await proxiesHere()
+const here = await findInstalledProxies()
 
 describe.each<ProxyName>(['nginx', 'caddy'])('docs/reference/decision-api.md on %s', (name) => {
   const block = async () => {

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { isMatch } from '../../../src/match/match.ts'
-import { describer } from '../../support/describe.ts'
+import { createMatcher } from '../../support/create-matcher.ts'
 
 const SECRET = 'a secret of at least 32 bytes, or so it says'
 const b64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -116,13 +116,13 @@ function unquote(value: string): string {
 }
 
 const describeWith = (from?: string) =>
-  describer({
+  createMatcher({
     jwt: { secret: 'JWT', ...(from && { from: from as 'bearer' }) },
     policies: [{ name: 'a', limit: 5, window: '1m', key: 'jwt:tenant', onMissingKey: 'skip' }],
   })
 
 /** Whose quota counts the request: `acme`, `shared`, or nobody's. */
-async function charged(describeRequest: ReturnType<typeof describer>, headers: HeadersInit) {
+async function charged(describeRequest: ReturnType<typeof createMatcher>, headers: HeadersInit) {
   const { policies } = await describeRequest('/', { headers }, { env: { JWT: SECRET } })
   return policies.filter(isMatch).map(({ partitionKey }) => partitionKey[0]![1] ?? 'shared')
 }

@@ -12,7 +12,7 @@ import { isMatch } from '../../../src/match/match.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
 import { createShards } from '../../../src/store/shards/shards.ts'
 import type { Store, StoreReply } from '../../../src/store/store.ts'
-import { describer } from '../../support/describe.ts'
+import { createMatcher } from '../../support/create-matcher.ts'
 
 /** The deadline that the store gets for a request, in ms. */
 async function deadlineOf(config: ConfigOptions, init: RequestInit = {}): Promise<number> {
@@ -30,7 +30,7 @@ async function deadlineOf(config: ConfigOptions, init: RequestInit = {}): Promis
     nameSubject: async () => 'subject',
     onStoreError() {},
   }
-  const describe = describer(config)
+  const describe = createMatcher(config)
   const startedAt = Date.now()
   const matched = await describe('/', init)
   await decideEach([{ matched }], parts, { spentMs: Date.now() - startedAt })
@@ -75,7 +75,7 @@ function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {})
     denialCache: createDenialCache(),
     onStoreError: ({ code }) => void errors.push(code),
   }
-  const describe = describer(config)
+  const describe = createMatcher(config)
   async function ask(options: DecideOptions = {}, mode: Question['mode'] = 'take') {
     const matched = await describe('/', init)
     return (await decideEach([{ matched, mode }], parts, options))[0]!

@@ -12,7 +12,7 @@ import type { LimiterParts, Question } from '../../../src/limiter/question.ts'
 import { createShield } from '../../../src/limiter/shield.ts'
 import { hashedSubjects } from '../../../src/match/subject.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
-import { describer } from '../../support/describe.ts'
+import { createMatcher } from '../../support/create-matcher.ts'
 
 // The local store admits the whole limit.
 const policy = {
@@ -127,7 +127,7 @@ describe('a decision with a shield', () => {
     },
   ) => {
     keys.length = 0
-    const describe = describer({ policies: [policy], shield, ...config })
+    const describe = createMatcher({ policies: [policy], shield, ...config })
     const matched = await describe('/', { headers: { 'cf-connecting-ip': ip } })
     const idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
     const options = isIdempotent ? { idempotency } : {}
@@ -189,7 +189,7 @@ describe('a decision with a shield', () => {
       },
     }
     const config = { policies: [{ ...policy, deadline: 1000 }], shield }
-    const matched = await describer(config)('/', {
+    const matched = await createMatcher(config)('/', {
       headers: { 'cf-connecting-ip': '203.0.113.2' },
     })
     await decideEach([{ matched }], slow)

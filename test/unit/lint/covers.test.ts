@@ -7,7 +7,7 @@ import type { Condition } from '../../../src/config/schema/condition.ts'
 import { covers } from '../../../src/lint/covers.ts'
 import { compileCondition } from '../../../src/match/condition.ts'
 import { viewOf } from '../../../src/request/view.ts'
-import { match, request } from '../../support/small-world.ts'
+import { match, request } from '../../support/random-conditions.ts'
 
 const RUNS = Number(process.env.LINT_RUNS ?? 800)
 

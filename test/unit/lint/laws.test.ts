@@ -5,8 +5,8 @@ import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.t
 import { lint } from '../../../src/lint/lint.ts'
 import { isMatch, type Match } from '../../../src/match/match.ts'
 import { algorithms, type State } from '../../../src/store/local/algorithms/index.ts'
-import { describer } from '../../support/describe.ts'
-import { match, request } from '../../support/small-world.ts'
+import { createMatcher } from '../../support/create-matcher.ts'
+import { match, request } from '../../support/random-conditions.ts'
 
 const RUNS = Number(process.env.LINT_RUNS ?? 150)
 const requests = fc.array(request, { minLength: 30, maxLength: 30 })
@@ -74,7 +74,7 @@ const config = fc
 type Sent = typeof request extends fc.Arbitrary<infer R> ? R : never
 
 const ask = (options: ConfigOptions, sent: Sent[]) => {
-  const describe = describer(options)
+  const describe = createMatcher(options)
   return Promise.all(sent.map(({ url, init, circumstances }) => describe(url, init, circumstances)))
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/config/options.ts'
 import { isMatch } from '../../../src/match/match.ts'
-import { describer } from '../../support/describe.ts'
+import { createMatcher } from '../../support/create-matcher.ts'
 
 import { base, met, names, type Terms } from '../../support/match.ts'
 
@@ -83,7 +83,7 @@ describe('the conditions header, country, ip and not', () => {
 })
 
 describe('allow and deny lists', () => {
-  const describeRequest = describer({
+  const describeRequest = createMatcher({
     policies: [
       { name: 'a', ...base },
       { name: 'b', ...base },
@@ -123,7 +123,7 @@ describe('the cost of a request', () => {
     init: RequestInit = {},
     env = {},
   ) => {
-    const { policies } = await describer({ policies: [{ name: 'a', ...base, cost: cost! }] })(
+    const { policies } = await createMatcher({ policies: [{ name: 'a', ...base, cost: cost! }] })(
       url,
       init,
       { env },

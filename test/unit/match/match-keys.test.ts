@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/config/options.ts'
 import { isMatch } from '../../../src/match/match.ts'
-import { type Circumstances, describer } from '../../support/describe.ts'
+import { type Circumstances, createMatcher } from '../../support/create-matcher.ts'
 
 import { base, met } from '../../support/match.ts'
 
@@ -80,7 +80,7 @@ describe('a partition key', () => {
 
   test('A key function gets the context; if it throws, its part is missing and the log says so.', async () => {
     const lines: string[] = []
-    const describeRequest = describer(
+    const describeRequest = createMatcher(
       {
         policies: [
           { name: 'a', ...base, key: (context) => (context as { user: string }).user },
@@ -109,7 +109,7 @@ describe('a partition key', () => {
     async (value) => {
       const lines: string[] = []
       const key = (() => value) as () => string
-      const describeRequest = describer({ policies: [{ name: 'a', ...base, key }] }, lines)
+      const describeRequest = createMatcher({ policies: [{ name: 'a', ...base, key }] }, lines)
       const { policies } = await describeRequest('/')
       expect(policies).toMatchObject([{ partitionKey: [['function', undefined]] }])
       expect(lines).toEqual(['key-error TypeError'])
@@ -119,7 +119,7 @@ describe('a partition key', () => {
 
 describe('a missing part of a key', () => {
   const described = async (policy: Partial<PolicyOptions>, headers = {}) =>
-    describer({ policies: [{ name: 'a', ...base, key: 'header:x-a', ...policy }] })('/', {
+    createMatcher({ policies: [{ name: 'a', ...base, key: 'header:x-a', ...policy }] })('/', {
       headers,
     })
 
@@ -147,7 +147,7 @@ describe('a missing part of a key', () => {
     ['jwt:sub', { authorization: 'Bearer a.b.c' }, 'unverified'],
   ] as const)('%s of %j, which is %s and not missing', (key, headers, fault) => {
     const of = async (onMissingKey: PolicyOptions['onMissingKey'], mode?: 'shadow') =>
-      describer({
+      createMatcher({
         jwt: { secret: 'JWT' },
         apiKeys: { known: 'KEYS' },
         policies: [{ name: 'a', ...base, key, onMissingKey: onMissingKey!, ...(mode && { mode }) }],
@@ -199,7 +199,7 @@ describe('a missing part of a key', () => {
   test('The value 7 of a fallback function and the value 7 of the first function are different keys.', async () => {
     const key = (context: unknown) => (context as { user?: number }).user
     const other = (context: unknown) => (context as { tenant: number }).tenant
-    const describeRequest = describer({
+    const describeRequest = createMatcher({
       policies: [{ name: 'a', ...base, key, onMissingKey: { key: other } }],
     })
     const subject = async (context: unknown) => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/config/options.ts'
 import { isMatch } from '../../../src/match/match.ts'
 import { pathMatcher, readings } from '../../../src/request/path.ts'
-import { describer } from '../../support/describe.ts'
+import { createMatcher } from '../../support/create-matcher.ts'
 
 import { base, met, names } from '../../support/match.ts'
 
@@ -16,14 +16,14 @@ describe('a path that origins read in several ways', () => {
 
   test('A path with several readings costs as much as the most expensive reading.', async () => {
     const cost = [{ path: '/api/*', cost: 7 }]
-    const describeRequest = describer({ policies: [{ name: 'a', ...base, cost }] })
+    const describeRequest = createMatcher({ policies: [{ name: 'a', ...base, cost }] })
     expect((await describeRequest('/api/..;/')).policies).toMatchObject([{ cost: 7 }])
   })
 
   test('A path with several readings is denied if any reading is, and allowed if all readings are.', async () => {
     const deny = { path: '/api/*', header: { 'x-a': 'deny' } }
     const allow = [{ path: '/health' }, { path: '/static/*' }]
-    const describeRequest = describer({ policies: [{ name: 'a', ...base }], allow, deny })
+    const describeRequest = createMatcher({ policies: [{ name: 'a', ...base }], allow, deny })
     const denied = await describeRequest('/api/..;/', { headers: { 'x-a': 'deny' } })
     expect(denied).toMatchObject({ denied: { by: 'deny[0]' } })
     for (const path of ['/api/..;/health', '/api%2F..%2Fhealth', '/static/..%2fapi']) {
@@ -38,7 +38,9 @@ describe('a path that origins read in several ways', () => {
     const key = 'path:id' as const
     const quotas = async (policy: Partial<PolicyOptions>, path: string, init: RequestInit = {}) => {
       const match = { path: '/users/:id/*' }
-      const describeRequest = describer({ policies: [{ name: 'a', ...base, match, ...policy }] })
+      const describeRequest = createMatcher({
+        policies: [{ name: 'a', ...base, match, ...policy }],
+      })
       const { policies, denied } = await describeRequest(path, init)
       const met = policies.filter(isMatch)
       return {

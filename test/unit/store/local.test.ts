@@ -6,7 +6,7 @@ import { algorithms } from '../../../src/store/local/algorithms/index.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
 import type { Limit, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
-import { dress } from '../../support/dress.ts'
+import { completeLimit } from '../../support/complete-limit.ts'
 import { policyOf, take } from '../../support/local.ts'
 
 describe('the algorithms in TypeScript', () => {
@@ -42,41 +42,30 @@ describe('the algorithms in TypeScript', () => {
     ),
   })
 
-  test.each(names)(
-    'The algorithm %s in TypeScript replies exactly as the oracle.',
-    async (algorithm) => {
-      await fc.assert(
-        fc.asyncProperty(schedule, async ({ limit, burst, window, align, calendar, steps }) => {
-          const policy = {
-            tag: 't',
-            algorithm,
-            limit,
-            burst,
-            windowMs: window,
-            align,
-            localShare: 1,
-          }
-          const local = createLocalStore()
-          const model = new Model()
-          let now = 1_800_000_000_000
-          for (const { wait, requests } of steps) {
-            now += Math.round((wait * window) / 20_000)
-            const storeRequests = requests.map(({ mode, ...row }): StoreRequest => {
-              const { period } = dress(
-                { ...row, terms: { ...policy, ...(calendar && { calendar }) } },
-                now,
-              )
-              return { mode, limits: [{ ...row, terms: policy, ...(period && { period }) }] }
-            })
-            expect(await local.decide(storeRequests, { now })).toEqual(
-              model.decide(storeRequests, now),
+  test.each(names)('The algorithm %s replies exactly as the oracle.', async (algorithm) => {
+    await fc.assert(
+      fc.asyncProperty(schedule, async ({ limit, burst, window, align, calendar, steps }) => {
+        const policy = { tag: 't', algorithm, limit, burst, windowMs: window, align, localShare: 1 }
+        const local = createLocalStore()
+        const model = new Model()
+        let now = 1_800_000_000_000
+        for (const { wait, requests } of steps) {
+          now += Math.round((wait * window) / 20_000)
+          const storeRequests = requests.map(({ mode, ...row }): StoreRequest => {
+            const { period } = completeLimit(
+              { ...row, terms: { ...policy, ...(calendar && { calendar }) } },
+              now,
             )
-          }
-        }),
-        { numRuns: 1000 },
-      )
-    },
-  )
+            return { mode, limits: [{ ...row, terms: policy, ...(period && { period }) }] }
+          })
+          expect(await local.decide(storeRequests, { now })).toEqual(
+            model.decide(storeRequests, now),
+          )
+        }
+      }),
+      { numRuns: 1000 },
+    )
+  })
 })
 
 describe('the local store', () => {

@@ -6,7 +6,7 @@ import type { StoreReply, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
 import { commandsBetween } from '../../support/commands.ts'
 import { ask, hundred, newSubjects, outcomes, policy, useBridge } from '../../support/many-lists.ts'
-import { play, tell } from '../../support/play.ts'
+import { formatCalls, runOnOracle } from '../../support/run-on-oracle.ts'
 import { kinds, schedule } from '../../support/schedules.ts'
 import { newSubject } from '../../support/subjects.ts'
 
@@ -64,14 +64,14 @@ describe('many lists', () => {
     const shape = { policies: 4, subjects: 3, requests: 4, steps: 20, penalties: true }
     await fc.assert(
       fc.asyncProperty(schedule(kinds, { ...shape, operators: true }), async (plan) => {
-        const { calls } = play(plan)
+        const { calls } = runOnOracle(plan)
         const some = calls.map(({ requests }) => requests)
         // More lists than fit in one call of the script.
         const lists = Array.from({ length: 5 }, () => some).flat()
         const model = new Model()
         const expected = lists.map((list) => model.decide(list, plan.start))
         const replies = await store.decideEach(lists as StoreRequest[][], { now: plan.start })
-        expect(replies, tell(calls)).toEqual(expected)
+        expect(replies, formatCalls(calls)).toEqual(expected)
       }),
       { numRuns: 150 },
     )

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect } from 'vitest'
 import type { StoreReply, StoreRequest, StoreState } from '../../../src/store/store.ts'
 import { forward, inLine, property, unchanging } from '../../support/law.ts'
-import { play, tell } from '../../support/play.ts'
+import { formatCalls, runOnOracle } from '../../support/run-on-oracle.ts'
 import { algorithms, kinds, type Schedule, type Shape, schedule } from '../../support/schedules.ts'
 import { allowed, policy, row, take, useShardedRedis } from '../../support/sharded-redis.ts'
 import { newSubject } from '../../support/subjects.ts'
@@ -65,7 +65,7 @@ describe('the laws of sharding', () => {
     )
 
   const asInOne = async (plan: Schedule) => {
-    const { calls, replies } = play(plan)
+    const { calls, replies } = runOnOracle(plan)
     const { shards, waitUntil, settled } = newShards()
     for (const [index, { now, requests }] of calls.entries()) {
       const states: StoreState[][] = []
@@ -73,7 +73,7 @@ describe('the laws of sharding', () => {
         states.push(...withoutTimes(await shards.decide(group, { now, waitUntil })))
         await settled()
       }
-      expect(states, tell(calls.slice(0, index + 1))).toEqual(replies[index]!.states)
+      expect(states, formatCalls(calls.slice(0, index + 1))).toEqual(replies[index]!.states)
     }
   }
   const serial = (plan: Schedule) => distinct(inLine(forward(unchanging(plan))))

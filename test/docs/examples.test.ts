@@ -1,0 +1,97 @@
+/**
+ * Runs every example configuration of the documentation in workerd, with the bridge and a real Redis. An example is a code block
+ * ```ts <name>. It has a scenario of that name in test/support/configuration-examples, or curl commands below it on the page.
+ */
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { build } from '../../dev/build.ts'
+import { startStack } from '../../dev/stack.ts'
+import {
+  env,
+  running,
+  type Scenarios,
+  scenarioOf,
+} from '../support/configuration-examples/client.ts'
+import { costs } from '../support/configuration-examples/costs.ts'
+import { credentials } from '../support/configuration-examples/credentials.ts'
+import { headers } from '../support/configuration-examples/headers.ts'
+import { operation } from '../support/configuration-examples/operation.ts'
+import { quotas } from '../support/configuration-examples/quotas.ts'
+import { requests } from '../support/configuration-examples/requests.ts'
+import { configOf, examples, exporting } from '../support/examples.ts'
+import { startIssuer } from '../support/issuer.ts'
+import { blocksOf, pages, root } from '../support/pages.ts'
+import { transcripts } from '../support/transcripts.ts'
+
+const configs = examples.filter(({ page }) => page !== 'docs/reference/decision-api.md')
+
+let outdir: string
+beforeAll(async () => {
+  outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
+  await build(outdir, 'test/support/examples-worker.ts')
+  running.issuer = await startIssuer()
+  const parsed = configs.map(({ name, code }) => [name, configOf(code)])
+  const EXAMPLES = JSON.stringify(Object.fromEntries(parsed)).replaceAll(
+    'https://login.example.com/.well-known/jwks.json',
+    running.issuer.url,
+  )
+  const ratelimits = { SHIELD: { limit: 200, period: 10 as const } }
+  running.stack = await startStack({ worker: outdir, env: { ...env, EXAMPLES }, ratelimits })
+})
+afterAll(async () => {
+  await Promise.all([running.stack?.stop(), running.issuer?.close()])
+  await rm(outdir, { recursive: true })
+})
+
+const scenarios: Scenarios = {
+  ...quotas,
+  ...requests,
+  ...costs,
+  ...headers,
+  ...credentials,
+  ...operation,
+}
+
+test('No two examples have the same name.', () => {
+  const names = examples.map(({ name }) => name)
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
+})
+
+test('Each example has a scenario or a transcript, and each scenario has an example.', () => {
+  const names = configs.map(({ name }) => name)
+  const tested = new Set([...Object.keys(scenarios), ...transcripts.map(({ example }) => example)])
+  expect(names.filter((name) => !tested.has(name))).toEqual([])
+  expect(
+    Object.keys(scenarios).filter((name) => ![...names, 'key-function'].includes(name)),
+  ).toEqual([])
+})
+
+test('Each example passes the type check against the published types.', async () => {
+  const folder = join(root, 'dist/examples')
+  await mkdir(folder, { recursive: true })
+  const head = "import { defineConfig } from '../../src/index.ts'\n"
+  for (const { name, code } of examples) {
+    await writeFile(join(folder, `${name}.ts`), head + exporting(code))
+  }
+  const tsconfig = { extends: '../../tsconfig.json', include: ['*.ts', '../../src/lua.d.ts'] }
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig))
+  const tsc = join(root, 'node_modules/.bin/tsc')
+  const { stdout } = await promisify(execFile)(tsc, ['-p', folder]).catch((error) => error)
+  expect(stdout).toBe('')
+})
+
+test('The example key-function equals examples/key-function.ts.', async () => {
+  const file = await readFile(join(root, 'examples/key-function.ts'), 'utf8')
+  const published = file.replace(/^\/\*\*.*\n/, '').replace(/'\.\.\/src\/index\.ts'.*/, "'sluice'")
+  const shown = pages.flatMap(blocksOf).find(({ name }) => name === 'key-function')
+  expect(shown?.code).toBe(published)
+})
+
+test.each(Object.entries(scenarios))(
+  'The example %s behaves as the documentation says.',
+  (name, run) => run(scenarioOf(name)),
+)

@@ -1,0 +1,62 @@
+/** Every field of the configuration has one row in the reference, and a guide links to it. */
+import { expect, test } from 'vitest'
+import { jsonSchemaOf } from '../../dev/openapi/schemas.ts'
+import { config } from '../../src/config/schema/config.ts'
+import { pages } from '../support/pages.ts'
+
+interface JsonSchema {
+  properties?: Record<string, JsonSchema>
+  anyOf?: JsonSchema[]
+  items?: JsonSchema
+}
+
+/** The paths of all fields, such as `policies.penalty.after`. */
+function fieldsOf(schema: JsonSchema, path: string[] = []): string[] {
+  const own = Object.entries(schema.properties ?? {}).flatMap(([name, field]) => [
+    [...path, name].join('.'),
+    ...fieldsOf(field, [...path, name]),
+  ])
+  const others = [...(schema.anyOf ?? []), ...(schema.items ? [schema.items] : [])]
+  return [...new Set([...own, ...others.flatMap((other) => fieldsOf(other, path))])]
+}
+
+// A rule of a cost is a condition with a price: its fields are those of `match`.
+const fields = fieldsOf(jsonSchemaOf(config)).filter(
+  (field) =>
+    !/^policies\.cost\.(rules\.)?(host|path|method|header|country|ip|not|cost)$/.test(field),
+)
+
+/** The anchor of a field's row: `policies.penalty.after` is `policy-penalty-after`. */
+const anchorOf = (field: string) => field.replace(/^policies\./, 'policy.').replaceAll('.', '-')
+
+const reference = pages.find(({ path }) => path === 'docs/reference/configuration.md')!.text
+const guides = pages.filter(({ path }) => path.startsWith('docs/guides/'))
+const linked = new Set(
+  guides.flatMap(({ text }) =>
+    [...text.matchAll(/\]\(\.\.\/reference\/configuration\.md#([\w-]+)\)/g)].map(
+      ([, anchor]) => anchor!,
+    ),
+  ),
+)
+
+test('The schema has the fields that this test looks for.', () => {
+  expect(fields.length).toBeGreaterThan(80)
+  expect(fields).toContain('policies.penalty.after')
+})
+
+test('Every field has exactly one row in the reference of the configuration.', () => {
+  const rows = fields.map((field) => {
+    const row = `^\\| <a id="${anchorOf(field)}"></a>\`${field.split('.').at(-1)}\``
+    return [field, [...reference.matchAll(new RegExp(row, 'gm'))].length]
+  })
+  expect(rows.filter(([, count]) => count !== 1)).toEqual([])
+})
+
+test('At least one guide links to every field, or to the field that contains it.', () => {
+  const parts = (anchor: string) =>
+    anchor.split('-').map((_, index, all) => all.slice(0, index + 1).join('-'))
+  const unlinked = fields.filter(
+    (field) => !parts(anchorOf(field)).some((part) => linked.has(part)),
+  )
+  expect(unlinked).toEqual([])
+})

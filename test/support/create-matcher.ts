@@ -1,0 +1,29 @@
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+import { compileMatcher, type Matched, type Matcher } from '../../src/match/match.ts'
+import { viewOf } from '../../src/request/view.ts'
+
+export interface Circumstances {
+  /** Cloudflare's properties of the request. */
+  cf?: Record<string, unknown>
+  env?: Record<string, unknown>
+  context?: unknown
+}
+
+/** Compiles a configuration to a function that matches requests, without a Worker. Logged events go to `lines`. */
+export function createMatcher(options: ConfigOptions, lines: string[] = []) {
+  const config = parseConfig(options)
+  const match: Matcher = compileMatcher(
+    config,
+    (event, code) => void lines.push(`${event} ${code}`),
+  )
+  return (
+    url: string,
+    init: RequestInit = {},
+    { cf, env = {}, context }: Circumstances = {},
+  ): Promise<Matched> => {
+    const request = new Request(new URL(url, 'https://www.example.com'), init)
+    if (cf) Object.assign(request, { cf })
+    return match(viewOf(request, { env, context, waitUntil: () => {} }, config))
+  }
+}

@@ -1,0 +1,55 @@
+/** A Worker that only reads credentials. It answers with the subject of the token, or with null. */
+
+import { createLog } from '../../src/base/log.ts'
+import { parseConfig } from '../../src/config/parse.ts'
+import { createApiKey } from '../../src/credentials/api-key.ts'
+import { type Claims, createClaims } from '../../src/credentials/jwt.ts'
+import { isTrustedProxy } from '../../src/credentials/trusted-token.ts'
+import { Unusable } from '../../src/request/source.ts'
+import { viewOf } from '../../src/request/view.ts'
+
+interface Env {
+  JWT: string
+  DEADLINE_MS: string
+  /** The factor by which the clock runs faster than real time. Defaults to 1. */
+  SPEED?: string
+  /** The Worker forgets its keys after this time: a cold start with warm code. */
+  FORGET_MS?: string
+}
+
+let claims: Claims | undefined
+let since = 0
+let apiKey: ReturnType<typeof createApiKey>
+
+export default {
+  async fetch(request: Request, env: Env, context: { waitUntil(promise: Promise<unknown>): void }) {
+    if (!claims || Date.now() - since >= Number(env.FORGET_MS ?? Number.POSITIVE_INFINITY)) {
+      since = Date.now()
+      const { jwt, apiKeys } = parseConfig({ policies: [], jwt: JSON.parse(env.JWT) })
+      const log = createLog()
+      const start = Date.now()
+      const clock = () => start + (Date.now() - start) * Number(env.SPEED ?? 1)
+      claims = createClaims(jwt!, { deadlineMs: Number(env.DEADLINE_MS), log, clock })
+      apiKey = createApiKey(apiKeys, log)
+    }
+    const waitUntil = (promise: Promise<unknown>) => context.waitUntil(promise)
+    const view = viewOf(
+      request,
+      { env: { ...env }, waitUntil, context: undefined },
+      { caseSensitivePaths: false },
+    )
+    // Two reads, as two policies of one request make them.
+    const [first, second, key, api] = await Promise.all([
+      claims(view),
+      claims(view),
+      apiKey(view),
+      isTrustedProxy(view),
+    ])
+    return Response.json({
+      sub: first instanceof Unusable ? null : (first?.sub ?? null),
+      same: first === second,
+      key: key instanceof Unusable ? null : (key ?? null),
+      api,
+    })
+  },
+}
