@@ -10,7 +10,7 @@ import { wouldRefuse } from '../http/shadow.ts'
 import type { Limiter } from '../limiter/create.ts'
 import { decide, prepare } from '../limiter/decide.ts'
 import type { LimiterParts, Outcome } from '../limiter/question.ts'
-import { type Charge, holdsSlots, isOpen, settle } from '../limiter/settle.ts'
+import { type Charge, dependsOnResponse, holdsSlots, settle } from '../limiter/settle.ts'
 import { type RuntimeContext, viewOf } from '../request/view.ts'
 import type { Speculative } from './speculative.ts'
 
@@ -53,7 +53,7 @@ export async function limitRequest(
     const spentMs = Math.max(0, Date.now() - startedAt)
     const deciding = decide([prepared], parts, { spentMs, waitUntil })
     // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
-    if (prepared.limits.some(isOpen)) waitUntil(deciding)
+    if (prepared.limits.some(dependsOnResponse)) waitUntil(deciding)
     const [decided] = await deciding
     outcome = decided!
   }

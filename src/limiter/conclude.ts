@@ -1,4 +1,11 @@
-/** From the store's reply, or its error, to an outcome. */
+/**
+ * Turns the store's reply, or its error, into the outcome of a question:
+ * - `conclude`: the store has answered.
+ * - `concludePartial`: only some shards have answered. For the others `onStoreError` answers.
+ * - `fallBack`: the store has failed, so `onStoreError` answers.
+ *
+ * A late reply is also used: its states are remembered, and its charges are refunded if the request was refused.
+ */
 import type { Decision, QuotaState } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Match } from '../match/match.ts'
@@ -7,15 +14,15 @@ import type { StoreReply, StoreResult, StoreState } from '../store/store.ts'
 import { answerWithoutStore, type FallbackAnswer } from './fallback.ts'
 import { limitStates, longestWait, type PolicyLimit } from './limit.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending } from './question.ts'
-import { type Charge, type Charged, isOpen, settle } from './settle.ts'
+import { type Charge, type Charged, dependsOnResponse, settle } from './settle.ts'
 
-/** A question that the store was asked. */
+/** A question that was sent to the store. */
 export interface Sent extends Pending {
   /** ms since the epoch */
   sentAt: number
 }
 
-/** The outcome by a reply. */
+/** The outcome of a reply. */
 export function conclude(
   sent: Sent,
   reply: StoreReply,
@@ -29,13 +36,13 @@ export function conclude(
   const { limits } = sent
   const charged = learn(sent, reply, states, parts)
   return outcomeOf(sent, reply, decisionOf(limits, states, reply.decidedAt), [
-    openCharge(limits, charged, parts),
+    chargeOf(limits, charged, parts),
   ])
 }
 
-/** The limits that were charged, and whose charge the response settles. */
-const openCharge = (limits: PolicyLimit[], charged: Charged, { store }: LimiterParts): Charge => ({
-  limits: limits.filter((limit) => isOpen(limit) && charged.has(limit)),
+/** The part of a charge that depends on the response. */
+const chargeOf = (limits: PolicyLimit[], charged: Charged, { store }: LimiterParts): Charge => ({
+  limits: limits.filter((limit) => dependsOnResponse(limit) && charged.has(limit)),
   charged,
   store,
 })
@@ -46,15 +53,15 @@ const outcomeOf = (
   decision: Decision,
   charges: Charge[],
 ): Outcome => {
-  const open = decision.allowed ? charges.filter(({ limits }) => limits.length > 0) : []
+  const toSettle = decision.allowed ? charges.filter(({ limits }) => limits.length > 0) : []
   return {
     decision: slot && decision.allowed ? { ...decision, slot } : decision,
-    ...(open.length > 0 && { charges: open }),
+    ...(toSettle.length > 0 && { charges: toSettle }),
     ...(replayed && { replayed }),
   }
 }
 
-/** The outcome by a reply of some shards. Policies' `onStoreError` answers for the limits of the others. */
+/** The outcome if only some shards answered. For the limits of the other shards `onStoreError` answers. */
 async function concludePartial(
   sent: Sent,
   reply: StoreReply,
@@ -64,11 +71,11 @@ async function concludePartial(
 ): Promise<Outcome> {
   const { limits, mode } = sent
   const { store } = parts
-  const silent = limits.filter((_, index) => states[index]!.unanswered)
-  const fallback = reply.uncharged && (await answerWithoutStore(silent, mode, parts.local))
+  const unanswered = limits.filter((_, index) => states[index]!.unanswered)
+  const fallback = reply.uncharged && (await answerWithoutStore(unanswered, mode, parts.local))
   const isRefused = fallback?.allowed === false
-  const told = isRefused ? statesOf(sent, reply.uncharged!) : states
-  const charged = learn(sent, reply, told, parts)
+  const final = isRefused ? statesOf(sent, reply.uncharged!) : states
+  const charged = learn(sent, reply, final, parts)
   for (const error of new Set(states.flatMap(({ unanswered }) => unanswered?.error ?? []))) {
     parts.onStoreError(error)
   }
@@ -80,16 +87,19 @@ async function concludePartial(
     if (late) refund(late)
   }
   const isAnswered = (_: unknown, index: number) => !states[index]!.unanswered
-  const answered = decisionOf(limits.filter(isAnswered), told.filter(isAnswered), reply.decidedAt)
-  return outcomeOf(sent, reply, inPart(answered, fallback), [
+  const decision = decisionOf(limits.filter(isAnswered), final.filter(isAnswered), reply.decidedAt)
+  return outcomeOf(sent, reply, withFallback(decision, fallback), [
     ...(fallback?.charge ? [fallback.charge] : []),
-    openCharge(limits, charged, parts),
-    ...(late ? [{ limits: silent.filter(isOpen), charged: late, store }] : []),
+    chargeOf(limits, charged, parts),
+    ...(late ? [{ limits: unanswered.filter(dependsOnResponse), charged: late, store }] : []),
   ])
 }
 
-/** What some shards decided, and for the others the fallback. Without a time: what has one may be refunded, and not all was charged. */
-function inPart(
+/**
+ * Merges the decision of some shards with the fallback for the others. Drops `decidedAt`: a client could use it for a refund, but not all
+ * limits were charged.
+ */
+function withFallback(
   { decidedAt, ...decision }: Decision,
   fallback: FallbackAnswer | undefined,
 ): Decision {
@@ -99,8 +109,8 @@ function inPart(
 }
 
 /**
- * The charges of shards that answer late; absent where there can be none. The slots of a request that passes are released by their id at
- * its end, without a late reply.
+ * The charges of shards that answer late, or `undefined` if there can be none. The slots of an admitted request are not included: they
+ * are released by their id at its end, even without a late reply.
  */
 function lateCharges(
   limits: PolicyLimit[],
@@ -117,7 +127,7 @@ function lateCharges(
   )
 }
 
-/** The outcome without a reply, by the policies' `onStoreError`. */
+/** The outcome without a reply, by `onStoreError` of the policies. */
 export async function fallBack(
   sent: Sent,
   error: StoreError,
@@ -130,23 +140,23 @@ export async function fallBack(
   const { charge, ...answer } = await answerWithoutStore(limits, mode, local)
   const decision: Decision = { reason: 'store-error', limits: [], ...answer }
   const late = chargedLate(sent, error, parts)?.then((charged) => {
-    // The store's charge stands for a request that was admitted here. A charge that stands for none is refunded.
-    const spare = [...charged.keys()].filter((limit) => !local.pays(limit))
-    return answer.allowed ? charged : new Map(spare.map((limit) => [limit, charged.get(limit)!]))
+    // Match the late charge with units that the local store has charged. If the request was refused, only the rest is refunded.
+    const unmatched = [...charged].filter(([limit]) => !local.matchLateCharge(limit))
+    return answer.allowed ? charged : new Map(unmatched)
   })
   if (answer.allowed) {
     return outcomeOf(sent, {}, decision, [
       ...(charge ? [charge] : []),
-      ...(late ? [{ limits: limits.filter(isOpen), charged: late, store }] : []),
+      ...(late ? [{ limits: limits.filter(dependsOnResponse), charged: late, store }] : []),
     ])
   }
-  // A refusal costs nothing. A call with an idempotency key may be repeated, and then finds the answer that it was charged for.
+  // Refund a late charge, because the request is refused. Keep it with an idempotency key: a repeated call gets the charged reply.
   if (late && options.idempotency) options.waitUntil?.(late)
   else if (late) refundAll({ limits, charged: late, store }, parts, options)
   return { decision }
 }
 
-/** Refunds everything that a refused request was charged, in the background. */
+/** Refunds all charges of a refused request in the background. */
 function refundAll(
   charge: Charge,
   { denialCache, onStoreError }: LimiterParts,
@@ -157,15 +167,15 @@ function refundAll(
     if (charged.size === 0) return
     await settle(charge, undefined, waitUntil).catch(onStoreError)
     const subjects = [...charged.keys()].map(({ subject }) => subject)
-    denialCache?.forget(Date.now(), subjects) // also after an error: the refund may have counted
+    denialCache?.forget(Date.now(), subjects) // also after an error: the refund may have been applied
   }
   const refunding = refund()
   waitUntil?.(refunding)
 }
 
 /**
- * The charges of a call whose reply did not come in time; absent where there can be none. The late reply also says how the limits stand.
- * Without a late reply slots may be held all the same: they are released by their id.
+ * The charges of a call without a reply in time, or `undefined` if there can be none. Also learns the states of a late reply. Without a
+ * late reply slots may still be taken, so they count as charged: a release by their id is harmless.
  */
 function chargedLate(
   sent: Sent,
@@ -186,8 +196,8 @@ const mayHaveRun = ({ code, cause }: StoreError) =>
   (code === 'timeout' || code === 'unreachable' || code === 'bad-reply') && cause !== NOT_SENT
 
 /**
- * Remembers what a reply says of each limit.
- * @returns when each limit was charged; slots that a shard without an answer may hold count as charged
+ * Remembers the states of a reply in the denial cache and the local store.
+ * @returns the charged limits. Slots count as charged if a shard without an answer may have taken them
  */
 function learn(
   { limits, mode, sentAt }: Sent,
@@ -197,12 +207,12 @@ function learn(
 ): Charged {
   const receivedAt = Date.now()
   const isTake = mode === 'take'
-  const isWhole = states.every(({ unanswered }) => !unanswered)
+  const isComplete = states.every(({ unanswered }) => !unanswered)
   const passes = limits.every(
     ({ policy }, index) =>
       policy.mode === 'shadow' || states[index]!.allowed || states[index]!.unanswered,
   )
-  if (isTake && !passes && isWhole && !leased) {
+  if (isTake && !passes && isComplete && !leased) {
     denialCache?.keep(limits, states, decidedAt, sentAt, receivedAt)
   }
   const charged = isTake && passes ? chargedBy(limits, states, decidedAt) : new Map()
@@ -212,23 +222,23 @@ function learn(
     if (state.unanswered) {
       if (limit.slot && mayHaveRun(state.unanswered.error)) charged.set(limit, 0)
     } else if (onStoreError === 'local' && mode === 'enforce' && !replayed) {
-      // A replay would say how the limit stood at the first call.
+      // Do not learn from a replay: it has the states of the first call.
       local.learn(limit, state, state.decidedAt ?? decidedAt, receivedAt)
     }
   }
   return charged
 }
 
-/** The limits that a reply has charged, each with the time of its charge. */
+/** The limits that a call has charged, each with the time of its charge. */
 const chargedBy = (limits: PolicyLimit[], states: StoreState[], decidedAt: number): Charged =>
   new Map(
     limits.flatMap((limit, index) => {
-      const { allowed, unanswered, decidedAt: own = decidedAt } = states[index]!
-      return allowed && !unanswered && limit.cost > 0 ? [[limit, own] as const] : []
+      const { allowed, unanswered, decidedAt: chargedAt = decidedAt } = states[index]!
+      return allowed && !unanswered && limit.cost > 0 ? [[limit, chargedAt] as const] : []
     }),
   )
 
-/** The states of a reply in the order of the policies: the requests have the enforced limits first. */
+/** The states of a reply in the order of the policies. In the requests the enforced limits come first. */
 function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreState[] {
   const byLimit = new Map(
     requests.flatMap(({ limits }, r) => limits.map((limit, l) => [limit, states[r]![l]!] as const)),
@@ -236,12 +246,12 @@ function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreS
   return limits.map((limit) => byLimit.get(limit)!)
 }
 
-/** The decision by how all limits stand. */
+/** Makes the decision from the states of all limits. */
 export function decisionOf(matches: Match[], states: QuotaState[], decidedAt: number): Decision {
   const limits = limitStates(matches, states)
-  const deciding = limits.filter(({ mode }) => mode === 'enforce')
-  const retryAfterMs = longestWait(deciding)
-  const banned = deciding.some(({ bannedForMs }) => bannedForMs)
+  const enforced = limits.filter(({ mode }) => mode === 'enforce')
+  const retryAfterMs = longestWait(enforced)
+  const banned = enforced.some(({ bannedForMs }) => bannedForMs)
   return {
     allowed: retryAfterMs === 0,
     reason: retryAfterMs === 0 ? 'within-limit' : banned ? 'banned' : 'limited',

@@ -1,3 +1,4 @@
+/** Wires the limiter: the rules of a configuration, and its stack of store layers. */
 import { type Bindings, credentialsOf } from '../base/bindings.ts'
 import { createLog, type Log } from '../base/log.ts'
 import { type Config, parseLive } from '../config/parse.ts'
@@ -19,43 +20,43 @@ import { createLive } from './live.ts'
 import type { LimiterParts } from './question.ts'
 import { createShield } from './shield.ts'
 
-/** For the leases of all databases together: an isolate has some 128 MB. */
+/** The memory for the leases of all databases together. An isolate has 128 MB. */
 const MAX_LEASE_BYTES = 4 * 1024 * 1024
 
-/** A configuration, and the matcher that it compiles to. */
+/** A configuration and its compiled matcher. */
 export interface Rules {
   config: Config
   match: Matcher
 }
 
-/** A database by itself. */
+/** One database with its stack of layers. */
 export interface Database {
-  /** Set only where there are several databases. */
+  /** Undefined if there is only one database. */
   name: string | undefined
   store: Store
-  /** Whether the breaker refuses calls now. */
+  /** True if the circuit breaker is open. */
   isOpen: () => boolean
 }
 
-/** The parts of a limiter for one set of credentials, and each of its databases. */
+/** The parts of a limiter for one set of credentials, with its databases. */
 export interface DeployedParts extends LimiterParts {
   databases: Database[]
 }
 
-/** What proxy, decision API and middleware share: they decide by the same rules, on the same store. */
+/** The rules and the store that gateway, decision API and middleware share. */
 export interface Limiter {
-  /** The configuration of the deployment. */
+  /** The deployed configuration. */
   config: Config
   log: Log
-  /** The rules that hold now: those of a live document, if there is one. */
+  /** The rules in force: those of the live document if there is one, otherwise those of the deployment. */
   rulesOf: (runtime: RuntimeContext) => Rules
   partsOf: (env: Bindings) => DeployedParts
 }
 
 /**
- * Wires a limiter.
- * @param options what `config` was parsed from
- * @throws {ConfigError} where another configuration of the Worker shares counters with this one by other terms
+ * Creates the limiter of a configuration.
+ * @param options the object that `config` was parsed from
+ * @throws {ConfigError} if another configuration of the Worker shares counters with this one, but with other terms
  */
 export function createLimiter(config: Config, options: object): Limiter {
   checkCounterConflicts(config)
@@ -73,7 +74,7 @@ function createRules(
   options: object,
   log: Log,
 ): (runtime: RuntimeContext) => Rules {
-  // One for all documents: an issuer's keys stay in hand, whatever the policies do.
+  // All documents share the readers, so that new policies do not download an issuer's keys again.
   const readers = keyReaders(config, log)
   const compiled = (config: Config): Rules => ({
     config,
@@ -91,7 +92,7 @@ function createRules(
   })
 }
 
-/** @param store which of several databases has the document */
+/** @param store the name of the database with the document, if there are several */
 async function readLive(
   from: string,
   key: string,
@@ -104,8 +105,8 @@ async function readLive(
 }
 
 /**
- * The store of one database as it is deployed: leases over batching over the breaker, within the caller's deadline.
- * @param batchingOptions set by a simulation only
+ * Stacks the layers on the store of one database. From the outside in: deadline, leases, batching, breaker.
+ * @param batchingOptions for simulations only
  */
 export function stackOn(
   upstash: Store,
@@ -115,9 +116,9 @@ export function stackOn(
   batchingOptions?: BatchingOptions,
 ): Database {
   const guarded = withBreaker(upstash, {
-    onOpen: (code) => log('breaker-opened', code, 'the database is not asked for a while', name),
+    onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while', name),
     onClose: (openMs) =>
-      log('breaker-closed', '', `the database answers again after ${openMs} ms`, name),
+      log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`, name),
   })
   const batched = batching ? withBatching(guarded, batchingOptions) : guarded
   const maxBytes = MAX_LEASE_BYTES / (shards?.length ?? 1)
@@ -125,14 +126,14 @@ export function stackOn(
   return { name, store, isOpen: guarded.isOpen }
 }
 
-/** Makes the parts once for each set of credentials, which an isolate does not change. */
+/** Returns a function for the parts. It keeps them until the credentials change, which they do not within an isolate. */
 export function createParts(config: Config, log: Log): (env: Bindings) => DeployedParts {
   const { clock, namespace, hashKeys, shield, shards } = config
   const names = shards ?? [undefined]
   const local = createLocalStore()
   const shielded = shield && createShield(shield, log)
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
-    if (code !== 'circuit-open') log('store-error', code, message, store) // which has its own line
+    if (code !== 'circuit-open') log('store-error', code, message, store) // `breaker-opened` is already logged
   }
 
   function databaseOf(env: Bindings, name: string | undefined): Database {
@@ -140,7 +141,7 @@ export function createParts(config: Config, log: Log): (env: Bindings) => Deploy
       ...credentialsOf(env, name),
       clock,
       namespace,
-      onReload: () => log('script-reloaded', '', 'the database had lost the script', name),
+      onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
     })
     return stackOn(upstash, name, config, log)
   }
@@ -160,19 +161,19 @@ export function createParts(config: Config, log: Log): (env: Bindings) => Deploy
     return { store, databases, local, nameSubject, denialCache, onStoreError }
   }
 
-  let made: { by: string; parts: DeployedParts } | undefined
+  let cached: { key: string; parts: DeployedParts } | undefined
   return (env) => {
     const credentials = names.map((name) => credentialsOf(env, name))
     const secret = env.SLUICE_SECRET || credentials[0]!.token || 'sluice'
-    const by = JSON.stringify([credentials, secret])
-    if (made?.by !== by) {
+    const key = JSON.stringify([credentials, secret])
+    if (cached?.key !== key) {
       if (shards && !env.SLUICE_SECRET) {
-        const advice = 'set SLUICE_SECRET: without it the token of the first database names clients'
+        const advice = 'set SLUICE_SECRET; until then the token of the first database replaces it'
         log('no-secret', '', advice)
       }
-      made = { by, parts: partsFor(env, secret) }
+      cached = { key, parts: partsFor(env, secret) }
     }
-    const { parts } = made
+    const { parts } = cached
     if (!shielded) return parts
     return { ...parts, shield: async (key) => shielded(env, await parts.nameSubject(key)) }
   }

@@ -1,4 +1,7 @@
-/** The step `decide`: one call to the store, or an answer from memory. */
+/**
+ * The step `decide`. `prepare` answers a question without the store if it can: from a deny rule, the denial cache or the shield.
+ * `decide` sends all other questions to the store in one call, and falls back to `onStoreError` if the store does not answer.
+ */
 import { asStoreError, StoreError } from '../base/errors.ts'
 import { isMatch, type Match } from '../match/match.ts'
 import type { StoreResult } from '../store/store.ts'
@@ -6,9 +9,9 @@ import { conclude, decisionOf, fallBack } from './conclude.ts'
 import { limitOf, type PolicyLimit } from './limit.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
 
-/** Turns a question into the limits to ask the store about, or answers it from memory. */
+/** Answers a question without the store, or makes the limits for the store to decide. */
 export async function prepare(
-  { matched: { denied, policies, shield: shieldKey }, mode = 'take', slot: ownSlot }: Question,
+  { matched: { denied, policies, shield: shieldKey }, mode = 'take', slot: givenSlot }: Question,
   {
     nameSubject,
     denialCache,
@@ -31,10 +34,10 @@ export async function prepare(
     if (decision) return { decision }
   }
   const hasSlots = matches.some(({ policy }) => policy.algorithm === 'concurrency')
-  const slot = hasSlots ? (ownSlot ?? crypto.randomUUID()) : undefined
+  const slot = hasSlots ? (givenSlot ?? crypto.randomUUID()) : undefined
   const limits: PolicyLimit[] = []
-  // In turn: most policies count by the same key, and the name of a subject is known after the first.
-  for (const one of matches) limits.push(await limitOf(one, slot, nameSubject))
+  // One after the other: most policies have the same key, and its subject is cached after the first.
+  for (const match of matches) limits.push(await limitOf(match, slot, nameSubject))
   const enforcing = enforced(limits)
   const follow = mode === 'take' && enforcing.length > 0 ? 'follow' : mode
   const requests: Pending['requests'] = limits
@@ -48,27 +51,29 @@ const enforced = <M extends Match>(matches: M[]) =>
   matches.filter(({ policy }) => policy.mode === 'enforce')
 
 /**
- * Prepares and decides several questions, each by itself, in one round trip.
- * @throws {StoreError} `idempotency-conflict` only: other errors are answered by `onStoreError`
+ * Prepares and decides several questions independently, in one round trip.
+ * @throws {StoreError} only `idempotency-conflict`: for other errors `onStoreError` answers
  */
 export async function decideEach(
   questions: Question[],
   parts: LimiterParts,
   options: DecideOptions = {},
 ): Promise<Outcome[]> {
-  // A repeated call has its answer already.
-  const near = options.idempotency ? { ...parts, denialCache: undefined, shield: undefined } : parts
+  // With an idempotency key the store must decide: it may already have the reply.
+  const usedParts = options.idempotency
+    ? { ...parts, denialCache: undefined, shield: undefined }
+    : parts
   const startedAt = Date.now()
-  const prepared = await Promise.all(questions.map((question) => prepare(question, near)))
+  const prepared = await Promise.all(questions.map((question) => prepare(question, usedParts)))
   const pending = prepared.filter((one): one is Pending => 'limits' in one)
   const spentMs = (options.spentMs ?? 0) + Math.max(0, Date.now() - startedAt)
-  const outcomes = await decide(pending, near, { ...options, spentMs })
+  const outcomes = await decide(pending, usedParts, { ...options, spentMs })
   return prepared.map((one) => ('limits' in one ? outcomes[pending.indexOf(one)]! : one))
 }
 
 /**
- * Decides prepared questions, each by itself, in one call to the store.
- * @throws {StoreError} `idempotency-conflict` only: other errors are answered by `onStoreError`
+ * Decides prepared questions independently, in one call to the store.
+ * @throws {StoreError} only `idempotency-conflict`: for other errors `onStoreError` answers
  */
 export async function decide(
   pending: Pending[],
@@ -77,7 +82,7 @@ export async function decide(
 ): Promise<Outcome[]> {
   if (pending.length === 0) return []
   const sentAt = Date.now()
-  const replies = await askStore(pending, parts, options)
+  const replies = await callStore(pending, parts, options)
   return Promise.all(
     pending.map((one, index): Promise<Outcome> | Outcome => {
       const reply = replies[index]!
@@ -89,8 +94,8 @@ export async function decide(
   )
 }
 
-/** Errors are values. */
-async function askStore(
+/** Calls the store. Never rejects: an error is the result of each question. */
+async function callStore(
   pending: Pending[],
   { store }: LimiterParts,
   { spentMs = 0, ...rest }: DecideOptions,
@@ -111,15 +116,15 @@ async function askStore(
   }
 }
 
-/** The share of one limit of a list, ms. */
+/** The extra time for each limit if a call decides several questions, ms. */
 const LIMIT_MS = 0.1
 
-/** How long the store may take, ms. */
+/** The deadline for the store: the shortest deadline of the policies, less the time that has passed, ms. */
 function deadlineOf(limits: PolicyLimit[], questions: number, spentMs: number): number {
   const enforcing = enforced(limits)
-  const waiting = enforcing.length > 0 ? enforcing : limits // a shadow policy does not shorten the wait of others
-  const wholeMs = Math.min(...waiting.map(({ policy }) => policy.deadlineMs))
-  // A key function may wait for the client, and a slow client must be counted all the same: the store has at least half of the deadline.
+  const relevant = enforcing.length > 0 ? enforcing : limits // a shadow policy does not shorten the deadline
+  const wholeMs = Math.min(...relevant.map(({ policy }) => policy.deadlineMs))
+  // A key function may wait for a slow client, which must still be counted. So the store gets at least half of the deadline.
   const leastMs = spentMs > wholeMs / 2 && limits.some(hasKeyFunction) ? wholeMs / 2 : 1
   const listMs = questions > 1 ? limits.length * LIMIT_MS : 0
   return Math.ceil(Math.max(leastMs, wholeMs - spentMs) + listMs)

@@ -1,13 +1,13 @@
-/** Refusals answered from memory. */
+/** The denial cache: an isolate remembers refusals and repeats them without a call. */
 import { isWithin } from '../base/clock.ts'
 import type { QuotaState } from '../base/decision.ts'
 import { LruCache } from '../base/lru.ts'
 import type { Match } from '../match/match.ts'
 import { canonical } from '../match/subject.ts'
 import type { PolicyLimit } from './limit.ts'
-import { isOpen } from './settle.ts'
+import { dependsOnResponse } from './settle.ts'
 
-/** The limits that refuse a request. */
+/** The limits that refuse a request, and their states. */
 export interface Denial {
   limits: Match[]
   states: QuotaState[]
@@ -15,42 +15,42 @@ export interface Denial {
   decidedAt: number
 }
 
-/** A limit that refuses. */
 interface CachedRefusal {
   state: QuotaState
-  /** The store's time of the decision. */
+  /** By the store's clock, ms since the epoch. */
   decidedAt: number
   subject: string
   sentAt: number
   receivedAt: number
-  /** ms since the epoch */
+  /** When the refusal expires, ms since the epoch. */
   until: number
 }
 
 /**
- * How long a change elsewhere may go unseen, in ms: a reset, an unban or a refund by another isolate, or a charge by other terms
- * (another plan, or live policies that have not arrived here), can make a quota better than cached.
+ * The maximum age of a cached refusal, ms. Changes elsewhere can make a refusal outdated: a reset, an unban or a refund by another
+ * isolate, or a charge under other terms (another plan, or live policies that have not reached this isolate).
  */
 const MAX_AGE_MS = 10_000
-/** Of the 128 MB that an isolate has. */
+/** The default memory of the cache. An isolate has 128 MB. */
 const MAX_BYTES = 4 * 1024 * 1024
 const bytesOf = (key: string) => 2 * key.length + 300
-/** Subjects with a refund that are tracked by name; beyond it every refusal that is still on its way is discarded. */
+/** How many refunded subjects are tracked by name. Beyond this, all refusals in flight are discarded. */
 const MAX_REFUNDED = 1_000
 
 /**
- * Remembers which limits refuse, until they may admit again. One refusing limit answers every request that it would refuse, whatever the
- * request's other limits are.
+ * Remembers which limits refuse requests, until they may admit again. One refusing limit answers every request that it would refuse,
+ * whatever other limits the request has.
  *
- * An exhausted limit takes no charge, so it cannot change before its next unit returns (`nextAfterMs`). Three kinds of refusal are not
- * cached, since the next call may have another answer: a refusal with units left (of a high cost), a refusal that counts towards a ban,
- * and a refusal by a limit to which open requests may refund. A ban itself is cached.
+ * An exhausted limit admits no charge, so it cannot change before its next unit comes back (`nextAfterMs`). Three kinds of refusal are
+ * not cached, because the next call may have another result: a refusal of a high cost with units remaining, a refusal that counts
+ * towards a ban, and a refusal by a limit that requests in flight may refund. A ban itself is cached.
  *
- * A refusal lasts from when the call was sent, the earliest it can have been decided, so no client is refused that would pass. Waits
- * count from when the reply was received, so a client that waits as told is never early, and late by at most a round trip.
+ * The lifetime of a refusal counts from when the call was sent, the earliest possible time of the decision. So the cache refuses no
+ * request that the store would admit. Waits count from when the reply was received. So a client that waits for `retryAfterMs` is never
+ * too early, and at most one round trip too late.
  */
 export interface DenialCache {
-  /** All limits of a request that are known to refuse; `undefined` if the store must be asked. */
+  /** All limits of a request that are known to refuse it. Returns `undefined` if the store must decide. */
   find(limits: Match[], now: number): Denial | undefined
   /** Caches each refusing limit of a reply. */
   keep(
@@ -60,14 +60,14 @@ export interface DenialCache {
     sentAt: number,
     receivedAt: number,
   ): void
-  /** Forgets refusals of these subjects (default: all), including those in flight, after this isolate has refunded or reset them. */
+  /** Forgets refusals of these subjects, including those in flight, after a refund or an operation. Defaults to all subjects. */
   forget(now: number, subjects?: string[]): void
 }
 
 export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
   const entries = new LruCache<CachedRefusal>({ maxSize: maxBytes, sizeOf: bytesOf })
-  let forgotten = Number.NEGATIVE_INFINITY // everything that was sent until then
-  const refunded = new Map<string, number>() // and by subject
+  let allForgottenAt = Number.NEGATIVE_INFINITY // discards every refusal that was sent until then
+  const forgottenAt = new Map<string, number>() // the same for single subjects
 
   function live(limit: Match, now: number): CachedRefusal | undefined {
     const key = keyOf(limit)
@@ -84,10 +84,10 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
       for (const limit of limits) {
         const { policy } = limit
         const entry = policy.mode === 'enforce' ? live(limit, now) : undefined
-        // A refusal by this limit would count towards a ban, and it may be about to refuse.
+        // This limit may also refuse, and the store must count that refusal towards a ban.
         if (!entry?.state.bannedForMs && policy.penalty && policy.mode === 'enforce')
           return undefined
-        if (!entry || (isOpen(limit) && !entry.state.bannedForMs)) continue
+        if (!entry || (dependsOnResponse(limit) && !entry.state.bannedForMs)) continue
         const elapsed = Math.max(0, now - entry.receivedAt)
         denial ??= { limits: [], states: [], decidedAt: 0 }
         denial.limits.push(limit)
@@ -98,44 +98,45 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
     },
 
     keep(limits, states, decidedAt, sentAt, receivedAt) {
-      const isSetBack = receivedAt < sentAt // the clock, while the reply was on its way
-      if (sentAt <= forgotten || isSetBack) return
+      const wasClockSetBack = receivedAt < sentAt
+      if (sentAt <= allForgottenAt || wasClockSetBack) return
       for (const [index, limit] of limits.entries()) {
         const state = states[index]!
-        const lasts = knownFor(limit, state)
+        const validMs = validFor(limit, state)
         const { subject } = limit
-        if (lasts <= 0 || sentAt <= (refunded.get(subject) ?? forgotten)) continue
-        const until = sentAt + Math.min(lasts, MAX_AGE_MS)
+        if (validMs <= 0 || sentAt <= (forgottenAt.get(subject) ?? allForgottenAt)) continue
+        const until = sentAt + Math.min(validMs, MAX_AGE_MS)
         entries.set(keyOf(limit), { state, decidedAt, subject, sentAt, receivedAt, until })
       }
     },
 
     forget(now, subjects) {
-      for (const one of subjects ?? []) refunded.set(one, now)
-      if (!subjects || refunded.size > MAX_REFUNDED) {
-        forgotten = now
-        refunded.clear()
+      for (const subject of subjects ?? []) forgottenAt.set(subject, now)
+      if (!subjects || forgottenAt.size > MAX_REFUNDED) {
+        allForgottenAt = now
+        forgottenAt.clear()
       }
       entries.removeIf((_, { subject }) => !subjects || subjects.includes(subject))
     },
   }
 }
 
-/** All that a refusal by one limit depends on: quota, terms and cost. */
+/** The key of a refusal. It includes everything that the refusal depends on: quota, terms and cost. */
 const keyOf = ({ policy, partitionKey, cost, period }: Match): string =>
   `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(partitionKey)}`
 
-/** How long a limit keeps refusing, ms; 0 for an admission, and if only the store knows. */
-function knownFor({ policy }: Match, state: QuotaState): number {
+/** How long a refusal is certain to stay valid, ms. 0 for an admission, and for a refusal that must not be cached. */
+function validFor({ policy }: Match, state: QuotaState): number {
   const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = state
   if (allowed || policy.mode === 'shadow') return 0
   if (bannedForMs) return bannedForMs
-  if (policy.penalty || remaining > 0 || retryAfterMs === null || isOpen({ policy })) return 0
-  // Other isolates may refund unspent units of a lease until it ends.
+  if (policy.penalty || remaining > 0 || retryAfterMs === null) return 0
+  if (dependsOnResponse({ policy })) return 0
+  // Until a lease ends, other isolates may refund its unspent units.
   return Math.min(nextAfterMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
 }
 
-/** The state of a refusing limit after some time. */
+/** The state of a refusing limit after `elapsed` ms. */
 function after({ retryAfterMs, resetAfterMs, nextAfterMs, ...state }: QuotaState, elapsed: number) {
   const left = (wait: number) => Math.max(0, wait - elapsed)
   return {

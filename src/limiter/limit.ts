@@ -1,12 +1,13 @@
+/** Makes limits of matches, and the public limit states of the store's answers. */
 import type { LimitState, QuotaState } from '../base/decision.ts'
 import type { Match } from '../match/match.ts'
 import type { NameSubject } from '../match/subject.ts'
 import type { Limit } from '../store/store.ts'
 
-/** A limit with the policy that it comes from. */
+/** A limit, with the match that it comes from. */
 export type PolicyLimit = Match & Limit
 
-/** @param slot the id under which slots are held, for policies with `concurrency` */
+/** @param slot the id for the slots of `concurrency` policies */
 export async function limitOf(
   match: Match,
   slot: string | undefined,
@@ -23,7 +24,7 @@ export async function limitOf(
   }
 }
 
-/** How the policies of these matches stand, each once: a policy with several quotas as the strictest of them. */
+/** The state of each policy of these matches. A policy with several quotas gets one combined state, the strictest. */
 export function limitStates(matches: Match[], states: QuotaState[]): LimitState[] {
   const limits: LimitState[] = []
   for (const [index, match] of matches.entries()) {
@@ -35,7 +36,7 @@ export function limitStates(matches: Match[], states: QuotaState[]): LimitState[
   return limits
 }
 
-/** One state that holds for both: neither has more left, and neither makes a client wait longer. */
+/** Combines two states of a policy: the smaller remaining quota, and the longer waits. */
 function strictest(one: LimitState, other: LimitState): LimitState {
   const fuller = one.remaining > other.remaining ? one : other
   const emptier = fuller === one ? other : one
@@ -56,7 +57,7 @@ function strictest(one: LimitState, other: LimitState): LimitState {
   }
 }
 
-/** The public state of a policy. */
+/** The public state of a limit. */
 export function limitState({ policy, cost, period }: Match, state: QuotaState): LimitState {
   const { name, mode, limit, algorithm } = policy
   const windowMs = period ? period[1] - period[0] : policy.windowMs
@@ -64,7 +65,7 @@ export function limitState({ policy, cost, period }: Match, state: QuotaState): 
   return { policy: name, mode, limit, ...unit, windowMs, cost, ...state, ...bannedState(state) }
 }
 
-/** A ban hides what the limit has left until it ends. */
+/** During a ban nothing remains, and no wait ends before the ban. */
 function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: QuotaState) {
   return (
     bannedForMs && {
@@ -75,7 +76,7 @@ function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: QuotaState) {
   )
 }
 
-/** `null` (never) if any says so, else the longest; 0 when all have room. */
+/** The longest wait; `null` (never) if any state has `null`. 0 if all admit the request. */
 export function longestWait(states: Pick<QuotaState, 'retryAfterMs'>[]): number | null {
   const waits = states.map(({ retryAfterMs }) => retryAfterMs)
   return waits.includes(null) ? null : Math.max(0, ...(waits as number[]))

@@ -1,20 +1,20 @@
-/** Policies that change while the Worker runs. */
+/** Live policies: a document in Redis or KV replaces the deployed policies while the Worker runs. */
 import { isWithin } from '../base/clock.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Live } from '../config/schema/live.ts'
 import type { RuntimeContext } from '../request/view.ts'
 
-/** Every fault of a document has a line; a long one would be told at a length that no log takes. */
+/** The maximum length of an error in the log. A document can have any number of problems, each with its own line. */
 const MAX_MESSAGE = 2_000
 
 export interface LiveParts<T> {
   live: Live
-  /** What holds without a document. */
+  /** The value without a document. */
   fallback: T
-  /** Makes of a document what holds. @throws {ConfigError} */
+  /** Makes the value of a document. @throws {ConfigError} */
   compile: (document: unknown) => T
-  /** Finds the text of the document; null where there is none. */
+  /** Reads the text of the document; null if there is no document. */
   read: (runtime: RuntimeContext) => Promise<string | null>
   log: Log
   /** ms since the epoch */
@@ -22,8 +22,8 @@ export interface LiveParts<T> {
 }
 
 /**
- * Hands out what holds now, at once, whatever becomes of the document: it is read in the background of a request, at most every
- * `live.everyMs` in an isolate. A request sees what an earlier one found. What is wrong, or cannot be read, changes nothing.
+ * Returns a function for the current value. It never waits: it starts a read of the document in the background of a request, at most
+ * once every `live.everyMs` in an isolate, and later requests see the result. An invalid or unreadable document changes nothing.
  */
 export function createLive<T>({
   live,
@@ -34,52 +34,52 @@ export function createLive<T>({
   clock = Date.now,
 }: LiveParts<T>): (runtime: RuntimeContext) => T {
   let current = fallback
-  let known: string | null = null // the last document, good or not: each is told of once
-  let unread: string | undefined // why, likewise
-  let lookedAt = Number.NEGATIVE_INFINITY
-  let reads = 0
-  let newest = 0 // of those that came back
+  let lastText: string | null = null // the last document, valid or not: each one is logged once
+  let lastReadError: string | undefined // each reason is logged once
+  let lastReadAt = Number.NEGATIVE_INFINITY
+  let readsStarted = 0
+  let newestFinished = 0
 
   async function refresh(runtime: RuntimeContext) {
-    const turn = ++reads
+    const number = ++readsStarted
     let text: string | null
     try {
       text = await read(runtime)
     } catch (error) {
       const code = error instanceof StoreError ? error.code : ((error as Error)?.name ?? '')
-      if (turn < newest || code === unread) return
-      unread = code
-      log('live-unread', code, 'the live policies could not be read: the last ones stay')
+      if (number < newestFinished || code === lastReadError) return
+      lastReadError = code
+      log('live-unread', code, 'cannot read the live policies; the current policies stay in force')
       return
     }
-    if (turn < newest) return // a later read was faster: this document is old
-    newest = turn
-    unread = undefined
-    if (text === known) return
-    known = text
+    if (number < newestFinished) return // a later read finished first, so this document is outdated
+    newestFinished = number
+    lastReadError = undefined
+    if (text === lastText) return
+    lastText = text
     try {
       current = text === null ? fallback : compile(JSON.parse(text))
       log(
         'live-changed',
         '',
         text === null
-          ? 'the live policies are gone: those of the deployment hold'
-          : 'new live policies hold',
+          ? 'the live policies were removed; the deployed policies are in force'
+          : 'new live policies are in force',
       )
     } catch (error) {
       log(
         'live-refused',
         (error as Error)?.name ?? '',
-        `the last good policies stay: ${String((error as Error)?.message).slice(0, MAX_MESSAGE)}`,
+        `the live policies are invalid; the current policies stay in force: ${String((error as Error)?.message).slice(0, MAX_MESSAGE)}`,
       )
     }
   }
 
   return (runtime) => {
     const now = clock()
-    // A mark and no promise: no request waits for what another one does.
-    if (!isWithin(now, lookedAt, lookedAt + live.everyMs)) {
-      lookedAt = now
+    // Keep a time and not a promise: a request must not await the work of another request.
+    if (!isWithin(now, lastReadAt, lastReadAt + live.everyMs)) {
+      lastReadAt = now
       runtime.waitUntil(refresh(runtime))
     }
     return current

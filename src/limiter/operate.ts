@@ -1,4 +1,4 @@
-/** What the decision API does about limits beside decisions: refunds, peeks, resets and bans. */
+/** The operations of the decision API on limits: refunds, peeks, resets and bans. Also the probe of a database for health checks. */
 import type { LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import { isMatch, type Match } from '../match/match.ts'
@@ -8,7 +8,7 @@ import type { Database } from './create.ts'
 import { limitOf, limitStates, type PolicyLimit } from './limit.ts'
 import type { LimiterParts, Question } from './question.ts'
 
-/** No client's request waits for these calls. */
+/** The deadline of these calls, ms. It is long because no client's request waits for them. */
 const DEADLINE_MS = 5_000
 
 interface OperateOptions {
@@ -16,19 +16,19 @@ interface OperateOptions {
   waitUntil: (promise: Promise<unknown>) => void
 }
 
-/** How the limits of each question stand after a call. */
+/** The limit states of each question after a call. */
 export interface Statuses {
   statuses: LimitStatus[]
   replayed: boolean
 }
 
-/** What is refunded of one question. */
+/** A refund of the units of one request. */
 export interface RefundQuestion extends Pick<Question, 'matched' | 'slot'> {
   /** When the units were charged, ms since the epoch. */
   decidedAt?: number | undefined
 }
 
-/** Refunds units of each policy by itself, and releases slots by their id. */
+/** Refunds the units of each policy independently, and releases slots by their id. */
 export async function refund(
   questions: RefundQuestion[],
   parts: LimiterParts,
@@ -45,14 +45,14 @@ export async function refund(
 
 function refundOf(limit: PolicyLimit, decidedAt: number | undefined): StoreRequest {
   if (limit.policy.algorithm === 'concurrency') {
-    // Slots without an id cannot be released. Those of an id are released together, whatever the cost.
+    // Slots cannot be released without their id. All slots of an id are released together, whatever the cost.
     if (limit.slot === undefined) return { mode: 'peek', limits: [limit] }
     return { mode: 'refund', limits: [{ ...limit, cost: Math.max(1, limit.cost) }] }
   }
   return { mode: 'refund', limits: [limit], ...(decidedAt !== undefined && { decidedAt }) }
 }
 
-/** What an operator does to the quotas of one key. */
+/** An operation on the quotas of one key. */
 export type Operation = { mode: 'peek' | 'reset' | 'unban' } | { mode: 'ban'; banMs: number }
 
 export async function operate(
@@ -67,7 +67,7 @@ export async function operate(
   return result instanceof StoreError ? result : result.statuses[0]!
 }
 
-/** How a database answers. */
+/** The health of a database. */
 export interface DatabaseReport {
   name: string | undefined
   status: 'ok' | 'failing'
@@ -75,7 +75,7 @@ export interface DatabaseReport {
   roundTripMs?: number
 }
 
-/** Peeks at a quota that no client has. */
+/** Measures the round trip to a database, by a peek at a quota that no client uses. */
 export async function probe(
   { name, store }: Database,
   nameSubject: NameSubject,
@@ -104,7 +104,7 @@ const PROBE: Terms = {
 const limitsOf = (matches: Match[], slot: string | undefined, nameSubject: NameSubject) =>
   Promise.all(matches.map((match) => limitOf(match, slot, nameSubject)))
 
-/** Sends the lists in one call. An empty list has no limits to report. */
+/** Sends the lists in one call, and returns the limit states of each list. */
 async function statusesAfter(
   lists: { limits: PolicyLimit[]; requests: StoreRequest[] }[],
   { store, denialCache, onStoreError }: LimiterParts,
@@ -117,8 +117,8 @@ async function statusesAfter(
       sent.map(({ requests }) => requests),
       { deadlineMs: DEADLINE_MS, waitUntil, ...(idempotency && { idempotency }) },
     )
-    .finally(() => denialCache?.forget(Date.now())) // quotas may be better now, also without a reply
-  waitUntil(calling) // also after the caller has hung up
+    .finally(() => denialCache?.forget(Date.now())) // also after an error: the operation may have been applied
+  waitUntil(calling) // finishes even if the caller disconnects
   const replies = await calling
   const failed = replies.find((reply) => reply instanceof StoreError)
   if (failed) {

@@ -1,4 +1,4 @@
-/** What the step `decide` takes and gives: types only. */
+/** The types of the step `decide`: its inputs, its parts and its results. */
 import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
 import type { Matched } from '../match/match.ts'
@@ -12,50 +12,50 @@ import type { Charge } from './settle.ts'
 
 export type { Idempotency } from '../store/store.ts'
 
-/** What a limiter reaches the outside through. */
+/** The parts that a limiter uses to decide. */
 export interface LimiterParts {
   store: Store
-  /** Answers for policies with `onStoreError: 'local'` when the store does not. */
+  /** Decides policies with `onStoreError: 'local'` if the store does not answer. */
   local: LocalStore
   nameSubject: NameSubject
-  /** Absent where every decision asks the store. */
+  /** Undefined if every decision must call the store. */
   denialCache?: DenialCache | undefined
-  /** The refusal of the shield, if it has one; absent without a shield. */
+  /** Returns the refusal of the shield, if it refuses. Undefined without a shield. */
   shield?: ((key: Part[]) => Promise<Decision | undefined>) | undefined
   /** Receives every error of the store. */
   onStoreError: (error: StoreError) => void
 }
 
-/** What is to be decided. */
+/** A request to decide. */
 export interface Question {
   matched: Matched
   /** Defaults to `take`. */
   mode?: 'take' | 'peek'
-  /** The id under which slots are held; unique by default. */
+  /** The id for slots. Defaults to a random id. */
   slot?: string
 }
 
-/** A decision, and those of its charges that wait for the response. */
+/** A decision, and its charges that depend on the response. */
 export interface Outcome {
   decision: Decision
   charges?: Charge[]
-  /** Whether it is the reply to an earlier call with the same idempotency key. */
+  /** Set if this is the stored reply of an earlier call with the same idempotency key. */
   replayed?: true
 }
 
-/** A question that the store has to answer. */
+/** A question that the store must decide. */
 export interface Pending {
   limits: PolicyLimit[]
-  /** The enforced limits first, then each limit of a shadow policy by itself. */
+  /** The first request has the enforced limits, if any. Each shadow limit is a request by itself. */
   requests: { mode: 'take' | 'follow' | 'peek'; limits: PolicyLimit[] }[]
   mode: 'take' | 'peek'
   slot: string | undefined
 }
 
 export interface DecideOptions {
-  /** The part of the deadline that has passed, ms. Defaults to 0. */
+  /** How much of the deadline has already passed, ms. Defaults to 0. */
   spentMs?: number
   idempotency?: Idempotency
-  /** Keeps the isolate at work. A decision may then join a batch. */
+  /** Keeps the isolate alive after the request ends. Required for a decision to join a batch. */
   waitUntil?: RuntimeContext['waitUntil']
 }

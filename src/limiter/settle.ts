@@ -1,49 +1,49 @@
-/** The step `settle`: once the origin has answered, a charge is kept, refunded in part or refunded whole; slots are released. */
+/** The step `settle`: after the response, keeps each charge or refunds all or a part of it, and releases slots. */
 import type { Refund, Store, StoreOptions } from '../store/store.ts'
 import type { PolicyLimit } from './limit.ts'
 
 /**
- * The limits that were charged, each with the time of its charge by the clock of its store, ms since the epoch. A refund names it, so that
- * units that have run out since are not credited.
+ * The charged limits, each with the time of its charge by the store's clock, ms since the epoch. A refund carries this time, so that
+ * units that have expired since are not refunded.
  */
 export type Charged = Map<PolicyLimit, number>
 
-/** Limits of a request that may get a refund. */
+/** A charge that may be refunded. */
 export interface Charge {
   limits: PolicyLimit[]
-  /** A promise for a call whose reply is late. */
+  /** A promise if the reply of the call is late. */
   charged: Charged | Promise<Charged>
-  /** Counts them. */
+  /** The store that counts the limits. */
   store: Store
 }
 
-/** Whether the charge of a limit depends on the response: by its status, by a price in it, or by a slot. */
-export const isOpen = ({ policy }: Pick<PolicyLimit, 'policy'>): boolean =>
+/** True if the charge of a limit depends on the response: on its status, its price, or its end (slots). */
+export const dependsOnResponse = ({ policy }: Pick<PolicyLimit, 'policy'>): boolean =>
   policy.countOnly !== undefined ||
   policy.cost.response !== undefined ||
   policy.algorithm === 'concurrency'
 
-/** Whether a charge has slots, which are held until the answer's body has ended. */
+/** True if a charge has slots. They are released after the end of the response body. */
 export const holdsSlots = ({ limits }: Charge): boolean =>
   limits.some(({ policy }) => policy.algorithm === 'concurrency')
 
-/** No request waits for a refund. One that fails is lost until the units run out. */
+/** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
 const DEADLINE_MS = 5_000
 
 /**
- * Refunds, in one call, what an answer does not count, and releases the slots.
- * @param answer absent for a request that was refused: everything goes back
+ * Refunds the units that a response does not count, and releases the slots, in one call.
+ * @param response `undefined` for a refused request, which gets a full refund
  */
 export async function settle(
   { limits, charged, store }: Charge,
-  answer: Pick<Response, 'status' | 'headers'> | undefined,
+  response: Pick<Response, 'status' | 'headers'> | undefined,
   waitUntil?: StoreOptions['waitUntil'],
 ): Promise<void> {
   const times = await charged
-  // Each in a request of its own: a refund of one policy does not depend on another's.
+  // One request for each limit, so that the refunds do not depend on each other.
   const requests = limits.flatMap((limit): Refund | [] => {
     const decidedAt = times.get(limit)
-    const cost = limit.cost - (answer ? due(limit, answer) : 0)
+    const cost = limit.cost - (response ? unitsKept(limit, response) : 0)
     if (decidedAt === undefined || cost <= 0) return []
     return { mode: 'refund', limits: [{ ...limit, cost }], decidedAt }
   })
@@ -51,15 +51,15 @@ export async function settle(
   await store.decide(requests, { deadlineMs: DEADLINE_MS, ...(waitUntil && { waitUntil }) })
 }
 
-/** The units of a charge that an answer makes good. */
-function due(
+/** The units of a charge that a response keeps. */
+function unitsKept(
   { policy, cost }: PolicyLimit,
   { status, headers }: Pick<Response, 'status' | 'headers'>,
 ): number {
-  if (policy.algorithm === 'concurrency') return 0 // over, whatever came of it
+  if (policy.algorithm === 'concurrency') return 0 // release the slot after any response
   const { countOnly } = policy
   if (countOnly && !countOnly.some(([low, high]) => low <= status && status <= high)) return 0
-  const said = policy.cost.response && headers.get(policy.cost.response)
-  // What was taken is the most that can be asked: a price above it could no longer be refused.
-  return said && /^\d{1,15}$/.test(said) ? Math.min(cost, Number(said)) : cost
+  const price = policy.cost.response && headers.get(policy.cost.response)
+  // The charge is the upper bound: a higher price could no longer refuse the request.
+  return price && /^\d{1,15}$/.test(price) ? Math.min(cost, Number(price)) : cost
 }

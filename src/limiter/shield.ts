@@ -1,22 +1,23 @@
+/** The shield: Cloudflare's own rate limit in front of the store, against floods. */
 import { isWithin } from '../base/clock.ts'
 import type { Decision } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
 import type { Shield } from '../config/schema/shield.ts'
 
-/** Cloudflare's rate limit, counted at each of its locations: https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/ */
+/** Cloudflare's rate-limit binding. Each location counts by itself: https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/ */
 interface RateLimit {
   limit(options: { key: string }): Promise<{ success: boolean }>
 }
 
-/** Far longer than what is local takes, ms. */
-const PATIENCE_MS = 100
-/** How long one that failed is left alone, ms: who does not ask does not wait. */
-const REST_MS = 1_000
+/** How long a request waits for the binding, ms. A local call is normally far faster. */
+const TIMEOUT_MS = 100
+/** How long the binding is not called after a failure, ms, so that requests do not wait for it. */
+const PAUSE_MS = 1_000
 
 /**
- * A rate limit in front of the store, for floods: free, near and inexact. Where it is not there, fails or hangs the log says so, and
- * requests go on without it.
- * @returns what tells its refusal of a subject, `undefined` where it has none
+ * Creates the shield. It is free and fast, but inexact. If the binding is missing, fails or does not answer in time, the event is logged
+ * and the request continues without it.
+ * @returns a function that returns the refusal for a subject; `undefined` if the shield does not refuse it
  */
 export function createShield(
   { binding: name, periodMs }: Shield,
@@ -27,32 +28,32 @@ export function createShield(
 
   return async (env, subject) => {
     const now = clock()
-    if (isWithin(now, failedAt, failedAt + REST_MS)) return undefined
+    if (isWithin(now, failedAt, failedAt + PAUSE_MS)) return undefined
     const binding = (env as Record<string, Partial<RateLimit> | undefined>)[name]
-    let late: ReturnType<typeof setTimeout> | undefined
+    let timer: ReturnType<typeof setTimeout> | undefined
     try {
       if (typeof binding?.limit !== 'function') throw new Missing()
       const { success } = await Promise.race([
         binding.limit({ key: `sluice:${subject}` }),
         new Promise<never>((_, reject) => {
-          late = setTimeout(() => reject(new Late()), PATIENCE_MS)
+          timer = setTimeout(() => reject(new TimedOut()), TIMEOUT_MS)
         }),
       ])
-      // It says neither how long nor how much: a period is the most.
+      // The binding reports no wait. One period is the upper bound.
       return success === false
         ? { allowed: false, reason: 'shielded', retryAfterMs: periodMs, limits: [] }
         : undefined
     } catch (error) {
       failedAt = clock()
       const code =
-        error instanceof Missing ? 'missing' : error instanceof Late ? 'timeout' : 'failed'
-      log('shield', code, `the binding ${name} is of no use: requests go on without it`)
+        error instanceof Missing ? 'missing' : error instanceof TimedOut ? 'timeout' : 'failed'
+      log('shield', code, `rate-limit binding ${name} is unavailable; continuing without it`)
       return undefined
     } finally {
-      if (late !== undefined) clearTimeout(late)
+      if (timer !== undefined) clearTimeout(timer)
     }
   }
 }
 
 class Missing extends Error {}
-class Late extends Error {}
+class TimedOut extends Error {}

@@ -1,26 +1,27 @@
+/** Batching: sends concurrent decisions of an isolate in one call to the store. */
 import { StoreError } from '../base/errors.ts'
 import { type Waiter, WaitQueue } from '../base/wait-queue.ts'
 import type { Store, StoreOptions, StoreRequest, StoreResult } from './store.ts'
 
-/** The bound on the limits in one batch. Each occupies Redis for some 3 µs. */
+/** The maximum number of limits in one batch. Each occupies Redis for about 3 µs. */
 const MAX_ROWS = 32
-/** The bound on characters: a subject may be as long as what a client sends. */
+/** The maximum number of characters in one batch. With readable keys, clients choose the length of subjects. */
 const MAX_LENGTH = 16_384
-/** Characters of a limit, beside its subject. */
+/** The characters that a limit adds to a call, without its subject. */
 const ROW_LENGTH = 100
-/** While this many calls are in flight, the next one waits a little longer for others to join. */
+/** While this many calls are in flight, the next call waits `HOLD_MS` for more lists. */
 const MANY_CALLS = 6
 const HOLD_MS = 2
 const DEADLINE_MS = 300
-/** A request surely still exists this long after the end of its call, in ms. */
+/** A request is known to live this long after the deadline of its call, ms. */
 const GONE_MS = 500
-/** The hint of a timeout whose list was never sent: nothing was charged. */
+/** The hint of a `timeout` whose list was never sent, so that nothing was charged. */
 export const NOT_SENT = 'not sent'
 
 export interface BatchingOptions {
   /** ms since the epoch */
   clock?: () => number
-  /** Lets other requests run for `ms`. */
+  /** Lets other requests run for `ms`. Defaults to a timer; for 0 ms to one turn of the event loop. */
   wait?: (ms: number) => Promise<void>
 }
 
@@ -28,31 +29,31 @@ interface List {
   requests: StoreRequest[]
   limits: number
   length: number
-  /** How long its request waits, ms. */
+  /** How long the request waits, ms. */
   waitMs: number
-  /** How long its call may take, ms. */
+  /** How long the call may run, ms. */
   deadlineMs: number
-  /** When its request stops waiting, ms since the epoch. */
+  /** When the request stops waiting, ms since the epoch. */
   until: number
 }
 
 type QueuedList = Waiter<List, StoreResult>
 
 /**
- * A store that batches calls: lists of the same turn of the event loop go in one call. Only while six calls are in flight, a list waits
+ * A store that batches calls. All lists of one turn of the event loop go in one call. While six calls are in flight, a list also waits
  * 2 ms for others.
  *
- * There is no leader, which could be cancelled before it sends: each request, when its turn comes, sends its own list and what else is
- * queued, unless another request has taken its list. The request that takes a list off the queue sends it.
+ * No request is the leader of a batch, because the runtime may cancel a request before it sends. Instead each request queues its list
+ * and waits one turn. If its list is still queued then, it sends the list together with the other queued lists.
  *
- * Only calls with `waitUntil` join a batch, since the sender must go on when its own client is gone.
+ * Only calls with `waitUntil` join a batch: the sender must finish the call even if its own client disconnects.
  */
 export function withBatching(
   store: Store,
   { clock = Date.now, wait = nextTurn }: BatchingOptions = {},
 ): Store {
   const queue = new WaitQueue<List, StoreResult>()
-  /** The calls in flight. One whose request was cancelled never ends, so it counts only until its deadline. */
+  /** The calls in flight. A call of a cancelled request never ends, so each call counts only until its deadline. */
   const calls = new Set<{ until: number }>()
 
   function busy(): boolean {
@@ -62,46 +63,46 @@ export function withBatching(
     return calls.size >= MANY_CALLS
   }
 
-  async function sendInTurn(own: QueuedList, waitUntil: NonNullable<StoreOptions['waitUntil']>) {
+  async function sendInTurn(list: QueuedList, waitUntil: NonNullable<StoreOptions['waitUntil']>) {
     await wait(0)
-    if (queue.has(own) && busy()) await wait(HOLD_MS)
-    if (queue.has(own) && !isOver(own, clock())) waitUntil(send(take(own)))
+    if (queue.has(list) && busy()) await wait(HOLD_MS)
+    if (queue.has(list) && !dropIfExpired(list, clock())) waitUntil(send(takeBatch(list)))
   }
 
-  /** Drops a list whose request no longer waits: the request is gone, or its turn came after its deadline. */
-  function isOver(one: QueuedList, now: number): boolean {
-    if (one.until > now) return false
-    queue.delete(one)
-    one.answer(new StoreError('timeout', NOT_SENT))
+  /** Drops a list after its deadline: its request was cancelled, or its turn came too late. */
+  function dropIfExpired(list: QueuedList, now: number): boolean {
+    if (list.until > now) return false
+    queue.delete(list)
+    list.answer(new StoreError('timeout', NOT_SENT))
     return true
   }
 
-  /** Takes a list and the queued ones that fit in its batch. Other lists are sent by their own requests. */
-  function take(own: QueuedList): QueuedList[] {
+  /** Takes a list off the queue, and the queued lists that fit in its batch. The other lists stay for their own requests. */
+  function takeBatch(first: QueuedList): QueuedList[] {
     const now = clock()
-    const taken = [own]
-    let { limits, length } = own
-    queue.delete(own)
-    for (const one of queue) {
-      if (isOver(one, now)) continue
-      if (!areAlike(leftOf(own, now), leftOf(one, now))) continue
-      limits += one.limits
-      length += one.length
+    const batch = [first]
+    let { limits, length } = first
+    queue.delete(first)
+    for (const list of queue) {
+      if (dropIfExpired(list, now)) continue
+      if (!areSimilar(remainingMs(first, now), remainingMs(list, now))) continue
+      limits += list.limits
+      length += list.length
       if (limits > MAX_ROWS || length > MAX_LENGTH) break
-      queue.delete(one)
-      taken.push(one)
+      queue.delete(list)
+      batch.push(list)
     }
-    return taken
+    return batch
   }
 
   async function send(lists: QueuedList[]): Promise<void> {
     const now = clock()
-    const waitMs = Math.max(1, ...lists.map((list) => leftOf(list, now)))
-    const goesOnMs = Math.max(...lists.map(({ deadlineMs, waitMs }) => deadlineMs - waitMs))
+    const waitMs = Math.max(1, ...lists.map((list) => remainingMs(list, now)))
+    const lateMs = Math.max(...lists.map(({ deadlineMs, waitMs }) => deadlineMs - waitMs))
     const call = { until: now + waitMs }
     calls.add(call)
     const requests = lists.map((list) => list.requests)
-    const options = { waitMs, deadlineMs: waitMs + goesOnMs }
+    const options = { waitMs, deadlineMs: waitMs + lateMs }
     const replies = await store.decideEach(requests, options).catch((): StoreResult[] => [])
     calls.delete(call)
     const end = clock()
@@ -115,10 +116,10 @@ export function withBatching(
       const { waitUntil, idempotency, now, deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
       if (!waitUntil || idempotency || now !== undefined) return store.decide(requests, options)
       const list = { requests, ...sizeOf(requests), waitMs, deadlineMs, until: clock() + waitMs }
-      // A caller that sets `waitMs` has a timer.
-      const own = queue.join(list, options.waitMs === undefined ? deadlineMs : undefined)
-      void sendInTurn(own, waitUntil)
-      const reply = (await own.answered) ?? new StoreError('timeout')
+      // A caller that sets `waitMs` has its own timer.
+      const queued = queue.join(list, options.waitMs === undefined ? deadlineMs : undefined)
+      void sendInTurn(queued, waitUntil)
+      const reply = (await queued.answered) ?? new StoreError('timeout')
       if (reply instanceof StoreError) throw reply
       return reply
     },
@@ -126,15 +127,16 @@ export function withBatching(
   }
 }
 
-/** Whether the request of a list has ended. The runtime warns if a promise of such a request is resolved. */
+/** True if the request of a list may have ended. The runtime warns if a promise of an ended request is resolved. */
 const isGone = ({ until, waitMs, deadlineMs }: QueuedList, now: number) =>
   now > until + (deadlineMs - waitMs) + GONE_MS
 
-/** The rest of a request's wait, in ms; at most the whole, even if the clock was set back. */
-const leftOf = ({ waitMs, until }: QueuedList, now: number) => Math.min(waitMs, until - now)
+/** How long a request will still wait, ms. At most its whole wait, even if the clock was set back. */
+const remainingMs = ({ waitMs, until }: QueuedList, now: number) => Math.min(waitMs, until - now)
 
-/** Batch only requests with similar deadlines: a batch runs until its longest, and the breaker notices a hung store only then. */
-const areAlike = (leftMs: number, otherMs: number) => leftMs <= 2 * otherMs && otherMs <= 2 * leftMs
+/** A batch runs until its longest deadline, and the breaker notices a hung store only then. So only similar deadlines share a batch. */
+const areSimilar = (leftMs: number, otherMs: number) =>
+  leftMs <= 2 * otherMs && otherMs <= 2 * leftMs
 
 function sizeOf(requests: StoreRequest[]) {
   const limits = requests.flatMap((request) => request.limits)
@@ -150,7 +152,7 @@ const { navigator, setImmediate } = globalThis as {
 }
 const inWorkers = navigator?.userAgent === 'Cloudflare-Workers'
 
-/** For 0 ms: one turn of the event loop. A timer of 0 ms takes 1 ms, on Workers as in Node. */
+/** Waits. 0 ms is one turn of the event loop: a timer of 0 ms takes 1 ms, both on Workers and in Node. */
 async function nextTurn(ms: number): Promise<void> {
   if (ms === 0 && inWorkers) await new Response('').text()
   else if (ms === 0 && setImmediate) await new Promise<void>((resolve) => setImmediate(resolve))

@@ -1,14 +1,15 @@
+/** A circuit breaker. While the store fails repeatedly, calls fail at once instead of each waiting for its deadline. */
 import { isLate, isWithin } from '../base/clock.ts'
 import { StoreError, type StoreErrorCode } from '../base/errors.ts'
 import type { Store, StoreOptions, StoreRequest } from './store.ts'
 
-/** Failures in a row that open the circuit. */
+/** The number of consecutive failures that opens the circuit. */
 const THRESHOLD = 5
-/** How long the circuit stays open before one request tries again. */
+/** How long the circuit stays open before a trial call. */
 const HOLD_MS = 1_000
-/** A try counts no longer than this: a cancelled request never reports how it ended. */
-const MAX_TRY_MS = 10_000
-/** A plan's limit or a wrong token is not corrected within a second. */
+/** A trial call without a result is ignored after this time: a cancelled request never reports its result. */
+const MAX_TRIAL_MS = 10_000
+/** Longer times for errors that a second does not fix: an exceeded plan, a wrong token. */
 const LONG_HOLD_MS: Partial<Record<StoreErrorCode, number>> = {
   'over-quota': 60_000,
   unauthorized: 10_000,
@@ -21,15 +22,15 @@ export interface BreakerOptions {
   onClose?: (openMs: number) => void
 }
 
-/** A list of more limits is not watched: it may be slow although the store is well. */
+/** A call with more limits than this may be slow although the store is healthy, so its duration is not watched. */
 const MAX_ROWS = 128
 
 /**
- * A circuit breaker: after five failures in a row every decision fails at once (`circuit-open`). A second later one request at a time
- * tries again, until the store answers. Each isolate has its own breaker.
+ * A store with a circuit breaker. Five consecutive failures open the circuit: every decision fails at once with `circuit-open`. After
+ * one second, one trial call at a time goes to the store. An answer closes the circuit. Each isolate has its own breaker.
  *
- * A call without a reply when its caller stops waiting (`waitMs`) is a failure. It goes on, and a late reply closes the circuit. A
- * timeout whose timer itself fired late does not count: the isolate is behind, and the store may be well.
+ * A call counts as a failure if it has no reply when its caller stops waiting (`waitMs`). The call still runs, and a late reply closes
+ * the circuit. A timeout does not count if its timer fired late: then the isolate is busy, and the store may be healthy.
  */
 export function withBreaker(
   store: Store,
@@ -37,8 +38,8 @@ export function withBreaker(
 ): Store & { isOpen(): boolean } {
   let failures = 0
   let opened: (Hold & { since: number }) | undefined
-  /** Set while a request tries again; another may try after its end. */
-  let trying: Hold | undefined
+  /** Set while a trial call is in flight. After its end another call may try. */
+  let trial: Hold | undefined
 
   function failed(code: StoreErrorCode) {
     failures += 1
@@ -60,9 +61,9 @@ export function withBreaker(
   }
 
   const isOpen = (now = clock()) =>
-    opened !== undefined && (holds(opened, now) || holds(trying, now))
+    opened !== undefined && (holds(opened, now) || holds(trial, now))
 
-  /** Counts a failure when `waitMs` have passed, unless it is cancelled before. */
+  /** Counts a failure after `waitMs`. @returns a function that cancels the timer */
   function watch(waitMs: number, onSlow: () => void): () => void {
     let timer: ReturnType<typeof setTimeout>
     const start = () => {
@@ -77,16 +78,16 @@ export function withBreaker(
     return () => clearTimeout(timer)
   }
 
-  /** Begins a call. @returns a function that takes the reply; `undefined` if the circuit is open */
+  /** Begins a call. @returns a function for the reply or error; `undefined` if the circuit is open */
   function begin(
     isSmall: boolean,
     { deadlineMs, waitMs = deadlineMs }: StoreOptions = {},
   ): ((reply: unknown) => void) | undefined {
     const now = clock()
-    const tries = opened !== undefined
-    if (tries) {
+    const isTrial = opened !== undefined
+    if (isTrial) {
       if (isOpen(now)) return undefined
-      trying = { from: now, until: now + Math.min(MAX_TRY_MS, Math.max(HOLD_MS, waitMs ?? 0)) }
+      trial = { from: now, until: now + Math.min(MAX_TRIAL_MS, Math.max(HOLD_MS, waitMs ?? 0)) }
     }
     let isSlow = false
     const onSlow = () => {
@@ -96,7 +97,7 @@ export function withBreaker(
     const stop = isWatched && waitMs < deadlineMs ? watch(waitMs, onSlow) : () => {}
     return (reply) => {
       stop()
-      if (tries) trying = undefined
+      if (isTrial) trial = undefined
       if (isAnswer(reply)) return succeeded()
       const code = reply instanceof StoreError ? reply.code : 'internal'
       const overdueMs = deadlineMs === undefined ? 0 : clock() - now - deadlineMs
@@ -134,7 +135,7 @@ export function withBreaker(
 const isSmall = (lists: StoreRequest[][]): boolean =>
   lists.flat().reduce((sum, { limits }) => sum + limits.length, 0) <= MAX_ROWS
 
-/** A span in which no call is made, ms since the epoch. */
+/** A time span without calls, ms since the epoch. */
 interface Hold {
   from: number
   until: number
@@ -143,7 +144,7 @@ interface Hold {
 const holds = (hold: Hold | undefined, now: number): hold is Hold =>
   hold !== undefined && isWithin(now, hold.from, hold.until)
 
-/** Whether the store is well: it answered, even if only that the call or one client's key was wrong. */
+/** An error about the call or about one client's key is also an answer: the store is healthy. */
 function isAnswer(reply: unknown): boolean {
   if (!(reply instanceof Error)) return true
   if (!(reply instanceof StoreError)) return false

@@ -1,22 +1,25 @@
+/** Bounds how long a caller waits for the store. The call itself may run longer, so that its late reply can be used. */
 import { isLate } from '../base/clock.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
 import type { Store, StoreOptions, StoreResult } from './store.ts'
 
-/** How long a call goes on after its caller stopped waiting, in ms. */
+/** How long a call may run after its caller has stopped waiting, ms. */
 const MAX_LATE_MS = 5_000
-/** How much longer a request stays to receive the late reply, in ms: another request may be the one that reads it. */
+/** Extra time for a request to receive the late reply, ms: another request may have sent the call and must pass the reply on. */
 const MARGIN_MS = 1_000
 const DEADLINE_MS = 300
 
 /**
- * A store that answers within the caller's deadline, while the call itself goes on for five seconds more. The error `timeout` then has
- * the late reply (`StoreError.late`), with the states of the limits and what was charged without an answer.
+ * A store that answers within the caller's deadline. Defaults to 300 ms.
  *
- * An isolate that is behind runs its timers before it reads replies that have long arrived. So a timer that fires late waits once more
- * for the reply, as long as its own delay, at most as long as the deadline.
+ * After the deadline the call runs for up to five more seconds. The error `timeout` has its late reply (`StoreError.late`), so that the
+ * caller can learn the states and refund the charges.
+ *
+ * A busy isolate runs overdue timers before it reads replies that have already arrived. A timer that fires late therefore waits once
+ * more: as long as its delay, at most as long as the deadline.
  */
 export function withDeadline(store: Store, clock: () => number = Date.now): Store {
-  /** Resolves with the reply, or with nothing at the deadline. */
+  /** Resolves with the reply, or with `undefined` at the deadline. */
   function inTime<Result>(reply: Promise<Result>, waitMs: number): Promise<Result | undefined> {
     const { promise, resolve } = Promise.withResolvers<Result | undefined>()
     const due = clock() + waitMs
@@ -32,7 +35,7 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
     return promise
   }
 
-  /** Bounds the wait for a late reply by a timer of its own: another request may have sent the call, and be gone. */
+  /** Waits for the late reply, with a separate timer: the request that sent the call may have been cancelled. */
   function lateOf<Result>(
     reply: Promise<Result>,
     { waitUntil }: StoreOptions,
@@ -40,11 +43,11 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
     const late = inTime(reply, MAX_LATE_MS + MARGIN_MS).then(
       (result) => result ?? new StoreError('timeout'),
     )
-    waitUntil?.(late) // else the reply would find a request that is over
+    waitUntil?.(late) // otherwise the request ends before the reply arrives
     return late
   }
 
-  const patient = (options: StoreOptions, waitMs: number): StoreOptions => ({
+  const withLateTime = (options: StoreOptions, waitMs: number): StoreOptions => ({
     ...options,
     waitMs,
     deadlineMs: waitMs + MAX_LATE_MS,
@@ -53,7 +56,7 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
   return {
     async decide(requests, options = {}) {
       const { deadlineMs = DEADLINE_MS } = options
-      const deciding = store.decide(requests, patient(options, deadlineMs)).catch(asStoreError)
+      const deciding = store.decide(requests, withLateTime(options, deadlineMs)).catch(asStoreError)
       const reply = await inTime<StoreResult>(deciding, deadlineMs)
       if (reply === undefined) {
         throw new StoreError('timeout', undefined, undefined, lateOf(deciding, options))
@@ -64,13 +67,13 @@ export function withDeadline(store: Store, clock: () => number = Date.now): Stor
 
     async decideEach(lists, options = {}) {
       const { deadlineMs = DEADLINE_MS } = options
-      const deciding = store.decideEach(lists, patient(options, deadlineMs))
+      const deciding = store.decideEach(lists, withLateTime(options, deadlineMs))
       const replies = await inTime(deciding, deadlineMs)
       if (replies) return replies
       const late = lateOf(deciding, options)
       return lists.map((_, index) => {
-        const own = late.then((all) => (all instanceof StoreError ? all : all[index]))
-        return new StoreError('timeout', undefined, undefined, own)
+        const lateReply = late.then((all) => (all instanceof StoreError ? all : all[index]))
+        return new StoreError('timeout', undefined, undefined, lateReply)
       })
     },
   }

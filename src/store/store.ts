@@ -1,3 +1,7 @@
+/**
+ * The interface of a store. A store decides requests: it charges limits, refunds units, and reports how limits stand.
+ * Every layer (Upstash, breaker, batching, leases, deadline, shards, local) implements this interface, so layers can be stacked.
+ */
 import type { Period } from '../base/calendar.ts'
 import type { QuotaState } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
@@ -11,35 +15,38 @@ export type Algorithm =
 
 /** How a limit counts. */
 export interface Terms {
-  /** Marks the state of the limit in the record of its subject. Distinct for each limit of a subject. */
+  /** Identifies the state of this limit within the record of its subject. Unique for each limit of a subject. */
   tag: string
   algorithm: Algorithm
   limit: number
   windowMs: number
   burst: number
   align: 'first-request' | 'clock'
-  /** The part of limit and burst that one isolate admits without the store, above 0 and at most 1. */
+  /** The fraction of `limit` and `burst` that one isolate admits without the store, above 0 and at most 1. */
   localShare: number
-  /** How many units an isolate may take at once, and how long it may hold them. */
+  /** An isolate may take up to `max` units in advance, and hold them for `ttlMs`. */
   lease?: { max: number; ttlMs: number } | undefined
 }
 
 export interface Limit {
-  /** The name of the quota's record in the store. */
+  /** The name of the record in the store that has the state of this limit. */
   subject: string
   terms: Terms
-  /** Units, ≥ 0. */
+  /** The units that the request takes, ≥ 0. */
   cost: number
-  /** The period of a calendar window and the one after it. The store's clock says which of the two it is. */
+  /** The current period of a calendar window, and the next one. The clock of the store selects one of them. */
   period?: Period
-  /** The id under which slots are taken and released, `[A-Za-z0-9_-]{1,64}`. With `concurrency` only; a peek may lack it. */
+  /** The id for taking and releasing slots, `[A-Za-z0-9_-]{1,64}`. Required with `concurrency`, except for a peek. */
   slot?: string
   penalty?: Penalty
 }
 
-/** After `after` refusals within `withinMs` a ban of `banMs`, twice as long each further time, at most `maxMs`. All ≥ 1. */
+/**
+ * Bans a subject for `banMs` after `after` refusals within `withinMs`. Each further ban is twice as long, up to `maxMs`.
+ * All numbers are ≥ 1.
+ */
 export interface Penalty {
-  /** Marks its states in the record; the script adds one that ends in `-ban`. */
+  /** Identifies the count of refusals in the record. The script stores the ban under this tag with the suffix `-ban`. */
   tag: string
   after: number
   withinMs: number
@@ -48,99 +55,102 @@ export interface Penalty {
 }
 
 interface Ordinary {
-  mode: /** Charges all limits if every one has room, else none. */
+  mode: /** Charges all limits if all of them admit their cost; otherwise charges none. */
     | 'take'
-    /** A take if the nearest earlier request of the call that is not a `follow` is an admitted take, or if there is none; else a peek. */
+    /**
+     * Charges only if the take before it was admitted. Looks at the nearest earlier request that is not a `follow`: if that is an
+     * admitted take, or if there is none, acts as a take; otherwise as a peek.
+     */
     | 'follow'
-    /** Reads states, and never writes. */
+    /** Reads the states. Never writes. */
     | 'peek'
-    /** Forgets everything that was counted of each limit, including slots and bans. */
+    /** Deletes all counts of each limit, including slots and bans. */
     | 'reset'
-    /** Ends bans, and forgets the refusals that were counted. */
+    /** Ends bans, and deletes the count of refusals. */
     | 'unban'
   limits: Limit[]
 }
 
-/** Returns units, never above a full quota, and releases slots. */
+/** Refunds units, at most up to a full quota, and releases slots. */
 export interface Refund {
   mode: 'refund'
   limits: Limit[]
-  /** When the units were charged, ms since the epoch: a later window is not credited. */
+  /** The time of the charge, ms since the epoch. A window that began later gets no refund. */
   decidedAt?: number
 }
 
-/** Bans by each limit's penalty from now on, replacing a ban in force. At least one of the limits has a penalty. */
+/** Starts a ban for each limit that has a penalty, and replaces a ban in force. At least one of the limits must have a penalty. */
 interface Ban {
   mode: 'ban'
   limits: Limit[]
-  /** ms ≥ 1, at most the `maxMs` of each penalty. Defaults to the penalty's `banMs`. */
+  /** The length of the ban, ms ≥ 1, at most the `maxMs` of each penalty. Defaults to the `banMs` of the penalty. */
   banMs?: number
 }
 
 export type StoreRequest = Ordinary | Refund | Ban
 
 export interface StoreState extends QuotaState {
-  /** Set when its shard gave no answer, while another shard did. Nothing else in this state is valid then. */
+  /** Set if the shard of this limit failed while another shard answered. All other fields are then meaningless. */
   unanswered?: Unanswered
 }
 
-/** Why a shard gave no answer for a limit. */
+/** The failure of the shard of a limit. */
 export interface Unanswered {
   error: StoreError
-  /** Resolves with the time of the charge (ms since the epoch) if the shard turns out to have charged the limit. */
+  /** Resolves with the time of the charge (ms since the epoch) if a late reply shows that the shard has charged the limit. */
   chargedLate?: Promise<number | undefined>
 }
 
 export interface StoreReply {
-  /** The store's time of the decision, ms since the epoch; of several shards the earliest. A later refund names it. */
+  /** The time of the decision by the store's clock, ms since the epoch; with several shards the earliest. Refunds refer to it. */
   decidedAt: number
-  /** For each request the state of its limits, in the order given. */
+  /** The states of the limits of each request, in the order of the call. */
   states: StoreState[][]
   /**
-   * Present when shards that did not answer leave the decision to the caller: how the limits stand without the charge. The caller
-   * refunds the charged limits if it refuses the request.
+   * The states without the charge. Present if a shard failed, so that the caller decides whether the request passes. If the caller
+   * refuses it, the caller also refunds the charged limits.
    */
   uncharged?: StoreState[][]
-  /** The reply to an earlier call with the same idempotency key. */
+  /** This is the stored reply of an earlier call with the same idempotency key. */
   replayed?: true
-  /** This isolate holds units of these limits, or is about to receive some: a refusal must not be cached. */
+  /** This isolate holds leased units of these limits, or may soon receive some. Do not cache a refusal. */
   leased?: true
 }
 
 export type StoreResult = StoreReply | StoreError
 
-/** Makes a call at most once: a repeated call gets the same reply, and charges nothing. */
+/** Makes a call idempotent: a repeated call gets the same reply and charges nothing. */
 export interface Idempotency {
-  /** Names the call. Kept beside the subjects' records, so no subject may have the same name. */
+  /** Names the call. Shares the key space of the subjects, so no subject may have the same name. */
   key: string
-  /** Identifies the content of the call, `[A-Za-z0-9_-]{1,64}`. Another one under the same key is an `idempotency-conflict`. */
+  /** A hash of the call's content, `[A-Za-z0-9_-]{1,64}`. The same key with another fingerprint is an `idempotency-conflict`. */
   fingerprint: string
-  /** How long the reply is remembered, ms ≥ 1. */
+  /** How long the store keeps the reply, ms ≥ 1. */
   forMs: number
 }
 
 export interface StoreOptions {
-  /** ms since the epoch; the store's own clock by default. */
+  /** The time of the decision, ms since the epoch. Defaults to the clock of the store. */
   now?: number
-  /** The longest that the call may take, ms. */
+  /** How long the call may run, ms. */
   deadlineMs?: number
-  /** How long the caller waits by a timer of its own, ms. The call goes on until `deadlineMs`. Defaults to `deadlineMs`. */
+  /** How long the caller waits for the reply, by its own timer, ms. The call may run until `deadlineMs`. Defaults to `deadlineMs`. */
   waitMs?: number
   idempotency?: Idempotency
-  /** Keeps the isolate at work after the request is over. A call may then join a batch. */
+  /** Keeps the isolate alive after the request ends. Required for a call to join a batch. */
   waitUntil?: (promise: Promise<unknown>) => void
-  /** Accepts a reply in which limits of some shards have no answer. Without it the whole list fails. */
+  /** Accepts a reply in which some shards have failed. Defaults to false: one failed shard fails the whole list. */
   allowPartial?: boolean
 }
 
-/** Decides requests, in order, each seeing what the earlier ones took. */
+/** Decides lists of requests. The requests of a list are decided in order, and each sees the charges of the earlier ones. */
 export interface Store {
-  /** @throws {StoreError} when there is no answer */
+  /** @throws {StoreError} if the store does not answer */
   decide(requests: StoreRequest[], options?: StoreOptions): Promise<StoreReply>
   /**
-   * Decides many lists, none of them empty, each as `decide` would, in order and in one round trip. Never rejects: each list has its
-   * reply or its error. With an idempotency key the replies are remembered in parts, so a conflict in one part may leave the others
-   * decided.
+   * Decides many lists in order, in one round trip, each as `decide` would. No list may be empty. Never rejects: each list gets its
+   * reply or its error. With an idempotency key the store keeps the replies of each script call separately, so a conflict in one call
+   * may leave the lists of other calls decided.
    */
   decideEach(lists: StoreRequest[][], options?: StoreOptions): Promise<StoreResult[]>
 }

@@ -191,7 +191,7 @@ describe('live policies', () => {
     const codes = logged(worker, 'live-refused').map(({ code }) => code)
     expect(codes).toEqual(['SyntaxError', 'ConfigError'])
     expect(logged(worker, 'live-refused')[1].message).toBe(
-      'the last good policies stay: config: expected an object, got null',
+      'the live policies are invalid; the current policies stay in force: config: expected an object, got null',
     )
     await put('{"deny":[]}')
     await quotaOf(worker).toBe('"deployed";q=10')

@@ -1,34 +1,34 @@
-/** A call that brings leased units: its requests, what it carries, and how its reply is divided. */
+/** A call that takes leased units in advance: builds its requests, registers it as in flight, and divides its reply. */
 
 import type { QuotaState } from '../../base/decision.ts'
 import type { Limit, StoreReply, StoreRequest } from '../store.ts'
 import { LeaseCall, type LeasedLimits, unitsInFlight } from './in-flight.ts'
 import type { Units } from './lease.ts'
 
-/** The script's bound on one call. */
+/** The maximum number of requests in one call of the script. */
 const MAX_REQUESTS = 128
 
-/** Held units that pay for a limit, so that the call does not ask for it. They are returned if the request is refused. */
+/** Held units that are lent to a request for one of its limits. The call leaves this limit out. A refused request returns them. */
 export type Lent = Map<
   Limit,
   Units & {
-    /** By the store's time, ms since the epoch. When the call is decided their window may be over. */
+    /** When the units were lent, by the store's clock, ms since the epoch. Their window may end before the call is decided. */
     spentAt: number
   }
 >
 
-/** A request of a call. `limit` is the one that it is made for, where that is not in the request itself. */
+/** A request of a call. A request that the lease adds also has the original limit and the number of units. */
 export interface SentRequest {
   request: StoreRequest
-  /** Set for a request that takes units for a lease. */
-  more?: { limit: Limit; count: number }
+  /** Set for a `follow` that takes units in advance. */
+  taken?: { limit: Limit; count: number }
   /** Set for a refund of unspent units. */
-  back?: { limit: Limit; count: number }
+  refunded?: { limit: Limit; count: number }
 }
 
 /**
- * The requests of a call: refunds of earlier leases, then each request without its lent limits, followed for every lease by a `follow`
- * that takes more units if the request itself passes.
+ * Builds the requests of a call: first refunds of unspent units, then each request without its lent limits. After each request, a
+ * `follow` for every lease takes units in advance if the request passes.
  */
 export function callFor(
   requests: StoreRequest[],
@@ -36,37 +36,38 @@ export function callFor(
   lent: Lent,
   now: number,
 ): SentRequest[] {
-  const back: SentRequest[] = []
-  const asked: SentRequest[] = []
+  const refunds: SentRequest[] = []
+  const others: SentRequest[] = []
   let room = MAX_REQUESTS - requests.length
-  let taken = false
+  let hasTake = false
   for (const request of requests) {
     const limits = request.limits.filter((limit) => !lent.has(limit))
     if (limits.length === 0) continue
-    taken ||= request.mode === 'take'
-    // If all limits of the take are lent, it is not sent, and the follow after it must be charged by itself.
-    asked.push({ request: { ...request, ...(!taken && { mode: 'take' }), limits } as StoreRequest })
+    hasTake ||= request.mode === 'take'
+    // If all limits of the take are lent, the take is not sent. The follow after it is then sent as a take.
+    const mode = hasTake ? request.mode : 'take'
+    others.push({ request: { ...request, mode, limits } as StoreRequest })
     for (const limit of limits) {
       const quota = quotas.get(limit)
       if (!quota || room < 2) continue
       room -= 2
-      const unspent = quota.lease.refund(now)
+      const unspent = quota.lease.takeForRefund(now)
       if (unspent) {
         const { count, decidedAt } = unspent
         const limits = [{ ...limit, cost: count }]
-        back.push({ request: { mode: 'refund', limits, decidedAt }, back: { limit, count } })
+        refunds.push({ request: { mode: 'refund', limits, decidedAt }, refunded: { limit, count } })
       }
-      const count = quota.lease.more(limit.cost, unitsInFlight(quota, now), now)
+      const count = quota.lease.unitsToTake(limit.cost, unitsInFlight(quota, now), now)
       if (count > 0) {
         const limits = [{ ...limit, cost: count }]
-        asked.push({ request: { mode: 'follow', limits }, more: { limit, count } })
+        others.push({ request: { mode: 'follow', limits }, taken: { limit, count } })
       }
     }
   }
-  return [...back, ...asked]
+  return [...refunds, ...others]
 }
 
-/** Registers what a call carries until it ends. */
+/** Registers a call as in flight, with the units that it carries. */
 export function begin(
   sent: SentRequest[],
   quotas: LeasedLimits,
@@ -74,34 +75,34 @@ export function begin(
   until: number,
 ): LeaseCall {
   const call = new LeaseCall(until)
-  for (const { more, back } of sent) {
-    if (more) call.carry(quotas.get(more.limit)!, { free: more.count })
-    if (back) call.carry(quotas.get(back.limit)!, { bound: back.count })
+  for (const { taken, refunded } of sent) {
+    if (taken) call.carry(quotas.get(taken.limit)!, { free: taken.count })
+    if (refunded) call.carry(quotas.get(refunded.limit)!, { bound: refunded.count })
   }
   for (const [limit, { count }] of lent) call.carry(quotas.get(limit)!, { bound: count })
   return call
 }
 
-/** The state of each limit in a reply, and the units that were charged for its lease. */
-function received(sent: SentRequest[], reply: StoreReply) {
-  const states = new Map<Limit, QuotaState & { more: number }>()
-  let passed = true
-  sent.forEach(({ request: { mode, limits }, more, back }, index) => {
+/** The state of each limit in a reply, and the units that were taken in advance for its lease. */
+function statesOf(sent: SentRequest[], reply: StoreReply) {
+  const states = new Map<Limit, QuotaState & { taken: number }>()
+  let lastTakePassed = true
+  sent.forEach(({ request: { mode, limits }, taken, refunded }, index) => {
     const answers = reply.states[index]!
-    if (more) {
-      const { allowed, retryAfterMs } = states.get(more.limit)!
+    if (taken) {
+      const { allowed, retryAfterMs } = states.get(taken.limit)!
       const state = answers[0]!
-      const count = passed && state.allowed ? more.count : 0
-      states.set(more.limit, { ...state, allowed, retryAfterMs, more: count })
-    } else if (!back) {
-      limits.forEach((limit, at) => void states.set(limit, { ...answers[at]!, more: 0 }))
-      if (mode === 'take') passed = answers.every(({ allowed }) => allowed)
+      const count = lastTakePassed && state.allowed ? taken.count : 0
+      states.set(taken.limit, { ...state, allowed, retryAfterMs, taken: count })
+    } else if (!refunded) {
+      limits.forEach((limit, at) => void states.set(limit, { ...answers[at]!, taken: 0 }))
+      if (mode === 'take') lastTakePassed = answers.every(({ allowed }) => allowed)
     }
   })
   return states
 }
 
-/** Adds what a call brought to the leases, takes back what a refused request was lent, and answers the requests. */
+/** Adds the units taken in advance to the leases, returns the lent units of a refused request, and makes the reply. */
 export function conclude(
   requests: StoreRequest[],
   sent: SentRequest[],
@@ -111,24 +112,24 @@ export function conclude(
   { sentAt, receivedAt }: { sentAt: number; receivedAt: number },
 ): StoreReply {
   const { decidedAt } = reply
-  const asked = received(sent, reply)
-  for (const [limit, { more, ...state }] of asked) {
-    quotas.get(limit)?.lease.bring(more, { state, decidedAt, sentAt, receivedAt })
+  const stateByLimit = statesOf(sent, reply)
+  for (const [limit, { taken, ...state }] of stateByLimit) {
+    quotas.get(limit)?.lease.receive(taken, { state, decidedAt, sentAt, receivedAt })
   }
-  const allows = (limit: Limit) => lent.has(limit) || asked.get(limit)!.allowed
-  let passed = true // whether the last take did; if not, the follows after it are not charged
+  const allows = (limit: Limit) => lent.has(limit) || stateByLimit.get(limit)!.allowed
+  let lastTakePassed = true // if false, its follows are not charged
   const states = requests.map(({ mode, limits }) => {
-    if (mode === 'take') passed = limits.every(allows)
+    if (mode === 'take') lastTakePassed = limits.every(allows)
     return limits.map((limit): QuotaState => {
       const units = lent.get(limit)
       if (!units) {
-        const { more, ...state } = asked.get(limit)!
-        return { ...state, remaining: state.remaining + more }
+        const { taken, ...state } = stateByLimit.get(limit)!
+        return { ...state, remaining: state.remaining + taken }
       }
       const { lease } = quotas.get(limit)!
-      if (!passed) lease.hold(units, receivedAt)
+      if (!lastTakePassed) lease.hold(units, receivedAt)
       const { state } = lease.status(receivedAt)
-      return passed ? { ...state, decidedAt: units.spentAt } : state
+      return lastTakePassed ? { ...state, decidedAt: units.spentAt } : state
     })
   })
   return { decidedAt, states }

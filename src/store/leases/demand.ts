@@ -1,13 +1,13 @@
 import { isWithin } from '../../base/clock.ts'
 
-/** A sliding count of requested units: two counters, the older weighted by the part of its span that still counts. */
+/** Counts the recently requested units, as a sliding window does: two counters, the older one weighted by its remaining overlap. */
 export interface Demand {
   add(units: number, now: number): void
-  /** Units within the last span. */
-  lately(now: number): number
+  /** The units within the last span. */
+  recent(now: number): number
 }
 
-/** @param spanMs ms */
+/** @param spanMs the length of the window, ms */
 export function createDemand(spanMs: number): Demand {
   let start = Number.NEGATIVE_INFINITY
   let current = 0
@@ -15,10 +15,10 @@ export function createDemand(spanMs: number): Demand {
 
   function roll(now: number) {
     if (isWithin(now, start, start + spanMs)) return
-    const follows = isWithin(now, start + spanMs, start + 2 * spanMs)
-    previous = follows ? current : 0
+    const isNextSpan = isWithin(now, start + spanMs, start + 2 * spanMs)
+    previous = isNextSpan ? current : 0
     current = 0
-    start = follows ? start + spanMs : now
+    start = isNextSpan ? start + spanMs : now
   }
 
   return {
@@ -26,7 +26,7 @@ export function createDemand(spanMs: number): Demand {
       roll(now)
       current += units
     },
-    lately(now) {
+    recent(now) {
       roll(now)
       return current + previous * (1 - (now - start) / spanMs)
     },

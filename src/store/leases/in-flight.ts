@@ -1,10 +1,13 @@
-/** Calls in flight that carry leased units, and the requests that wait for them. Only plain data crosses between requests. */
+/**
+ * Calls in flight that carry leased units, and the requests that wait for them. Requests exchange only plain data: on Workers a request
+ * must not await a promise of another request.
+ */
 import type { QuotaState } from '../../base/decision.ts'
 import { WaitQueue } from '../../base/wait-queue.ts'
 import type { Limit, StoreReply, StoreRequest } from '../store.ts'
 import type { Lease } from './lease.ts'
 
-/** A quota with a lease, possibly of no units, and the calls in flight that carry units of it. */
+/** The lease of a quota, which may hold no units, and the calls in flight that carry units of the quota. */
 export interface LeasedQuota {
   lease: Lease
   calls: Set<LeaseCall>
@@ -12,16 +15,16 @@ export interface LeasedQuota {
 
 export type LeasedLimits = Map<Limit, LeasedQuota>
 
-/** Units of a quota that are neither held nor spent until their call has ended. */
+/** The units of one quota in a call. They are neither held nor spent until the call ends. */
 interface Load {
-  /** Brought beyond what the call's own request needs, and not reserved. */
+  /** Units taken in advance that no waiting request has reserved. */
   free: number
-  /** Refunded, or lent to the call's own request. */
+  /** Units that the call refunds, or that are lent to its request. */
   bound: number
 }
 
 export class LeaseCall {
-  /** When it no longer counts, ms since the epoch: its request may be gone. */
+  /** When the call is ignored, ms since the epoch: its request may have been cancelled. */
   readonly until: number
   readonly loads = new Map<LeasedQuota, Load>()
   readonly waiting = new WaitQueue<
@@ -33,14 +36,13 @@ export class LeaseCall {
     this.until = until
   }
 
-  carry(quota: LeasedQuota, load: Partial<Load>): void {
-    const { free = 0, bound = 0 } = load
-    const known = this.loads.get(quota) ?? { free: 0, bound: 0 }
-    this.loads.set(quota, { free: known.free + free, bound: known.bound + bound })
+  carry(quota: LeasedQuota, { free = 0, bound = 0 }: Partial<Load>): void {
+    const load = this.loads.get(quota) ?? { free: 0, bound: 0 }
+    this.loads.set(quota, { free: load.free + free, bound: load.bound + bound })
     quota.calls.add(this)
   }
 
-  /** Answers the waiting requests in turn from what is held now, as far as it goes. */
+  /** Ends the call. Answers the waiting requests in order while the lease holds enough units; the others get `undefined`. */
   end(now: number): void {
     for (const { calls } of this.loads.keys()) calls.delete(this)
     for (const { requests, quotas, answer } of this.waiting) answer(spend(requests, quotas, now))
@@ -58,15 +60,15 @@ export const unitsInFlight = (quota: LeasedQuota, now: number): number =>
     .map(({ loads }) => loads.get(quota)!)
     .reduce((sum, { free, bound }) => sum + free + bound, 0)
 
-/** Whether this isolate holds units of a quota, or may be about to receive some. */
+/** True if this isolate holds units of a quota, or may soon receive some. */
 export const mayGetMore = (quota: LeasedQuota, now: number): boolean =>
   quota.lease.has(1, now) || callsInFlight(quota, now).length > 0
 
-/** Whether all limits have a lease. */
+/** True if all limits have a lease. */
 export const areLeased = (requests: StoreRequest[], quotas: LeasedLimits): boolean =>
   requests.every(({ limits }) => limits.every((limit) => quotas.has(limit)))
 
-/** Finds a call in flight that brings all missing units, and reserves them. */
+/** Finds a call in flight that carries all missing units, and reserves them. */
 export function reserve(quotas: LeasedLimits, now: number): LeaseCall | undefined {
   const missing = [...quotas].filter(([{ cost }, { lease }]) => !lease.has(cost, now))
   const call = [...missing[0]![1].calls].find(
@@ -77,7 +79,7 @@ export function reserve(quotas: LeasedLimits, now: number): LeaseCall | undefine
   return call
 }
 
-/** Answers requests from held units; `undefined` if any limit holds too few. */
+/** Answers requests from held units. Returns `undefined`, and spends nothing, if any lease holds too few units. */
 export function spend(
   requests: StoreRequest[],
   quotas: LeasedLimits,

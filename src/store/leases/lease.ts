@@ -1,47 +1,47 @@
-/** The units that an isolate holds of one quota: plain numbers, no I/O, and time is passed in. */
+/** The leased units that one isolate holds of one quota. Plain numbers without I/O; the caller passes the time. */
 import { isWithin } from '../../base/clock.ts'
 import type { QuotaState } from '../../base/decision.ts'
 import type { Terms } from '../store.ts'
 import { createDemand } from './demand.ts'
 
-/** A lease is at most this part of what is left of a quota, so that the last units go to the first request. */
+/** A lease is at most 1/16 of the remaining quota, so that no isolate holds back the last units. */
 const PARTS = 16
 
-/** No units of a smaller quota are ever leased. */
+/** The smallest quota that can have a lease. */
 export const MIN_QUOTA = 2 * PARTS
 
-/** Units that were charged and are not spent. */
+/** Units that are charged in the store and not yet spent. */
 export interface Units {
   count: number
   /** The end of the lease, ms since the epoch by this isolate's clock. */
   until: number
-  /** When a refund no longer credits them: their window is over, or the bucket is full again. */
-  creditedUntil: number
-  /** The store's time of the charge, ms since the epoch. */
+  /** When a refund has no effect any more, ms since the epoch: the window has ended, or the bucket is full again. */
+  refundableUntil: number
+  /** The time of the charge by the store's clock, ms since the epoch. */
   decidedAt: number
 }
 
-const nothing: Units = {
+const noUnits: Units = {
   count: 0,
   until: Number.POSITIVE_INFINITY,
-  creditedUntil: Number.POSITIVE_INFINITY,
+  refundableUntil: Number.POSITIVE_INFINITY,
   decidedAt: Number.POSITIVE_INFINITY,
 }
 
-/** Merges two holdings, keeping the earliest of each deadline. */
+/** Merges two groups of units. Keeps the earlier of each deadline. */
 const merged = (some: Units, others: Units): Units => ({
   count: some.count + others.count,
   until: Math.min(some.until, others.until),
-  creditedUntil: Math.min(some.creditedUntil, others.creditedUntil),
+  refundableUntil: Math.min(some.refundableUntil, others.refundableUntil),
   decidedAt: Math.min(some.decidedAt, others.decidedAt),
 })
 
-/** The reply of a call to a limit. */
+/** The reply of the store for one limit. */
 export interface LimitReply {
   state: QuotaState
-  /** The store's time of the decision. */
+  /** The time of the decision by the store's clock, ms since the epoch. */
   decidedAt: number
-  /** By this isolate's clock, ms since the epoch. */
+  /** When the call was sent, by this isolate's clock, ms since the epoch. */
   sentAt: number
   receivedAt: number
 }
@@ -49,100 +49,107 @@ export interface LimitReply {
 export type Lease = ReturnType<typeof createLease>
 
 /**
- * Units are charged before they are held, and held before they are spent, so that no request passes uncounted. Each unit is in one
- * place: held, in flight with a call (brought, refunded, or lent to its request), spent, or lost.
+ * A lease of one quota. Units are charged in the store before the isolate holds them, so every admitted request is counted.
+ * Each unit is in one state: held, in flight with a call (requested, refunded, or lent to its request), spent, or lost.
  *
- * Time counts from when a call was sent, the earliest it can have been decided: a lease ends before the window it was charged to.
+ * All deadlines count from when the call was sent, the earliest possible time of the charge. So a lease ends no later than the window
+ * that was charged.
  */
 export function createLease(terms: Terms, { max, ttlMs }: NonNullable<Terms['lease']>) {
   const { algorithm, windowMs, limit, burst } = terms
   const isBucket = algorithm === 'token-bucket'
   const capacity = isBucket ? burst : limit
   const demand = createDemand(ttlMs)
-  let held = nothing
-  let last: LimitReply | undefined
-  let forgotten = false
+  let held = noUnits
+  let lastReply: LimitReply | undefined
+  let isForgotten = false
 
-  function left(now: number): number {
-    if (!last) return 0
-    return now < last.sentAt + last.state.resetAfterMs ? last.state.remaining : capacity
+  function remaining(now: number): number {
+    if (!lastReply) return 0
+    const { sentAt, state } = lastReply
+    return now < sentAt + state.resetAfterMs ? state.remaining : capacity
   }
 
   const has = (count: number, now: number): boolean =>
-    held.count >= count && last !== undefined && isWithin(now, last.sentAt, held.until)
+    held.count >= count && lastReply !== undefined && isWithin(now, lastReply.sentAt, held.until)
 
-  /** Units of a window that is over are worth nothing, and must not shorten the deadlines of others. */
+  /** Adds units. Ignores units of a window that has ended: they are worthless, and would shorten the deadline of the other units. */
   function hold(units: Units, now: number) {
-    if (forgotten || units.count === 0 || now >= units.creditedUntil) return
-    held = now < held.creditedUntil ? merged(held, units) : units
+    if (isForgotten || units.count === 0 || now >= units.refundableUntil) return
+    held = now < held.refundableUntil ? merged(held, units) : units
   }
 
   return {
-    asked: (count: number, now: number): void => demand.add(count, now),
+    /** Counts requested units, which determine the size of the next lease. */
+    addDemand: (count: number, now: number): void => demand.add(count, now),
 
     /**
-     * How many units a call should bring beyond its own cost, if it refunds all held units: in all, half of the demand while a lease
-     * lasts.
+     * How many units a call should take in advance, beyond its own cost. The call refunds all held units first. The target is half of
+     * the demand during one lease.
      * @param inFlight units of other calls
      */
-    more(cost: number, inFlight: number, now: number): number {
-      const worth = Math.min(max, Math.ceil(demand.lately(now) / 2), Math.floor(left(now) / PARTS))
-      return Math.max(0, worth - cost - inFlight)
+    unitsToTake(cost: number, inFlight: number, now: number): number {
+      const target = Math.min(
+        max,
+        Math.ceil(demand.recent(now) / 2),
+        Math.floor(remaining(now) / PARTS),
+      )
+      return Math.max(0, target - cost - inFlight)
     },
 
     has,
-    /** Only if `has`. */
+    /** Takes units to spend them. Call `has` first. */
     take(count: number): Units {
       const units = { ...held, count }
-      held = held.count === count ? nothing : { ...held, count: held.count - count }
+      held = held.count === count ? noUnits : { ...held, count: held.count - count }
       return units
     },
     hold,
 
-    /** Takes all held units for a refund; none if it would not be credited. */
-    refund(now: number): Units | undefined {
+    /** Takes all held units for a refund. Returns `undefined` if a refund would have no effect. */
+    takeForRefund(now: number): Units | undefined {
       const units = held
-      held = nothing
-      return units.count > 0 && now < units.creditedUntil ? units : undefined
+      held = noUnits
+      return units.count > 0 && now < units.refundableUntil ? units : undefined
     },
 
-    /** Holds the units that a call brought, and keeps its reply. */
-    bring(count: number, reply: LimitReply): void {
+    /** Adds the units that a call has taken in advance, and keeps its reply. */
+    receive(count: number, reply: LimitReply): void {
       const { state, decidedAt, sentAt, receivedAt } = reply
       const endsAfterMs =
         algorithm === 'sliding-window' ? state.resetAfterMs - windowMs : state.resetAfterMs
       const until = sentAt + (isBucket ? ttlMs : Math.min(ttlMs, endsAfterMs))
-      if (!last || decidedAt >= last.decidedAt) last = reply
-      hold({ count, until, creditedUntil: sentAt + endsAfterMs, decidedAt }, receivedAt)
+      if (!lastReply || decidedAt >= lastReply.decidedAt) lastReply = reply
+      hold({ count, until, refundableUntil: sentAt + endsAfterMs, decidedAt }, receivedAt)
     },
 
-    /** Drops units beyond `max`, which bounds held units and those in flight together. */
+    /** Drops units beyond `max`, the upper bound of held units and units in flight together. */
     trim(inFlight: number): void {
       held = { ...held, count: Math.min(held.count, Math.max(0, max - inFlight)) }
     },
 
-    /** The state of the limit by the last reply, counting held units as remaining. */
+    /** The state of the limit by the last reply. Held units count as remaining. */
     status(now: number): { decidedAt: number; state: QuotaState } {
-      const { state, decidedAt, receivedAt } = last!
+      const { state, decidedAt, receivedAt } = lastReply!
       const elapsed = Math.max(0, now - receivedAt)
       const resetAfterMs = Math.max(0, state.resetAfterMs - elapsed)
-      const full = resetAfterMs === 0
+      const isFull = resetAfterMs === 0
       return {
         decidedAt: decidedAt + elapsed,
         state: {
           allowed: true,
-          remaining: full ? capacity : Math.min(capacity, state.remaining + held.count),
+          remaining: isFull ? capacity : Math.min(capacity, state.remaining + held.count),
           retryAfterMs: 0,
           resetAfterMs,
-          nextAfterMs: full ? 0 : Math.max(1, state.nextAfterMs - elapsed),
+          nextAfterMs: isFull ? 0 : Math.max(1, state.nextAfterMs - elapsed),
         },
       }
     },
 
-    /** Drops held units, and those in flight when they arrive. */
+    /** Drops all held units, and units in flight as soon as they arrive. */
     forget(): void {
-      forgotten = true
-      held = nothing
+      isForgotten = true
+      held = noUnits
     },
   }
 }

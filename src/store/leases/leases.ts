@@ -1,3 +1,4 @@
+/** Leases: an isolate takes units in advance and spends them without a call. */
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import { LruCache } from '../../base/lru.ts'
 import type { Limit, Store, StoreOptions, StoreReply, StoreRequest, StoreResult } from '../store.ts'
@@ -13,9 +14,9 @@ import {
 import { createLease } from './lease.ts'
 
 const DEADLINE_MS = 300
-/** How much the clocks of requests that wake each other may differ, in ms. Beyond it the clock was set back. */
+/** The clock of a request that another one wakes may be late by this much, ms. Beyond that, the clock was set back. */
 const MAX_STALE_MS = 1_000
-/** Of the 128 MB of an isolate; enough for some 2,400 leases. */
+/** The maximum memory of all leases. Enough for about 2,400 leases; an isolate has 128 MB. */
 const MAX_BYTES = 4 * 1024 * 1024
 const LEASE_BYTES = 1_600
 
@@ -26,31 +27,31 @@ export interface LeasesOptions {
 }
 
 /**
- * A store that takes several units of a quota at once if its terms have a `lease`, and spends them without a call.
+ * A store with leases. For a limit whose terms have a `lease`, a call takes more units than its request needs. Later requests spend
+ * these units without a call.
  *
- * A call takes the units beyond the request's own cost by a `follow`: it is charged only if the request has passed, and a follow that
- * does not fit refuses no request. Unspent units of an earlier lease are refunded before it. So the script needs no notion of leases.
+ * A call takes the additional units by a `follow`, which is charged only if the request passes and which cannot refuse the request. The
+ * call first refunds the unspent units of the previous lease. So the script needs no special support for leases.
  *
- * A call covers only the limits whose lease is short; if none is, no call is made. While a call is in flight that brings more than its
- * own request needs, other requests wait for it. A request that waited and got nothing makes its own call, as without leases; one with
- * nothing to wait for does so immediately.
+ * A request makes a call only for the limits whose lease holds too few units. If a call in flight carries enough units, the request
+ * waits for it, for at most half of its deadline. If it gets no units, it makes its own call.
  */
 export function withLeases(
   store: Store,
   { clock = Date.now, maxBytes = MAX_BYTES }: LeasesOptions = {},
 ): Store {
-  const known = new LruCache<LeasedQuota>({
+  const quotasByName = new LruCache<LeasedQuota>({
     maxSize: maxBytes,
     sizeOf: (name) => 2 * name.length + LEASE_BYTES,
     onEvict: ({ lease }) => lease.forget(),
   })
   let latest = Number.NEGATIVE_INFINITY
 
-  function forgetIf(isForgotten: (name: string) => boolean) {
-    for (const { lease } of known.removeIf(isForgotten)) lease.forget()
+  function forgetIf(matches: (name: string) => boolean) {
+    for (const { lease } of quotasByName.removeIf(matches)) lease.forget()
   }
 
-  /** The clock, which may lag for a request that another one wakes. If it was set back, the age of every lease is unknown. */
+  /** The latest time of any request: the clock of a woken request may be late. Forgets all leases if the clock was set back. */
   function time(): number {
     const now = clock()
     if (now < latest - MAX_STALE_MS) {
@@ -67,10 +68,10 @@ export function withLeases(
       const { lease } = limit.terms
       if (!lease || limit.cost === 0) continue
       const name = nameOf(limit)
-      let quota = known.get(name)
+      let quota = quotasByName.get(name)
       if (!quota) {
         quota = { lease: createLease(limit.terms, lease), calls: new Set() }
-        known.set(name, quota)
+        quotasByName.set(name, quota)
       }
       quotas.set(limit, quota)
     }
@@ -85,24 +86,26 @@ export function withLeases(
   ): Promise<StoreResult> {
     const { deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
     const start = time()
-    const call = areLeased(requests, quotas) ? reserve(quotas, start) : undefined
-    const reply = call && (await call.waiting.join({ requests, quotas }, waitMs / 2).answered)
+    const inFlight = areLeased(requests, quotas) ? reserve(quotas, start) : undefined
+    const reply =
+      inFlight && (await inFlight.waiting.join({ requests, quotas }, waitMs / 2).answered)
     if (reply) return reply
     const leftMs = Math.ceil(Math.max(waitMs / 2, waitMs - (time() - start)))
-    return ask(requests, leftMs, {
+    return call(requests, leftMs, {
       ...options,
       deadlineMs: leftMs + deadlineMs - waitMs,
       ...(options.waitMs !== undefined && { waitMs: leftMs }),
     })
   }
 
-  async function ask(
+  /** Makes a call to the store. Never rejects. */
+  async function call(
     requests: StoreRequest[],
     waitMs: number,
     options: StoreOptions,
   ): Promise<StoreResult> {
     const sentAt = time()
-    const quotas = quotasOf(requests) // again: they may have been forgotten during a wait
+    const quotas = quotasOf(requests) // not those from before the wait: they may have been forgotten
     const spent = areLeased(requests, quotas) && spend(requests, quotas, sentAt)
     if (spent) return spent
 
@@ -112,7 +115,7 @@ export function withLeases(
       lent.set(limit, { ...lease.take(limit.cost), spentAt: lease.status(sentAt).decidedAt })
     }
     const sent = callFor(requests, quotas, lent, sentAt)
-    const call = begin(sent, quotas, lent, sentAt + waitMs)
+    const leaseCall = begin(sent, quotas, lent, sentAt + waitMs)
     let answer: StoreResult
     try {
       const reply = await store.decide(
@@ -121,27 +124,27 @@ export function withLeases(
       )
       answer = conclude(requests, sent, reply, quotas, lent, { sentAt, receivedAt: time() })
     } catch (error) {
-      // Lent units are lost: the request may pass by its policies' `onStoreError`.
+      // The lent units are lost, because `onStoreError` may admit the request.
       answer = asStoreError(error)
     }
-    call.end(time())
-    return answer instanceof StoreError ? answer : marked(requests, answer)
+    leaseCall.end(time())
+    return answer instanceof StoreError ? answer : withLeasedMark(requests, answer)
   }
 
-  /** Marks a refusal that this isolate may soon have the units for: it must not be cached. */
-  function marked(requests: StoreRequest[], reply: StoreReply): StoreReply {
+  /** Marks a refusal as `leased` if this isolate may soon have units for the request. Such a refusal must not be cached. */
+  function withLeasedMark(requests: StoreRequest[], reply: StoreReply): StoreReply {
     const now = time()
     const refusing = requests.flatMap(({ limits }, index) =>
       limits.filter((_, at) => !reply.states[index]![at]!.allowed),
     )
     const isProvisional = refusing.some((limit) => {
-      const quota = limit.terms.lease && known.peek(nameOf(limit))
+      const quota = limit.terms.lease && quotasByName.peek(nameOf(limit))
       return quota && mayGetMore(quota, now)
     })
     return isProvisional ? { ...reply, leased: true } : reply
   }
 
-  /** Forgets the leases of quotas that an operator changes, and the units in flight. */
+  /** Forgets the leases, and the units in flight, of quotas that an operator changes. */
   function forgetOperated(requests: StoreRequest[]) {
     const limits = requests.flatMap(({ mode, limits }) =>
       mode === 'reset' || mode === 'ban' || mode === 'unban' ? limits : [],
@@ -151,22 +154,22 @@ export function withLeases(
 
   return {
     async decide(requests, options = {}) {
-      const { idempotency, now: said, waitUntil } = options
-      const takes = requests.every(({ mode }) => mode === 'take' || mode === 'follow')
-      if (takes && !hasLease(requests)) return store.decide(requests, options)
-      const mayLease = takes && !idempotency && said === undefined
+      const { idempotency, now: givenTime, waitUntil } = options
+      const isTake = requests.every(({ mode }) => mode === 'take' || mode === 'follow')
+      if (isTake && !hasLease(requests)) return store.decide(requests, options)
+      const mayLease = isTake && !idempotency && givenTime === undefined
       const quotas: LeasedLimits = mayLease ? quotasOf(requests) : new Map()
       if (quotas.size === 0) {
         forgetOperated(requests)
         const reply = await store.decide(requests, options).finally(() => forgetOperated(requests))
-        return marked(requests, reply)
+        return withLeasedMark(requests, reply)
       }
       const now = time()
-      for (const [{ cost }, { lease }] of quotas) lease.asked(cost, now)
+      for (const [{ cost }, { lease }] of quotas) lease.addDemand(cost, now)
       const spent = areLeased(requests, quotas) && spend(requests, quotas, now)
       if (spent) return spent
       const deciding = decide(requests, quotas, options)
-      waitUntil?.(deciding) // other requests wait for it, even if its own client is gone
+      waitUntil?.(deciding) // other requests may wait for it, even if its own client has disconnected
       const reply = await deciding
       if (reply instanceof StoreError) throw reply
       return reply
@@ -177,7 +180,7 @@ export function withLeases(
       const replies = await store.decideEach(lists, options)
       forgetOperated(lists.flat())
       return replies.map((reply, index) =>
-        reply instanceof StoreError ? reply : marked(lists[index]!, reply),
+        reply instanceof StoreError ? reply : withLeasedMark(lists[index]!, reply),
       )
     },
   }
@@ -186,7 +189,7 @@ export function withLeases(
 const hasLease = (requests: StoreRequest[]) =>
   requests.some(({ limits }) => limits.some(({ terms }) => terms.lease))
 
-/** Changed terms make another lease: units that were taken by the old ones are not spent by the new. */
+/** The name includes the terms: units taken under old terms are not spent under new ones. */
 const nameOf = ({ subject, terms: { tag, limit, burst, lease } }: Limit) =>
   `${tag} ${limit} ${burst} ${lease?.max} ${lease?.ttlMs} ${subject}`
 

@@ -2,49 +2,49 @@ import type { QuotaState } from '../../base/decision.ts'
 import type { State } from './algorithms/index.ts'
 
 const MAX_ENTRIES = 10_000
-/** The bound on the numbers in all states (8 bytes each): a sliding log has one for every unit, and an isolate only 128 MB. */
+/** The maximum of numbers in all states, 8 bytes each. A sliding log has one number for every unit; an isolate has 128 MB. */
 const MAX_NUMBERS = 1_000_000
-/** Entries that are compared when one is evicted. */
+/** How many random entries an eviction compares. */
 const SAMPLES = 8
 
 /** The store's last reply to a limit. */
 export interface LastReply {
   state: QuotaState
   cost: number
-  /** The terms of its numbers: a key may be asked for under several plans, and a live policy may change. */
+  /** The terms of the reply. They may differ from the current ones: one key may have several plans, and a live policy may change. */
   limit: number
   burst: number
-  /** The store's time of the decision, ms since the epoch. */
+  /** The time of the decision by the store's clock, ms since the epoch. */
   decidedAt: number
-  /** By the isolate's clock, ms since the epoch. */
+  /** When the reply was received, by the isolate's clock, ms since the epoch. */
   receivedAt: number
 }
 
-/** What is known of one limit. */
+/** Everything that the isolate knows of one limit. */
 export interface LocalEntry {
   key: string
-  /** Its place in the list that is sampled. */
+  /** Its index in the array for random samples. */
   index: number
-  /** Set by `setState` only. */
+  /** Change it with `setState` only, which counts its numbers. */
   state: State | undefined
-  /** When `state` means nothing any more, ms since the epoch. */
+  /** When `state` expires, ms since the epoch. */
   runOut: number
-  /** Whether `state` has units that were charged here. */
+  /** True if `state` includes units that this isolate charged. */
   isOwn: boolean
-  /** Units charged here that the store does not know of. */
-  unpaid: number
+  /** Units charged here that the store has not charged. */
+  localUnits: number
   reply: LastReply | undefined
-  /** Whether `state` includes the reply. */
+  /** True if `state` already includes `reply`. */
   isMerged: boolean
-  /** When nothing that is known here matters any more, ms since the epoch. */
+  /** When the whole entry expires, ms since the epoch. */
   until: number
-  /** The part of the quota that was left at last, from 0 to 1. */
+  /** The fraction of the quota that remained at the last change, from 0 to 1. */
   left: number
 }
 
 /**
- * A bounded map of limits. It evicts one of eight entries chosen at random: one that is over, or else the one with most of its quota
- * left, so that a flood of fresh keys does not evict an exhausted one.
+ * A bounded map of limits. An eviction compares eight random entries. It removes an expired one, or else the one with the most of its
+ * quota remaining, so that a flood of new keys does not evict exhausted limits.
  */
 export class LocalEntries {
   readonly #byKey = new Map<string, LocalEntry>()
@@ -61,16 +61,16 @@ export class LocalEntries {
   }
 
   getOrAdd(key: string, now: number): LocalEntry {
-    const known = this.#byKey.get(key)
-    if (known) return known
-    while (this.#all.length >= MAX_ENTRIES) this.remove(this.#worst(now))
+    const existing = this.#byKey.get(key)
+    if (existing) return existing
+    while (this.#all.length >= MAX_ENTRIES) this.remove(this.#leastUseful(now))
     const entry: LocalEntry = {
       key,
       index: this.#all.length,
       state: undefined,
       runOut: 0,
       isOwn: false,
-      unpaid: 0,
+      localUnits: 0,
       reply: undefined,
       isMerged: true,
       until: 0,
@@ -96,22 +96,22 @@ export class LocalEntries {
     last.index = entry.index
   }
 
-  /** Whether the states have more numbers than they may. */
+  /** True if the states have more numbers than the maximum. */
   get isFull(): boolean {
     return this.#numbers > MAX_NUMBERS
   }
 
   trim(now: number): void {
-    while (this.isFull) this.remove(this.#worst(now))
+    while (this.isFull) this.remove(this.#leastUseful(now))
   }
 
-  #worst(now: number): LocalEntry {
-    const worthOf = ({ until, left }: LocalEntry) => (until <= now ? 2 : left)
+  #leastUseful(now: number): LocalEntry {
+    const score = ({ until, left }: LocalEntry) => (until <= now ? 2 : left)
     const sample = () => this.#all[Math.floor(this.#random() * this.#all.length)]!
     let chosen = sample()
     for (let n = 1; n < SAMPLES; n++) {
       const other = sample()
-      if (worthOf(other) > worthOf(chosen)) chosen = other
+      if (score(other) > score(chosen)) chosen = other
     }
     return chosen
   }

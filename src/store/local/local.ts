@@ -1,3 +1,4 @@
+/** The local store: counts in the memory of one isolate while the real store does not answer (`onStoreError: 'local'`). */
 import type { QuotaState } from '../../base/decision.ts'
 import type { Limit, Store, StoreRequest } from '../store.ts'
 import { stateFrom } from './algorithms/from-reply.ts'
@@ -6,10 +7,10 @@ import { refunded } from './algorithms/refund.ts'
 import { type LastReply, LocalEntries, type LocalEntry } from './entries.ts'
 import { capacityOf, cutState, shareOf } from './share.ts'
 
-/** A later reply is newer than one that came this much earlier, in ms, whatever the store's clock says: it may have been set back. */
+/** Within this time, ms, the store's clock orders replies. Beyond it the order of arrival does: that clock may have been set back. */
 const MAX_DISORDER_MS = 10_000
 
-/** Whether the last reply is newer than another one that comes now: replies may overtake each other. Of equal times the stricter holds. */
+/** True if the last reply is newer than one that arrives now: replies may overtake each other. At equal times the stricter one wins. */
 function isNewer(
   last: LastReply,
   state: QuotaState,
@@ -24,25 +25,24 @@ function isNewer(
 
 export interface LocalStore extends Store {
   /**
-   * Remembers a reply of the store to a limit, in time or late.
+   * Remembers the store's reply for a limit. The reply may be late.
    * @param decidedAt by the store's clock, ms since the epoch
    */
   learn(limit: Limit, state: QuotaState, decidedAt: number, receivedAt: number): void
   /**
-   * Matches a late charge by the store with a charge of the same size that was made here and that the store does not know of.
-   * @returns false if there is no such charge
+   * Matches a late charge of the store with local units that the store had not charged, and removes that many of them.
+   * @returns false if there are fewer local units than the charge
    */
-  pays(limit: Limit): boolean
+  matchLateCharge(limit: Limit): boolean
 }
 
 /**
- * Counts in the isolate's memory while the store does not answer: the same algorithms, over `localShare` of each limit, continuing from
- * the store's last reply.
+ * Creates a local store. It applies the same algorithms to `localShare` of each limit, and continues from the last reply of the store.
  *
- * Bound: each isolate admits at most that share (and at least one unit) of the algorithm's own bound, and no more than the store last
- * reported as left.
+ * Each isolate admits at most this share of the algorithm's upper bound (at least one unit), and at most as many units as the store
+ * last reported as remaining.
  *
- * Does not count slots, does not ban (a ban that the store has set holds), and ignores idempotency keys.
+ * It does not count slots, starts no bans (but applies a ban of the store until its end), and ignores idempotency keys.
  * @param clock ms since the epoch
  */
 export function createLocalStore(
@@ -51,7 +51,7 @@ export function createLocalStore(
 ): LocalStore {
   const entries = new LocalEntries(random)
 
-  /** The state that counts now: the stricter of what was counted here and what the store said. */
+  /** The current state: the stricter one of the local count and the store's last reply. */
   function stateOf(entry: LocalEntry, { terms }: Limit, share: QuotaTerms, now: number) {
     const own = entry.runOut > now ? entry.state : undefined
     const { reply } = entry
@@ -61,17 +61,17 @@ export function createLocalStore(
     if (runOut <= now) return own
     const { window } = share
     const state = stateFrom(terms.algorithm, last, receivedAt, { limit, burst, window })
-    const said = cutState(terms.algorithm, state, terms, share)
+    const fromReply = cutState(terms.algorithm, state, terms, share)
     const algorithm = algorithms[terms.algorithm as keyof typeof algorithms]
     const left = (state: State | undefined) => algorithm(now, share, 0, state).remaining
-    // The reply may still hold when the state here has run out.
-    if (own && left(own) <= left(said)) return own
+    // Do not mark the reply as merged here: it may outlast the local state.
+    if (own && left(own) <= left(fromReply)) return own
     entry.isMerged = true
-    entries.setState(entry, said, Math.max(runOut, own ? entry.runOut : 0))
-    return said
+    entries.setState(entry, fromReply, Math.max(runOut, own ? entry.runOut : 0))
+    return fromReply
   }
 
-  /** The rest of a refusal by the store, ms: a ban, or a refusal that also covers this cost and these terms. */
+  /** How long a refusal by the store still applies, ms. A ban applies to every cost; another refusal only to this or a higher cost. */
   function refusedFor({ reply }: LocalEntry, { terms, cost }: Limit, now: number): number {
     if (!reply || cost === 0) return 0
     const { state, limit, burst, receivedAt } = reply
@@ -81,17 +81,18 @@ export function createLocalStore(
     return Math.max(0, receivedAt + waitMs - now)
   }
 
-  function ask(one: Limit, now: number) {
-    const { terms, period } = one
-    if (terms.algorithm === 'concurrency') return { state: untouched(terms.limit, one.cost) }
-    const key = keyOf(one)
-    const { share, cost } = shareOf(terms, one.cost)
+  /** Decides one limit without changing it. `charged` is its entry after the charge. */
+  function check(limit: Limit, now: number) {
+    const { terms, period } = limit
+    if (terms.algorithm === 'concurrency') return { state: fullState(terms.limit, limit.cost) }
+    const key = keyOf(limit)
+    const { share, cost } = shareOf(terms, limit.cost)
     const entry = entries.get(key)
-    const live = entry && stateOf(entry, one, share, now)
+    const live = entry && stateOf(entry, limit, share, now)
     const { state, ...outcome } = algorithms[terms.algorithm](now, { ...share, period }, cost, live)
     const restMs = live ? entry!.runOut - now : Number.POSITIVE_INFINITY
     const clamp = (wait: number) => (live && !state ? Math.min(wait, restMs) : wait)
-    const refusedMs = entry ? refusedFor(entry, one, now) : 0
+    const refusedMs = entry ? refusedFor(entry, limit, now) : 0
     const clamped: QuotaState = {
       ...outcome,
       allowed: outcome.allowed && refusedMs === 0,
@@ -107,75 +108,77 @@ export function createLocalStore(
 
   function decide(request: StoreRequest, now: number): QuotaState[] {
     const { mode, limits } = request
-    if (mode === 'reset') for (const one of limits) forget(one)
-    if (mode === 'refund') for (const one of limits) refund(one, request.decidedAt ?? 0, now)
-    const asked = limits.map((one) => ask(mode === 'refund' ? { ...one, cost: 0 } : one, now))
-    if (mode !== 'take' || !asked.every(({ state }) => state.allowed)) {
-      const answers = asked.map(({ state, charged }, index) => {
+    if (mode === 'reset') for (const limit of limits) forget(limit)
+    if (mode === 'refund') for (const limit of limits) refund(limit, request.decidedAt ?? 0, now)
+    const checked = limits.map((limit) =>
+      check(mode === 'refund' ? { ...limit, cost: 0 } : limit, now),
+    )
+    if (mode !== 'take' || !checked.every(({ state }) => state.allowed)) {
+      const answers = checked.map(({ state, charged }, index) => {
         if (!charged) return state
         const { allowed, retryAfterMs } = state
-        return { ...ask({ ...limits[index]!, cost: 0 }, now).state, allowed, retryAfterMs }
+        return { ...check({ ...limits[index]!, cost: 0 }, now).state, allowed, retryAfterMs }
       })
-      if (entries.isFull) for (const one of limits) release(one)
+      if (entries.isFull) for (const limit of limits) dropDerivedState(limit)
       entries.trim(now)
       return answers
     }
-    for (const [index, { charged }] of asked.entries()) {
+    for (const [index, { charged }] of checked.entries()) {
       if (!charged) continue
       const entry = entries.getOrAdd(charged.key, now)
       entries.setState(entry, charged.state, charged.runOut)
       entry.isOwn = true
-      entry.unpaid += limits[index]!.cost
+      entry.localUnits += limits[index]!.cost
       entry.left = charged.left
       entry.until = Math.max(entry.until, charged.runOut)
     }
     entries.trim(now)
-    return asked.map(({ state }) => state)
+    return checked.map(({ state }) => state)
   }
 
-  /** Drops a state that the store's reply implies: a refusal must not evict others. */
-  function release(one: Limit) {
-    const entry = entries.get(keyOf(one))
+  /** Drops a state that can be derived from the reply again, so that a refusal does not evict other entries. */
+  function dropDerivedState(limit: Limit) {
+    const entry = entries.get(keyOf(limit))
     if (!entry?.reply || entry.isOwn) return
     entries.setState(entry, undefined, 0)
     entry.isMerged = false
   }
 
-  function forget(one: Limit) {
-    const entry = entries.get(keyOf(one))
+  function forget(limit: Limit) {
+    const entry = entries.get(keyOf(limit))
     if (entry) entries.remove(entry)
   }
 
-  function refund(one: Limit, takenAt: number, now: number) {
-    const entry = entries.get(keyOf(one))
+  function refund(limit: Limit, takenAt: number, now: number) {
+    const entry = entries.get(keyOf(limit))
     if (!entry?.state || entry.runOut <= now) return
-    const { share, cost } = shareOf(one.terms, one.cost)
-    const state = refunded(one.terms.algorithm, entry.state, share, cost, takenAt, now)
+    const { share, cost } = shareOf(limit.terms, limit.cost)
+    const state = refunded(limit.terms.algorithm, entry.state, share, cost, takenAt, now)
     entries.setState(entry, state, entry.runOut)
-    entry.unpaid = Math.max(0, entry.unpaid - one.cost)
+    entry.localUnits = Math.max(0, entry.localUnits - limit.cost)
   }
 
   return {
-    pays(one) {
-      const entry = entries.get(keyOf(one))
-      if (!entry || entry.unpaid < one.cost) return false
-      entry.unpaid -= one.cost
+    matchLateCharge(limit) {
+      const entry = entries.get(keyOf(limit))
+      if (!entry || entry.localUnits < limit.cost) return false
+      entry.localUnits -= limit.cost
       return true
     },
 
-    learn(one, state, decidedAt, receivedAt) {
-      const { terms, cost } = one
-      // An untouched quota needs no memory: without a reply it counts as full.
+    learn(limit, state, decidedAt, receivedAt) {
+      const { terms, cost } = limit
+      const key = keyOf(limit)
+      // A full quota needs no entry: without one it counts as full.
       const isFull = state.resetAfterMs === 0 && !state.bannedForMs
-      const entry = isFull ? entries.get(keyOf(one)) : entries.getOrAdd(keyOf(one), receivedAt)
+      const entry = isFull ? entries.get(key) : entries.getOrAdd(key, receivedAt)
       if (!entry || (entry.reply && isNewer(entry.reply, state, decidedAt, receivedAt))) return
       if (!entry.isOwn || entry.runOut <= receivedAt) entries.setState(entry, undefined, 0)
       if (!entry.state) {
         entry.isOwn = false
-        entry.unpaid = 0
+        entry.localUnits = 0
       }
-      const { limit, burst } = terms
-      entry.reply = { state, cost, limit, burst, decidedAt, receivedAt }
+      entry.reply = { state, cost, limit: terms.limit, burst: terms.burst, decidedAt, receivedAt }
       entry.isMerged = false
       const waitMs = Math.max(state.resetAfterMs, state.bannedForMs ?? 0)
       entry.until = Math.max(entry.runOut, receivedAt + waitMs)
@@ -183,13 +186,13 @@ export function createLocalStore(
     },
 
     async decide(requests, { now = clock() } = {}) {
-      let passed = true // whether the last take did: else the requests that follow it only peek
+      let lastTakePassed = true // if false, its follows only peek
       const states = requests.map((request) => {
         if (request.mode === 'follow') {
-          return decide({ limits: request.limits, mode: passed ? 'take' : 'peek' }, now)
+          return decide({ limits: request.limits, mode: lastTakePassed ? 'take' : 'peek' }, now)
         }
         const states = decide(request, now)
-        passed = request.mode === 'take' && states.every(({ allowed }) => allowed)
+        lastTakePassed = request.mode === 'take' && states.every(({ allowed }) => allowed)
         return states
       })
       return { decidedAt: now, states }
@@ -202,8 +205,8 @@ export function createLocalStore(
 
 const keyOf = ({ subject, terms: { tag } }: Limit) => `${tag} ${subject}`
 
-/** The state of a limit that is not counted. */
-const untouched = (limit: number, cost: number): QuotaState => ({
+/** The state of a limit that the local store does not count. */
+const fullState = (limit: number, cost: number): QuotaState => ({
   allowed: cost <= limit,
   remaining: limit,
   retryAfterMs: cost <= limit ? 0 : null,

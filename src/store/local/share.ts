@@ -1,4 +1,4 @@
-/** The part of a limit that one isolate admits without the store (`localShare`). */
+/** The share of a limit that one isolate admits without the store (`localShare`). */
 import type { Terms } from '../store.ts'
 import type { QuotaTerms, State } from './algorithms/index.ts'
 
@@ -8,7 +8,7 @@ type Amounts = Pick<QuotaTerms, 'limit' | 'burst'>
 export const capacityOf = (algorithm: Terms['algorithm'], { limit, burst }: Amounts): number =>
   algorithm === 'token-bucket' ? burst : limit
 
-/** The share in whole units, at least one. A cost that fits the whole limit is cut to fit the share. */
+/** The share in whole units, at least one. A cost that fits the whole limit is reduced to fit the share. */
 export function shareOf(terms: Terms, cost: number): { share: QuotaTerms; cost: number } {
   const { algorithm, limit, burst, windowMs, align, localShare } = terms
   const cut = (units: number) => Math.max(1, Math.floor(units * localShare))
@@ -17,7 +17,7 @@ export function shareOf(terms: Terms, cost: number): { share: QuotaTerms; cost: 
   return { share, cost: fits ? Math.min(cost, capacityOf(algorithm, share)) : cost }
 }
 
-/** Converts a state of the whole quota to a state of its share: as much is left, but at most the share. */
+/** Converts the state of the whole quota to a state of its share. The remaining units stay the same, up to the share. */
 export function cutState(
   algorithm: Terms['algorithm'],
   state: State | undefined,
@@ -34,7 +34,7 @@ export function cutState(
     case 'sliding-log':
       return withNumbers(state.numbers.slice(less))
     case 'sliding-window': {
-      // Less in the previous window first, then in this one.
+      // Subtract from the previous window first, then from the current one.
       const previous = Math.max(0, second - less)
       return withNumbers([Math.max(0, first - (less - (second - previous))), previous])
     }

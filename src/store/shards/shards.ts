@@ -1,3 +1,4 @@
+/** Sharding: a store of several databases, each with a part of the subjects. */
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import type {
   Limit,
@@ -28,11 +29,11 @@ export interface Shard {
 }
 
 export interface ShardsOptions {
-  /** Called when the charges of a request that another shard refused have been refunded, or could not be. */
+  /** Called after the refund of a request that another shard has refused, with the error if the refund failed. */
   onRefund?: (subjects: string[], error?: StoreError) => void
 }
 
-/** No request waits for a refund, and units that are not refunded are lost until their window ends. */
+/** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
 const REFUND_MS = 5_000
 
 const unknown: StoreState = {
@@ -44,12 +45,12 @@ const unknown: StoreState = {
 }
 
 /**
- * A store of several databases. Rendezvous hashing over their names gives each subject its shard. A list whose limits are all on one shard
- * goes there in one call.
+ * A store of several databases. Rendezvous hashing over the names of the databases assigns each subject to a shard. A list with all its
+ * limits on one shard is one call to that shard.
  *
- * Otherwise all shards are asked at once. Each decides its own limits of a request, all or none. If one refuses what another has charged,
- * the charge is refunded in the background, so that never more requests pass than the limits allow; until then the quota looks smaller
- * than it is. The same call asks each shard for the state before the charge, which is the answer if another shard refuses.
+ * Otherwise all shards are called at the same time. Each shard charges all of its limits of a request, or none. If one shard refuses, the
+ * charges of the other shards are refunded in the background. So no limit is ever exceeded, but until the refund a quota looks smaller
+ * than it is. The same calls peek at the state before the charge, because that is the answer if another shard refuses.
  */
 export function createShards(
   databases: Shard[],
@@ -59,44 +60,44 @@ export function createShards(
 
   function decideAll(
     lists: StoreRequest[][],
-    askAt: (shard: number, lists: StoreRequest[][]) => Promise<StoreResult[]>,
+    callShard: (shard: number, lists: StoreRequest[][]) => Promise<StoreResult[]>,
     options: StoreOptions,
   ): Promise<StoreResult[]> {
     const plans = lists.map((list) => split(list, shardOf))
-    const decided = askEach(plans, askAt).then((replies) =>
+    const decided = callAll(plans, callShard).then((replies) =>
       plans.map(({ groups }, index) => {
         const all = replies[index]!
         return groups ? merged(lists[index]!, groups, all, options) : all.find(Boolean)!
       }),
     )
-    // Refunds go on after the client has hung up. Otherwise hanging up would spend units that another shard refused.
+    // Finish the refunds after the client has disconnected. Otherwise a disconnect would keep charges of a refused request.
     if (plans.some(({ groups }) => groups)) options.waitUntil?.(decided)
     return decided
   }
 
-  /** Asks each shard once, all at the same time. Replies are by list, then by shard. */
-  async function askEach(
+  /** Calls each shard once, all at the same time. Returns the replies by list, then by shard. */
+  async function callAll(
     plans: Plan[],
-    askAt: (shard: number, lists: StoreRequest[][]) => Promise<StoreResult[]>,
+    callShard: (shard: number, lists: StoreRequest[][]) => Promise<StoreResult[]>,
   ): Promise<StoreResult[][]> {
     const replies = plans.map((): StoreResult[] => [])
     await Promise.all(
       databases.map(async (_, shard) => {
-        const askers = plans.flatMap(({ asked }, index) => (asked[shard] ? index : []))
-        if (askers.length === 0) return
-        const answers = await askAt(
+        const indexes = plans.flatMap(({ shardLists }, index) => (shardLists[shard] ? index : []))
+        if (indexes.length === 0) return
+        const answers = await callShard(
           shard,
-          askers.map((index) => plans[index]!.asked[shard]!),
+          indexes.map((index) => plans[index]!.shardLists[shard]!),
         )
         answers.forEach((answer, n) => {
-          replies[askers[n]!]![shard] = answer
+          replies[indexes[n]!]![shard] = answer
         })
       }),
     )
     return replies
   }
 
-  /** Merges the replies of the shards to one list. */
+  /** Merges the replies of the shards to one list, and refunds the charges of refused requests. */
   function merged(
     list: StoreRequest[],
     groups: Group[],
@@ -114,29 +115,29 @@ export function createShards(
     let isPartial = false
 
     for (const group of groups) {
-      const { fragments, isTake, together } = group
+      const { fragments, isTake, isSplitTake } = group
       const answered = fragments.flatMap((fragment) => {
         const reply = replies[fragment.shard]!
         return reply instanceof StoreError ? [] : [{ fragment, reply }]
       })
-      const silent = fragments.filter(({ shard }) => replies[shard] instanceof StoreError)
-      for (const fragment of silent) {
+      const unanswered = fragments.filter(({ shard }) => replies[shard] instanceof StoreError)
+      for (const fragment of unanswered) {
         const error = replies[fragment.shard] as StoreError
-        for (const { request, index, limit } of fragment.asks.flatMap(({ cells }) => cells)) {
+        for (const { request, index, limit } of fragment.requests.flatMap(({ cells }) => cells)) {
           states[request]![index] = { ...unknown, unanswered: unansweredOf(limit, fragment, error) }
         }
       }
       const hasRoom = answered.every(({ fragment, reply }) => admits(fragment, reply))
       const passes = !failure && hasRoom
-      // A repeated call must find its charges, unless a shard refuses: then it is refused again.
+      // With an idempotency key, keep the charges if another shard fails: a repeated call finds them. Refund them if a shard refuses.
       const keeps = options.idempotency && !conflict && hasRoom && errors.length > 0
       if (isTake && !passes) refused.push(group)
-      isPartial ||= passes && fragments.length > 1 && silent.some(({ lead }) => lead)
+      isPartial ||= passes && fragments.length > 1 && unanswered.some(({ lead }) => lead)
       for (const { fragment, reply } of answered) {
-        const charged = together && admits(fragment, reply)
-        const before = [...statesBy(charged ? [fragment.before!] : fragment.asks, reply)]
+        const charged = isSplitTake && admits(fragment, reply)
+        const before = [...statesBy(charged ? [fragment.before!] : fragment.requests, reply)]
         if (passes) uncharged.push(...before)
-        for (const [cell, state] of passes ? statesBy(fragment.asks, reply) : before) {
+        for (const [cell, state] of passes ? statesBy(fragment.requests, reply) : before) {
           states[cell.request]![cell.index] = passes
             ? { decidedAt: reply.decidedAt, ...state }
             : state
@@ -146,7 +147,7 @@ export function createShards(
     }
     if (answers.length > 0 && !options.idempotency) refundLate(refused, replies, options)
     if (failure) {
-      // If some shards have answered, the late replies of others are refunded above.
+      // If some shards have answered in time, `refundLate` above refunds the late replies of the others.
       const isLate = answers.length === 0 && errors.some(({ late }) => late)
       const late = isLate ? mergedLate(list, groups, replies, options) : undefined
       return new StoreError(failure.code, failure.cause as string, failure.store, late)
@@ -160,14 +161,14 @@ export function createShards(
     }
   }
 
-  /** Merges late replies if no shard has answered in time. The caller decides whether to refund them. */
+  /** Merges the late replies if no shard has answered in time. The caller then decides whether to refund them. */
   async function mergedLate(
     list: StoreRequest[],
     groups: Group[],
     replies: StoreResult[],
     options: StoreOptions,
   ): Promise<StoreResult> {
-    const all = replies.slice() // sparse
+    const all = replies.slice() // keeps the array sparse
     const wait = async (reply: StoreResult, shard: number) => {
       const late = reply instanceof StoreError ? await reply.late : undefined
       if (late) all[shard] = late as StoreResult
@@ -176,7 +177,7 @@ export function createShards(
     return merged(list, groups, all, { ...options, allowPartial: true })
   }
 
-  /** Refunds late charges for requests that have been refused meanwhile. */
+  /** Refunds late charges of requests that have already been refused. */
   function refundLate(groups: Group[], replies: StoreResult[], options: StoreOptions) {
     for (const fragment of groups.flatMap(({ fragments }) => fragments)) {
       const error = replies[fragment.shard]
@@ -189,13 +190,16 @@ export function createShards(
     }
   }
 
-  /** Refunds what a shard has charged. A replay has charged nothing. */
-  function refund({ shard, ...fragment }: Fragment, reply: StoreReply, given: StoreOptions) {
+  /** Refunds the charges of a shard in the background. A replay has charged nothing. */
+  function refund(
+    { shard, ...fragment }: Fragment,
+    reply: StoreReply,
+    { idempotency, ...options }: StoreOptions,
+  ) {
     const limits = reply.replayed ? [] : chargedIn(fragment, reply)
     if (limits.length === 0) return
     const { decidedAt } = reply
     const requests = limits.map((limit): Refund => ({ mode: 'refund', limits: [limit], decidedAt }))
-    const { idempotency, ...options } = given
     const done = decideAt(shard, requests, { ...options, deadlineMs: REFUND_MS }).then((reply) => {
       const error = reply instanceof StoreError ? reply : undefined
       onRefund([...new Set(limits.map(({ subject }) => subject))], error)
@@ -203,7 +207,7 @@ export function createShards(
     options.waitUntil?.(done)
   }
 
-  /** Never rejects. An error names its shard. */
+  /** Calls one shard. Never rejects. An error has the name of the shard. */
   async function decideAt(
     shard: number,
     list: StoreRequest[],
@@ -211,7 +215,7 @@ export function createShards(
   ): Promise<StoreResult> {
     const { name, store } = databases[shard]!
     try {
-      return await store.decide(list, named(options, name))
+      return await store.decide(list, withShardKey(options, name))
     } catch (error) {
       return asStoreError(error).from(name)
     }
@@ -229,7 +233,7 @@ export function createShards(
     decideEach(lists, options = {}) {
       const each = async (shard: number, lists: StoreRequest[][]) => {
         const { name, store } = databases[shard]!
-        const replies = await store.decideEach(lists, named(options, name))
+        const replies = await store.decideEach(lists, withShardKey(options, name))
         return replies.map((reply) => (reply instanceof StoreError ? reply.from(name) : reply))
       }
       return decideAll(lists, each, options)
@@ -237,13 +241,13 @@ export function createShards(
   }
 }
 
-/** Each shard has an idempotency key of its own: two may be one database, as in `npm start`, and would replay each other's calls. */
-const named = ({ idempotency, ...options }: StoreOptions, name: string): StoreOptions =>
+/** Adds the shard to the idempotency key. Two shards may be one database, as in `npm start`, and would replay each other's calls. */
+const withShardKey = ({ idempotency, ...options }: StoreOptions, name: string): StoreOptions =>
   idempotency
     ? { ...options, idempotency: { ...idempotency, key: `${name}@${idempotency.key}` } }
     : options
 
-/** Why a limit has no answer, and when it was charged if the reply comes late. */
+/** The error of a limit without an answer, and the time of its charge if the reply comes late. */
 function unansweredOf(limit: Limit, fragment: Fragment, error: StoreError): Unanswered {
   const chargedLate = error.late?.then((late) => {
     const reply = late as StoreResult
@@ -254,7 +258,7 @@ function unansweredOf(limit: Limit, fragment: Fragment, error: StoreError): Unan
 }
 
 const withStates = (states: StoreState[][], changes: [Cell, StoreState][]): StoreState[][] => {
-  const copy = states.map((some) => [...some])
+  const copy = states.map((list) => [...list])
   for (const [{ request, index }, state] of changes) copy[request]![index] = state
   return copy
 }

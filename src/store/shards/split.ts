@@ -1,96 +1,96 @@
-/** Splits a list of requests among shards, each of which has some of its subjects. */
+/** Splits a list of requests into one list for each shard, and finds the limits of each answer again. */
 import type { Limit, StoreReply, StoreRequest, StoreState } from '../store.ts'
 
-/** A limit, and its place in the list. */
+/** A limit, with its position in the original list. */
 export interface Cell {
   request: number
   index: number
   limit: Limit
 }
 
-/** One request to a shard, by its index in the list of that shard, and the cells that it answers. */
+/** A request to a shard: its index in the list of that shard, and its limits. */
 interface ShardRequest {
   at: number
   cells: Cell[]
 }
 
-/** The part of a group on one shard. */
+/** The requests of one group to one shard. */
 export interface Fragment {
   shard: number
-  asks: ShardRequest[]
-  /** The limits here of the first request of the group; absent if there are only followers. */
+  /** The requests that decide, without `before`. */
+  requests: ShardRequest[]
+  /** The first request of the group. Undefined if this shard has only limits of its follows. */
   lead: ShardRequest | undefined
-  /** Peeks all limits here before the charge, if more than one shard decides. */
+  /** A peek at all limits on this shard before the charge. Set if several shards decide. */
   before: ShardRequest | undefined
 }
 
-/** A request and those that follow it. */
+/** A request and its follows. */
 export interface Group {
   fragments: Fragment[]
-  /** Whether it charges. */
   isTake: boolean
-  /** Whether its limits pass together, and several shards have to agree on that. */
-  together: boolean
+  /** True for a take that several shards must admit. */
+  isSplitTake: boolean
 }
 
-/** The requests to each shard for a list, and the meaning of their answers. */
+/** How a list is sent to the shards. */
 export interface Plan {
-  /** Absent if the list goes to one shard as it is. */
+  /** Undefined if the whole list goes to one shard. */
   groups: Group[] | undefined
-  /** By shard; sparse. */
-  asked: StoreRequest[][]
+  /** The list for each shard, by the index of the shard. Sparse. */
+  shardLists: StoreRequest[][]
 }
 
-/** Requires that a follower has one limit, and that a limit occurs once in a request and its followers. */
+/** Requires that a follow has one limit, and that a limit occurs only once in a request and its follows. */
 export function split(list: StoreRequest[], shardOf: (subject: string) => number): Plan {
-  const asked: StoreRequest[][] = []
+  const shardLists: StoreRequest[][] = []
   const [shard, ...others] = new Set(
     list.flatMap(({ limits }) => limits.map(({ subject }) => shardOf(subject))),
   )
   if (shard !== undefined && others.length === 0) {
-    asked[shard] = list
-    return { asked, groups: undefined }
+    shardLists[shard] = list
+    return { shardLists, groups: undefined }
   }
-  const put = (shard: number, request: StoreRequest, cells: Cell[]): ShardRequest => {
-    asked[shard] ??= []
-    const at = asked[shard].push({ ...request, limits: cells.map(({ limit }) => limit) }) - 1
+  const add = (shard: number, request: StoreRequest, cells: Cell[]): ShardRequest => {
+    shardLists[shard] ??= []
+    const at = shardLists[shard].push({ ...request, limits: cells.map(({ limit }) => limit) }) - 1
     return { at, cells }
   }
-  const groups = membersOf(list).map(([first, ...followers]): Group => {
+  const groups = groupIndexes(list).map(([first, ...follows]): Group => {
     const byShard = Map.groupBy(
-      [first!, ...followers].flatMap((one) => cellsOf(list, one)),
+      [first!, ...follows].flatMap((request) => cellsOf(list, request)),
       ({ limit }) => shardOf(limit.subject),
     )
     const request = list[first!]!
-    // A follow with nothing before it is decided like a take.
+    // A follow without a request before it is a take.
     const leading: StoreRequest = request.mode === 'follow' ? { ...request, mode: 'take' } : request
     const isTake = leading.mode === 'take'
-    const together = isTake && byShard.size > 1
+    const isSplitTake = isTake && byShard.size > 1
     const fragments = [...byShard].map(([shard, cells]): Fragment => {
-      const before = together ? put(shard, { mode: 'peek', limits: [] }, cells) : undefined
-      const leads = cells.filter(({ request }) => request === first)
-      const lead = leads.length > 0 ? put(shard, leading, leads) : undefined
-      // The request is decided on another shard, so its outcome is unknown here: charge now, refund if it is refused.
+      const before = isSplitTake ? add(shard, { mode: 'peek', limits: [] }, cells) : undefined
+      const leadCells = cells.filter(({ request }) => request === first)
+      const lead = leadCells.length > 0 ? add(shard, leading, leadCells) : undefined
+      // Another shard decides the first request. Its result is unknown here, so charge the follow now and refund it if refused.
       const mode = lead ? 'follow' : isTake ? 'take' : 'peek'
-      const asks = followers.flatMap((follower) => {
-        const own = cells.filter(({ request }) => request === follower)
-        return own.length > 0 ? put(shard, { mode, limits: [] }, own) : []
+      const requests = follows.flatMap((follow) => {
+        const followCells = cells.filter(({ request }) => request === follow)
+        return followCells.length > 0 ? add(shard, { mode, limits: [] }, followCells) : []
       })
-      return { shard, lead, before, asks: lead ? [lead, ...asks] : asks }
+      return { shard, lead, before, requests: lead ? [lead, ...requests] : requests }
     })
-    return { fragments, isTake, together }
+    return { fragments, isTake, isSplitTake }
   })
-  return { groups, asked }
+  return { groups, shardLists }
 }
 
-/** Groups the indexes of each request with those of its followers. Leading follows have groups of their own. */
-function membersOf(list: StoreRequest[]): number[][] {
+/** Groups the index of each request with the indexes of its follows. Each leading follow is a group by itself. */
+function groupIndexes(list: StoreRequest[]): number[][] {
   const groups: number[][] = []
-  let follows = false
+  let hasLead = false
   list.forEach(({ mode }, index) => {
-    if (mode === 'follow' && follows) groups.at(-1)!.push(index)
+    if (mode === 'follow' && hasLead) groups.at(-1)!.push(index)
     else groups.push([index])
-    follows ||= mode !== 'follow'
+    hasLead ||= mode !== 'follow'
   })
   return groups
 }
@@ -100,21 +100,24 @@ const cellsOf = (list: StoreRequest[], request: number): Cell[] =>
 
 const statesOf = ({ at }: ShardRequest, { states }: StoreReply): StoreState[] => states[at]!
 
-/** Whether a shard admits its part of a request. */
+/** True if a shard admits its limits of a request. */
 export const admits = ({ lead }: Pick<Fragment, 'lead'>, reply: StoreReply): boolean =>
   lead === undefined || statesOf(lead, reply).every(({ allowed }) => allowed)
 
-/** The limits that a shard has charged, if it admits its part of the request. */
-export const chargedIn = ({ asks }: Pick<Fragment, 'asks'>, reply: StoreReply): Limit[] =>
-  asks
-    .filter((ask) => statesOf(ask, reply).every(({ allowed }) => allowed))
+/** The limits that a shard has charged. Valid only if the shard `admits` the request. */
+export const chargedIn = ({ requests }: Pick<Fragment, 'requests'>, reply: StoreReply): Limit[] =>
+  requests
+    .filter((request) => statesOf(request, reply).every(({ allowed }) => allowed))
     .flatMap(({ cells }) => cells.map(({ limit }) => limit))
     .filter(({ cost }) => cost > 0)
 
-/** Every cell of some requests, with its state. */
-export function* statesBy(asks: ShardRequest[], reply: StoreReply): Generator<[Cell, StoreState]> {
-  for (const ask of asks) {
-    const states = statesOf(ask, reply)
-    for (const [index, cell] of ask.cells.entries()) yield [cell, states[index]!]
+/** Each limit of these requests with its state. */
+export function* statesBy(
+  requests: ShardRequest[],
+  reply: StoreReply,
+): Generator<[Cell, StoreState]> {
+  for (const request of requests) {
+    const states = statesOf(request, reply)
+    for (const [index, cell] of request.cells.entries()) yield [cell, states[index]!]
   }
 }

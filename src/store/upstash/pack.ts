@@ -1,51 +1,56 @@
+/** Packs lists of requests into as few calls of the script as possible, and divides the replies again. */
 import { StoreError } from '../../base/errors.ts'
 import type { Idempotency, StoreRequest, StoreResult } from '../store.ts'
 import { decode, encode, keysOf, type ScriptCall } from './script.ts'
 
-/** Consecutive lists that one call of the script decides. */
+/** Consecutive lists that go in one call of the script. */
 export interface Pack {
   lists: StoreRequest[][]
   idempotency?: Idempotency | undefined
 }
 
-/** The bounds of the script. The idempotency key is one key more. */
+/** The maximum of one call of the script. An idempotency key does not count towards these keys. */
 const MAX_KEYS = 128
 const MAX_REQUESTS = 128
 
-/** Packs lists in their order into as few packs as possible. */
+/** Packs lists in order into as few packs as possible. Each further pack gets its own idempotency key. */
 export function pack(lists: StoreRequest[][], idempotency?: Idempotency): Pack[] {
   const packs: Pack[] = []
   let keys = new Set<string>()
   let requests = 0
   for (const list of lists) {
-    const own = keysOf(list)
-    const more = [...own].filter((key) => !keys.has(key))
-    const fits = keys.size + more.length <= MAX_KEYS && requests + list.length <= MAX_REQUESTS
+    const listKeys = keysOf(list)
+    const newKeys = [...listKeys].filter((key) => !keys.has(key))
+    const fits = keys.size + newKeys.length <= MAX_KEYS && requests + list.length <= MAX_REQUESTS
     if (packs.length === 0 || !fits) {
       packs.push({
         lists: [],
-        idempotency: packs.length > 0 ? named(idempotency, `.${packs.length + 1}`) : idempotency,
+        idempotency:
+          packs.length > 0 ? withSuffix(idempotency, `.${packs.length + 1}`) : idempotency,
       })
-      keys = own
+      keys = listKeys
       requests = 0
     } else {
-      for (const key of more) keys.add(key)
+      for (const key of newKeys) keys.add(key)
     }
-    packs.at(-1)!.lists.push(apart(list))
+    packs.at(-1)!.lists.push(withoutLeadingFollows(list))
     requests += list.length
   }
   return packs
 }
 
-/** Packs each list of a pack by itself. */
+/** Splits a pack into one pack for each list, each with its own idempotency key. */
 export const unpack = ({ lists, idempotency }: Pack): Pack[] =>
-  lists.map((list, index) => ({ lists: [list], idempotency: named(idempotency, `-${index + 1}`) }))
+  lists.map((list, index) => ({
+    lists: [list],
+    idempotency: withSuffix(idempotency, `-${index + 1}`),
+  }))
 
-const named = (idempotency: Idempotency | undefined, suffix: string) =>
+const withSuffix = (idempotency: Idempotency | undefined, suffix: string) =>
   idempotency && { ...idempotency, key: idempotency.key + suffix }
 
-/** Makes leading follows of a list takes, as which they are decided anyway, so that they do not follow the list before. */
-function apart(list: StoreRequest[]): StoreRequest[] {
+/** Turns the leading follows of a list into takes, so that they do not follow a request of the list before. They mean the same. */
+function withoutLeadingFollows(list: StoreRequest[]): StoreRequest[] {
   const first = list.findIndex(({ mode }) => mode !== 'follow')
   const leading = first === -1 ? list.length : first
   return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
@@ -57,7 +62,7 @@ export const callOf = (
   namespace?: string,
 ): ScriptCall => encode(lists.flat(), now, idempotency, namespace)
 
-/** Divides the answer to a call by list. */
+/** Divides the answer to a call into one reply for each list. */
 export function repliesOf(
   { lists, idempotency }: Pack,
   answer: number[] | StoreError,

@@ -1,4 +1,4 @@
-/** The only file that knows Lua: the script's text, its arguments, its reply. The contract is lua/README.md. */
+/** Encodes calls of the Lua script and decodes its replies. lua/README.md is the contract. */
 /// <reference path="../../lua.d.ts" />
 import argumentsText from '../../../lua/arguments.lua'
 import concurrency from '../../../lua/concurrency.lua'
@@ -12,10 +12,10 @@ import type { QuotaState } from '../../base/decision.ts'
 import { hexDigest } from '../../base/digest.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest, Terms } from '../store.ts'
 
-/** Removes comments and indentation: every isolate's first call sends the whole text. */
+/** Removes comments and indentation, because the first call of every isolate sends the whole text. */
 const trim = (lua: string) => lua.replace(/^[ \t]*(--.*)?\n|^[ \t]+/gm, '')
 
-/** The whole script. Upstash honours the flag only in the first bytes. */
+/** The whole script. Upstash reads the flag only at the very beginning. */
 export const script = `#!lua flags=allow-key-locking\n${[
   fixedWindow,
   slidingWindow,
@@ -29,11 +29,11 @@ export const script = `#!lua flags=allow-key-locking\n${[
   .map(trim)
   .join('')}`
 
-/** SHA-1 of the script as Redis knows it. */
+/** The SHA-1 by which Redis knows the script. */
 export const scriptSha = (): Promise<string> => hexDigest('SHA-1', script)
 
-/** The algorithms with a key of their own, and its suffix. */
-const apart: Partial<Record<Terms['algorithm'], string>> = {
+/** The suffix of the key, for algorithms whose state is not in the record of the subject. */
+const separateKeys: Partial<Record<Terms['algorithm'], string>> = {
   'sliding-log': 'log',
   concurrency: 'slots',
 }
@@ -44,18 +44,22 @@ export interface ScriptCall {
   args: string[]
 }
 
-/** @param namespace of all keys; none by default */
+/**
+ * Encodes a call of the script.
+ * @param namespace a part of every key; defaults to none
+ */
 export function encode(
   requests: StoreRequest[],
   now?: number,
   idempotency?: Idempotency,
   namespace?: string,
 ): ScriptCall {
-  const places = new Map<string, string>()
-  const place = (key: string) => {
-    const known = places.get(key) ?? String(places.size + 1)
-    places.set(key, known)
-    return known
+  const indexes = new Map<string, string>()
+  /** The index of a key in KEYS, from 1. Adds a new key. */
+  const indexOf = (key: string) => {
+    const index = indexes.get(key) ?? String(indexes.size + 1)
+    indexes.set(key, index)
+    return index
   }
   const args = [now === undefined ? '' : String(now)]
   if (idempotency) {
@@ -64,7 +68,7 @@ export function encode(
     args.push(
       '0',
       'idempotency',
-      place(recordOf(key, namespace)),
+      indexOf(recordOf(key, namespace)),
       fingerprint,
       'idempotency',
       '',
@@ -73,12 +77,12 @@ export function encode(
     )
   }
   requests.forEach((request, index) => {
-    const asked = [String(index + 1), request.mode]
+    const requestColumns = [String(index + 1), request.mode]
     for (const limit of request.limits) {
       const { subject, terms, cost } = limit
       args.push(
-        ...asked,
-        place(keyOf(limit, namespace)),
+        ...requestColumns,
+        indexOf(keyOf(limit, namespace)),
         terms.tag,
         terms.algorithm,
         String(terms.limit),
@@ -91,13 +95,13 @@ export function encode(
       const penalty = penaltyOf(request, limit)
       if (!penalty) continue
       const { tag, after, withinMs, banMs, maxMs } = penalty
-      const first = request.mode === 'ban' ? (request.banMs ?? banMs) : banMs
-      const numbers = [after, withinMs, first, maxMs].map(String)
-      const record = place(recordOf(subject, namespace))
-      args.push(...asked, record, tag, 'penalty', ...numbers, 'first-request', '')
+      const firstBanMs = request.mode === 'ban' ? (request.banMs ?? banMs) : banMs
+      const numbers = [after, withinMs, firstBanMs, maxMs].map(String)
+      const record = indexOf(recordOf(subject, namespace))
+      args.push(...requestColumns, record, tag, 'penalty', ...numbers, 'first-request', '')
     }
   })
-  return { keys: [...places.keys()], args }
+  return { keys: [...indexes.keys()], args }
 }
 
 /** The KEYS of `encode` without a namespace. */
@@ -110,27 +114,27 @@ export function keysOf(requests: StoreRequest[]): Set<string> {
   return new Set(keys)
 }
 
-/** The key of a subject's record. The braces keep all keys of a subject in one cluster slot, in every namespace. */
+/** The key of a subject's record. The braces are a hash tag: Redis Cluster keeps all keys of a subject in one slot. */
 export const recordOf = (subject: string, namespace?: string) =>
   namespace ? `sluice:1:${namespace}:{${subject}}` : `sluice:1:{${subject}}`
 
 function keyOf({ subject, terms }: Limit, namespace?: string): string {
-  const own = apart[terms.algorithm]
+  const suffix = separateKeys[terms.algorithm]
   const record = recordOf(subject, namespace)
-  return own ? `${record}:${own}:${terms.tag}` : record
+  return suffix ? `${record}:${suffix}:${terms.tag}` : record
 }
 
-/** The alignment of a window, its calendar period, or the id of slots, by algorithm. */
+/** Column 10 depends on the algorithm: the window alignment, the calendar period, or the slot id. */
 function column10Of({ terms, period, slot = '' }: Limit): string {
   if (terms.algorithm === 'concurrency') return slot
   return terms.algorithm === 'fixed-window' && period ? period.join(',') : terms.align
 }
 
-/** A refund neither counts towards a ban nor bans. */
+/** The penalty of a limit. A refund has none: it neither counts towards a ban nor bans. */
 const penaltyOf = ({ mode }: StoreRequest, { penalty }: Limit) =>
   mode === 'refund' ? undefined : penalty
 
-/** The reply of the script, or `undefined` if something else answered. */
+/** Decodes a reply of the script. Returns `undefined` if it does not have the form of one. */
 export function decode(
   reply: unknown,
   requests: StoreRequest[],

@@ -1,12 +1,15 @@
 import { StoreError } from '../../base/errors.ts'
 
-/** The answer of Redis to one command. */
+/** The answer of Redis to one command: a result or an error text. */
 export type Answer = { result: unknown } | { error: string }
 
 /**
- * Sends commands over Upstash's REST API. The client's own transport follows redirects (the same call again, up to twenty
- * times, or elsewhere), repeats calls that failed (and may have counted), turns the abort of a plain signal into a result, shares a
- * sync token between the requests of an isolate, and forgets the status.
+ * Sends commands over Upstash's REST API. It replaces the transport of Upstash's client, which
+ * - follows redirects, and so repeats a call up to twenty times or sends it to another server,
+ * - retries failed calls, which may already have been charged,
+ * - returns the abort of a plain signal as a result,
+ * - shares a sync token between the requests of an isolate,
+ * - drops the HTTP status.
  */
 export function createTransport(url: string, token: string) {
   async function post(url: string, body: unknown, signal: AbortSignal) {
@@ -17,23 +20,23 @@ export function createTransport(url: string, token: string) {
       headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
       body: JSON.stringify(body),
     })
-    const said = parse(await response.text())
-    if (!said) throw new StoreError('bad-reply', `no JSON, status ${response.status}`)
-    return { said, ok: response.ok }
+    const reply = parse(await response.text())
+    if (!reply) throw new StoreError('bad-reply', `not JSON, status ${response.status}`)
+    return { reply, ok: response.ok }
   }
 
   return {
     async send(command: unknown, signal: AbortSignal): Promise<Answer> {
-      const { said, ok } = await post(url, command, signal)
-      return answerOf(said, ok)
+      const { reply, ok } = await post(url, command, signal)
+      return answerOf(reply, ok)
     },
-    /** Sends several commands in one request, in order. Each has its answer. */
+    /** Sends several commands in one request, in order. Each command gets its answer. */
     async sendEach(commands: unknown[], signal: AbortSignal): Promise<Answer[]> {
-      const { said, ok } = await post(`${url.replace(/\/$/, '')}/pipeline`, commands, signal)
-      if (ok && Array.isArray(said) && said.length === commands.length) {
-        return said.map((one) => answerOf(Object(one)))
+      const { reply, ok } = await post(`${url.replace(/\/$/, '')}/pipeline`, commands, signal)
+      if (ok && Array.isArray(reply) && reply.length === commands.length) {
+        return reply.map((one) => answerOf(Object(one)))
       }
-      const answer = answerOf(said, ok)
+      const answer = answerOf(reply, ok)
       if ('result' in answer) throw new StoreError('bad-reply')
       return commands.map(() => answer)
     },
@@ -46,7 +49,7 @@ function answerOf({ result, error }: { result?: unknown; error?: unknown }, ok =
     : { result }
 }
 
-/** An object, or `undefined` if the text is not JSON of one. */
+/** Parses a body to an object. Returns `undefined` if the text is not JSON. */
 function parse(text: string): { result?: unknown; error?: unknown } | undefined {
   try {
     return Object(JSON.parse(text))
@@ -63,10 +66,10 @@ export function toStoreError(error: unknown): StoreError {
   return refusal((error as Error).message)
 }
 
-/** Classifies an error of Redis. Only the first word of an unknown text is kept: the rest may contain keys, tokens or scripts. */
+/** Classifies an error text of Redis. Keeps only the first word of an unknown text: the rest may contain keys, tokens or scripts. */
 export function refusal(text: string): StoreError {
   if (/^(WRONGPASS|NOAUTH|NOPERM|Unauthorized)\b/i.test(text)) return new StoreError('unauthorized')
-  // Whole phrases: a single word may be part of a key that the text repeats.
+  // Match whole phrases: a single word may be part of a key that the text quotes.
   if (/max (\w+ )?requests? limit|database has been suspended|budget limit/i.test(text)) {
     return new StoreError('over-quota')
   }

@@ -1,4 +1,4 @@
-/** The only file that talks to Redis: Upstash's client, over a transport that avoids that client's own. */
+/** The store on one Upstash database. Uses Upstash's client with our own transport (transport.ts gives the reasons). */
 import { Redis } from '@upstash/redis'
 import { isRestUrl } from '../../base/bindings.ts'
 import { StoreError } from '../../base/errors.ts'
@@ -12,20 +12,20 @@ export interface UpstashOptions {
   url: string | undefined
   /** `UPSTASH_REDIS_REST_TOKEN` */
   token: string | undefined
-  /** When a call is aborted, in ms, unless the call sets a deadline. It may have counted all the same. Defaults to 300. */
+  /** When a call without its own deadline is aborted, ms. The aborted call may still have been charged. Defaults to 300. */
   deadlineMs?: number
-  /** The clock that decides if the call sets no time. `edge` is the isolate's, and saves a command. Defaults to `store`. */
+  /** The clock for calls without a time. `edge` is the clock of the isolate and saves one command. Defaults to `store`. */
   clock?: 'store' | 'edge'
-  /** Separates the keys from those of other applications on the database. Defaults to none. */
+  /** A part of every key that separates applications on one database. Defaults to none. */
   namespace?: string | undefined
-  /** Called when the database had lost the script and received it again. */
+  /** Called when the database has lost the script and gets it again. */
   onReload?: () => void
 }
 
-/** The answer of the script to one call. */
+/** The numbers that the script replies to one call, or an error. */
 type ScriptAnswer = number[] | StoreError
 
-/** A store on one Upstash database. Invalid options are an error of `decide`. */
+/** Creates a store on one Upstash database. With invalid options `decide` fails with `not-configured`. */
 export function createUpstashStore({
   url,
   token,
@@ -36,20 +36,20 @@ export function createUpstashStore({
 }: UpstashOptions): Store {
   const database = isRestUrl(url) && token ? connect(url, token) : undefined
   let sha: string | undefined
-  let loaded = false // whether this isolate has seen the database run the script
+  let isLoaded = false // true once the database has run the script for this isolate
 
-  /** Runs calls in one HTTP request, in order. Never rejects: each has its answer. */
+  /** Runs calls in order, in one HTTP request. Never rejects: each call gets its answer or an error. */
   async function send(
     calls: ScriptCall[],
-    brings: boolean,
+    withScript: boolean,
     deadline: AbortSignal,
   ): Promise<ScriptAnswer[]> {
     try {
       if (!database) throw new StoreError('not-configured')
       sha ??= await scriptSha()
       const [first, ...others] = calls
-      const command = brings ? 'eval' : 'evalsha'
-      const text = brings ? script : sha
+      const command = withScript ? 'eval' : 'evalsha'
+      const text = withScript ? script : sha
       if (others.length === 0) {
         const { keys, args } = first!
         return [await database.run(command, text, keys, args, deadline)]
@@ -68,25 +68,25 @@ export function createUpstashStore({
   }
 
   async function run(calls: ScriptCall[], deadline: AbortSignal): Promise<ScriptAnswer[]> {
-    // The first call brings the script, so that a cold start costs no second round trip.
-    const answers = await send(calls, !loaded, deadline)
-    const lost = calls.filter((_, index) => hasLost(answers[index]!))
-    if (lost.length === 0) return answers
+    // The first call carries the script, so that a cold start needs no second round trip.
+    const answers = await send(calls, !isLoaded, deadline)
+    const notRun = calls.filter((_, index) => isMissingScript(answers[index]!))
+    if (notRun.length === 0) return answers
     onReload?.()
-    const again = await send(lost, true, deadline) // NOSCRIPT: nothing ran, so nothing counts twice
-    return answers.map((answer) => (hasLost(answer) ? again.shift()! : answer))
+    const resent = await send(notRun, true, deadline) // these calls did not run, so nothing is charged twice
+    return answers.map((answer) => (isMissingScript(answer) ? resent.shift()! : answer))
   }
 
-  async function decide(packs: Pack[], said: number | undefined, deadline: AbortSignal) {
-    const now = said ?? (clock === 'edge' ? Date.now() : undefined)
+  async function decide(packs: Pack[], time: number | undefined, deadline: AbortSignal) {
+    const now = time ?? (clock === 'edge' ? Date.now() : undefined)
     const calls = packs.map((pack) => callOf(pack, now, namespace))
     const answers = await run(calls, deadline)
     const replies = packs.map((pack, index) => repliesOf(pack, answers[index]!))
-    loaded ||= replies.some(([reply]) => !(reply instanceof StoreError))
+    isLoaded ||= replies.some(([reply]) => !(reply instanceof StoreError))
     return replies
   }
 
-  // One deadline for all round trips.
+  // All round trips of a call share one deadline.
   const deadlineOf = (options: StoreOptions) =>
     AbortSignal.timeout(options.deadlineMs ?? deadlineMs)
 
@@ -104,26 +104,31 @@ export function createUpstashStore({
       const deadline = deadlineOf(options)
       const packs = pack(lists, options.idempotency)
       const replies = await decide(packs, options.now, deadline)
-      // An invalid list fails all of its pack before anything is charged, so each list is asked again by itself.
+      // One invalid list fails its whole pack before anything is charged. Send each list of such a pack by itself.
       const failed = packs.map(
         ({ lists }, index) => lists.length > 1 && hasChargedNothing(replies[index]![0]!),
       )
       const alone = packs.flatMap((pack, index) => (failed[index] ? unpack(pack) : []))
-      const again = alone.length > 0 ? (await decide(alone, options.now, deadline)).flat() : []
-      return replies.flatMap((some, index) => (failed[index] ? again.splice(0, some.length) : some))
+      const resent = alone.length > 0 ? (await decide(alone, options.now, deadline)).flat() : []
+      return replies.flatMap((some, index) =>
+        failed[index] ? resent.splice(0, some.length) : some,
+      )
     },
   }
 }
 
-const hasLost = (answer: ScriptAnswer) =>
+const isMissingScript = (answer: ScriptAnswer) =>
   answer instanceof StoreError && answer.cause === 'NOSCRIPT'
 
-/** The script checks all arguments and keys before the first write. */
+/** True if the script refused the call before its first write: it checks all arguments and keys first. */
 const hasChargedNothing = (reply: object) =>
   reply instanceof StoreError &&
   /^(WRONGTYPE$|ERR sluice: (KEYS|ARGV|row|key)\b)/.test(String(reply.cause))
 
-/** Reads a text from a database; null if there is none. Not for the path of a request. */
+/**
+ * Reads the text of a key; null if the key does not exist. The deadline defaults to 5000 ms: do not make a client's request wait for it.
+ * @throws {StoreError}
+ */
 export function createUpstashReader({
   url,
   token,
@@ -144,7 +149,7 @@ export function createUpstashReader({
   }
 }
 
-/** The client on our transport, and that transport for several commands at once. */
+/** Upstash's client on our transport, and `sendEach` for several commands in one request. */
 function connect(url: string, token: string) {
   const { send, sendEach } = createTransport(url, token)
   let signal: AbortSignal | undefined
@@ -166,13 +171,13 @@ function connect(url: string, token: string) {
       args: string[],
       deadline: AbortSignal,
     ): Promise<number[]> {
-      signal = deadline // the client calls `request` synchronously
+      signal = deadline // safe for concurrent calls: the client calls `request` synchronously
       return redis[command](text, keys, args)
     },
   }
 }
 
-/** The script replies with integers. The client would also convert text that looks like a number. */
+/** Checks that the reply is an array of integers. The client would also convert text that looks like a number. */
 function toNumbers(answer: Answer): ScriptAnswer {
   if ('error' in answer) return refusal(answer.error)
   const { result } = answer

@@ -14,7 +14,7 @@ const policy = (changes: Changes = {}): PolicyOptions => ({
 const limiter = (changes: Changes = {}, config: Partial<ConfigOptions> = {}) =>
   rateLimiter({ policies: [policy(changes)], ...config })
 
-// What the next test makes is of another run of the event loop.
+// The next test must run in another turn of the event loop.
 afterEach(() => new Promise((resolve) => setTimeout(resolve)))
 
 function problemsOf(run: () => unknown) {
@@ -42,20 +42,20 @@ test.each<[field: string, first: Changes, second: Changes, expected: string, got
   ['limits', {}, { limits: { pro: 200 }, plan: 'header:x-plan' }, 'none', '{"pro":200}'],
   ['limit', { key: () => 'a' }, { key: () => 'b', limit: 5 }, '100', '5'],
 ])(
-  'two limiters of one Worker whose policies share a counter must agree on %s',
+  'Two limiters of one Worker whose policies share a counter must agree on the field %s.',
   (field, first, second, expected, got) => {
     limiter(first)
     const [problem, ...others] = problemsOf(() => limiter(second))
     expect(others).toEqual([])
     expect(problem).toEqual({
       path: `policies[0].${field}`,
-      expected: `${expected}, as the policy "per-ip" of another rateLimiter() or createGateway() has it (both count in one place in Redis: give this one another name, or one of the two configurations a namespace)`,
+      expected: `${expected}, as in the policy "per-ip" of another rateLimiter() or createGateway() (both policies use the same counter in Redis: rename this policy, or set a namespace in one of the two configurations)`,
       got,
     })
   },
 )
 
-test('two limiters of one Worker must agree on a penalty, whose bans go by name and key alone', () => {
+test('Two limiters of one Worker must agree on a penalty, because bans depend only on name and key.', () => {
   limiter({ penalty })
   const stricter = { ...penalty, after: 2 }
   expect(problemsOf(() => limiter({ penalty: stricter, window: '1h' }))).toMatchObject([
@@ -72,20 +72,20 @@ test.each<[claim: string, changes: Changes, config?: Partial<ConfigOptions>]>([
   ['another key', { key: 'header:x-key', limit: 5 }],
   ['another namespace', { limit: 5 }, { namespace: 'admin' }],
   ['other databases', { limit: 5 }, { shards: ['eu-1', 'eu-2'] }],
-  ['other names of clients', { limit: 5 }, { hashKeys: false }],
-  ['a penalty that the other one lacks', { penalty }],
-])('two limiters of one Worker go together with %s', (_, changes, config) => {
+  ['readable keys in one of them', { limit: 5 }, { hashKeys: false }],
+  ['a penalty in only one of them', { penalty }],
+])('Two limiters of one Worker may have policies with %s.', (_, changes, config) => {
   limiter()
   expect(() => limiter(changes, config)).not.toThrow()
 })
 
-test('a gateway counts as a limiter', () => {
+test('A gateway and a limiter of one Worker must agree on a limit.', () => {
   createGateway({ policies: [policy()] })
   expect(() => limiter({ limit: 5 })).toThrow(ConfigError)
   expect(() => createGateway({ policies: [policy({ limit: 5 })] })).toThrow(ConfigError)
 })
 
-test('every policy that differs is named', () => {
+test('The error names every policy that differs.', () => {
   const policies = (limit: number) => [policy({ limit }), policy({ name: 'b', limit })]
   rateLimiter({ policies: policies(1) })
   expect(() => rateLimiter({ policies: [policy({ name: 'a' }), ...policies(2)] })).toThrow(
@@ -93,7 +93,7 @@ test('every policy that differs is named', () => {
   )
 })
 
-test('a configuration that replaces another one later, as a hot reload does, is not compared', async () => {
+test('A configuration that replaces another one in a later turn, as in a hot reload, is not compared.', async () => {
   limiter()
   await Promise.resolve()
   expect(() => limiter({ limit: 5 })).not.toThrow()

@@ -14,14 +14,14 @@ import { createShards } from '../../../src/store/shards/shards.ts'
 import type { Store, StoreReply } from '../../../src/store/store.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
 
-/** The time that a store is given for a request, in milliseconds. */
-async function givenMs(config: ConfigOptions, init: RequestInit = {}): Promise<number> {
+/** The deadline that the store gets for a request, in ms. */
+async function deadlineOf(config: ConfigOptions, init: RequestInit = {}): Promise<number> {
   const local = createLocalStore()
-  let given = Number.NaN
+  let deadlineMs = Number.NaN
   const parts: LimiterParts = {
     store: {
       decide(requests, options) {
-        given = options!.deadlineMs!
+        deadlineMs = options!.deadlineMs!
         return local.decide(requests)
       },
       decideEach: local.decideEach,
@@ -34,17 +34,17 @@ async function givenMs(config: ConfigOptions, init: RequestInit = {}): Promise<n
   const startedAt = Date.now()
   const matched = await describe('/', init)
   await decideEach([{ matched }], parts, { spentMs: Date.now() - startedAt })
-  return given
+  return deadlineMs
 }
 
 const quota = { name: 'a', limit: 5, window: '1m' } as const
 
-test('a key function that takes long, as one may that reads what the client sends, leaves the store half of the deadline', async () => {
+test('A slow key function leaves half of the deadline to the store.', async () => {
   const policies = [{ ...quota, deadline: 100, key: () => sleep(250, 'ann') }]
-  expect(await givenMs({ policies })).toBe(50)
+  expect(await deadlineOf({ policies })).toBe(50)
 })
 
-test('keys of an issuer that do not come take half of the shortest deadline, and the store has the rest', async () => {
+test('A wait for the keys of an issuer takes at most half of the shortest deadline, and the store gets the rest.', async () => {
   const silent = createServer(() => {})
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   const { port } = silent.address() as AddressInfo
@@ -55,17 +55,17 @@ test('keys of an issuer that do not come take half of the shortest deadline, and
     policies: [{ ...quota, deadline: '2s', key: 'jwt:sub' }],
   }
   const start = performance.now()
-  const given = await givenMs(config, { headers: { Authorization: `Bearer ${token}` } })
+  const deadlineMs = await deadlineOf(config, { headers: { Authorization: `Bearer ${token}` } })
   silent.closeAllConnections()
   silent.close()
   const tookMs = performance.now() - start
-  expect(tookMs).toBeGreaterThan(900) // it was waited for
-  expect(given + tookMs).toBeLessThan(2100)
-  expect(given).toBeGreaterThan(500)
+  expect(tookMs).toBeGreaterThan(900) // the decision has waited for the issuer
+  expect(deadlineMs + tookMs).toBeLessThan(2100)
+  expect(deadlineMs).toBeGreaterThan(500)
   expect(performance.now() - start).toBeLessThan(5000)
 })
 
-/** Decides one request after the other. */
+/** A limiter with a given store. */
 function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {}) {
   const errors: string[] = []
   const parts: LimiterParts = {
@@ -87,7 +87,7 @@ function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {})
   return { ask, parts, errors, limits }
 }
 
-/** A store whose first reply comes after the deadline, when it is released. */
+/** A store whose first call times out. Its late reply arrives on `release`. */
 function lateStore(answerRest?: Store['decide']) {
   const store = createLocalStore()
   const { promise: late, resolve } = Promise.withResolvers<StoreReply>()
@@ -103,7 +103,7 @@ function lateStore(answerRest?: Store['decide']) {
 
 const single = { name: 'a', limit: 1, window: '1d', algorithm: 'fixed-window' } as const
 
-test('a refund of a late charge makes the isolate forget the refusals that it has seen meanwhile', async () => {
+test('After the refund of a late charge the isolate forgets cached refusals of the subject.', async () => {
   const { store, release } = lateStore()
   const { ask } = newLimiter({ policies: [{ ...single, onStoreError: 'deny' }] }, store)
   const background: Promise<unknown>[] = []
@@ -115,7 +115,7 @@ test('a refund of a late charge makes the isolate forget the refusals that it ha
   expect((await ask()).decision.reason).toBe('within-limit')
 })
 
-test('a late charge that cannot be refunded is an error to log, also without waitUntil', async () => {
+test('A failed refund of a late charge is logged, and is no unhandled rejection without waitUntil.', async () => {
   const { store, release } = lateStore(() => Promise.reject(new StoreError('unreachable')))
   const { ask, errors } = newLimiter({ policies: [{ ...single, onStoreError: 'deny' }] }, store)
   const unhandled: unknown[] = []
@@ -128,7 +128,7 @@ test('a late charge that cannot be refunded is an error to log, also without wai
   expect([errors, unhandled]).toEqual([['timeout', 'unreachable'], []])
 })
 
-test('a replay of an earlier answer does not tell the isolate how a limit stands now', async () => {
+test('The local store does not learn from a replayed reply.', async () => {
   const state = { allowed: true, remaining: 1, retryAfterMs: 0, resetAfterMs: 1000, nextAfterMs: 1 }
   const replay: StoreReply = { decidedAt: 1000, replayed: true, states: [[state]] }
   const store = { ...createLocalStore(), decide: async () => replay }
@@ -142,7 +142,7 @@ test('a replay of an earlier answer does not tell the isolate how a limit stands
   expect(states[0]![0]!.allowed).toBe(false)
 })
 
-test('units that an isolate charges for one of several databases are refunded by the answer, and no part of the decision', async () => {
+test('Local charges for a failed shard can be refunded after the response, and are not part of the decision.', async () => {
   const dead: Store = {
     decide: () => Promise.reject(new StoreError('unreachable')),
     decideEach: async (lists) => lists.map(() => new StoreError('unreachable')),
@@ -151,7 +151,7 @@ test('units that an isolate charges for one of several databases are refunded by
     { name: 'one', store: createLocalStore() },
     { name: 'two', store: dead },
   ])
-  // Of ten keys some are in each database.
+  // Each database has some of the ten keys.
   const policies = Array.from({ length: 10 }, (_, n) => ({
     ...single,
     name: `p${n}`,
@@ -167,14 +167,14 @@ test('units that an isolate charges for one of several databases are refunded by
   expect(charges!.reduce((sum, { limits }) => sum + limits.length, 0)).toBe(10)
 })
 
-describe('a request of which one of several databases gives no answer', () => {
+describe('a request with a failed shard', () => {
   const dead: Store = {
     decide: () => Promise.reject(new StoreError('unreachable')),
     decideEach: async (lists) => lists.map(() => new StoreError('unreachable')),
   }
 
-  /** Ten keys, some in each database; one policy in shadow. */
-  const spread = (change: Partial<ConfigOptions['policies'][number]>) =>
+  /** Ten keys, some in each database. One policy is in shadow mode. */
+  const policiesWith = (change: Partial<ConfigOptions['policies'][number]>) =>
     Array.from({ length: 10 }, (_, n) => ({
       ...single,
       name: `p${n}`,
@@ -195,7 +195,7 @@ describe('a request of which one of several databases gives no answer', () => {
       { name: 'one', store: living },
       { name: 'two', store: dead },
     ])
-    const { ask, limits } = newLimiter({ policies: spread(change) }, store, { headers })
+    const { ask, limits } = newLimiter({ policies: policiesWith(change) }, store, { headers })
     const work: Promise<unknown>[] = []
     const { decision } = await ask({ ...options, waitUntil: (promise) => void work.push(promise) })
     await Promise.all(work)
@@ -203,7 +203,7 @@ describe('a request of which one of several databases gives no answer', () => {
     return { decision, left: states[0]!.map(({ remaining }) => remaining) }
   }
 
-  test('is refused where a policy without an answer says deny, and what the others charged is refunded', async () => {
+  test('A request is refused if a policy of a failed shard has onStoreError deny, and the charges of the other shards are refunded.', async () => {
     const { decision, left } = await decideOnce({ onStoreError: 'deny' })
     expect(decision).toMatchObject({ allowed: false, reason: 'store-error', fallback: 'deny' })
     expect(decision.limits.length).toBeGreaterThan(0)
@@ -212,13 +212,13 @@ describe('a request of which one of several databases gives no answer', () => {
     expect(new Set(left)).toEqual(new Set([single.limit]))
   })
 
-  test('passes where they say allow, and keeps what the others charged', async () => {
+  test('A request passes if the policies of a failed shard have onStoreError allow, and the other shards keep their charges.', async () => {
     const { decision, left } = await decideOnce({ onStoreError: 'allow' })
     expect(decision).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'allow' })
     expect(left).toContain(single.limit - 1)
   })
 
-  test('releases the slots of a shard whose reply comes after the refusal', async () => {
+  test('The slots of a shard whose reply comes after the refusal are released.', async () => {
     const taken: string[] = []
     const released: string[] = []
     const { store: late, release } = lateStore(async (requests, options) => {
@@ -236,7 +236,7 @@ describe('a request of which one of several databases gives no answer', () => {
       { name: 'two', store: { ...late, decide } },
     ])
     const slots = { algorithm: 'concurrency', onStoreError: 'deny' } as const
-    const { ask } = newLimiter({ policies: spread(slots) }, store, { headers })
+    const { ask } = newLimiter({ policies: policiesWith(slots) }, store, { headers })
     const work: Promise<unknown>[] = []
     const waitUntil = (promise: Promise<unknown>) => void work.push(promise)
     expect((await ask({ waitUntil })).decision).toMatchObject({ allowed: false, fallback: 'deny' })
@@ -246,20 +246,20 @@ describe('a request of which one of several databases gives no answer', () => {
     expect(new Set(released)).toEqual(new Set(taken))
   })
 
-  test('that is only a peek has limits without times where it is refused', async () => {
+  test('A refused peek with a failed shard has limits without decidedAt.', async () => {
     const { store: late } = lateStore()
     const store = createShards([
       { name: 'one', store: createLocalStore() },
       { name: 'two', store: late },
     ])
-    const policies = spread({ onStoreError: 'deny' })
+    const policies = policiesWith({ onStoreError: 'deny' })
     const { decision } = await newLimiter({ policies }, store, { headers }).ask({}, 'peek')
     expect(decision).toMatchObject({ allowed: false, fallback: 'deny' })
     expect(decision.limits.length).toBeGreaterThan(0)
     expect(decision.limits.every(({ decidedAt }) => decidedAt === undefined)).toBe(true)
   })
 
-  test('keeps the charges under an idempotency key, also refused: the repeated call finds them', async () => {
+  test('A refused call with an idempotency key keeps its charges, so that a repeated call finds them.', async () => {
     const idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
     const { decision, left } = await decideOnce({ onStoreError: 'deny' }, { idempotency })
     expect(decision.allowed).toBe(false)

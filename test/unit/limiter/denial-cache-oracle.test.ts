@@ -1,4 +1,4 @@
-/** The denial cache over many limits at once: bans, shadows, slots, refunds, operators, new penalties, against the oracle. */
+/** The denial cache against the oracle: many limits at once, with bans, shadow policies, slots, refunds, operations and new penalties. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { LimitState } from '../../../src/base/decision.ts'
@@ -7,7 +7,7 @@ import { decideEach } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
 import { limitOf, limitState } from '../../../src/limiter/limit.ts'
 import type { LimiterParts } from '../../../src/limiter/question.ts'
-import { isOpen } from '../../../src/limiter/settle.ts'
+import { dependsOnResponse } from '../../../src/limiter/settle.ts'
 import type { Match } from '../../../src/match/match.ts'
 import type { Store, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
@@ -40,7 +40,7 @@ const option = fc
     window: fc.integer({ min: 100, max: 2000 }),
     mode: fc.constantFrom('enforce', 'enforce', 'shadow'),
     open: fc.constantFrom(false, false, false, true),
-    /** What the policy bans for at first, and after the change of policies. */
+    /** The penalty of the policy at first, and after the change of policies. */
     penalties: fc
       .constantFrom(0, 0, 1)
       .chain((most) => fc.array(penalty, { minLength: most, maxLength: 2 * most })),
@@ -52,9 +52,9 @@ const option = fc
     ...(open && algorithm !== 'concurrency' && { countOnly: 401 }),
     ...(algorithm === 'concurrency' && { onStoreError: 'deny' }),
   }))
-/** Which of the policies a request meets, and what it costs by each. */
+/** The policies that apply to a request, and its cost for each. */
 const kind = fc.record({
-  met: fc.subarray([0, 1, 2], { minLength: 1 }),
+  policyIndexes: fc.subarray([0, 1, 2], { minLength: 1 }),
   costs: fc.array(fc.constantFrom(0, 1, 1, 1, 1, 1, 1, 2), { minLength: 3, maxLength: 3 }),
 })
 const step = fc.record({
@@ -70,7 +70,7 @@ const step = fc.record({
   back: fc.integer({ min: 0, max: 20 }),
 })
 
-test('a refusal from the denial cache is a refusal of the oracle too, and has its numbers', async () => {
+test('A refusal by the denial cache is also a refusal of the oracle, with the same numbers.', async () => {
   let cached = 0
   await fc.assert(
     fc.asyncProperty(
@@ -106,15 +106,15 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
             advance(path.back)
             return reply
           },
-          decideEach: () => Promise.reject(new Error('not asked')),
+          decideEach: () => Promise.reject(new Error('not called')),
         }
         const isolates = [createDenialCache(), createDenialCache()]
         const nameSubject = async () => 'a'
         for (const { wait, who, what, mode, like, there, back } of steps) {
           advance(wait)
           path = { there, back }
-          const { met, costs } = kinds[like]!
-          const matches = met.map((index): Match => {
+          const { policyIndexes, costs } = kinds[like]!
+          const matches = policyIndexes.map((index): Match => {
             const policy = policies[index]!
             const { windowMs } = policy
             const begun = now - (now % windowMs)
@@ -122,7 +122,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
               policy,
               partitionKey: [['ip', 'a']],
               cost: costs[index]!,
-              // Chosen by our clock, which is not the store's.
+              // By the isolate's clock, which differs from the store's.
               ...(calendars.has(policy.name) && {
                 period: [begun, begun + windowMs, begun + 2 * windowMs],
               }),
@@ -136,8 +136,8 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
               truth.decide([{ mode, limits: [row] }], now + ahead)
             })
           if (what === 'change') policies = second!
-          // What comes back by the answer comes back without a word to anybody.
-          if (what === 'settle') each('refund', limits.filter(isOpen))
+          // Refunds after a response do not notify the caches.
+          if (what === 'settle') each('refund', limits.filter(dependsOnResponse))
           if (what === 'operate') {
             each(mode, mode === 'ban' ? limits.filter(({ penalty }) => penalty) : limits)
             for (const cache of isolates) cache.forget(now)
@@ -145,7 +145,7 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
           if (what !== 'take') continue
           const parts: LimiterParts = {
             store,
-            local: { ...store, learn() {}, pays: () => false },
+            local: { ...store, learn() {}, matchLateCharge: () => false },
             denialCache: isolates[who],
             nameSubject,
             onStoreError: () => {},
@@ -161,14 +161,14 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
           cached += 1
           expect(decision.allowed).toBe(false)
           const enforced = limits.filter(({ policy }) => policy.mode === 'enforce')
-          const told = decision.limits.filter(({ mode }) => mode === 'enforce')
-          const true_ = truth
+          const cachedStates = decision.limits.filter(({ mode }) => mode === 'enforce')
+          const actual = truth
             .decide([{ mode: 'peek', limits: enforced }], now + ahead)
             .states[0]!.map((state, index): LimitState => limitState(enforced[index]!, state))
-          expect(told.length).toBeGreaterThan(0)
-          told.forEach((limit) => {
-            const index = true_.findIndex(({ policy }) => policy === limit.policy)
-            const it = true_[index]!
+          expect(cachedStates.length).toBeGreaterThan(0)
+          cachedStates.forEach((limit) => {
+            const index = actual.findIndex(({ policy }) => policy === limit.policy)
+            const it = actual[index]!
             expect([limit.allowed, limit.remaining]).toEqual([it.allowed, it.remaining])
             for (const field of [
               'retryAfterMs',
@@ -176,8 +176,8 @@ test('a refusal from the denial cache is a refusal of the oracle too, and has it
               'nextAfterMs',
               'bannedForMs',
             ] as const) {
-              // Under a ban a limit goes on: its next unit may come, and more may come back by an answer. The ban is what holds.
-              const free = field === 'nextAfterMs' || isOpen(enforced[index]!)
+              // During a ban units may still come back, by time or by a refund after a response. Only the ban must match.
+              const free = field === 'nextAfterMs' || dependsOnResponse(enforced[index]!)
               if (it.bannedForMs && field !== 'bannedForMs' && free) continue
               if (it[field] === null || it[field] === undefined) {
                 expect(limit[field]).toBe(it[field])

@@ -1,4 +1,4 @@
-/** Refusals from memory: they say what the store would say, and never more than it. */
+/** Cached refusals: they are the same as the store's, and the cache never refuses a request that the store would admit. */
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { PolicyOptions } from '../../../src/config/options.ts'
@@ -22,7 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.useRealTimers())
 
-const descriptorsOf = (options: Partial<PolicyOptions>[], cost = 1) =>
+const matchesOf = (options: Partial<PolicyOptions>[], cost = 1) =>
   parseConfig({
     policies: options.map((option, index) => ({
       name: `p${index}`,
@@ -34,7 +34,7 @@ const descriptorsOf = (options: Partial<PolicyOptions>[], cost = 1) =>
     })),
   }).policies.map((policy) => ({ policy, partitionKey: [['ip', 'a'] as [string, string]], cost }))
 
-/** An isolate on a store that answers `there` ms after it was asked, by a clock that is `ahead` of ours, and `back` ms before we know. */
+/** An isolate on a store with a latency of `there` ms for a call and `back` ms for its reply, and a clock that is `ahead` by some ms. */
 function isolate(
   truth: Store,
   { there = 0, back = 0, ahead = 0, denialCache = createDenialCache() } = {},
@@ -48,21 +48,21 @@ function isolate(
       advance(back)
       return reply
     },
-    decideEach: () => Promise.reject(new Error('not asked')),
+    decideEach: () => Promise.reject(new Error('not called')),
   }
   const parts: LimiterParts = {
     store,
-    local: { ...truth, learn() {}, pays: () => false },
+    local: { ...truth, learn() {}, matchLateCharge: () => false },
     denialCache,
     nameSubject: async () => 'a',
     onStoreError: () => {},
   }
   return {
     denialCache,
-    async decide(matches: ReturnType<typeof descriptorsOf>) {
+    async decide(matches: ReturnType<typeof matchesOf>) {
       const before = calls
       const [outcome] = await decideEach([{ matched: { policies: matches } }], parts)
-      return { ...outcome!.decision, asked: calls > before }
+      return { ...outcome!.decision, called: calls > before }
     },
   }
 }
@@ -70,7 +70,7 @@ function isolate(
 const names = Object.keys(algorithms) as (keyof typeof algorithms)[]
 
 test.each(names)(
-  '%s: what is answered without asking is what the store would answer, whoever else takes',
+  'A cached refusal of a %s is what the store would answer, even if other isolates take units.',
   async (algorithm) => {
     const burst = algorithm === 'token-bucket'
     let cached = 0
@@ -99,34 +99,37 @@ test.each(names)(
           const caches = [createDenialCache(), createDenialCache()]
           for (const { wait, who, cost, there, back } of steps) {
             advance(wait)
-            const matches = descriptorsOf(
+            const matches = matchesOf(
               [{ algorithm, limit, window, ...(burst && { burst: room }) }],
               cost,
             )
-            const { asked, ...decision } = await isolate(truth, {
+            const { called, ...decision } = await isolate(truth, {
               there,
               back,
               ahead,
               denialCache: caches[who]!,
             }).decide(matches)
-            if (asked) continue
+            if (called) continue
             cached += 1
             const peek = {
               mode: 'peek' as const,
               limits: [{ ...matches[0]!, terms: matches[0]!.policy, subject: 'a' }],
             }
-            const told = decision.limits[0]!
+            const cachedState = decision.limits[0]!
             const at = async (time: number) =>
               (await truth.decide([peek], { now: time + ahead })).states[0]![0]!
-            const true_ = await at(now)
+            const actual = await at(now)
             expect(decision.allowed).toBe(false)
-            expect([told.allowed, told.remaining]).toEqual([true_.allowed, true_.remaining])
-            // Late by the way back and forth of whoever asked, at most, and never early.
+            expect([cachedState.allowed, cachedState.remaining]).toEqual([
+              actual.allowed,
+              actual.remaining,
+            ])
+            // Waits are never too short, and at most one round trip too long.
             for (const field of ['retryAfterMs', 'resetAfterMs', 'nextAfterMs'] as const) {
-              expect(told[field]! - true_[field]!, field).toBeGreaterThanOrEqual(0)
-              expect(told[field]! - true_[field]!, field).toBeLessThanOrEqual(40)
+              expect(cachedState[field]! - actual[field]!, field).toBeGreaterThanOrEqual(0)
+              expect(cachedState[field]! - actual[field]!, field).toBeLessThanOrEqual(40)
             }
-            expect((await at(now + told.retryAfterMs!)).allowed).toBe(true)
+            expect((await at(now + cachedState.retryAfterMs!)).allowed).toBe(true)
           }
         },
       ),
@@ -136,85 +139,85 @@ test.each(names)(
   },
 )
 
-describe('a refusal', () => {
+describe('a cached refusal', () => {
   const exhaust = async (
     one: ReturnType<typeof isolate>,
-    matches: ReturnType<typeof descriptorsOf>,
+    matches: ReturnType<typeof matchesOf>,
   ) => {
     let last = await one.decide(matches)
     for (let time = 0; time < 20 && last.allowed; time++) last = await one.decide(matches)
     return last
   }
 
-  test('is asked for once, and again as soon as anything may have come back', async () => {
+  test('A refusal is cached until a unit may have come back.', async () => {
     const one = isolate(createLocalStore(), { there: 3, back: 4 })
-    const matches = descriptorsOf([{ algorithm: 'fixed-window' }])
+    const matches = matchesOf([{ algorithm: 'fixed-window' }])
     const first = await exhaust(one, matches)
-    expect([first.allowed, first.asked]).toEqual([false, true])
+    expect([first.allowed, first.called]).toEqual([false, true])
     advance(1000)
     const again = await one.decide(matches)
-    expect([again.asked, again.retryAfterMs, again.decidedAt]).toEqual([
+    expect([again.called, again.retryAfterMs, again.decidedAt]).toEqual([
       false,
       first.retryAfterMs! - 1000,
       first.decidedAt! + 1000,
     ])
-    advance(again.retryAfterMs! - 8) // as far as can be proven: less the way there and back
-    expect((await one.decide(matches)).asked).toBe(false)
+    advance(again.retryAfterMs! - 8) // less a round trip of 7 ms
+    expect((await one.decide(matches)).called).toBe(false)
     advance(1)
-    expect((await one.decide(matches)).asked).toBe(true)
+    expect((await one.decide(matches)).called).toBe(true)
   })
 
-  test('is asked for again after ten seconds, for what others may have given back', async () => {
+  test('A refusal is cached for at most ten seconds, because other isolates may have refunded units.', async () => {
     const one = isolate(createLocalStore())
-    const matches = descriptorsOf([{ algorithm: 'fixed-window', window: '1h' }])
+    const matches = matchesOf([{ algorithm: 'fixed-window', window: '1h' }])
     await exhaust(one, matches)
     advance(9_999)
-    expect((await one.decide(matches)).asked).toBe(false)
+    expect((await one.decide(matches)).called).toBe(false)
     advance(1)
-    expect((await one.decide(matches)).asked).toBe(true)
+    expect((await one.decide(matches)).called).toBe(true)
   })
 
-  test('is forgotten when this isolate gives something back, also where its answer is still on the way', async () => {
+  test('A refund by this isolate makes it forget refusals, including those in flight.', async () => {
     const one = isolate(createLocalStore())
-    const matches = descriptorsOf([{ algorithm: 'fixed-window' }])
+    const matches = matchesOf([{ algorithm: 'fixed-window' }])
     await exhaust(one, matches)
     one.denialCache.forget(now)
-    expect((await one.decide(matches)).asked).toBe(true)
-    expect((await one.decide(matches)).asked).toBe(true) // of the same millisecond: sent before, for all that is known
+    expect((await one.decide(matches)).called).toBe(true)
+    expect((await one.decide(matches)).called).toBe(true) // the call of the same millisecond may have been sent before the refund
     advance(1)
-    expect((await one.decide(matches)).asked).toBe(true)
-    expect((await one.decide(matches)).asked).toBe(false)
+    expect((await one.decide(matches)).called).toBe(true)
+    expect((await one.decide(matches)).called).toBe(false)
   })
 
-  test('by a clock that was set back proves nothing', async () => {
+  test('A refusal is not used after the clock is set back.', async () => {
     const one = isolate(createLocalStore())
-    const matches = descriptorsOf([{ algorithm: 'fixed-window' }])
+    const matches = matchesOf([{ algorithm: 'fixed-window' }])
     await exhaust(one, matches)
     advance(-1)
-    expect((await one.decide(matches)).asked).toBe(true)
+    expect((await one.decide(matches)).called).toBe(true)
   })
 
-  test('by a clock that was set back while its answer was on the way proves nothing: nobody passes by it uncharged', async () => {
+  test('A refusal is not cached if the clock is set back while its reply is in flight.', async () => {
     const one = isolate(createLocalStore(), { back: -100 })
-    const matches = descriptorsOf([{ algorithm: 'fixed-window', limit: 1, window: 1000 }])
+    const matches = matchesOf([{ algorithm: 'fixed-window', limit: 1, window: 1000 }])
     await exhaust(one, matches)
-    advance(900) // by when the window may be over
-    const { asked } = await one.decide(matches)
-    expect(asked).toBe(true)
+    advance(900) // the window may be over now
+    const { called } = await one.decide(matches)
+    expect(called).toBe(true)
   })
 
-  test('names every limit that is known to refuse, with the longest of their waits, and no other limit', async () => {
+  test('A cached refusal has every limit that is known to refuse, with the longest wait, and no other limit.', async () => {
     const one = isolate(createLocalStore())
-    const matches = descriptorsOf([
+    const matches = matchesOf([
       { algorithm: 'fixed-window', limit: 3 },
       { algorithm: 'token-bucket', limit: 100 },
       { algorithm: 'fixed-window', limit: 3, window: '1m' },
     ])
     await exhaust(one, matches)
     advance(500)
-    const { asked, limits, retryAfterMs } = await one.decide(matches)
+    const { called, limits, retryAfterMs } = await one.decide(matches)
     expect([
-      asked,
+      called,
       limits.map(({ policy, allowed, remaining }) => [policy, allowed, remaining]),
     ]).toEqual([
       false,
@@ -226,66 +229,66 @@ describe('a refusal', () => {
     expect(retryAfterMs).toBe(59_500)
   })
 
-  test('by one limit answers every request that this limit would refuse, whatever the other keys of the request are', async () => {
+  test('A cached refusal answers every request with the refusing limit, whatever its other keys are.', async () => {
     const one = isolate(createLocalStore())
-    const [exhausted, varied] = descriptorsOf([
+    const [exhausted, varied] = matchesOf([
       { algorithm: 'fixed-window', limit: 3 },
       { algorithm: 'fixed-window', limit: 3, key: 'query:q' },
     ])
     await exhaust(one, [exhausted!])
     for (let n = 0; n < 100; n++) {
       const other = { ...varied!, partitionKey: [['query:q', `${n}`] as [string, string]] }
-      const { asked, allowed, limits } = await one.decide([other, exhausted!])
-      expect([asked, allowed, limits.map(({ policy }) => policy)]).toEqual([false, false, ['p0']])
+      const { called, allowed, limits } = await one.decide([other, exhausted!])
+      expect([called, allowed, limits.map(({ policy }) => policy)]).toEqual([false, false, ['p0']])
     }
   })
 
-  test('is asked for where another limit of the request counts refusals towards a ban', async () => {
+  test('A cached refusal does not answer a request with another limit that counts refusals towards a ban.', async () => {
     const one = isolate(createLocalStore())
-    const [exhausted, banning] = descriptorsOf([
+    const [exhausted, banning] = matchesOf([
       { algorithm: 'fixed-window', limit: 3 },
       { algorithm: 'fixed-window', limit: 3, penalty: { after: 9, within: '1m', ban: '1m' } },
     ])
     await exhaust(one, [exhausted!])
-    expect((await one.decide([exhausted!])).asked).toBe(false)
-    expect((await one.decide([exhausted!, banning!])).asked).toBe(true)
+    expect((await one.decide([exhausted!])).called).toBe(false)
+    expect((await one.decide([exhausted!, banning!])).called).toBe(true)
   })
 
   test.each<[string, Partial<PolicyOptions>, number]>([
-    ['a cost that something is left for', { algorithm: 'fixed-window', limit: 5 }, 2],
-    ['a cost that never fits', { algorithm: 'fixed-window', limit: 5 }, 6],
-    ['slots, which others give back', { algorithm: 'concurrency', limit: 2, window: '1m' }, 1],
-    ['a policy that gives back by the answer', { algorithm: 'fixed-window', countOnly: 401 }, 1],
+    ['of a cost while units remain', { algorithm: 'fixed-window', limit: 5 }, 2],
+    ['of a cost that never fits', { algorithm: 'fixed-window', limit: 5 }, 6],
+    ['of slots', { algorithm: 'concurrency', limit: 2, window: '1m' }, 1],
+    ['by a policy with countOnly', { algorithm: 'fixed-window', countOnly: 401 }, 1],
     [
-      'a price that the answer tells',
+      'by a policy with a price in the response',
       { algorithm: 'fixed-window', cost: { response: 'x-cost' } },
       1,
     ],
     [
-      'refusals that count towards a ban',
+      'that counts towards a ban',
       { algorithm: 'fixed-window', penalty: { after: 50, within: '1m', ban: '1m' } },
       1,
     ],
-  ])('is always asked for: %s', async (_, options, cost) => {
+  ])('A refusal %s is not cached.', async (_, options, cost) => {
     const one = isolate(createLocalStore())
-    const matches = descriptorsOf([options], cost)
+    const matches = matchesOf([options], cost)
     await exhaust(one, matches)
-    expect((await one.decide(matches)).asked).toBe(true)
+    expect((await one.decide(matches)).called).toBe(true)
   })
 
   test.each<[string, Partial<PolicyOptions>]>([
-    ['count towards a ban', { penalty: { after: 2, within: '1m', ban: '1m' } }],
-    ['get a refund by the answer', { countOnly: 401 }],
-  ])('is none for new policies by which they %s', async (_, change) => {
+    ['a penalty', { penalty: { after: 2, within: '1m', ban: '1m' } }],
+    ['countOnly', { countOnly: 401 }],
+  ])('A cached refusal does not answer requests under new policies with %s.', async (_, change) => {
     const one = isolate(createLocalStore())
-    await exhaust(one, descriptorsOf([{ algorithm: 'fixed-window' }]))
-    const changed = descriptorsOf([{ algorithm: 'fixed-window', ...change }])
-    expect((await one.decide(changed)).asked).toBe(true)
-    expect((await one.decide(changed)).asked).toBe(true)
+    await exhaust(one, matchesOf([{ algorithm: 'fixed-window' }]))
+    const changed = matchesOf([{ algorithm: 'fixed-window', ...change }])
+    expect((await one.decide(changed)).called).toBe(true)
+    expect((await one.decide(changed)).called).toBe(true)
   })
 
-  test('of another price, limit, plan, penalty, period or key is another', () => {
-    const [one] = descriptorsOf([{}])
+  test('A cached refusal does not answer a request with another cost, limit, plan, penalty, period or key.', () => {
+    const [one] = matchesOf([{}])
     const penalty = { tag: 'ban', after: 1, withinMs: 1000, banMs: 1000, maxMs: 1000 }
     const others = [
       { ...one!, cost: 2 },
@@ -304,7 +307,7 @@ describe('a refusal', () => {
   })
 })
 
-/** A limit with nothing left for 5 s. */
+/** The state of a limit without remaining units for 5 s. */
 const refusing = {
   allowed: false,
   remaining: 0,
@@ -312,7 +315,7 @@ const refusing = {
   resetAfterMs: 5000,
   nextAfterMs: 5000,
 }
-const [limit] = descriptorsOf([{ algorithm: 'fixed-window' }])
+const [limit] = matchesOf([{ algorithm: 'fixed-window' }])
 const ofClient = (n: number) => ({
   ...limit!,
   terms: limit!.policy,
@@ -320,7 +323,7 @@ const ofClient = (n: number) => ({
   partitionKey: [['ip', `${n}`] as [string, string]],
 })
 
-test('the cache stays within its bytes: the least recently used refusals go first', () => {
+test('The cache keeps its maximum size, and evicts the least recently used refusals.', () => {
   const cache = createDenialCache(10_000)
   for (let n = 0; n < 1000; n++) {
     cache.keep([ofClient(n)], [refusing], start, start, start)
@@ -337,7 +340,7 @@ test('the cache stays within its bytes: the least recently used refusals go firs
   ])
 })
 
-test('a refund makes the cache forget the refusals of its subject, also one that is on its way, and no other', () => {
+test('A refund makes the cache forget the refusals of its subject, including those in flight, and no others.', () => {
   const cache = createDenialCache()
   const [first, second] = [ofClient(0), ofClient(1)]
   const allowed = { ...refusing, allowed: true, retryAfterMs: 0 }
@@ -359,5 +362,5 @@ test('a refund makes the cache forget the refusals of its subject, also one that
   cache.forget(start + 4, ['s0'])
   for (let other = 0; other < 3000; other++) cache.forget(start + 4, [`other ${other}`])
   keep(start + 4)
-  expect(cache.find([first], start + 4)).toBeUndefined() // beyond what is tracked by name every refusal on its way is discarded
+  expect(cache.find([first], start + 4)).toBeUndefined() // beyond 1,000 subjects every refusal in flight is discarded
 })

@@ -21,7 +21,7 @@ const state = (change: Partial<StoreState> = {}): StoreState => ({
 })
 const refusing = { allowed: false, remaining: 0 }
 
-test('each policy is listed once, in order', () => {
+test('Neighbouring quotas of one policy are one limit state, in order.', () => {
   const matches = [of(b), of(a), of(a), of(a), of(b)]
   const limits = limitStates(
     matches,
@@ -30,8 +30,8 @@ test('each policy is listed once, in order', () => {
   expect(limits.map(({ policy }) => policy)).toEqual(['b', 'a', 'b'])
 })
 
-describe('several quotas of a policy are told as one state:', () => {
-  const told = (...states: Partial<StoreState>[]) => {
+describe('the state of several quotas of one policy', () => {
+  const combined = (...states: Partial<StoreState>[]) => {
     const matches = states.map(() => of())
     const [found] = limitStates(matches, states.map(state))
     const reversed = limitStates(matches, states.toReversed().map(state))
@@ -41,7 +41,7 @@ describe('several quotas of a policy are told as one state:', () => {
 
   test.each<[string, Partial<StoreState>[], object]>([
     [
-      'a refusal, and the wait of it',
+      'the refusal of one quota, and its wait',
       [{ ...refusing, retryAfterMs: 700, nextAfterMs: 700 }, { resetAfterMs: 40_000 }],
       { allowed: false, remaining: 0, retryAfterMs: 700, nextAfterMs: 700, resetAfterMs: 40_000 },
     ],
@@ -54,7 +54,7 @@ describe('several quotas of a policy are told as one state:', () => {
       { allowed: false, retryAfterMs: 900, nextAfterMs: 900 },
     ],
     [
-      'never as the longest wait',
+      'null as the longest wait',
       [
         { ...refusing, retryAfterMs: null },
         { ...refusing, retryAfterMs: 900 },
@@ -62,7 +62,7 @@ describe('several quotas of a policy are told as one state:', () => {
       { allowed: false, retryAfterMs: null },
     ],
     [
-      'the least that is left, and when that grows',
+      'the smallest remaining quota, and the time of its next unit',
       [
         { remaining: 2, nextAfterMs: 100 },
         { remaining: 3, nextAfterMs: 9_000 },
@@ -70,7 +70,7 @@ describe('several quotas of a policy are told as one state:', () => {
       { allowed: true, remaining: 2, nextAfterMs: 100 },
     ],
     [
-      'a refusal beside a quota with less left',
+      'a refusal, and the smaller remaining quota of another one',
       [
         { allowed: false, remaining: 3, retryAfterMs: 700 },
         { remaining: 2, nextAfterMs: 100 },
@@ -85,9 +85,13 @@ describe('several quotas of a policy are told as one state:', () => {
       ],
       { allowed: false, remaining: 0, retryAfterMs: 950, bannedForMs: 900 },
     ],
-    ['the earliest time', [{ decidedAt: 20 }, { decidedAt: 10 }], { decidedAt: 10 }],
-    ['of three', [{ remaining: 3 }, { remaining: 1 }, { remaining: 2 }], { remaining: 1 }],
-  ])('%s', (_, states, expected) => {
-    expect(told(...states)).toMatchObject(expected)
+    ['the earliest decidedAt', [{ decidedAt: 20 }, { decidedAt: 10 }], { decidedAt: 10 }],
+    [
+      'the smallest remaining quota of three',
+      [{ remaining: 3 }, { remaining: 1 }, { remaining: 2 }],
+      { remaining: 1 },
+    ],
+  ])('The state of several quotas of a policy has %s.', (_, states, expected) => {
+    expect(combined(...states)).toMatchObject(expected)
   })
 })

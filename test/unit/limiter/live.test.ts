@@ -5,19 +5,19 @@ import { createLimiter } from '../../../src/limiter/create.ts'
 import { createLive } from '../../../src/limiter/live.ts'
 import { viewOf } from '../../../src/request/view.ts'
 
-/** A document that a test hands out, by its own clock: `read` is what the next looks meet. */
+/** Live policies with a clock and a document that the test controls. `read` makes the result of the next reads. */
 function world(first: () => Promise<string | null>) {
-  const said: string[] = []
+  const lines: string[] = []
   const background: Promise<unknown>[] = []
   const it = {
     now: 1_789_000_000_000,
     reads: 0,
     read: first,
-    said,
-    /** What holds for a request now. */
+    lines,
+    /** The value for a request. */
     ask: () =>
       current({ env: {}, context: undefined, waitUntil: (work) => void background.push(work) }),
-    /** A request, then all that it left behind; what holds after it. */
+    /** Makes a request, waits for its background work, and returns the value after it. */
     async peek() {
       it.ask()
       await Promise.all(background.splice(0))
@@ -28,21 +28,21 @@ function world(first: () => Promise<string | null>) {
     live: { from: 'redis', key: 'k', everyMs: 1000 },
     fallback: 'deployed',
     compile(document) {
-      if (typeof document !== 'string') throw new TypeError('no text')
+      if (typeof document !== 'string') throw new TypeError('not a text')
       return document
     },
     read: () => {
       it.reads += 1
       return it.read()
     },
-    log: (event, code, message) => void said.push(`${event} ${code} ${message}`.trim()),
+    log: (event, code, message) => void lines.push(`${event} ${code} ${message}`.trim()),
     clock: () => it.now,
   })
   return it
 }
 const text = (value: unknown) => async () => JSON.stringify(value)
 
-test('a request sees what an earlier one found, and is never kept waiting', async () => {
+test('A request sees the document that an earlier request has read, and never waits for a read.', async () => {
   const live = world(text('one'))
   expect(live.ask()).toBe('deployed')
   expect(await live.peek()).toBe('one')
@@ -51,7 +51,7 @@ test('a request sees what an earlier one found, and is never kept waiting', asyn
   expect(never.reads).toBe(5)
 })
 
-test('it is looked for once in its time, however many ask, and a clock that runs back looks at once', async () => {
+test('The document is read once per interval for any number of requests, and at once after the clock is set back.', async () => {
   const live = world(text('one'))
   for (let time = 0; time < 100; time++) live.ask()
   live.now += 999
@@ -65,7 +65,7 @@ test('it is looked for once in its time, however many ask, and a clock that runs
   expect(live.reads).toBe(3)
 })
 
-test('what is wrong is told once, and changes nothing; what is gone leaves the deployment', async () => {
+test('An invalid document is logged once and changes nothing, and without a document the deployed policies are in force.', async () => {
   const live = world(text('one'))
   const after = async (read: () => Promise<string | null>) => {
     live.now += 1000
@@ -79,17 +79,17 @@ test('what is wrong is told once, and changes nothing; what is gone leaves the d
   expect(await after(text('one'))).toBe('one')
   expect(await after(async () => null)).toBe('deployed')
   expect(await after(async () => null)).toBe('deployed')
-  expect(live.said.map((line) => line.replace(/stay: .*/, 'stay'))).toEqual([
-    'live-changed  new live policies hold',
-    'live-refused TypeError the last good policies stay',
-    'live-refused SyntaxError the last good policies stay',
-    'live-changed  new live policies hold',
-    'live-changed  the live policies are gone: those of the deployment hold',
+  expect(live.lines.map((line) => line.replace(/force: .*/, 'force'))).toEqual([
+    'live-changed  new live policies are in force',
+    'live-refused TypeError the live policies are invalid; the current policies stay in force',
+    'live-refused SyntaxError the live policies are invalid; the current policies stay in force',
+    'live-changed  new live policies are in force',
+    'live-changed  the live policies were removed; the deployed policies are in force',
   ])
 })
 
-test('a document with any number of faults is told of in one line that a log takes', async () => {
-  const said: string[] = []
+test('The log line for a document with any number of problems has a bounded length.', async () => {
+  const lines: string[] = []
   const current = createLive<string>({
     live: { from: 'redis', key: 'k', everyMs: 1000 },
     fallback: 'deployed',
@@ -97,16 +97,18 @@ test('a document with any number of faults is told of in one line that a log tak
       throw new Error('policies[0].name: expected … '.repeat(100_000))
     },
     read: text([]),
-    log: (...line) => void said.push(line.join(' ')),
+    log: (...line) => void lines.push(line.join(' ')),
   })
   const background: Promise<unknown>[] = []
   current({ env: {}, context: undefined, waitUntil: (work) => void background.push(work) })
   await Promise.all(background)
-  expect(said[0]).toMatch(/^live-refused Error the last good policies stay: policies\[0\]/)
-  expect(said[0]!.length).toBeLessThan(3_000)
+  expect(lines[0]).toMatch(
+    /^live-refused Error the live policies are invalid; the current policies stay in force: policies\[0\]/,
+  )
+  expect(lines[0]!.length).toBeLessThan(3_000)
 })
 
-test('why it cannot be read is told once, and again when it is another reason or was mended', async () => {
+test('A read error is logged once, and again after another error or a successful read.', async () => {
   const live = world(text('one'))
   const after = async (read: () => Promise<string | null>) => {
     live.now += 1000
@@ -122,7 +124,7 @@ test('why it cannot be read is told once, and again when it is another reason or
   await after(failing('redis-error'))
   await after(text('one'))
   await after(failing('redis-error'))
-  expect(live.said.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
+  expect(live.lines.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
     ...[
       'live-changed ',
       'live-unread timeout',
@@ -132,7 +134,7 @@ test('why it cannot be read is told once, and again when it is another reason or
   ])
 })
 
-test('a peek that comes back after a later one says nothing any more', async () => {
+test('A read that ends after a later read has no effect.', async () => {
   const slow = Promise.withResolvers<string | null>()
   const live = world(() => slow.promise)
   live.ask()
@@ -142,10 +144,10 @@ test('a peek that comes back after a later one says nothing any more', async () 
   await Promise.resolve()
   slow.resolve(JSON.stringify('old'))
   expect(await live.peek()).toBe('new')
-  expect(live.said).toHaveLength(1)
+  expect(live.lines).toHaveLength(1)
 })
 
-test('an issuer is not asked again for the sake of new policies', async () => {
+test('New policies do not download the keys of an issuer again.', async () => {
   const key = { kty: 'OKP', crv: 'Ed25519', x: Buffer.alloc(32, 1).toString('base64url') }
   const issuer = vi
     .spyOn(globalThis, 'fetch')

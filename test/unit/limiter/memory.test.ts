@@ -16,7 +16,7 @@ function heapMiB(): number {
   return process.memoryUsage().heapUsed / 1024 / 1024
 }
 
-/** Answers as the script does: every request is refused if `allowed` is 0. Only the memory of the isolate is tested here. */
+/** Answers like the script. Refuses every request if `allowed` is 0. */
 const answerAll = (allowed: 0 | 1) =>
   vi.stubGlobal('fetch', async (_: string, { body }: { body: string }) => {
     const reply = ([, , count, ...rest]: (string | number)[]) => {
@@ -43,7 +43,7 @@ test.each([
   ['admitted', 1],
   ['refused', 0],
 ] as const)(
-  '20,000 random keys over 64 databases with leases, all %s, take at most 24 MiB',
+  '20,000 random keys over 64 databases with leases, all %s, take at most 24 MiB.',
   async (_, allowed) => {
     answerAll(allowed)
     const config = parseConfig({
@@ -75,7 +75,7 @@ test.each([
         await Promise.all(Array.from({ length: 100 }, () => decide(`${Math.random()}`.repeat(5))))
       }
     }
-    await flood(2_000) // compiled code and constants count for no key
+    await flood(2_000) // compiled code and constants do not count
     const before = heapMiB()
     await flood(20_000)
     expect(heapMiB() - before).toBeLessThan(24)

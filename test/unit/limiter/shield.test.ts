@@ -14,7 +14,7 @@ import { hashedSubjects } from '../../../src/match/subject.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
 
-// The whole limit, of a store in memory.
+// The local store admits the whole limit.
 const policy = {
   name: 'a',
   limit: 2,
@@ -25,7 +25,7 @@ const policy = {
 const shield = { binding: 'SHIELD', limit: 100, period: '10s' } as const
 const refusal = { allowed: false, reason: 'shielded', retryAfterMs: 10_000, limits: [] }
 
-describe('the binding', () => {
+describe('the shield', () => {
   const lines: string[] = []
   let now = 0
   const made = () => {
@@ -39,7 +39,7 @@ describe('the binding', () => {
   }
   const bound = (limit: unknown) => ({ SHIELD: { limit } })
 
-  test('is asked by a key of ours, and its word is taken', async () => {
+  test('The shield calls the binding with a prefixed key, and follows its answer.', async () => {
     const keys: string[] = []
     let success = true
     const ask = made()
@@ -53,7 +53,7 @@ describe('the binding', () => {
     expect([keys, lines]).toEqual([['sluice:subject', 'sluice:subject'], []])
   })
 
-  test('refuses nobody by an answer that says neither', async () => {
+  test('An answer of the binding without a result refuses no request.', async () => {
     expect(
       await made()(
         bound(async () => ({})),
@@ -77,7 +77,7 @@ describe('the binding', () => {
     ['timeout', bound(() => new Promise(() => {}))],
     ['timeout', bound(() => new Promise((_, reject) => setTimeout(reject, 150)))],
   ])(
-    '%s: the request goes on, the log says so, and for a second nobody asks',
+    'On the shield event %s the request continues, the event is logged, and the binding gets no call for a second.',
     async (code, env) => {
       const ask = made()
       const start = performance.now()
@@ -93,7 +93,7 @@ describe('the binding', () => {
     },
   )
 
-  test('is not left alone for longer by a clock that is set back', async () => {
+  test('A clock that is set back does not extend the pause after a failure.', async () => {
     const ask = made()
     await ask({}, 'subject')
     now -= 3_600_000
@@ -102,9 +102,9 @@ describe('the binding', () => {
   })
 })
 
-describe('is asked', () => {
-  /** Whom it was asked about. */
-  const asked: unknown[] = []
+describe('a decision with a shield', () => {
+  /** The keys of all calls to the shield. */
+  const keys: unknown[] = []
   let refuses = false
   const store = createLocalStore()
   const parts: LimiterParts = {
@@ -113,37 +113,37 @@ describe('is asked', () => {
     nameSubject: hashedSubjects('secret'),
     denialCache: createDenialCache(),
     async shield(key) {
-      asked.push(key)
+      keys.push(key)
       return refuses ? (refusal as never) : undefined
     },
     onStoreError() {},
   }
   const decide = async (
     config: Partial<ConfigOptions>,
-    { more = {}, once = false, ip = '192.0.2.1' } = {} as {
+    { more = {}, isIdempotent = false, ip = '192.0.2.1' } = {} as {
       more?: Partial<Question>
-      once?: boolean
+      isIdempotent?: boolean
       ip?: string
     },
   ) => {
-    asked.length = 0
+    keys.length = 0
     const describe = createMatcher({ policies: [policy], shield, ...config })
     const matched = await describe('/', { headers: { 'cf-connecting-ip': ip } })
-    const key = { key: 'k', fingerprint: 'f', forMs: 1000 }
-    const options = once ? { idempotency: key } : {}
+    const idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
+    const options = isIdempotent ? { idempotency } : {}
     const [outcome] = await decideEach([{ matched, ...more }], parts, options)
-    return [outcome!.decision.reason, asked.length]
+    return [outcome!.decision.reason, keys.length]
   }
   const only = (change: object) => ({ policies: [{ ...policy, ...change }] })
 
-  test('of a request that would be charged, by its own key', async () => {
+  test('The shield is called for a request that would be charged, with the key of the shield.', async () => {
     expect(await decide({})).toEqual(['within-limit', 1])
-    expect(asked).toEqual([[['ip', '192.0.2.1']]])
+    expect(keys).toEqual([[['ip', '192.0.2.1']]])
     refuses = true
     expect(await decide({})).toEqual(['shielded', 1])
     refuses = false
     await decide({ ...only({ key: 'host' }), shield: { ...shield, key: ['ip', 'host'] } })
-    expect(asked).toEqual([
+    expect(keys).toEqual([
       [
         ['ip', '192.0.2.1'],
         ['host', 'www.example.com'],
@@ -152,23 +152,27 @@ describe('is asked', () => {
   })
 
   test.each<[string, Parameters<typeof decide>, string]>([
-    ['without a shield', [{ shield: undefined as never }], 'within-limit'],
-    ['on the list deny', [{ deny: { path: '/' } }], 'denied'],
-    ['on the list allow', [{ allow: { path: '/' } }], 'no-policy'],
-    ['that meets no policy', [only({ match: { path: '/x' } })], 'no-policy'],
-    ['that meets shadows alone', [only({ mode: 'shadow' })], 'within-limit'],
+    ['under a configuration without a shield', [{ shield: undefined as never }], 'within-limit'],
+    ['that a deny rule matches', [{ deny: { path: '/' } }], 'denied'],
+    ['that an allow rule matches', [{ allow: { path: '/' } }], 'no-policy'],
+    ['without a policy', [only({ match: { path: '/x' } })], 'no-policy'],
+    ['with only shadow policies', [only({ mode: 'shadow' })], 'within-limit'],
     ['that costs nothing', [only({ cost: 0 })], 'within-limit'],
-    ['that only looks', [{}, { more: { mode: 'peek' } }], 'within-limit'],
-    ['that was decided before', [{}, { once: true }], 'within-limit'],
-    ['that lacks its key', [{ shield: { ...shield, key: 'header:x-a' } }], 'within-limit'],
-  ])('not of a request %s', async (_, [config, options = {}], reason) => {
+    ['that is a peek', [{}, { more: { mode: 'peek' } }], 'within-limit'],
+    ['with an idempotency key', [{}, { isIdempotent: true }], 'within-limit'],
+    [
+      'without the key of the shield',
+      [{ shield: { ...shield, key: 'header:x-a' } }],
+      'within-limit',
+    ],
+  ])('The shield is not called for a request %s.', async (_, [config, options = {}], reason) => {
     refuses = true
     const ip = `198.51.100.${_.length}`
     expect(await decide(config, { ip, ...options })).toEqual([reason, 0])
     refuses = false
   })
 
-  test('within the deadline, of which the store has what is left', async () => {
+  test('The time of the shield counts towards the deadline of the store.', async () => {
     const given: (number | undefined)[] = []
     const slow: LimiterParts = {
       ...parts,
@@ -190,10 +194,10 @@ describe('is asked', () => {
     })
     await decideEach([{ matched }], slow)
     expect(given[0]).toBeGreaterThanOrEqual(500)
-    expect(given[0]).toBeLessThanOrEqual(902) // timers may be early, by less than that
+    expect(given[0]).toBeLessThanOrEqual(902) // timers may fire up to 2 ms early
   })
 
-  test('not where the refusal is proven', async () => {
+  test('The shield is not called if the denial cache refuses the request.', async () => {
     const ip = '203.0.113.1'
     expect(await decide({}, { ip })).toEqual(['within-limit', 1])
     expect(await decide({}, { ip })).toEqual(['within-limit', 1])
@@ -202,7 +206,7 @@ describe('is asked', () => {
   })
 })
 
-describe('npm run check compares it with wrangler.toml', () => {
+describe('the comparison with wrangler.toml', () => {
   let folder: string
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-'))
@@ -223,13 +227,13 @@ describe('npm run check compares it with wrangler.toml', () => {
         'shield.period: 10 s, and wrangler.toml says period = 60',
       ],
     ],
-  ])('%j', async (text, lines) => {
+  ])('For the wrangler.toml %j npm run check reports %j.', async (text, lines) => {
     const file = join(folder, 'wrangler.toml')
     await writeFile(file, `name = "a"\nmain = "a.ts"\ncompatibility_date = "2026-10-01"\n${text}`)
     expect(await shieldMismatches(options, file)).toEqual(lines)
   })
 
-  test('where there is none, nothing is read', async () => {
+  test('Without a shield npm run check does not read wrangler.toml.', async () => {
     expect(await shieldMismatches({ policies: [policy] }, '/nowhere')).toEqual([])
   })
 })

@@ -13,7 +13,7 @@ import type {
 
 type Replies = (StoreReply | StoreError)[]
 
-/** A call that the store underneath got, and has not answered yet. */
+/** A call to the inner store that has no answer yet. */
 interface Call {
   /** The first subject of each list. */
   names: string[]
@@ -24,10 +24,10 @@ interface Call {
 
 let now: number
 let calls: Call[]
-/** Requests whose turn has not come, in the order in which they asked for it. */
+/** Requests that wait for their turn, in order. */
 let turns: { ms: number; come: () => void }[]
-/** What the isolate was asked to stay at work for. */
-let kept: Promise<unknown>[]
+/** Promises passed to `waitUntil`. */
+let background: Promise<unknown>[]
 let direct: [method: string, options: StoreOptions | undefined][]
 let store: Store
 
@@ -35,7 +35,7 @@ beforeEach(() => {
   now = 1_000_000
   calls = []
   turns = []
-  kept = []
+  background = []
   direct = []
   const inner: Store = {
     async decide(_, options) {
@@ -67,11 +67,11 @@ const list = (subject: string, limits = 1): StoreRequest[] => [
     limits: Array.from({ length: limits }, () => ({ subject, terms: policy!, cost: 1 })),
   },
 ]
-/** A reply that names whose it is. */
+/** A reply that carries the name of its request. */
 const replyTo = (name: string) => ({ decidedAt: name as never, states: [] }) satisfies StoreReply
-const waitUntil = (promise: Promise<unknown>) => void kept.push(promise)
+const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
 
-/** Whose reply comes, or the code of an error. */
+/** Resolves with the name in the reply, or with the code of the error. */
 const ask = (requests: StoreRequest[] | string, deadlineMs = 60_000): Promise<unknown> =>
   store
     .decide(typeof requests === 'string' ? list(requests) : requests, { deadlineMs, waitUntil })
@@ -81,7 +81,7 @@ const ask = (requests: StoreRequest[] | string, deadlineMs = 60_000): Promise<un
     )
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
-/** Gives so many their turn, one after the other. */
+/** Runs the turns of this many waiting requests, one after the other. */
 async function turn(count = turns.length) {
   for (const { come } of turns.splice(0, count)) {
     come()
@@ -89,27 +89,27 @@ async function turn(count = turns.length) {
   }
 }
 const echo = ({ names, answer }: Call) => answer(names.map(replyTo))
-/** Takes somebody's turn away: the request is gone, and nothing of it runs any more. */
-const dies = (index = 0) => turns.splice(index, 1)
+/** Cancels a request: its turn never comes. */
+const cancel = (index = 0) => turns.splice(index, 1)
 
-describe('one call', () => {
-  test('has all that was asked in one turn, in its order, and each gets its own reply', async () => {
-    const asked = Promise.all(['ann', 'bob', 'eve'].map((name) => ask(name)))
+describe('a batch', () => {
+  test('Requests of one turn go in one call, in order, and each gets its own reply.', async () => {
+    const replies = Promise.all(['ann', 'bob', 'eve'].map((name) => ask(name)))
     await turn()
     expect(calls.map(({ names }) => names)).toEqual([['ann', 'bob', 'eve']])
     echo(calls[0]!)
-    expect(await asked).toEqual(['ann', 'bob', 'eve'])
+    expect(await replies).toEqual(['ann', 'bob', 'eve'])
   })
 
-  test('has one list where only one asks', async () => {
-    const asked = ask('ann')
+  test('A single request makes a call with one list.', async () => {
+    const replies = ask('ann')
     await turn()
     expect(calls.map(({ names }) => names)).toEqual([['ann']])
     echo(calls[0]!)
-    expect(await asked).toBe('ann')
+    expect(await replies).toBe('ann')
   })
 
-  test('does not wait for one under way', async () => {
+  test('A request does not wait for a call in flight.', async () => {
     const first = ask('ann')
     await turn()
     const second = ask('bob')
@@ -120,13 +120,13 @@ describe('one call', () => {
     expect(await Promise.all([first, second])).toEqual(['ann', 'bob'])
   })
 
-  test('is what the isolate stays at work for, once for each', async () => {
+  test('A batch calls waitUntil once, and keeps the isolate alive until its reply.', async () => {
     void ask('ann')
     void ask('bob')
     await turn()
-    expect(kept).toHaveLength(1)
+    expect(background).toHaveLength(1)
     let over = false
-    void kept[0]!.then(() => {
+    void background[0]!.then(() => {
       over = true
     })
     await settled()
@@ -136,16 +136,16 @@ describe('one call', () => {
     expect(over).toBe(true)
   })
 
-  test('has at most 32 limits: the others go at once, in calls of their own requests', async () => {
-    const asked = Promise.all(Array.from({ length: 70 }, (_, index) => ask(`${index}`)))
+  test('A batch has at most 32 limits, and the other requests go in further calls at once.', async () => {
+    const replies = Promise.all(Array.from({ length: 70 }, (_, index) => ask(`${index}`)))
     await turn()
     expect(calls.map(({ names }) => names.length)).toEqual([32, 32, 6])
-    expect(kept).toHaveLength(3)
+    expect(background).toHaveLength(3)
     for (const call of calls) echo(call)
-    expect(await asked).toEqual(Array.from({ length: 70 }, (_, index) => `${index}`))
+    expect(await replies).toEqual(Array.from({ length: 70 }, (_, index) => `${index}`))
   })
 
-  test('counts a penalty as a row', async () => {
+  test('A limit with a penalty counts as two limits of a batch.', async () => {
     for (let index = 0; index < 20; index++) {
       const [{ mode, limits }] = list('ann') as [StoreRequest]
       void ask([{ mode, limits: [{ ...limits[0]!, penalty }] }])
@@ -154,13 +154,13 @@ describe('one call', () => {
     expect(calls.map(({ names }) => names.length)).toEqual([16, 4])
   })
 
-  test('is no longer than some KiB, however long the names of clients are', async () => {
+  test('A batch of long subjects stays below 16 KiB.', async () => {
     for (let index = 0; index < 4; index++) void ask('x'.repeat(6000))
     await turn()
     expect(calls.map(({ names }) => names.length)).toEqual([2, 2])
   })
 
-  test('has a list alone that is longer than all may be', async () => {
+  test('A list with more limits than a batch may have goes in a call by itself.', async () => {
     void ask(list('long', 100))
     void ask('ann')
     void ask('bob')
@@ -169,19 +169,19 @@ describe('one call', () => {
   })
 })
 
-describe('what goes wrong', () => {
-  test('with one list is told to its request alone', async () => {
-    const asked = Promise.all(['ann', 'bob', 'eve'].map((name) => ask(name)))
+describe('a failure of a batch', () => {
+  test('The error of one list reaches only its own request.', async () => {
+    const replies = Promise.all(['ann', 'bob', 'eve'].map((name) => ask(name)))
     await turn()
     calls[0]!.answer([replyTo('ann'), new StoreError('redis-error'), replyTo('eve')])
-    expect(await asked).toEqual(['ann', 'redis-error', 'eve'])
+    expect(await replies).toEqual(['ann', 'redis-error', 'eve'])
   })
 
-  test('with a call is told to all, and to nobody who comes after', async () => {
-    const asked = Promise.all([ask('ann'), ask('bob')])
+  test('The error of a call reaches all of its requests, and no later request.', async () => {
+    const replies = Promise.all([ask('ann'), ask('bob')])
     await turn()
     calls[0]!.answer([new StoreError('unreachable'), new StoreError('unreachable')])
-    expect(await asked).toEqual(['unreachable', 'unreachable'])
+    expect(await replies).toEqual(['unreachable', 'unreachable'])
     const next = ask('eve')
     await turn()
     echo(calls[1]!)
@@ -189,14 +189,14 @@ describe('what goes wrong', () => {
   })
 
   test.each<[claim: string, end: (call: Call) => void]>([
-    ['rejects', ({ fail }) => fail(new TypeError('no'))],
-    ['answers to fewer than asked', ({ answer }) => answer([])],
-  ])('is a fault of ours where the store %s', async (_, end) => {
-    const asked = Promise.all([ask('ann'), ask('bob')])
+    ['rejects the call', ({ fail }) => fail(new TypeError('no'))],
+    ['answers fewer lists than it got', ({ answer }) => answer([])],
+  ])('Each request gets an internal error if the store %s.', async (_, end) => {
+    const replies = Promise.all([ask('ann'), ask('bob')])
     await turn()
     end(calls[0]!)
-    expect(await asked).toEqual(['internal', 'internal'])
-    await Promise.all(kept)
+    expect(await replies).toEqual(['internal', 'internal'])
+    await Promise.all(background)
     const next = ask('eve')
     await turn()
     echo(calls[1]!)
@@ -204,8 +204,8 @@ describe('what goes wrong', () => {
   })
 })
 
-describe('a deadline', () => {
-  test("is each request's own, and the call has the longest", async () => {
+describe('the deadline of a batch', () => {
+  test('Each request keeps its own deadline, and the call has the longest one.', async () => {
     const short = ask('short', 60)
     now += 10
     const long = ask('long', 100)
@@ -218,31 +218,31 @@ describe('a deadline', () => {
     expect(await long).toBe('long')
   })
 
-  test('ends the wait for a call that never comes back', async () => {
-    const asked = Promise.all([ask('ann', 40), ask('bob', 50)])
+  test('A request times out at its deadline if its call never ends.', async () => {
+    const replies = Promise.all([ask('ann', 40), ask('bob', 50)])
     await turn()
-    expect(await asked).toEqual(['timeout', 'timeout'])
+    expect(await replies).toEqual(['timeout', 'timeout'])
     const next = ask('eve')
     await turn()
     echo(calls[1]!)
     expect(await next).toBe('eve')
   })
 
-  test('that has passed before its turn came: nothing is asked, so nothing is charged', async () => {
+  test('A request that times out before its turn makes no call, so nothing is charged.', async () => {
     expect(await ask('ann', 20)).toBe('timeout')
     await turn()
     expect(calls).toEqual([])
   })
 
-  test('that has passed when its turn comes asks nothing either, however late its timer is', async () => {
-    const asked = ask('ann', 60_000)
+  test('A request nameOf deadline has passed at its turn makes no call, even if its timer is late.', async () => {
+    const replies = ask('ann', 60_000)
     now += 60_000
     await turn()
     expect(calls).toEqual([])
-    expect(await asked).toBe('timeout')
+    expect(await replies).toBe('timeout')
   })
 
-  test('is no longer by a clock that was set back', async () => {
+  test('The deadline does not grow if the clock is set back.', async () => {
     void ask('ann', 100)
     void ask('bob', 150)
     now -= 3_600_000
@@ -252,7 +252,7 @@ describe('a deadline', () => {
     ])
   })
 
-  test('of another order is that of another call: who may wait does not go with who is in haste', async () => {
+  test('Requests with very different deadlines go in different calls.', async () => {
     for (const deadline of [100, 5000, 200, 5000, 99]) void ask(`${deadline}`, deadline)
     await turn()
     expect(calls.map(({ names, deadlineMs }) => [names, deadlineMs])).toEqual([
@@ -262,20 +262,20 @@ describe('a deadline', () => {
   })
 })
 
-describe('a request that is gone', () => {
-  test('before its turn leaves its list to the next', async () => {
+describe('a cancelled request', () => {
+  test('A request that is cancelled before its turn has its list sent by the next request.', async () => {
     void ask('gone')
-    dies()
-    const asked = Promise.all([ask('ann'), ask('bob')])
+    cancel()
+    const replies = Promise.all([ask('ann'), ask('bob')])
     await turn()
     expect(calls.map(({ names }) => names)).toEqual([['ann', 'gone', 'bob']])
     echo(calls[0]!)
-    expect(await asked).toEqual(['ann', 'bob'])
+    expect(await replies).toEqual(['ann', 'bob'])
   })
 
-  test('for longer than its deadline is not asked for', async () => {
+  test('The list of a cancelled request is not sent after its deadline.', async () => {
     void ask('gone', 60_000)
-    dies()
+    cancel()
     now += 60_000
     void ask('ann')
     await turn()
@@ -285,20 +285,20 @@ describe('a request that is gone', () => {
     expect(calls.map(({ names }) => names)).toEqual([['ann'], ['bob']])
   })
 
-  test('with more than a call takes holds up nobody', async () => {
+  test('Cancelled requests with more lists than fit in a batch delay no other request.', async () => {
     for (let index = 0; index < 100; index++) void ask('gone')
     turns = []
-    const asked = ask('ann')
+    const replies = ask('ann')
     await turn()
     expect(calls).toHaveLength(1)
     echo(calls[0]!)
-    expect(await asked).toBe('ann')
+    expect(await replies).toBe('ann')
   })
 })
 
-test('whatever comes, and whoever goes, no list is sent twice, and all that live get their own reply', async () => {
+test('No list is sent twice, and every request that is not cancelled gets its own reply.', async () => {
   const event = fc.record({
-    what: fc.constantFrom('ask', 'ask', 'ask', 'turn', 'turn', 'die', 'answer', 'pass'),
+    what: fc.constantFrom('ask', 'ask', 'ask', 'turn', 'turn', 'cancel', 'answer', 'pass'),
     which: fc.nat(20),
     deadlineMs: fc.constantFrom(300_000, 500_000, 5_000_000),
   })
@@ -307,22 +307,22 @@ test('whatever comes, and whoever goes, no list is sent twice, and all that live
     fc.asyncProperty(fc.array(event, { maxLength: 120 }), async (events) => {
       turns = []
       calls = []
-      const whose = new Map<object, string>()
-      const living = new Map<string, Promise<unknown>>()
+      const nameOf = new Map<object, string>()
+      const expected = new Map<string, Promise<unknown>>()
       async function next() {
         const [first, before] = [turns[0], turns.length]
         await turn(1)
-        if (first && turns.length === before) whose.set(turns.at(-1)!, whose.get(first)!) // it waits a little more
+        if (first && turns.length === before) nameOf.set(turns.at(-1)!, nameOf.get(first)!) // the request waits another 2 ms
       }
       for (const { what, which, deadlineMs } of events) {
         if (what === 'ask') {
           const name = `${count++}`
-          living.set(name, ask(name, deadlineMs))
-          whose.set(turns.at(-1)!, name)
+          expected.set(name, ask(name, deadlineMs))
+          nameOf.set(turns.at(-1)!, name)
         } else if (what === 'turn') await next()
-        else if (what === 'die' && turns[0]) {
-          living.delete(whose.get(turns[0])!)
-          dies()
+        else if (what === 'cancel' && turns[0]) {
+          expected.delete(nameOf.get(turns[0])!)
+          cancel()
         } else if (what === 'answer' && calls[which]) echo(calls[which])
         else if (what === 'pass') now += which
       }
@@ -330,13 +330,13 @@ test('whatever comes, and whoever goes, no list is sent twice, and all that live
       for (const call of calls) echo(call)
       const sent = calls.flatMap(({ names }) => names)
       expect(new Set(sent).size).toBe(sent.length)
-      expect(await Promise.all(living.values())).toEqual([...living.keys()])
+      expect(await Promise.all(expected.values())).toEqual([...expected.keys()])
     }),
     { numRuns: 200 },
   )
 })
 
-describe('while six calls are under way', () => {
+describe('batching with six calls in flight', () => {
   const hold = async () => {
     for (let index = 0; index < 6; index++) {
       void ask('early', 1000)
@@ -344,7 +344,7 @@ describe('while six calls are under way', () => {
     }
   }
 
-  test('the next waits 2 ms for company', async () => {
+  test('With six calls in flight, the next request waits 2 ms for others to join.', async () => {
     await hold()
     void ask('ann')
     await turn()
@@ -355,7 +355,7 @@ describe('while six calls are under way', () => {
     expect(calls[6]!.names).toEqual(['ann', 'bob'])
   })
 
-  test('and one has come back, nobody waits', async () => {
+  test('Once one of six calls has ended, the next request does not wait.', async () => {
     await hold()
     echo(calls[3]!)
     await settled()
@@ -364,7 +364,7 @@ describe('while six calls are under way', () => {
     expect(calls).toHaveLength(7)
   })
 
-  test('those count no more whose deadline has passed: their requests may be gone', async () => {
+  test('Calls after their deadline do not count as in flight, because their requests may be cancelled.', async () => {
     await hold()
     now += 1000
     void ask('ann')
@@ -373,18 +373,18 @@ describe('while six calls are under way', () => {
   })
 })
 
-test('who cannot keep the isolate at work asks alone; so does who names a time, or a call that is decided once', async () => {
+test('A request without waitUntil, with a given time or with an idempotency key joins no batch.', async () => {
   const idempotency: Idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
   const all: StoreOptions[] = [{ deadlineMs: 5 }, { waitUntil, idempotency }, { waitUntil, now: 7 }]
   for (const options of all) await store.decide(list('ann'), options)
   await store.decide(list('ann'))
   expect(direct).toEqual([...all, {}].map((options) => ['decide', options]))
-  expect([turns, kept]).toEqual([[], []])
+  expect([turns, background]).toEqual([[], []])
 })
 
-test('many lists of one caller go as they come', async () => {
-  const asked = store.decideEach([list('ann'), list('bob')], { deadlineMs: 7, waitUntil })
+test('A decideEach call passes through unchanged.', async () => {
+  const replies = store.decideEach([list('ann'), list('bob')], { deadlineMs: 7, waitUntil })
   expect(calls.map(({ names, deadlineMs }) => [names, deadlineMs])).toEqual([[['ann', 'bob'], 7]])
   echo(calls[0]!)
-  expect(await asked).toEqual([replyTo('ann'), replyTo('bob')])
+  expect(await replies).toEqual([replyTo('ann'), replyTo('bob')])
 })

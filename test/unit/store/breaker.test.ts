@@ -5,9 +5,9 @@ import type { StoreReply } from '../../../src/store/store.ts'
 
 const reply: StoreReply = { decidedAt: 0, states: [] }
 let now: number
-let asked: number
+let calls: number
 let events: string[]
-/** What the store underneath does next. */
+/** The next result of the inner store. */
 let behaviour: () => Promise<StoreReply>
 let behaviourOfEach: (count: number) => Promise<(StoreReply | StoreError)[]>
 let store: ReturnType<typeof withBreaker>
@@ -15,18 +15,18 @@ let decide: () => Promise<StoreReply>
 
 beforeEach(() => {
   now = 1_000_000
-  asked = 0
+  calls = 0
   events = []
   behaviour = async () => reply
   behaviourOfEach = async (count) => Array<StoreReply>(count).fill(reply)
   store = withBreaker(
     {
       decide() {
-        asked += 1
+        calls += 1
         return behaviour()
       },
       decideEach(lists) {
-        asked += 1
+        calls += 1
         return behaviourOfEach(lists.length)
       },
     },
@@ -51,42 +51,42 @@ const code = async () =>
 async function open(by: StoreErrorCode = 'timeout') {
   behaviour = failing(by)
   while (events.length === 0) await code()
-  asked = 0
+  calls = 0
 }
 
 describe('the breaker', () => {
-  test('opens at the fifth failure in a row, and then asks nobody', async () => {
+  test('Five consecutive failures open the circuit, and then no call reaches the store.', async () => {
     behaviour = failing('timeout')
     const codes = []
     for (let i = 0; i < 8; i++) codes.push(await code())
     expect(codes).toEqual([...Array(5).fill('timeout'), ...Array(3).fill('circuit-open')])
-    expect([asked, events]).toEqual([5, ['opened timeout']])
+    expect([calls, events]).toEqual([5, ['opened timeout']])
   })
 
-  test('starts counting anew after a success', async () => {
+  test('A success resets the count of failures.', async () => {
     for (let i = 0; i < 20; i++) {
       behaviour = i % 5 === 4 ? async () => reply : failing('timeout')
       await code()
     }
-    expect([asked, events]).toEqual([20, []])
+    expect([calls, events]).toEqual([20, []])
   })
 
-  test('says that it is open for as long as it refuses calls', async () => {
+  test('isOpen is true exactly while the breaker refuses calls.', async () => {
     expect(store.isOpen()).toBe(false)
     await open()
     expect(store.isOpen()).toBe(true)
     now += 1_000
-    expect(store.isOpen()).toBe(false) // the next call tries the store,
+    expect(store.isOpen()).toBe(false) // the next call is a trial call,
     let answer = (_: StoreReply) => {}
     behaviour = () => new Promise((resolve) => (answer = resolve))
     const trying = decide()
-    expect(store.isOpen()).toBe(true) // and others fail while it does
+    expect(store.isOpen()).toBe(true) // and other calls fail while it is in flight
     answer(reply)
     await trying
     expect(store.isOpen()).toBe(false)
   })
 
-  test('lets one request try after a second, however many come', async () => {
+  test('After one second a single trial call reaches the store.', async () => {
     await open()
     now += 999
     expect(await code()).toBe('circuit-open')
@@ -95,14 +95,14 @@ describe('the breaker', () => {
     behaviour = () => answer.promise
     const probe = code()
     expect(await Promise.all([code(), code(), code()])).toEqual(Array(3).fill('circuit-open'))
-    expect(asked).toBe(1)
+    expect(calls).toBe(1)
     answer.resolve(reply)
     expect(await probe).toBe('ok')
     expect(await code()).toBe('ok')
     expect(events).toEqual(['opened timeout', 'closed after 1000'])
   })
 
-  test('stays open for another second when the try fails', async () => {
+  test('A failed trial call keeps the circuit open for another second.', async () => {
     await open()
     now += 1000
     expect([await code(), await code()]).toEqual(['timeout', 'circuit-open'])
@@ -114,20 +114,20 @@ describe('the breaker', () => {
     expect(events).toEqual(['opened timeout', 'closed after 2000'])
   })
 
-  test('lets nobody else try while one does, however long its deadline', async () => {
+  test('No other call reaches the store while a trial call with a long deadline is in flight.', async () => {
     await open()
     now += 1000
     behaviour = () => new Promise(() => {})
     void store.decide([], { deadlineMs: 5000 })
     now += 4999
     expect(await code()).toBe('circuit-open')
-    expect(asked).toBe(1)
+    expect(calls).toBe(1)
     now += 1
     behaviour = async () => reply
     expect(await code()).toBe('ok')
   })
 
-  test('lets another try when the one that tried never came back', async () => {
+  test('Another trial call is possible if the first one never ends.', async () => {
     await open()
     now += 1000
     behaviour = () => new Promise(() => {})
@@ -137,7 +137,7 @@ describe('the breaker', () => {
     expect(await code()).toBe('ok')
   })
 
-  test('is held up by no clock that was set back', async () => {
+  test('A clock that is set back does not keep the circuit open.', async () => {
     await open()
     now -= 3_600_000
     expect([await code(), await code()]).toEqual(['timeout', 'circuit-open'])
@@ -152,7 +152,7 @@ describe('the breaker', () => {
   test.each([
     ['over-quota', 60_000],
     ['unauthorized', 10_000],
-  ] as const)('opens at once on %s, for %d ms', async (by, holdMs) => {
+  ] as const)('One %s error opens the circuit for %d ms.', async (by, holdMs) => {
     behaviour = failing(by)
     expect([await code(), await code()]).toEqual([by, 'circuit-open'])
     now += holdMs - 1
@@ -161,7 +161,7 @@ describe('the breaker', () => {
     expect(await code()).toBe(by)
   })
 
-  test('opens at the fifth reply that the database is full, for one second', async () => {
+  test('Five database-full errors open the circuit for one second.', async () => {
     behaviour = failing('database-full')
     const codes = []
     for (let i = 0; i < 6; i++) codes.push(await code())
@@ -171,7 +171,7 @@ describe('the breaker', () => {
     expect(await code()).toBe('ok')
   })
 
-  test('is closed again by a call that was under way when it opened', async () => {
+  test('A reply to an earlier call closes the circuit.', async () => {
     const slow = Promise.withResolvers<StoreReply>()
     behaviour = () => slow.promise
     const early = code()
@@ -186,7 +186,7 @@ describe('the breaker', () => {
     new StoreError('idempotency-conflict'),
     new StoreError('redis-error', 'ERR sluice: row 1: unexpected cost'),
     new StoreError('redis-error', 'WRONGTYPE'), // of one client's key
-  ])('counts a mistake of the caller as an answer: %s', async (mistake) => {
+  ])('The breaker counts a mistake of the caller as an answer: %s.', async (mistake) => {
     behaviour = async () => {
       throw mistake
     }
@@ -201,7 +201,7 @@ describe('the breaker', () => {
     expect(events).toEqual(['opened timeout', 'closed after 1000'])
   })
 
-  test('counts an error of Redis as a failure', async () => {
+  test('The breaker counts an error of Redis as a failure.', async () => {
     behaviour = async () => {
       throw new StoreError('redis-error', 'OOM')
     }
@@ -210,7 +210,7 @@ describe('the breaker', () => {
   })
 })
 
-describe('the breaker, of many lists', () => {
+describe('the breaker with many lists', () => {
   const lists = [[], [], []]
   const each = async () =>
     (await store.decideEach(lists)).map((one) => (one instanceof StoreError ? one.code : 'ok'))
@@ -220,24 +220,24 @@ describe('the breaker, of many lists', () => {
     behaviourOfEach = async () => of
   }
 
-  test('opens at the fifth request of which all have failed, and then asks nobody', async () => {
+  test('Five calls whose lists all fail open the circuit, and then no call reaches the store.', async () => {
     answers(failure, failure, failure)
-    const told = []
-    for (let i = 0; i < 6; i++) told.push(await each())
-    expect(told).toEqual([
+    const results = []
+    for (let i = 0; i < 6; i++) results.push(await each())
+    expect(results).toEqual([
       ...Array(5).fill(Array(3).fill('timeout')),
       Array(3).fill('circuit-open'),
     ])
-    expect([asked, events, await code()]).toEqual([5, ['opened timeout'], 'circuit-open'])
+    expect([calls, events, await code()]).toEqual([5, ['opened timeout'], 'circuit-open'])
   })
 
   test.each<[claim: string, answer: StoreReply | StoreError]>([
     ['a reply', reply],
-    ['a mistake of the caller', mistake],
-  ])('is closed by one that is %s', async (_, answer) => {
+    ['an error for a mistake of the caller', mistake],
+  ])('The circuit closes if one list of a call gets %s.', async (_, answer) => {
     answers(failure, failure, answer)
     for (let i = 0; i < 20; i++) await each()
-    expect([asked, events]).toEqual([20, []])
+    expect([calls, events]).toEqual([20, []])
     await open()
     expect(await each()).toEqual(Array(3).fill('circuit-open'))
     now += 1000
@@ -245,7 +245,7 @@ describe('the breaker, of many lists', () => {
     expect(events).toEqual(['opened timeout', 'closed after 1000'])
   })
 
-  test('lets one request try, and stays open when all of it fails', async () => {
+  test('A trial call with many lists keeps the circuit open if all of its lists fail.', async () => {
     await open()
     now += 1000
     const answer = Promise.withResolvers<StoreError[]>()
@@ -254,14 +254,14 @@ describe('the breaker, of many lists', () => {
     expect([await code(), await each()]).toEqual(['circuit-open', Array(3).fill('circuit-open')])
     answer.resolve([failure, failure, failure])
     expect(await probe).toEqual(Array(3).fill('timeout'))
-    expect([asked, await code()]).toEqual([1, 'circuit-open'])
+    expect([calls, await code()]).toEqual([1, 'circuit-open'])
     now += 1000
     behaviour = async () => reply
     expect(await code()).toBe('ok')
   })
 
-  test('asks nobody for none', async () => {
+  test('A decideEach call without lists makes no call to the store.', async () => {
     expect(await store.decideEach([])).toEqual([])
-    expect(asked).toBe(0)
+    expect(calls).toBe(0)
   })
 })

@@ -37,7 +37,7 @@ describe('a store with a deadline', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  test('hands on a reply that comes in time, and an error', async () => {
+  test('A reply or an error in time reaches the caller.', async () => {
     const deciding = withDeadline(slow(299).store).decide([])
     await vi.advanceTimersByTimeAsync(299)
     expect(await deciding).toBe(reply)
@@ -47,7 +47,7 @@ describe('a store with a deadline', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('times out at the deadline, while the call goes on for five seconds', async () => {
+  test('The caller gets a timeout at the deadline, while the call may run for five more seconds.', async () => {
     const { store, seen } = slow(2000)
     const failing = errorOf(withDeadline(store).decide([], { deadlineMs: 100 }))
     await vi.advanceTimersByTimeAsync(100)
@@ -58,7 +58,7 @@ describe('a store with a deadline', () => {
     expect(await error!.late).toBe(reply)
   })
 
-  test('has the error of the call as its late reply, and a timeout where the call never ends', async () => {
+  test('The late reply of a timeout is the error of the call, or a timeout if the call never ends.', async () => {
     const failing = errorOf(withDeadline(slow(500, failed('unreachable')).store).decide([]))
     const hanging = errorOf(withDeadline(slow(60_000).store).decide([]))
     await vi.advanceTimersByTimeAsync(10_000)
@@ -66,7 +66,7 @@ describe('a store with a deadline', () => {
     expect(await (await hanging)!.late).toMatchObject({ code: 'timeout' })
   })
 
-  test('keeps the isolate at work until the late reply has come', async () => {
+  test('The isolate stays alive until the late reply arrives.', async () => {
     const work: Promise<unknown>[] = []
     const failing = errorOf(
       withDeadline(slow(900).store).decide([], { waitUntil: (promise) => void work.push(promise) }),
@@ -78,9 +78,9 @@ describe('a store with a deadline', () => {
     expect(await work[0]).toBe(reply)
   })
 
-  test('gives each list of a call its own late reply', async () => {
+  test('Each list of a timed out call has its own late reply.', async () => {
     const store: Store = {
-      decide: () => Promise.reject(new Error('not asked')),
+      decide: () => Promise.reject(new Error('not called')),
       async decideEach() {
         await new Promise((resolve) => setTimeout(resolve, 500))
         return [{ decidedAt: 1, states: [] }, failed('bad-reply')]
@@ -95,7 +95,7 @@ describe('a store with a deadline', () => {
     expect(await errors[1]!.late).toMatchObject({ code: 'bad-reply' })
   })
 
-  test('gives the replies one more turn if its timer fires late, since the isolate is behind', async () => {
+  test('A deadline timer that fires late waits once more for the reply, because the isolate is busy.', async () => {
     let now = 0
     const { store } = slow(350)
     const deciding = withDeadline(store, () => now).decide([])
@@ -105,7 +105,7 @@ describe('a store with a deadline', () => {
     expect(await deciding).toBe(reply)
   })
 
-  test('waits at most twice its deadline, however late its timer fires', async () => {
+  test('A caller waits at most twice its deadline, however late its timer fires.', async () => {
     const failing = errorOf(withDeadline(slow(60_000).store, () => 1e9).decide([]))
     await vi.advanceTimersByTimeAsync(600)
     expect((await failing)!.code).toBe('timeout')
@@ -121,7 +121,7 @@ describe('the breaker under a deadline', () => {
     return Promise.all(failing)
   }
 
-  test('opens after five calls that are not back in time, before any of them has ended', async () => {
+  test('Five calls without a reply in time open the circuit before any of them has ended.', async () => {
     const opened = vi.fn()
     const store = withDeadline(withBreaker(slow(60_000).store, { onOpen: opened }))
     await fail(store, 4)
@@ -131,7 +131,7 @@ describe('the breaker under a deadline', () => {
     expect((await fail(store, 1))[0]!.code).toBe('circuit-open')
   })
 
-  test('stays closed while timers fire late: the isolate is behind, and the store may be well', async () => {
+  test('Timeouts whose timers fire late do not open the circuit, because the store may be healthy.', async () => {
     const opened = vi.fn()
     let lagMs = 0
     const clock = () => Date.now() + lagMs
@@ -139,14 +139,14 @@ describe('the breaker under a deadline', () => {
     const store = withDeadline(guarded, clock)
     for (let round = 0; round < 5; round++) {
       const failing = Array.from({ length: 10 }, () => errorOf(store.decide([])))
-      lagMs += 100 // what the isolate does meanwhile takes longer than the timers know
+      lagMs += 100 // the isolate is busy for 100 ms that the fake timers do not see
       await vi.advanceTimersByTimeAsync(1000)
       await Promise.all(failing)
     }
     expect(opened).not.toHaveBeenCalled()
   })
 
-  test('closes with a reply that comes after the deadline', async () => {
+  test('A reply after the deadline closes the circuit.', async () => {
     const [opened, closed] = [vi.fn(), vi.fn()]
     const store = withDeadline(withBreaker(slow(1000).store, { onOpen: opened, onClose: closed }))
     await fail(store, 5)
@@ -156,7 +156,7 @@ describe('the breaker under a deadline', () => {
     expect(closed).toHaveBeenCalledOnce()
   })
 
-  test('does not count a large list that is slow', async () => {
+  test('A slow call with many limits does not open the circuit.', async () => {
     const opened = vi.fn()
     const store = withDeadline(withBreaker(slow(1000).store, { onOpen: opened }))
     const row = { subject: 's', cost: 1 } as never
@@ -172,16 +172,16 @@ describe('the breaker under a deadline', () => {
   })
 })
 
-test('real timers: a reply that has arrived while the isolate was busy is read before the deadline counts', async () => {
+test('With real timers, a reply that arrives while the isolate is busy is read before the deadline applies.', async () => {
   const store = withDeadline({
     async decide() {
       await sleep(50)
       return reply
     },
-    decideEach: () => Promise.reject(new Error('not asked')),
+    decideEach: () => Promise.reject(new Error('not called')),
   })
   const deciding = store.decide([], { deadlineMs: 100 })
   const until = performance.now() + 400
-  while (performance.now() < until); // 300 ms behind
+  while (performance.now() < until); // the deadline timer fires 300 ms late
   expect(await deciding).toBe(reply)
 })

@@ -13,28 +13,28 @@ describe('a request with another limit', () => {
   const big = policyOf({ limit: 100_000, windowMs: 3_600_000 })
   const small = policyOf({ tag: 'small', limit: 1, windowMs: 3_600_000, lease: undefined })
 
-  test('a request with another limit asks for that limit only, and returns its leased unit where that limit refuses', async () => {
+  test('A request with another limit makes a call for that limit only, and returns its leased unit if that limit refuses.', async () => {
     const { world, row, held } = await busy(big, 5)
     const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
     const both = async () => {
-      const asked = world.ask(0, [take({ ...row }, { ...other })])
+      const pending = world.ask(0, [take({ ...row }, { ...other })])
       await settled()
       expect(world.calls[0]!.requests).toEqual([take(other)])
       await world.drain()
-      return (await asked) as StoreReply
+      return (await pending) as StoreReply
     }
     const admitted = (await both()).states[0]!.map(({ allowed }) => allowed)
     expect([admitted, await held()]).toEqual([[true, true], 4])
-    const [mine, its] = (await both()).states[0]!
-    expect([mine!.allowed, its!.allowed, await held()]).toEqual([true, false, 4])
-    expect(mine!.remaining).toBe(big.limit - world.units(({ row }) => row.terms === big))
+    const [leased, unleased] = (await both()).states[0]!
+    expect([leased!.allowed, unleased!.allowed, await held()]).toEqual([true, false, 4])
+    expect(leased!.remaining).toBe(big.limit - world.units(({ row }) => row.terms === big))
   })
 
   test.each([
-    [0, 9], // the first call leases all that max allows beside its own unit
+    [0, 9], // the first call leases as many units as max allows beside its own unit
     [5, 4], // five requests use the held units
   ])(
-    'concurrent requests with another limit lease no more than max, with %i units held',
+    'Concurrent requests with another limit lease at most max units, with %i units held.',
     async (lent, taken) => {
       const { world, row } = await busy(big, lent)
       const both = Array.from({ length: 8 }, () => {
@@ -51,7 +51,7 @@ describe('a request with another limit', () => {
     },
   )
 
-  test('a request with another limit does not wait, because it makes a call anyway', async () => {
+  test('A request with another limit does not wait for a call in flight, because it makes a call anyway.', async () => {
     const { world, row } = await busy(big, 0)
     const first = world.ask(0, [take({ ...row })])
     await settled()
@@ -75,7 +75,7 @@ describe('a call in flight that brings enough units', () => {
     return { world, row, answers, sent: () => world.sent - before }
   }
 
-  test('requests wait for a call in flight, and make no calls of their own', async () => {
+  test('Requests wait for a call in flight, and make no calls of their own.', async () => {
     const { world, answers, sent } = await crowd(64)
     expect(sent()).toBe(7)
     await world.drain()
@@ -86,7 +86,7 @@ describe('a call in flight that brings enough units', () => {
     expect(Math.max(...left)).toBeGreaterThan(0)
   })
 
-  test('waiting requests make their own calls after the call in flight fails', async () => {
+  test('Waiting requests make their own calls after the call in flight fails.', async () => {
     const { world, answers, sent } = await crowd(10)
     expect(sent()).toBe(1)
     world.calls[0]!.fail()
@@ -98,7 +98,7 @@ describe('a call in flight that brings enough units', () => {
     expect(replies.slice(1).every((reply) => typeof reply !== 'string')).toBe(true)
   })
 
-  test('a request waits for at most half of its deadline', async () => {
+  test('A request waits for at most half of its deadline.', async () => {
     const { world, row, answers, sent } = await crowd(1)
     const late = world.isolates[0]!.decide([take({ ...row })], { deadlineMs: 100 })
     await settled()
@@ -109,7 +109,7 @@ describe('a call in flight that brings enough units', () => {
     await Promise.all(answers)
   })
 
-  test('units of requests that stop waiting are held, up to max', async () => {
+  test('Units of requests that stop waiting are held, up to max.', async () => {
     const { world, row, answers, sent } = await crowd(2)
     const impatient = Array.from({ length: 18 }, () =>
       world.isolates[0]!.decide([take({ ...row })], { deadlineMs: 20 }),
@@ -124,7 +124,7 @@ describe('a call in flight that brings enough units', () => {
     await world.drain()
   })
 
-  test('no request waits for a call in flight that is past its deadline', async () => {
+  test('No request waits for a call in flight that is past its deadline.', async () => {
     const { world, row } = await crowd(1)
     world.now += 600_001
     const { length } = world.calls
@@ -139,22 +139,22 @@ describe('requests without a lease', () => {
   const idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
 
   test.each<[what: string, StoreRequest['mode'], cost: number, StoreOptions]>([
-    ['a peek', 'peek', 1, {}],
-    ['a cost of 0', 'take', 0, {}],
-    ['a refund', 'refund', 1, {}],
-    ['a call with an idempotency key', 'take', 1, { idempotency }],
-    ['a given time', 'take', 1, { now: 1_789_000_000_000 }],
-  ])('%s goes to the store unchanged', async (_, mode, cost, options) => {
+    ['A peek', 'peek', 1, {}],
+    ['A request with the cost 0', 'take', 0, {}],
+    ['A refund', 'refund', 1, {}],
+    ['A call with an idempotency key', 'take', 1, { idempotency }],
+    ['A request with a given time', 'take', 1, { now: 1_789_000_000_000 }],
+  ])('%s goes to the store unchanged.', async (_, mode, cost, options) => {
     const { world, row } = await busy(big, 5)
     const requests: StoreRequest[] = [{ mode, limits: [{ ...row, cost }] }]
-    const asked = world.isolates[0]!.decide(requests, options)
+    const pending = world.isolates[0]!.decide(requests, options)
     await settled()
     expect(world.calls[0]!.requests).toEqual(requests)
     await world.drain()
-    await asked
+    await pending
   })
 
-  test('no call has more requests than the script accepts', async () => {
+  test('No call has more requests than the script accepts.', async () => {
     const limits = Array.from(
       { length: 120 },
       (_, index): Limit => ({
@@ -165,18 +165,18 @@ describe('requests without a lease', () => {
     )
     const world = new World(server, [0])
     for (let times = 0; times < 6; times++) {
-      const asked = world.ask(
+      const pending = world.ask(
         0,
         limits.map((row) => take({ ...row })),
       )
       await settled()
       expect(world.calls.every(({ requests }) => requests.length <= 128)).toBe(true)
       await world.drain()
-      await asked
+      await pending
     }
   })
 
-  test('held units are evicted when there are too many quotas', async () => {
+  test('Held units are evicted when there are too many quotas.', async () => {
     const world = new World(server, [0], { maxBytes: 10_000 })
     const row: Limit = { subject: newSubject(), terms: big, cost: 1 }
     for (let times = 0; times < 100; times++) await world.alone(0, [take({ ...row })])

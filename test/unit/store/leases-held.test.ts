@@ -10,19 +10,22 @@ const busy = busyOn(useServer())
 describe('leased units', () => {
   const big = policyOf({ limit: 100_000, burst: 100_000, windowMs: 3_600_000 })
 
-  test.each([10, 50])('a lease of %i units answers as many requests with one call', async (max) => {
-    const { world, ask } = await busy({ ...big, lease: { max, ttlMs: 10_000 } }, 0)
-    const before = world.sent
-    for (let times = 0; times < 10 * max; times++) await ask()
-    expect(world.sent - before).toBe(10)
-  })
+  test.each([10, 50])(
+    'A lease of %i units answers as many requests with one call.',
+    async (max) => {
+      const { world, ask } = await busy({ ...big, lease: { max, ttlMs: 10_000 } }, 0)
+      const before = world.sent
+      for (let times = 0; times < 10 * max; times++) await ask()
+      expect(world.sent - before).toBe(10)
+    },
+  )
 
-  test('a lease has half of the units requested during its lifetime, and none without recent demand', async () => {
+  test('A lease has half of the units requested during its lifetime, and no units without recent demand.', async () => {
     const { world, row, ask, held } = await busy({ ...big, lease: { max: 1000, ttlMs: 1000 } }, 0)
     world.now += 5000
     await ask()
     expect(await held()).toBe(0)
-    // 20 a second, one after the other.
+    // 20 requests a second, one after the other.
     for (let times = 0; times < 60; times++) {
       world.now += 50
       await ask()
@@ -39,7 +42,7 @@ describe('leased units', () => {
     expect(row.cost).toBe(1)
   })
 
-  test('a lease has at most a sixteenth of the units left, so that the last units are taken one by one', async () => {
+  test('A lease has at most a sixteenth of the units left, so that the last units are taken one by one.', async () => {
     const policy = { ...big, limit: 400, lease: { max: 20, ttlMs: 10_000 } }
     const { ask, row, world, held } = await busy(policy, 0)
     while ((await ask()).states[0]![0]!.allowed) {
@@ -57,31 +60,34 @@ describe('leased units', () => {
     ['sliding-window', 1000, 1000],
     ['sliding-window', 60_000, 30_000],
     ['token-bucket', 60_000, 60_000],
-  ])('units of a %s leased for %i ms are spent for %i ms', async (algorithm, ttlMs, lastsMs) => {
-    const lease = { max: 10, ttlMs }
-    const { world, ask } = await busy({ ...big, algorithm, windowMs: 60_000, lease }, 5, half)
-    world.now = half + lastsMs - 1
-    const before = world.sent
-    await ask()
-    expect(world.sent).toBe(before)
-    world.now += 1
-    await ask()
-    expect(world.sent).toBe(before + 1)
-  })
+  ])(
+    'Units of a %s that are leased for %i ms can be spent for %i ms.',
+    async (algorithm, ttlMs, lastsMs) => {
+      const lease = { max: 10, ttlMs }
+      const { world, ask } = await busy({ ...big, algorithm, windowMs: 60_000, lease }, 5, half)
+      world.now = half + lastsMs - 1
+      const before = world.sent
+      await ask()
+      expect(world.sent).toBe(before)
+      world.now += 1
+      await ask()
+      expect(world.sent).toBe(before + 1)
+    },
+  )
 
-  test('the next call refunds an expired lease, against its decidedAt', async () => {
+  test('The next call refunds an expired lease, with the decidedAt of its charge.', async () => {
     const { world, row, held } = await busy(big, 5)
     world.now += 20_000
     void world.ask(0, [take({ ...row })])
     await settled()
-    const [back, own] = world.calls[0]!.requests
-    expect(back).toMatchObject({ mode: 'refund', limits: [{ cost: 5 }], decidedAt: start })
-    expect(own).toMatchObject({ mode: 'take', limits: [{ cost: 1 }] })
+    const [refund, request] = world.calls[0]!.requests
+    expect(refund).toMatchObject({ mode: 'refund', limits: [{ cost: 5 }], decidedAt: start })
+    expect(request).toMatchObject({ mode: 'take', limits: [{ cost: 1 }] })
     await world.drain()
     expect(await held()).toBe(0)
   })
 
-  test('a lease of a window that is over is not refunded', async () => {
+  test('A lease whose window has ended is not refunded.', async () => {
     const { world, row } = await busy({ ...big, windowMs: 60_000 }, 5)
     world.now += 60_000
     void world.ask(0, [take({ ...row })])
@@ -89,7 +95,7 @@ describe('leased units', () => {
     expect(world.calls[0]!.requests.map(({ mode }) => mode)).not.toContain('refund')
   })
 
-  test('a reply from a lease has the state that a reply of Redis would have', async () => {
+  test('A reply from a lease has the state that a reply of Redis would have.', async () => {
     const { world, ask } = await busy(big, 5)
     world.now += 300
     const reply = await ask()
@@ -110,14 +116,14 @@ describe('leased units', () => {
     })
   })
 
-  test('while the store is unavailable, the lease is spent to its last unit', async () => {
+  test('While the store is unavailable, the lease is spent to its last unit.', async () => {
     const { world, row } = await busy(big, 5)
     const answers = await Promise.all(
       Array.from({ length: 8 }, async () => {
-        const asked = world.ask(0, [take({ ...row })])
+        const pending = world.ask(0, [take({ ...row })])
         await settled()
         for (const call of [...world.calls]) call.fail()
-        return asked
+        return pending
       }),
     )
     expect(answers.map((answer) => (typeof answer === 'string' ? answer : 'passed'))).toEqual([
@@ -130,26 +136,29 @@ describe('leased units', () => {
     ['limit', { limit: 50_000 }],
     ['burst', { burst: 50_000 }],
     ['lease', { lease: { max: 9, ttlMs: 10_000 } }],
-  ])('a changed %s needs a lease of its own', async (_, change) => {
+  ])('A changed %s needs a new lease.', async (_, change) => {
     const { world, row } = await busy(big, 5)
     const before = world.sent
     await world.alone(0, [take({ ...row, terms: { ...row.terms, ...change } })])
     expect(world.sent).toBe(before + 1)
   })
 
-  test.each(['reset', 'ban', 'unban'] as const)('a %s drops the held units', async (mode) => {
-    const { world, row, ask } = await busy(big, 5)
-    const penalty = { tag: 'p', after: 1, withinMs: 1, banMs: 1, maxMs: 1 }
-    const limits = [{ ...row, ...(mode === 'ban' && { penalty }) }]
-    const before = world.sent
-    const [reset] = [world.isolates[0]!.decideEach([[{ mode, limits: limits }]])]
-    await world.drain()
-    await reset
-    await ask()
-    expect(world.sent).toBe(before + 2)
-  })
+  test.each(['reset', 'ban', 'unban'] as const)(
+    'The operation %s drops the held units.',
+    async (mode) => {
+      const { world, row, ask } = await busy(big, 5)
+      const penalty = { tag: 'p', after: 1, withinMs: 1, banMs: 1, maxMs: 1 }
+      const limits = [{ ...row, ...(mode === 'ban' && { penalty }) }]
+      const before = world.sent
+      const [reset] = [world.isolates[0]!.decideEach([[{ mode, limits: limits }]])]
+      await world.drain()
+      await reset
+      await ask()
+      expect(world.sent).toBe(before + 2)
+    },
+  )
 
-  test('units in flight during a reset are dropped', async () => {
+  test('Units in flight during a reset are dropped.', async () => {
     const { world, row, ask } = await busy(big, 0)
     const refilling = world.ask(0, [take({ ...row })])
     await settled()
@@ -163,7 +172,7 @@ describe('leased units', () => {
     expect(world.sent).toBe(before + 1)
   })
 
-  test('held units are not spent after the clock is set back', async () => {
+  test('Held units are not spent after the clock is set back.', async () => {
     const { world, ask } = await busy(big, 5)
     world.now -= 2000
     const before = world.sent
@@ -171,7 +180,7 @@ describe('leased units', () => {
     expect(world.sent).toBe(before + 1)
   })
 
-  test('while units are held, a refusal by Redis is marked as leased', async () => {
+  test('While units are held, a refusal by Redis is marked as leased.', async () => {
     const { world, row } = await busy(big, 5)
     const list = [take({ ...row, cost: 100_001 })]
     const refused = async (isolate: Promise<unknown>) => {

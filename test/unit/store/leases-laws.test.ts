@@ -1,4 +1,4 @@
-/** Laws of leases over a real Redis: several isolates never exceed a quota together, and admit all of it but the units they hold. */
+/** Laws of leases on a real Redis: several isolates together never exceed a quota, and admit all of it except the units they hold. */
 import fc from 'fast-check'
 import { describe, expect } from 'vitest'
 import type { Limit, StoreReply, StoreRequest } from '../../../src/store/store.ts'
@@ -11,7 +11,7 @@ import { newSubject } from '../../support/subjects.ts'
 
 const server = useServer()
 
-/** What happens next. */
+/** An event of a story. */
 interface Event {
   what: 'ask' | 'pass' | 'arrive' | 'answer' | 'fail' | 'reset'
   which: number
@@ -40,7 +40,7 @@ interface Story {
   events: Event[]
 }
 
-/** A busy key, quotas worth a lease, isolates whose clocks differ. */
+/** A story with one busy key, a quota that is large enough for a lease, and isolates with different clocks. */
 const story = (algorithm: Leasable, whats = usual): fc.Arbitrary<Story> =>
   fc
     .record({
@@ -93,7 +93,7 @@ const failing: Event['what'][] = [...usual, 'fail']
 
 describe('isolates never exceed a quota', () => {
   property(
-    'fixed-window: units that pass in a window are counted in that window, whichever calls fail',
+    'With a fixed window, units that pass in a window are counted in that window, whichever calls fail.',
     story('fixed-window', failing),
     async (plan) => {
       await play(plan, async (world, row) => {
@@ -107,7 +107,7 @@ describe('isolates never exceed a quota', () => {
   )
 
   property(
-    'sliding-window: the exact model admits every request that passed, at the time it passed',
+    'With a sliding window, the exact model admits every request that passed, at the time it passed.',
     story('sliding-window', failing),
     async (plan) => {
       const { world } = await play(plan)
@@ -121,7 +121,7 @@ describe('isolates never exceed a quota', () => {
   )
 
   property(
-    'token-bucket: at most burst + rate · time + max × isolates units pass in any interval',
+    'With a token bucket, at most burst + rate · time + max × isolates units pass in any interval.',
     story('token-bucket', failing),
     async (plan) => {
       const { world } = await play(plan)
@@ -132,7 +132,7 @@ describe('isolates never exceed a quota', () => {
         for (const { row, at } of inOrder.slice(index)) {
           units += row.cost
           const most = (burst + lease!.max * plan.skews.length) * windowMs + limit * (at - first.at)
-          // `expect` for every pair would take longer than all the rest.
+          // `expect` for every pair would take longer than everything else.
           if (units * windowMs > most) expect(units * windowMs).toBeLessThanOrEqual(most)
         }
       })
@@ -147,10 +147,10 @@ describe('isolates waste no units except those they hold', () => {
   const leased = policyOf({ ...long, limit: 300, lease })
   const other = policyOf({ ...long, tag: 'u', limit: 500, lease: { ...lease, ttlMs: 300 } })
   const follower = policyOf({ ...long, tag: 's', limit: 200, lease })
-  const asked = policyOf({ ...long, tag: 'n', limit: 40, lease: undefined })
+  const unleased = policyOf({ ...long, tag: 'n', limit: 40, lease: undefined })
 
   property(
-    'after refunds, the units counted are the units that passed, also where another limit refused',
+    'After refunds, the counted units are the units that passed, even if another limit refused requests.',
     fc.record({
       skews: fc.array(fc.nat(1000), { minLength: 1, maxLength: 3 }),
       events: fc.array(fc.record({ of: fc.nat(4), event: event(usual, 1000) }), {
@@ -174,8 +174,8 @@ describe('isolates waste no units except those they hold', () => {
           const enforced = [
             limits(subject, leased),
             limits(subject, leased, other),
-            limits(subject, leased, asked),
-            limits(subject, leased, other, asked),
+            limits(subject, leased, unleased),
+            limits(subject, leased, other, unleased),
             limits(subject, leased),
           ][of]!.map((row) => ({ ...row, cost }))
           const followers = of > 2 ? limits(subject, follower) : []
@@ -200,7 +200,7 @@ describe('isolates waste no units except those they hold', () => {
           { mode: 'follow', limits: limits(subject, follower) },
         ])
       }
-      for (const policy of [leased, other, follower, asked]) {
+      for (const policy of [leased, other, follower, unleased]) {
         const units = world.units(({ row }) => row.terms === policy)
         expect([policy.tag, await counted(world, limits(subject, policy)[0]!)]).toEqual([
           policy.tag,
@@ -210,7 +210,7 @@ describe('isolates waste no units except those they hold', () => {
     },
   )
 
-  /** Without calls that take longer than a lease lasts: their units would be lost. */
+  /** Stories without calls that take longer than a lease lasts, because their units would be lost. */
   const plans = story('fixed-window').map(({ policy, events, ...plan }) => ({
     ...plan,
     events: events.slice(0, 150).map((one) => ({ ...one, ms: one.ms % 2 })),
@@ -223,7 +223,7 @@ describe('isolates waste no units except those they hold', () => {
   }))
 
   property(
-    'each isolate holds at most max units while no call is in flight',
+    'Each isolate holds at most max units while no call is in flight.',
     plans,
     async (plan) => {
       const { world, row } = await play(plan)
@@ -233,7 +233,7 @@ describe('isolates waste no units except those they hold', () => {
   )
 
   property(
-    'a refusal while no call is in flight means that at most max × isolates units are left',
+    'A refusal while no call is in flight means that at most max × isolates units are left.',
     plans,
     async (plan) => {
       const { world, row } = await play(plan)
@@ -247,7 +247,7 @@ describe('isolates waste no units except those they hold', () => {
     },
   )
 
-  property('one isolate alone admits the whole quota', plans, async ({ skews, ...plan }) => {
+  property('One isolate alone admits the whole quota.', plans, async ({ skews, ...plan }) => {
     const { world, row } = await play({ ...plan, skews: [skews[0]!] })
     let last: StoreReply
     do last = await world.alone(0, [take({ ...row })])

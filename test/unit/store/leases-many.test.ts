@@ -1,4 +1,4 @@
-/** Leases of requests with several limits, and of many calls at once: what nobody may count twice, and what may not last. */
+/** Leases of requests with several limits, and of many concurrent calls. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Limit, StoreReply, StoreRequest } from '../../../src/store/store.ts'
@@ -32,18 +32,18 @@ const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits: limi
 /** The beginning of a minute. */
 const start = 1_789_000_020_000
 
-/** A key that is asked for so often that it is worth a lease. */
+/** An isolate with enough recent requests for one key to take leases. */
 async function busy(policy = leased, now = start) {
   const world = new World(server, [0])
   world.now = now
   const row: Limit = { subject: newSubject(), terms: policy, cost: 1 }
   const ask = (cost = 1) => world.alone(0, [take({ ...row, cost })])
   const held = async () => {
-    const looked = await world.evaluate([{ mode: 'peek', limits: [{ ...row, cost: 0 }] }])
-    const counted = row.terms.burst - looked.states[0]![0]!.remaining
+    const peeked = await world.evaluate([{ mode: 'peek', limits: [{ ...row, cost: 0 }] }])
+    const counted = row.terms.burst - peeked.states[0]![0]!.remaining
     return counted - world.units((passed) => passed.row.terms === policy)
   }
-  /** Asks until so many are held. */
+  /** Makes requests until this many units are held. */
   async function hold(count: number) {
     for (let tries = 0; tries < 50 && (await held()) !== count; tries++) await ask()
     expect(await held()).toBe(count)
@@ -55,11 +55,11 @@ async function busy(policy = leased, now = start) {
 describe('a request with another limit', () => {
   const other = (): Limit => ({ subject: newSubject(), terms: small, cost: 1 })
 
-  test('that only the other one refuses is a proof, though units are held', async () => {
+  test('A refusal by a limit without a lease is not marked as leased, even while units of another limit are held.', async () => {
     const { world, row, hold, held } = await busy()
     await hold(5)
-    const its = other()
-    const both = () => world.alone(0, [take({ ...row }, { ...its })])
+    const unleased = other()
+    const both = () => world.alone(0, [take({ ...row }, { ...unleased })])
     expect((await both()).states[0]!.map(({ allowed }) => allowed)).toEqual([true, true])
     const refused = await both()
     expect(refused.states[0]!.map(({ allowed }) => allowed)).toEqual([true, false])
@@ -67,7 +67,7 @@ describe('a request with another limit', () => {
     expect(refused.leased).toBeUndefined()
   })
 
-  test('that was lent a unit right before the end of a window gives none back to the next', async () => {
+  test('A unit that was lent just before the end of a window is not refunded to the next window.', async () => {
     const { world, row, hold } = await busy(leased, start + 55_000)
     await hold(5)
     world.now = start + 60_000 - 10
@@ -75,21 +75,21 @@ describe('a request with another limit', () => {
     await settled()
     world.now += 20
     await world.drain()
-    const { decidedAt: now, states: told } = (await both) as StoreReply
-    const decidedAt = told[0]![0]!.decidedAt ?? now
+    const reply = (await both) as StoreReply
+    const decidedAt = reply.states[0]![0]!.decidedAt ?? reply.decidedAt
     const next = { ...row, cost: 3 }
     await world.evaluate([take(next)])
-    const back: StoreRequest = { mode: 'refund', limits: [row], decidedAt }
-    const { states } = await world.evaluate([back])
+    const refund: StoreRequest = { mode: 'refund', limits: [row], decidedAt }
+    const { states } = await world.evaluate([refund])
     expect(states[0]![0]!.remaining).toBe(leased.limit - 3)
   })
 
-  test('that is gone and never comes back does not lessen leases for ever', async () => {
+  test('Calls of cancelled requests do not reduce later leases.', async () => {
     const { world, row, ask, hold } = await busy()
     await hold(9)
     for (let times = 0; times < 9; times++) void world.ask(0, [take({ ...row }, other())])
     await settled()
-    world.calls.splice(0) // nobody ever answers
+    world.calls.splice(0) // these calls never end
     world.now += 700_000
     for (let times = 0; times < 30; times++) await ask()
     const before = world.sent
@@ -98,7 +98,7 @@ describe('a request with another limit', () => {
   })
 })
 
-test('a bucket has lent no more than max, what is on its way back included', async () => {
+test('Leased units of a bucket, including a refund in flight, never exceed max.', async () => {
   const bucket: Limit['terms'] = {
     ...leased,
     algorithm: 'token-bucket',
@@ -108,23 +108,23 @@ test('a bucket has lent no more than max, what is on its way back included', asy
   }
   const { world, row, hold } = await busy(bucket)
   await hold(9)
-  world.now += 5000 // it has ended, and nobody asked lately
-  const asked = Array.from({ length: 12 }, () => world.ask(0, [take({ ...row })]))
+  world.now += 5000 // the lease has ended, and there is no recent demand
+  const pending = Array.from({ length: 12 }, () => world.ask(0, [take({ ...row })]))
   await settled()
   const [first] = world.calls
   expect(first!.requests[0]).toMatchObject({ mode: 'refund', limits: [{ cost: 9 }] })
-  // While that call is on its way, for long, others bring more.
+  // While that call is in flight, other calls take more units.
   const later = world.calls.slice(1).flatMap(({ requests }) => requests)
   const more = later.filter(({ mode }) => mode === 'follow').map(({ limits }) => limits[0]!.cost)
   expect(more.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(1)
   await world.drain()
-  await Promise.all(asked)
+  await Promise.all(pending)
 })
 
-test('what was taken from a window that is over does not spoil what is of the next', async () => {
+test('A returned unit of an earlier window does not shorten a lease of the next window.', async () => {
   const { world, row, ask, hold } = await busy(leased, start + 55_000)
   const other: Limit = { subject: newSubject(), terms: small, cost: 1 }
-  await world.evaluate([take({ ...other })]) // all that it has
+  await world.evaluate([take({ ...other })]) // its only unit
   await hold(5)
   world.now = start + 60_000 - 10
   const refused = world.ask(0, [take({ ...row }, other)])
@@ -138,24 +138,24 @@ test('what was taken from a window that is over does not spoil what is of the ne
   call!.answer()
   await fresh
   await old!.arrive()
-  old!.answer() // which puts back the unit that was lent
+  old!.answer() // this returns the lent unit
   await refused
   const before = world.sent
   await ask()
   expect(world.sent).toBe(before)
 })
 
-test('a lease ends with its window, however long its call took', async () => {
+test('A lease ends with its window, however long its call took.', async () => {
   const { world, row, ask, hold, held } = await busy(leased, start + 55_000)
   await hold(0)
   world.now = start + 59_900
-  const asked = world.ask(0, [take({ ...row })])
+  const pending = world.ask(0, [take({ ...row })])
   await settled()
   world.now += 10
   await world.calls[0]!.arrive()
   world.now += 60
   await world.drain()
-  await asked
+  await pending
   expect(await held()).toBe(9)
   world.now = start + 60_010
   const before = world.sent
@@ -163,7 +163,7 @@ test('a lease ends with its window, however long its call took', async () => {
   expect(world.sent).toBe(before + 1)
 })
 
-test('what goes back by one plan gives nothing to another plan of the same counter', async () => {
+test('A refund under one plan returns no extra units to another plan of the same counter.', async () => {
   const bucket = {
     ...leased,
     algorithm: 'token-bucket',
@@ -181,11 +181,11 @@ test('what goes back by one plan gives nothing to another plan of the same count
   }
   const before = await left(1000)
   world.now += 20_000
-  await ask() // gives back what was held, and is refused itself
-  expect((await left(0)) - before).toBeLessThanOrEqual(5 + 1) // what has flowed back since
+  await ask() // refunds the held units, and is refused
+  expect((await left(0)) - before).toBeLessThanOrEqual(5 + 1) // plus the units that the bucket has refilled since
 })
 
-describe('requests of several limits, by isolates whose clocks differ and jump', () => {
+describe('requests with several limits from isolates whose clocks differ and jump', () => {
   const lease = { max: 12, ttlMs: 300 }
   const short = { windowMs: 200, limit: 150, lease }
   const fixed: Limit['terms'][] = [
@@ -211,13 +211,13 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
   )
 
   property(
-    'what passed in a fixed window is counted in it, and a sliding one admits it without leases, too',
+    'Admitted requests are counted in their fixed window, and a sliding window without leases would admit them at the same times.',
     fc.record({ skews: fc.array(fc.nat(50_000), { minLength: 1, maxLength: 3 }), events }),
     async ({ skews, events }) => {
       const world = new World(server, skews)
       const subject = newSubject()
       const passed: { policy: Limit['terms']; cost: number; at: number }[] = []
-      const asked: Promise<void>[] = []
+      const pending: Promise<void>[] = []
       const [a, b, n, s] = fixed as [typeof sliding, typeof sliding, typeof sliding, typeof sliding]
       const ask = async (
         isolate: number,
@@ -235,7 +235,7 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
         if (typeof reply === 'string') return
         const admits = (index: number) => reply.states[index]!.every(({ allowed }) => allowed)
         if (!admits(0)) return
-        // Without a call the time that is told is a guess that is never late.
+        // Without a call the reply has an estimated time that is never too late.
         const now =
           reply.leased && list.every((_, index) => admits(index)) ? world.now : reply.decidedAt
         expect(reply.decidedAt).toBeLessThanOrEqual(now)
@@ -267,9 +267,9 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
         const isolate = which % skews.length
         if (what === 'ask') {
           const enforced = [[a], [a, sliding], [a, b], [sliding, n], [a, b, n], [sliding]][of]!
-          asked.push(ask(isolate, enforced, of > 2, cost))
+          pending.push(ask(isolate, enforced, of > 2, cost))
         } else if (what === 'pass') world.now += ms
-        // So far that nobody overlooks it.
+        // The jump is so large that the isolate notices it.
         else if (what === 'jump') world.skews[isolate]! += (of % 2 ? 1 : -1) * 1_000_000
         else if (what === 'fail') call?.fail()
         else {
@@ -280,18 +280,13 @@ describe('requests of several limits, by isolates whose clocks differ and jump',
         await expectCounted()
       }
       await world.drain()
-      await Promise.all(asked)
+      await Promise.all(pending)
       const model = new Model()
       const inOrder = passed
         .filter(({ policy }) => policy === sliding)
         .sort((one, other) => one.at - other.at)
       for (const { cost, at } of inOrder) {
         const requests = [take({ subject, terms: sliding, cost })] as ModelRequest[]
-        if (
-          process.env.DBG &&
-          !model.decide([{ ...requests[0]!, mode: 'peek' }], at).states[0]![0]!.allowed
-        )
-          console.log('SLIDING', cost, at)
         expect(model.decide(requests, at).states[0]![0]!.allowed).toBe(true)
       }
     },

@@ -40,21 +40,24 @@ describe('the local store after replies of the store', () => {
       ...(algorithm === 'token-bucket' && { burst: 10 }),
     })
 
-  test.each(names)('%s: has exactly the units that the store had left', async (algorithm) => {
-    await fc.assert(
-      fc.asyncProperty(schedule, async (charges) => {
-        const policy = terms(algorithm)
-        const { local, now, state } = await after(policy, charges)
-        const peek: StoreRequest = { ...take(policy, 0), mode: 'peek' }
-        const { states } = await local.decide([peek], { now })
-        expect(states[0]![0]!.remaining).toBe(state.remaining)
-      }),
-      { numRuns: 1000 },
-    )
-  })
+  test.each(names)(
+    'After a reply for a %s the local store has exactly as many units remaining as the store.',
+    async (algorithm) => {
+      await fc.assert(
+        fc.asyncProperty(schedule, async (charges) => {
+          const policy = terms(algorithm)
+          const { local, now, state } = await after(policy, charges)
+          const peek: StoreRequest = { ...take(policy, 0), mode: 'peek' }
+          const { states } = await local.decide([peek], { now })
+          expect(states[0]![0]!.remaining).toBe(state.remaining)
+        }),
+        { numRuns: 1000 },
+      )
+    },
+  )
 
   test.each(['fixed-window', 'token-bucket'] as const)(
-    '%s: decides as the store would at any later time',
+    'After a reply for a %s the local store decides like the store at any later time.',
     async (algorithm) => {
       await fc.assert(
         fc.asyncProperty(schedule, schedule, async (charges, outage) => {
@@ -76,7 +79,7 @@ describe('the local store after replies of the store', () => {
   )
 
   test.each(names)(
-    '%s: refuses until the wait of a refusal by the store is over',
+    'After a refusal by a %s the local store refuses until the wait of the refusal is over.',
     async (algorithm) => {
       await fc.assert(
         fc.asyncProperty(schedule, fc.nat(20_000), async (charges, wait) => {
@@ -93,7 +96,7 @@ describe('the local store after replies of the store', () => {
     },
   )
 
-  test('the local limit is not added to the units that the store has admitted', async () => {
+  test('The local share is not added to the units that the store has admitted.', async () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 50, window: '1d' })
     const { local, now } = await after(
       policy,
@@ -103,7 +106,7 @@ describe('the local store after replies of the store', () => {
     expect(states[0]![0]!.allowed).toBe(false)
   })
 
-  test('a reply older than the last one, by the clock of the store, changes nothing', async () => {
+  test('A reply that is older than the last one, by the clock of the store, changes nothing.', async () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
     const store = createLocalStore()
     const local = createLocalStore()
@@ -118,7 +121,7 @@ describe('the local store after replies of the store', () => {
     expect(states[0]![0]!.allowed).toBe(false)
   })
 
-  test('a ban that the store has set lasts until its end', async () => {
+  test('A ban by the store lasts until its end in the local store.', async () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1s' })
     const local = createLocalStore()
     const { now, state } = await after(policy, [{ wait: 0, cost: 5 }])
@@ -129,7 +132,7 @@ describe('the local store after replies of the store', () => {
     expect([await at(now + 59_999), await at(now + 60_000)]).toEqual([false, true])
   })
 
-  test('a request waits for the end of a ban although its limit has units left', async () => {
+  test('A banned request has to wait for the end of the ban although its limit has units remaining.', async () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
     const local = createLocalStore(() => start + 1000)
     const { state } = await after(policy, [{ wait: 0, cost: 1 }])
@@ -143,16 +146,16 @@ describe('the local store after replies of the store', () => {
   })
 
   test.each(['fixed-window', 'sliding-window', 'sliding-log', 'token-bucket'] as const)(
-    '%s: units used under one plan count under another plan of the same key',
+    'Units of a %s that are used under one plan count under another plan of the same key.',
     async (algorithm) => {
       const large = policyOf({
         algorithm,
         limit: 1000,
       })
       const small = { ...large, limit: 10, burst: 10 }
-      const passedOf = async (asked: Limit['terms'], local: LocalStore) => {
+      const passedOf = async (plan: Limit['terms'], local: LocalStore) => {
         const replies = Array.from({ length: 1000 }, () =>
-          local.decide([take(asked)], { now: start }),
+          local.decide([take(plan)], { now: start }),
         )
         return (await Promise.all(replies)).filter(({ states }) => states[0]![0]!.allowed).length
       }
@@ -168,7 +171,7 @@ describe('the local store after replies of the store', () => {
     },
   )
 
-  test('the last reply still counts after the local window ends, until the window of the store ends', async () => {
+  test('The last reply counts until the window of the store ends, even after the local window has ended.', async () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 50, window: '1m' })
     const local = createLocalStore()
     await local.decide([take(policy, 45)], { now: start })
@@ -182,7 +185,7 @@ describe('the local store after replies of the store', () => {
     expect(later.states.map(([state]) => state!.allowed)).toEqual([false, true])
   })
 
-  test('exhausted sliding logs are refused without a record of each unit', async () => {
+  test('Exhausted sliding logs are refused without a record of each unit.', async () => {
     const policy = policyOf({ algorithm: 'sliding-log', limit: 10_000 })
     const local = createLocalStore()
     const { state } = await after(policy, [{ wait: 0, cost: 10_000 }])
@@ -204,7 +207,7 @@ describe('the local store after replies of the store', () => {
     expect(again.states.every(([state]) => !state!.allowed)).toBe(true)
   })
 
-  test('units charged locally count in addition to the units in a reply of the store', async () => {
+  test('Locally charged units count in addition to the units in a reply of the store.', async () => {
     const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
     const local = createLocalStore()
     const row = take(policy).limits[0]!
@@ -217,11 +220,15 @@ describe('the local store after replies of the store', () => {
   })
 })
 
-test('a late charge of the store pays once for each unit charged locally', async () => {
+test('A late charge of the store matches each locally charged unit once.', async () => {
   const policy = policyOf({ algorithm: 'fixed-window', limit: 5, window: '1d' })
   const local = createLocalStore(() => 1_000_000)
   const row = take(policy).limits[0]!
-  expect(local.pays(row)).toBe(false)
+  expect(local.matchLateCharge(row)).toBe(false)
   await local.decide([take(policy), take(policy)])
-  expect([local.pays(row), local.pays(row), local.pays(row)]).toEqual([true, true, false])
+  expect([
+    local.matchLateCharge(row),
+    local.matchLateCharge(row),
+    local.matchLateCharge(row),
+  ]).toEqual([true, true, false])
 })

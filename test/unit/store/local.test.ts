@@ -1,4 +1,4 @@
-/** The local store: its algorithms, its share of a limit, and what it keeps. */
+/** The local store: its algorithms, its share of a limit, and its evictions. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/config/options.ts'
@@ -24,7 +24,7 @@ describe('the algorithms in TypeScript', () => {
     ),
     steps: fc.array(
       fc.record({
-        // The clock sometimes goes back.
+        // The clock is sometimes set back.
         wait: fc.oneof(
           { weight: 9, arbitrary: fc.integer({ min: 0, max: 40_000 }) },
           { weight: 1, arbitrary: fc.integer({ min: -2_000, max: 0 }) },
@@ -42,7 +42,7 @@ describe('the algorithms in TypeScript', () => {
     ),
   })
 
-  test.each(names)('%s replies exactly as the oracle does', async (algorithm) => {
+  test.each(names)('The algorithm %s replies exactly as the oracle.', async (algorithm) => {
     await fc.assert(
       fc.asyncProperty(schedule, async ({ limit, burst, window, align, calendar, steps }) => {
         const policy = { tag: 't', algorithm, limit, burst, windowMs: window, align, localShare: 1 }
@@ -51,14 +51,16 @@ describe('the algorithms in TypeScript', () => {
         let now = 1_800_000_000_000
         for (const { wait, requests } of steps) {
           now += Math.round((wait * window) / 20_000)
-          const asked = requests.map(({ mode, ...row }): StoreRequest => {
+          const storeRequests = requests.map(({ mode, ...row }): StoreRequest => {
             const { period } = completeLimit(
               { ...row, terms: { ...policy, ...(calendar && { calendar }) } },
               now,
             )
             return { mode, limits: [{ ...row, terms: policy, ...(period && { period }) }] }
           })
-          expect(await local.decide(asked, { now })).toEqual(model.decide(asked, now))
+          expect(await local.decide(storeRequests, { now })).toEqual(
+            model.decide(storeRequests, now),
+          )
         }
       }),
       { numRuns: 1000 },
@@ -67,7 +69,7 @@ describe('the algorithms in TypeScript', () => {
 })
 
 describe('the local store', () => {
-  test('the local store admits a share of the limit, at least one unit', async () => {
+  test('The local store admits a share of the limit, at least one unit.', async () => {
     const admitted = async (options: Partial<PolicyOptions>) => {
       const local = createLocalStore(() => 1_000_000)
       let count = 0
@@ -82,7 +84,7 @@ describe('the local store', () => {
     ).toBe(2)
   })
 
-  test('a cost above the share takes the whole share, and a cost above the limit is never admitted', async () => {
+  test('A cost above the share takes the whole share, and a cost above the limit is never admitted.', async () => {
     const local = createLocalStore(() => 1_000_000)
     const ask = async (cost: number, subject: string) =>
       (await local.decide([take(policyOf({ localShare: 0.25 }), cost, subject)])).states[0]![0]!
@@ -90,7 +92,7 @@ describe('the local store', () => {
     expect(await ask(11, 'y')).toMatchObject({ allowed: false, retryAfterMs: null })
   })
 
-  test('the local store keeps at most a million units of sliding logs, and first evicts logs with the most units left', async () => {
+  test('The local store keeps at most a million units of sliding logs, and first evicts logs with the most units remaining.', async () => {
     const local = createLocalStore(() => 1_000_000)
     const policy = policyOf({ algorithm: 'sliding-log', limit: 10_000 })
     const left = async (subject: string) =>
@@ -103,7 +105,7 @@ describe('the local store', () => {
     expect(kept).toBeGreaterThan(50) // most of the 49 evicted logs are later ones
   })
 
-  test('a request charges all of its limits or none', async () => {
+  test('A request in the local store charges all of its limits or none.', async () => {
     const local = createLocalStore(() => 1_000_000)
     const [wide, narrow] = [
       policyOf({ localShare: 1 }),
@@ -124,24 +126,24 @@ describe('the local store', () => {
     ])
   })
 
-  test('a follower is charged after an admitted take or by itself, and after no other request', async () => {
+  test('A follow is charged after an admitted take or as the first request, and after no other request.', async () => {
     const local = createLocalStore(() => 1_000_000)
     const one = take(policyOf({ limit: 1, localShare: 1 }))
-    const follower: StoreRequest = {
+    const follow: StoreRequest = {
       ...take(policyOf({ name: 'b', localShare: 1 })),
       mode: 'follow',
     }
     const left = async (...requests: StoreRequest[]) =>
-      (await local.decide([...requests, follower])).states.at(-1)![0]!.remaining
+      (await local.decide([...requests, follow])).states.at(-1)![0]!.remaining
     expect(await left(one)).toBe(9)
     expect(await left(one)).toBe(9)
     expect(await left({ ...one, mode: 'peek' })).toBe(9)
     expect(await left({ ...one, mode: 'refund' })).toBe(9)
     expect(await left()).toBe(8)
-    expect(await left(follower, follower)).toBe(5)
+    expect(await left(follow, follow)).toBe(5)
   })
 
-  test('the local store counts no slots and sets no bans, because it could not end them early', async () => {
+  test('The local store counts no slots and starts no bans, because it could not end them early.', async () => {
     const local = createLocalStore(() => 1_000_000)
     const slots = { ...policyOf({ limit: 2, localShare: 1 }), algorithm: 'concurrency' as const }
     for (const slot of ['a', 'b', 'c']) {
@@ -166,7 +168,7 @@ describe('the local store', () => {
     expect(after[0]![0]).toMatchObject({ allowed: true })
   })
 
-  test('a reset clears its limit, and a ban has no effect', async () => {
+  test('A reset clears its limit in the local store, and a ban has no effect.', async () => {
     const local = createLocalStore(() => 1_000_000)
     const [a, b] = [policyOf({ localShare: 1 }), policyOf({ name: 'b', localShare: 1 })]
     const penalty = { tag: 'p', after: 1, withinMs: 1000, banMs: 9000, maxMs: 9000 }
@@ -187,14 +189,14 @@ describe('the local store', () => {
     ])
   })
 
-  test('decideEach decides each list by itself, in order', async () => {
+  test('decideEach of the local store decides each list independently, in order.', async () => {
     const local = createLocalStore()
     const one = take(policyOf({ limit: 1, localShare: 1 }))
-    const follower: StoreRequest = {
+    const follow: StoreRequest = {
       ...take(policyOf({ name: 'b', localShare: 1 })),
       mode: 'follow',
     }
-    const replies = await local.decideEach([[one], [one, follower], [follower]], { now: 5 })
+    const replies = await local.decideEach([[one], [one, follow], [follow]], { now: 5 })
     expect(replies).toMatchObject([
       { decidedAt: 5, states: [[{ allowed: true }]] },
       { decidedAt: 5, states: [[{ allowed: false }], [{ remaining: 10 }]] },
@@ -202,7 +204,7 @@ describe('the local store', () => {
     ])
   })
 
-  test('the local store keeps at most 10,000 limits, so that few of 10,001 keys get more than their limit', async () => {
+  test('The local store keeps at most 10,000 limits, and few of 10,001 keys get more than their limit.', async () => {
     const local = createLocalStore(() => 1_000_000)
     const policy = policyOf({ limit: 5 })
     let passed = 0
@@ -216,7 +218,7 @@ describe('the local store', () => {
     expect(passed).toBeLessThan(51_000)
   })
 
-  test('a flood of new keys does not evict an exhausted limit', async () => {
+  test('A flood of new keys does not evict an exhausted limit.', async () => {
     const local = createLocalStore(() => 1_000_000)
     const policy = policyOf({ limit: 5 })
     await local.decide([take(policy, 5, 'exhausted')])
@@ -225,7 +227,7 @@ describe('the local store', () => {
     expect(states[0]![0]!.allowed).toBe(false)
   })
 
-  test('a refund returns units in every algorithm', async () => {
+  test('A refund in the local store returns units in every algorithm.', async () => {
     for (const algorithm of Object.keys(algorithms) as (keyof typeof algorithms)[]) {
       const local = createLocalStore(() => 1_000_000)
       const burst = algorithm === 'token-bucket' ? { burst: 5 } : {}
@@ -242,7 +244,7 @@ describe('the local store', () => {
   })
 })
 
-test('a charge under a small plan does not shorten the refill time of a large one', async () => {
+test('A charge under a small plan does not shorten the refill time of a large plan.', async () => {
   const local = createLocalStore()
   const large = policyOf({ algorithm: 'token-bucket', limit: 1000, window: '1m' })
   const small = { ...large, limit: 10, burst: 10 }

@@ -1,4 +1,4 @@
-/** decideEach: failed answers of the server, and the error that each list gets. */
+/** decideEach with failed answers of the server: the error that each list gets. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
@@ -33,32 +33,40 @@ async function answering(
 const good = { result: [1, ...Array.from({ length: 100 }, () => [1, 7, 0, 0, 0]).flat()] }
 const sevens = Array(100).fill(7)
 
-describe('a failure', () => {
+describe('a failed answer to many lists', () => {
   test.each<[claim: string, answer: unknown, codes: unknown[]]>([
-    ['of one', [{ error: 'WRONGTYPE planted' }, good], ['redis-error', sevens]],
-    ['of another', [good, { error: 'ERR planted' }], [sevens, 'redis-error']],
-    ['that says nothing', [good, { error: '' }], [sevens, 'redis-error']],
     [
-      'by the plan',
+      'an error in the first answer',
+      [{ error: 'WRONGTYPE planted' }, good],
+      ['redis-error', sevens],
+    ],
+    ['an error in the second answer', [good, { error: 'ERR planted' }], [sevens, 'redis-error']],
+    ['an error without a text', [good, { error: '' }], [sevens, 'redis-error']],
+    [
+      'an error about the plan',
       [good, { error: 'ERR max daily request limit exceeded' }],
       [sevens, 'over-quota'],
     ],
-    ['that is no integers', [good, { result: 'OK' }], [sevens, 'bad-reply']],
+    ['a text instead of integers', [good, { result: 'OK' }], [sevens, 'bad-reply']],
     [
-      'that looks like integers',
+      'strings instead of integers',
       [good, { result: good.result.map(String) }],
       [sevens, 'bad-reply'],
     ],
-    ['that is too short', [good, { result: [1, 2] }], [sevens, 'bad-reply']],
-    ['that is null', [null, good], ['bad-reply', sevens]],
-    ['that is a number', [7, good], ['bad-reply', sevens]],
-    ['by an answer too few', [good], ['bad-reply', 'bad-reply']],
-    ['by an answer too many', [good, good, good], ['bad-reply', 'bad-reply']],
-    ['of all', { error: 'WRONGPASS planted' }, ['unauthorized', 'unauthorized']],
-    ['of all, with a result', { result: good.result }, ['bad-reply', 'bad-reply']],
-    ['of all, with nothing', 'null', ['bad-reply', 'bad-reply']],
-    ['of all, with a page', '<html>planted</html>', ['bad-reply', 'bad-reply']],
-  ])('a failure %s is a value in the place of its list', async (_, answer, codes) => {
+    ['too few integers', [good, { result: [1, 2] }], [sevens, 'bad-reply']],
+    ['null as an answer', [null, good], ['bad-reply', sevens]],
+    ['a number as an answer', [7, good], ['bad-reply', sevens]],
+    ['one answer too few', [good], ['bad-reply', 'bad-reply']],
+    ['one answer too many', [good, good, good], ['bad-reply', 'bad-reply']],
+    [
+      'one error for the whole request',
+      { error: 'WRONGPASS planted' },
+      ['unauthorized', 'unauthorized'],
+    ],
+    ['a single result', { result: good.result }, ['bad-reply', 'bad-reply']],
+    ['a null body', 'null', ['bad-reply', 'bad-reply']],
+    ['an HTML page', '<html>planted</html>', ['bad-reply', 'bad-reply']],
+  ])('Each list gets its own result if the server sends %s.', async (_, answer, codes) => {
     using server = await answering(() => answer)
     const replies = await newStore({ url: server.url }).decideEach(two())
     expect(outcomes(replies)).toEqual(codes)
@@ -71,7 +79,7 @@ describe('a failure', () => {
   })
 
   test.each([400, 500, 307])(
-    'the status %d fails all lists, whatever the body says',
+    'The status %d fails all lists, whatever the body is.',
     async (status) => {
       using server = await answering(() => [good, good], { status })
       const replies = await newStore({ url: server.url }).decideEach(two())
@@ -84,13 +92,13 @@ describe('a failure', () => {
     [{ token: 'a-wrong-token' }, 'unauthorized'],
     [{ url: 'http://127.0.0.1:1' }, 'unreachable'],
     [{ url: undefined }, 'not-configured'],
-  ])('with %j each list gets the error', async (options, code) => {
+  ])('With the options %j each list gets the error %s.', async (options, code) => {
     expect(outcomes(await newStore(options).decideEach(two()))).toEqual([code, code])
     const one = [[ask('take', ['x'])], [ask('take', ['y'])]]
     expect(outcomes(await newStore(options).decideEach(one))).toEqual([code, code])
   })
 
-  test('a slow server is a timeout of each list, with one deadline for all requests', async () => {
+  test('A slow server is a timeout of each list, with one deadline for all HTTP requests.', async () => {
     using server = await answering(
       (commands) => commands.map(() => ({ error: 'NOSCRIPT No matching script.' })),
       { delayMs: 150 },
@@ -102,12 +110,12 @@ describe('a failure', () => {
     expect(server.requests()).toBe(2)
   })
 
-  test('only the calls without a script are sent again, once, and the first of them carries the script', async () => {
+  test('Only calls that found no script are sent again, once, and the first of them carries the script.', async () => {
     const seen: string[][] = []
-    const lost = { error: 'NOSCRIPT No matching script.' }
+    const noScript = { error: 'NOSCRIPT No matching script.' }
     const answers = [
-      [good, lost, lost],
-      [good, lost],
+      [good, noScript, noScript],
+      [good, noScript],
     ]
     using server = await answering((commands, number) => {
       seen.push(commands.map(([name]) => name!))

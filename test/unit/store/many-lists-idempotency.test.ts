@@ -16,7 +16,7 @@ describe('many lists with an idempotency key', () => {
   })
   const keysOf = (key: string) => running.client.keys(`sluice:1:{${key}*`)
 
-  test('each call of the script has its own key, and marks its repeated lists as replayed', async () => {
+  test('Each script call of decideEach has its own idempotency key, and its repeated lists are marked as replayed.', async () => {
     const store = newStore()
     const [lists, idempotency] = [hundred(), idempotencyOf()]
     const first = await store.decideEach(lists, { idempotency })
@@ -25,15 +25,15 @@ describe('many lists with an idempotency key', () => {
       (key) => `sluice:1:{${key}}`,
     )
     expect((await keysOf(idempotency.key)).sort()).toEqual(names.sort())
-    let again: unknown
+    let repeated: unknown
     const commands = await commandsBetween(running.redis.url, async () => {
-      again = await store.decideEach(lists, { idempotency })
+      repeated = await store.decideEach(lists, { idempotency })
     })
-    expect(again).toEqual(first.map((reply) => ({ ...reply, replayed: true })))
+    expect(repeated).toEqual(first.map((reply) => ({ ...reply, replayed: true })))
     expect(commands).toEqual({ evalsha: 3, time: 3, mget: 3 })
   })
 
-  test('a call with the most keys has room for its idempotency key', async () => {
+  test('A call with the maximum of 128 keys has room for its idempotency key.', async () => {
     const lists = newSubjects(128).map((subject) => [ask('take', [subject])])
     const idempotency = idempotencyOf()
     const replies = await newStore().decideEach(lists, { idempotency })
@@ -41,18 +41,18 @@ describe('many lists with an idempotency key', () => {
     expect(await keysOf(idempotency.key)).toHaveLength(1)
   })
 
-  test('lists that are sent again one by one are idempotent, too', async () => {
+  test('Lists that are sent again one by one are idempotent.', async () => {
     const store = newStore()
     const [lists, idempotency] = [hundred(), idempotencyOf()]
     for (const index of [10, 50, 99]) lists[index] = [ask('take', ['x'], { cost: -1 })]
     const first = await store.decideEach(lists, { idempotency })
-    const again = await store.decideEach(lists, { idempotency })
-    expect(outcomes(again)).toEqual(outcomes(first))
-    expect(outcomes(again)[0]).toEqual([99, 99, 99])
-    expect(again.filter((reply) => 'replayed' in reply)).toHaveLength(97)
+    const repeated = await store.decideEach(lists, { idempotency })
+    expect(outcomes(repeated)).toEqual(outcomes(first))
+    expect(outcomes(repeated)[0]).toEqual([99, 99, 99])
+    expect(repeated.filter((reply) => 'replayed' in reply)).toHaveLength(97)
   })
 
-  test('fifty concurrent calls of several isolates are charged once', async () => {
+  test('Fifty concurrent calls with one idempotency key from several isolates are charged once.', async () => {
     const stores = Array.from({ length: 5 }, () => newStore())
     const [lists, idempotency] = [hundred(), idempotencyOf()]
     const all = await Promise.all(
@@ -63,11 +63,11 @@ describe('many lists with an idempotency key', () => {
     for (const replies of all) expect(outcomes(replies)).toEqual(Array(100).fill([99, 99, 99]))
     const replayed = all.flat().filter((reply) => 'replayed' in reply)
     expect(replayed).toHaveLength(49 * 100)
-    const looks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
-    expect(outcomes(await newStore().decideEach(looks))).toEqual(Array(100).fill([99, 99, 99]))
+    const peeks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
+    expect(outcomes(await newStore().decideEach(peeks))).toEqual(Array(100).fill([99, 99, 99]))
   })
 
-  test('another call with the same key is a conflict, in decide and in decideEach', async () => {
+  test('Another call with the same idempotency key is a conflict, in decide and in decideEach.', async () => {
     const store = newStore()
     const [lists, idempotency] = [two(), idempotencyOf()]
     await store.decideEach(lists, { idempotency })
@@ -79,14 +79,14 @@ describe('many lists with an idempotency key', () => {
     await expect(store.decide(lists[0]!, { idempotency: other })).rejects.toThrow(
       /^idempotency-conflict: /,
     )
-    const looks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
-    expect(outcomes(await store.decideEach(looks))).toEqual([
+    const peeks = lists.map(([request]) => [{ ...request!, mode: 'peek' as const }])
+    expect(outcomes(await store.decideEach(peeks))).toEqual([
       Array(100).fill(99),
       Array(100).fill(99),
     ])
   })
 
-  test('decide marks a replay as replayed, and leaves the first reply unmarked', async () => {
+  test('decide marks a replay as replayed, and does not mark the first reply.', async () => {
     const store = newStore()
     const [request, idempotency] = [ask('take', [newSubject()]), idempotencyOf()]
     const first = await store.decide([request], { idempotency })

@@ -1,4 +1,4 @@
-/** decideEach: how many calls many lists take, and lists that fail. */
+/** decideEach: the number of calls for many lists, and lists that fail. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { StoreError } from '../../../src/base/errors.ts'
@@ -13,10 +13,10 @@ import { newSubject } from '../../support/subjects.ts'
 const { running, newStore, requestsOf } = useBridge()
 
 describe('many lists', () => {
-  test('a hundred lists of three subjects are one HTTP request, whether or not the script is loaded', async () => {
+  test('A hundred lists of three subjects are one HTTP request, with or without a loaded script.', async () => {
     const store = newStore()
     const lists = hundred()
-    const asked = { time: 3, mget: 3, set: 300 }
+    const common = { time: 3, mget: 3, set: 300 }
     for (const [left, how] of [
       [99, { eval: 1, evalsha: 2 }],
       [98, { evalsha: 3 }],
@@ -29,11 +29,11 @@ describe('many lists', () => {
         })
       })
       expect(http).toBe(1)
-      expect(commands).toEqual({ ...asked, ...how })
+      expect(commands).toEqual({ ...common, ...how })
     }
   })
 
-  test('lists that fit one call of the script are one call', async () => {
+  test('Lists that fit in one call of the script go in one call.', async () => {
     const store = newStore()
     const lists = newSubjects(128).map((subject) => [ask('take', [subject])])
     expect(await commandsBetween(running.redis.url, () => store.decideEach(lists))).toEqual({
@@ -44,7 +44,7 @@ describe('many lists', () => {
     })
   })
 
-  test('each reply has the time of the call that decided it', async () => {
+  test('Each reply has the time of the call that decided it.', async () => {
     const replies = await newStore().decideEach(hundred(), { now: 1_789_000_000_000 })
     expect(replies.map((reply) => (reply as StoreReply).decidedAt)).toEqual(
       Array(100).fill(1_789_000_000_000),
@@ -54,19 +54,19 @@ describe('many lists', () => {
     expect((last as StoreReply).decidedAt).toBe((first as StoreReply).decidedAt)
   })
 
-  test('an empty array of lists makes no request', async () => {
+  test('An empty array of lists makes no HTTP request.', async () => {
     expect(await requestsOf(() => newStore().decideEach([]))).toBe(0)
     expect(await newStore({ url: undefined }).decideEach([])).toEqual([])
   })
 
-  test('lists get the same replies as serial decisions', async () => {
+  test('Lists get the same replies as serial decisions.', async () => {
     const store = newStore()
     const shape = { policies: 4, subjects: 3, requests: 4, steps: 20, penalties: true }
     await fc.assert(
       fc.asyncProperty(schedule(kinds, { ...shape, operators: true }), async (plan) => {
         const { calls } = runOnOracle(plan)
         const some = calls.map(({ requests }) => requests)
-        // More than one call of the script holds.
+        // More lists than fit in one call of the script.
         const lists = Array.from({ length: 5 }, () => some).flat()
         const model = new Model()
         const expected = lists.map((list) => model.decide(list, plan.start))
@@ -85,12 +85,12 @@ describe('a list with an error', () => {
     cause: string,
   ][] = [
     [
-      'by its arguments',
+      'for its arguments',
       async (subject) => ask('take', [subject], { cost: -1 }),
       'ERR sluice: row 1: unexpected cost',
     ],
     [
-      'by a key of another type',
+      'for a key of another type',
       async (subject) => {
         await running.client.set(`sluice:1:{${subject}}:log:t`, 'text')
         return ask('take', [subject], { terms: { ...policy, algorithm: 'sliding-log' } })
@@ -98,7 +98,7 @@ describe('a list with an error', () => {
       'WRONGTYPE',
     ],
     [
-      'by a record of another format',
+      'for a record of another format',
       async (subject) => {
         await running.client.set(`sluice:1:{${subject}}`, 'text')
         return ask('take', [subject])
@@ -106,14 +106,14 @@ describe('a list with an error', () => {
       'ERR sluice: key 1 holds a record of an unknown format',
     ],
     [
-      'by its size',
+      'for its size',
       async () => ask('take', newSubjects(129)),
       'ERR sluice: KEYS: expected 1 to 128',
     ],
   ]
 
   test.each(wrong)(
-    'a list refused %s fails alone, and no list is charged twice',
+    'A list that is refused %s fails alone, and no list is charged twice.',
     async (_, prepare, cause) => {
       const store = newStore()
       const lists = hundred()
@@ -128,7 +128,7 @@ describe('a list with an error', () => {
     },
   )
 
-  test('the lists of a failed call are sent again one by one, once, in one request', async () => {
+  test('The lists of a failed call are sent again one by one, once, in one HTTP request.', async () => {
     const store = newStore()
     const lists = hundred()
     lists[50] = [ask('take', ['x'], { cost: -1 })]
@@ -147,7 +147,7 @@ describe('a list with an error', () => {
 
 describe('a script that Redis has lost', () => {
   test.skipIf(process.env.REDIS_URL)(
-    'the script is sent again once, and no list is charged twice',
+    'A lost script is sent again once, and no list is charged twice.',
     async () => {
       let reloads = 0
       const store = newStore({ onReload: () => (reloads += 1) })

@@ -24,11 +24,11 @@ const lists = fc.array(
   { maxLength: 40 },
 )
 
-test('as few calls as neighbouring lists fit, each within 128 keys and 128 requests', () => {
+test('Lists go in as few calls as possible, each with at most 128 keys and 128 requests.', () => {
   fc.assert(
-    fc.property(lists, fc.boolean(), (numbers, isOnce) => {
+    fc.property(lists, fc.boolean(), (numbers, isIdempotent) => {
       const all = numbers.map((list) => list.map((subjects) => request(subjects)))
-      const packs = pack(all, isOnce ? idempotency : undefined)
+      const packs = pack(all, isIdempotent ? idempotency : undefined)
       expect(packs.flatMap(({ lists }) => lists)).toEqual(all)
       const fits = (some: StoreRequest[][]) =>
         callOf({ lists: some }).keys.length <= 128 && some.flat().length <= 128
@@ -40,13 +40,13 @@ test('as few calls as neighbouring lists fit, each within 128 keys and 128 reque
       })
       const names = packs.map(({ idempotency }) => idempotency?.key)
       const wanted = packs.map((_, index) => (index === 0 ? 'k' : `k.${index + 1}`))
-      expect(names).toEqual(isOnce ? wanted : packs.map(() => undefined))
+      expect(names).toEqual(isIdempotent ? wanted : packs.map(() => undefined))
     }),
     { numRuns: 300 },
   )
 })
 
-test('a list by itself has a name of its own', () => {
+test('Each list of an unpacked call has its own idempotency key.', () => {
   const [only] = pack([[request([1])], [request([2])]], idempotency)
   expect(unpack(only!).map(({ lists, idempotency }) => [lists.length, idempotency!.key])).toEqual([
     [1, 'k-1'],
@@ -54,7 +54,7 @@ test('a list by itself has a name of its own', () => {
   ])
 })
 
-test('shadows at the beginning of a list follow no stranger', () => {
+test('The leading follows of a list become takes, so that they do not follow the list before.', () => {
   const modes = (...list: StoreRequest['mode'][]) => {
     const [packed] = pack([[request([1])], list.map((mode) => request([2], mode))])
     return packed!.lists[1]!.map(({ mode }) => mode)
@@ -64,7 +64,7 @@ test('shadows at the beginning of a list follow no stranger', () => {
   expect(modes('follow')).toEqual(['take'])
 })
 
-test('an answer is cut into those of its lists, and an error is that of each', () => {
+test('An answer is divided into one reply for each list, and an error becomes the reply of each list.', () => {
   const two = { lists: [[request([1])], [request([1]), request([2])]] }
   const row = (remaining: number) => [1, remaining, 0, 0, 0]
   const [first, second] = repliesOf(two, [9, ...row(1), ...row(2), ...row(3)])

@@ -16,21 +16,24 @@ const named = (count: number, prefix: string) =>
 describe.each([
   ['hashed', hashed],
   ['plain', plain],
-])('of 100,000 subjects, %s,', (_, subjects) => {
-  test.each([2, 3, 4, 7, 16, 64])('each of %i has its share', (count) => {
-    for (const prefix of ['db-', '', 'a-name-that-is-rather-long-']) {
-      const placeOf = rendezvous(named(count, prefix))
-      const shares = Array<number>(count).fill(0)
-      for (const subject of subjects) shares[placeOf(subject)]!++
-      // Five standard deviations of a fair draw.
-      const fair = SUBJECTS / count
-      const off = Math.max(...shares.map((share) => Math.abs(share - fair)))
-      expect(off).toBeLessThan(5 * Math.sqrt(fair))
-    }
-  })
+])('rendezvous hashing of 100,000 %s subjects', (_, subjects) => {
+  test.each([2, 3, 4, 7, 16, 64])(
+    'Each of %i shards gets its fair share of the subjects.',
+    (count) => {
+      for (const prefix of ['db-', '', 'a-name-that-is-rather-long-']) {
+        const shardOf = rendezvous(named(count, prefix))
+        const shares = Array<number>(count).fill(0)
+        for (const subject of subjects) shares[shardOf(subject)]!++
+        // Five standard deviations of a fair draw.
+        const fair = SUBJECTS / count
+        const off = Math.max(...shares.map((share) => Math.abs(share - fair)))
+        expect(off).toBeLessThan(5 * Math.sqrt(fair))
+      }
+    },
+  )
 
   test.each([1, 2, 3, 4, 15])(
-    'one more beside %i takes its own share, and nobody else moves',
+    'One more shard beside %i takes its fair share, and no other subject moves.',
     (count) => {
       const before = rendezvous(named(count, 'eu-'))
       const after = rendezvous(named(count + 1, 'eu-'))
@@ -46,7 +49,7 @@ describe.each([
   )
 })
 
-test('the order of the names does not matter', () => {
+test('The order of the shard names does not change the shard of a subject.', () => {
   const names = fc.uniqueArray(fc.stringMatching(/^[a-z0-9-]{1,32}$/), {
     minLength: 2,
     maxLength: 64,
@@ -62,9 +65,9 @@ test('the order of the names does not matter', () => {
   )
 })
 
-test('what it says today it says tomorrow', () => {
-  const placeOf = rendezvous(['eu-1', 'eu-2', 'eu-3'])
-  const of = (subjects: string[]) => subjects.map(placeOf).join('')
+test('The hash assigns known subjects to the same shards as in earlier versions.', () => {
+  const shardOf = rendezvous(['eu-1', 'eu-2', 'eu-3'])
+  const of = (subjects: string[]) => subjects.map(shardOf).join('')
   expect(of(['5pVnR3mXkq0aZt1B', 'ip=2001:db8::/64', 'ü', ''])).toBe('0110')
   expect(of(plain.slice(0, 32))).toBe('00202201210111011110111112222202')
 })

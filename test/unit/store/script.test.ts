@@ -10,11 +10,11 @@ const take = (...subjects: string[]): StoreRequest => ({
   limits: subjects.map((subject) => ({ subject, terms: policy!, cost: 1 })),
 })
 
-test('the first bytes of the script are the flag, or Upstash would not see it', () => {
+test('The script begins with the flag for Upstash.', () => {
   expect(script.startsWith('#!lua flags=allow-key-locking\n')).toBe(true)
 })
 
-test('the script keeps no comment lines and no indentation', () => {
+test('The script has no comment lines and no indentation.', () => {
   expect(
     script
       .split('\n')
@@ -23,11 +23,11 @@ test('the script keeps no comment lines and no indentation', () => {
   ).toEqual([''])
 })
 
-test('the SHA-1 is that of the bytes sent', async () => {
+test('The SHA-1 is the hash of the script that is sent.', async () => {
   expect(await scriptSha()).toBe(createHash('sha1').update(script).digest('hex'))
 })
 
-test('one key per subject, however many limits and requests name it', () => {
+test('A subject has one key, however many limits and requests use it.', () => {
   const { keys, args } = encode([take('x', 'y'), take('y')], 7)
   expect(keys).toEqual(['sluice:1:{x}', 'sluice:1:{y}'])
   const { tag } = policy!
@@ -54,9 +54,9 @@ test.each([
   ['a string', 'OK'],
   ['too short', [1, 1, 4, 0, 10, 10, 1]],
   ['too long', [1, 1, 4, 0, 10, 10, 1, 1]],
-  ['strings for numbers', ['1', '1', '4', '0', '10', '10']],
-  ['a fraction', [1, 1, 4, 0, 10, 0.5]],
-])('a reply that is %s is none of the script', (_, reply) => {
+  ['an array of strings', ['1', '1', '4', '0', '10', '10']],
+  ['an array with a fraction', [1, 1, 4, 0, 10, 0.5]],
+])('A reply that is %s is not accepted.', (_, reply) => {
   expect(decode(reply, [take('x')])).toBeUndefined()
 })
 
@@ -69,7 +69,7 @@ const rowOf = (changed: Partial<Limit>): Limit => ({
 })
 const algorithm = (name: Limit['terms']['algorithm']) => ({ ...policy!, algorithm: name })
 
-test('a penalty is one more row, in the record of the subject', () => {
+test('A penalty adds a row on the record of the subject.', () => {
   const penal = ['p', 'penalty', '3', '1000', '60000', '600000', 'first-request', '']
   const { keys, args } = encode([{ mode: 'take', limits: [rowOf({ penalty })] }], 7)
   expect(keys).toEqual(['sluice:1:{x}'])
@@ -82,13 +82,13 @@ test('a penalty is one more row, in the record of the subject', () => {
   expect(log.args.slice(12)).toEqual(['1', 'follow', '2', ...penal])
 })
 
-test('a refund carries no penalty', () => {
+test('A refund has no row for a penalty.', () => {
   const request: StoreRequest = { mode: 'refund', limits: [rowOf({ penalty })] }
   expect(encode([request], 7).args).toHaveLength(12)
   expect(decode([7, 1, 4, 0, 10, 10], [request])?.states[0]).toHaveLength(1)
 })
 
-test('column 10 holds the alignment, the calendar period or the slot id, by algorithm', () => {
+test('Column 10 has the alignment, the calendar period or the slot id, depending on the algorithm.', () => {
   const column10 = (row: Limit, mode: StoreRequest['mode'] = 'take') =>
     encode([{ mode, limits: [row] }], 7).args[10]
   expect(column10(rowOf({ terms: algorithm('fixed-window'), period: [1, 2, 4] }))).toBe('1,2,4')
@@ -102,7 +102,7 @@ test('column 10 holds the alignment, the calendar period or the slot id, by algo
   expect(keys).toEqual([`sluice:1:{x}:slots:${policy!.tag}`])
 })
 
-test('a ban refuses its row, and its wait is the longer one, unless that is never', () => {
+test('A ban refuses its limit, and the longer wait applies. The wait stays null if the cost can never fit.', () => {
   const read = (...numbers: number[]) =>
     decode([99, ...numbers], [{ mode: 'take', limits: [rowOf({ penalty })] }])!.states[0]![0]
   const rest = { remaining: 4, resetAfterMs: 10, nextAfterMs: 5 }
@@ -115,7 +115,7 @@ test('a ban refuses its row, and its wait is the longer one, unless that is neve
   expect(read(0, 4, -1, 10, 5, 0, 0, 7, 0, 0)).toEqual({ ...banned, retryAfterMs: null })
 })
 
-test('a reply is read row by row', () => {
+test('A reply is decoded row by row.', () => {
   expect(decode([99, 1, 4, 0, 10, 5, 0, 0, -1, 7, 7], [take('x'), take('y')])).toEqual({
     decidedAt: 99,
     states: [
@@ -125,7 +125,7 @@ test('a reply is read row by row', () => {
   })
 })
 
-test('a ban carries its length in place of the first one, and nothing else does', () => {
+test('Only a ban request replaces the length of the first ban.', () => {
   const burst = (request: { mode?: 'unban'; banMs?: number }) =>
     encode([{ mode: 'ban', limits: [rowOf({ penalty })], ...request } as StoreRequest], 7).args[19]
   expect(burst({ banMs: 5 })).toBe('5')
@@ -135,7 +135,7 @@ test('a ban carries its length in place of the first one, and nothing else does'
 
 const idempotency = { key: 'k', fingerprint: 'f', forMs: 9 }
 
-test('an idempotency key is a row before the others, with the first key', () => {
+test('An idempotency key adds a first row, with the first key.', () => {
   const { keys, args } = encode([take('x')], 7, idempotency)
   expect(keys).toEqual(['sluice:1:{k}', 'sluice:1:{x}'])
   expect(args.slice(0, 12)).toEqual([
@@ -155,11 +155,11 @@ test('an idempotency key is a row before the others, with the first key', () => 
   expect(args.slice(12)).toEqual(
     encode([take('x')], 7)
       .args.slice(1)
-      .with(2, '2'), // the same row, of another key
+      .with(2, '2'), // the same row, with another key index
   )
 })
 
-test('the first number of its row says whether it is a replay', () => {
+test('The first number of the idempotency row marks a replay.', () => {
   const read = (...row: number[]) => decode([99, ...row, 1, 4, 0, 10, 5], [take('x')], idempotency)
   const first = read(0, 0, 0, 0, 0)!
   expect(first.states[0]![0]).toMatchObject({ allowed: true, remaining: 4 })
@@ -168,7 +168,7 @@ test('the first number of its row says whether it is a replay', () => {
   expect(read()).toBeUndefined()
 })
 
-test('every key of a call begins with the namespace, and nothing else changes', () => {
+test('A namespace becomes a part of every key, and changes no argument.', () => {
   const limits = (['token-bucket', 'sliding-log', 'concurrency'] as const).map((name) =>
     rowOf({ penalty, terms: algorithm(name), slot: 'id' }),
   )
@@ -181,7 +181,7 @@ test('every key of a call begins with the namespace, and nothing else changes', 
   expect(shop.keys).toEqual(plain.keys.map((key) => `${prefix}shop:${key.slice(prefix.length)}`))
 })
 
-test('the keys of requests are told without the call', () => {
+test('keysOf returns the same keys as encode.', () => {
   const limits = (['token-bucket', 'sliding-log', 'concurrency'] as const).map((name) =>
     rowOf({ penalty, subject: name, terms: algorithm(name), slot: 'id' }),
   )

@@ -20,7 +20,7 @@ const { storeAt, newShards } = useShardedRedis()
 describe('a call with an idempotency key', () => {
   const newKey = () => ({ key: `call-${newSubject()}`, fingerprint: 'f', forMs: 60_000 })
 
-  test('a repeated call is a replay in each database, and refunds nothing twice', async () => {
+  test('A repeated call is a replay in each database, and is not refunded twice.', async () => {
     const { shards, waitUntil, settled } = newShards()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     for (const cost of [1, 3]) {
@@ -43,7 +43,7 @@ describe('a call with an idempotency key', () => {
     expect(await peek(shards, a, b)).toEqual([0, 1])
   })
 
-  test('a repetition after one shard failed does not charge the other shards again', async () => {
+  test('A repeated call after the failure of one shard does not charge the other shards again.', async () => {
     const options = { idempotency: newKey(), allowPartial: true }
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a), row(b))]
@@ -55,7 +55,7 @@ describe('a call with an idempotency key', () => {
     expect(await peek(whole, a, b)).toEqual([2, 2])
   })
 
-  test('a call is decided in each shard by itself although they use one database', async () => {
+  test('Each shard decides a call with an idempotency key by itself, even if two shards use one database.', async () => {
     const shards = createShards(names.map((name) => ({ name, store: storeAt('eu-1') })))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a), row(b, { cost: 2 }))]
@@ -69,7 +69,7 @@ describe('a call with an idempotency key', () => {
     expect(await peek(shards, a, b)).toEqual([2, 1])
   })
 
-  test('a call that one shard refuses is refunded although another shard failed', async () => {
+  test('A call that one shard refuses is refunded even if another shard has failed.', async () => {
     const options = { idempotency: newKey(), allowPartial: true }
     const [a, b, c] = names.map(subjectAt) as [string, string, string]
     const { shards, waitUntil, settled } = newShards(['eu-3'])
@@ -83,7 +83,7 @@ describe('a call with an idempotency key', () => {
     expect(await peek(shards, a)).toEqual([3])
   })
 
-  test('a conflict in one shard is a conflict of the whole call', async () => {
+  test('An idempotency conflict in one shard is a conflict of the whole call.', async () => {
     const { shards, waitUntil, settled } = newShards()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const idempotency = newKey()

@@ -1,4 +1,4 @@
-/** Shards whose database fails or answers after the deadline. */
+/** Shards with a database that fails or answers after the deadline. */
 import { describe, expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import type { Store, StoreReply, StoreRequest, StoreState } from '../../../src/store/store.ts'
@@ -21,7 +21,7 @@ describe('a database that does not answer', () => {
   const codeOf = (reply: unknown) =>
     reply instanceof StoreError ? `${reply.store}: ${reply.code}` : 'a reply'
 
-  test('the failure of one shard fails only its own keys, under its name', async () => {
+  test('The failure of one shard fails only its own keys, and the error has its name.', async () => {
     const { shards } = newShards(['eu-2'])
     const subjects = names.map(subjectAt)
     const replies = await shards.decideEach(subjects.map((subject) => [take(row(subject))]))
@@ -35,7 +35,7 @@ describe('a database that does not answer', () => {
     )
   })
 
-  test('the caller decides whether the request passes, by a reply with the states with and without the charge', async () => {
+  test('If a shard fails, the reply has the states with and without the charge, and the caller decides.', async () => {
     const { shards, waitUntil, settled } = newShards(['eu-2'])
     const [a, b, c] = names.map(subjectAt) as [string, string, string]
     const list = [
@@ -56,7 +56,7 @@ describe('a database that does not answer', () => {
     expect(await peek(shards, a, c)).toEqual([2, 2])
   })
 
-  test('a failed shard does not matter if another shard refuses', async () => {
+  test('A failed shard does not matter if another shard refuses.', async () => {
     const { shards } = newShards(['eu-2'])
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const reply = await shards.decide([take(row(a, { cost: 4 }), row(b))], { allowPartial: true })
@@ -64,7 +64,7 @@ describe('a database that does not answer', () => {
     expect(reply.uncharged).toBeUndefined()
   })
 
-  test('without allowPartial, one failed shard fails the request, and the others refund it', async () => {
+  test('Without allowPartial, one failed shard fails the request, and the others refund it.', async () => {
     const { shards, waitUntil, settled } = newShards(['eu-2'])
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const failure = await shards.decide([take(row(a), row(b))], { waitUntil }).catch((e) => e)
@@ -73,7 +73,7 @@ describe('a database that does not answer', () => {
     expect(await peek(shards, a)).toEqual([3])
   })
 
-  test('a refund that fails is reported to onRefund', async () => {
+  test('A refund that fails is reported to onRefund.', async () => {
     let takes = 0
     const { shards, refunded, waitUntil, settled } = newShards([], (store) => ({
       ...store,
@@ -105,7 +105,7 @@ describe('databases that answer late', () => {
     })
   const allowPartial = true
 
-  test('late replies of all shards are merged, so that the caller can refund by them', async () => {
+  test('Late replies of all shards are merged, so that the caller can refund their charges.', async () => {
     const { shards, waitUntil, settled } = newShards([], lateAt(['eu-1', 'eu-2']))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const error = await shards
@@ -118,7 +118,7 @@ describe('databases that answer late', () => {
     expect(await peek(shards, a, b)).toEqual([2, 2])
   })
 
-  test('if one late reply is a refusal, the other shards refund', async () => {
+  test('If one late reply is a refusal, the other shards refund.', async () => {
     const { shards, waitUntil, settled } = newShards([], lateAt(['eu-1', 'eu-2']))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const error = await shards
@@ -130,7 +130,7 @@ describe('databases that answer late', () => {
   })
 
   test.each(['peek', 'refund'] as const)(
-    'a late reply to a %s refunds nothing, because it has charged nothing',
+    'A late reply to a %s refunds nothing, because it has charged nothing.',
     async (mode) => {
       const { shards, waitUntil, settled } = newShards([], lateAt(['eu-2'], mode))
       const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
@@ -147,7 +147,7 @@ describe('databases that answer late', () => {
     },
   )
 
-  test('a late shard keeps the charge of a request that passes, although another request in the list is refused', async () => {
+  test('A late shard keeps the charge of a request that passes, even if another request in the list is refused.', async () => {
     const { shards, waitUntil, settled } = newShards([], lateAt(['eu-2']))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a, { cost: 4 })), take(row(b))]

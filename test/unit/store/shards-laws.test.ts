@@ -1,4 +1,4 @@
-/** Laws of sharding: several databases decide as one does, and never exceed a limit. */
+/** Laws of sharding: several databases decide like one, and never exceed a limit. */
 import fc from 'fast-check'
 import { describe, expect } from 'vitest'
 import type { StoreReply, StoreRequest, StoreState } from '../../../src/store/store.ts'
@@ -13,7 +13,7 @@ const { newShards } = useShardedRedis()
 const withoutTimes = ({ states }: StoreReply) =>
   states.map((limits) => limits.map(({ decidedAt: at, ...state }) => state))
 
-/** Groups each request with the followers after it. A follower before the first request is a group of its own. */
+/** Groups each request with its follows. A follow before the first other request is a group by itself. */
 function apart<R extends { mode: StoreRequest['mode'] }>(requests: R[]): R[][] {
   const groups: R[][] = []
   for (const request of requests) {
@@ -24,7 +24,7 @@ function apart<R extends { mode: StoreRequest['mode'] }>(requests: R[]): R[][] {
   return groups
 }
 
-/** The same in the form that limiters send: a request and its followers share no limit, and each follower has one limit. */
+/** The same in the form that limiters send: a request and its follows share no limit, and each follow has one limit. */
 const distinct = (plan: Schedule): Schedule => ({
   ...plan,
   steps: plan.steps.map((step) => ({
@@ -47,7 +47,7 @@ const distinct = (plan: Schedule): Schedule => ({
   })),
 })
 
-const withoutFollowers = (plan: Schedule): Schedule => ({
+const withoutFollows = (plan: Schedule): Schedule => ({
   ...plan,
   steps: plan.steps.map((step) => ({
     ...step,
@@ -55,8 +55,8 @@ const withoutFollowers = (plan: Schedule): Schedule => ({
   })),
 })
 
-describe('laws', () => {
-  // A refund releases slots by their id, also those that an earlier request holds under the same id.
+describe('the laws of sharding', () => {
+  // Without concurrency: a refund releases slots by their id, including those of an earlier request with the same id.
   const shape = { policies: 4, subjects: 6, requests: 4, steps: 8 }
   const plans = (shape: Shape) =>
     schedule(
@@ -79,21 +79,21 @@ describe('laws', () => {
   const serial = (plan: Schedule) => distinct(inLine(forward(unchanging(plan))))
 
   property(
-    'serial requests get the same answers as from one database',
+    'Serial requests get the same answers as from one database.',
     plans(shape).map(serial),
     asInOne,
     60,
   )
 
   property(
-    'serial requests get the same bans as from one database, if no request follows another',
-    plans({ ...shape, penalties: true }).map((plan) => serial(withoutFollowers(plan))),
+    'Serial requests without follows get the same bans as from one database.',
+    plans({ ...shape, penalties: true }).map((plan) => serial(withoutFollows(plan))),
     asInOne,
     60,
   )
 
   property(
-    'concurrent requests exceed no limit, and units of refused requests are refunded',
+    'Concurrent requests exceed no limit, and units of refused requests are refunded.',
     fc.record({
       algorithm: fc.constantFrom(...algorithms),
       limits: fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 2, maxLength: 5 }),
@@ -108,7 +108,7 @@ describe('laws', () => {
     }),
     async ({ algorithm, limits, asks, many }) => {
       const { shards, waitUntil, settled } = newShards()
-      const windowMs = 31 * 86_400_000 // no unit comes back without a refund
+      const windowMs = 31 * 86_400_000 // units come back only by refunds
       const quotas = limits.map((limit, index) =>
         row(newSubject(), {
           terms: { ...policy, tag: `t${index}`, algorithm, limit, burst: limit, windowMs },

@@ -1,4 +1,4 @@
-/** Requests over several databases: which are called, and what is charged or refunded in each. */
+/** Requests over several databases: the calls to each database, and the charges and refunds in each. */
 import { describe, expect, test } from 'vitest'
 import type { StoreReply } from '../../../src/store/store.ts'
 import {
@@ -16,8 +16,8 @@ import {
 
 const { newShards, httpOf } = useShardedRedis()
 
-describe('a request', () => {
-  test('a request of one shard makes one call to its database, and none to the others', async () => {
+describe('a request to several shards', () => {
+  test('A request of one shard makes one call to its database, and no call to the others.', async () => {
     const { shards } = newShards()
     const subject = subjectAt('eu-2')
     const limits = [row(subject), row(subject, { terms: { ...policy, tag: 'u' } })]
@@ -30,13 +30,13 @@ describe('a request', () => {
     expect(states.flat().some(({ decidedAt: at }) => at)).toBe(false)
   })
 
-  test('a request of two shards makes concurrent calls to both databases', async () => {
-    let asked = 0
+  test('A request of two shards makes concurrent calls to both databases.', async () => {
+    let calls = 0
     const both = Promise.withResolvers<void>()
     const { shards } = newShards([], (store) => ({
       ...store,
       async decide(...call) {
-        if (++asked === 2) both.resolve()
+        if (++calls === 2) both.resolve()
         await both.promise // serial calls would never resolve it
         return store.decide(...call)
       },
@@ -49,7 +49,7 @@ describe('a request', () => {
       expect(at).toBeGreaterThanOrEqual(reply.decidedAt)
   })
 
-  test('a request that one shard refuses is refunded by the others, and its reply has their states before the charge', async () => {
+  test('A request that one shard refuses is refunded by the others, and its reply has their states before the charge.', async () => {
     const { shards, refunded, waitUntil, settled } = newShards()
     const [a, b, c] = names.map(subjectAt) as [string, string, string]
     await shards.decide([take(row(b, { cost: 3 }))])
@@ -62,7 +62,7 @@ describe('a request', () => {
     expect(await peek(shards, a, b, c)).toEqual([2, 0, 3])
   })
 
-  test('a refused request is refunded although its client has disconnected', async () => {
+  test('A refused request is refunded even if its client has disconnected.', async () => {
     const background: Promise<unknown>[] = []
     const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
     const answer = Promise.withResolvers<void>()
@@ -73,14 +73,14 @@ describe('a request', () => {
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     void shards.decide([take(row(a), row(b, { cost: 4 }))], { waitUntil })
     // The isolate runs only until the promises passed to `waitUntil` settle.
-    const asked = Promise.all(background)
+    const firstWork = Promise.all(background)
     answer.resolve()
-    await asked
+    await firstWork
     await Promise.all(background)
     expect(await peek(shards, a)).toEqual([3])
   })
 
-  test('a request that all shards refuse refunds nothing', async () => {
+  test('A request that all shards refuse refunds nothing.', async () => {
     const { shards, refunded, waitUntil, settled } = newShards()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     expect(
@@ -90,18 +90,18 @@ describe('a request', () => {
     expect(refunded).toEqual([])
   })
 
-  test('a refused request releases its slots by their id', async () => {
+  test('A refused request releases its slots by their id.', async () => {
     const { shards, waitUntil, settled } = newShards()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const slots = { ...policy, algorithm: 'concurrency' as const }
     await shards.decide([take(row(b, { cost: 3 }))])
-    const held = row(a, { terms: slots, slot: 'mine' })
+    const held = row(a, { terms: slots, slot: 'own' })
     await shards.decide([take(held, row(b))], { waitUntil })
     await settled()
     expect(left(await shards.decide([{ mode: 'peek', limits: [held] }]))).toEqual([3])
   })
 
-  test('each shard refunds by its own clock, however far the clocks are apart', async () => {
+  test('Each shard refunds by its own clock, however much the clocks differ.', async () => {
     const start = Date.now()
     const clocks: Record<string, number> = { 'eu-1': start + 60_000, 'eu-2': start - 60_000 }
     const { shards, waitUntil, settled } = newShards([], (store, name) => ({
@@ -122,7 +122,7 @@ describe('a request', () => {
     }
   })
 
-  test('a peek over several shards charges nothing', async () => {
+  test('A peek over several shards charges nothing.', async () => {
     const { shards } = newShards()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     expect(await peek(shards, a, b)).toEqual([3, 3])
@@ -130,7 +130,7 @@ describe('a request', () => {
   })
 })
 
-test('a reply of several shards is leased if the reply of one shard is', async () => {
+test('A reply of several shards is marked as leased if the reply of one shard is.', async () => {
   const { shards } = newShards([], (store, name) => ({
     ...store,
     decide: async (...call) => ({
@@ -142,8 +142,8 @@ test('a reply of several shards is leased if the reply of one shard is', async (
   expect(reply.leased).toBe(true)
 })
 
-describe('a request that follows another', () => {
-  test('a follower in another shard is charged if the request passes', async () => {
+describe('a follow in another shard', () => {
+  test('A follow in another shard is charged if the request passes.', async () => {
     const { shards, waitUntil, settled } = newShards()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const reply = await shards.decide([take(row(a)), follow(row(b))], { waitUntil })
@@ -152,7 +152,7 @@ describe('a request that follows another', () => {
     expect(await peek(shards, a, b)).toEqual([2, 2])
   })
 
-  test('a follower in another shard is refunded if the request is refused, and its reply has the state without the charge', async () => {
+  test('A follow in another shard is refunded if the request is refused, and its reply has the state without the charge.', async () => {
     const { shards, waitUntil, settled } = newShards()
     const [a, b, c] = names.map(subjectAt) as [string, string, string]
     await shards.decide([take(row(a, { cost: 3 })), take(row(c, { cost: 2 }))])
@@ -164,7 +164,7 @@ describe('a request that follows another', () => {
     expect(await peek(shards, a, b, c)).toEqual([0, 3, 1])
   })
 
-  test('a follower that is refused does not refuse the request', async () => {
+  test('A follow that is refused does not refuse the request.', async () => {
     const { shards, waitUntil, settled } = newShards()
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const reply = await shards.decide([take(row(a)), follow(row(b, { cost: 4 }))], { waitUntil })
@@ -174,7 +174,7 @@ describe('a request that follows another', () => {
   })
 })
 
-test('a reset reaches the database of its key', async () => {
+test('A reset reaches the database of its key.', async () => {
   const { shards } = newShards()
   for (const subject of names.map(subjectAt)) {
     await shards.decide([take(row(subject, { cost: 2 }))])

@@ -40,8 +40,8 @@ function policies(...options: Partial<PolicyOptions>[]) {
   }).policies
 }
 
-describe('one call', () => {
-  test('decides two requests on three subjects and five policies, each request as a whole', async () => {
+describe('a call of the script', () => {
+  test('One call decides two requests on three subjects and five policies, each request as a whole.', async () => {
     const [a, b] = [newSubject(), newSubject()]
     const last = newSubject()
     const [p0, p1, p2, p3, full] = policies(
@@ -84,7 +84,7 @@ describe('one call', () => {
     expect(commands).toEqual({ eval: 1, time: 1, mget: 1, set: 3 })
   })
 
-  test('costs EVALSHA, TIME, MGET and one SET for any number of limits of one subject; refused, no SET', async () => {
+  test('A call costs EVALSHA, TIME, MGET and one SET for any number of limits of one subject, and no SET if refused.', async () => {
     const store = newStore()
     const subject = newSubject()
     const three = policies(
@@ -115,7 +115,7 @@ describe('one call', () => {
     expect(bridge.stats()[bridge.token]!.http - before).toBe(3)
   })
 
-  test('takes, looks and gives back by the decidedAt of the take', async () => {
+  test('A refund with the decidedAt of the take returns its units, and one with an earlier time does not.', async () => {
     const store = newStore()
     const [policy] = policies({ algorithm: 'fixed-window' })
     const limits = [{ subject: newSubject(), terms: policy!, cost: 3 }]
@@ -138,7 +138,7 @@ describe('one call', () => {
     redisClient.destroy()
   })
 
-  test('goes by the clock that it is told', async () => {
+  test('A call with a given time is decided by that time.', async () => {
     const store = newStore()
     const [policy] = policies({ algorithm: 'fixed-window', limit: 1 })
     const request: StoreRequest = {
@@ -152,32 +152,35 @@ describe('one call', () => {
   })
 })
 
-describe('a script cache that is lost', () => {
-  test.skipIf(process.env.REDIS_URL)('in mid-traffic fails no request', async () => {
-    const store = newStore()
-    const [policy] = policies({ limit: 1000 })
-    const request: StoreRequest = {
-      mode: 'take',
-      limits: [{ subject: newSubject(), terms: policy!, cost: 1 }],
-    }
-    const redisClient = await client()
-    for (let round = 0; round < 20; round++) {
-      const calls = Array.from({ length: 10 }, () => store.decide([request]))
-      await redisClient.sendCommand(['SCRIPT', 'FLUSH'])
-      const replies = await Promise.all(calls)
-      expect(replies.every(({ states }) => states[0]![0]!.allowed)).toBe(true)
-    }
-    redisClient.destroy()
-    const { states } = await store.decide([{ ...request, mode: 'peek' }])
-    expect(states[0]![0]!.remaining).toBe(800)
-  })
+describe('a lost script cache', () => {
+  test.skipIf(process.env.REDIS_URL)(
+    'A script cache that is lost during traffic fails no request.',
+    async () => {
+      const store = newStore()
+      const [policy] = policies({ limit: 1000 })
+      const request: StoreRequest = {
+        mode: 'take',
+        limits: [{ subject: newSubject(), terms: policy!, cost: 1 }],
+      }
+      const redisClient = await client()
+      for (let round = 0; round < 20; round++) {
+        const calls = Array.from({ length: 10 }, () => store.decide([request]))
+        await redisClient.sendCommand(['SCRIPT', 'FLUSH'])
+        const replies = await Promise.all(calls)
+        expect(replies.every(({ states }) => states[0]![0]!.allowed)).toBe(true)
+      }
+      redisClient.destroy()
+      const { states } = await store.decide([{ ...request, mode: 'peek' }])
+      expect(states[0]![0]!.remaining).toBe(800)
+    },
+  )
 })
 
-describe('a failure', () => {
+describe('a store error', () => {
   const [policy] = policies({})
   const limits = [{ subject: 'planted-subject', terms: policy!, cost: 1 }]
 
-  /** A server that answers every request with this. */
+  /** A server that answers every request with this status and body. */
   async function answering(status: number, body: string, delayMs = 0) {
     const server = createServer((_, response) => {
       setTimeout(
@@ -196,7 +199,7 @@ describe('a failure', () => {
       .decide([{ mode: 'take', limits: limits }])
       .catch((error) => error)
     expect(error).toBeInstanceOf(StoreError)
-    // Nothing of the call is in it, however it is printed.
+    // However the error is printed, it contains no part of the call.
     const printed = `${error.stack} ${JSON.stringify(error)} ${String(error.cause)}`
     expect(printed).not.toMatch(/planted|the-right-token|a-wrong-token|allow-key-locking|sluice:1/)
     return error
@@ -225,7 +228,7 @@ describe('a failure', () => {
       '{"error":"ERR DB capacity quota exceeded. Threshold: 268435456 bytes, Usage: 268979370 bytes."}',
       'database-full',
     ],
-    // From within a script Redis 6 puts the cause behind words of its own.
+    // Redis 6 puts its own text before an error within a script.
     [
       400,
       '{"error":"ERR Error running script (call to f_1): @user_script:1: ERR DB capacity quota exceeded"}',
@@ -253,17 +256,17 @@ describe('a failure', () => {
     ],
     [400, '{"error":"planted-subject"}', 'redis-error'],
     [500, '{"error":""}', 'redis-error'],
-  ])('%d %s is %s', async (status, body, code) => {
+  ])('The response %d %s causes the error %s.', async (status, body, code) => {
     const server = await answering(status, body)
     expect((await failure({ url: server.url })).code).toBe(code)
     server.close()
   })
 
-  test('of the token is unauthorized', async () => {
+  test('A wrong token causes the error unauthorized.', async () => {
     expect((await failure({ token: 'a-wrong-token' })).code).toBe('unauthorized')
   })
 
-  test('of the connection is unreachable, after one attempt: a second might count twice', async () => {
+  test('A failed connection causes the error unreachable, after one attempt, because a retry might charge twice.', async () => {
     let connections = 0
     const server = createTcpServer((socket) => {
       connections += 1
@@ -276,7 +279,7 @@ describe('a failure', () => {
     server.close()
   })
 
-  test('to answer in time is a timeout, at the deadline', async () => {
+  test('A slow server causes the error timeout at the deadline.', async () => {
     const server = await answering(200, '{"result":[]}', 5_000)
     const start = performance.now()
     expect((await failure({ url: server.url, deadlineMs: 100 })).code).toBe('timeout')
@@ -290,11 +293,11 @@ describe('a failure', () => {
     ['https://example.com', undefined],
     ['nonsense', 'token'],
     ['rediss://default:planted@example.com:6379', 'token'],
-  ])('to be configured (%j, %j) is told', async (url, token) => {
+  ])('The URL %j with the token %j causes the error not-configured.', async (url, token) => {
     expect((await failure({ url, token })).code).toBe('not-configured')
   })
 
-  test('of the script is told with its own words', async () => {
+  test('The message of a script error has the text of the script.', async () => {
     const error = await newStore()
       .decide([{ mode: 'take', limits: [{ ...limits[0]!, cost: -1 }] }])
       .catch((error) => error)

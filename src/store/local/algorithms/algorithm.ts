@@ -1,38 +1,41 @@
-/** Units, except for `window`: ms. All whole numbers, products at most 2^53 / 3. */
+/** The terms of a quota, in units; `window` in ms. All are whole numbers, and their products are at most 2^53 / 3. */
 export interface QuotaTerms {
   limit: number
   window: number
   burst: number
   align: 'first-request' | 'clock'
-  /** For a fixed window by the calendar: this period's start and end, and the end of the next. */
+  /** The period of a calendar window, and the end of the next period, ms since the epoch. Fixed windows only. */
   period?: [start: number, end: number, nextEnd: number] | undefined
 }
 
 /** The stored state of one limit. */
 export interface State {
-  /** When the numbers were right, ms since the epoch. */
+  /** The time of the numbers, ms since the epoch. */
   time: number
+  /** Each algorithm documents its own numbers. */
   numbers: number[]
-  /** When a period of the calendar ends. */
+  /** The end of a calendar period, ms since the epoch. */
   end?: number
 }
 
-/** The answer of a limit to a cost. Durations are ms from `now` on. */
+/** The decision of one limit. Durations are in ms from `now`. */
 export interface LocalOutcome {
   allowed: boolean
-  /** The largest cost that would be admitted now. */
+  /** The largest cost that the limit would admit now. */
   remaining: number
-  /** `null` when this cost can never be admitted. */
+  /** `null` if the limit can never admit this cost. */
   retryAfterMs: number | null
   resetAfterMs: number
   nextAfterMs: number
-  /** The state after the charge; absent if nothing changes. If present, the numbers above are those after the charge. */
+  /** The state after the charge. Absent if the state does not change. The fields above are also those after the charge. */
   state?: State
 }
 
 /**
- * The semantics of docs/explanation/algorithms.md for one limit, without I/O: charges `cost` units (≥ 0) at `now` to a state. The caller drops a
- * state at its run-out. If the clock was set back, the algorithm uses the state's own time, while waits count from `now`.
+ * Charges `cost` units (≥ 0) at `now` to the state of one limit, as docs/explanation/algorithms.md describes. No I/O.
+ *
+ * The caller drops a state once it expires (`now + resetAfterMs`). If the clock was set back, the algorithm uses the time of the state,
+ * while waits count from `now`.
  */
 export type LocalAlgorithm = (
   now: number,

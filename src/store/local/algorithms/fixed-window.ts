@@ -1,12 +1,12 @@
 import type { LocalAlgorithm, QuotaTerms } from './algorithm.ts'
 
-/** State: start of the window; [units taken in it]. */
+/** State: `time` is the start of the window; `numbers` is [units taken in it]. */
 export const fixedWindow: LocalAlgorithm = (now, terms, cost, state) => {
   const { limit, window } = terms
-  const open = state && now < (state.end ?? state.time + window) ? state : undefined
-  const around = open ?? windowAround(now, terms)
-  const before = open?.numbers[0] ?? 0
-  const endsIn = (around.end ?? around.time + window) - now
+  const current = state && now < (state.end ?? state.time + window) ? state : undefined
+  const bounds = current ?? windowAt(now, terms)
+  const before = current?.numbers[0] ?? 0
+  const endsIn = (bounds.end ?? bounds.time + window) - now
 
   const fits = cost === 0 || before + cost <= limit
   const count = fits ? before + cost : before
@@ -17,12 +17,12 @@ export const fixedWindow: LocalAlgorithm = (now, terms, cost, state) => {
     retryAfterMs: fits ? 0 : cost > limit ? null : endsIn,
     resetAfterMs,
     nextAfterMs: resetAfterMs,
-    ...(count > before && { state: { ...around, numbers: [count] } }),
+    ...(count > before && { state: { ...bounds, numbers: [count] } }),
   }
 }
 
-/** The window that opens at `now`, with its end if the calendar says it. */
-function windowAround(now: number, { window, align, period }: QuotaTerms) {
+/** The window that a first charge at `now` opens. A calendar window has an explicit end. */
+function windowAt(now: number, { window, align, period }: QuotaTerms) {
   if (!period) return { time: align === 'clock' ? now - (now % window) : now }
   const [start, end, nextEnd] = period
   if (now < end) return { time: start, end }

@@ -5,11 +5,11 @@ import type { QuotaTerms, State } from './algorithm.ts'
 type Numbers = Pick<QuotaState, 'remaining' | 'resetAfterMs' | 'nextAfterMs'>
 
 /**
- * Derives the state of a limit from a reply, so that an isolate can continue to count without the store. Exact for a fixed window; to
- * the millisecond for the bucket; for the sliding window and the log an estimate that has the right use now, and may return it a little
- * early or late.
- * @param at when the numbers held, ms since the epoch by the isolate's clock
- * @returns `undefined` for a full quota
+ * Derives the state of a limit from a reply, so that an isolate can continue to count without the store. The state is exact for a fixed
+ * window, and exact to the millisecond for a token bucket. For the sliding window and the sliding log it is an estimate: the used units
+ * are right now, but may come back slightly early or late.
+ * @param at the time of the reply by the isolate's clock, ms since the epoch
+ * @returns `undefined` if the quota is full
  */
 export function stateFrom(
   algorithm: Terms['algorithm'],
@@ -24,9 +24,9 @@ export function stateFrom(
     case 'fixed-window':
       return { time: end - window, end, numbers: [limit - remaining] }
     case 'token-bucket': {
-      // The reply's `remaining` is exact; its wait may have been cut short by the run-out of the state.
+      // `remaining` is exact. `resetAfterMs` may be too small: it never exceeds the remaining lifetime of the state.
       const least = (burst - remaining - 1) * window + 1
-      // Without a unit remaining, more than the burst may be missing: it was lowered, or another plan's is larger.
+      // With 0 remaining, more than the burst may be missing: the burst was lowered, or another plan has a larger one.
       const most = remaining > 0 ? least + window - 1 : Number.POSITIVE_INFINITY
       return { time: at, numbers: [Math.min(most, Math.max(least, resetAfterMs * limit))] }
     }
@@ -46,8 +46,8 @@ export function stateFrom(
 }
 
 /**
- * The reply has the use and the end of the window, but not how the use divides between the two counters. The previous one is assumed to
- * be as large as the next unit's return allows.
+ * The reply has the used units and the end of the window, but not the two counters. Assumes the largest previous counter that fits the
+ * time until the next unit comes back.
  */
 function slidingWindowFrom(
   { remaining, resetAfterMs, nextAfterMs }: Numbers,
@@ -57,10 +57,10 @@ function slidingWindowFrom(
 ): State {
   const used = limit - remaining
   const left = resetAfterMs > window ? resetAfterMs - window : resetAfterMs
-  const time = Math.round((at + left) / window - 1) * window // windows begin at multiples of their length
+  const time = Math.round((at + left) / window - 1) * window // windows start at multiples of their length
   const most = Math.min(limit, Math.floor((used * window) / left))
   if (resetAfterMs <= window) return { time, numbers: [0, most] }
-  if (nextAfterMs > left) return { time, numbers: [used, 0] } // nothing comes back within this window
+  if (nextAfterMs > left) return { time, numbers: [used, 0] } // no unit comes back within this window
   const previous = Math.min(most, Math.floor(window / Math.max(1, nextAfterMs)))
   const usedBefore = Math.min(used - 1, Math.ceil((previous * left) / window))
   return {

@@ -6,7 +6,7 @@ import { tokenBucket } from './token-bucket.ts'
 
 export type { LocalAlgorithm, LocalOutcome, QuotaTerms, State } from './algorithm.ts'
 
-/** By the names that parsed policies use. */
+/** The algorithms by their names in parsed policies. */
 export const algorithms = {
   'fixed-window': fixedWindow,
   'sliding-window': slidingWindow,

@@ -2,8 +2,8 @@ import type { Terms } from '../../store.ts'
 import type { QuotaTerms, State } from './algorithm.ts'
 
 /**
- * A state after units that were taken at `takenAt` (ms since the epoch) have been refunded. A window that is over gets nothing back, nor does
- * a bucket what has refilled since.
+ * Refunds units that were taken at `takenAt` (ms since the epoch). A window that began later gets no refund. A bucket gets only the part
+ * that it has not refilled since.
  */
 export function refunded(
   algorithm: Terms['algorithm'],
@@ -14,10 +14,10 @@ export function refunded(
   now: number,
 ): State {
   const [first = 0, ...others] = state.numbers
-  const owed = Math.max(0, units * window - Math.max(0, now - takenAt) * limit)
+  const notRefilled = Math.max(0, units * window - Math.max(0, now - takenAt) * limit)
   switch (algorithm) {
     case 'token-bucket':
-      return { ...state, numbers: [Math.max(0, first - owed)] }
+      return { ...state, numbers: [Math.max(0, first - notRefilled)] }
     case 'sliding-log': {
       const taken = new Set(
         state.numbers.flatMap((time, index) => (time === takenAt ? index : [])).slice(0, units),

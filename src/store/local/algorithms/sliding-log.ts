@@ -1,11 +1,11 @@
 import type { LocalAlgorithm } from './algorithm.ts'
 
-/** State: time of the newest unit; [the time of every unit, oldest first]. */
+/** State: `time` is the time of the newest unit; `numbers` has the time of every unit, oldest first. */
 export const slidingLog: LocalAlgorithm = (now, { limit, window }, cost, state) => {
   const at = Math.max(now, state?.time ?? now)
   const live = state?.numbers.filter((time) => time > at - window) ?? []
-  /** ms until the n-th oldest is gone; those just added are gone a window from now. */
-  const gone = (n: number) => (live[n - 1] ?? at) + window - now
+  /** ms until the n-th oldest unit expires. Units of this charge expire after one window. */
+  const expiresIn = (n: number) => (live[n - 1] ?? at) + window - now
 
   const fits = cost === 0 || live.length + cost <= limit
   const count = fits ? live.length + cost : live.length
@@ -13,9 +13,9 @@ export const slidingLog: LocalAlgorithm = (now, { limit, window }, cost, state) 
   return {
     allowed: fits,
     remaining,
-    retryAfterMs: fits ? 0 : cost > limit ? null : gone(live.length + cost - limit),
-    resetAfterMs: count > 0 ? gone(count) : 0,
-    nextAfterMs: remaining < limit ? gone(count + remaining + 1 - limit) : 0,
+    retryAfterMs: fits ? 0 : cost > limit ? null : expiresIn(live.length + cost - limit),
+    resetAfterMs: count > 0 ? expiresIn(count) : 0,
+    nextAfterMs: remaining < limit ? expiresIn(count + remaining + 1 - limit) : 0,
     ...(count > live.length && {
       state: { time: at, numbers: [...live, ...new Array<number>(cost).fill(at)] },
     }),

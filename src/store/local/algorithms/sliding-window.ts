@@ -1,19 +1,19 @@
 import type { LocalAlgorithm } from './algorithm.ts'
 
-/** State: start of the current window, a multiple of `window`; [units in it, units in the one before]. */
+/** State: `time` is the start of the current window, a multiple of `window`; `numbers` is [units in it, units in the window before]. */
 export const slidingWindow: LocalAlgorithm = (now, { limit, window }, cost, state) => {
   const at = Math.max(now, state?.time ?? now)
   const start = at - (at % window)
   const left = start + window - at
   const [current, previous] = shift(state, start, window)
 
-  /** ms from `now` until so many units fit over so many in the current window. */
-  const wait = (units: number, over: number): number => {
-    if (previous * left + (over + units) * window <= limit * window) return 0
+  /** ms from `now` until `units` fit, with `used` units in the current window. */
+  const wait = (units: number, used: number): number => {
+    if (previous * left + (used + units) * window <= limit * window) return 0
     const untilTheyFit =
-      over + units <= limit
-        ? left - Math.floor(((limit - over - units) * window) / previous)
-        : left + window - Math.floor(((limit - units) * window) / over) // `over` is the next window's previous
+      used + units <= limit
+        ? left - Math.floor(((limit - used - units) * window) / previous)
+        : left + window - Math.floor(((limit - units) * window) / used) // in the next window, `used` is the previous counter
     return at - now + untilTheyFit
   }
 
@@ -32,7 +32,7 @@ export const slidingWindow: LocalAlgorithm = (now, { limit, window }, cost, stat
   }
 }
 
-/** The two counters as they stand in the window that began at `start`. */
+/** The two counters for the window that starts at `start`. */
 function shift(
   state: { time: number; numbers: number[] } | undefined,
   start: number,

@@ -1,6 +1,6 @@
 import type { LocalAlgorithm } from './algorithm.ts'
 
-/** State: when the number was right; [parts that the bucket lacks to be full: a token is `window` parts, and `limit` come back every ms]. */
+/** State: `time` is the time of the number; `numbers` is [missing parts]. A token is `window` parts; `limit` parts refill each ms. */
 export const tokenBucket: LocalAlgorithm = (now, { limit, window, burst }, cost, state) => {
   const at = Math.max(now, state?.time ?? now)
   const capacity = burst * window
@@ -8,9 +8,9 @@ export const tokenBucket: LocalAlgorithm = (now, { limit, window, burst }, cost,
 
   const fits = cost === 0 || (cost <= burst && missing + cost * window <= capacity)
   const after = fits ? missing + cost * window : missing
-  /** ms until no more than so many parts are missing. */
-  const wait = (parts: number, from: number) =>
-    from > parts ? at - now + Math.ceil((from - parts) / limit) : 0
+  /** ms until at most `target` parts are missing, if `current` parts are missing now. */
+  const wait = (target: number, current: number) =>
+    current > target ? at - now + Math.ceil((current - target) / limit) : 0
   const remaining = Math.max(0, Math.floor((capacity - after) / window))
   return {
     allowed: fits,

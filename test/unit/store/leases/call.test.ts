@@ -38,9 +38,9 @@ function leased(held: number, ...limits: Limit[]): LeasedLimits {
   return new Map(
     limits.map((limit) => {
       const lease = createLease(limit.terms, { max: 10, ttlMs: 1000 })
-      lease.asked(20, NOW)
+      lease.addDemand(20, NOW)
       const sentAt = NOW
-      lease.bring(held, { state: stateOf(), decidedAt: 4000, sentAt, receivedAt: NOW })
+      lease.receive(held, { state: stateOf(), decidedAt: 4000, sentAt, receivedAt: NOW })
       return [limit, { lease, calls: new Set() }]
     }),
   )
@@ -54,19 +54,19 @@ function lentOf(quotas: LeasedLimits, limit: Limit): Lent {
 }
 
 describe('the requests of a call', () => {
-  test('refund held units first, and take more after the request itself', () => {
+  test('A call first refunds held units, and takes units in advance after the request itself.', () => {
     const [a, b] = [limitOf('a'), limitOf('b')]
     expect(callFor([take(a, b)], leased(3, a), none, NOW)).toEqual([
       {
         request: { mode: 'refund', limits: [{ ...a, cost: 3 }], decidedAt: 4000 },
-        back: { limit: a, count: 3 },
+        refunded: { limit: a, count: 3 },
       },
       { request: take(a, b) },
-      { request: { mode: 'follow', limits: [{ ...a, cost: 9 }] }, more: { limit: a, count: 9 } },
+      { request: { mode: 'follow', limits: [{ ...a, cost: 9 }] }, taken: { limit: a, count: 9 } },
     ])
   })
 
-  test('leave out lent limits, and a request of lent limits only', () => {
+  test('A call leaves out lent limits, and requests with lent limits only.', () => {
     const [a, b, c] = [limitOf('a'), limitOf('b'), limitOf('c')]
     const lent = lentOf(leased(3, a), a)
     const sent = callFor([take(a), { mode: 'follow', limits: [a, b] }], new Map(), lent, NOW)
@@ -78,14 +78,14 @@ describe('the requests of a call', () => {
     ])
   })
 
-  test('are at most 128', () => {
+  test('A call has at most 128 requests.', () => {
     const limits = Array.from({ length: 100 }, (_, n) => limitOf(`${n}`))
     expect(callFor([take(...limits)], leased(1, ...limits), none, NOW)).toHaveLength(127)
   })
 })
 
 describe('the reply of a call', () => {
-  test('adds what it brought to the lease, and counts it as remaining', () => {
+  test('Units taken in advance are added to the lease, and count as remaining.', () => {
     const a = limitOf('a')
     const quotas = leased(0, a)
     const sent = callFor([take(a)], quotas, none, NOW)
@@ -95,7 +95,7 @@ describe('the reply of a call', () => {
     expect([9, 10].map((count) => quotas.get(a)!.lease.has(count, NOW))).toEqual([true, false])
   })
 
-  test('brings nothing if another limit refuses the request', () => {
+  test('A call adds no units to the lease if another limit refuses the request.', () => {
     const [a, b] = [limitOf('a'), limitOf('b')]
     const quotas = leased(0, a)
     const sent = callFor([take(a, b)], quotas, none, NOW)
@@ -105,9 +105,9 @@ describe('the reply of a call', () => {
   })
 
   test.each([
-    ['admitted, lent units are spent', true, 2],
-    ['refused, lent units are held again', false, 3],
-  ])('if the request is %s', (_, allowed, held) => {
+    ['spent if the request is admitted', true, 2],
+    ['held again if the request is refused', false, 3],
+  ])('Lent units are %s.', (_, allowed, held) => {
     const [a, b] = [limitOf('a'), limitOf('b')]
     const quotas = leased(3, a)
     const lent = lentOf(quotas, a)
@@ -134,29 +134,29 @@ describe('a call in flight', () => {
     return { a, quotas, quota: quotas.get(a)!, call }
   }
 
-  test('carries what it brings and what it refunds, until it is overdue', () => {
+  test('A call in flight carries the units that it takes and refunds, until its deadline.', () => {
     const { quota } = inFlight()
     expect([NOW + 99, NOW + 100].map((now) => unitsInFlight(quota, now))).toEqual([11, 0])
   })
 
-  test('has each unit that it brings reserved once', () => {
+  test('Each unit that a call takes in advance can be reserved once.', () => {
     const { quotas, call } = inFlight()
     const reserved = Array.from({ length: 10 }, () => reserve(quotas, NOW))
     expect(reserved).toEqual([...Array(9).fill(call), undefined])
   })
 
-  test('is not waited for once it is overdue', () => {
+  test('No request waits for a call after its deadline.', () => {
     const { quotas } = inFlight()
     expect(reserve(quotas, NOW + 100)).toBeUndefined()
   })
 
-  test('answers waiting requests in turn when it ends, as far as its units go', async () => {
+  test('A call that ends answers the waiting requests in order, as long as the lease has units.', async () => {
     const { a, quotas, quota, call } = inFlight()
     const waiting = Array.from({ length: 3 }, () =>
       call.waiting.join({ requests: [take(a)], quotas }),
     )
     const reply = { state: stateOf(), decidedAt: 5000, sentAt: NOW, receivedAt: NOW }
-    quota.lease.bring(2, reply)
+    quota.lease.receive(2, reply)
     call.end(NOW)
     const answers = await Promise.all(waiting.map(({ answered }) => answered))
     expect(answers.map((answer) => answer?.states[0]?.[0]?.remaining)).toEqual([

@@ -13,7 +13,7 @@ const terms: Terms = {
 }
 const bounds = { max: 10, ttlMs: 1000 }
 
-/** A reply that was sent at 1000, received at 1010, and decided at 5000 by the store's clock. */
+/** A reply to a call that was sent at 1000, received at 1010, and decided at 5000 by the store's clock. */
 const replyOf = (state: Partial<LimitReply['state']> = {}, change: Partial<LimitReply> = {}) => ({
   state: {
     allowed: true,
@@ -31,12 +31,12 @@ const replyOf = (state: Partial<LimitReply['state']> = {}, change: Partial<Limit
 
 function holding(count: number, reply = replyOf(), change: Partial<Terms> = {}) {
   const lease = createLease({ ...terms, ...change }, bounds)
-  lease.bring(count, reply)
+  lease.receive(count, reply)
   return lease
 }
 
 describe('held units', () => {
-  test('can be spent up to their number, until the lease ends', () => {
+  test('Held units can be spent up to their number, until the lease ends.', () => {
     const lease = holding(3)
     expect([3, 4].map((count) => lease.has(count, 1010))).toEqual([true, false])
     lease.take(2)
@@ -44,76 +44,76 @@ describe('held units', () => {
     expect([1999, 2000].map((now) => lease.has(1, now))).toEqual([true, false])
   })
 
-  test('cannot be spent once their window is over, counted from when the call was sent', () => {
+  test('Held units cannot be spent after their window, counted from when the call was sent.', () => {
     const lease = holding(3, replyOf({ resetAfterMs: 500 }))
     expect([1499, 1500].map((now) => lease.has(1, now))).toEqual([true, false])
   })
 
-  test('of a sliding window cannot be spent in the next window', () => {
+  test('Held units of a sliding window cannot be spent in the next window.', () => {
     const lease = holding(3, replyOf({ resetAfterMs: 60_500 }), { algorithm: 'sliding-window' })
     expect([1499, 1500].map((now) => lease.has(1, now))).toEqual([true, false])
   })
 
-  test('of a bucket can be spent after the bucket is full again, but are not refunded then', () => {
+  test('Held units of a full bucket can be spent, but are not refunded.', () => {
     const bucket = () => holding(3, replyOf({ resetAfterMs: 500 }), { algorithm: 'token-bucket' })
     expect(bucket().has(3, 1500)).toBe(true)
-    expect(bucket().refund(1499)).toMatchObject({ count: 3, decidedAt: 5000 })
-    expect(bucket().refund(1500)).toBeUndefined()
+    expect(bucket().takeForRefund(1499)).toMatchObject({ count: 3, decidedAt: 5000 })
+    expect(bucket().takeForRefund(1500)).toBeUndefined()
   })
 
-  test('cannot be spent if the clock was set back to before they were asked for', () => {
+  test('Held units cannot be spent if the clock is set back to before their call.', () => {
     expect([1000, 999].map((now) => holding(1).has(1, now))).toEqual([true, false])
   })
 
-  test('are refunded once', () => {
+  test('Held units are refunded once.', () => {
     const lease = holding(3)
-    expect(lease.refund(1010)).toMatchObject({ count: 3, decidedAt: 5000 })
-    expect(lease.refund(1010)).toBeUndefined()
+    expect(lease.takeForRefund(1010)).toMatchObject({ count: 3, decidedAt: 5000 })
+    expect(lease.takeForRefund(1010)).toBeUndefined()
   })
 
-  test('keep the earlier deadline when units of another call join them', () => {
+  test('Held units of two calls share the earlier deadline.', () => {
     const lease = holding(3)
-    lease.bring(2, replyOf({}, { sentAt: 1500, receivedAt: 1510, decidedAt: 5500 }))
+    lease.receive(2, replyOf({}, { sentAt: 1500, receivedAt: 1510, decidedAt: 5500 }))
     expect([1999, 2000].map((now) => lease.has(5, now))).toEqual([true, false])
-    expect(lease.refund(1999)).toMatchObject({ count: 5, decidedAt: 5000 })
+    expect(lease.takeForRefund(1999)).toMatchObject({ count: 5, decidedAt: 5000 })
   })
 
-  test('are lost beyond the maximum, and all at once when the lease is forgotten', () => {
+  test('Held units beyond the maximum are dropped, and all units are dropped when the lease is forgotten.', () => {
     const lease = holding(8)
     lease.trim(5)
     expect([5, 6].map((count) => lease.has(count, 1010))).toEqual([true, false])
     lease.forget()
-    lease.bring(3, replyOf())
+    lease.receive(3, replyOf())
     expect(lease.has(1, 1010)).toBe(false)
   })
 })
 
-describe('a call brings', () => {
-  const moreFor = (demand: number, reply = replyOf(), inFlight = 0) => {
+describe('the size of a lease', () => {
+  const unitsFor = (demand: number, reply = replyOf(), inFlight = 0) => {
     const lease = holding(0, reply)
-    lease.asked(demand, 1010)
-    return lease.more(1, inFlight, 1010)
+    lease.addDemand(demand, 1010)
+    return lease.unitsToTake(1, inFlight, 1010)
   }
 
-  test('half of the demand, at most the maximum, less its own cost and what is in flight', () => {
-    expect([0, 2, 9, 100].map((demand) => moreFor(demand))).toEqual([0, 0, 4, 9])
-    expect(moreFor(100, replyOf(), 6)).toBe(3)
+  test('A call takes half of the demand, at most the maximum, less its own cost and the units in flight.', () => {
+    expect([0, 2, 9, 100].map((demand) => unitsFor(demand))).toEqual([0, 0, 4, 9])
+    expect(unitsFor(100, replyOf(), 6)).toBe(3)
   })
 
-  test('at most a sixteenth of what is left of the quota', () => {
-    expect([15, 32, 100].map((remaining) => moreFor(100, replyOf({ remaining })))).toEqual([
+  test('A call takes at most a sixteenth of the remaining quota.', () => {
+    expect([15, 32, 100].map((remaining) => unitsFor(100, replyOf({ remaining })))).toEqual([
       0, 1, 5,
     ])
   })
 
-  test('nothing before the quota is known', () => {
+  test('A call takes no units in advance before the first reply.', () => {
     const lease = createLease(terms, bounds)
-    lease.asked(100, 1010)
-    expect(lease.more(1, 0, 1010)).toBe(0)
+    lease.addDemand(100, 1010)
+    expect(lease.unitsToTake(1, 0, 1010)).toBe(0)
   })
 })
 
-test('the state counts held units as remaining, and its waits run with the clock', () => {
+test('The state of a lease counts held units as remaining, and its waits shrink with time.', () => {
   const lease = holding(3)
   lease.take(1)
   expect(lease.status(1110)).toEqual({
@@ -129,8 +129,8 @@ test('the state counts held units as remaining, and its waits run with the clock
   expect(lease.status(40_000).state).toMatchObject({ remaining: 1000, resetAfterMs: 0 })
 })
 
-test('a reply that was decided earlier does not replace a later one', () => {
+test('A reply with an earlier decision does not replace a later one.', () => {
   const lease = holding(0)
-  lease.bring(0, replyOf({ remaining: 950 }, { decidedAt: 4999 }))
+  lease.receive(0, replyOf({ remaining: 950 }, { decidedAt: 4999 }))
   expect(lease.status(1010).state.remaining).toBe(900)
 })

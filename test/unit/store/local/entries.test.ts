@@ -15,7 +15,7 @@ function filled() {
   return entries
 }
 
-test('an entry is added once', () => {
+test('An entry is added once.', () => {
   const entries = new LocalEntries(Math.random)
   const entry = entries.getOrAdd('a', 0)
   expect(entries.getOrAdd('a', 0)).toBe(entry)
@@ -23,7 +23,7 @@ test('an entry is added once', () => {
   expect(entries.get('a')).toBeUndefined()
 })
 
-test('of the sampled entries the one with most of its quota left is evicted', () => {
+test('An eviction removes the sampled entry with the most of its quota remaining.', () => {
   const entries = filled()
   for (let n = 0; n < 8; n++) entries.get(`${n}`)!.left = n === 5 ? 0.5 : 0.1
   entries.getOrAdd('new', 0)
@@ -31,14 +31,14 @@ test('of the sampled entries the one with most of its quota left is evicted', ()
   expect(['0', '4', '6', '9999', 'new'].every((key) => entries.get(key))).toBe(true)
 })
 
-test('an entry that is over is evicted before any other', () => {
+test('An eviction prefers an expired entry.', () => {
   const entries = filled()
   Object.assign(entries.get('3')!, { until: 500, left: 0 })
   entries.getOrAdd('new', 500)
   expect(entries.get('3')).toBeUndefined()
 })
 
-test('entries are evicted until their states have at most a million numbers', () => {
+test('Entries are evicted until their states have at most a million numbers.', () => {
   const entries = new LocalEntries(inTurn())
   const numbers = Array<number>(400_000).fill(0)
   for (const key of ['a', 'b', 'c']) {

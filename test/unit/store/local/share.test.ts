@@ -13,7 +13,7 @@ const terms: Terms = {
 }
 
 describe('the share of a limit', () => {
-  test('is in whole units, and at least one', () => {
+  test('A share is in whole units, and at least one.', () => {
     const shares = [0.5, 0.39, 0.01].map((localShare) => shareOf({ ...terms, localShare }, 1).share)
     expect(shares.map(({ limit, burst }) => [limit, burst])).toEqual([
       [5, 2],
@@ -22,7 +22,7 @@ describe('the share of a limit', () => {
     ])
   })
 
-  test('cuts a cost that fits the whole limit, and no other', () => {
+  test('A cost that fits the whole limit is reduced to fit the share, and a larger cost is not.', () => {
     const costs = [1, 5, 6, 10, 11]
     expect(costs.map((cost) => shareOf(terms, cost).cost)).toEqual([1, 5, 5, 5, 11])
     const bucket: Terms = { ...terms, algorithm: 'token-bucket' }
@@ -31,7 +31,7 @@ describe('the share of a limit', () => {
   })
 })
 
-describe('a state is cut so that as much is left, but at most the share:', () => {
+describe('the state of a share', () => {
   const cut = (algorithm: Terms['algorithm'], numbers: number[]) => {
     const { share } = shareOf({ ...terms, algorithm }, 1)
     return cutState(algorithm, { time: 7, numbers }, terms, share)?.numbers
@@ -46,11 +46,14 @@ describe('a state is cut so that as much is left, but at most the share:', () =>
     ['sliding-log', [1, 2], []],
     ['token-bucket', [3500], [1500]],
     ['token-bucket', [500], [0]],
-  ])('%s %j', (algorithm, whole, expected) => {
-    expect(cut(algorithm, whole)).toEqual(expected)
-  })
+  ])(
+    'The state of a whole %s with the numbers %j becomes %j for its share.',
+    (algorithm, whole, expected) => {
+      expect(cut(algorithm, whole)).toEqual(expected)
+    },
+  )
 
-  test('nothing changes if the share is the whole limit', () => {
+  test('The state does not change if the share is the whole limit.', () => {
     const state = { time: 7, numbers: [8] }
     const { share } = shareOf({ ...terms, localShare: 1 }, 1)
     expect(cutState('fixed-window', state, terms, share)).toBe(state)

@@ -30,44 +30,44 @@ const state = (allowed = true): StoreState => ({
   nextAfterMs: 0,
 })
 
-describe('what each shard is asked', () => {
-  test('a list with all limits on one shard goes there as it is', () => {
+describe('the list for each shard', () => {
+  test('A list with all limits on one shard goes there unchanged.', () => {
     const list = [take(a0, b0), follow(a0)]
-    expect(split(list, shardOf)).toEqual({ asked: [list], groups: undefined })
+    expect(split(list, shardOf)).toEqual({ shardLists: [list], groups: undefined })
   })
 
-  test('a request on several shards is peeked before it is charged, on each of them', () => {
-    const { asked, groups } = split([take(a0, a1, b0)], shardOf)
-    expect(asked).toEqual([
+  test('A take on several shards is sent as a peek and a take to each of them.', () => {
+    const { shardLists, groups } = split([take(a0, a1, b0)], shardOf)
+    expect(shardLists).toEqual([
       [peek(a0, b0), take(a0, b0)],
       [peek(a1), take(a1)],
     ])
-    expect(groups!.map(({ together }) => together)).toEqual([true])
+    expect(groups!.map(({ isSplitTake }) => isSplitTake)).toEqual([true])
   })
 
-  test('requests on one shard each are asked there as they are', () => {
-    const { asked, groups } = split([take(a0, b0), take(a1)], shardOf)
-    expect(asked).toEqual([[take(a0, b0)], [take(a1)]])
-    expect(groups!.map(({ together }) => together)).toEqual([false, false])
+  test('Requests on one shard each go there unchanged.', () => {
+    const { shardLists, groups } = split([take(a0, b0), take(a1)], shardOf)
+    expect(shardLists).toEqual([[take(a0, b0)], [take(a1)]])
+    expect(groups!.map(({ isSplitTake }) => isSplitTake)).toEqual([false, false])
   })
 
-  test('a follow beside its take stays a follow, and one on another shard is charged as a take', () => {
-    expect(split([take(a0), follow(b0), follow(a1)], shardOf).asked).toEqual([
+  test('A follow on the shard of its take stays a follow, and one on another shard becomes a take.', () => {
+    expect(split([take(a0), follow(b0), follow(a1)], shardOf).shardLists).toEqual([
       [peek(a0, b0), take(a0), follow(b0)],
       [peek(a1), take(a1)],
     ])
   })
 
-  test('a follow of a peek is a peek on another shard', () => {
-    expect(split([peek(a0), follow(a1)], shardOf).asked).toEqual([[peek(a0)], [peek(a1)]])
+  test('A follow of a peek becomes a peek on another shard.', () => {
+    expect(split([peek(a0), follow(a1)], shardOf).shardLists).toEqual([[peek(a0)], [peek(a1)]])
   })
 
-  test('a follow with nothing before it is a take', () => {
-    expect(split([follow(a0), follow(a1)], shardOf).asked).toEqual([[take(a0)], [take(a1)]])
+  test('A follow without a request before it becomes a take.', () => {
+    expect(split([follow(a0), follow(a1)], shardOf).shardLists).toEqual([[take(a0)], [take(a1)]])
   })
 })
 
-test('the answers of a shard find their limits, and say what it admits and has charged', () => {
+test('The reply of a shard is mapped to its limits, and shows whether it admits the request and which limits it has charged.', () => {
   const free = limitOf('c0', 0)
   const { groups } = split([take(a0, free, a1), follow(b0)], shardOf)
   const fragment = groups![0]!.fragments[0]!
@@ -75,7 +75,7 @@ test('the answers of a shard find their limits, and say what it admits and has c
     decidedAt: 0,
     states: [[state(), state(), state()], [state(), state(lead)], [state(other)]],
   })
-  const cells = [...statesBy(fragment.asks, reply(true, false))]
+  const cells = [...statesBy(fragment.requests, reply(true, false))]
   expect(
     cells.map(([{ limit, request, index }, { allowed }]) => [limit, request, index, allowed]),
   ).toEqual([
