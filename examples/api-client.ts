@@ -1,4 +1,4 @@
-/** A service that is charged by usage. docs/reference/decision-api.md shows this code, and test/docs/decision-api.test.ts runs it. */
+/** A service that charges the cost of its answers. docs/reference/decision-api.md shows this file, and test/docs/decision-api.test.ts runs it. */
 import { createClient } from 'sluice/client'
 
 const api = createClient({ url: process.env.SLUICE_URL!, token: process.env.SLUICE_API_TOKEN! })

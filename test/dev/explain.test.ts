@@ -236,8 +236,8 @@ met      app      5 in 1h, sliding-window
     ])
   })
 
-  test('The examples in docs/reference/linter.md are what npm run explain prints.', async () => {
-    const docs = await readFile(join(root, 'docs/reference/linter.md'), 'utf8')
+  test('The examples in docs/reference/cli.md are what npm run explain prints.', async () => {
+    const docs = await readFile(join(root, 'docs/reference/cli.md'), 'utf8')
     const shown = [...docs.matchAll(/^\$ npm run explain -- (.*)\n([^`]*)```/gm)]
     expect(shown).toHaveLength(2)
     for (const [, args, output] of shown) {

@@ -1,4 +1,4 @@
-/** docs/reference/decision-api.md: its calls are made, in their order, and its bodies are what the schemas say. */
+/** Runs every curl command of docs/reference/decision-api.md in order, and checks the bodies on the page against the schemas. */
 import { readFile } from 'node:fs/promises'
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -10,41 +10,40 @@ import { commandsBetween } from '../support/commands.ts'
 import { byJsonSchema } from '../support/json-schema.ts'
 
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
-const doc = await read('docs/reference/decision-api.md')
-const block = (name: string) => new RegExp(`^\`\`\`ts ${name}\n(.*?)^\`\`\`$`, 'ms').exec(doc)![1]!
+const page = await read('docs/reference/decision-api.md')
+const block = (name: string) => new RegExp(`^\`\`\`ts ${name}\n(.*?)^\`\`\`$`, 'ms').exec(page)![1]!
 const configOf = (code: string): ConfigOptions =>
   new Function('defineConfig', `return ${code.replace('export default ', '')}`)(defineConfig)
 
 interface Call {
-  /** As it stands there, for the names of tests. */
+  /** The command without its headers, for test titles. */
   title: string
   url: string
   token: 'API_TOKEN' | 'OPERATE'
   headers: Record<string, string>
   body: string | undefined
-  /** What the document says comes back. */
+  /** The status, the header fields and the body that the page shows. */
   status: number | undefined
   fields: Record<string, string>
   answer: unknown
 }
 
-/** Without the transcripts of reverse proxies, which a command makes. */
-const own = doc.replace(/<!-- transcripts:(\w+) -->.*?<!-- \/transcripts:\1 -->/gs, '')
+/** The page without the transcripts of reverse proxies, which `npm run transcripts` generates. */
+const handwritten = page.replace(/<!-- transcripts:(\w+) -->.*?<!-- \/transcripts:\1 -->/gs, '')
 
-/** Every call of the document by curl. */
-const calls = [...own.matchAll(/^```\n(\$ curl .*?)^```$/gms)].flatMap(([, text]) =>
+const calls = [...handwritten.matchAll(/^```\n(\$ curl .*?)^```$/gms)].flatMap(([, text]) =>
   text!.split(/^\$ /m).slice(1).map(callOf),
 )
 
 function callOf(text: string): Call {
-  const [command, said = ''] = text.replace(/\\\n +/g, '').split(/(?<=['"])\n(.*)/s) as [
+  const [command, output = ''] = text.replace(/\\\n +/g, '').split(/(?<=['"])\n(.*)/s) as [
     string,
     string,
   ]
   const headers = [...command.matchAll(/-H (['"])(.*?)\1/g)].map(([, , field]) =>
     field!.split(': '),
   )
-  const [head, json] = said.startsWith('HTTP/') ? said.split(/\n\n(.*)/s) : ['', said]
+  const [head, json] = output.startsWith('HTTP/') ? output.split(/\n\n(.*)/s) : ['', output]
   return {
     title: command.replace(/ -H .*?(?= -d|$)/, ''),
     url: /(?:\$API|http:)\S+/.exec(command)![0],
@@ -59,8 +58,8 @@ function callOf(text: string): Call {
   }
 }
 
-/** Without what differs from one time to the next: instants, waits above 0, names of slots. */
-const tamed = (value: unknown): unknown =>
+/** Replaces values that differ between runs: times, waits above 0, ids of slots. */
+const stable = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value, (key, value) => {
       if (key === 'decidedAt' || key === 'roundTripMs' || key === 'slot') return typeof value
@@ -68,12 +67,12 @@ const tamed = (value: unknown): unknown =>
       return value
     }),
   )
-const tamedField = (value: string | null) => value?.replace(/;t=[1-9]\d*/, ';t=…')
+const stableField = (value: string | null) => value?.replace(/;t=[1-9]\d*/, ';t=…')
 
 const token = { API_TOKEN: 'dev-api-token-0000', OPERATE: 'dev-operate-token-0000' }
 const env = { SLUICE_API_TOKEN: token.API_TOKEN, SLUICE_OPERATE_TOKEN: token.OPERATE }
 
-describe('the calls', () => {
+describe('The commands of docs/reference/decision-api.md', () => {
   let shipped: Stack
   let stack: Stack
   beforeAll(async () => {
@@ -82,38 +81,41 @@ describe('the calls', () => {
   })
   afterAll(() => Promise.all([shipped?.stop(), stack?.stop()]))
 
-  /** Of the answer before: what a refund names. */
+  /** The previous answer, which a refund refers to. */
   let last: { decidedAt?: number; slot?: string } = {}
 
-  test('are there', () => {
+  test('The page has more than 12 commands.', () => {
     expect(calls.length).toBeGreaterThan(12)
   })
 
-  test.each(calls.map((call) => [call.title, call] as const))('%s', async (_, call) => {
-    const body = call.body
-      ?.replace(/"decidedAt":\d+/, `"decidedAt":${last.decidedAt}`)
-      .replace(/"slot":"[^"]+"/, `"slot":"${last.slot}"`)
-    const url = call.url
-      .replace('$API', `${stack.url}/_sluice/v1`)
-      .replace('http://127.0.0.1:8787', shipped.url)
-    const response = await fetch(url, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: { Authorization: `Bearer ${token[call.token]}`, ...call.headers },
-      ...(body !== undefined && { body }),
-    })
-    const answer = await response.json()
-    expect(tamed(answer)).toEqual(tamed(call.answer))
-    expect(response.status).toBe(call.status ?? 200)
-    for (const [name, value] of Object.entries(call.fields)) {
-      expect(tamedField(response.headers.get(name)), name).toBe(tamedField(value))
-    }
-    if (call.status !== undefined && /^\[?\{"(allowed|type)/.test(JSON.stringify(answer))) {
-      expect(response.headers.has('retry-after')).toBe('Retry-After' in call.fields)
-    }
-    last = answer
-  })
+  test.each(calls.map((call) => [call.title, call] as const))(
+    'The answer to %s is the one on the page.',
+    async (_, call) => {
+      const body = call.body
+        ?.replace(/"decidedAt":\d+/, `"decidedAt":${last.decidedAt}`)
+        .replace(/"slot":"[^"]+"/, `"slot":"${last.slot}"`)
+      const url = call.url
+        .replace('$API', `${stack.url}/_sluice/v1`)
+        .replace('http://127.0.0.1:8787', shipped.url)
+      const response = await fetch(url, {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: { Authorization: `Bearer ${token[call.token]}`, ...call.headers },
+        ...(body !== undefined && { body }),
+      })
+      const answer = await response.json()
+      expect(stable(answer)).toEqual(stable(call.answer))
+      expect(response.status).toBe(call.status ?? 200)
+      for (const [name, value] of Object.entries(call.fields)) {
+        expect(stableField(response.headers.get(name)), name).toBe(stableField(value))
+      }
+      if (call.status !== undefined && /^\[?\{"(allowed|type)/.test(JSON.stringify(answer))) {
+        expect(response.headers.has('retry-after')).toBe('Retry-After' in call.fields)
+      }
+      last = answer
+    },
+  )
 
-  test('examples/api-client.ts is the one of the document, and pays for what it used', async () => {
+  test('The client example is the file examples/api-client.ts, and charges only the units that were used.', async () => {
     expect((await read('examples/api-client.ts')).split('\n').slice(1).join('\n')).toBe(
       block('client'),
     )
@@ -125,7 +127,7 @@ describe('the calls', () => {
     }
   })
 
-  test('an Idempotency-Key costs one command more, and its repetition three in all', async () => {
+  test('An Idempotency-Key costs one more Redis command, and a repeated call costs three in total.', async () => {
     const decide = (key?: string) =>
       fetch(`${stack.url}/_sluice/v1/decide`, {
         method: 'POST',
@@ -144,42 +146,45 @@ describe('the calls', () => {
   })
 })
 
-describe('the bodies', () => {
-  const nameOf = ({
+describe('The bodies on docs/reference/decision-api.md', () => {
+  /** The schemas of the body and of the answer. */
+  const schemasOf = ({
     url,
-  }: Call): [asked: SchemaName | undefined, answered: SchemaName | undefined] => {
+  }: Call): [body: SchemaName | undefined, answer: SchemaName | undefined] => {
     if (url.endsWith('/decide')) return ['Ask', 'Decision']
     if (url.endsWith('/refund')) return ['Refund', 'LimitStatus']
     if (url.endsWith('/try')) return ['Try', 'Trial']
     if (url.endsWith('/policies')) return [undefined, undefined]
     return [url.endsWith('/ban') ? 'Ban' : 'Target', 'LimitStatus']
   }
-  const bodies = calls.flatMap((call): [string, SchemaName, unknown, boolean][] => {
-    const [asked, answered] = nameOf(call)
-    const right = call.status !== 422
-    const told = (what: string, name: SchemaName | undefined, body: unknown, right: boolean) =>
+  /** Each body or answer; of a list, each item. */
+  type Row = [part: string, title: string, verdict: string, name: SchemaName, value: unknown]
+  const rows = calls.flatMap((call): Row[] => {
+    const [body, answer] = schemasOf(call)
+    const isValid = call.status !== 422
+    const rowsOf = (
+      part: string,
+      name: SchemaName | undefined,
+      value: unknown,
+      isValid: boolean,
+    ) =>
       name
-        ? [body]
+        ? [value]
             .flat()
-            .map((one): [string, SchemaName, unknown, boolean] => [
-              `${what} ${call.title}`,
-              name,
-              one,
-              right,
-            ])
+            .map((item): Row => [part, call.title, isValid ? 'valid' : 'invalid', name, item])
         : []
     return [
-      ...told('asked:', asked, call.body && JSON.parse(call.body), right),
-      ...told('answered:', right ? answered : 'Problem', call.answer, true),
+      ...rowsOf('body', body, call.body && JSON.parse(call.body), isValid),
+      ...rowsOf('answer', isValid ? answer : 'Problem', call.answer, true),
     ]
   })
 
-  test.each(bodies)('%s, right or wrong as %s', (_, name, body, right) => {
-    expect(v.safeParse(schemas[name], body).success).toBe(right)
-    expect(byJsonSchema(name)(body)).toBe(right)
+  test.each(rows)('The %s of %s is %s by the schema %s.', (_, __, verdict, name, value) => {
+    expect(v.safeParse(schemas[name], value).success).toBe(verdict === 'valid')
+    expect(byJsonSchema(name)(value)).toBe(verdict === 'valid')
   })
 
-  test('GET /policies answers with reports', () => {
+  test('The answer of GET /policies matches the schemas of its reports.', () => {
     const { policies, store } = calls.find(({ url }) => url.endsWith('/policies'))!.answer as {
       policies: unknown[]
       store: unknown
@@ -189,15 +194,15 @@ describe('the bodies', () => {
   })
 })
 
-test('every configuration of the document parses', () => {
+test('Every configuration on docs/reference/decision-api.md parses.', () => {
   for (const name of ['decision-api', 'callers'])
     expect(configOf(block(name)).policies).not.toEqual([])
 })
 
-test('every endpoint of the description is in the document, and every file it points at is there', async () => {
+test('Every endpoint of openapi.json is on docs/reference/decision-api.md, and every page that it links to exists.', async () => {
   const { paths } = JSON.parse(await read('src/api/openapi.json'))
   for (const path of Object.keys(paths)) {
-    expect(doc).toContain(path.replace('/{target}', '/…').replace(/.*(?=\/(reset|unban)$)/, ''))
+    expect(page).toContain(path.replace('/{target}', '/…').replace(/.*(?=\/(reset|unban)$)/, ''))
   }
-  for (const [, file] of doc.matchAll(/\]\(([\w-]+\.md)/g)) await read(`docs/reference/${file}`)
+  for (const [, file] of page.matchAll(/\]\(([\w-]+\.md)/g)) await read(`docs/reference/${file}`)
 })

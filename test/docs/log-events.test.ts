@@ -1,0 +1,56 @@
+/** docs/reference/log-events.md lists every event that the code logs, and no other. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { pages, root } from '../support/pages.ts'
+
+const source = (file: string) => readFileSync(`${root}src/${file}`, 'utf8')
+const files = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map(source)
+
+/** The event and the code of each call of `log`; the code is undefined unless it is a literal. */
+const logged = files.flatMap((text) =>
+  [...text.matchAll(/\blog\(\s*'([a-z-]+)',\s*(?:'([a-z0-9-]*)')?/g)].map(([, event, code]) => ({
+    event: event!,
+    code,
+  })),
+)
+
+const { text } = pages.find(({ path }) => path === 'docs/reference/log-events.md')!
+
+/** The rows of the page. A row without an event belongs to the event above it. */
+const rows: { event: string; code: string }[] = []
+for (const [, first, code] of text.matchAll(
+  /^\| (?:<a id="[a-z-]+"><\/a>`([a-z-]+)` )?\|([^|]*)\|(?:[^|]+\|){2}$/gm,
+)) {
+  rows.push({ event: first ?? rows.at(-1)!.event, code: code!.trim().replaceAll('`', '') })
+}
+const codesOf = (event: string) => rows.filter((row) => row.event === event).map(({ code }) => code)
+
+test('Every event that the code logs has a row, and every row is an event of the code.', () => {
+  const events = new Set(logged.map(({ event }) => event))
+  expect(events.size).toBeGreaterThan(15)
+  expect([...new Set(rows.map(({ event }) => event))].sort()).toEqual([...events].sort())
+})
+
+test('Every code that a call of log names has a row.', () => {
+  const literal = logged.filter(({ code }) => code !== undefined)
+  expect(literal.length).toBeGreaterThan(5)
+  expect(literal.filter(({ event, code }) => !codesOf(event).includes(code!))).toEqual([])
+})
+
+test('Every code of a store error has a row, except those that are not logged.', () => {
+  const [, union] = /type StoreErrorCode =\n((?: +\| '[a-z-]+'\n)+)/.exec(source('base/errors.ts'))!
+  const codes = [...union!.matchAll(/'([a-z-]+)'/g)].map(([, code]) => code!)
+  const unlogged = ['circuit-open', 'idempotency-conflict']
+  expect(codesOf('store-error').sort()).toEqual(
+    codes.filter((code) => !unlogged.includes(code)).sort(),
+  )
+})
+
+test('Every code of a failed download of keys has a row.', () => {
+  const codes = ['credentials/download.ts', 'credentials/jwks.ts'].flatMap((file) =>
+    [...source(file).matchAll(/\bcode: '([a-z-]+)'/g)].map(([, code]) => code!),
+  )
+  expect(codesOf('jwks').sort()).toEqual(codes.sort())
+})
