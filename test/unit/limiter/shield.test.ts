@@ -219,8 +219,8 @@ describe('npm run check compares it with wrangler.toml', () => {
     [
       binding('SHIELD', 99, 60),
       [
-        'shield.limit: 100, and wrangler.toml says limit = 99',
-        'shield.period: 10 s, and wrangler.toml says period = 60',
+        'shield.limit: 100 here, but limit = 99 in wrangler.toml',
+        'shield.period: 10 s here, but period = 60 in wrangler.toml',
       ],
     ],
   ])('%j', async (text, lines) => {
