@@ -6,13 +6,13 @@ import type { Cpu, CpuOfContender, Figure } from './cpu.ts'
 export interface Row {
   by: Contender['by']
   algorithm: string
-  /** Of one question, which may be several decisions. */
+  /** Commands of one call, which may be several decisions. */
   commands: Commands
   bytes: Bytes
   cpu: CpuOfContender
 }
 
-/** How the contenders are called in the tables. */
+/** The first two columns of the tables. */
 const name = ({ by, algorithm }: Row) => `${by === 'Sluice' ? by : `\`${by}\``} | ${algorithm}`
 
 export function commandsTable(limits: Row[]): string {
@@ -21,7 +21,16 @@ export function commandsTable(limits: Row[]): string {
     return [name(row), first, admitted, refused, peek, row.bytes.ipv4, row.bytes.ipv6]
   })
   return table(
-    ['', 'algorithm', 'first', 'admitted', 'refused', 'peek', 'bytes, IPv4', 'bytes, IPv6'],
+    [
+      'limiter',
+      'algorithm',
+      'commands: first',
+      'commands: admitted',
+      'commands: refused',
+      'commands: peek',
+      'bytes: IPv4',
+      'bytes: IPv6',
+    ],
     lines,
   )
 }
@@ -35,7 +44,14 @@ export function cpuTable(limits: Row[], bare: Cpu): string {
     cell(row.cpu.refused.run),
   ])
   return table(
-    ['', 'algorithm', 'admitted: thread', 'refused: thread', 'admitted: run', 'refused: run'],
+    [
+      'limiter',
+      'algorithm',
+      'CPU of the thread: admitted',
+      'CPU of the thread: refused',
+      'run time: admitted',
+      'run time: refused',
+    ],
     [[' | bare `INCR`', us(bare.thread), '', us(bare.run), ''], ...lines],
   )
 }

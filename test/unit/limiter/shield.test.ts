@@ -215,7 +215,7 @@ describe('npm run check compares it with wrangler.toml', () => {
   test.each<[string, string[]]>([
     [binding('SHIELD', 100, 10), []],
     [binding('OTHER', 1, 60) + binding('SHIELD', 100, 10), []],
-    ['', ['shield.binding: wrangler.toml has no [[ratelimits]] of the name SHIELD']],
+    ['', ['shield.binding: wrangler.toml has no [[ratelimits]] with name = "SHIELD"']],
     [
       binding('SHIELD', 99, 60),
       [
