@@ -73,7 +73,7 @@ export const stories: Record<string, Story> = {
       { at: '12:00:00', remark: 'a third has to wait its turn' },
       { at: '12:00:00.5', remark: 'half of the wait is over' },
       { at: '12:00:01', remark: 'its turn' },
-      { at: '12:00:02', remark: 'one a second for ever, without a refusal' },
+      { at: '12:00:02', remark: 'one request per second is never refused' },
     ],
   },
   'a changed limit': {

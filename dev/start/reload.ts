@@ -74,7 +74,7 @@ export async function startReloading(
     running = { made, id, target: { port: worker, inFlight: 0 } }
     if (proxy) proxy.use(running.target)
     else proxy = await startProxy(port, running.target)
-    watchOver(worker, () => {
+    watchPort(worker, () => {
       if (!stopping && running?.target.port === worker) end('the Worker ended')
     })
     if (before) void retire(before.id, before.target)
@@ -212,8 +212,8 @@ function signalGroup(pid: number, signal: NodeJS.Signals) {
   }
 }
 
-/** Keeps a connection to a port, and calls `gone` when nothing listens there any more. */
-function watchOver(port: number, gone: () => void) {
+/** Keeps a connection to a port, and calls `onClosed` when nothing listens there any more. */
+function watchPort(port: number, onClosed: () => void) {
   const socket = connect(port, '127.0.0.1')
   socket.unref()
   let connected = false
@@ -223,8 +223,8 @@ function watchOver(port: number, gone: () => void) {
   socket.on('error', () => {})
   socket.resume()
   socket.on('close', () => {
-    if (connected) watchOver(port, gone)
-    else gone()
+    if (connected) watchPort(port, onClosed)
+    else onClosed()
   })
 }
 

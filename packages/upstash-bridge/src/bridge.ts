@@ -36,7 +36,7 @@ export type Bridge = {
   /** The token, or the first of several. */
   token: string
   port: number
-  /** What Upstash would have billed so far, for each token. */
+  /** Returns the bill so far for each token. */
   stats(): Record<string, Bill>
   /** Waits for requests in flight, ends the streams, then closes the port and the connections to Redis. */
   close(): Promise<void>

@@ -8,7 +8,7 @@ import { readTable } from './table.ts'
 import { Throughput } from './throughput.ts'
 import type { Counted, Translated } from './translated.ts'
 
-/** What Upstash would bill. */
+/** The commands and requests that Upstash would bill. */
 export type Bill = {
   /** HTTP requests. */
   http: number

@@ -11,7 +11,7 @@ const CHANGES = ['load', 'delete', 'flush', 'restore']
  * guard (guard/library.lua), which removes the flag.
  */
 export class Functions {
-  /** Where commands have their keys. Without it (Redis 6) libraries are loaded unchanged. */
+  /** The key positions of each command. Without it (Redis 6) libraries are loaded unchanged. */
   table: CommandTable | undefined
   /** Refuse undeclared keys under the flag. */
   checkKeys = true

@@ -26,7 +26,7 @@ const TEXT_SIZE = 65_536
  * alone decides if a script is loaded: after SCRIPT FLUSH or a restart EVALSHA fails with NOSCRIPT until the next EVAL.
  */
 export class Scripts {
-  /** Where commands have their keys. Without it (Redis 6, or `checkKeys: false`) scripts run without a guard. */
+  /** The key positions of each command. Without it (Redis 6, or `checkKeys: false`) scripts run without a guard. */
   table: CommandTable | undefined
   /** True if Redis supports the shebang line (7.0 and later). */
   shebangs = true

@@ -3,7 +3,7 @@ import type { Reply } from './connection.ts'
 /** Positions of keys: `first`, `first + step`, … `last`. A negative `last` counts from the end. */
 type Range = { first: number; last: number; step: number }
 
-/** Where each command has its keys: none, in a range, or `ask`, at positions that only Redis can find (such as XREAD). */
+/** The key positions of each command: `none`, a range, or `ask` if only Redis can find them (such as XREAD). */
 export type CommandTable = Map<string, 'none' | 'ask' | Range>
 
 /** Commands on a whole database. Under the flag Upstash refuses them (guard/common.lua). */
