@@ -10,7 +10,7 @@ import type { Contender } from './cost/contender.ts'
 import { type Cpu, measureCpu } from './cost/cpu.ts'
 import { ours } from './cost/ours.ts'
 import { peer } from './cost/peer.ts'
-import { commandsTable, cpuTable, type Row } from './cost/table.ts'
+import { commandsTable, cpuTable, LEGEND, type Row } from './cost/table.ts'
 import { type BenchServer, openServer } from './server.ts'
 
 const USAGE = `Measures the commands, bytes and Redis CPU of one decision, for each algorithm of Sluice and of
@@ -40,7 +40,7 @@ async function main() {
     const { limits, bare } = await measure(server, [...ours, ...peer], rounds)
     const about = describe(server, rounds)
     const text = `${about}\n\n${commandsTable(limits)}\n\n${cpuTable(limits, bare)}`
-    console.log(text)
+    console.log(`${text}\n\n${LEGEND}`)
     if (values.write) {
       await writeBetween(
         new URL('../docs/explanation/algorithms.md', import.meta.url),

@@ -31,6 +31,7 @@ export function table({ phases, rate }: ChaosReport): string {
 
 ${Math.round(rate)} requests per second.
 
+decided by a fallback  requests that Redis did not decide in time
 unexpected failures    no response, or a 5xx other than the 503 of onStoreError: 'deny'. Target: 0
 slowest response       target, without stalls: at most ${MAX_SLOWEST_MS} ms
 without stalls         the value to the left, less the time for which this machine was stalled

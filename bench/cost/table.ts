@@ -12,6 +12,13 @@ export interface Row {
   cpu: CpuOfContender
 }
 
+/** Explains the columns on the console. The documentation has a longer text. */
+export const LEGEND = `commands           billed by Upstash for one call: a client's first request, an admitted one, a refused one, a peek
+bytes              memory in Redis of all keys of one client
+CPU of the thread  of the main thread of Redis per decision, including reading and replying
+run time           of the command alone per decision, by the clock (INFO commandstats)
+Each CPU cell      median in µs (minimum), ratio to a bare INCR (middle half of the rounds)`
+
 /** The first two columns of the tables. */
 const name = ({ by, algorithm }: Row) => `${by === 'Sluice' ? by : `\`${by}\``} | ${algorithm}`
 

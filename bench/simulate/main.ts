@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { writeBetween } from '../../dev/markers.ts'
 import { openServer } from '../server.ts'
 import { within } from '../within.ts'
-import { picture, text } from './report.ts'
+import { LEGEND, picture, text } from './report.ts'
 import { type Simulated, simulate } from './run.ts'
 import { ways, worldsUpTo } from './worlds.ts'
 
@@ -68,7 +68,7 @@ async function main() {
     await server.stop()
   }
   const report = text(results)
-  console.log(report)
+  console.log(`${report}\n\n${LEGEND}`)
   if (!write) return
   await writeBetween(
     new URL('../../docs/reference/benchmarks.md', import.meta.url),

@@ -6,6 +6,15 @@ import type { Simulated } from './run.ts'
 const DATABASE = 10_000
 const DOLLARS = 0.2
 
+/** Explains the columns on the console. The documentation has a longer text. */
+export const LEGEND = `requests/s          over all isolates
+HTTP calls          HTTP requests to the database per decision
+billed commands     per decision, including those inside scripts; $ per million: their price for a million decisions
+databases           Upstash databases of ${DATABASE} commands per second that the load needs
+over                requests admitted beyond a limit
+under               share of the due requests that were not admitted
+p50 / p99           latency of a decision`
+
 export function text(results: Simulated[]): string {
   const lines = results.map(
     ({ isolates, colos, rps, way, calls, billed, commands, over, under, p50, p99 }) => [
