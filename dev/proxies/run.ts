@@ -9,7 +9,7 @@ import { configure, type Settings } from './example.ts'
 export interface RunningProxy {
   url: string
   /** The output so far. */
-  said(): string
+  output(): string
   stop(): Promise<void>
 }
 
@@ -92,7 +92,7 @@ async function run(
     await stop()
     throw new Error(`${binary.source} did not start on port ${port}. Its output:\n${text.trim()}`)
   }
-  return { url: `http://127.0.0.1:${port}`, said: () => text, stop }
+  return { url: `http://127.0.0.1:${port}`, output: () => text, stop }
 }
 
 const READY: Record<ProxyName, string> = {
