@@ -1,8 +1,10 @@
 import { createHmac } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ConfigFolder, configFolder, explain, root, run } from '../support/dev-command.ts'
+import { exporting, isConfig } from '../support/examples.ts'
+import { type Block, blocksOf, pages } from '../support/pages.ts'
 
 const CONFIG = `export default {
   jwt: { secret: 'EXPLAIN_SECRET' },
@@ -29,6 +31,16 @@ const CONFIG = `export default {
     { name: 'app', limit: 5, window: '1h', key: [(c) => c.get('user'), 'method'] },
   ],
 }`
+
+/** The commands of the documentation, each with its page, the configuration above it on the page, and the output that the page shows. */
+const documented = pages.flatMap((page) => {
+  let example: Block | undefined
+  return blocksOf(page).flatMap((block) => {
+    if (isConfig(block)) example = block
+    const [, command, output] = /^\$ (npm run explain -- .*)\n(.*)$/s.exec(block.code) ?? []
+    return command && output ? [[command, page.path, example, output] as const] : []
+  })
+})
 
 let config = ''
 let configs: ConfigFolder
@@ -250,13 +262,16 @@ yes      app      limit  5 per 1h, sliding-window
     ])
   })
 
-  test('The examples in docs/reference/cli.md match the output of npm run explain.', async () => {
-    const docs = await readFile(join(root, 'docs/reference/cli.md'), 'utf8')
-    const shown = [...docs.matchAll(/^\$ npm run explain -- (.*)\n([^`]*)```/gm)]
-    expect(shown).toHaveLength(2)
-    for (const [, args, output] of shown) {
-      expect((await explain(args!.split(' '))).stdout).toBe(output)
+  test.each(documented)('%s prints what %s shows.', async (command, _, example, output) => {
+    const args = command.split(' ').slice(4)
+    if (example) {
+      await mkdir(join(root, 'dist/explain'), { recursive: true })
+      const file = join(root, 'dist/explain/sluice.config.ts')
+      const head = "import { defineConfig } from '../../src/config/parse.ts'\n"
+      await writeFile(file, head + exporting(example.code))
+      args.push('--config', file)
     }
+    expect((await explain(args)).stdout).toBe(output)
   })
 
   test('The option --help lists every option.', async () => {
