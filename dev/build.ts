@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** The entry of wrangler, to run with this Node. */
@@ -57,4 +59,17 @@ export async function readModules(outdir: string): Promise<BuiltModules> {
     modules[path] = { type, contents: await readFile(join(outdir, name), 'utf8') }
   }
   return { mainModule, modules }
+}
+
+/** The compressed size in bytes of the Worker as it would be deployed. */
+export async function bundleSize(entry?: string): Promise<number> {
+  const outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
+  try {
+    await build(outdir, entry)
+    const { modules } = await readModules(outdir)
+    const contents = Object.values(modules).map(({ contents }) => contents)
+    return gzipSync(contents.join('')).length
+  } finally {
+    await rm(outdir, { recursive: true })
+  }
 }
