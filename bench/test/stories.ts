@@ -39,7 +39,10 @@ export const stories: Record<string, Story> = {
     lines: [
       { at: '12:00:50', times: 10, remark: 'the whole quota, late in its minute' },
       { at: '12:01:00', remark: 'a new minute, but the last one still counts in full' },
-      { at: '12:01:06', remark: 'a tenth of the minute is over: a tenth of the ten no longer counts' },
+      {
+        at: '12:01:06',
+        remark: 'a tenth of the minute is over: a tenth of the ten no longer counts',
+      },
       { at: '12:01:30', times: 4, remark: 'half is over: 10 × ½ + 1 leaves room for 4' },
       { at: '12:01:30', remark: 'the next one fits when 10 × left + 6 is ≤ 10' },
       { at: '12:01:36', remark: 'exactly then' },
