@@ -3,7 +3,7 @@ import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { Tally } from './dev/tally.ts'
 
-/** The longest files, which run first: the last file to start must not be a long one. */
+/** The slowest test files. They start first, so that none of them is the last one to run. */
 const longest = [
   'test/dev/start-reload',
   'test/dev/start',
@@ -15,7 +15,7 @@ const longest = [
   'test/faults/overload',
 ]
 
-/** Tests that measure how long an answer takes. */
+/** Tests that measure latency. */
 const timed = ['test/faults/**/*.test.ts', 'bench/test/chaos.test.ts']
 
 class LongestFirst extends BaseSequencer {
@@ -31,7 +31,7 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   plugins: [
     {
-      // What wrangler's Text rule does for the Worker.
+      // Imports .lua files as text, as wrangler's Text rule does for the Worker.
       name: 'lua-as-text',
       async load(id) {
         if (id.endsWith('.lua'))
@@ -42,7 +42,7 @@ export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
     reporters: ['default', new Tally()],
-    // Importing Miniflare and Redis' client takes longer than most files: a process does it once, for many files.
+    // Importing Miniflare and the Redis client takes longer than most files. Without isolation a process imports them once.
     isolate: false,
     setupFiles: 'test/support/setup-file.ts',
     sequence: { sequencer: LongestFirst },
@@ -55,12 +55,12 @@ export default defineConfig({
           name: 'main',
           include: ['{test,packages,bench,examples}/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ...timed],
-          // Many files wait for real time or for another process.
+          // More workers than cores: many files wait for a timer or another process.
           maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },
-      // After the rest, so that laws do not take the processor from tests that measure time.
+      // Runs after the main group, whose load would distort the measured times.
       {
         extends: true,
         test: { name: 'timed', include: timed, maxWorkers: 2, sequence: { groupOrder: 1 } },

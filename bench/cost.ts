@@ -1,4 +1,4 @@
-/** What one decision costs in Redis, ours beside the nearest peer's on the same server in the same run. */
+/** `npm run bench:cost`: measures what one decision costs Redis, for Sluice and `@upstash/ratelimit` on the same server. */
 import { writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
@@ -10,13 +10,18 @@ import type { Contender } from './cost/contender.ts'
 import { type Cpu, measureCpu } from './cost/cpu.ts'
 import { ours } from './cost/ours.ts'
 import { peer } from './cost/peer.ts'
-import { commandsTable, cpuTable, type Row } from './cost/table.ts'
+import { commandsTable, cpuTable, LEGEND, type Row } from './cost/table.ts'
 import { type BenchServer, openServer } from './server.ts'
 
-const USAGE = `npm run bench:cost -- [--rounds N] [--write] [--json FILE]
-  --rounds N   rounds of the CPU measurement, 1 to 40 (15: about a minute and a half)
-  --write      puts the tables into docs/explanation/algorithms.md
-  --json FILE  writes the figures`
+const USAGE = `Measures the commands, bytes and Redis CPU of one decision, for each algorithm of Sluice and of
+@upstash/ratelimit on the same Redis.
+
+  npm run bench:cost -- [options]
+
+  --rounds N   rounds of the CPU measurement, 1 to 40 (default 15, about 90 seconds)
+  --write      write the tables to docs/explanation/algorithms.md
+  --json FILE  write the results to a file
+  --help       show this text`
 
 const { values } = parseArgs({
   options: {
@@ -35,7 +40,7 @@ async function main() {
     const { limits, bare } = await measure(server, [...ours, ...peer], rounds)
     const about = describe(server, rounds)
     const text = `${about}\n\n${commandsTable(limits)}\n\n${cpuTable(limits, bare)}`
-    console.log(text)
+    console.log(`${text}\n\n${LEGEND}`)
     if (values.write) {
       await writeBetween(
         new URL('../docs/explanation/algorithms.md', import.meta.url),
@@ -52,7 +57,7 @@ async function main() {
 }
 
 async function measure(server: BenchServer, contenders: Contender[], rounds: number) {
-  if (!server.owned) throw new Error('this needs a Redis of its own: unset REDIS_URL')
+  if (!server.owned) throw new Error('This command empties its Redis. Unset REDIS_URL.')
   const counted: Omit<Row, 'cpu'>[] = []
   for (const contender of contenders) {
     const { by, algorithm } = contender

@@ -1,4 +1,4 @@
-/** What the tests of the product use. */
+/** Exports for the tests of the product. */
 export { startChaosStack } from './chaos/stack.ts'
 export { type StallMeter, watchStall } from './chaos/stall.ts'
 export { LIMIT, OTHERS, scenarios, startCountingOrigin } from './stack/legs/overload.ts'

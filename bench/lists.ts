@@ -1,5 +1,5 @@
 /**
- * What a long list of networks costs: once at start-up, and each request.
+ * Measures the cost of a long list of networks: once at startup, and for each request.
  *
  *     npx node --import ./bench/lua-loader.mjs bench/lists.ts [size]
  */
@@ -8,9 +8,9 @@ import { inNetworks, parseAddress } from '../src/base/ip.ts'
 import { createGateway, defineConfig } from '../src/index.ts'
 
 const ROUNDS = 1_000
-const ASKED = 1_000
+const ADDRESSES = 1_000
 
-/** The prefix of a network: of five one IPv6. With odd numbers the place beside it, so that no two networks become one. */
+/** The prefix of a network; every fifth is IPv6. `beside: 1` is the unused range next to it, which keeps networks from merging. */
 const prefix = (i: number, beside: 0 | 1) =>
   i % 5 === 0
     ? `2001:db8:${(i * 2 + beside).toString(16)}:`
@@ -19,14 +19,14 @@ const prefix = (i: number, beside: 0 | 1) =>
 const networks = (size: number) =>
   Array.from({ length: size }, (_, i) => prefix(i, 0) + (i % 5 === 0 ? ':/48' : '.0/24'))
 
-/** Half of them in a network. */
+/** Addresses, half of which are in a network. */
 const addresses = (size: number) =>
-  Array.from({ length: ASKED }, (_, n) => {
+  Array.from({ length: ADDRESSES }, (_, n) => {
     const i = (n * 7919) % size
     return parseAddress(prefix(i, n % 2 === 0 ? 0 : 1) + (i % 5 === 0 ? ':7' : '.7'))!
   })
 
-/** Milliseconds of the processor's time, which other programs do not lengthen. */
+/** CPU time in ms, which does not depend on other programs. */
 function time(run: () => unknown): number {
   const start = process.cpuUsage()
   run()
@@ -37,17 +37,17 @@ function time(run: () => unknown): number {
 const size = Number(process.argv[2] ?? 10_000)
 const list = networks(size)
 const policies = [{ name: 'per-ip', limit: 100, window: '1m' } as const]
-createGateway(defineConfig({ policies })) // what is there to compile without a list
+createGateway(defineConfig({ policies })) // warms up the compiler
 
-// As sluice.config.ts and src/worker.ts do it.
+// The steps of sluice.config.ts and src/worker.ts.
 const startup = time(() => createGateway(defineConfig({ policies, deny: { ip: list } })))
-const asked = addresses(size)
+const sample = addresses(size)
 const includes = inNetworks(list)
-const found = asked.filter(includes).length
+const found = sample.filter(includes).length
 const lookups = time(() => {
-  for (let round = 0; round < ROUNDS; round++) for (const address of asked) includes(address)
+  for (let round = 0; round < ROUNDS; round++) for (const address of sample) includes(address)
 })
-const each = ((lookups * 1000) / ROUNDS / ASKED).toFixed(2)
+const each = ((lookups * 1000) / ROUNDS / ADDRESSES).toFixed(2)
 console.log(
-  `${size} networks: ${startup.toFixed(0)} ms at start-up; ${each} µs a peek-up (${found} of ${asked.length} in one)`,
+  `${size} networks: ${startup.toFixed(0)} ms CPU at startup, ${each} µs CPU per lookup (${found} of ${sample.length} addresses are in a network)`,
 )

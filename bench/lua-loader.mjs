@@ -1,5 +1,5 @@
-// Preloaded by commands that run our scripts, in plain JavaScript: lets Node import *.lua as text, as
-// wrangler's Text rule does for the Worker.
+// Lets Node import *.lua files as text, as wrangler's Text rule does for the Worker. Preloaded by the commands that run
+// the script, so it is plain JavaScript.
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 

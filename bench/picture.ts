@@ -1,4 +1,4 @@
-/** Draws docs/explanation/algorithms.svg: the same traffic under all five algorithms, decided by the real script. */
+/** `npm run picture`: draws docs/explanation/algorithms.svg, the same traffic under five algorithms, decided by the real script. */
 import { writeFile } from 'node:fs/promises'
 import type { PolicyOptions } from '../src/config/options.ts'
 import { parseConfig } from '../src/config/parse.ts'
@@ -13,14 +13,19 @@ const LIMIT = 10
 type Shown = Pick<PictureRow, 'title' | 'subtitle'> & Partial<PolicyOptions>
 
 const ALGORITHMS: Shown[] = [
-  { title: 'Fixed window', subtitle: 'by the clock', algorithm: 'fixed-window', align: 'clock' },
+  {
+    title: 'Fixed window',
+    subtitle: 'aligned to the clock',
+    algorithm: 'fixed-window',
+    align: 'clock',
+  },
   { title: 'Sliding window', subtitle: 'two counters', algorithm: 'sliding-window' },
   { title: 'Sliding log', subtitle: 'every request', algorithm: 'sliding-log' },
   { title: 'Token bucket', subtitle: 'burst 10', algorithm: 'token-bucket', burst: 10 },
   { title: 'GCRA', subtitle: 'burst 3', algorithm: 'gcra', burst: 3 },
 ]
 
-/** The same bytes in every run: time is passed in. */
+/** Draws the picture. The output is the same in each run, since the times are passed to the script. */
 export async function drawPicture(server: BenchServer): Promise<string> {
   const limits: PictureRow[] = []
   for (const { title, subtitle, ...options } of ALGORITHMS) {

@@ -1,4 +1,4 @@
-/** Numbers from 0 to 1, evenly, the same for the same seed (mulberry32). */
+/** Creates a generator of uniform random numbers from 0 to 1. The same seed gives the same numbers (mulberry32). */
 export function createRandom(seed: number): () => number {
   let state = seed
   return () => {
@@ -9,6 +9,6 @@ export function createRandom(seed: number): () => number {
   }
 }
 
-/** ms until the next of events that come at random (a Poisson process), so many a second. 1 − random is never 0, whose logarithm is not a time. */
+/** Time in ms to the next event of a Poisson process with `rate` events per second. 1 − random avoids the logarithm of 0. */
 export const gapMs = (rate: number, random: () => number): number =>
   (-Math.log(1 - random()) * 1000) / rate

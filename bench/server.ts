@@ -3,29 +3,29 @@ import { startRedis } from 'sluice-upstash-bridge'
 
 /** One EVALSHA. */
 export interface Call {
-  /** The text as its author wrote it. */
+  /** The original text of the script. */
   script: string
   keys: string[]
   args: string[]
 }
 
-/** A Redis and what it tells of itself. */
+/** A Redis for benchmarks, with its statistics. */
 export interface BenchServer {
-  /** For people: `Redis 7.0.15`. */
+  /** Description for reports, such as `Redis 7.0.15`. */
   name: string
-  /** Whether it may be emptied: a Redis of `REDIS_URL` is somebody's. */
+  /** True if this process started the Redis and may empty it; false for `REDIS_URL`. */
   owned: boolean
   url: string
   send(...command: string[]): Promise<unknown>
-  /** A script's reply. */
+  /** Runs a script and returns its reply. */
   call(call: Call): Promise<unknown>
-  /** The same as a command to send. */
+  /** The command that runs a script. */
   toCommand(call: Call): Promise<string[]>
-  /** Sends commands as fast as Redis takes them; rejects if one of them fails. */
+  /** Sends commands as fast as Redis accepts them. Rejects if one of them fails. */
   pour(commands: string[][]): Promise<void>
-  /** Calls and µs of every command so far, those inside of scripts by themselves too. */
+  /** Calls and µs of each command so far. Commands inside scripts are counted separately. */
   commandStats(): Promise<Map<string, { calls: number; us: number }>>
-  /** µs of the thread that runs the commands so far; `undefined` where the system does not tell. */
+  /** CPU time in µs of the main thread so far; `undefined` if the system does not report it. */
   cpu(): Promise<number | undefined>
   stop(): Promise<void>
 }
@@ -44,7 +44,7 @@ export async function openServer(): Promise<BenchServer> {
   const about = await info('server')
 
   async function load(script: string): Promise<string> {
-    // Stock Redis refuses Upstash's flag: the one line that is not run as its author wrote it.
+    // Removes the shebang with Upstash's flag, which stock Redis refuses. The rest of the script is unchanged.
     return String(await send('SCRIPT', 'LOAD', script.replace(/^#!lua[^\n]*\n/, '')))
   }
 

@@ -1,4 +1,4 @@
-/** The whole stack, ours and the peers taking turns on the same Redis, bridge, workerd and load. */
+/** `npm run bench`: measures Sluice and other limiters, in turn, with the same Redis, bridge, workerd and load. */
 import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { writeBetween } from '../dev/markers.ts'
@@ -16,23 +16,28 @@ import { redisText } from './stack/report/redis.ts'
 import { shieldText } from './stack/report/shield.ts'
 import { draw } from './stack/report/svg.ts'
 import { targetsText } from './stack/report/targets.ts'
-import { workloadTable } from './stack/report/workload.ts'
+import { WORKLOAD_LEGEND, workloadTable } from './stack/report/workload.ts'
 import type { Results } from './stack/results.ts'
 import { type Plan, quick, runAll, thorough } from './stack/suite.ts'
 import { pinned } from './stack/workerd.ts'
 import { buildWorkers } from './stack/workers.ts'
 import { workloads } from './stack/workloads.ts'
 
-const USAGE = `npm run bench -- [options]
-  --quick         under a minute, one round: whether all is there, and about how much it is
-  --rounds N      1 to 40; default 5, some twelve minutes
-  --only ID,…     ${workloads.map(({ id }) => id).join(', ')},
+const USAGE = `Measures the whole stack (Worker, bridge, Redis) for Sluice and other limiters. Prints latency,
+HTTP calls, billed commands and CPU as Markdown tables.
+
+  npm run bench -- [options]
+
+  --quick         one short round for a first impression, less than a minute
+  --rounds N      number of rounds, 1 to 40 (default 5, about 12 minutes)
+  --only ID,…     run only these parts: ${workloads.map(({ id }) => id).join(', ')},
                   exactness, waits, greedy, isolates, soak, parallel, shield, databases,
                   profile, redis, overload (or overload-SCENARIO)
-  --soak          the soak alone, 60 s
-  --workerd PATH  another workerd than the pinned one
-  --json FILE     writes the figures
-  --write         writes docs/reference/benchmarks.md and its picture`
+  --soak          run only the soak test, 60 s
+  --workerd PATH  use another workerd binary
+  --json FILE     write the results to a file
+  --write         write the tables and the picture to docs/reference/benchmarks.md
+  --help          show this text`
 
 const { values } = parseArgs({
   options: {
@@ -67,7 +72,7 @@ async function main() {
   const server = await openServer()
   const load = startLoad()
   try {
-    if (!server.owned) throw new Error('this needs a Redis of its own: unset REDIS_URL')
+    if (!server.owned) throw new Error('This command empties its Redis. Unset REDIS_URL.')
     const results = await runAll({ server, load, workers }, plan, log)
     const text = reportOf(await about(server.name, plan.rounds, binary), results, !plan.only)
     console.log(text)
@@ -89,6 +94,7 @@ function reportOf(about: string, results: Results, all: boolean): string {
   return [
     about,
     `### Targets\n\n${targetsText(results, all)}`,
+    ...(tables.length > 0 ? [WORKLOAD_LEGEND] : []),
     ...tables,
     ...(results.exactness.length > 0 || results.soak ? [legsText(results)] : []),
     ...(results.profiles.length > 0 ? [profileText(results.profiles)] : []),
@@ -113,10 +119,10 @@ async function write(text: string, results: Results) {
   )
 }
 
-/** Every sample, but not every request. */
+/** The results as JSON, without the latency of each request. */
 const toJson = (report: string, results: Results) =>
   `${JSON.stringify({ report, ...results }, (key, value) => (key === 'latencies' ? undefined : value), 2)}\n`
 
-// Whoever leaves early leaves nothing behind: what was started ends with this process.
+// On a signal exit at once: the watchdogs end all child processes.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 await main()

@@ -4,20 +4,20 @@ export function median(values: number[]): number {
   return (sorted[Math.ceil(middle) - 1]! + sorted[Math.floor(middle)]!) / 2
 }
 
-/** The values between which the middle half lies: a spread that one bad round does not move. */
+/** The first and third quartile: a spread that does not depend on a single bad round. */
 export function quartiles(values: number[]): [low: number, high: number] {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))]!
   return [at(0.25), at(0.75)]
 }
 
-/** The smallest value that at least this share of all does not exceed. */
+/** The smallest value that is not exceeded by at least this share of the values. */
 export function quantile(values: ArrayLike<number>, share: number): number {
   const sorted = Float64Array.from(values).sort()
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!
 }
 
-/** A middle and how far single rounds were from it. */
+/** The median, minimum and maximum of the rounds. */
 export interface Spread {
   median: number
   min: number

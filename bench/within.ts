@@ -1,4 +1,4 @@
-/** A whole number of a command line. @throws Error that names the flag and what it may be */
+/** Parses a whole number of a command line. @throws Error that names the flag and the allowed range */
 export function within(flag: string, text: string, low: number, high: number): number {
   const number = Number(text)
   if (Number.isInteger(number) && number >= low && number <= high) return number

@@ -1,4 +1,4 @@
-/** The deployed Worker, but for its configuration, which comes as JSON in the variable CONFIG: one build tests them all. */
+/** The deployed Worker with its configuration as JSON in the variable CONFIG, so that tests need one build for all configurations. */
 import { createGateway } from '../src/index.ts'
 
 let gateway: ReturnType<typeof createGateway> | undefined

@@ -7,23 +7,23 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-/** wrangler's own entry, to be run by this Node. */
+/** The entry of wrangler, to run with this Node. */
 export const wrangler = join(
   dirname(createRequire(import.meta.url).resolve('wrangler/package.json')),
   'bin/wrangler.js',
 )
 
-/** As deployed. */
+/** The compatibility date of wrangler.toml. */
 export const compatibilityDate = /^compatibility_date = "(.*)"$/m.exec(
   readFileSync(join(root, 'wrangler.toml'), 'utf8'),
 )![1]!
 
 /**
- * Builds a Worker as it would be deployed (`wrangler deploy --dry-run`).
- * @param outdir where the modules go
+ * Builds a Worker as for a deployment, with `wrangler deploy --dry-run`.
+ * @param outdir the folder for the modules
  * @param entry defaults to `main` of wrangler.toml
- * @param project the folder of wrangler.toml; defaults to ours
- * @throws with what wrangler said
+ * @param project the folder of wrangler.toml; defaults to this repository
+ * @throws Error with the output of wrangler
  */
 export async function build(outdir: string, entry?: string, project = root): Promise<void> {
   const args = ['deploy', ...(entry ? [entry] : []), '--dry-run', '--outdir', outdir]
@@ -32,12 +32,12 @@ export async function build(outdir: string, entry?: string, project = root): Pro
     env: { ...process.env, WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG: 'error' },
   }).catch((error) => {
     throw new Error(
-      `wrangler could not build ${entry ?? 'the Worker'}\n${error.stdout}${error.stderr}`,
+      `wrangler could not build ${entry ?? 'the Worker'}:\n${error.stdout}${error.stderr}`,
     )
   })
 }
 
-/** The modules of a built Worker, as Miniflare takes them. */
+/** The modules of a built Worker, in the form that Miniflare expects. */
 export interface BuiltModules {
   mainModule: string
   modules: Record<string, { type: 'esm' | 'text'; contents: string }>

@@ -1,13 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 
-/** What a room (a folder of src) may import: other rooms, and packages. Nothing else. */
+/** The rooms (folders of src) and packages that a room may import. */
 interface Room {
   rooms: readonly string[]
   packages?: readonly string[]
 }
 
-/** The import rule: one line for each room, in an order in which every room comes after those that it imports. */
+/** The import rule. Each room comes after the rooms that it imports. */
 const rooms: Record<string, Room> = {
   base: { rooms: [], packages: ['ipaddr.js'] },
   config: { rooms: ['base'], packages: ['valibot'] },
@@ -31,13 +31,13 @@ const rooms: Record<string, Room> = {
   'worker.ts': { rooms: ['gateway'] },
 }
 
-/** Rooms of which another room may import types only. */
+/** Rooms that may import only types of another room. */
 const typesOnly: Record<string, string> = { client: 'api' }
 
 const IMPORT =
   /(?:^import\s+(type\s)?|^(?:import|export)\s(type\s)?[^'"`;=]*?\sfrom\s+|\bimport\()['"]([^'"]+)['"]/gm
 
-/** The imports of a file: the specifier, and whether only types are imported. */
+/** The imports of a file: the specifier, and if it imports only types. */
 function importsOf(text: string) {
   return [...text.matchAll(IMPORT)].map(([, bare, type, specifier]) => ({
     specifier: specifier!,
@@ -59,7 +59,7 @@ export function violations(file: string, text: string): string[] {
 function reasonAgainst(file: string, specifier: string, isType: boolean): string | undefined {
   const own = roomOf(file)
   const room = rooms[own]
-  if (!room) return 'dev/imports.ts does not list this room'
+  if (!room) return 'this room is not listed in dev/imports.ts'
   if (!specifier.startsWith('.')) {
     const name = packageOf(specifier)
     return room.packages?.includes(name) ? undefined : `${own} may not import the package ${name}`
@@ -68,19 +68,21 @@ function reasonAgainst(file: string, specifier: string, isType: boolean): string
   if (specifier.endsWith('.lua')) {
     return file === 'store/upstash/script.ts'
       ? undefined
-      : 'only store/upstash/script.ts imports Lua'
+      : 'only store/upstash/script.ts may import Lua'
   }
   if (target === '../sluice.config.ts')
-    return own === 'worker.ts' ? undefined : 'for worker.ts only'
-  if (target.startsWith('..')) return 'outside src'
-  if (!/\.(ts|json)$/.test(specifier)) return 'a relative import names its file with .ts'
+    return own === 'worker.ts' ? undefined : 'only worker.ts may import sluice.config.ts'
+  if (target.startsWith('..')) return 'files of src may not import files outside src'
+  if (!/\.(ts|json)$/.test(specifier)) return 'write the extension .ts in a relative import'
   const other = roomOf(target)
   if (other === own) return undefined
   if (!room.rooms.includes(other)) return `${own} may not import ${other}`
-  return typesOnly[own] === other && !isType ? `${own} imports types of ${other} only` : undefined
+  return typesOnly[own] === other && !isType
+    ? `${own} may import only types of ${other}`
+    : undefined
 }
 
-/** What the check reads of a package.json. */
+/** The fields of package.json that the check reads. */
 export interface Manifest {
   name: string
   exports: string | Record<string, string>
@@ -88,7 +90,7 @@ export interface Manifest {
   devDependencies?: Record<string, string>
 }
 
-/** The imports of one file of a package that reach beyond its folder and its dependencies, one line for each. */
+/** The imports of one file of a package from outside its folder and its dependencies, one line for each. */
 export function packageViolations(file: string, text: string, manifest: Manifest): string[] {
   const [folder, part] = /^packages\/[^/]+\/(?=([^/]+))/.exec(file)!
   const { dependencies, devDependencies } = manifest
@@ -97,14 +99,15 @@ export function packageViolations(file: string, text: string, manifest: Manifest
     const isAllowed = specifier.startsWith('.')
       ? normalize(join(dirname(file), specifier)).startsWith(folder)
       : specifier.startsWith('node:') || packageOf(specifier) in allowed
-    const reason = 'a package imports files of its own folder, its dependencies and node: only'
+    const reason =
+      'a package may import only files of its folder, its dependencies and node: modules'
     return isAllowed ? [] : [`${file}: ${specifier}: ${reason}`]
   })
 }
 
 const folders = ['src', 'dev', 'packages', 'bench', 'test', 'examples']
 
-/** Every violation in src and packages, and every import cycle in the repository. */
+/** All violations in src and packages, and all import cycles in the repository. */
 export async function checkImports(root: string): Promise<string[]> {
   const files = (await Promise.all(folders.map((folder) => sources(root, folder)))).flat()
   const texts = new Map<string, string>()
@@ -138,8 +141,8 @@ async function sources(root: string, folder: string): Promise<string[]> {
 }
 
 /**
- * The import cycles between files, each named once.
- * @param entries the public entries of workspaces, by the name of the package
+ * The import cycles between files, each listed once.
+ * @param entries the entry files of workspaces, by package name
  */
 export function cycles(
   texts: ReadonlyMap<string, string>,

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 
-/** Replaces what stands between `<!-- name -->` and `<!-- /name -->` in a file. */
+/** Replaces the text between `<!-- name -->` and `<!-- /name -->` in a file. */
 export async function writeBetween(file: URL, name: string, text: string): Promise<void> {
   const [open, close] = [`<!-- ${name} -->`, `<!-- /${name} -->`]
   const before = await readFile(file, 'utf8')

@@ -1,6 +1,7 @@
 /**
- * Breaks the Lua in every way of `mutants/list.ts`, one at a time and in memory, and sees that the
- * named tests notice: `node dev/mutants.ts [word in a fault or file]`. Ends with 1 if one survives.
+ * `npm run test:mutants`: mutation tests of the Lua. Applies each fault of `mutants/list.ts`, one at a time and in memory, and
+ * checks that the named test file fails. `npm run test:mutants -- WORD` selects the faults or files that contain a word. Exits with
+ * 1 if a mutant survives.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -21,7 +22,7 @@ interface Report {
   }[]
 }
 
-/** Runs test files of `test/script/` on a script with one fault, or none. */
+/** Runs test files of `test/script/` on the script with one fault, or without a fault. */
 async function run(files: string[], mutant?: Mutant): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-mutant-'))
   const report = join(folder, 'report.json')
@@ -36,14 +37,14 @@ async function run(files: string[], mutant?: Mutant): Promise<Report> {
     maxBuffer: 2 ** 28,
   }
   try {
-    // That it fails is what is hoped for; the report tells the rest.
-    const said = await new Promise<string>((resolve) => {
+    // The exit code does not matter, since the tests should fail. The report has the results.
+    const output = await new Promise<string>((resolve) => {
       execFile(process.execPath, [vitest, ...args], options, (error, stdout, stderr) => {
         resolve(`${stdout}${stderr}${error?.signal ?? ''}`)
       })
     })
     const text = await readFile(report, 'utf8').catch(() => {
-      throw new Error(`vitest ended without a report. It said:\n${said}`)
+      throw new Error(`vitest ended without a report. Its output:\n${output}`)
     })
     return JSON.parse(text)
   } finally {
@@ -51,20 +52,22 @@ async function run(files: string[], mutant?: Mutant): Promise<Report> {
   }
 }
 
-/** The test that noticed, or why nothing that counts did. */
+/** Tests one mutant. Returns the test that detected it, or why it counts as not detected. */
 async function kill(mutant: Mutant): Promise<{ killed: boolean; text: string }> {
   const lua = await readFile(path(`../lua/${mutant.file}`), 'utf8')
   const found = lua.split(mutant.search).length - 1
-  if (found !== 1) return { killed: false, text: `NOT MADE: its text stands there ${found} times` }
+  if (found !== 1) {
+    return { killed: false, text: `NOT APPLIED: the file contains the search text ${found} times` }
+  }
   const { testResults } = await run([mutant.killedBy], mutant)
   const failed = testResults
     .flatMap(({ assertionResults }) => assertionResults)
     .filter(({ status }) => status === 'failed')
-  if (failed.length === 0) return { killed: false, text: `SURVIVED ${mutant.killedBy}` }
-  // A script that does not run is noticed by anything: it proves nothing about the tests.
+  if (failed.length === 0) return { killed: false, text: `SURVIVED: ${mutant.killedBy} passes` }
+  // Any test detects a script that does not run, so this is no evidence for the quality of the tests.
   const message = failed[0]!.failureMessages.join('\n')
   if (!message.includes('AssertionError') || /\bERR (?!sluice)/.test(message)) {
-    return { killed: false, text: `DIED, was not killed: ${message.slice(0, 300)}` }
+    return { killed: false, text: `INVALID: the script does not run: ${message.slice(0, 300)}` }
   }
   return { killed: true, text: `killed by ${mutant.killedBy}: ${failed[0]!.title}` }
 }
@@ -72,13 +75,13 @@ async function kill(mutant: Mutant): Promise<{ killed: boolean; text: string }> 
 const word = process.argv[2] ?? ''
 const chosen = mutants.filter(({ file, fault }) => `${file} ${fault}`.includes(word))
 if (chosen.length === 0) {
-  console.error(`No mutant has ${JSON.stringify(word)} in its file or fault.`)
+  console.error(`No mutant contains ${JSON.stringify(word)} in its file name or fault.`)
   process.exit(1)
 }
 
-const sound = await run([...new Set(chosen.map(({ killedBy }) => killedBy))])
-if (sound.numFailedTests > 0 || sound.numPassedTests === 0) {
-  console.error(`The Lua as it is fails ${sound.numFailedTests} tests: first mend that.`)
+const baseline = await run([...new Set(chosen.map(({ killedBy }) => killedBy))])
+if (baseline.numFailedTests > 0 || baseline.numPassedTests === 0) {
+  console.error(`Without a mutant ${baseline.numFailedTests} tests fail. Fix these first.`)
   process.exit(1)
 }
 

@@ -1,8 +1,8 @@
-// Preloaded by every script, in plain JavaScript: says in one line what an older Node would say in thirty.
+// Each npm script preloads this file. An older Node then fails with one clear line. Plain JavaScript, since it must run there.
 const [major, minor] = process.versions.node.split('.').map(Number)
 if (major < 24 || (major === 24 && minor < 2)) {
   console.error(
-    `Sluice's scripts need Node 24.2 or newer, and this is ${process.version}: run "npm ci" without --ignore-scripts, which brings one into node_modules.`,
+    `The scripts of Sluice need Node 24.2 or newer; this is ${process.version}. Run "npm ci" without --ignore-scripts to install it into node_modules.`,
   )
   process.exit(1)
 }

@@ -1,5 +1,5 @@
 /**
- * A demo origin to put a Worker in front of: answers with JSON of what it received, and has routes that misbehave.
+ * A demo origin behind the Worker. Responds with the received request as JSON; some routes misbehave on purpose.
  *
  *     node dev/origin.ts --port 9090
  */
@@ -13,15 +13,15 @@ import { WebSocketServer } from 'ws'
 
 export interface RunningOrigin {
   url: string
-  /** How many requests it has received. */
+  /** Number of requests received. */
   requests(): number
   close(): Promise<void>
 }
 
-/** What the origin says of a request it received. */
+/** The received request, as the origin describes it. */
 export interface Echo {
   method: string
-  /** Path and query as they came. */
+  /** Path and query, unchanged. */
   url: string
   /** Names in lower case; several values joined with ", ". */
   headers: Record<string, string>
@@ -31,7 +31,7 @@ export interface Echo {
 type Route = (argument: string, request: IncomingMessage, response: ServerResponse) => unknown
 
 const routes: Record<string, Route> = {
-  /** `/stream/1000`: so many bytes, as fast as they are taken. */
+  /** `/stream/1000`: a body of 1,000 bytes, as fast as the client reads it. */
   stream(bytes, _, response) {
     let left = Number(bytes)
     response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': left })
@@ -46,11 +46,11 @@ const routes: Record<string, Route> = {
     }
     send()
   },
-  /** `/slow/1000`: an answer after so many milliseconds. */
+  /** `/slow/1000`: a response after 1,000 ms. */
   slow(milliseconds, request, response) {
     setTimeout(() => echo(request, response), Number(milliseconds))
   },
-  /** `/drip/1000`: a word every 100 ms for so many milliseconds. */
+  /** `/drip/1000`: a word every 100 ms for 1,000 ms. */
   async drip(milliseconds, _, response) {
     response.writeHead(200, { 'content-type': 'text/plain' })
     for (let left = Number(milliseconds); left > 0; left -= 100) {
@@ -59,40 +59,40 @@ const routes: Record<string, Route> = {
     }
     response.end()
   },
-  /** `/status/503`: an answer with this status. */
+  /** `/status/503`: a response with this status. */
   status(status, _, response) {
     response.writeHead(Number(status)).end(`status ${status}\n`)
   },
-  /** `/redirect/302`: to `/elsewhere`, with two cookies. */
+  /** `/redirect/302`: a redirect to `/elsewhere` with this status and two cookies. */
   redirect(status, _, response) {
     response
       .writeHead(Number(status), { location: '/elsewhere', 'set-cookie': ['a=1', 'b=2'] })
       .end()
   },
-  /** `/gzip/any`: a compressed answer. */
+  /** `/gzip/any`: a compressed response. */
   gzip(_argument, _, response) {
     const body = gzipSync('sluice '.repeat(1000))
     response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': body.length }).end(body)
   },
-  /** `/headers/100000`: so many bytes of header fields. */
+  /** `/headers/100000`: a header field of 100,000 bytes. */
   headers(bytes, _, response) {
     response.writeHead(200, { 'x-long': 'x'.repeat(Number(bytes)) }).end('long headers\n')
   },
-  /** `/cut/any`: the connection breaks within the body. */
+  /** `/cut/any`: breaks the connection within the body. */
   cut(_argument, request, response) {
     response.writeHead(200, { 'content-length': 1000 }).write('half')
     setTimeout(() => request.socket.resetAndDestroy(), 50)
   },
-  /** `/reset/any`: the connection breaks before an answer. */
+  /** `/reset/any`: breaks the connection before the response. */
   reset(_argument, request) {
     request.socket.resetAndDestroy()
   },
 }
 
-/** On any path: `?answer-status=401&answer-header=x-price:7&answer-after=1000` (ms) says how it is echoed. */
+/** Echoes the request. `?answer-status=401&answer-header=x-price:7&answer-after=1000` (ms) changes the response. */
 function echo(request: IncomingMessage, response: ServerResponse) {
-  const say = new URLSearchParams(request.url!.split('?')[1])
-  const [name, value = ''] = say.get('answer-header')?.split(':') ?? []
+  const options = new URLSearchParams(request.url!.split('?')[1])
+  const [name, value = ''] = options.get('answer-header')?.split(':') ?? []
   const hash = createHash('sha256')
   let bytes = 0
   let text = ''
@@ -105,27 +105,27 @@ function echo(request: IncomingMessage, response: ServerResponse) {
     const headers = Object.fromEntries(
       Object.entries(request.headersDistinct).map(([name, values]) => [name, values!.join(', ')]),
     )
-    const said: Echo = {
+    const echoed: Echo = {
       method: request.method!,
       url: request.url!,
       headers,
       body: { bytes, sha256: hash.digest('hex'), text: text.slice(0, 1024) },
     }
-    const body = request.method === 'HEAD' ? '' : `${JSON.stringify(said, null, 2)}\n`
+    const body = request.method === 'HEAD' ? '' : `${JSON.stringify(echoed, null, 2)}\n`
     const answer = () =>
       response
-        .writeHead(Number(say.get('answer-status') ?? 200), {
+        .writeHead(Number(options.get('answer-status') ?? 200), {
           'content-type': 'application/json',
           ...(name && { [name]: value }),
         })
         .end(body)
-    const after = Number(say.get('answer-after'))
+    const after = Number(options.get('answer-after'))
     if (after > 0) setTimeout(answer, after)
     else answer()
   })
 }
 
-/** Starts the origin on loopback. WebSocket upgrades are echoed on every path. `port` defaults to a free one. */
+/** Starts the origin on loopback. Echoes WebSocket messages on every path. `port` defaults to a free port. */
 export async function startOrigin({ port = 0 } = {}): Promise<RunningOrigin> {
   let requests = 0
   const server = createServer((request, response) => {
@@ -158,5 +158,5 @@ export async function startOrigin({ port = 0 } = {}): Promise<RunningOrigin> {
 if (import.meta.main) {
   const { values } = parseArgs({ options: { port: { type: 'string', default: '9090' } } })
   const { url } = await startOrigin({ port: Number(values.port) })
-  console.log(`origin on ${url}`)
+  console.log(`The demo origin listens on ${url}`)
 }

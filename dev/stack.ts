@@ -7,25 +7,25 @@ import { startWorker, type WorkerOptions } from './worker.ts'
 
 const dist = (name: string) => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))
 
-/** Builds what `startStack` runs. The tests' global set-up does it once. */
+/** Builds the Workers that `startStack` runs. The global setup of the tests calls this once. */
 export async function buildStack(): Promise<void> {
   await Promise.all([build(dist('worker')), build(dist('any-config'), 'dev/any-config.ts')])
 }
 
 export interface StackOptions {
-  /** Defaults to sluice.config.ts, in the Worker as it would be deployed. */
+  /** The configuration. Defaults to sluice.config.ts, in the Worker as it is deployed. */
   config?: ConfigOptions
-  /** The folder of another built Worker. */
+  /** The folder of a built Worker to run instead. */
   worker?: string
-  /** Variables and secrets, over those of the stack. */
+  /** Variables and secrets. They override those of the stack. */
   env?: Record<string, string>
-  /** Rate limits of Cloudflare's own, by binding. */
+  /** Rate limits of Cloudflare, by binding. */
   ratelimits?: NonNullable<WorkerOptions['ratelimits']>
 }
 
 export type FetchOptions = RequestInit & { ip?: string; cf?: Record<string, unknown> }
 
-/** Everything, on free ports of loopback: a real Redis, the bridge, the demo origin, and the Worker in workerd. */
+/** Starts a Redis, the bridge, the demo origin, and the Worker in workerd, on free loopback ports. */
 export async function startStack({ config, worker: built, env, ratelimits }: StackOptions = {}) {
   const redis = await startRedis()
   const bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
@@ -35,7 +35,7 @@ export async function startStack({ config, worker: built, env, ratelimits }: Sta
       UPSTASH_REDIS_REST_URL: bridge.url,
       UPSTASH_REDIS_REST_TOKEN: bridge.token,
       ORIGIN: origin.url,
-      // A busy machine must not turn a wait into a store error where none is being tested.
+      // A long deadline, so that a slow machine causes no store errors.
       ...(config && { CONFIG: JSON.stringify({ deadline: '10s', ...config }) }),
       ...env,
     },
@@ -47,9 +47,9 @@ export async function startStack({ config, worker: built, env, ratelimits }: Sta
     origin,
     worker,
     url: worker.url,
-    /** How many HTTP requests the bridge has answered. */
+    /** Number of HTTP requests that the bridge has answered. */
     httpRequests: () => bridge.stats()[bridge.token]!.http,
-    /** Fetches a path through the Worker, redirects left alone, as the client at `ip` of whom Cloudflare knows `cf`. */
+    /** Fetches a path through the Worker without following redirects. `ip` and `cf` are what Cloudflare knows of the client. */
     fetch(path: string, { ip = '203.0.113.7', cf, headers = {}, ...init }: FetchOptions = {}) {
       return fetch(worker.url + path, {
         redirect: 'manual',

@@ -1,4 +1,4 @@
-/** `npm start`: a real Redis, the bridge, a demo origin, and the Worker in front of it, until Ctrl-C. */
+/** `npm start`: runs a Redis, the bridge, a demo origin, and the Worker in front of it, until Ctrl-C. */
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,12 +6,12 @@ import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { variablesOf } from '../src/base/bindings.ts'
 import { startOrigin } from './origin.ts'
 import { table, tries } from './start/banner.ts'
-import type { Description } from './start/describe.ts'
+import { type Description, POLICY_COLUMNS } from './start/describe.ts'
 import { type RuntimeContext, startReloading } from './start/reload.ts'
 import { readDevVars, variablesIn } from './start/variables.ts'
 import { readBindings } from './wrangler-toml.ts'
 
-/** On loopback only, and in the documentation. */
+/** Fixed tokens, which the documentation shows. The Worker listens on loopback only. */
 const API_TOKEN = 'dev-api-token-0000'
 const OPERATE_TOKEN = 'dev-operate-token-0000'
 const PROXY_TOKEN = 'dev-proxy-token-0000'
@@ -22,7 +22,7 @@ const DEV_VARS = join(root, '.dev.vars')
 const undo: (() => unknown)[] = []
 let stopping = false
 
-/** Stops what was started, last first, and ends. */
+/** Stops all started parts in reverse order, then ends the process. */
 async function stop(code: number, reason?: string): Promise<never> {
   if (!stopping) {
     stopping = true
@@ -47,13 +47,13 @@ async function checkFree(port: number): Promise<void> {
   }).catch((error) => {
     throw new Error(
       error.code === 'EADDRINUSE'
-        ? `port ${port} is busy. Choose another: PORT=${port + 1} npm start`
+        ? `port ${port} is in use. Choose another port: PORT=${port + 1} npm start`
         : `port ${port} cannot be used (${error.code})`,
     )
   })
 }
 
-/** The database: the one the variables name, or a Redis of our own behind the bridge. */
+/** Returns the database that the variables name, or starts a Redis and the bridge. */
 async function startDatabase(variables: Record<string, string>) {
   const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = variables
   if (url && token) return { url, token, rows: [['Database', url, 'from UPSTASH_REDIS_REST_URL']] }
@@ -62,12 +62,14 @@ async function startDatabase(variables: Record<string, string>) {
   }
   const redis = await startRedis({ log: console.log })
   undo.push(() => redis.stop())
-  redis.exited.then(({ lastLines }) => stop(1, `Stopped: Redis ended.\n${lastLines}`))
+  redis.exited.then(({ lastLines }) =>
+    stop(1, `Stopped: Redis ended unexpectedly. Its last output:\n${lastLines}`),
+  )
   const bridge = await startBridge({ redis: redis.url, token: 'local' })
   undo.push(() => bridge.close())
   const rows = [
     ['Redis', redis.url, redis.source],
-    ['Bridge', bridge.url, "Upstash's REST API in front of it"],
+    ['Bridge', bridge.url, 'serves the Upstash REST API from this Redis'],
   ]
   return { url: bridge.url, token: bridge.token, rows }
 }
@@ -89,7 +91,7 @@ try {
   const origin = given.ORIGIN || (await startDemoOrigin())
   let missing: string[] = []
 
-  /** Later ones override earlier ones: wrangler.toml, defaults, .dev.vars, the environment. */
+  /** Collects the bindings of the Worker. The environment overrides .dev.vars, which overrides the defaults, then wrangler.toml. */
   async function runtime({ variables, shards }: Description): Promise<RuntimeContext> {
     const { vars, kv, ratelimits } = await readBindings(join(root, 'wrangler.toml'))
     const given = { ...(await readDevVars(DEV_VARS)), ...variablesIn(process.env, variables) }
@@ -113,7 +115,7 @@ try {
         ...given,
         ORIGIN: given.ORIGIN || origin,
       },
-      // As `wrangler kv key put --local` has them.
+      // The ids and the folder that `wrangler kv key put --local` uses.
       kv: Object.fromEntries(kv.map(({ binding, id }) => [binding, id ?? binding])),
       ...(kv.length > 0 && { persist: join(root, '.wrangler/state/v3') }),
       ratelimits: Object.fromEntries(ratelimits.map(({ name, simple }) => [name, simple])),
@@ -128,28 +130,29 @@ try {
   const { shards, policies } = description
   const url = `http://127.0.0.1:${port}`
   const parts = [
-    ['Worker', url, 'src/worker.ts in workerd; reloads when you edit sluice.config.ts'],
+    ['Worker', url, 'send requests here; reloads when you edit sluice.config.ts'],
     ...database.rows,
-    ...(shards.length > 0 ? [['Shards', shards.join(', '), 'all in that one database']] : []),
-    ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo that echoes requests'],
+    ...(shards.length > 0 ? [['Shards', shards.join(', '), 'all use this one database']] : []),
+    ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo app that echoes requests'],
   ]
   const tokens = {
     api: given.SLUICE_API_TOKEN ? '$SLUICE_API_TOKEN' : API_TOKEN,
     operate: given.SLUICE_OPERATE_TOKEN ? '$SLUICE_OPERATE_TOKEN' : OPERATE_TOKEN,
   }
   const notes = missing.map(
-    (name) => `${name} is not set. Write it into .dev.vars, or start with: ${name}=… npm start\n\n`,
+    (name) =>
+      `The variable ${name} is not set. Add it to .dev.vars, or start with: ${name}=… npm start\n\n`,
   )
   console.log(`
-Sluice is up.
+Sluice is running.
 
 ${table(parts)}
 
 Policies (sluice.config.ts):
 
-${table(policies) || '  none'}
+${policies.length > 0 ? table([POLICY_COLUMNS, ...policies]) : '  none'}
 
-Try:
+Requests to try:
 
 ${tries(description, url, tokens)}
 

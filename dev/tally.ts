@@ -1,6 +1,6 @@
 import type { Reporter, TestModule } from 'vitest/node'
 
-/** Ends a run with one plain line: `N passed, N failed`. */
+/** Prints one plain line at the end of a run: `N passed, N failed`. */
 export class Tally implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]) {
     let passed = 0
@@ -9,10 +9,10 @@ export class Tally implements Reporter {
       const states = [...module.children.allTests()].map((test) => test.result().state)
       passed += states.filter((state) => state === 'passed').length
       const failures = states.filter((state) => state === 'failed').length
-      // A file or a hook may fail without any test of it.
+      // A file or a hook can fail without a failed test.
       failed += failures > 0 ? failures : Number(module.state() === 'failed')
     }
-    // After the summary, which other reporters print on the same event.
+    // At exit, so that the line comes after the summary of the other reporters.
     process.on('exit', () => console.log(`${passed} passed, ${failed} failed`))
   }
 }

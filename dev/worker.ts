@@ -8,11 +8,11 @@ type Namespace = Promise<{
 
 export interface RunningWorker {
   url: string
-  /** The same without Miniflare's entry, which tidies requests: what a client sends arrives to the letter. */
+  /** The URL without Miniflare's entry Worker, which normalizes requests. Requests arrive unchanged. */
   directUrl: string
-  /** Everything the Worker logged so far. */
+  /** The log of the Worker so far. */
   logs: string[]
-  /** A KV namespace of `kv`. */
+  /** Returns a KV namespace of the option `kv`. */
   kv(binding: string): Namespace
   stop(): Promise<void>
 }
@@ -20,22 +20,23 @@ export interface RunningWorker {
 export interface WorkerOptions {
   /** Variables and secrets. */
   env?: Record<string, string>
-  /** Bindings of KV namespaces, each empty; or the ids of namespaces by binding. */
+  /** The bindings of empty KV namespaces, or the ids of namespaces by binding. */
   kv?: string[] | Record<string, string>
-  /** Where resources are kept; in memory by default. */
+  /** The folder for persistent resources. Defaults to memory. */
   persist?: string
-  /** Rate limits of Cloudflare's own, by binding: so many in so many seconds. */
+  /** Rate limits of Cloudflare, by binding. `period` is in seconds. */
   ratelimits?: Record<string, { limit: number; period: 10 | 60 }>
-  /** Defaults to a free one. */
+  /** Defaults to a free port. */
   port?: number
-  /** Takes what the Worker logs, instead of `logs`. */
+  /** Receives the log of the Worker. Defaults to collecting it in `logs`. */
   onLog?: (message: string) => void
-  /** Answers what the Worker fetches, instead of the network. */
+  /** Responds to the fetches of the Worker. Defaults to the network. */
   outbound?: (request: Request) => Response | Promise<Response>
 }
 
 /**
- * Runs a built Worker (its modules, or the folder that they are in) in workerd, its own fetches on the real network (redirects, resets and upgrades are as in production).
+ * Runs a built Worker in workerd. Its fetches use the network, so that redirects, resets and upgrades behave as in production.
+ * @param built the modules, or the folder that contains them
  */
 export async function startWorker(
   built: string | BuiltModules,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 
-/** What wrangler.toml gives the Worker beside its code. */
+/** The bindings in wrangler.toml. */
 export interface WranglerBindings {
   vars: Record<string, unknown>
   kv: { binding: string; id?: string }[]
@@ -9,12 +9,12 @@ export interface WranglerBindings {
 }
 
 /**
- * Reads the bindings of a wrangler.toml, as wrangler does; none where there is no such file.
- * @throws with the place of a syntax error
+ * Reads the bindings of a wrangler.toml with wrangler. Returns none if the file does not exist.
+ * @throws Error with the line and column of a syntax error
  */
 export async function readBindings(file: string): Promise<WranglerBindings> {
   const text = await readFile(file, 'utf8').catch(() => '')
-  // Importing wrangler takes seconds: only where there is something to read.
+  // Importing wrangler takes seconds, so import it only if the file has bindings.
   if (!/^[^#\n]*\b(vars|kv_namespaces|ratelimits)\b/m.test(text)) {
     return { vars: {}, kv: [], ratelimits: [] }
   }
@@ -27,7 +27,7 @@ export async function readBindings(file: string): Promise<WranglerBindings> {
   }
 }
 
-/** Adds the file and the place to what wrangler throws. */
+/** Adds the file, line and column to the errors of wrangler. */
 function placed<T>(file: string, read: () => T): T {
   try {
     return read()

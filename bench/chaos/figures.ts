@@ -2,42 +2,42 @@ import type { Sample } from './load.ts'
 import { LIMIT, SHARE } from './policies.ts'
 import type { StallMeter } from './stall.ts'
 
-/** A phase as it went. Times are of `performance.now()`. */
+/** One run of a phase. Times are of `performance.now()`. */
 export interface Span {
   name: string
   start: number
-  /** When what was done to the stack had been undone; without it nothing was done. */
+  /** When the fault ended; `undefined` for a phase without a fault. */
   healed: number | undefined
   end: number
-  /** When Redis lost its counters. */
+  /** When Redis lost its counters, if it did. */
   lost: number | undefined
 }
 
 export interface Figures {
   phase: string
   requests: number
-  /** Answers that nobody declared: any 5xx with `allow` and `local`, any but its own 503 with `deny`, and no answer at all. */
+  /** Unexpected failures: no response, or any 5xx except the 503 of `onStoreError: 'deny'`. */
   errors: number
-  /** Requests that Redis did not decide. */
+  /** Requests that a fallback decided. */
   fallback: number
-  /** The slowest answer in ms, as it was, and less the time for which the machine stood still meanwhile. */
+  /** The slowest response in ms, as measured, and without the time for which the machine was stalled. */
   slowestMs: number
   slowestLessStallMs: number
-  /** Hot keys that were held to their limit, and by how much all of them together went beyond. */
+  /** Hot keys that Redis decided, and the requests that all of them together admitted beyond their limit. */
   keys: number
   overAdmitted: number
-  /** Hot keys that isolates counted by themselves, and by how much all of them went beyond the share. */
+  /** Hot keys that isolates counted locally, and the requests that all of them together admitted beyond the share. */
   localKeys: number
   localOverAdmitted: number
-  /** Seconds until Redis decided again, the longest of all rounds, as it was and less stall. `undefined`: nothing had been done. */
+  /** Seconds until Redis decided again: the maximum of all rounds, as measured and without stalls. `undefined` without a fault. */
   recoverySeconds: number | undefined
   recoveryLessStallSeconds: number | undefined
 }
 
-/** So many requests in a row that Redis decided are a recovery, not a lucky one among failures. */
+/** Number of consecutive decisions by Redis that count as a recovery. A single one may be luck. */
 const IN_A_ROW = 20
 
-/** When Redis decided again, for good, after `healed`; `undefined` where it never did. `samples` are in order. */
+/** When Redis recovered after `healed`; `undefined` if it did not. `samples` are in the order of sending. */
 export function recoveredAt(samples: Sample[], healed: number): number | undefined {
   let since: number | undefined
   let row = 0
@@ -63,10 +63,10 @@ export async function figuresOf(
   for (const span of spans) {
     const keys = byKey(within(span), all)
     for (const calls of keys.values()) {
-      // A crash loses what was counted: a key that was in use before it has a second quota after it.
+      // A crash loses the counters, so a key that was in use before and after it has two quotas.
       const comparable = !span.lost || !livedThrough(calls, span.lost)
       const passed = calls.filter(({ status }) => status === 200)
-      // One that Redis never decided was held to nothing.
+      // A key that Redis never decided had no limit to meet.
       if (comparable && calls.some(({ decided }) => decided))
         hot.add(passed.filter(({ decided }) => decided).length)
       const alone = calls.filter(({ fallback }) => fallback === 'local')
@@ -79,7 +79,7 @@ export async function figuresOf(
   return {
     phase,
     requests: samples.length,
-    errors: samples.filter(undeclared).length,
+    errors: samples.filter(isUnexpected).length,
     fallback: samples.filter(({ fallback }) => fallback !== undefined).length,
     ...(await slowest(samples, stall)),
     keys: hot.count,
@@ -93,7 +93,7 @@ export async function figuresOf(
 
 const longest = (all: number[]) => (all.length > 0 ? Math.max(...all) : undefined)
 
-/** A machine that stands still makes calls miss their deadline, which opens the circuit anew: no doing of the fault. */
+/** Subtracts stalls of the machine: they make calls miss their deadline, which opens the circuit again without a fault. */
 async function recovery({ healed, end }: Span, all: Sample[], stall: StallMeter) {
   const start = healed!
   const at = recoveredAt(
@@ -102,11 +102,11 @@ async function recovery({ healed, end }: Span, all: Sample[], stall: StallMeter)
   )
   if (at === undefined)
     return { seconds: Number.POSITIVE_INFINITY, lessStall: Number.POSITIVE_INFINITY }
-  const stoodStill = await stall.between(start, at)
-  return { seconds: (at - start) / 1000, lessStall: Math.max(0, at - start - stoodStill) / 1000 }
+  const stalled = await stall.between(start, at)
+  return { seconds: (at - start) / 1000, lessStall: Math.max(0, at - start - stalled) / 1000 }
 }
 
-/** How many keys were counted, and what they admitted beyond their bound. */
+/** Counts keys, and the requests that they admitted beyond their bound. */
 class Tally {
   count = 0
   beyond = 0
@@ -122,10 +122,10 @@ class Tally {
   }
 }
 
-const undeclared = ({ mode, status, fallback }: Sample) =>
+const isUnexpected = ({ mode, status, fallback }: Sample) =>
   status === 0 || (status >= 500 && !(mode === 'deny' && status === 503 && fallback === 'deny'))
 
-/** All calls of the hot keys whose first call is one of `samples`: a key's life may reach into the next phase. */
+/** All calls of the hot keys whose first call is in `samples`. A key may be in use into the next phase. */
 function byKey(samples: Sample[], all: Sample[]): Map<string, Sample[]> {
   const keys = new Map<string, Sample[]>()
   const begins = samples[0]?.sent ?? 0

@@ -1,34 +1,34 @@
 import { Agent, request } from 'node:http'
 import { type Call, callAt, type Mode } from './policies.ts'
 
-/** What came of one request. Times are of `performance.now()`. */
+/** The result of one request. Times are of `performance.now()`. */
 export interface Sample {
   mode: Mode
   /** Path and key of a hot key. */
   hotKey: string | undefined
   sent: number
   done: number
-  /** 0: no answer. */
+  /** The HTTP status; 0 without a response. */
   status: number
-  /** Whether Redis decided it. */
+  /** True if Redis decided the request. */
   decided: boolean
-  /** Who did instead. */
+  /** The fallback that decided it, if Redis did not. */
   fallback: string | undefined
 }
 
 const TICK_MS = 5
-/** Beyond this the load is not what was asked for: what is due then counts as unanswered. */
+/** Maximum requests in flight. Requests beyond it are not sent and count as unanswered. */
 const MAX_IN_FLIGHT = 1000
 const GIVE_UP_MS = 10_000
 
 /**
- * An open-loop load: so many requests a second go out, however long the answers take, over connections that are kept.
- * @returns the samples so far, in the order in which they were sent, and how to end it
+ * Starts an open-loop load: sends `rate` requests a second over keep-alive connections, regardless of the response times.
+ * @returns the samples so far, in the order of sending, and a function that ends the load
  */
 export function startLoad(url: string, rate: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: MAX_IN_FLIGHT })
   const samples: Sample[] = []
-  const underWay = new Set<Promise<void>>()
+  const inFlight = new Set<Promise<void>>()
   const start = performance.now()
   let sent = 0
 
@@ -46,18 +46,18 @@ export function startLoad(url: string, rate: number) {
         fallback: undefined,
       }
       samples.push(sample)
-      if (underWay.size >= MAX_IN_FLIGHT) continue
-      const answered = send(url, call, agent, sample).finally(() => underWay.delete(answered))
-      underWay.add(answered)
+      if (inFlight.size >= MAX_IN_FLIGHT) continue
+      const answered = send(url, call, agent, sample).finally(() => inFlight.delete(answered))
+      inFlight.add(answered)
     }
   }, TICK_MS)
 
   return {
     samples,
-    /** Sends no more, and waits for what is under way. */
+    /** Stops sending, and waits for the requests in flight. */
     async stop() {
       clearInterval(timer)
-      await Promise.all(underWay)
+      await Promise.all(inFlight)
       agent.destroy()
     },
   }

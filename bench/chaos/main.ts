@@ -1,16 +1,18 @@
-/** Everything that can happen to Redis happens, under load, and the Worker's answers are measured. */
+/** `npm run chaos`: injects faults into Redis under load, and measures the responses of the Worker. */
 import { parseArgs } from 'node:util'
 import { buildStack } from '../../dev/stack.ts'
 import { within } from '../within.ts'
 import { misses, table } from './report.ts'
 import { runChaos } from './run.ts'
 
-const USAGE = `npm run chaos -- [--seconds N]
-  --seconds N  how long, 20 to 3600; default 180
-  --rate N     requests a second, 200 to 2000; default 250
-  --help       this text
+const USAGE = `Runs the Worker under load while Redis crashes, hangs, slows down, loses its scripts and returns
+garbage, and measures the responses. Exits with 1 if a result misses its target.
 
-Exits with 1 when a figure misses its mark.`
+  npm run chaos -- [options]
+
+  --seconds N  duration in seconds, 20 to 3600 (default 180)
+  --rate N     requests per second, 200 to 2000 (default 250)
+  --help       show this text`
 
 async function main(): Promise<void> {
   const options = read()
@@ -22,7 +24,7 @@ async function main(): Promise<void> {
   const report = await runChaos({ ...options, log: console.error, signal: ending.signal })
   console.log(`\n${table(report)}`)
   const missed = misses(report)
-  for (const line of missed) console.error(`MISSED  ${line}`)
+  for (const line of missed) console.error(`TARGET MISSED: ${line}`)
   if (missed.length > 0) process.exitCode = 1
 }
 
@@ -51,5 +53,5 @@ function read(): { seconds: number; rate: number } | undefined {
 
 await main().catch((error) => {
   console.error(error.name === 'AbortError' ? 'stopped' : error)
-  process.exit(1) // what a failed start left open would keep us; the watchdogs end its children
+  process.exit(1) // a failed start may leave handles open; the watchdogs end its child processes
 })

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FaultText } from 'sluice-fault-proxy'
 import type { ChaosStack } from './stack.ts'
 
-/** What is done to the stack for a while, and undone when `hurt` resolves. */
+/** A fault of Redis. `hurt` injects it and removes it before it resolves. */
 export interface Phase {
   name: string
-  /** For `ms`, or until `signal` says that all is over. Tells `lost` when Redis lost its counters. */
+  /** Injects the fault for `ms`, or until `signal` aborts. Calls `lost` when Redis loses its counters. */
   hurt?: (stack: ChaosStack, ms: number, signal: AbortSignal, lost: () => void) => Promise<unknown>
 }
 
@@ -21,9 +21,9 @@ const garbage: FaultText[] = [
 ]
 
 export const phases: Phase[] = [
-  { name: 'nothing' },
+  { name: 'none' },
   {
-    name: 'killed, restarted',
+    name: 'killed and restarted',
     async hurt(stack, ms, signal, lost) {
       lost()
       await stack.kill()
@@ -37,12 +37,12 @@ export const phases: Phase[] = [
   {
     name: 'paused (SIGSTOP)',
     async hurt(stack, ms, signal) {
-      const goOn = stack.pause()
-      await wait(ms, signal).finally(goOn)
+      const resume = stack.pause()
+      await wait(ms, signal).finally(resume)
     },
   },
   {
-    name: 'slowed to 1 s',
+    name: 'delayed by 1 s',
     async hurt({ faults }, ms, signal) {
       await faults.set('delay=1000')
       await wait(ms, signal).finally(() => faults.set(null))
@@ -53,7 +53,7 @@ export const phases: Phase[] = [
     hurt: (stack, ms, signal) => repeatedly(ms, 100, signal, () => stack.flushScripts()),
   },
   {
-    name: 'answers garbage',
+    name: 'returns garbage',
     async hurt({ faults }, ms, signal) {
       let turn = 0
       const next = () => faults.set(garbage[turn++ % garbage.length]!)

@@ -1,13 +1,13 @@
 import type { AlgorithmName, ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/local/algorithms/index.ts'
 
-/** The longest a decision may take, in ms: the default, which is what is promised. */
+/** The default deadline of a decision, in ms. */
 export const DEADLINE_MS = 300
-/** What a hot key may have, in all: its window is a day, so nothing of note grows back. */
+/** The limit of a hot key. Its window is a day, so that almost nothing is refilled during a run. */
 export const LIMIT = 10
-/** Requests that an isolate may admit of that by itself: all of it, which is the default. */
+/** Requests that an isolate may admit by itself in the fallback. Defaults to the whole limit. */
 export const SHARE = LIMIT
-/** Hot keys are new every two seconds, and asked for twice as often as they have room. */
+/** Lifetime of a hot key in ms. The load sends about twice as many requests to a key as its limit admits. */
 export const SLICE_MS = 2000
 
 export const modes = ['allow', 'local', 'deny'] as const
@@ -15,7 +15,7 @@ export type Mode = (typeof modes)[number]
 
 const names = Object.keys(algorithms) as AlgorithmName[]
 
-/** One path for each way to fail and algorithm, whose hot keys are counted exactly, and one for each way with many keys. */
+/** For each fallback: one path with hot keys for each algorithm, which must be exact, and one path with many keys. */
 export const config: ConfigOptions = {
   degradedHeader: true,
   policies: modes.flatMap((onStoreError): PolicyOptions[] => [
@@ -46,11 +46,11 @@ export interface Call {
   mode: Mode
   path: string
   key: string
-  /** Whether it is one of a hot key, which is held to its limit. */
+  /** True for a hot key, which must meet its limit exactly. */
   hot: boolean
 }
 
-/** The load, the `index`th request of it: three in five go to the hot keys of the moment, all in turn. */
+/** Returns request number `index` of the load. Three of five requests go to the current hot keys, in turn. */
 export function callAt(index: number, now: number): Call {
   const mode = modes[index % modes.length]!
   const turn = Math.floor(index / modes.length)

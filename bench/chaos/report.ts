@@ -2,41 +2,50 @@ import type { Figures } from './figures.ts'
 import { DEADLINE_MS, LIMIT, SHARE } from './policies.ts'
 import type { ChaosReport } from './run.ts'
 
-/** What every phase is held to. */
+/** The targets of every phase. */
 const MAX_SLOWEST_MS = DEADLINE_MS + 50
 const MAX_RECOVERY_SECONDS = 2
 const MIN_RATE = 200
 
 const columns: [title: string, cell: (figures: Figures) => string][] = [
-  ['Redis', ({ phase }) => phase],
+  ['fault', ({ phase }) => phase],
   ['requests', ({ requests }) => String(requests)],
-  ['undeclared 5xx', ({ errors }) => String(errors)],
-  ['fallback', ({ fallback }) => String(fallback)],
-  ['slowest', ({ slowestMs }) => `${Math.round(slowestMs)} ms`],
-  ['less stall', ({ slowestLessStallMs }) => `${Math.round(slowestLessStallMs)} ms`],
-  ['over-admitted', ({ overAdmitted, keys }) => `${overAdmitted} (${keys} keys)`],
-  ['beyond share', (row) => `${row.localOverAdmitted} (${row.localKeys} keys)`],
-  ['recovered in', ({ recoverySeconds }) => inSeconds(recoverySeconds)],
-  ['less stall', (row) => inSeconds(row.recoveryLessStallSeconds)],
+  ['unexpected failures', ({ errors }) => String(errors)],
+  ['decided by a fallback', ({ fallback }) => String(fallback)],
+  ['slowest response', ({ slowestMs }) => `${Math.round(slowestMs)} ms`],
+  ['without stalls', ({ slowestLessStallMs }) => `${Math.round(slowestLessStallMs)} ms`],
+  ['beyond the limit', ({ overAdmitted, keys }) => `${overAdmitted} (${keys} keys)`],
+  ['beyond the local share', (row) => `${row.localOverAdmitted} (${row.localKeys} keys)`],
+  ['recovery', ({ recoverySeconds }) => inSeconds(recoverySeconds)],
+  ['without stalls', (row) => inSeconds(row.recoveryLessStallSeconds)],
 ]
 
 const inSeconds = (seconds: number | undefined) =>
   seconds === undefined ? '' : `${seconds.toFixed(2)} s`
 
-/** The figures, for people. */
+/** The results as a Markdown table, with the meaning of the columns. */
 export function table({ phases, rate }: ChaosReport): string {
   const rows = [columns.map(([title]) => title), columns.map(() => '---')]
   for (const figures of phases) rows.push(columns.map(([, cell]) => cell(figures)))
   return `${rows.map((row) => `| ${row.join(' | ')} |`).join('\n')}
 
-${Math.round(rate)} requests a second. Marks: no undeclared 5xx; recovered within ${MAX_RECOVERY_SECONDS} s; slowest at most ${MAX_SLOWEST_MS} ms,
-less stall (for which the machine stood still); no hot key beyond its ${LIMIT}, nor its isolate's share of ${SHARE}.`
+${Math.round(rate)} requests per second.
+
+decided by a fallback  requests that Redis did not decide in time
+unexpected failures    no response, or a 5xx other than the 503 of onStoreError: 'deny'. Target: 0
+slowest response       target, without stalls: at most ${MAX_SLOWEST_MS} ms
+without stalls         the value to the left, less the time for which this machine was stalled
+beyond the limit       requests that Redis admitted beyond the ${LIMIT} of a hot key. Target: 0
+beyond the local share requests that an isolate admitted by itself beyond ${SHARE} for a hot key. Target: 0
+recovery               time from the end of the fault until Redis decides again. Target: at most ${MAX_RECOVERY_SECONDS} s`
 }
 
-/** The marks that were missed, a line each. */
+/** The missed targets, one line each. */
 export function misses({ phases, rate }: ChaosReport): string[] {
   return [
-    ...(rate < MIN_RATE ? [`only ${Math.round(rate)} requests a second, not ${MIN_RATE}`] : []),
+    ...(rate < MIN_RATE
+      ? [`the load had ${Math.round(rate)} requests per second; the minimum is ${MIN_RATE}`]
+      : []),
     ...phases.flatMap(missesOf),
   ]
 }
@@ -45,17 +54,17 @@ function missesOf(figures: Figures): string[] {
   const { phase, errors, slowestLessStallMs, keys, overAdmitted, localOverAdmitted } = figures
   const recovered = figures.recoverySeconds
   const missed: [boolean, string][] = [
-    [errors > 0, `${errors} answers were 5xx, or none came`],
+    [errors > 0, `${errors} requests got no response or an unexpected 5xx`],
     [
       slowestLessStallMs > MAX_SLOWEST_MS,
-      `an answer took ${Math.round(slowestLessStallMs)} ms, not at most ${MAX_SLOWEST_MS}`,
+      `a response took ${Math.round(slowestLessStallMs)} ms; the maximum is ${MAX_SLOWEST_MS} ms`,
     ],
-    [keys === 0, 'no hot key could be held to its limit'],
-    [overAdmitted > 0, `hot keys admitted ${overAdmitted} beyond their limit`],
-    [localOverAdmitted > 0, `isolates admitted ${localOverAdmitted} beyond their share`],
+    [keys === 0, 'Redis decided no hot key, so the limit was not tested'],
+    [overAdmitted > 0, `hot keys admitted ${overAdmitted} requests beyond their limit`],
+    [localOverAdmitted > 0, `isolates admitted ${localOverAdmitted} requests beyond their share`],
     [
       (recovered ?? 0) > MAX_RECOVERY_SECONDS,
-      `recovered in ${inSeconds(recovered)}, not ${MAX_RECOVERY_SECONDS}`,
+      `the recovery took ${inSeconds(recovered)}; the maximum is ${MAX_RECOVERY_SECONDS} s`,
     ],
   ]
   return missed.filter(([is]) => is).map(([, text]) => `${phase}: ${text}`)

@@ -6,31 +6,31 @@ import { type ChaosStack, startChaosStack } from './stack.ts'
 import { watchStall } from './stall.ts'
 
 export interface ChaosOptions {
-  /** All rounds together, at least 20; a slow recovery makes it longer. */
+  /** Duration of all rounds together, at least 20 s. A slow recovery makes it longer. */
   seconds: number
-  /** Requests a second. Default 250. */
+  /** Requests per second. Defaults to 250. */
   rate?: number
-  /** Told what happens, a line each. */
+  /** Receives a line at the start of each phase. */
   log?: (line: string) => void
-  /** Ends it early, everything stopped. */
+  /** Ends the run early and stops everything. */
   signal?: AbortSignal
 }
 
 export interface ChaosReport {
   phases: Figures[]
-  /** Requests sent a second. */
+  /** Requests sent per second. */
   rate: number
   /** The Worker's log. */
   logs: string[]
 }
 
-/** About so long a round of all phases takes, in seconds, where there is time for several. */
+/** Approximate duration of a round of all phases, in seconds, if there is time for several rounds. */
 const ROUND = 36
-/** The least that is given to a recovery, in ms, and the most that one is waited for. */
-const CALM_MS = 2400
-const PATIENCE_MS = 10_000
+/** Minimum time for a recovery, and maximum wait for one, in ms. */
+const MIN_RECOVERY_WAIT_MS = 2400
+const MAX_RECOVERY_WAIT_MS = 10_000
 
-/** Runs a steady load through the whole stack while everything is done to Redis. Needs the built Worker (`buildStack`). */
+/** Runs a steady load through the whole stack while it injects faults into Redis. Needs the built Worker (`buildStack`). */
 export async function runChaos({
   seconds,
   rate = 250,
@@ -71,7 +71,7 @@ export async function runChaos({
   }
 }
 
-/** The first requests of an isolate are its start, which is not what is measured. */
+/** Sends requests before the measurement, so that the cold start of the isolate is not measured. */
 async function warm(url: string): Promise<void> {
   for (let i = 0; i < 50; i++) await (await fetch(`${url}/allow/many`)).arrayBuffer()
 }
@@ -87,16 +87,16 @@ async function run(
   let lost: number | undefined
   let healed: number | undefined
   if (hurt) {
-    const told = () => {
+    const onLost = () => {
       lost = performance.now()
     }
-    await hurt(stack, Math.max(ms - CALM_MS, ms * 0.3), signal, told)
+    await hurt(stack, Math.max(ms - MIN_RECOVERY_WAIT_MS, ms * 0.3), signal, onLost)
     healed = performance.now()
   }
-  const calm = Math.max(start + ms - performance.now(), hurt ? CALM_MS : 0)
+  const calm = Math.max(start + ms - performance.now(), hurt ? MIN_RECOVERY_WAIT_MS : 0)
   await sleep(calm, undefined, { signal })
   if (healed !== undefined) {
-    while (performance.now() < healed + PATIENCE_MS && !recoveredAt(samples, healed)) {
+    while (performance.now() < healed + MAX_RECOVERY_WAIT_MS && !recoveredAt(samples, healed)) {
       await sleep(100, undefined, { signal })
     }
   }

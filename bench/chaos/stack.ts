@@ -7,12 +7,12 @@ import { startOrigin } from '../../dev/origin.ts'
 import { startWorker } from '../../dev/worker.ts'
 import { config } from './policies.ts'
 
-/** Everything that is under load, and what may be done to it. */
+/** The stack under load, and the faults that it can have. */
 export type ChaosStack = Awaited<ReturnType<typeof startChaosStack>>
 
-/** The whole stack on free ports of loopback: origin, Worker, fault proxy, bridge, and a Redis of its own. */
+/** Starts the whole stack on free loopback ports: origin, Worker, fault proxy, bridge and Redis. */
 export async function startChaosStack() {
-  delete process.env.REDIS_URL // it is killed: never somebody else's
+  delete process.env.REDIS_URL // this Redis is killed, so always start a new one
   let redis = await startRedis()
   let pid = await pidOf(redis)
   let killed = false
@@ -35,26 +35,26 @@ export async function startChaosStack() {
   return {
     worker,
     faults,
-    /** Ends Redis as a crash would: its counters are gone. */
+    /** Kills Redis, which loses its counters. */
     async kill() {
       killed = true
       process.kill(pid, 'SIGKILL')
       await redis.exited
     },
-    /** An empty one, on the same port. */
+    /** Starts an empty Redis on the same port. */
     async restart() {
-      redis = await again(port)
+      redis = await startAgain(port)
       pid = await pidOf(redis)
       killed = false
     },
-    /** Lets Redis stand still, with its connections open. @returns lets it go on */
+    /** Suspends Redis with its connections open. @returns a function that resumes it */
     pause() {
       const stopped = pid
       process.kill(stopped, 'SIGSTOP')
-      // A Redis that stands still does not even die when its watchdog asks.
-      const callOff = afterDeath('kill -CONT "$1" 2>/dev/null', String(stopped))
+      // A suspended Redis does not react to the SIGTERM of its own watchdog.
+      const cancel = afterDeath('kill -CONT "$1" 2>/dev/null', String(stopped))
       return () => {
-        callOff()
+        cancel()
         process.kill(stopped, 'SIGCONT')
       }
     },
@@ -70,8 +70,8 @@ export async function startChaosStack() {
   }
 }
 
-/** The port may have become somebody's outgoing one meanwhile, for a moment. */
-async function again(port: number): Promise<RunningRedis> {
+/** Starts Redis again. Retries, since an outgoing connection may use the port for a short time. */
+async function startAgain(port: number): Promise<RunningRedis> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await startRedis({ port })

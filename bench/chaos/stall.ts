@@ -1,20 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const PAUSE_MS = 5
-/** What a control request may take before the machine counts as standing still. */
+/** Maximum duration of a control request in ms before the machine counts as stalled. */
 const ORDINARY_MS = 10
 
 export interface StallMeter {
-  /** For how many ms at most something stood still between two moments of `performance.now()`. */
+  /** Upper bound of the stalled time in ms between two times of `performance.now()`. */
   between(start: number, end: number): Promise<number>
   stop(): Promise<void>
 }
 
 /**
- * Measures how long the machine, not the limiter, keeps requests waiting. A control request goes out without end, one at a
- * time, to a path of the same Worker that meets no policy: the same client, the same event loops, workerd and origin, and
- * no Redis. Whatever stops one of these (a garbage collection, another process on the core) stops the control as well, so what it takes
- * beyond ten milliseconds is no doing of a fault. Delays add up along the way of a request, so all that fall into its time are summed.
+ * Measures how long the machine, and not the limiter, delays requests. Sends control requests, one at a time, to a path of the same
+ * Worker to which no policy applies: they use the same client, event loops, workerd and origin, but no Redis. A garbage collection or
+ * another process on the core delays them as well, so their time beyond 10 ms is not caused by a fault. A request may meet several
+ * such delays, so all that fall into its time are summed.
  */
 export function watchStall(url: string): StallMeter {
   const stalls: { start: number; end: number; ms: number }[] = []
@@ -27,7 +27,7 @@ export function watchStall(url: string): StallMeter {
       await sleep(PAUSE_MS)
       await fetch(url, { signal: AbortSignal.timeout(10_000) })
         .then((response) => response.arrayBuffer())
-        .catch(() => {}) // which took its time all the same
+        .catch(() => {}) // a failed request takes time as well
       const end = performance.now()
       const ms = end - start - PAUSE_MS - ORDINARY_MS
       if (ms > 0) stalls.push({ start, end, ms })
@@ -42,7 +42,7 @@ export function watchStall(url: string): StallMeter {
       return (
         stalls
           .filter((stall) => stall.start < end && stall.end > start)
-          // No more of one than the part that lies between the two moments.
+          // Counts only the part of a stall between the two times.
           .reduce(
             (sum, stall) =>
               sum + Math.min(stall.ms, Math.min(stall.end, end) - Math.max(stall.start, start)),

@@ -2,7 +2,7 @@ import type { BenchServer } from '../server.ts'
 import { type Contender, record } from './contender.ts'
 import { regular } from './past.ts'
 
-/** Bytes of all the keys that one client leaves. */
+/** Memory in bytes of all keys of one client. */
 export interface Bytes {
   ipv4: number
   ipv6: number
@@ -33,10 +33,10 @@ async function bytesOf(server: BenchServer, contender: Contender, client: string
   return bytes / contender.decisions
 }
 
-/** Redis took what was written `ms` ago for new: what would have expired since goes. */
+/** Shortens the TTL of keys by `ms`, since Redis took keys that were written in the past as new. */
 async function age(server: BenchServer, keys: string[], ms: number): Promise<void> {
   for (const key of keys) {
-    const left = Number(await server.send('PTTL', key))
-    if (left >= 0) await server.send('PEXPIRE', key, `${left - ms}`)
+    const ttl = Number(await server.send('PTTL', key))
+    if (ttl >= 0) await server.send('PEXPIRE', key, `${ttl - ms}`)
   }
 }

@@ -2,9 +2,9 @@ import type { BenchServer } from '../server.ts'
 import type { Contender, Question } from './contender.ts'
 import { exhausted, regular } from './past.ts'
 
-/** What Upstash bills for one question: each EVALSHA and each command inside of it. */
+/** The commands that Upstash bills for one call: each EVALSHA and each command inside it. */
 export interface Commands {
-  /** The first that a client ever asks. */
+  /** The first request of a client. */
   first: number
   admitted: number
   refused: number
@@ -19,7 +19,9 @@ export async function countCommands(server: BenchServer, contender: Contender): 
     const answer = await contender.ask(server.call, question)
     const after = await total(server)
     if (!question.peek && answer !== admitted) {
-      throw new Error(`${contender.by}, ${contender.algorithm}: ${client} was not as expected`)
+      throw new Error(
+        `${contender.by}, ${contender.algorithm}: ${client} was ${admitted ? 'refused' : 'admitted'}`,
+      )
     }
     return after - before
   }
@@ -37,7 +39,7 @@ type Clients = [string, string, string, string]
 async function total(server: BenchServer): Promise<number> {
   let sum = 0
   for (const [name, { calls }] of await server.commandStats()) {
-    if (!/^(info|script\|)/.test(name)) sum += calls // ours, which nobody would send
+    if (!/^(info|script\|)/.test(name)) sum += calls // sent by this benchmark only
   }
   return sum
 }

@@ -1,14 +1,14 @@
 import type { Call } from '../server.ts'
 
-/** One question to a limiter. */
+/** One call of a limiter. */
 export interface Question {
   /** The client's address. */
   client: string
-  /** Units; 1 by default. */
+  /** The cost in units. Defaults to 1. */
   units?: number
-  /** Ask what is left, take nothing. */
+  /** Peek instead of taking units. */
   peek?: boolean
-  /** ms since the epoch; the limiter's own clock by default. */
+  /** Time in ms since the epoch. Defaults to the clock of the limiter. */
   at?: number
 }
 
@@ -16,22 +16,22 @@ export interface Question {
 export interface Contender {
   by: string
   algorithm: string
-  /** How many decisions one question is. */
+  /** Number of decisions in one call. */
   decisions: number
-  /** Asks by way of `send`. @returns whether all was admitted; without meaning for a peek */
+  /** Calls the limiter, which uses `send`. @returns true if all is admitted; without meaning for a peek */
   ask(send: (call: Call) => Promise<unknown>, question: Question): Promise<boolean>
 }
 
-/** All contenders enforce the same: 100 a day, so that nothing comes back while they are measured. */
+/** All contenders have the same limit: 100 per day, so that nothing is refilled during the measurement. */
 export const LIMIT = 100
 export const WINDOW_MS = 86_400_000
 
-/** The calls that a question makes, without asking it. */
+/** Records the script calls of a question without running them. */
 export async function record(contender: Contender, question: Question): Promise<Call[]> {
   const calls: Call[] = []
   await contender.ask(async (call) => {
     calls.push(call)
-    return [1, 1, 1] // any reply: what is made of it does not matter
+    return [1, 1, 1] // the result does not matter
   }, question)
   return calls
 }

@@ -5,19 +5,19 @@ import { exhausted, regular } from './past.ts'
 
 /** One measure of one decision, over all rounds. */
 export interface Figure {
-  /** µs: the quietest round and the median. */
+  /** µs: the minimum and the median of the rounds. */
   min: number
   median: number
-  /** As many times a bare INCR of the same round: median and middle half. */
+  /** Relative to a bare INCR of the same round: the median, and the range of the middle half. */
   ratio: number
   spread: [low: number, high: number]
 }
 
-/** What Redis spends on one decision. */
+/** The CPU time of Redis for one decision. */
 export interface Cpu {
-  /** Running the command: `usec` of INFO commandstats. */
+  /** The command alone: `usec` of INFO commandstats. */
   run: Figure
-  /** All that its thread does, reading and answering included; absent where the system does not tell. */
+  /** The whole thread, with reading and replying; absent if the system does not report it. */
   thread?: Figure
 }
 
@@ -31,10 +31,10 @@ interface Sample {
   thread: number | undefined
 }
 
-/** Clients of a contender, each of whom asks once a round: few of their keys are in the processor's caches. */
+/** Clients of a contender, with one request each per round. So many that few of their keys are in the CPU caches. */
 const CLIENTS = 3200
 
-/** What is sent once every round, and how many decisions that is. */
+/** The commands that are sent once per round, and the number of decisions in them. */
 interface Load {
   name: 'incr' | 'evalsha'
   commands: string[][]
@@ -42,7 +42,7 @@ interface Load {
   samples: Sample[]
 }
 
-/** All contenders by turns, and between any two INCR, so that a busy machine slows them alike. */
+/** Measures all contenders in turn, with INCR between them, so that other load on the machine affects all equally. */
 export async function measureCpu(
   server: BenchServer,
   contenders: Contender[],
@@ -56,7 +56,7 @@ export async function measureCpu(
       admitted: await prepare(server, contender, 'admitted', network),
       refused: await prepare(server, contender, 'refused', network + 1),
     })
-    log(`prepared: ${contender.by}, ${contender.algorithm}`)
+    log(`prepared ${contender.by}, ${contender.algorithm}`)
   }
   const bare: Sample[] = []
   for (let round = 0; round <= rounds; round++) {
@@ -65,7 +65,7 @@ export async function measureCpu(
       for (const outcome of OUTCOMES) {
         increments.push(await measure(server, increment(index, outcome)))
         const sample = await measure(server, byOutcome[outcome])
-        if (round > 0) byOutcome[outcome].samples.push(sample) // the one before them warms up
+        if (round > 0) byOutcome[outcome].samples.push(sample) // round 0 warms up
       }
     }
     if (round > 0) bare.push(medianOf(increments))
@@ -90,7 +90,7 @@ function increment(index: number, outcome: Outcome): Load {
   }
 }
 
-/** Brings the clients of one load to where they stand when they are measured. */
+/** Puts the clients of one load into the state in which they are measured. */
 async function prepare(
   server: BenchServer,
   contender: Contender,

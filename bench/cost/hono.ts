@@ -1,7 +1,7 @@
 import { RedisStore } from 'hono-rate-limiter'
 import { type Contender, LIMIT, WINDOW_MS } from './contender.ts'
 
-/** The store of `hono-rate-limiter`, on a client of ours that hands on its scripts. It counts one by one. */
+/** The store of `hono-rate-limiter`, with a client that forwards its scripts. It counts units one by one. */
 export const hono: Contender = {
   by: 'hono-rate-limiter',
   algorithm: 'fixed window',
@@ -13,10 +13,10 @@ export const hono: Contender = {
         scriptLoad: async (text) => `${texts.push(text) - 1}`,
         evalsha: async <_Args, Reply>(sha: string, keys: string[], args: unknown[]) => {
           const reply = await send({ script: texts[Number(sha)]!, keys, args: args.map(String) })
-          return (reply as unknown[]).slice(0, 2) as Reply // of `record` it would get three
+          return (reply as unknown[]).slice(0, 2) as Reply // `record` returns three values
         },
-        decr: () => Promise.reject(new Error('not asked for')),
-        del: () => Promise.reject(new Error('not asked for')),
+        decr: () => Promise.reject(new Error('not supported')),
+        del: () => Promise.reject(new Error('not supported')),
       },
     })
     store.windowMs = WINDOW_MS

@@ -6,10 +6,10 @@ import type { StoreRequest } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import { type Contender, LIMIT, type Question, WINDOW_MS } from './contender.ts'
 
-const nameSubject = hashedSubjects('any secret: the names are as long')
+const nameSubject = hashedSubjects('any secret; all subjects have the same length')
 const subjects = new Map<string, Promise<string>>()
 
-/** As src/match/match.ts and src/limiter/decide.ts name it, once for each client. */
+/** The subject of a client, as the limiter makes it. Computed once for each client. */
 function subjectOf(client: string): Promise<string> {
   if (!subjects.has(client)) {
     subjects.set(client, nameSubject([['ip', network(parseAddress(client)!, 32, 64)]]))
@@ -23,13 +23,13 @@ const sliding: PolicyOptions = { name: 'per-ip-sliding', algorithm: 'sliding-win
 const log: PolicyOptions = { name: 'per-ip-log', algorithm: 'sliding-log', ...quota }
 const bucket: PolicyOptions = { name: 'per-ip-bucket', algorithm: 'token-bucket', ...quota }
 
-/** @param sharing how many clients' requests travel in one call */
-function contender(algorithm: string, options: PolicyOptions[], sharing = 1): Contender {
+/** @param batchSize requests of different clients in one call */
+function contender(algorithm: string, options: PolicyOptions[], batchSize = 1): Contender {
   const { policies } = parseConfig({ policies: options })
 
   async function toRequests({ client, units = 1, peek = false }: Question) {
     const requests: StoreRequest[] = []
-    for (let index = 0; index < sharing; index++) {
+    for (let index = 0; index < batchSize; index++) {
       const subject = await subjectOf(index === 0 ? client : neighbour(client, index))
       const limits = policies.map((policy) => ({ subject, terms: policy, cost: units }))
       requests.push({ mode: peek ? 'peek' : 'take', limits: limits })
@@ -40,7 +40,7 @@ function contender(algorithm: string, options: PolicyOptions[], sharing = 1): Co
   return {
     by: 'Sluice',
     algorithm,
-    decisions: sharing,
+    decisions: batchSize,
     async ask(send, question) {
       const requests = await toRequests(question)
       const reply = decode(await send({ script, ...encode(requests, question.at) }), requests)
@@ -49,7 +49,7 @@ function contender(algorithm: string, options: PolicyOptions[], sharing = 1): Co
   }
 }
 
-/** Another address, the same for the same client. */
+/** Another address, always the same for the same client. */
 const neighbour = (client: string, index: number) => client.replace(/^\d+/, String(100 + index))
 
 export const ours: Contender[] = [

@@ -7,27 +7,27 @@ type Limiter = ConstructorParameters<typeof Ratelimit>[0]['limiter']
 const limiters = {
   'fixed window': Ratelimit.fixedWindow(LIMIT, '1 d'),
   'sliding window': Ratelimit.slidingWindow(LIMIT, '1 d'),
-  // One token at a time, as often as the others' average rate: 100 a day.
+  // One token at a time, at the average rate of the others: 100 per day.
   'token bucket': Ratelimit.tokenBucket(1, '864 s', LIMIT),
 }
 
-/** Its public API on a database of ours, which hands on the scripts that it sends. */
+/** The public API of `@upstash/ratelimit`, with a client that forwards its scripts. */
 function limiter(send: (call: Call) => Promise<unknown>, algorithm: Limiter, prefix?: string) {
   const redis = {
-    evalsha: () => Promise.reject(new Error('NOSCRIPT')), // so that it sends the text
+    evalsha: () => Promise.reject(new Error('NOSCRIPT')), // so that it sends the script with EVAL
     eval: (script: string, keys: string[], args: unknown[]) =>
       send({ script, keys, args: args.map(String) }),
   }
   return new Ratelimit({
     redis: redis as unknown as ConstructorParameters<typeof Ratelimit>[0]['redis'],
     limiter: algorithm,
-    ephemeralCache: false, // what is measured is Redis
+    ephemeralCache: false, // measure Redis, not the cache
     timeout: 0,
     ...(prefix && { prefix }),
   })
 }
 
-/** @param algorithms several: each has a prefix of its own, or they would share their counters */
+/** @param algorithms several algorithms get different prefixes, since they would otherwise share counters */
 function contender(name: string, algorithms: Limiter[]): Contender {
   const prefixes = algorithms.length > 1 ? ['fixed', 'sliding', 'bucket'] : []
   return {
@@ -49,7 +49,7 @@ function contender(name: string, algorithms: Limiter[]): Contender {
   }
 }
 
-/** It takes its time from this process. */
+/** Runs `work` with another time. The peer uses the clock of this process. */
 async function atTime(at: number | undefined, work: () => Promise<void>): Promise<void> {
   const { now } = Date
   if (at !== undefined) Date.now = () => at

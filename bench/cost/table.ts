@@ -6,13 +6,20 @@ import type { Cpu, CpuOfContender, Figure } from './cpu.ts'
 export interface Row {
   by: Contender['by']
   algorithm: string
-  /** Of one question, which may be several decisions. */
+  /** Commands of one call, which may be several decisions. */
   commands: Commands
   bytes: Bytes
   cpu: CpuOfContender
 }
 
-/** How the contenders are called in the tables. */
+/** Explains the columns on the console. The documentation has a longer text. */
+export const LEGEND = `commands           billed by Upstash for one call: a client's first request, an admitted one, a refused one, a peek
+bytes              memory in Redis of all keys of one client
+CPU of the thread  of the main thread of Redis per decision, including reading and replying
+run time           of the command alone per decision, by the clock (INFO commandstats)
+Each CPU cell      median in µs (minimum), ratio to a bare INCR (middle half of the rounds)`
+
+/** The first two columns of the tables. */
 const name = ({ by, algorithm }: Row) => `${by === 'Sluice' ? by : `\`${by}\``} | ${algorithm}`
 
 export function commandsTable(limits: Row[]): string {
@@ -21,7 +28,16 @@ export function commandsTable(limits: Row[]): string {
     return [name(row), first, admitted, refused, peek, row.bytes.ipv4, row.bytes.ipv6]
   })
   return table(
-    ['', 'algorithm', 'first', 'admitted', 'refused', 'peek', 'bytes, IPv4', 'bytes, IPv6'],
+    [
+      'limiter',
+      'algorithm',
+      'commands: first',
+      'commands: admitted',
+      'commands: refused',
+      'commands: peek',
+      'bytes: IPv4',
+      'bytes: IPv6',
+    ],
     lines,
   )
 }
@@ -35,7 +51,14 @@ export function cpuTable(limits: Row[], bare: Cpu): string {
     cell(row.cpu.refused.run),
   ])
   return table(
-    ['', 'algorithm', 'admitted: thread', 'refused: thread', 'admitted: run', 'refused: run'],
+    [
+      'limiter',
+      'algorithm',
+      'CPU of the thread: admitted',
+      'CPU of the thread: refused',
+      'run time: admitted',
+      'run time: refused',
+    ],
     [[' | bare `INCR`', us(bare.thread), '', us(bare.run), ''], ...lines],
   )
 }

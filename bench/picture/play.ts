@@ -4,18 +4,18 @@ import type { StoreState } from '../../src/store/store.ts'
 import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { BenchServer } from '../server.ts'
 
-/** A full ten seconds, minute and day by the clock, so that every run has the same windows. */
+/** The start of a window of any size, so that each run has the same windows. */
 const START = Date.UTC(2026, 0, 1)
 
 export interface Played {
-  /** ms from the start. */
+  /** Times in ms from the start. */
   admitted: number[]
   refused: number[]
-  /** What is left, from each moment on at which it changes. */
+  /** The remaining units, at each time at which they change. */
   remaining: { at: number; units: number }[]
 }
 
-/** Asks the real script for every request, and in between when `remaining` grows. */
+/** Sends each request to the real script, and peeks whenever `remaining` grows in between. */
 export async function play(
   server: BenchServer,
   policy: Policy,
@@ -49,7 +49,7 @@ export async function play(
   return played
 }
 
-/** The most that was admitted in any half-open stretch of `windowMs`. */
+/** The maximum number of admitted requests in any half-open interval of `windowMs`. */
 export function mostWithin(windowMs: number, admitted: number[]): number {
   const from = (start: number) => admitted.filter((at) => at >= start && at < start + windowMs)
   return Math.max(...admitted.map((start) => from(start).length))

@@ -3,10 +3,10 @@ import type { Phase } from './traffic.ts'
 
 export interface PictureRow {
   title: string
-  /** One line on its setting. */
+  /** The settings, in a few words. */
   subtitle: string
   played: Played
-  /** The most admitted in any window. */
+  /** The maximum number of admitted requests in any window. */
   most: number
 }
 
@@ -14,7 +14,7 @@ export interface Picture {
   limits: PictureRow[]
   phases: Phase[]
   lengthMs: number
-  /** Units of a full quota. */
+  /** The limit. */
   full: number
 }
 
@@ -24,7 +24,7 @@ const RIGHT = 136
 const TOP = 52
 const ROW = 92
 const FOOT = 66
-/** Heights above and below a row's line: a full quota, a request. */
+/** Heights above and below the line of a row: a full quota, an admitted request, a refused request. */
 const QUOTA = 52
 const ADMITTED = 26
 const REFUSED = 12
@@ -111,7 +111,7 @@ function legend(y: number): string {
 <path class="refused" d="M${LEFT + 110} ${y - 2}v-10M${LEFT + 114} ${y - 2}v-10M${LEFT + 118} ${y - 2}v-10"/>
 <text x="${LEFT + 128}" y="${y - 2}">refused</text>
 <path class="quota" d="M${LEFT + 212} ${y}v-7h8v-7h10v14z"/>
-<text x="${LEFT + 240}" y="${y - 2}">what is left of the quota</text>`
+<text x="${LEFT + 240}" y="${y - 2}">remaining quota</text>`
 }
 
 const round = (value: number) => Math.round(value * 10) / 10

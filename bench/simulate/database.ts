@@ -5,21 +5,23 @@ import { script } from '../../src/store/upstash/script.ts'
 import type { BenchServer } from '../server.ts'
 import type { VirtualTime } from './time.ts'
 
-/** What is stored stays a day longer than it counts: by Redis' own clock a second of virtual time may take minutes. */
+/** The script with a day of additional TTL: a second of virtual time may take minutes by the clock of Redis. */
 const lasting = script.replace('and 0 or 60000', 'and 0 or 86400000')
 if (lasting === script)
-  throw new Error('the script says otherwise how long it keeps what is stored')
+  throw new Error(
+    'The text that sets the TTL is not in the script: update bench/simulate/database.ts',
+  )
 
 export interface Database {
-  /** As an isolate reaches it that is so far away, there and back, ms. */
+  /** The store, as seen by an isolate with this round trip in ms. */
   from(rttMs: number): Store
-  /** HTTP requests, and runs of the script. */
+  /** Number of HTTP requests, and of runs of the script. */
   count(): { calls: number; runs: number }
 }
 
 /**
- * A real Redis running the real script, far away in virtual time: what is sent arrives half a round trip later, in the order of
- * arrival, and is decided by that moment's clock.
+ * A real Redis with the real script, at a distance in virtual time. A call arrives half a round trip later, and is decided in the
+ * order of arrival, by the virtual time of arrival.
  */
 export function createDatabase(server: BenchServer, time: VirtualTime): Database {
   let calls = 0
@@ -35,7 +37,7 @@ export function createDatabase(server: BenchServer, time: VirtualTime): Database
       server.call({ script: lasting, ...callOf(one, Math.floor(time.now())) }),
     )
     const { promise, resolve } = Promise.withResolvers<void>()
-    // Redis answers in no virtual time; the event that delivers it waits until it has.
+    // Redis takes no virtual time. The event that delivers the reply waits for Redis.
     time.at(sent + rttMs, async () => {
       await Promise.all(answers)
       resolve()

@@ -1,22 +1,26 @@
-/** How bill, calls and exactness grow with isolates, data centres and rate: the code that is deployed, in virtual time. */
+/** `npm run simulate`: runs the deployed code in virtual time, to measure billed commands, calls and exactness with many isolates. */
 import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { writeBetween } from '../../dev/markers.ts'
 import { openServer } from '../server.ts'
 import { within } from '../within.ts'
-import { picture, text } from './report.ts'
+import { LEGEND, picture, text } from './report.ts'
 import { type Simulated, simulate } from './run.ts'
 import { ways, worldsUpTo } from './worlds.ts'
 
-const USAGE = `npm run simulate -- [options]
-  --isolates N  1 to 10000; default 100
-  --colos N     data centres, at most as many as isolates; default 20
-  --rps N       requests a second over all isolates, 100 to 10000000; default 100000
-  --seconds N   of virtual time, 1 to 60; default 3
-  --write       writes docs/reference/benchmarks.md and its picture
-  --help        this text
+const USAGE = `Simulates many isolates and one database in virtual time, with the deployed code and a real Redis.
+Prints billed commands, HTTP calls, exactness and latency.
 
-Smaller worlds of the same rate for each isolate come first. A million decisions take a minute or two.`
+  npm run simulate -- [options]
+
+  --isolates N  number of isolates, 1 to 10000 (default 100)
+  --colos N     number of data centres, at most the number of isolates (default 20)
+  --rps N       requests per second over all isolates, 100 to 10000000 (default 100000)
+  --seconds N   seconds of virtual time, 1 to 60 (default 3)
+  --write       write the table and the picture to docs/reference/benchmarks.md
+  --help        show this text
+
+Simulates smaller worlds with the same rate per isolate first. A million decisions take one to two minutes.`
 
 class UsageError extends Error {}
 
@@ -53,23 +57,23 @@ async function main() {
   const server = await openServer()
   const results: Simulated[] = []
   try {
-    if (!server.owned) throw new Error('this needs a Redis of its own: unset REDIS_URL')
+    if (!server.owned) throw new Error('This command empties its Redis. Unset REDIS_URL.')
     for (const one of worldsUpTo(world)) {
       for (const way of ways) {
-        console.error(`${one.isolates} isolates, ${one.rps} requests a second, ${way.name}`)
+        console.error(`${one.isolates} isolates, ${one.rps} requests per second, ${way.name}`)
         results.push(await simulate(one, way, server))
       }
     }
   } finally {
     await server.stop()
   }
-  const told = text(results)
-  console.log(told)
+  const report = text(results)
+  console.log(`${report}\n\n${LEGEND}`)
   if (!write) return
   await writeBetween(
     new URL('../../docs/reference/benchmarks.md', import.meta.url),
     'simulation',
-    told,
+    report,
   )
   await writeFile(new URL('../../docs/reference/simulation.svg', import.meta.url), picture(results))
 }

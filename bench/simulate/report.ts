@@ -2,9 +2,18 @@ import { draw } from '../stack/report/svg.ts'
 import { digits, table } from '../stack/report/table.ts'
 import type { Simulated } from './run.ts'
 
-/** What one database of Upstash's takes a second, and what 100,000 commands cost. */
+/** Commands per second of one Upstash database, and the price of 100,000 commands in dollars. */
 const DATABASE = 10_000
 const DOLLARS = 0.2
+
+/** Explains the columns on the console. The documentation has a longer text. */
+export const LEGEND = `requests/s          over all isolates
+HTTP calls          HTTP requests to the database per decision
+billed commands     per decision, including those inside scripts; $ per million: their price for a million decisions
+databases           Upstash databases of ${DATABASE} commands per second that the load needs
+over                requests admitted beyond a limit
+under               share of the due requests that were not admitted
+p50 / p99           latency of a decision`
 
 export function text(results: Simulated[]): string {
   const lines = results.map(
@@ -26,10 +35,10 @@ export function text(results: Simulated[]): string {
     'isolates',
     'data centres',
     'requests/s',
-    '',
+    'mode',
     'HTTP calls',
-    'billed',
-    '$ a million',
+    'billed commands',
+    '$ per million',
     'databases',
     'over',
     'under',
@@ -47,14 +56,18 @@ export function picture(results: Simulated[]): string {
     subtitle,
     bars: results.map((one) => {
       const value = read(one)
-      const by = one.way === 'a call for each' ? ('floor' as const) : ('ours' as const)
+      const by = one.way === 'one call per decision' ? ('floor' as const) : ('ours' as const)
       return { label: `${one.isolates}: ${one.way}`, by, value, min: value, max: value }
     }),
   })
   return draw('How the bill grows with isolates', [
-    panel('Billed commands', 'of a decision, by isolates', ({ billed }) => billed),
-    panel('HTTP calls', 'of a decision', ({ calls }) => calls),
-    panel('Databases', `of ${DATABASE} commands a second`, ({ commands }) => commands / DATABASE),
-    panel('Quota that nobody got', '% of what was due', ({ under }) => under * 100),
+    panel('Billed commands', 'per decision, by isolates', ({ billed }) => billed),
+    panel('HTTP calls', 'per decision', ({ calls }) => calls),
+    panel(
+      'Databases',
+      `with ${DATABASE} commands per second`,
+      ({ commands }) => commands / DATABASE,
+    ),
+    panel('Unused quota', '% of the due requests', ({ under }) => under * 100),
   ])
 }

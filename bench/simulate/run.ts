@@ -1,4 +1,4 @@
-/** One world in virtual time: isolates in data centres all over it, and one database. */
+/** Simulates one world in virtual time: isolates in several data centres, and one database. */
 
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
@@ -20,12 +20,12 @@ import { createZipf, rttOf } from './traffic.ts'
 export interface World {
   isolates: number
   colos: number
-  /** Requests a second, over all isolates. */
+  /** Requests per second, over all isolates. */
   rps: number
   seconds: number
 }
 
-/** What an isolate uses of what saves calls. */
+/** The features that an isolate uses to save calls. */
 export interface Way {
   name: string
   batching: boolean
@@ -36,25 +36,25 @@ export interface Way {
 export interface Simulated extends World {
   way: string
   decisions: number
-  /** Of one decision. */
+  /** HTTP calls and billed commands per decision. */
   calls: number
   billed: number
-  /** A second. */
+  /** Commands per second. */
   commands: number
-  /** Requests admitted beyond a limit, of all. */
+  /** Requests admitted beyond a limit, in all. */
   over: number
-  /** The share of what was due to somebody that nobody got. */
+  /** The share of the due requests that were not admitted. */
   under: number
-  /** What a decision took, ms. */
+  /** Latency of a decision, ms. */
   p50: number
   p99: number
 }
 
-/** Half of all requests are of tenants, whom every isolate sees; half are of clients, each of one data centre. */
+/** Number of tenants. Half of all requests are of tenants, which use all isolates; half are of clients near one data centre each. */
 const TENANTS = 50
 const START = 1_800_000_000_000
 const WINDOW_MS = 1000
-/** A turn of an isolate's event loop, in which others come to ask. */
+/** Duration of a turn of the event loop of an isolate, in which other requests can join a batch. */
 const TURN_MS = 0.1
 
 export async function simulate(world: World, way: Way, server: BenchServer): Promise<Simulated> {
@@ -72,7 +72,7 @@ export async function simulate(world: World, way: Way, server: BenchServer): Pro
     const arrive = () => {
       const tenant = random() < 0.5 ? zipf(random) : undefined
       const client = Math.floor(random() * rps)
-      // A client is near one data centre; of its isolates any may get the request.
+      // A client is near one data centre. Any of its isolates may receive the request.
       const near = (client % colos) + colos * Math.floor(random() * Math.floor(isolates / colos))
       const isolate = tenant === undefined ? near : Math.floor(random() * isolates)
       const sent = time.now()
@@ -85,7 +85,7 @@ export async function simulate(world: World, way: Way, server: BenchServer): Pro
     time.at(START, arrive)
     await time.run(end + 10_000)
     const { calls, runs } = database.count()
-    // The clock of the database costs a command each time, which here was told.
+    // Adds one TIME per run. The simulation passes the time to the script; a real call reads the clock of the database.
     const commands = (await billed(server)) - before + runs
     const { decisions, ...figures } = tally.figures(limitOf(rps))
     return {
@@ -102,7 +102,7 @@ export async function simulate(world: World, way: Way, server: BenchServer): Pro
   }
 }
 
-/** A second: a few tenants ask for far more, most for less. */
+/** The limit of a tenant per second. A few tenants send far more requests, most send fewer. */
 const limitOf = (rps: number) => Math.max(1, Math.round(rps / TENANTS))
 
 function createIsolates(
@@ -120,7 +120,7 @@ function createIsolates(
         align: 'clock',
         limit: limitOf(rps),
         window: WINDOW_MS,
-        key: 'global', // it is told below whose
+        key: 'global', // replaced by the tenant below
         deadline: '1s',
         ...(lease && { lease }),
       },
@@ -129,7 +129,7 @@ function createIsolates(
   })
   const nameSubject = plainSubjects('simulated')
   const wait = (ms: number) => time.wait(ms || TURN_MS)
-  // Nothing fails here, so nothing may be logged.
+  // Nothing fails in the simulation, so a log line is an error.
   const log = (...line: unknown[]) => {
     throw new Error(line.join(' '))
   }
@@ -159,17 +159,17 @@ function createIsolates(
   }
 }
 
-/** Counts by tenant and window: what was asked there, and what passed. */
+/** Counts the requests and the admitted requests of each tenant and window. */
 function createTally() {
-  const windows = new Map<string, { asked: number; admitted: number }>()
+  const windows = new Map<string, { requests: number; admitted: number }>()
   const waits: number[] = []
   return {
     add(tenant: number | undefined, allowed: boolean, at: number, waited: number) {
       waits.push(waited)
       if (tenant === undefined) return
       const key = `${tenant} ${Math.floor(at / WINDOW_MS)}`
-      const window = windows.get(key) ?? { asked: 0, admitted: 0 }
-      window.asked += 1
+      const window = windows.get(key) ?? { requests: 0, admitted: 0 }
+      window.requests += 1
       if (allowed) window.admitted += 1
       windows.set(key, window)
     },
@@ -177,7 +177,7 @@ function createTally() {
       let [over, due, admitted] = [0, 0, 0]
       for (const window of windows.values()) {
         over += Math.max(0, window.admitted - limit)
-        due += Math.min(limit, window.asked)
+        due += Math.min(limit, window.requests)
         admitted += Math.min(limit, window.admitted)
       }
       const sorted = Float64Array.from(waits)

@@ -1,27 +1,27 @@
-/** Virtual time: what is to happen, in order. */
+/** Virtual time: a queue of events in the order of their times. */
 
-/** What the rest of the process knew as its timers. */
+/** The real timers of the process. */
 const real = { setImmediate: globalThis.setImmediate }
 
-/** What happens within so many ms counts as at once: what follows from it sees the end of them. */
+/** Events within this time in ms count as simultaneous. Their follow-up code runs at the time of the last of them. */
 const QUANTUM_MS = 0.05
 
 export interface VirtualTime {
-  /** ms since the epoch, with a fraction. */
+  /** The virtual time in ms since the epoch, with a fraction. */
   now(): number
-  /** Does something at a time that is not past. Time stands still until what it returns has settled. */
+  /** Schedules an event. Time stops until the promise that `what` returns has settled. */
   at(time: number, what: () => unknown): unknown
-  /** Resolves so many ms later. */
+  /** Resolves after this virtual time in ms. */
   wait(ms: number): Promise<void>
-  /** Lets all happen, in order, until nothing more is to come before `until`. */
+  /** Runs all events before `until`, in order. */
   run(until: number): Promise<void>
-  /** Gives the process its own clock and timers back. */
+  /** Restores the real clock and timers of the process. */
   end(): void
 }
 
 /**
- * Puts the process on a virtual clock: `Date.now` and the timers of whatever runs in it, so that the code under test is the
- * code that is deployed. What is awaited of the outside (a Redis) is awaited in no time at all.
+ * Replaces `Date.now` and the timers of the process by a virtual clock, so that the deployed code can run in virtual time. Waiting
+ * for the outside (a Redis) takes no virtual time.
  */
 export function startVirtualTime(start: number): VirtualTime {
   const before = {
@@ -51,7 +51,7 @@ export function startVirtualTime(start: number): VirtualTime {
   globalThis.clearTimeout = ((id: number) => {
     const event = waiting.get(id)
     waiting.delete(id)
-    if (event) event.what = nothing // its place in the heap stays, what it holds on to does not
+    if (event) event.what = nothing // the event stays in the heap, but no longer references the callback
   }) as never
 
   return {
@@ -68,7 +68,7 @@ export function startVirtualTime(start: number): VirtualTime {
           awaited.push(one.what())
         }
         await Promise.all(awaited)
-        // Whatever follows from them without a wait happens at the same moment.
+        // Lets follow-up code that does not wait run at the same virtual time.
         await new Promise((resolve) => real.setImmediate(resolve as () => void))
       }
       now = until
@@ -84,11 +84,11 @@ export function startVirtualTime(start: number): VirtualTime {
 interface Event {
   time: number
   what: () => unknown
-  /** Of two at the same time the first that was told comes first. */
+  /** Orders events of the same time: first scheduled, first run. */
   order?: number
 }
 
-/** A binary heap, the earliest first. */
+/** A binary heap with the earliest event first. */
 function createHeap() {
   const events: Required<Event>[] = []
   let pushed = 0

@@ -1,6 +1,6 @@
-/** Who asks, when and where: always the same for the same seed. */
+/** The traffic of the simulation. The same seed gives the same traffic. */
 
-/** Picks one of so many, the n-th in proportion to 1/n (Zipf), as tenants of a service are. */
+/** Picks one of `count` tenants by Zipf's law: the n-th in proportion to 1/n. */
 export function createZipf(count: number): (random: () => number) => number {
   const sums = [0]
   for (let n = 1; n <= count; n++) sums.push(sums.at(-1)! + 1 / n)
@@ -16,5 +16,5 @@ export function createZipf(count: number): (random: () => number) => number {
   }
 }
 
-/** How far a data centre is from the database, there and back, ms: half of them within 40, the farthest at 150. */
+/** Round trip from a data centre to the database in ms: up to 40 for half of the data centres, up to 150 for the farthest. */
 export const rttOf = (colo: number) => Math.round(5 + 145 * ((colo * 0.618034) % 1) ** 2)

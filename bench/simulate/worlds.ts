@@ -1,13 +1,13 @@
 import type { Way, World } from './run.ts'
 
-/** From none of what saves calls to all of it. */
+/** The compared modes, from none of the features that save calls to all of them. */
 export const ways: Way[] = [
-  { name: 'a call for each', batching: false, denialCache: false },
-  { name: 'as it comes', batching: true, denialCache: true },
+  { name: 'one call per decision', batching: false, denialCache: false },
+  { name: 'default settings', batching: true, denialCache: true },
   { name: 'with leases', batching: true, denialCache: true, lease: { max: 50, ttl: '1s' } },
 ]
 
-/** Worlds a tenth as large each, with as many requests for each isolate; the smallest first. */
+/** The world and smaller ones by factors of ten, with the same rate per isolate; the smallest first. */
 export function worldsUpTo({ isolates, colos, rps, seconds }: World): World[] {
   const worlds: World[] = []
   for (let part = 1; isolates / part >= 1; part *= 10) {

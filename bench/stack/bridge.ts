@@ -6,25 +6,25 @@ import { variablesOf } from '../../src/base/bindings.ts'
 
 const FILE = createRequire(import.meta.url).resolve('sluice-upstash-bridge/cli')
 
-/** The bridge in a process of its own, so that nothing else delays it. */
+/** The bridge in a separate process, so that nothing else delays it. */
 export interface FarRedis {
   url: string
   token: string
-  /** Where each of several databases is, for the Worker's environment. */
+  /** The variables of several databases, for the environment of the Worker. */
   variables?: Record<string, string>
-  /** How many HTTP requests it has answered. */
+  /** Number of HTTP requests answered. */
   calls(): Promise<number>
   stop(): Promise<void>
 }
 
-/** @param rtt ms that it adds to each request */
+/** @param rtt latency in ms that the bridge adds to each request */
 export function startFarRedis(redis: string, rtt: number): Promise<FarRedis> {
-  // Bare scripts: what Redis spends is to be its own, and it counts the commands inside by itself.
+  // Unchanged scripts, to measure the CPU of Redis alone. INFO commandstats counts the commands inside.
   return start('--redis', redis, '--rtt', `${rtt}`, '--no-check-keys')
 }
 
 /**
- * Several databases, each of which takes so many commands a second.
+ * Starts a bridge to several databases, each throttled to `maxCommands` per second.
  * @param databases URLs by name
  */
 export async function startFarDatabases(
@@ -44,24 +44,24 @@ export async function startFarDatabases(
 async function start(...options: string[]): Promise<FarRedis> {
   const args = [FILE, '--port', '0', ...options]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
-  const callOff = afterDeath('kill -9 "$1" 2>/dev/null', `${child.pid}`)
-  let said = ''
+  const cancel = afterDeath('kill -9 "$1" 2>/dev/null', `${child.pid}`)
+  let output = ''
   child.stdout.setEncoding('utf8')
   for await (const text of child.stdout) {
-    said += text
-    if (said.includes('TOKEN=')) break
+    output += text
+    if (output.includes('TOKEN=')) break
   }
-  const [, url, token] = /URL=(\S+)\n.*TOKEN=(\S+)/.exec(said) ?? []
-  if (!url || !token) throw new Error('the bridge did not start')
+  const [, url, token] = /URL=(\S+)\n.*TOKEN=(\S+)/.exec(output) ?? []
+  if (!url || !token) throw new Error('The bridge did not start.')
   const headers = { Authorization: `Bearer ${token}` }
   return {
     url,
     token,
     calls: async () => ((await (await fetch(`${url}/__stats`, { headers })).json()) as Bill).http,
     async stop() {
-      callOff()
+      cancel()
       if (child.exitCode !== null) return
-      child.kill('SIGKILL') // it keeps nothing, and would wait for idle connections
+      child.kill('SIGKILL') // a regular stop would wait for idle connections
       await once(child, 'exit')
     },
   }

@@ -1,14 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises'
 
-/** Clock ticks of /proc/<pid>/stat are hundredths of a second on every Linux there is. */
+/** A clock tick in /proc/<pid>/stat, which is 10 ms on every Linux. */
 const TICK_MS = 10
 
-/** Milliseconds that a process has used of the processors; `undefined` where there is no /proc. */
+/** CPU time of a process in ms; `undefined` on systems without /proc. */
 export async function cpuOf(pid: number): Promise<number | undefined> {
   return (await exact(pid)) ?? (await ticks(pid))
 }
 
-/** To the nanosecond, of the threads that live; workerd's do as long as it does. */
+/** CPU time of the living threads, in nanosecond resolution. The threads of workerd live as long as the process. */
 async function exact(pid: number): Promise<number | undefined> {
   try {
     const threads = await readdir(`/proc/${pid}/task`)
@@ -17,7 +17,7 @@ async function exact(pid: number): Promise<number | undefined> {
       (sum, text) => sum + Number(text.split(' ')[0]),
       0,
     )
-    return total > 0 ? total / 1e6 : undefined // kernels without schedstats say 0
+    return total > 0 ? total / 1e6 : undefined // kernels without schedstats report 0
   } catch {
     return undefined
   }
@@ -25,7 +25,7 @@ async function exact(pid: number): Promise<number | undefined> {
 
 async function ticks(pid: number): Promise<number | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
-  // The name, in parentheses, may hold anything; utime and stime are the 14th and 15th field.
+  // The process name, in parentheses, may contain any character. utime and stime are fields 14 and 15.
   const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ')
   return fields && (Number(fields[11]) + Number(fields[12])) * TICK_MS
 }

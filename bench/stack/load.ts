@@ -4,7 +4,7 @@ import type { FloodOrder, FloodOutcome, Order, Outcome } from './load/order.ts'
 
 const FILE = fileURLToPath(new URL('./load/process.ts', import.meta.url))
 
-/** Makes requests. One order at a time. */
+/** The load generator, in a separate process. Runs one order at a time. */
 export interface Load {
   run(order: Order): Promise<Outcome>
   flood(order: FloodOrder): Promise<FloodOutcome>
@@ -15,7 +15,7 @@ export function startLoad(): Load {
   const child = fork(FILE, { serialization: 'advanced' })
   let settle: PromiseWithResolvers<unknown> | undefined
   child.on('message', (outcome) => settle?.resolve(outcome))
-  child.on('exit', () => settle?.reject(new Error('the load ended')))
+  child.on('exit', () => settle?.reject(new Error('The load generator ended unexpectedly.')))
   const run = <Result>(order: Order | FloodOrder) => {
     settle = Promise.withResolvers()
     child.send(order)

@@ -5,34 +5,34 @@ import { cpuOf } from './cpu.ts'
 import type { Order, Outcome } from './load/order.ts'
 import type { Load } from './load.ts'
 
-/** One variant under one workload in one round. What is of one request is its mean; absent: too little of it to tell. */
+/** The results of one variant in one round of a workload. Values per request are means; `undefined` if there is too little data. */
 export interface Sample {
   count: number
   statuses: Outcome['statuses']
   perSecond: number
-  /** ms */
+  /** Latency in ms. */
   p50: number
   p99: number
   latencies: Float64Array
-  /** HTTP requests to Redis, and commands that Upstash would bill, those inside of scripts too. */
+  /** Per request: HTTP requests to Redis, and commands that Upstash would bill, including those inside scripts. */
   calls: number
   billed: number
-  /** µs of the Worker's process, and of the thread of Redis that runs the commands. */
+  /** CPU time per request in µs: of the Worker's process, and of the main thread of Redis. */
   workerUs: number | undefined
   redisUs: number | undefined
-  /** Of the load itself: the share of a processor, and ms by which its sends were late. */
+  /** The load generator: its CPU usage (1 is one CPU), and the delay of its requests in ms. */
   busy: number
   lateMs: number
 }
 
-/** What a variant is measured with. */
+/** The tools of a measurement. */
 export interface Bench {
   server: BenchServer
   far: FarRedis
   load: Load
 }
 
-/** Fewer requests than this, and what the bench itself asks of Redis would show. */
+/** Minimum number of requests for the CPU of Redis. With fewer, the commands of the benchmark itself would matter. */
 const ENOUGH = 1000
 
 export async function measure(bench: Bench, pids: number[], order: Order): Promise<Sample> {
@@ -68,7 +68,7 @@ async function snapshot({ server, far }: Bench, pids: number[]) {
   }
 }
 
-/** What nobody pays for: the bench's own questions and preparations. */
+/** Commands of the benchmark itself, which Upstash would not bill. */
 const OURS = /^(info|config|flushall|memory|scan|command|function|client|hello|ping|script)\b/
 
 /** Commands that Upstash would have billed so far. */

@@ -1,4 +1,4 @@
-/** What the scripts cost Redis, by itself: nothing of the Worker or the bridge is in it. */
+/** Measures the cost of the scripts for Redis alone, without Worker and bridge. */
 import { type Bytes, countBytes } from '../cost/bytes.ts'
 import { type Figure, measureCpu } from '../cost/cpu.ts'
 import { hono } from '../cost/hono.ts'
@@ -8,10 +8,10 @@ import type { BenchServer } from '../server.ts'
 
 export interface RedisCost {
   name: string
-  /** Which target it is about. */
+  /** The target that uses this value. */
   id?: 'one' | 'three' | 'sixteen'
   bytes?: Bytes
-  /** As many times a bare INCR, of one decision that is admitted; absent where the system does not tell. */
+  /** CPU of one admitted decision; absent if the system does not report it. */
   cpu: Figure | undefined
 }
 
@@ -44,7 +44,7 @@ export async function measureRedisCost(
     bytes: bytes[index]!,
     cpu: cpu.contenders[index]!.admitted.thread,
   }))
-  // It counts one by one, which to prepare by the thousands takes longer than it is worth.
+  // hono-rate-limiter counts units one by one, so the preparation of its CPU measurement would take too long.
   const name = `${hono.by}, ${hono.algorithm}`
   return [
     { name: 'a bare INCR', cpu: cpu.bare.thread },

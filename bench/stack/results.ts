@@ -13,9 +13,9 @@ import type { RedisCost } from './redis-cost.ts'
 import type { Samples } from './run.ts'
 import type { VariantId } from './variants.ts'
 
-/** All that a run found out. */
+/** The results of a run. */
 export interface Results {
-  /** By the workload's id. */
+  /** Samples by the id of the workload. */
   workloads: Record<string, Samples>
   redis: RedisCost[]
   exactness: Exactness[]
@@ -32,12 +32,12 @@ export interface Results {
 
 type Read = (sample: Sample) => number | undefined
 
-/** A figure of a variant. */
+/** The spread of a value over the rounds of a variant. */
 export function figure(samples: Samples, id: VariantId, read: Read): Spread | undefined {
   return over(samples[id], samples[id], (sample) => read(sample))
 }
 
-/** How many times that of another variant in the same round. */
+/** The ratio to another variant in the same round. */
 export function ratio(
   samples: Samples,
   id: VariantId,
@@ -50,7 +50,7 @@ export function ratio(
   })
 }
 
-/** How much more than another variant in the same round. */
+/** The difference from another variant in the same round. */
 export function added(
   samples: Samples,
   id: VariantId,
@@ -73,7 +73,7 @@ function over(
   return values.length === 0 || values.includes(undefined) ? undefined : spread(values as number[])
 }
 
-/** Of the requests of all rounds together, ms: a single round has too few for the rare ones. */
+/** A latency quantile of all rounds together, in ms: a single round has too few requests for high quantiles. */
 export function pooled(samples: Sample[], share: number): number {
   return quantile(
     samples.flatMap(({ latencies }) => Array.from(latencies)),

@@ -1,4 +1,4 @@
-/** Workloads by rounds: in each round the variants take turns, so that a busy minute slows them alike. */
+/** Runs workloads in rounds. In each round the variants run in turn, so that other load on the machine affects all equally. */
 import type { BenchServer } from '../server.ts'
 import { startFarRedis } from './bridge.ts'
 import { addressOf, type Order } from './load/order.ts'
@@ -9,18 +9,18 @@ import type { Isolate } from './workerd.ts'
 import type { Workers } from './workers.ts'
 import type { Workload } from './workloads.ts'
 
-/** What all parts of a run share. */
+/** The shared parts of a run. */
 export interface Stack {
   server: BenchServer
   load: Load
   workers: Workers
-  /** Which variants take part. */
+  /** True if this run includes the variant. */
   takes(id: VariantId): boolean
 }
 
 export interface RunOptions {
   rounds: number
-  /** How long each turn takes, ms. */
+  /** Duration of a turn, in ms. */
   turnMs: number
   log: (line: string) => void
 }
@@ -37,7 +37,7 @@ export async function runWorkload(
   const far = await startFarRedis(server.url, workload.rtt)
   const isolates: Isolate[] = []
   const bench = { server, far, load }
-  // In the order of the list of all, which is that of the tables.
+  // In the order of `variants`, which is the order of the rows.
   const ids = (Object.keys(variants) as VariantId[]).filter(
     (id) => workload.variants.includes(id) && takes(id),
   )
@@ -50,7 +50,7 @@ export async function runWorkload(
       ...more,
     })
     for (const [index, id] of ids.entries()) {
-      // Once around all clients, until each is as it is to be, and the compilers have seen the code.
+      // Sends requests of all clients once, to reach the measured state and warm up the compilers.
       const uses = workload.exhausted ? workload.quotas[0]!.limit + 3 : 1
       const requests = Math.max(workload.clients * uses, 1000)
       await load.run(ordered(index, { connections: 64, requests }))
@@ -58,7 +58,7 @@ export async function runWorkload(
     }
     const samples: Samples = Object.fromEntries(ids.map((id) => [id, []]))
     const { connections, rate } = workload
-    // Lone requests are few.
+    // A single connection makes few requests, so it gets more time.
     const ms = connections === 1 || rate ? turnMs * 2 : turnMs
     for (let round = 0; round < rounds; round++) {
       for (let turn = 0; turn < ids.length; turn++) {
@@ -75,12 +75,12 @@ export async function runWorkload(
   }
 }
 
-/** A variant that does not do what is measured would be fast. */
+/** Checks that a variant admits or refuses as expected, since a broken one would be fast. */
 async function expectAnswer(port: number, id: VariantId, workload: Workload, address: string) {
   const headers = { 'cf-connecting-ip': address }
   const { status } = await fetch(`http://127.0.0.1:${port}/`, { headers })
   const refuses = workload.exhausted && variants[id].by !== 'floor'
   if (status !== (refuses ? 429 : 200)) {
-    throw new Error(`${workload.title}: ${variants[id].name} answered ${status}`)
+    throw new Error(`${workload.title}: ${variants[id].name} responded with ${status}`)
   }
 }

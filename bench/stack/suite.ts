@@ -1,4 +1,4 @@
-/** A whole run: the workloads, Redis by itself, the legs. */
+/** A whole run: the workloads, the other measurements, and Redis alone. */
 import { measureDatabases } from './legs/databases.ts'
 import { measureExactness } from './legs/exactness.ts'
 import { measureGreedy } from './legs/greedy.ts'
@@ -19,12 +19,12 @@ export interface Plan {
   rounds: number
   turnMs: number
   soakSeconds: number
-  /** Windows for which greedy clients knock. */
+  /** Number of windows in which greedy clients send requests. */
   greedyWindows: number
   redisRounds: number
-  /** Ids of workloads and of parts; by default all. */
+  /** Ids of workloads and other parts. Defaults to all. */
   only?: string[] | undefined
-  /** Fewer variants and workloads. */
+  /** Skips some variants and workloads. */
   quick: boolean
 }
 
@@ -37,7 +37,7 @@ export const thorough: Plan = {
   quick: false,
 }
 
-/** Under a minute: whether all is there, and about how much it is. */
+/** A short run of less than a minute, for a first impression. */
 export const quick: Plan = {
   rounds: 1,
   turnMs: 200,
@@ -47,7 +47,7 @@ export const quick: Plan = {
   quick: true,
 }
 
-/** A quick run leaves out most of what others do in as many ways. */
+/** True for the variants of a quick run, which skips most variants of other limiters. */
 const isQuick = (id: VariantId) =>
   variants[id].by !== 'peer' || ['upstash-sliding', 'upstash-sliding-cache', 'hono'].includes(id)
 
@@ -111,16 +111,16 @@ export async function runAll(
   return results
 }
 
-/** A bridge that does not know the peer's scripts again makes each of its decisions two calls, and us peek twice as good. */
+/** Checks that the bridge knows the scripts of the peer. Otherwise each of its decisions would take two calls. */
 function expectWarmScripts(samples: Samples) {
   for (const id of Object.keys(samples) as VariantId[]) {
     if (!/^upstash-[a-z]+$/.test(id)) continue
     const { max } = figure(samples, id, ({ calls }) => calls)!
-    if (max > 1.02) throw new Error(`${variants[id].name} made ${max} HTTP calls a decision`)
+    if (max > 1.02) throw new Error(`${variants[id].name} made ${max} HTTP calls per decision`)
   }
 }
 
-/** The scenarios of an overload that `--only` names, `overload-query` for example; none where it names others. */
+/** The overload scenarios that `--only` names, such as `overload-query`; `undefined` means all. */
 function overloadsIn(only: string[] | undefined): string[] | undefined {
   if (!only || only.includes('overload')) return undefined
   return only.flatMap((id) => /^overload-(.+)$/.exec(id)?.[1] ?? [])

@@ -1,8 +1,8 @@
-/** Who takes part: ours by its settings, the peers, and the two Workers that all are measured against. */
+/** The measured variants: Sluice with different settings, other limiters (peers), and two Workers as baselines (floor). */
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 
-/** What every limiter enforces. */
+/** The quota that every limiter enforces. */
 export interface Quota {
   limit: number
   windowMs: number
@@ -10,7 +10,7 @@ export interface Quota {
 
 export interface UpstashSettings {
   algorithm: 'fixed window' | 'sliding window' | 'token bucket'
-  /** Its ephemeral cache of refusals. */
+  /** Use the peer's cache of refusals (`ephemeralCache`). */
   cache: boolean
   quotas: Quota[]
 }
@@ -18,19 +18,19 @@ export interface UpstashSettings {
 export interface Variant {
   name: string
   by: 'floor' | 'ours' | 'peer'
-  /** The Worker's file under workers/. */
+  /** The file of the Worker in workers/. */
   worker: 'nothing' | 'bare-get' | 'ours' | 'gateway' | 'upstash' | 'hono-rate-limiter'
-  /** What the Worker is told. */
+  /** The settings of the Worker. */
   settings(quotas: Quota[]): object
 }
 
-/** What a variant of ours changes of a configuration. Its type leaves room for options that are not there yet. */
+/** The changes of a variant to the default configuration. Allows options that this version does not have. */
 interface Changes {
   policy?: Partial<PolicyOptions>
   config?: Partial<ConfigOptions> & Record<string, unknown>
-  /** Only the first quota of several. */
+  /** Use only the first of several quotas. */
   one?: boolean
-  /** The whole Worker, in front of an origin. */
+  /** Use the whole Worker in front of an origin, not the middleware. */
   gateway?: boolean
 }
 
@@ -40,11 +40,11 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
       name: `quota-${index}`,
       limit,
       window: windowMs,
-      onStoreError: 'deny', // a decision that was not made must not peek like one
+      onStoreError: 'deny', // a failed decision must not count as an admitted one
       ...policy,
       ...(policy.algorithm === 'gcra' && { burst: limit }),
     })),
-    deadline: '5s', // a busy machine is not what is measured
+    deadline: '5s', // long enough for a slow machine
     ...config,
   })
   return {
@@ -55,7 +55,7 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
   }
 }
 
-/** Plain subjects, so that the bench can tell who lives where. */
+/** Plain subjects, so that the benchmark can compute the shard of a client. */
 function shardedOver(count: number) {
   const shards = Array.from({ length: count }, (_, n) => `db-${n + 1}`)
   return { shards, hashKeys: false } as const
@@ -82,9 +82,9 @@ const all = {
     settings: () => ({}),
   },
   bare: { name: 'one bare GET', by: 'floor', worker: 'bare-get', settings: () => ({}) },
-  ours: ours('as it comes'),
-  'ours-one': ours('one of them', { one: true }),
-  'ours-unshared': ours('batching off', { config: { batching: false } }),
+  ours: ours('default settings'),
+  'ours-one': ours('one policy', { one: true }),
+  'ours-unbatched': ours('batching off', { config: { batching: false } }),
   'ours-uncached': ours('denial cache off', { config: { denialCache: false } }),
   'ours-plain': ours('batching and denial cache off', {
     config: { batching: false, denialCache: false },
@@ -94,15 +94,15 @@ const all = {
   'ours-log': ours('sliding log', { policy: { algorithm: 'sliding-log' } }),
   'ours-bucket': ours('token bucket', { policy: { algorithm: 'token-bucket' } }),
   'ours-gcra': ours('GCRA', { policy: { algorithm: 'gcra' } }),
-  'ours-shards-2': ours('two databases', { config: shardedOver(2) }),
-  'ours-shards-4': ours('four databases', { config: shardedOver(4) }),
-  'ours-shards-2-unshared': ours('two databases, batching off', {
+  'ours-shards-2': ours('two shards', { config: shardedOver(2) }),
+  'ours-shards-4': ours('four shards', { config: shardedOver(4) }),
+  'ours-shards-2-unbatched': ours('two shards, batching off', {
     config: { ...shardedOver(2), batching: false },
   }),
-  'ours-shards-4-unshared': ours('four databases, batching off', {
+  'ours-shards-4-unbatched': ours('four shards, batching off', {
     config: { ...shardedOver(4), batching: false },
   }),
-  'ours-origin': ours('no policy met', { gateway: true, config: { allow: {} } }),
+  'ours-origin': ours('no policy applies', { gateway: true, config: { allow: {} } }),
   'ours-before': ours("check: 'before'", { gateway: true }),
   'ours-parallel': ours("check: 'parallel'", { gateway: true, policy: { check: 'parallel' } }),
   'ours-shield': ours('with a shield', {
@@ -110,7 +110,7 @@ const all = {
     config: { denialCache: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
   }),
   overload: {
-    name: 'Sluice, all defaults',
+    name: 'Sluice, default settings',
     by: 'ours',
     worker: 'gateway',
     settings: () => ({ policies: [] }),
@@ -134,7 +134,7 @@ const all = {
 export type VariantId = keyof typeof all
 export const variants: Record<VariantId, Variant> = all
 
-/** Whether this version has the options that the variant is about. */
+/** True if this version has the options of the variant. */
 export function exists(id: VariantId): boolean {
   const { by, settings } = variants[id]
   if (by !== 'ours') return true

@@ -7,14 +7,14 @@ import type { Readable } from 'node:stream'
 import { afterDeath } from 'sluice-upstash-bridge'
 import { compatibilityDate } from '../../dev/build.ts'
 
-/** The pinned one. */
+/** The workerd binary of package.json. */
 export const pinned: string = createRequire(import.meta.url)('workerd').default
 
 /** One process of `workerd serve`, which is one isolate. */
 export interface Isolate {
   port: number
   pid: number
-  /** Of its inspector, if it has one. */
+  /** Port of the inspector, if it is enabled. */
   inspectorPort?: number
   stop(): Promise<void>
 }
@@ -22,10 +22,10 @@ export interface Isolate {
 let started = 0
 
 /**
- * Runs a built Worker without anything in front of it.
- * @param outdir where `build` put the modules
- * @param bindings texts, as the Worker's `env` has them
- * @param inspect whether it can be profiled
+ * Runs a built Worker in workerd, without Miniflare.
+ * @param outdir the folder into which `build` wrote the modules
+ * @param bindings the variables of the Worker
+ * @param inspect enables the inspector, for profiling
  */
 export async function startIsolate(
   outdir: string,
@@ -39,17 +39,17 @@ export async function startIsolate(
   const child = spawn(binary, ['serve', file, '--control-fd=3', ...inspector], {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
   })
-  let said = ''
+  let output = ''
   child.stderr!.setEncoding('utf8').on('data', (text) => {
-    said = (said + text).slice(-4000)
+    output = (output + text).slice(-4000)
   })
-  const callOff = afterDeath('kill -9 "$1" 2>/dev/null', `${child.pid}`)
+  const cancel = afterDeath('kill -9 "$1" 2>/dev/null', `${child.pid}`)
   const stop = async () => {
     if (child.exitCode === null && child.signalCode === null) {
       child.kill('SIGKILL')
       await once(child, 'exit')
     }
-    callOff()
+    cancel()
     await rm(file, { force: true })
   }
   try {
@@ -58,22 +58,22 @@ export async function startIsolate(
     return { port: port!, pid: child.pid!, ...(inspectorPort && { inspectorPort }), stop }
   } catch (cause) {
     await stop()
-    throw new Error(`workerd did not start. It said:\n${said}`, { cause })
+    throw new Error(`workerd did not start. Its output:\n${output}`, { cause })
   }
 }
 
-/** Of these of its events. */
+/** Waits for control events of workerd, and returns their ports. */
 function portsOf(child: ChildProcess, events: string[]): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const late = setTimeout(() => reject(new Error('not ready after 20 s')), 20_000)
     child.once('error', reject)
     child.once('exit', (code) => reject(new Error(`it ended with code ${code}`)))
     const control = child.stdio[3] as Readable
-    let told = ''
+    let received = ''
     control.setEncoding('utf8').on('data', (text: string) => {
-      told += text
+      received += text
       const ports = events.map((event) =>
-        Number(new RegExp(`"event":"${event}".*?"port":(\\d+)`).exec(told)?.[1]),
+        Number(new RegExp(`"event":"${event}".*?"port":(\\d+)`).exec(received)?.[1]),
       )
       if (ports.some(Number.isNaN)) return
       clearTimeout(late)
@@ -82,7 +82,7 @@ function portsOf(child: ChildProcess, events: string[]): Promise<number[]> {
   })
 }
 
-/** Cap'n Proto's text is close enough to JSON's strings. */
+/** The Cap'n Proto configuration. JSON strings are valid Cap'n Proto text. */
 function config(files: string[], bindings: Record<string, string>): string {
   const text = JSON.stringify
   const modules = files

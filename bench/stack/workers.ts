@@ -1,4 +1,4 @@
-/** The Workers, built once for a run into a folder of its own. */
+/** Builds all Workers of a run once, into a temporary folder. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { type Quota, type VariantId, variants } from './variants.ts'
 import { type Isolate, startIsolate } from './workerd.ts'
 
 export interface Workers {
-  /** An isolate with a variant in it, whose Redis is behind a bridge. */
+  /** Starts an isolate with a variant, whose Redis is behind a bridge. */
   start(
     id: VariantId,
     quotas: Quota[],
@@ -17,9 +17,9 @@ export interface Workers {
     more?: object,
     options?: { inspect?: boolean },
   ): Promise<Isolate>
-  /** What it takes to start one otherwise: the folder of its modules, and its variables. */
+  /** Returns the folder of the modules and the variables, to start a variant in another way. */
   parts(id: VariantId, quotas: Quota[], far: Far, more?: object): [string, Record<string, string>]
-  /** The file that tells of which source a variant is made. */
+  /** The source map of a variant. */
   mapOf(id: VariantId): string
   remove(): Promise<void>
 }
@@ -27,18 +27,18 @@ export interface Workers {
 /** A bridge. */
 type Far = Pick<FarRedis, 'url' | 'token' | 'variables'>
 
-/** @param binary the workerd that runs them */
+/** @param binary the workerd binary */
 export async function buildWorkers(binary: string): Promise<Workers> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'))
-  const callOff = afterDeath('rm -rf "$1"', folder)
+  const cancel = afterDeath('rm -rf "$1"', folder)
   const names = [...new Set(Object.values(variants).map(({ worker }) => worker))]
   await Promise.all(
     names.map((name) => build(join(folder, name), `bench/stack/workers/${name}.ts`)),
   )
   const parts: Workers['parts'] = (id, quotas, { url, token, variables }, more) => {
     const { worker, settings } = variants[id]
-    const said = JSON.stringify({ ...settings(quotas), ...more })
-    return [join(folder, worker), { ...variables, url, token, settings: said }]
+    const text = JSON.stringify({ ...settings(quotas), ...more })
+    return [join(folder, worker), { ...variables, url, token, settings: text }]
   }
   return {
     parts,
@@ -47,7 +47,7 @@ export async function buildWorkers(binary: string): Promise<Workers> {
     mapOf: (id) => join(folder, variants[id].worker, `${variants[id].worker}.js.map`),
     async remove() {
       await rm(folder, { recursive: true, force: true })
-      callOff()
+      cancel()
     },
   }
 }

@@ -1,35 +1,35 @@
-/** What the variants are put to. */
+/** The workloads of the benchmark. */
 import type { Quota, VariantId } from './variants.ts'
 
 export interface Workload {
   id: string
   title: string
-  /** What the bridge adds to each HTTP request, ms. */
+  /** Latency in ms that the bridge adds to each HTTP request. */
   rtt: 0 | 10 | 30
   variants: VariantId[]
-  /** How many clients there are, one as likely as the other. */
+  /** Number of clients. Each is equally likely. */
   clients: number
   quotas: Quota[]
-  /** Closed loop: so many connections, each of which asks again when it has its answer. */
+  /** Closed loop: the number of connections. Each sends a request, waits for the response, and sends the next. */
   connections?: number
-  /** Open loop: so many requests a second, at random times, whatever became of those before. */
+  /** Open loop: requests per second, at random times, regardless of earlier responses. */
   rate?: number
-  /** Each client is refused from the start. */
+  /** All requests are refused, since the quotas are used up before the measurement. */
   exhausted?: boolean
-  /** Left out by `--quick`. */
+  /** Skipped by `--quick`. */
   thorough?: boolean
 }
 
 const HOUR = 3_600_000
 const MANY = 1000
-/** So much that nobody is refused. */
+/** A quota at which no request is refused. */
 const ample: Quota[] = [{ limit: 1_000_000, windowMs: HOUR }]
 const five: Quota[] = [1, 2, 3, 4, 5].map((hours) => ({
   limit: 1_000_000 * hours,
   windowMs: HOUR * hours,
 }))
 
-const few: VariantId[] = ['bare', 'ours', 'ours-unshared', 'upstash-sliding', 'hono']
+const few: VariantId[] = ['bare', 'ours', 'ours-unbatched', 'upstash-sliding', 'hono']
 const lone = { clients: MANY, quotas: ample, connections: 1 }
 const closed = { rtt: 10, clients: MANY, quotas: ample } as const
 
@@ -123,7 +123,7 @@ export const workloads: Workload[] = [
   {
     id: 'five-64',
     title: 'Five policies on one client, 64 at once',
-    variants: ['bare', 'ours-one', 'ours', 'ours-unshared', 'upstash-sliding', 'hono'],
+    variants: ['bare', 'ours-one', 'ours', 'ours-unbatched', 'upstash-sliding', 'hono'],
     connections: 64,
     thorough: true,
     ...closed,

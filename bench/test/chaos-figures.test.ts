@@ -24,8 +24,8 @@ const figures = (samples: Sample[], more: Partial<Span> = {}, stall = still) =>
 const missed = async (...args: Parameters<typeof figures>) =>
   misses({ phases: [await figures(...args)], rate: 250, logs: [] })
 
-describe('the figures of chaos', () => {
-  test('find nothing wrong where nothing is', async () => {
+describe('the results of a chaos run', () => {
+  test('A run without failures misses no target.', async () => {
     const fine = [
       ...many(LIMIT),
       ...many(5, { status: 429 }),
@@ -48,43 +48,63 @@ describe('the figures of chaos', () => {
       'a 5xx',
       [...many(1), ...many(1, { status: 503, fallback: 'deny' })],
       {},
-      '1 answers were 5xx',
+      '1 requests got no response or an unexpected 5xx',
     ],
-    ['no answer', [...many(1), ...many(2, { status: 0 })], {}, '2 answers were 5xx, or none'],
-    ['a 503 of the origin', many(1, { mode: 'deny', status: 503 }), {}, '1 answers were 5xx'],
-    ['a slow answer', many(1, { done: 500 }), {}, 'an answer took 400 ms'],
-    ['one too many', many(LIMIT + 1), {}, 'hot keys admitted 1 beyond their limit'],
     [
-      'one too many of an isolate',
+      'a missing response',
+      [...many(1), ...many(2, { status: 0 })],
+      {},
+      '2 requests got no response',
+    ],
+    ['a 503 of the origin', many(1, { mode: 'deny', status: 503 }), {}, 'an unexpected 5xx'],
+    ['a slow response', many(1, { done: 500 }), {}, 'a response took 400 ms'],
+    [
+      'a request beyond the limit',
+      many(LIMIT + 1),
+      {},
+      'hot keys admitted 1 requests beyond their limit',
+    ],
+    [
+      'a request beyond the share of an isolate',
       [...many(1), ...many(SHARE + 1, { hotKey: 'x', decided: false, fallback: 'local' })],
       {},
-      'isolates admitted 1 beyond their share',
+      'isolates admitted 1 requests beyond their share',
     ],
-    ['nothing to hold', many(5, { hotKey: undefined }), {}, 'no hot key'],
-    ['nothing decided', many(5, { decided: false, fallback: 'allow' }), {}, 'no hot key'],
+    ['missing requests of hot keys', many(5, { hotKey: undefined }), {}, 'no hot key'],
+    [
+      'missing decisions by Redis',
+      many(5, { decided: false, fallback: 'allow' }),
+      {},
+      'no hot key',
+    ],
     [
       'a late recovery',
       many(200, { sent: 4000 }),
       { healed: 1000, end: 9000 },
-      'recovered in 3.00',
+      'the recovery took 3.00',
     ],
-    ['no recovery', many(30, { decided: false }), { healed: 50 }, 'recovered in Infinity'],
-  ])('find %s', async (_, samples, more, message) => {
+    [
+      'a missing recovery',
+      many(30, { decided: false }),
+      { healed: 50 },
+      'the recovery took Infinity',
+    ],
+  ])('A run misses a target because of %s.', async (_, samples, more, message) => {
     expect((await missed(samples, more)).join()).toContain(message)
   })
 
-  test('take off what the machine stood still while a slow answer was under way', async () => {
+  test('The time for which the machine was stalled is subtracted from a slow response.', async () => {
     const stall = { ...still, between: async () => 60 }
     expect(await missed(many(1, { done: 500 }), {}, stall)).toEqual([])
     expect(await missed(many(1, { done: 520 }), {}, stall)).toHaveLength(1)
   })
 
-  test('follow a key into the next phase, where its life ends', async () => {
+  test('A key that is in use into the next phase counts with all its requests.', async () => {
     const late = [...many(LIMIT), ...many(1, { sent: 1500, done: 1510 })]
     expect(await figures(late)).toMatchObject({ requests: LIMIT, overAdmitted: 1 })
   })
 
-  test('leave out a key that a crash cut in two', async () => {
+  test('A key that is in use before and after a crash of Redis is not counted.', async () => {
     const cut = [...many(LIMIT), ...many(LIMIT, { sent: 600, done: 610 })]
     expect(await figures(cut, { lost: 500 })).toMatchObject({ keys: 0, overAdmitted: 0 })
     expect(await figures(many(LIMIT + 1, { sent: 600, done: 610 }), { lost: 500 })).toMatchObject({
@@ -93,7 +113,7 @@ describe('the figures of chaos', () => {
     })
   })
 
-  test('call it a recovery when Redis decides twenty in a row', () => {
+  test('Twenty consecutive decisions by Redis count as a recovery.', () => {
     const at = (sent: number, decided = true) => sample({ sent, decided })
     const times = (from: number) => Array.from({ length: 20 }, (_, index) => at(from + index))
     expect(recoveredAt(times(100), 50)).toBe(100)
@@ -102,9 +122,9 @@ describe('the figures of chaos', () => {
     expect(recoveredAt(times(100), 105)).toBeUndefined()
   })
 
-  test('miss the rate, and are told in a table', async () => {
+  test('A low request rate misses its target, and the table has a cell for each column.', async () => {
     const report = { phases: [await figures(many(3), { healed: 0 })], rate: 150, logs: [] }
-    expect(misses(report)).toContain('only 150 requests a second, not 200')
+    expect(misses(report)).toContain('the load had 150 requests per second; the minimum is 200')
     const [head, , row] = table(report).split('\n')
     expect(head!.split('|')).toHaveLength(row!.split('|').length)
     expect(row).toContain('| a | 3 | 0 |')

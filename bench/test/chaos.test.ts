@@ -1,25 +1,30 @@
 import { expect, test } from 'vitest'
 import { runChaos } from '../chaos/run.ts'
 
-// Slowest answers are not asserted here but by `npm run chaos`: beside other tests they tell of the machine.
-test('under a steady load everything happens to Redis, and no request gets an undeclared 5xx, none is admitted beyond its limit, and all is well again soon', async () => {
+// `npm run chaos` checks the slowest responses. Here they would depend on the load of other tests.
+test('During faults of Redis no request gets an unexpected 5xx, no limit is exceeded, and Redis soon decides again.', async () => {
   const { phases, rate } = await runChaos({ seconds: 20, rate: 200 })
   expect(rate).toBeGreaterThan(150)
   expect(phases.map(({ phase }) => phase)).toEqual([
-    'nothing',
-    'killed, restarted',
+    'none',
+    'killed and restarted',
     'paused (SIGSTOP)',
-    'slowed to 1 s',
+    'delayed by 1 s',
     'scripts flushed',
-    'answers garbage',
+    'returns garbage',
   ])
   for (const figures of phases) {
     expect(figures.requests).toBeGreaterThan(300)
     expect(figures).toMatchObject({ errors: 0, overAdmitted: 0, localOverAdmitted: 0 })
     expect(figures.keys).toBeGreaterThan(0)
-    expect(figures.recoveryLessStallSeconds ?? 0).toBeLessThan(4) // two, and as much again for the machine
+    expect(figures.recoveryLessStallSeconds ?? 0).toBeLessThan(4) // the target is 2; the rest is tolerance for a slow machine
   }
   const fallback = (name: string) => phases.find(({ phase }) => phase === name)!.fallback
-  for (const phase of ['killed, restarted', 'paused (SIGSTOP)', 'slowed to 1 s', 'answers garbage'])
-    expect(fallback(phase)).toBeGreaterThan(30) // else nothing was done
+  for (const phase of [
+    'killed and restarted',
+    'paused (SIGSTOP)',
+    'delayed by 1 s',
+    'returns garbage',
+  ])
+    expect(fallback(phase)).toBeGreaterThan(30) // otherwise the fault had no effect
 }, 120_000)

@@ -11,8 +11,8 @@ import { type BenchServer, openServer } from '../server.ts'
 const find = (contenders: Contender[], start: string) =>
   contenders.find(({ algorithm }) => algorithm.startsWith(start))!
 
-// Others would be counted too on a Redis that is not ours alone.
-describe.skipIf(process.env.REDIS_URL)('what a decision costs', () => {
+// With REDIS_URL the commands of other clients would be counted too.
+describe.skipIf(process.env.REDIS_URL)('the cost of a decision', () => {
   let server: BenchServer
   beforeAll(async () => {
     server = await openServer()
@@ -27,21 +27,24 @@ describe.skipIf(process.env.REDIS_URL)('what a decision costs', () => {
     ['token bucket', { first: 4, admitted: 4, refused: 3, peek: 3 }],
     ['three limits', { first: 4, admitted: 4, refused: 3, peek: 3 }],
     ['16 requests', { first: 19, admitted: 19, refused: 3, peek: 3 }],
-  ])('%s: as many commands as docs/explanation/algorithms.md says', async (name, commands) => {
-    const contender = find(ours, name)
-    expect(await countCommands(server, contender)).toEqual(commands)
-    const row = `| Sluice | ${contender.algorithm} | ${Object.values(commands).join(' | ')} |`
-    expect(
-      await readFile(new URL('../../docs/explanation/algorithms.md', import.meta.url), 'utf8'),
-    ).toContain(row)
-  })
+  ])(
+    'Sluice, %s, uses the number of commands in docs/explanation/algorithms.md.',
+    async (name, commands) => {
+      const contender = find(ours, name)
+      expect(await countCommands(server, contender)).toEqual(commands)
+      const row = `| Sluice | ${contender.algorithm} | ${Object.values(commands).join(' | ')} |`
+      expect(
+        await readFile(new URL('../../docs/explanation/algorithms.md', import.meta.url), 'utf8'),
+      ).toContain(row)
+    },
+  )
 
   test.each([
     ['fixed window', 120],
     ['sliding window', 120],
     ['token bucket', 120],
     ['three limits', 200],
-  ])('%s: a client leaves no more than %i bytes', async (name, most) => {
+  ])('With the algorithm %s a client uses at most %i bytes in Redis.', async (name, most) => {
     const { ipv4, ipv6 } = await countBytes(server, find(ours, name))
     expect(Math.max(ipv4, ipv6)).toBeLessThanOrEqual(most)
   })
@@ -50,11 +53,14 @@ describe.skipIf(process.env.REDIS_URL)('what a decision costs', () => {
     ['fixed window', { first: 3, admitted: 2, refused: 2, peek: 2 }],
     ['sliding window', { first: 5, admitted: 4, refused: 3, peek: 3 }],
     ['token bucket', { first: 4, admitted: 4, refused: 2, peek: 2 }],
-  ])('%s of the peer: as many commands as its own documentation says', async (name, commands) => {
-    expect(await countCommands(server, find(peer, name))).toEqual(commands)
-  })
+  ])(
+    '@upstash/ratelimit, %s, uses the number of commands in its documentation.',
+    async (name, commands) => {
+      expect(await countCommands(server, find(peer, name))).toEqual(commands)
+    },
+  )
 
-  test('hono-rate-limiter: an expiry is read each time, and set the first', async () => {
+  test('hono-rate-limiter reads the expiry in each request and sets it in the first.', async () => {
     const commands = { first: 4, admitted: 3, refused: 3, peek: 3 }
     expect(await countCommands(server, hono)).toEqual(commands)
     expect((await countBytes(server, hono)).ipv4).toBeGreaterThan(0)

@@ -7,12 +7,12 @@ import { openLoop } from '../stack/load/open.ts'
 
 let server: Server
 let port: number
-const asked: string[] = []
+const addresses: string[] = []
 
 beforeAll(async () => {
   server = createServer((request, response) => {
     const address = String(request.headers['cf-connecting-ip'])
-    asked.push(address)
+    addresses.push(address)
     if (address === 'dead') return void response.destroy()
     if (address === 'late') return
     if (address === 'chunks') response.write('{"retryAfterMs":')
@@ -32,7 +32,7 @@ const ask = (connection: Connection, address: string) =>
     connection.ask(address, (status, text) => resolve([status, text])),
   )
 
-test('a connection tells status and body, with a length or in chunks, and lives on after a death', async () => {
+test('A connection returns status and body, with a length or in chunks, and reconnects after a break.', async () => {
   const connection = new Connection(port)
   expect((await ask(connection, '10.0.0.1'))[0]).toBe(429)
   expect((await ask(connection, 'chunks'))[1]).toContain('"retryAfterMs":')
@@ -41,31 +41,31 @@ test('a connection tells status and body, with a length or in chunks, and lives 
   connection.hangUp()
 })
 
-test('a client that left is told nothing, and can ask again', async () => {
+test('A client that disconnected receives no response and can send another request.', async () => {
   const connection = new Connection(port)
-  let told = false
+  let called = false
   connection.ask('late', () => {
-    told = true
+    called = true
   })
   connection.hangUp()
   expect((await ask(connection, '10.0.0.2'))[0]).toBe(200)
-  expect(told).toBe(false)
+  expect(called).toBe(false)
   connection.hangUp()
 })
 
-test('a closed loop asks as often as it is told, every client as often', async () => {
-  asked.length = 0
+test('A closed loop sends the requested number of requests, evenly spread over the clients.', async () => {
+  addresses.length = 0
   const order = { ports: [port], network: 3, clients: 4, connections: 5, requests: 40 }
   const { count, statuses, latencies } = await closedLoop(order)
   expect([count, latencies.length, statuses]).toEqual([40, 40, { 200: 30, 429: 10 }])
   const times = ['10.3.0.0', '10.3.0.1', '10.3.0.2', '10.3.0.3'].map(
-    (address) => asked.filter((one) => one === address).length,
+    (address) => addresses.filter((one) => one === address).length,
   )
   expect(times).toEqual([10, 10, 10, 10])
 })
 
-test('an open loop sends all that its schedule has', async () => {
-  asked.length = 0
+test('An open loop sends all scheduled requests.', async () => {
+  addresses.length = 0
   const { count, statuses } = await openLoop({
     ports: [port],
     network: 4,
@@ -73,6 +73,6 @@ test('an open loop sends all that its schedule has', async () => {
     rate: 200,
     ms: 200,
   })
-  expect(count).toBe(asked.length)
+  expect(count).toBe(addresses.length)
   expect(statuses).toEqual({ 200: count })
 })

@@ -5,7 +5,7 @@ import { decode, encode, script } from '../../src/store/upstash/script.ts'
 import type { BenchServer } from '../server.ts'
 import type { Line, Story } from './stories.ts'
 
-/** Plays a story on the real script and tells it as the table that docs/explanation/algorithms.md shows. */
+/** Runs an example on the real script. Returns the table that docs/explanation/algorithms.md contains. */
 export async function replay(server: BenchServer, { policy, lines }: Story): Promise<string> {
   const subject = randomUUID()
   let options = policy
@@ -21,7 +21,7 @@ export async function replay(server: BenchServer, { policy, lines }: Story): Pro
       const reply = await server.call({ script, ...encode(requests, timeOf(line.at)) })
       answers.push(decode(reply, requests)!.states[0]![0]!)
     }
-    limits.push(tell(line, answers))
+    limits.push(rowOf(line, answers))
   }
   return [
     '| at | asks for | | `remaining` | `retryAfter` | `resetAfter` | `nextAfter` | |',
@@ -33,15 +33,15 @@ export async function replay(server: BenchServer, { policy, lines }: Story): Pro
 const timeOf = (clock: string) =>
   Date.parse(`2026-01-05T${clock.includes('.') ? clock : `${clock}.0`}00Z`)
 
-function tell({ at, times = 1, cost = 1, remark }: Line, answers: StoreState[]): string {
+function rowOf({ at, times = 1, cost = 1, remark }: Line, answers: StoreState[]): string {
   const last = answers.at(-1)!
   const passed = answers.filter(({ allowed }) => allowed).length
-  const asked = `${times > 1 ? `${times} × ` : ''}${cost}`
+  const request = `${times > 1 ? `${times} × ` : ''}${cost}`
   const verdict =
     passed === times ? 'admitted' : passed === 0 ? '**refused**' : `${passed} admitted`
   const cells = [
     at,
-    asked,
+    request,
     verdict,
     last.remaining,
     last.retryAfterMs === null ? 'never' : seconds(last.retryAfterMs),

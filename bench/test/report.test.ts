@@ -22,11 +22,11 @@ test.each([
   [1.046, '1.05'],
   [12.56, '12.6'],
   [1529.7, '1530'],
-])('%d is written as %s', (value, text) => {
+])('The number %d is formatted as %s.', (value, text) => {
   expect(digits(value)).toBe(text)
 })
 
-test('a spread is shown where there is one, and a difference has a sign', () => {
+test('A value shows its spread if there is one, and a difference has a sign.', () => {
   expect(withSpread({ median: 1.05, min: 1.01, max: 1.12 })).toBe('1.05 (1.01–1.12)')
   expect(withSpread({ median: 4, min: 4, max: 4 })).toBe('4.00')
   expect(withSpread(undefined)).toBe('–')
@@ -34,29 +34,29 @@ test('a spread is shown where there is one, and a difference has a sign', () => 
   expect(withSign({ median: 0.2, min: -0.1, max: 0.4 })).toBe('+0.20 (−0.10 to +0.40)')
 })
 
-test('a row tells what a variant adds to the bare GET, and its price', () => {
+test('A row shows the difference from the bare GET, and the price.', () => {
   const text = workloadTable(workload('closed-64'), {
     bare: [sample({ billed: 1 })],
     ours: [sample({ p50: 10.2, calls: 0.05, billed: 1.4, workerUs: 55 })],
   })
-  const row = text.split('\n').find((line) => line.startsWith('| Sluice, as it comes'))
+  const row = text.split('\n').find((line) => line.startsWith('| Sluice, default settings'))
   expect(row).toBe(
-    '| Sluice, as it comes | 100 | +0.20 | +0.00 | +0.00 | 0.050 | 1.40 | 2.80 | 55 | 0.55 | 5.0 |',
+    '| Sluice, default settings | 100 | +0.20 | +0.00 | +0.00 | 0.050 | 1.40 | 2.80 | 55 | 0.55 | 5.0 |',
   )
 })
 
-test('requests without a proper answer, and a load that could not follow, are told', () => {
+test('The report warns about failed requests and an overloaded load generator.', () => {
   const text = workloadTable(workload('closed-64'), {
     bare: [sample()],
     hono: [sample({ statuses: { 200: 990, 500: 10 }, busy: 0.95, lateMs: 3 })],
   })
   expect(text).toContain('hono-rate-limiter: 10 requests were neither admitted nor refused.')
-  expect(text).toContain('hono-rate-limiter: the load itself was busy 95 %.')
-  expect(text).toContain('one request of a hundred was sent more than 3.0 ms late.')
+  expect(text).toContain('hono-rate-limiter: the load generator used 95 % of a CPU.')
+  expect(text).toContain('1 % of the requests were sent more than 3.0 ms late.')
 })
 
-test('a target is met at its limit, missed above it, and not invented', () => {
-  const cpu = target('64 at once', 'Worker CPU, bare GETs')
+test('A target is met at its limit, missed above it, and not measured without data.', () => {
+  const cpu = target('64 at once', 'Worker CPU, relative')
   const run = (workerUs: number) =>
     results({ workloads: { 'closed-64': { bare: [sample()], ours: [sample({ workerUs })] } } })
   expect(judge(cpu, run(55))).toEqual([0.55, 'met'])
@@ -64,16 +64,16 @@ test('a target is met at its limit, missed above it, and not invented', () => {
   expect(judge(cpu, results())).toEqual([undefined, 'not measured'])
 })
 
-test('without a switch for it, ours is what is measured', () => {
-  const refused = target('A flood', 'billed, refused by Redis')
+test('A target of a missing variant uses the value of the default settings.', () => {
+  const refused = target('A flood', 'billed commands, refused by Redis')
   const flood = { ours: [sample({ billed: 3 })] }
   expect(refused.read(results({ workloads: { flood } }))).toBe(3)
-  const proven = { ours: [sample({ billed: 0 })], 'ours-plain': [sample({ billed: 3 })] }
-  expect(refused.read(results({ workloads: { flood: proven } }))).toBe(3)
+  const cached = { ours: [sample({ billed: 0 })], 'ours-plain': [sample({ billed: 3 })] }
+  expect(refused.read(results({ workloads: { flood: cached } }))).toBe(3)
 })
 
-test('one wrong admission of ours misses the target, a peer does not', () => {
-  const exact = target('Exactness', 'over and under')
+test('An over-admitted request of Sluice misses the target; one of a peer does not.', () => {
+  const exact = target('Exactness', 'over- and under-admitted')
   const leg = (id: VariantId, over: number) => ({
     id,
     asked: 1,
@@ -88,27 +88,27 @@ test('one wrong admission of ours misses the target, a peer does not', () => {
   )
 })
 
-test('each target has a line', () => {
+test('The table has a row for each target.', () => {
   const lines = targetsText(results()).split('\n').slice(2)
   expect(lines).toHaveLength(targets.length)
   for (const line of lines) expect(line).toMatch(/\| – \| not measured \|$/)
 })
 
-test('the picture escapes, and says in words what it shows', () => {
+test('The picture escapes its texts and describes its values in words.', () => {
   const bars = [{ label: 'a & b', by: 'ours' as const, value: 2, min: 1, max: 3 }]
   const svg = draw('a & b', [{ title: 'x < y', subtitle: '', bars }])
   expect(svg).toContain('x &lt; y: a &amp; b 2.00.')
   expect(svg).not.toContain('NaN')
 })
 
-test('the picture shows what was measured only', () => {
+test('The picture shows only measured variants.', () => {
   expect(panelsOf(results())).toEqual([])
   const flood = { nothing: [sample()], ours: [sample({ workerUs: 110 })] }
   const [panel] = panelsOf(results({ workloads: { flood } }))
   expect(panel?.bars.map(({ value }) => value)).toEqual([1, 1.1])
 })
 
-test('what an origin waits, and what a shield takes off, is told where it was measured', () => {
+test('The report shows the latency of an origin and the effect of a shield if they were measured.', () => {
   const parallel = {
     'ours-origin': [sample({ p50: 21 })],
     'ours-before': [sample({ p50: 33 })],
@@ -118,20 +118,20 @@ test('what an origin waits, and what a shield takes off, is told where it was me
     "| Sluice, check: 'parallel' | 21.5 | +0.50 | +0.00 |",
   )
   const shield = { requests: 20_000, refused: 20_000, reached: 0.001 }
-  expect(shieldText(shield)).toContain('Redis saw 0.10 % of them')
-  expect(shieldText({ ...shield, reached: undefined })).toContain('tells nothing')
+  expect(shieldText(shield)).toContain('0.10 % reached Redis')
+  expect(shieldText({ ...shield, reached: undefined })).toContain('the result is not valid')
   const measured = results({ parallel, shield })
-  const [beside, seen] = [target('An origin', 'p50 over'), target('A flood on 20,000', 'share')]
-  expect([judge(beside, measured), judge(seen, measured)]).toEqual([
+  const [latency, reached] = [target('An origin', 'p50 over'), target('A flood on 20,000', 'share')]
+  expect([judge(latency, measured), judge(reached, measured)]).toEqual([
     [0.5, 'met'],
     [0.001, 'met'],
   ])
-  expect(judge(seen, results({ shield: { ...shield, reached: undefined } }))[1]).toBe(
+  expect(judge(reached, results({ shield: { ...shield, reached: undefined } }))[1]).toBe(
     'not measured',
   )
 })
 
-test('workloads name variants that are there', () => {
+test('Each workload names existing variants.', () => {
   for (const { variants: ids } of workloads) {
     expect(new Set(ids).size).toBe(ids.length)
     expect(ids).toContain('bare')

@@ -1,7 +1,7 @@
 import type { Sample } from '../stack/measure.ts'
 import type { Results } from '../stack/results.ts'
 
-/** A round in which nothing was remarkable, but for what is told. */
+/** A sample with typical values, except for `changes`. */
 export const sample = (changes: Partial<Sample> = {}): Sample => ({
   count: 1000,
   statuses: { 200: 1000 },

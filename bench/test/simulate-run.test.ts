@@ -11,7 +11,7 @@ afterAll(() => server.stop())
 
 const world = { isolates: 6, colos: 3, rps: 1500, seconds: 2 }
 
-test('worlds grow tenfold, each isolate as busy', () => {
+test('Smaller worlds differ by factors of ten and have the same rate per isolate.', () => {
   expect(worldsUpTo({ isolates: 1000, colos: 200, rps: 1_000_000, seconds: 3 })).toEqual([
     { isolates: 1, colos: 1, rps: 1000, seconds: 3 },
     { isolates: 10, colos: 2, rps: 10_000, seconds: 3 },
@@ -21,7 +21,7 @@ test('worlds grow tenfold, each isolate as busy', () => {
 })
 
 test.each(ways)(
-  '$name: nobody is admitted beyond a limit, and what is due and not had is small',
+  'In the mode "$name" no limit is exceeded, and little of the quota is unused.',
   async (way) => {
     const { over, under, calls, billed, decisions } = await simulate(world, way, server)
     expect(decisions).toBeGreaterThan(2500)
@@ -35,7 +35,7 @@ test.each(ways)(
   },
 )
 
-test('the same world turns out the same', async () => {
+test('Two simulations of the same world give the same results.', async () => {
   const [first, second] = [
     await simulate(world, ways[0]!, server),
     await simulate(world, ways[0]!, server),

@@ -8,7 +8,7 @@ beforeEach(() => {
 })
 afterEach(() => time.end())
 
-test('things happen in the order of their times, and those of one time in the order in which they were told', async () => {
+test('Events run in the order of their times, and events of the same time in the order of scheduling.', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(50), { maxLength: 60 }), async (delays) => {
       const start = time.now()
@@ -26,33 +26,33 @@ test('things happen in the order of their times, and those of one time in the or
   )
 })
 
-test('Date.now and the timers go by it, and a timer that is cleared never comes', async () => {
-  const said: string[] = []
-  setTimeout(() => said.push(`a ${Date.now()}`), 30)
-  clearTimeout(setTimeout(() => said.push('cleared'), 10))
-  void time.wait(20.5).then(() => said.push(`b ${Date.now()} ${time.now()}`))
+test('Date.now and timers use the virtual time, and a cleared timer does not fire.', async () => {
+  const events: string[] = []
+  setTimeout(() => events.push(`a ${Date.now()}`), 30)
+  clearTimeout(setTimeout(() => events.push('cleared'), 10))
+  void time.wait(20.5).then(() => events.push(`b ${Date.now()} ${time.now()}`))
   await time.run(1029)
-  expect(said).toEqual(['b 1020 1020.5'])
+  expect(events).toEqual(['b 1020 1020.5'])
   await time.run(2000)
-  expect(said).toEqual(['b 1020 1020.5', 'a 1030'])
+  expect(events).toEqual(['b 1020 1020.5', 'a 1030'])
   expect(Date.now()).toBe(2000)
 })
 
-test('what waits for what comes later in between is done by then', async () => {
-  const said: number[] = []
+test('Code that waits continues before later events.', async () => {
+  const events: number[] = []
   const twice = async () => {
     await time.wait(5)
-    said.push(time.now())
+    events.push(time.now())
     await time.wait(5)
-    said.push(time.now())
+    events.push(time.now())
   }
   time.at(1010, () => void twice())
-  time.at(1017, () => said.push(time.now()))
+  time.at(1017, () => events.push(time.now()))
   await time.run(1100)
-  expect(said).toEqual([1015, 1017, 1020])
+  expect(events).toEqual([1015, 1017, 1020])
 })
 
-test('the outside is waited for in no time', async () => {
+test('Waiting for real I/O takes no virtual time.', async () => {
   let at = 0
   const outside = new Promise<void>((resolve) => {
     process.nextTick(() => setImmediate(resolve))

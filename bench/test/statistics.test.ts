@@ -12,11 +12,11 @@ test.each([
   [[3, 1, 2, 4], 0.75, 3],
   [Array.from({ length: 1000 }, (_, n) => 1000 - n), 0.99, 990],
   [Array.from({ length: 1000 }, (_, n) => n + 1), 0.999, 999],
-])('the quantile is a value that was there: %j at %d', (values, share, expected) => {
+])('A quantile is one of the values: %j at %d.', (values, share, expected) => {
   expect(quantile(values, share)).toBe(expected)
 })
 
-test('a spread has the median and the rounds farthest from it', () => {
+test('A spread has the median, the minimum and the maximum.', () => {
   expect(spread([3, 1, 8])).toEqual({ median: 3, min: 1, max: 8 })
   expect(median([1, 2, 3, 10])).toBe(2.5)
 })
@@ -24,37 +24,37 @@ test('a spread has the median and the rounds farthest from it', () => {
 describe('a Poisson schedule', () => {
   const times = poisson(1500, 60_000, createRandom(7))
 
-  test('has as many requests as the rate says', () => {
-    // Five standard deviations of 90,000.
+  test('A Poisson schedule has the expected number of requests.', () => {
+    // Five standard deviations of a Poisson distribution with mean 90,000.
     expect(Math.abs(times.length - 90_000)).toBeLessThan(1500)
   })
 
-  test('is in order, and ends in time', () => {
+  test('A Poisson schedule is sorted and stays within its duration.', () => {
     expect(times.every((time, n) => n === 0 || time >= times[n - 1]!)).toBe(true)
     expect(times[0]).toBeGreaterThanOrEqual(0)
     expect(times.at(-1)).toBeLessThan(60_000)
   })
 
-  test('forgets: a gap longer than the mean is e⁻¹ of all', () => {
+  test('In a Poisson schedule the share of gaps longer than the mean is e⁻¹.', () => {
     const gaps = times.slice(1).map((time, n) => time - times[n]!)
     const long = gaps.filter((gap) => gap > 1000 / 1500).length / gaps.length
     expect(long).toBeCloseTo(Math.exp(-1), 1)
   })
 
-  test('bears a random number of 0', () => {
+  test('A Poisson schedule accepts a random number of 0.', () => {
     expect(poisson(1, 100, () => 1 - Number.EPSILON)).toEqual([])
-    let left = 3
-    expect(poisson(1, 100, () => (left-- > 0 ? 0 : 0.999))).toHaveLength(3)
+    let remaining = 3
+    expect(poisson(1, 100, () => (remaining-- > 0 ? 0 : 0.999))).toHaveLength(3)
   })
 })
 
-describe('variants are compared', () => {
+describe('the comparison of variants', () => {
   const samples = {
     bare: [sample({ workerUs: 100, p50: 10 }), sample({ workerUs: 200, p50: 20 })],
     ours: [sample({ workerUs: 150, p50: 11 }), sample({ workerUs: 210, p50: 20.5 })],
   }
 
-  test('round by round, not by their medians', () => {
+  test('Variants are compared in each round, not by their medians.', () => {
     expect(ratio(samples, 'ours', 'bare', ({ workerUs }) => workerUs)).toEqual({
       median: 1.275,
       min: 1.05,
@@ -64,18 +64,18 @@ describe('variants are compared', () => {
     expect(figure(samples, 'ours', ({ billed }) => billed)?.median).toBe(4)
   })
 
-  test('not at all where one of them was not measured', () => {
+  test('A comparison with a variant that was not measured is undefined.', () => {
     expect(ratio(samples, 'hono', 'bare', ({ workerUs }) => workerUs)).toBeUndefined()
     expect(ratio(samples, 'ours', 'hono', ({ workerUs }) => workerUs)).toBeUndefined()
     expect(figure(samples, 'ours', () => undefined)).toBeUndefined()
   })
 
-  test('with the rare requests of all rounds together', () => {
+  test('High quantiles use the requests of all rounds together.', () => {
     const rounds = [[1, 2], [9]].map((values) => sample({ latencies: Float64Array.from(values) }))
     expect(pooled(rounds, 0.999)).toBe(9)
   })
 
-  test('and what is neither admitted nor refused is counted', () => {
+  test('Requests that are neither admitted nor refused count as failures.', () => {
     expect(failures([sample({ statuses: { 200: 5, 429: 3, 500: 2, 0: 1 } }), sample()])).toBe(3)
   })
 })

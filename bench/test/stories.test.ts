@@ -15,17 +15,17 @@ beforeAll(async () => {
 afterAll(() => server?.stop())
 
 test.each(Object.entries(stories))(
-  'docs/explanation/algorithms.md tells of %s what the script does',
+  'The table in docs/explanation/algorithms.md about %s matches the script.',
   async (_, story) => {
     expect(await docs('algorithms.md')).toContain(await replay(server, story))
   },
 )
 
-test('docs/explanation/algorithms.svg shows what the script does', async () => {
+test('docs/explanation/algorithms.svg matches the script.', async () => {
   expect(await drawPicture(server)).toBe(await docs('algorithms.svg'))
 })
 
-test('the text beside the picture has the numbers of the picture', async () => {
+test('The text in docs/explanation/algorithms.md has the numbers of the picture.', async () => {
   const most = [...(await docs('algorithms.svg')).matchAll(/class="most"[^>]*>(\d+)</g)]
   const [fixed, sliding, log, bucket, gcra] = most.map(([, number]) => number)
   expect(await docs('algorithms.md')).toContain(

@@ -1,14 +1,14 @@
 import type { PolicyOptions } from '../../src/config/options.ts'
 
-/** One line of a story: what comes at a time of day, and what the reader should see in the answer. */
+/** One row of an example: a request, and a remark about the result. */
 export interface Line {
-  /** `12:00:45`, or with tenths; the day does not matter. */
+  /** The time of day, such as `12:00:45` or `12:00:00.5`. */
   at: string
-  /** How many requests, one right after the other; 1 by default. Told is how the last one fared. */
+  /** Number of consecutive requests. The row shows the result of the last one. Defaults to 1. */
   times?: number
-  /** Units of each; 1 by default. */
+  /** Cost of each request. Defaults to 1. */
   cost?: number
-  /** Changes the policy from here on. */
+  /** Changes the policy from this row on. */
   change?: Partial<PolicyOptions>
   remark: string
 }
@@ -76,7 +76,7 @@ export const stories: Record<string, Story> = {
       { at: '12:00:00', remark: 'the third has to wait' },
       { at: '12:00:00.5', remark: 'half of the wait is over' },
       { at: '12:00:01', remark: 'the wait is over' },
-      { at: '12:00:02', remark: 'one a second is never refused' },
+      { at: '12:00:02', remark: 'one request per second is never refused' },
     ],
   },
   'a changed limit': {

@@ -1,10 +1,10 @@
-/** Says which namespace a configuration has, and which environments of wrangler.toml share counters if it has none. */
+/** Describes the namespace of a configuration. Without one, names the environments of wrangler.toml that may share counters. */
 import { readFile } from 'node:fs/promises'
 import { parseConfig } from '../../src/config/parse.ts'
 
 /**
- * @param options a configuration that parses
- * @param file of wrangler; it may be missing
+ * @param options a valid configuration
+ * @param file the path of wrangler.toml, which may not exist
  */
 export async function describeNamespace(options: unknown, file: string): Promise<string> {
   const { namespace } = parseConfig(options)
@@ -13,6 +13,6 @@ export async function describeNamespace(options: unknown, file: string): Promise
   const names = [...toml.matchAll(/^\s*\[{1,2}env\.([\w-]+)/gm)].map(([, name]) => name)
   const environments = [...new Set(names)].join(', ')
   return environments
-    ? `none; on the same database the environments of wrangler.toml (${environments}) count together: docs/reference/configuration.md#namespaces`
+    ? `none; the environments of wrangler.toml (${environments}) share counters if they use the same database: docs/reference/configuration.md#namespaces`
     : 'none'
 }

@@ -1,11 +1,11 @@
-/** Whether wrangler.toml has the binding that a shield names, and says of it what the configuration says. */
+/** Checks that wrangler.toml has the binding of the shield, with the limit and period of the configuration. */
 import { parseConfig } from '../../src/config/parse.ts'
 import { readBindings } from '../wrangler-toml.ts'
 
 /**
- * What differs, a line each.
- * @param options a configuration that parses
- * @param file of wrangler
+ * The differences between the shield and its binding, one line each.
+ * @param options a valid configuration
+ * @param file the path of wrangler.toml
  */
 export async function shieldMismatches(options: unknown, file: string): Promise<string[]> {
   const { shield } = parseConfig(options)
@@ -13,14 +13,16 @@ export async function shieldMismatches(options: unknown, file: string): Promise<
   const { ratelimits } = await readBindings(file)
   const found = ratelimits.find(({ name }) => name === shield.binding)
   if (!found)
-    return [`shield.binding: wrangler.toml has no [[ratelimits]] of the name ${shield.binding}`]
+    return [`shield.binding: wrangler.toml has no [[ratelimits]] with name = "${shield.binding}"`]
   const { limit, period } = found.simple
   return [
     ...(limit === shield.limit
       ? []
-      : [`shield.limit: ${shield.limit}, and wrangler.toml says limit = ${limit}`]),
+      : [`shield.limit: ${shield.limit} here, but limit = ${limit} in wrangler.toml`]),
     ...(period * 1000 === shield.periodMs
       ? []
-      : [`shield.period: ${shield.periodMs / 1000} s, and wrangler.toml says period = ${period}`]),
+      : [
+          `shield.period: ${shield.periodMs / 1000} s here, but period = ${period} in wrangler.toml`,
+        ]),
   ]
 }

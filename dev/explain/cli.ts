@@ -6,28 +6,29 @@ import { explain } from './explain.ts'
 import { toJson, toText } from './print.ts'
 import type { RequestTerms } from './request.ts'
 
-const USAGE = `What the policies of sluice.config.ts make of one request. No Redis is asked.
+const USAGE = `Shows which policies of sluice.config.ts apply to a request, with its keys and costs, and why the
+others do not apply. Needs no Redis and charges nothing.
 
   npm run explain -- --path /login [options]
 
-  --path PATH      the path, and the query if any
-  --method METHOD  default GET
-  --host HOST      default www.example.com
-  --ip ADDRESS     the client's; without it no address is known
-  --header TEXT    'name: value'; several: once for each
-  --cookie TEXT    'name=value'; several: once for each
-  --country CODE   what Cloudflare tells of the client: DE
-  --asn NUMBER     … 64500
-  --colo CODE      … the data centre that answers: FRA
-  --config FILE    default sluice.config.ts
-  --json           for programs
-  --help           this text
+  --path PATH      the path, with the query if there is one (required)
+  --method METHOD  the method (default GET)
+  --host HOST      the host (default www.example.com)
+  --ip ADDRESS     the client's address (default unknown)
+  --header TEXT    a header field, as 'name: value'; repeatable
+  --cookie TEXT    a cookie, as 'name=value'; repeatable
+  --country CODE   the client's country according to Cloudflare, such as DE
+  --asn NUMBER     the client's network according to Cloudflare, such as 64500
+  --colo CODE      the Cloudflare data centre, such as FRA
+  --config FILE    the configuration (default sluice.config.ts)
+  --json           print JSON
+  --help           show this text
 
-Variables that the configuration names (jwt.secret, apiKeys.known), and SLUICE_PROXY_TOKEN, are read from the environment:
+The environment provides the variables that the configuration names (jwt.secret, apiKeys.known), and SLUICE_PROXY_TOKEN:
 
   JWT_SECRET=… npm run explain -- --path /me --header 'authorization: Bearer …'`
 
-/** A mistake on the command line. */
+/** An invalid command line. */
 class UsageError extends Error {}
 
 interface CliOptions {
@@ -36,7 +37,7 @@ interface CliOptions {
   json: boolean
 }
 
-/** Understands the command line. @throws UsageError that says what is wrong */
+/** Parses the command line. @throws UsageError */
 export function parseCli(args: string[]): CliOptions | 'help' {
   const values = read(args)
   if (values.help) return 'help'
@@ -102,7 +103,7 @@ function readHeaders(fields: string[], cookies: string[], ip: string | undefined
   for (const field of fields) {
     const [, name = '', value = ''] = /^([^:\s]+):(.*)$/s.exec(field) ?? []
     const flag = { host: '--host', 'cf-connecting-ip': '--ip' }[name.toLowerCase()]
-    if (flag) throw new UsageError(`--header: ${name.toLowerCase()} is what ${flag} says`)
+    if (flag) throw new UsageError(`--header: set ${name.toLowerCase()} with ${flag}`)
     try {
       headers.append(name, value)
     } catch {
@@ -137,7 +138,7 @@ export async function main(args: string[]): Promise<void> {
     console.log(options.json ? toJson(explanation) : toText(explanation))
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error))
-    if (error instanceof UsageError) console.error('--help tells more')
+    if (error instanceof UsageError) console.error('Run with --help to list all options.')
     process.exitCode = 1
   }
 }

@@ -12,13 +12,13 @@ import { type RequestTerms, toRequest } from './request.ts'
 import { spanText } from './text.ts'
 import { type NotMet, whyNot } from './why.ts'
 
-/** What a configuration makes of one request. */
+/** How a configuration treats one request. */
 export interface Explanation {
   request: {
     method: string
     url: string
     path: string
-    /** The path as policies see it; several where origins differ on what it says. */
+    /** The readings of the path: how policies see it. Several if origins may read the path in different ways. */
     seenAs: string[]
     ip: string | null
     country: string | null
@@ -27,11 +27,11 @@ export interface Explanation {
   }
   denied: Denied | null
   /**
-   * In their order; none where an entry of `deny` names the request. A policy is listed once for each quota it charges: several where
-   * the readings of the path name several.
+   * The policies in the order of the configuration; none if an entry of `deny` matches. A policy is listed once for each quota that it
+   * charges, which are several if the readings of the path differ in a key part.
    */
   policies: Explained[]
-  /** What the Worker would have logged, and what it does about a path of its own. */
+  /** What the Worker would log, and further remarks about this request. */
   notes: string[]
 }
 
@@ -43,24 +43,24 @@ export interface Met {
   mode: Policy['mode']
   algorithm: Policy['algorithm']
   limit: number
-  /** Whether the limit is that of the request's plan; null where the policy has none. */
+  /** True if the limit comes from the plan of the request; null if the policy has no plans. */
   ofPlan: boolean | null
-  /** Of a calendar's period the present one's length. */
+  /** Length of the window in ms. For a calendar window, the length of the current period. */
   windowMs: number
   calendar: Policy['calendar'] | null
   burst: number
   align: Policy['align']
   check: Policy['check']
-  /** Whose quota. */
+  /** The partition key. */
   key: PartValue[]
-  /** The policy's own key, where a part of it has no value and the request is counted by another. */
+  /** The key of the policy, if a part of it has no value and another key is used (`onMissingKey`). */
   insteadOf: string[] | null
-  /** What is made of a part that has no value. */
+  /** What happens if a key part has no value. */
   onMissingKey: string
   cost: number
 }
 
-/** Describes a request as the Worker would, by the same code. */
+/** Explains how the Worker would treat a request. Uses the code of the Worker. */
 export async function explain(parsed: Config, terms: RequestTerms): Promise<Explanation> {
   const config = withoutFunctions(parsed)
   const notes: string[] = []
@@ -69,28 +69,28 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const seen = viewOf(toRequest(terms), runtime, config)
   const { denied, policies, shield } = await describe(seen)
   if (/^\/_sluice(\/|$)/.test(normalizePath(new URL(seen.request.url).pathname))) {
-    notes.push('the Worker answers paths under /_sluice/ itself, before any policy')
+    notes.push('the Worker itself responds to paths under /_sluice/, before any policy applies')
   }
   const charged = policies.some(
     (one) => isMatch(one) && one.policy.mode === 'enforce' && one.cost > 0,
   )
   if (shield && charged) {
     const { limit, periodMs } = config.shield!
-    const whom = shield.map(([part, value]) => (part === 'global' ? part : `${part} = ${value}`))
+    const key = shield.map(([part, value]) => (part === 'global' ? part : `${part} = ${value}`))
     notes.push(
-      `before Redis the shield counts it, by ${whom.join(', ')}: ${limit} in ${spanText(periodMs)}`,
+      `the shield counts the request before Redis does, by ${key.join(', ')}: ${limit} per ${spanText(periodMs)}`,
     )
   }
   const keys = new Set(policies.filter(isMatch).map((one) => canonical(one.partitionKey)))
-  const places = Math.min(keys.size, config.shards?.length ?? 1)
-  if (places > 1) {
+  const shards = Math.min(keys.size, config.shards?.length ?? 1)
+  if (shards > 1) {
     notes.push(
-      `its ${keys.size} keys may be in ${places} of the ${config.shards!.length} databases: a call to each`,
+      `the ${keys.size} keys may be in ${shards} of the ${config.shards!.length} shards, with one call for each shard`,
     )
   }
   if (config.namespace && keys.size > 0) {
     notes.push(
-      `its counters are in the namespace ${config.namespace}: in Redis sluice:1:${config.namespace}:{…}`,
+      `the counters are in the namespace ${config.namespace}; their keys in Redis are sluice:1:${config.namespace}:{…}`,
     )
   }
   return {
@@ -133,22 +133,22 @@ function met({ policy, partitionKey, cost, period }: Match, { policies }: Config
   }
 }
 
-/** What a key function would find, only the app knows that it is part of: none is called. */
-export const BY_FUNCTION = '(what the function returns)'
+/** Stands in for the result of a key function. Functions are not called, since they need the context of the app. */
+export const BY_FUNCTION = '(result of the function)'
 
 function withoutFunctions(config: Config): Config {
-  const told = (part: KeyPart): KeyPart =>
+  const withoutFunction = (part: KeyPart): KeyPart =>
     part.source === 'function' ? { ...part, read: () => BY_FUNCTION } : part
   return {
     ...config,
-    shield: config.shield && { ...config.shield, key: config.shield.key.map(told) },
+    shield: config.shield && { ...config.shield, key: config.shield.key.map(withoutFunction) },
     policies: config.policies.map((policy) => ({
       ...policy,
-      plan: policy.plan && { ...policy.plan, key: told(policy.plan.key) },
-      key: policy.key.map(told),
+      plan: policy.plan && { ...policy.plan, key: withoutFunction(policy.plan.key) },
+      key: policy.key.map(withoutFunction),
       onMissingKey:
         typeof policy.onMissingKey === 'object'
-          ? { key: policy.onMissingKey.key.map(told) }
+          ? { key: policy.onMissingKey.key.map(withoutFunction) }
           : policy.onMissingKey,
     })),
   }

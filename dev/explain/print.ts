@@ -21,36 +21,45 @@ export function toText({ request, denied, policies, notes }: Explanation): strin
 
 function seenText(path: string, [first, ...more]: string[]): string {
   const others = more.map(quote).join(' or ')
-  const readings = others && `, and by some origins as ${others}: the strictest counts`
-  return `The path ${quote(path)} is seen as ${quote(first!)}${readings}.`
+  const readings = others && ` Some origins may read it as ${others}; the strictest reading counts.`
+  return `Policies see the path ${quote(path)} as ${quote(first!)}.${readings}`
 }
 
 function listsText(denied: Explanation['denied'], policies: Explained[]): string {
   const lacking = denied && lackingOf(denied)
   if (lacking) {
-    return `403: "${denied.by}" refuses it, since ${lacking.part} is ${lacking.fault}. Nothing is counted.`
+    return `The policy "${denied.by}" refuses the request with 403, since the key part ${lacking.part} is ${lacking.fault}. Nothing is charged.`
   }
-  if (denied) return `403: ${entryText(denied.by, 'deny')} refuses it. Nothing is counted.`
+  if (denied) {
+    return `The entry ${entryText(denied.by, 'deny')} refuses the request with 403. Nothing is charged.`
+  }
   const skipped = policies.flatMap((one) => (!one.met && one.entry ? [one.entry] : []))
   const entries = [...new Set(skipped)].map((entry) => entryText(entry))
   const lists =
     entries.length > 0
-      ? `${entries.join(' and ')} lets it skip ${skipped.length} of ${new Set(policies.map(({ policy }) => policy)).size} policies.`
-      : 'No list names it.'
-  return policies.some(({ met }) => met) ? lists : `${lists} It meets no policy: it passes.`
+      ? `${skipped.length} of ${new Set(policies.map(({ policy }) => policy)).size} policies do not apply because of ${entries.join(' and ')}.`
+      : 'No entry of allow or deny matches the request.'
+  return policies.some(({ met }) => met)
+    ? lists
+    : `${lists} No policy applies, so the request passes.`
 }
 
-/** A row for each policy, the rest of what is said of it below. */
+/** A heading, and one row for each policy with its details in the last column. */
 function table(policies: Explained[]): string[] {
-  const width = Math.max(...policies.map(({ policy }) => policy.length))
-  return policies.flatMap((one) => {
+  const width = Math.max(...policies.map(({ policy }) => policy.length), 'policy'.length)
+  const row = (applies: string, policy: string, details: string) =>
+    `${applies.padEnd(7)}  ${policy.padEnd(width)}  ${details}`
+  const rows = policies.flatMap((one) => {
     const [first, ...more] = one.met ? metText(one) : [one.why]
-    const head = `${one.met ? 'met' : 'not met'}`.padEnd(7)
     return [
-      `${head}  ${one.policy.padEnd(width)}  ${first}`,
-      ...more.map((line) => `${' '.repeat(width + 11)}${line}`),
+      row(one.met ? 'yes' : 'no', one.policy, first!),
+      ...more.map((line) => row('', '', line)),
     ]
   })
+  return [
+    row('applies', 'policy', 'limit, key and cost, or why the policy does not apply'),
+    ...rows,
+  ]
 }
 
 function metText(met: Met): string[] {
@@ -59,28 +68,28 @@ function metText(met: Met): string[] {
     sizeText(met),
     algorithm,
     ...(algorithm === 'token-bucket' ? [`burst ${burst}`] : []),
-    ...(align === 'clock' ? ['by the clock'] : []),
+    ...(align === 'clock' ? ['aligned to the clock'] : []),
     ...(mode === 'shadow' ? ['in shadow'] : []),
     ...(check === 'parallel' ? ['checked in parallel'] : []),
   ]
   const parts = key.map((one) => partText(one, met)).join(', ')
   const instead = insteadOf
-    ? ` (instead of ${insteadOf.join(' + ')}, ${insteadOf.length > 1 ? 'of which a part' : 'which'} has no value)`
+    ? ` (instead of ${insteadOf.join(' + ')}, ${insteadOf.length > 1 ? 'since a part' : 'which'} has no value)`
     : ''
-  return [quota.join(', '), `key   ${parts}${instead}`, `cost  ${cost}`]
+  return [`limit  ${quota.join(', ')}`, `key    ${parts}${instead}`, `cost   ${cost}`]
 }
 
 function sizeText({ limit, ofPlan, windowMs, calendar, algorithm }: Met): string {
-  const units = `${limit}${ofPlan ? ' (its plan)' : ofPlan === false ? ' (no plan)' : ''}`
-  if (algorithm === 'concurrency') return `${units} at once, each for ${spanText(windowMs)} at most`
+  const units = `${limit}${ofPlan ? ' (of the plan)' : ofPlan === false ? ' (no plan)' : ''}`
+  if (algorithm === 'concurrency') return `${units} in flight, each for up to ${spanText(windowMs)}`
   return calendar
-    ? `${units} in a ${calendar.unit} (${calendar.timeZone})`
-    : `${units} in ${spanText(windowMs)}`
+    ? `${units} per ${calendar.unit} (${calendar.timeZone})`
+    : `${units} per ${spanText(windowMs)}`
 }
 
 function partText({ part, value, fault }: Met['key'][number], { onMissingKey }: Met): string {
-  if (fault) return `${part} is ${fault} → share` // "skip" is for what is missing
-  if (value === null) return `${part} is missing → ${onMissingKey}`
-  if (value === BY_FUNCTION) return 'by a function'
+  if (fault) return `${part} is ${fault} (shared quota)` // even with onMissingKey: 'skip', which is for missing parts
+  if (value === null) return `${part} is missing (onMissingKey: ${onMissingKey})`
+  if (value === BY_FUNCTION) return 'result of a function'
   return part === 'global' ? part : `${part} = ${quote(value)}`
 }

@@ -1,11 +1,11 @@
-/** A request as the command line tells it. */
+/** The request that the command line describes. */
 export interface RequestTerms {
   method: string
   url: string
-  /** As given, without the query. */
+  /** The path as written, without the query. */
   path: string
   headers: Headers
-  /** What Cloudflare tells beside it. */
+  /** Properties of the client that Cloudflare adds. */
   cf: { country?: string; asn?: number; colo?: string }
 }
 

@@ -1,8 +1,8 @@
-/** As it is where it is plain, else in quotes: what a request holds may have blanks, or steer a terminal. */
+/** Quotes a text unless it is plain. Text of a request may contain spaces or control characters. */
 export const quote = (text: string): string =>
   /^[\w.:;/@*%~+=!$&'(),[\]-]+$/.test(text) ? text : JSON.stringify(text)
 
-/** Nothing in a text that a terminal would obey or turn around. */
+/** Escapes control characters, and characters that change the direction of text, so that a terminal shows them as text. */
 export const harmless = (text: string): string =>
   text.replace(/(?!\n)[\p{C}\u2028\u2029]/gu, (character) =>
     [...Array(character.length).keys()]

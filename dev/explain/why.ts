@@ -10,33 +10,32 @@ import { quote } from './text.ts'
 export interface NotMet {
   policy: string
   met: false
-  /** A field of the match, the list `allow`, or the key. */
+  /** What does not match: a field of `match`, the list `allow`, or the key. */
   unmet: string
-  /** The entry of the list. */
+  /** The matching entry of the list. */
   entry?: string
   why: string
 }
 
-/** Why a policy does not meet a request, in words. Which it is has been decided: here only what stands on both sides is looked up. */
+/** Describes why a policy does not apply to a request. The matcher has found the reason; this adds the values of both sides. */
 export function whyNot(one: Unmet, seen: RequestView, config: Config): NotMet {
   const { name, match, onMissingKey, mode } = one.policy
   const because = { policy: name, met: false } as const
   if (one.unmet === 'allow') {
-    return { ...because, unmet: 'allow', entry: one.entry, why: `${entryText(one.entry)} skips it` }
+    const why = `${entryText(one.entry)} exempts the request`
+    return { ...because, unmet: 'allow', entry: one.entry, why }
   }
   if (one.unmet === 'key') {
-    const does = onMissingKey === 'refuse' && mode === 'shadow' ? 'skip (in shadow)' : onMissingKey
+    const inShadow =
+      onMissingKey === 'refuse' && mode === 'shadow' ? ', not enforced in shadow' : ''
     const { fault, part } = lackingOf(one)!
-    return { ...because, unmet: 'key', why: `key: ${part} is ${fault} → ${does}` }
+    const why = `the key part ${part} is ${fault} (onMissingKey: ${onMissingKey}${inShadow})`
+    return { ...because, unmet: 'key', why }
   }
-  return {
-    ...because,
-    unmet: one.field,
-    why: `${one.field}: ${detail(one.field, match, seen, config)}`,
-  }
+  return { ...because, unmet: one.field, why: detail(one.field, match, seen, config) }
 }
 
-/** What is wrong with a part of a key, and which part. */
+/** The key part without a usable value, and what is wrong with it. */
 export function lackingOf(of: Lacking): { fault: keyof Lacking; part: string } | undefined {
   for (const fault of ['missing', 'unreadable', 'unverified'] as const) {
     const part = of[fault]
@@ -59,25 +58,25 @@ function detail(
   const { address, country, request } = seen
   switch (field) {
     case 'method':
-      return `is ${quote(seen.method)}, the policy has ${series(match.method!)}`
+      return `the method is ${quote(seen.method)}, the policy matches ${series(match.method!)}`
     case 'host':
-      return `is ${quote(seen.host)}, the policy has ${series(match.host!)}`
+      return `the host is ${quote(seen.host)}, the policy matches ${series(match.host!)}`
     case 'country':
-      return `is ${country ? quote(country) : 'XX (unknown)'}, the policy has ${series(match.country!)}`
+      return `the country is ${country ? quote(country) : 'XX (unknown)'}, the policy matches ${series(match.country!)}`
     case 'path':
-      return `${quote(seen.path)} is not ${series(match.path!, ' or ')}`
+      return `the path is ${quote(seen.path)}, the policy matches ${series(match.path!)}`
     case 'ip':
-      return `${address ? formatAddress(address) : 'the address, unknown,'} is not in ${series(match.ip!, ' or ')}`
+      return `the address is ${address ? formatAddress(address) : 'unknown'}, the policy matches ${series(match.ip!)}`
     case 'header': {
       const { name, values } = match.header!.find((one) => !meets({ header: [one] }))!
       const sent = request.headers.get(name)
       return sent === null
-        ? `${name} is missing`
-        : `${name} is ${JSON.stringify(sent)}, the policy has ${series(values!)}`
+        ? `the header ${name} is missing`
+        : `the header ${name} is ${JSON.stringify(sent)}, the policy matches ${series(values!)}`
     }
     default: {
       const index = match.not!.findIndex(meets)
-      return `not[${index}] takes it away (${conditionText(match.not![index]!)})`
+      return `match.not[${index}] excludes the request (${conditionText(match.not![index]!)})`
     }
   }
 }
@@ -88,7 +87,7 @@ const series = (texts: string[], between = ', ') =>
   texts.slice(0, SHOWN).map(quote).join(between) +
   (texts.length > SHOWN ? ` … and ${texts.length - SHOWN} more` : '')
 
-/** `method POST, path /a or /b`. */
+/** A condition as text, such as `method POST, path /a or /b`. */
 const conditionText = ({ header, not, ...fields }: Condition): string =>
   [
     ...Object.entries(fields).flatMap(([field, values]) =>

@@ -1,4 +1,4 @@
 import fc from 'fast-check'
 
-// A mutant is to be caught, not to be understood: the first counter-example will do.
+// The first counterexample is enough to detect a mutant, so fast-check does not shrink it.
 fc.configureGlobal({ endOnFailure: true, includeErrorInReport: true })

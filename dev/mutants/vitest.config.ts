@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-/** vitest for one mutant: `MUTANT` is a list of `[file, search, replace]`, made in what the tests import. */
+/** The edits of one mutant, from the variable `MUTANT`. The plugin applies them to the Lua that the tests import. */
 const edits: [file: string, search: string, replace: string][] = JSON.parse(
   process.env.MUTANT ?? '[]',
 )
@@ -24,7 +24,7 @@ export default defineConfig({
   test: {
     include: ['test/script/*.test.ts', 'test/model/seeds.test.ts'],
     setupFiles: new URL('setup.ts', import.meta.url).pathname,
-    fsModuleCache: false, // a cached script would be another mutant's
+    fsModuleCache: false, // a cached script may belong to another mutant
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -1,6 +1,6 @@
 import { findServer, outputOf, type ServerBinary, type ServerKind } from 'sluice-upstash-bridge'
 
-/** The reverse proxies that the examples are for, and that tests run. */
+/** The reverse proxies that have an example. The tests run them. */
 export type ProxyName = 'nginx' | 'caddy'
 
 const install = (name: ProxyName, variable: string) => `  macOS           brew install ${name}
@@ -12,18 +12,18 @@ const PROXIES: Record<ProxyName, ServerKind> = {
     title: 'nginx',
     variables: ['NGINX_BIN'],
     names: [{ name: 'nginx' }],
-    folders: ['/usr/sbin', '/usr/local/sbin'], // not in a user's PATH
+    folders: ['/usr/sbin', '/usr/local/sbin'], // often missing in the PATH of a user
     install: install('nginx', 'NGINX_BIN'),
     cache: 'sluice-nginx',
     wanted: 'nginx',
-    // What nginx 1.22 of Debian 12 needs beyond a minimal system.
+    // nginx 1.22 of Debian 12 and the packages that a minimal system lacks.
     fallback: ['nginx', 'nginx-common', 'libssl3'],
     file: 'usr/sbin/nginx',
     argv0: 'nginx',
     versionOf(binary) {
       const text = outputOf(binary, '-V')
       const version = /^nginx version: nginx\/(\S+)/m.exec(text)?.[1]
-      if (!version) throw new Error(`it says "${text.trim().slice(0, 200)}"`)
+      if (!version) throw new Error(`unexpected version output: "${text.trim().slice(0, 200)}"`)
       if (!text.includes('--with-http_auth_request_module'))
         throw new Error(`nginx ${version} is built without auth_request`)
       return `nginx ${version}`
@@ -42,12 +42,12 @@ const PROXIES: Record<ProxyName, ServerKind> = {
     versionOf(binary) {
       const text = outputOf(binary, 'version')
       const version = /^v?(2\.\d+\.\d+)/m.exec(text)?.[1]
-      if (!version) throw new Error(`it says "${text.trim().slice(0, 200)}"`)
+      if (!version) throw new Error(`unexpected version output: "${text.trim().slice(0, 200)}"`)
       return `Caddy ${version}`
     },
   },
 }
 
-/** Finds the binary of a proxy. @throws Error that says how to install one */
+/** Finds the binary of a proxy. @throws Error with installation instructions */
 export const findProxy = (name: ProxyName, log?: (line: string) => void): Promise<ServerBinary> =>
   findServer(PROXIES[name], log)

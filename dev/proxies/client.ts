@@ -2,27 +2,27 @@ import { request } from 'node:http'
 
 export interface Answer {
   status: number
-  /** As it came. */
+  /** The reason phrase, unchanged. */
   statusText: string
   /** Names in lower case. */
   headers: Record<string, string | string[] | undefined>
-  /** Names and values by turns, as they came. */
+  /** Alternating names and values, unchanged. */
   rawHeaders: string[]
   body: string
 }
 
 export interface Question {
   method?: string
-  /** Names as they are to be sent; several values as several fields. */
+  /** Header fields. The case of names is kept; several values become several fields. */
   headers?: Record<string, string | string[]>
   body?: string
-  /** The target of the request, where it is not what the URL says. */
+  /** The request target. Defaults to the path of the URL. */
   target?: string
-  /** The address it comes from. */
+  /** The local address to send from. */
   from?: string
 }
 
-/** One request on a connection of its own, header fields that `fetch` reserves for itself included. */
+/** Sends one request on a new connection. Unlike `fetch` it can set any header field. */
 export function ask(url: string, question: Question = {}): Promise<Answer> {
   const { method = 'GET', headers = {}, body, target, from } = question
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()

@@ -1,23 +1,23 @@
 import { readFile } from 'node:fs/promises'
 import type { ProxyName } from './binaries.ts'
 
-/** What an operator would write into an example. */
+/** The settings that an operator writes into an example. */
 export interface Settings {
   /** The Worker's URL, such as `http://127.0.0.1:8787`. */
   api: string
   token: string
   /** The app's URL. */
   app: string
-  /** What becomes of requests while the Worker is away or fails. */
+  /** What happens to requests while the Worker is down or fails. */
   undecided: 'pass' | 'refuse'
-  /** How long a decision may take. Defaults to the example's own second. */
+  /** Time limit of a decision. Defaults to the value in the example, 1 s. */
   patience?: string
 }
 
-/** Where the proxy is to run: what an operator's system settles and an example need not say. */
+/** Where the proxy runs. On an operator's system the distribution decides this. */
 export interface Place {
   port: number
-  /** A private folder. */
+  /** A folder for this proxy only. */
   folder: string
 }
 
@@ -43,7 +43,7 @@ const EXAMPLES: Record<
       ['proxy_read_timeout 1s;', `proxy_read_timeout ${patience};`],
       ['listen 80;', `listen 127.0.0.1:${port};`],
       ['return 204;', undecided === 'pass' ? 'return 204;' : 'return 500;'],
-      // The folders of a distribution's nginx belong to root.
+      // The default folders of nginx belong to root.
       [
         /^http \{\n/m,
         `http {\n  access_log off;\n${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
@@ -63,7 +63,7 @@ const EXAMPLES: Record<
         /(?<=handle @undecided \{\n.*\n\s*)import app/,
         undecided === 'pass' ? 'import app' : 'respond 503',
       ],
-      // No certificates, no port of administration, on loopback alone.
+      // No certificates, no admin port, loopback only.
       [
         /^www\.example\.com \{/m,
         `{\n\tadmin off\n\tauto_https off\n}\n\nhttp://:${port} {\n\tbind 127.0.0.1`,
@@ -72,7 +72,7 @@ const EXAMPLES: Record<
   },
 }
 
-/** The example as an operator would copy it, with these settings in place of its own. */
+/** The text of an example with these settings filled in. */
 export async function configure(
   name: ProxyName,
   settings: Settings,
@@ -83,9 +83,9 @@ export async function configure(
   for (const [marker, value] of example.replace(settings, place)) {
     const before = text
     text = typeof marker === 'string' ? text.replaceAll(marker, value) : text.replace(marker, value)
-    // A marker that is gone would leave an example half configured.
-    const there = typeof marker === 'string' ? before.includes(marker) : marker.test(before)
-    if (!there) throw new Error(`the example for ${name} has no ${marker} to replace`)
+    // A missing marker would leave the example partly configured.
+    const isFound = typeof marker === 'string' ? before.includes(marker) : marker.test(before)
+    if (!isFound) throw new Error(`the example for ${name} has no ${marker} to replace`)
   }
   return text
 }

@@ -8,18 +8,18 @@ import { configure, type Settings } from './example.ts'
 
 export interface RunningProxy {
   url: string
-  /** What it printed so far. */
-  said(): string
+  /** The output so far. */
+  output(): string
   stop(): Promise<void>
 }
 
-/** Runs a proxy with its example, on a free port of loopback. Resolves when it takes connections. */
+/** Runs a proxy with its example, on a free loopback port. Resolves when it accepts connections. */
 export async function runProxy(
   name: ProxyName,
   binary: ServerBinary,
   settings: Settings,
 ): Promise<RunningProxy> {
-  // Between choosing a free port and the proxy's bind somebody else may take it.
+  // Another process may take the port before the proxy binds it.
   for (let attempt = 1; ; attempt++) {
     try {
       return await run(name, binary, settings, await freePort())
@@ -43,7 +43,7 @@ async function run(
   const child = spawn(binary.file, ARGUMENTS[name](folder, file), {
     argv0: binary.argv0,
     cwd: folder,
-    // Caddy keeps its state under these.
+    // Caddy stores its state in these folders.
     env: {
       ...process.env,
       ...binary.env,
@@ -52,7 +52,7 @@ async function run(
       XDG_DATA_HOME: folder,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: Ctrl-C reaches us alone, and its workers can be ended with it.
+    // A separate process group, so that Ctrl-C reaches only this process, and the workers of the proxy end with it.
     detached: true,
   })
   let text = ''
@@ -60,7 +60,7 @@ async function run(
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => {
       text = (text + chunk).slice(-16_384)
-      // Its own word: a connection alone could be answered by a stranger on that port.
+      // Wait for this log line: another server on this port could accept a connection.
       if (text.includes(READY[name])) isReady(true)
     })
   }
@@ -90,9 +90,9 @@ async function run(
   clearTimeout(late)
   if (!up) {
     await stop()
-    throw new Error(`${binary.source} did not start on port ${port}. It said:\n${text.trim()}`)
+    throw new Error(`${binary.source} did not start on port ${port}. Its output:\n${text.trim()}`)
   }
-  return { url: `http://127.0.0.1:${port}`, said: () => text, stop }
+  return { url: `http://127.0.0.1:${port}`, output: () => text, stop }
 }
 
 const READY: Record<ProxyName, string> = {
@@ -103,7 +103,7 @@ const READY: Record<ProxyName, string> = {
 const ARGUMENTS: Record<ProxyName, (folder: string, file: string) => string[]> = {
   nginx: (folder, file) => {
     const directives = ['daemon off', `pid ${folder}/pid`, 'error_log stderr notice']
-    // As root it would hand the folder's files to a user who cannot enter the folder.
+    // As root, nginx would otherwise switch to a user without access to the folder.
     if (process.getuid?.() === 0) directives.push('user root')
     return ['-p', folder, '-c', file, '-e', 'stderr', '-g', `${directives.join('; ')};`]
   },

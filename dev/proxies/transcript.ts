@@ -16,19 +16,19 @@ const config: ConfigOptions = {
   ],
 }
 
-/** What of an answer a reader looks for; date, server and lengths are left out. */
+/** The header fields to show. Leaves out those without interest for the reader, such as date, server and length. */
 const INTERESTING = /^(retry-after|ratelimit|ratelimit-policy|content-type|cache-control)$/i
 
 /**
- * What a client sees of a proxy that runs its example, in front of an app, with our Worker as the authority.
- * Each run of it tells the same: what differs from run to run stands as `…`.
+ * Records what a client receives from a proxy that runs its example, in front of an app, with the Worker for the
+ * decisions. Values that differ between runs are replaced by `…`, so that each run gives the same text.
  */
 export async function record(name: ProxyName, binary: ServerBinary): Promise<string> {
   for (let attempt = 1; ; attempt++) {
     const text = await recordOnce(name, binary)
-    // The first requests come within a second, or the seconds that are left have begun to run.
+    // Repeat if the requests took more than a second: the remaining time would differ.
     if (!/t=(?!3600)|Retry-After: (?!3600)/.test(text)) return text
-    if (attempt === 5) throw new Error(`this machine is too slow for a transcript:\n${text}`)
+    if (attempt === 5) throw new Error(`This machine is too slow to record a transcript:\n${text}`)
   }
 }
 
@@ -36,7 +36,7 @@ async function recordOnce(name: ProxyName, binary: ServerBinary): Promise<string
   const stack = await startStack({ config, env: { SLUICE_API_TOKEN: token } })
   const app = await startApp()
   const scenes: string[] = []
-  /** Requests through a proxy with these settings, each with a remark. */
+  /** Sends requests through a proxy with these settings, each with a comment. */
   const through = async (
     settings: Partial<Settings>,
     requests: [path: string, remark: string][],
@@ -60,14 +60,16 @@ async function recordOnce(name: ProxyName, binary: ServerBinary): Promise<string
   }
   try {
     await through({}, [
-      ['/', 'the first of two within an hour'],
+      ['/', 'the first of two requests per hour'],
       ['/', 'the second'],
       ['/', 'the third'],
-      ['/internal/', 'on a list of the denied'],
+      ['/internal/', 'an entry of deny matches'],
     ])
-    const away = `http://127.0.0.1:${await freePort()}`
-    await through({ api: away }, [['/', 'Sluice is away, and requests are to pass']])
-    await through({ api: away, undecided: 'refuse' }, [['/', 'the same, refused']])
+    const unreachable = `http://127.0.0.1:${await freePort()}`
+    await through({ api: unreachable }, [['/', 'Sluice is down; requests pass']])
+    await through({ api: unreachable, undecided: 'refuse' }, [
+      ['/', 'Sluice is down; requests are refused'],
+    ])
   } finally {
     await Promise.all([stack.stop(), app.close()])
   }
@@ -88,14 +90,14 @@ async function startApp() {
   }
 }
 
-/** As curl prints it. */
+/** A response as curl prints it. */
 function show({ status, statusText, rawHeaders, body }: Answer): string {
   const lines = [`HTTP/1.1 ${status} ${statusText}`]
   for (let i = 0; i < rawHeaders.length; i += 2) {
     if (INTERESTING.test(rawHeaders[i]!)) lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`)
   }
   lines.push('')
-  // The milliseconds that are left.
+  // Replaces the remaining milliseconds.
   const text = body.trimEnd().replace(/\b\d{4,}(?=[ ,}]| ms)/g, '…')
   if (text) lines.push(text, '')
   return lines.join('\n')

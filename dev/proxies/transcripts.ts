@@ -1,4 +1,4 @@
-/** `npm run transcripts`: runs nginx and Caddy with their examples, and puts what a client sees into docs/reference/decision-api.md. */
+/** `npm run transcripts`: runs nginx and Caddy with their examples, and writes what a client receives into docs/reference/decision-api.md. */
 import { writeBetween } from '../markers.ts'
 import { buildStack } from '../stack.ts'
 import { findProxy } from './binaries.ts'

@@ -1,6 +1,6 @@
 import type { Description, Try } from './describe.ts'
 
-/** Rows as columns, indented. */
+/** Formats rows as aligned, indented columns. */
 export function table(rows: string[][]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(...rows.map((row) => row[column]!.length)),
@@ -20,7 +20,7 @@ function curlOf({ method, path, headers, policy }: Try, url: string): [string, s
   return [`curl -i${verb} ${url}${path}${fields}`, policy]
 }
 
-/** Commands to try, by the configuration's own policies. */
+/** curl commands for the policies of the configuration, each with a comment. */
 export function tries(
   { tries, flood, ask }: Description,
   url: string,
@@ -29,16 +29,19 @@ export function tries(
   const commands = tries.map((one) => curlOf(one, url))
   if (flood) {
     const target = quoted(`${url}${flood.path}?[1-${flood.count}]`)
-    commands.push([`curl -s -o /dev/null -w '%{http_code} ' ${target}`, 'until 429'])
+    commands.push([
+      `curl -s -o /dev/null -w '%{http_code} ' ${target}`,
+      'sends requests until the limit refuses them with 429',
+    ])
   }
   if (ask) {
     const call = (path: string, token: string, body: object) =>
       `curl ${url}/_sluice/v1/${path} -H "Authorization: Bearer ${token}" -d ${quoted(JSON.stringify(body))}`
     commands.push(
-      [call('decide', tokens.api, ask), 'the decision API'],
+      [call('decide', tokens.api, ask), 'asks the decision API for a decision'],
       [
         call(`policies/${ask.policy}/peek`, tokens.operate, { key: ask.key }),
-        "an operator's look at a key",
+        'peeks at the limits of a key, with the token of an operator',
       ],
     )
   }

@@ -12,11 +12,11 @@ interface Esbuild {
   }>
 }
 
-// The one that wrangler deploys with.
+// The esbuild that wrangler uses.
 const require = createRequire(createRequire(import.meta.url).resolve('wrangler/package.json'))
 const { build } = require('esbuild') as Esbuild
 
-/** A bundled Worker, and the files it was made of. */
+/** A bundled Worker and its source files. */
 export interface Bundle {
   script: string
   files: string[]
@@ -24,7 +24,7 @@ export interface Bundle {
 
 /**
  * Bundles the Worker of a project as `wrangler deploy` does, without minifying it.
- * @throws with the place of the first error
+ * @throws Error with the file, line and column of the first error
  */
 export async function bundle(root: string): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
@@ -49,7 +49,7 @@ export async function bundle(root: string): Promise<Bundle> {
   return { script: outputFiles[0]!.text, files }
 }
 
-/** The folders that hold the files of a bundle, without packages. */
+/** The folders of the source files of a bundle, without packages. */
 export const foldersOf = (files: string[]): string[] => [
   ...new Set(files.filter((file) => !file.includes('/node_modules/')).map(dirname)),
 ]

@@ -1,4 +1,4 @@
-/** What `npm start` has to know and to print of a configuration. */
+/** Describes a configuration for `npm start`. */
 
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { type Policy, parseConfig } from '../../src/config/parse.ts'
@@ -6,20 +6,22 @@ import type { Condition } from '../../src/config/schema/condition.ts'
 import type { KeyPart } from '../../src/config/schema/key.ts'
 import { labelOf } from '../../src/match/key.ts'
 
-/** Plain data, which goes from one process to another. */
+/** Plain data, since one process sends it to another. */
 export interface Description {
-  /** Rows of a table: name, quota, algorithm, key, requests. */
+  /** One row for each policy, with the columns of `POLICY_COLUMNS`. */
   policies: string[][]
   shards: string[]
   /** Variables that the configuration names. */
   variables: string[]
-  /** Requests to try: a method, a path, fields, and what it is about. */
+  /** Example requests. */
   tries: Try[]
-  /** A policy and a key, for the decision API. */
+  /** An example request for the decision API. */
   ask: { policy: string; key: unknown } | undefined
-  /** How many requests use up the smallest quota, and the request. */
+  /** A request, and how often to send it to use up the smallest quota. */
   flood: { count: number; path: string } | undefined
 }
+
+export const POLICY_COLUMNS = ['policy', 'limit', 'algorithm', 'counted by', 'applies to']
 
 export interface Try {
   policy: string
@@ -33,15 +35,15 @@ export function describe(options: ConfigOptions): Description {
   const { policies, jwt, apiKeys, shards = [] } = config
   const plain = policies.filter(({ match }) => isPlain(match))
   const smallest = plain
-    .filter(({ match, algorithm }) => algorithm !== 'concurrency' && !writes(match))
+    .filter(({ match, algorithm }) => algorithm !== 'concurrency' && !isWrite(match))
     .sort((a, b) => a.limit - b.limit)[0]
-  const asked = policies.find(({ key }) => key.every(({ source }) => source !== 'function'))
+  const example = policies.find(({ key }) => key.every(({ source }) => source !== 'function'))
   return {
     policies: policies.map((policy, index) => rowOf(policy, options.policies[index]!)),
     shards,
     variables: [jwt?.secret, apiKeys.known].filter((name) => name !== undefined),
     tries: plain.slice(0, 3).map(tryOf),
-    ask: asked && { policy: asked.name, key: keyOf(asked.key) },
+    ask: example && { policy: example.name, key: keyOf(example.key) },
     flood:
       smallest && smallest.limit <= 100
         ? { count: Math.ceil(smallest.limit * 1.2), path: pathOf(smallest.match) }
@@ -49,15 +51,15 @@ export function describe(options: ConfigOptions): Description {
   }
 }
 
-/** Whether a request by curl on this machine can meet it. */
+/** True if a policy applies to a simple request with curl from this machine. */
 const isPlain = ({ country, ip, header }: Condition) =>
   !country &&
   !ip &&
   (header ?? []).every(({ values }) => values?.every((one) => !one.includes('*')) ?? true)
 
-const writes = ({ method }: Condition) => method !== undefined && !method.includes('GET')
+const isWrite = ({ method }: Condition) => method !== undefined && !method.includes('GET')
 
-/** `/users/:id` as `/users/1`, `/api/*` as `/api/x`. */
+/** An example path: `/users/1` for `/users/:id`, `/api/x` for `/api/*`. */
 const pathOf = ({ path }: Condition) => (path?.[0] ?? '/').replace(/:\w+/g, '1').replace(/\*$/, 'x')
 
 const tryOf = ({ name, match, key }: Policy): Try => ({
@@ -81,15 +83,14 @@ function keyOf(key: KeyPart[]): unknown {
 
 function rowOf({ name, limit, algorithm, plan, key, match, mode }: Policy, written: PolicyOptions) {
   const { window } = written
-  const span =
-    typeof window === 'number' ? `${window} ms` : /^[a-z]/.test(window) ? `a ${window}` : window
-  const size = algorithm === 'concurrency' ? `${limit} at once` : `${limit} in ${span}`
+  const span = typeof window === 'number' ? `${window} ms` : window
+  const size = algorithm === 'concurrency' ? `${limit} in flight` : `${limit} per ${span}`
   const plans = Object.entries(plan?.limits ?? {}).map(([name, size]) => `${name} ${size}`)
   return [
     name,
-    plan ? `${size} (${plans.join(', ')} by ${labelOf(plan.key)})` : size,
+    plan ? `${size} (plans of ${labelOf(plan.key)}: ${plans.join(', ')})` : size,
     algorithm,
-    `by ${key.map(labelOf).join(' + ')}`,
+    key.map(labelOf).join(' + '),
     `${conditionText(match)}${mode === 'shadow' ? ' (shadow)' : ''}`,
   ]
 }
@@ -104,6 +105,6 @@ function conditionText({ method, host, path, header, country, ip, not }: Conditi
     country && `from ${country.join(', ')}`,
     networks && `from ${networks}`,
   ].filter((text) => text !== undefined)
-  const text = words.join(' ') || 'every request'
+  const text = words.join(' ') || 'all requests'
   return not ? `${text}, not ${not.map(conditionText).join(', not ')}` : text
 }

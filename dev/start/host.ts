@@ -1,6 +1,6 @@
 /**
- * Runs Workers in workerd, for `npm start`: a process of its own, in a group of its own, so that nothing is left when its parent is
- * killed, and Ctrl-C reaches the parent alone.
+ * Runs Workers in workerd, for `npm start`. A separate process in a separate process group: workerd ends when the parent process is
+ * killed, and Ctrl-C reaches only the parent.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RunningWorker, startWorker, type WorkerOptions } from '../worker.ts'
@@ -17,7 +17,7 @@ async function end() {
   process.kill(-process.pid, 'SIGKILL')
 }
 process.on('disconnect', end)
-process.on('uncaughtException', () => {}) // of a Worker that was stopped while it started
+process.on('uncaughtException', () => {}) // thrown when a Worker is stopped while it starts
 
 process.on('message', async (message: ToHost) => {
   const { id } = message
@@ -39,7 +39,7 @@ process.on('message', async (message: ToHost) => {
     workers.set(id, worker)
     process.send!({ id, port: Number(new URL(worker.url).port) } satisfies FromHost)
   } catch (error) {
-    // workerd says why it does not start, and Miniflare repeats it with advice.
+    // workerd logs why the Worker does not start. Miniflare's error repeats this with advice.
     const [first] = (early[0] ?? (error as Error).message).split('\n')
     const reason = first!.replace(/^service \S+: Uncaught (Error: )?/, '')
     process.send!({ id, error: reason } satisfies FromHost)

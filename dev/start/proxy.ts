@@ -2,31 +2,31 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
-/** A Worker that requests are sent to. */
+/** The Worker that receives requests. */
 export interface Target {
   port: number
-  /** How many requests are on their way. */
+  /** Number of requests in flight. */
   inFlight: number
-  /** Called whenever the last of them has ended. */
+  /** Called when no request is in flight any more. */
   onIdle?: () => void
 }
 
-/** A port that stays open in front of Workers. */
+/** A port that stays open while the Worker behind it is replaced. */
 export interface FrontDoor {
-  /** Sends requests from now on to this Worker; those under way stay where they are. */
+  /** Sends new requests to this Worker. Requests in flight stay with the previous one. */
   use(target: Target): void
   close(): void
 }
 
-/** Fields of one connection, which the two connections do not share. */
+/** Hop-by-hop header fields, which are not forwarded. */
 const HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'expect'])
 const MAX_HEADER_BYTES = 2 ** 20
 
-/** Keeps a port open in front of Workers that come and go. Listens on loopback only. */
+/** Opens a loopback port that forwards requests to the current Worker. */
 export async function startProxy(port: number, first: Target): Promise<FrontDoor> {
   let current = first
 
-  /** @param ended where a request ends, whatever becomes of it */
+  /** Counts a request as in flight until the response or socket closes. */
   function enter(ended: ServerResponse | Socket): Target {
     const target = current
     target.inFlight += 1
@@ -66,13 +66,13 @@ export async function startProxy(port: number, first: Target): Promise<FrontDoor
       })
       outgoing.on('error', () => {
         if (response.headersSent) response.destroy()
-        else response.writeHead(502).end('The Worker did not answer.\n')
+        else response.writeHead(502).end('The Worker did not respond.\n')
       })
       response.on('close', () => outgoing.destroy())
       incoming.pipe(outgoing)
     },
   )
-  // A WebSocket: the handshake as it came, then bytes in both directions.
+  // WebSockets: forwards the handshake unchanged, then bytes in both directions.
   server.on('upgrade', ({ method, url, rawHeaders }: IncomingMessage, client: Socket, head) => {
     const { port } = enter(client)
     const worker = connect(port, '127.0.0.1')

@@ -1,4 +1,4 @@
-/** Reads a configuration for `npm start`, in a process of its own: a module is read only once in each, and may do anything. */
+/** Reads a configuration for `npm start`, in a separate process: a process loads a module only once, and a module may do anything. */
 import { fileURLToPath } from 'node:url'
 import { ConfigError } from '../../src/base/errors.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
@@ -18,15 +18,15 @@ async function read(): Promise<FromReader> {
   }
 }
 
-/** In one line. */
+/** Describes an error in one line. */
 function problemOf(error: Error): string {
   if (!(error instanceof ConfigError)) return `${placeOf(error)}${error.message.split('\n')[0]}`
   const [{ path, message, hint }, ...more] = problemsOf(error) as [ReturnType<typeof problemsOf>[0]]
-  const others = more.length > 0 ? ` (and ${more.length} more: npm run check)` : ''
+  const others = more.length > 0 ? ` (and ${more.length} more; npm run check lists all)` : ''
   return `sluice.config.ts: ${path}: ${message}${hint && `. ${hint}`}${others}`
 }
 
-/** The first line of the project's own that an error came from. */
+/** The first line of the project's code in the stack of an error. */
 function placeOf({ stack = '' }: Error): string {
   for (const [, url, line, column] of stack.matchAll(/(file:\/\/\S+?):(\d+):(\d+)/g)) {
     const path = fileURLToPath(url!)

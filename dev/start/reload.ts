@@ -14,52 +14,52 @@ import type { FromReader } from './read.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const SETTINGS = ['sluice.config.ts', '.dev.vars', 'wrangler.toml']
-/** Until an editor has written all of a file. */
+/** Wait after a change, in ms, so that editors can finish writing. */
 const QUIET_MS = 100
-/** How often a bundle that failed is made again: a file that it lacks may come in a folder that is not watched yet. */
+/** Interval in ms between attempts after a failed bundle: a missing file may appear in a folder that is not watched yet. */
 const RETRY_MS = 1_000
-/** How long requests of an older Worker may take. */
+/** Maximum time in ms that a replaced Worker keeps running for its requests in flight. */
 const GRACE_MS = 60_000
 
 export interface ReloadingWorker {
   description: Description
-  /** Settles when workerd ends by itself. */
+  /** Resolves with the reason when workerd ends unexpectedly. */
   ended: Promise<string>
   stop(): Promise<void>
 }
 
-/** What a Worker gets beside its code. */
+/** The bindings and settings of a Worker. */
 export type RuntimeContext = Omit<WorkerOptions, 'port' | 'outbound' | 'onLog'>
 
 /**
- * Runs the Worker behind a port that stays open, and replaces it whenever the configuration or the source changes, if that is good:
- * the last good one answers meanwhile.
- * @param runtime of a configuration; called at each change
- * @param say takes a line for each change
- * @throws where there is no good one to begin with
+ * Runs the Worker behind a port that stays open, and replaces it when the configuration or the source changes. After an invalid
+ * change the last valid Worker keeps running.
+ * @param runtime returns the bindings for a configuration; called after each change
+ * @param log receives one line for each change
+ * @throws Error when the first configuration is invalid
  */
 export async function startReloading(
   port: number,
   runtime: (description: Description) => Promise<RuntimeContext>,
-  say: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<ReloadingWorker> {
   const host = startHost()
   const { promise: ended, resolve: end } = Promise.withResolvers<string>()
   host.exited.then(() => end('the Worker ended'))
   let proxy: FrontDoor | undefined
   let running: { made: string; id: number; target: Target } | undefined
-  /** Of the bundle; `undefined` where it failed. */
+  /** The folders of the bundle; `undefined` if bundling failed. */
   let folders: string[] | undefined
   let retry: NodeJS.Timeout | undefined
   let problem: string | undefined
   let changed = false
   let stopping = false
 
-  /** Makes a Worker of what is on disk now, and sends requests to it. `undefined`: it is the one that runs. */
+  /** Builds the Worker from the files and sends new requests to it. Returns `undefined` if nothing has changed. */
   async function load(): Promise<Description | undefined> {
     folders = undefined
     if (!existsSync(join(root, 'sluice.config.ts'))) {
-      throw new Error('sluice.config.ts: there is no such file')
+      throw new Error('sluice.config.ts: the file does not exist')
     }
     const { script, files } = await bundle(root)
     folders = foldersOf(files)
@@ -68,13 +68,13 @@ export async function startReloading(
     const made = JSON.stringify([script, options])
     if (made === running?.made && problem === undefined) return undefined
     if (made === running?.made) return description
-    if (changed) return undefined // again: what was bundled and what was read may differ
+    if (changed) return undefined // load again: the bundle and the description may differ
     const { id, port: worker } = await host.start(script, options)
     const before = running
     running = { made, id, target: { port: worker, inFlight: 0 } }
     if (proxy) proxy.use(running.target)
     else proxy = await startProxy(port, running.target)
-    watchOver(worker, () => {
+    watchPort(worker, () => {
       if (!stopping && running?.target.port === worker) end('the Worker ended')
     })
     if (before) void retire(before.id, before.target)
@@ -101,12 +101,12 @@ export async function startReloading(
         (description) => {
           if (changed) return
           problem = undefined
-          if (description) say(`Reloaded: ${summary(description)}.`)
+          if (description) log(`Reloaded: ${summary(description)}.`)
         },
         ({ message }: Error) => {
           if (changed || stopping) return
           if (message !== problem) {
-            say(`Not reloaded: ${message}. The last good configuration answers.`)
+            log(`Not reloaded: ${message}. The last valid configuration stays active.`)
           }
           problem = message
         },
@@ -146,7 +146,7 @@ function summary({ policies }: Description): string {
   return `${names.length} ${names.length === 1 ? 'policy' : 'policies'} (${names.join(', ')})`
 }
 
-/** In a process of its own. */
+/** Reads the configuration in a separate process (read.ts). */
 async function readConfiguration(): Promise<Description> {
   const program = fileURLToPath(new URL('read.ts', import.meta.url))
   const child = fork(program, [join(root, 'sluice.config.ts'), root], {
@@ -159,22 +159,22 @@ async function readConfiguration(): Promise<Description> {
     once(child, 'exit').then(() => [undefined]),
   ])) as [FromReader | undefined]
   if (!answer)
-    throw new Error('sluice.config.ts: it does not load within 10 s, or ends the process')
+    throw new Error('sluice.config.ts: the file does not load within 10 s, or ends the process')
   if ('problem' in answer) throw new Error(answer.problem)
   return answer.description
 }
 
-/** The process that workerd runs in. */
+/** Starts the process that runs workerd (host.ts). */
 function startHost() {
   const program = fileURLToPath(new URL('host.ts', import.meta.url))
   const child: ChildProcess = fork(program, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, CLOUDFLARE_CF_FETCH_ENABLED: 'false' },
-    detached: true, // a group of its own: Ctrl-C reaches us, and we stop everything in order
+    detached: true, // a separate process group: Ctrl-C reaches only this process, which stops the parts in order
   })
-  const exited = once(child, 'exit').then(() => signalGroup(child.pid!, 'SIGKILL')) // workerd, if it was killed alone
+  const exited = once(child, 'exit').then(() => signalGroup(child.pid!, 'SIGKILL')) // ends workerd, in case only host.ts was killed
   let last = 0
-  const tell = (message: ToHost) => {
+  const send = (message: ToHost) => {
     if (child.connected) child.send(message)
   }
   return {
@@ -190,12 +190,12 @@ function startHost() {
         child.on('message', listen)
         exited.then(() => reject(new Error('the Worker ended')))
       })
-      tell({ do: 'start', id, script, options })
+      send({ do: 'start', id, script, options })
       const answer = await answered
       if ('error' in answer) throw new Error(`the Worker does not start: ${answer.error}`)
       return answer
     },
-    stop: (id: number) => tell({ do: 'stop', id }),
+    stop: (id: number) => send({ do: 'stop', id }),
     async end() {
       if (child.connected) child.disconnect()
       await Promise.race([exited, sleep(5000)])
@@ -208,12 +208,12 @@ function signalGroup(pid: number, signal: NodeJS.Signals) {
   try {
     process.kill(-pid, signal)
   } catch {
-    // it is gone
+    // the process has already ended
   }
 }
 
-/** Holds a connection to a port, and says when nothing listens there any more. */
-function watchOver(port: number, gone: () => void) {
+/** Keeps a connection to a port, and calls `onClosed` when nothing listens there any more. */
+function watchPort(port: number, onClosed: () => void) {
   const socket = connect(port, '127.0.0.1')
   socket.unref()
   let connected = false
@@ -223,12 +223,12 @@ function watchOver(port: number, gone: () => void) {
   socket.on('error', () => {})
   socket.resume()
   socket.on('close', () => {
-    if (connected) watchOver(port, gone)
-    else gone()
+    if (connected) watchPort(port, onClosed)
+    else onClosed()
   })
 }
 
-/** Watches the settings, the source, and the folders that the configuration imports from. */
+/** Watches the settings files, the source, and the folders of the files that the configuration imports. */
 function watchFolders(changed: () => void) {
   const add = (folder: string, recursive: boolean, isOurs: (name: string) => boolean) => {
     const watcher = watch(folder, { recursive }, (_, name) => {
@@ -249,7 +249,7 @@ function watchFolders(changed: () => void) {
     for (const watcher of watchers) watcher.close()
   }
   return {
-    /** Watches these folders anew: the one that a watcher was made for may have been removed and made again. */
+    /** Replaces the watchers of the imported folders. A folder may have been removed and created again. */
     update(folders: string[]) {
       closeAll(others)
       others = folders
@@ -258,7 +258,7 @@ function watchFolders(changed: () => void) {
           try {
             return [add(folder, false, isSource)]
           } catch {
-            return [] // it was removed meanwhile
+            return [] // the folder has been removed
           }
         })
     },

@@ -8,8 +8,8 @@ import { createRedis } from './src/connection.ts'
 import { startRedis } from './src/redis.ts'
 
 /**
- * How fast is the bridge beside the Redis client that it uses itself, both with the same pipelines, and
- * does its memory stay flat? `node packages/upstash-bridge/bench.ts --help`. Everything runs on this machine.
+ * Benchmark of the bridge. Compares its throughput with that of the Redis client it uses, for the same pipelines, and
+ * measures its memory over many requests. Everything runs on this machine.
  */
 const { values } = parseArgs({
   options: {
@@ -20,11 +20,15 @@ const { values } = parseArgs({
     help: { type: 'boolean' },
   },
 })
-const USAGE = `node packages/upstash-bridge/bench.ts [--commands N] [--pipeline N] [--concurrency N] [--requests N]
-  --commands     commands of each throughput run (500000)
-  --pipeline     commands in one pipeline, one run for each (100,1000)
-  --concurrency  pipelines under way at once (8)
-  --requests     HTTP requests of the memory run (100000)`
+const USAGE = `Measures the throughput and the memory of the Upstash bridge.
+
+  node packages/upstash-bridge/bench.ts [options]
+
+  --commands N     commands in each throughput run (default 500000)
+  --pipeline N,N   commands in one pipeline; one run for each value (default 100,1000)
+  --concurrency N  pipelines in flight (default 8)
+  --requests N     HTTP requests in the memory run (default 100000)
+  --help           show this text`
 
 const COMMANDS = Number(values.commands)
 const PIPELINES = values.pipeline.split(',').map(Number)
@@ -32,7 +36,7 @@ const CONCURRENCY = Number(values.concurrency)
 const REQUESTS = Number(values.requests)
 const SLICES = 10
 
-/** Runs `work` `count` times, `CONCURRENCY` at once, and returns the seconds it took. */
+/** Runs `work` `count` times with `CONCURRENCY` workers and returns the duration in seconds. */
 async function timed(count: number, work: (index: number) => Promise<unknown>): Promise<number> {
   let next = 0
   const start = performance.now()
@@ -59,7 +63,7 @@ async function post(url: string, body: string): Promise<string> {
   return text
 }
 
-/** One pipeline: half writes, half reads, values of 32 bytes. */
+/** One pipeline: alternating writes and reads of 32-byte values. */
 function pipeline(length: number, index: number): string[][] {
   return Array.from({ length }, (_, at) => {
     const key = `bench:${(index * length + at) % 10_000}`
@@ -76,20 +80,20 @@ async function throughput(length: number, redisUrl: string, bridgeUrl: string): 
     JSON.parse(await post(`${bridgeUrl}/pipeline`, JSON.stringify(pipeline(length, index))))
   const rounds = Math.ceil(COMMANDS / length / SLICES)
   for (const run of [direct, bridged]) await timed(rounds, run) // warm up
-  // By turns, so that whatever else this machine does slows both alike.
-  let [one, two] = [0, 0]
+  // The two alternate, so that other load on this machine slows both equally.
+  let [directSeconds, bridgedSeconds] = [0, 0]
   for (let slice = 0; slice < SLICES; slice++) {
-    one += await timed(rounds, direct)
-    two += await timed(rounds, bridged)
+    directSeconds += await timed(rounds, direct)
+    bridgedSeconds += await timed(rounds, bridged)
   }
   client.destroy()
   const rate = (seconds: number) => Math.round((rounds * SLICES * length) / seconds)
   console.log(
-    `pipelines of ${length}, ${CONCURRENCY} at once, ${rounds * SLICES * length} commands`,
+    `${rounds * SLICES * length} commands in pipelines of ${length}, ${CONCURRENCY} in flight`,
   )
-  console.log(`  client directly   ${rate(one)} commands/s`)
-  console.log(`  through bridge    ${rate(two)} commands/s`)
-  console.log(`  ratio             ${(one / two).toFixed(2)}`)
+  console.log(`  Redis client       ${rate(directSeconds)} commands/s`)
+  console.log(`  through the bridge ${rate(bridgedSeconds)} commands/s`)
+  console.log(`  bridge / client    ${(directSeconds / bridgedSeconds).toFixed(2)}`)
 }
 
 const SCRIPT = `#!lua flags=allow-key-locking
@@ -119,9 +123,9 @@ async function memory(bridgeUrl: string, pid: number): Promise<void> {
     seconds += await timed(REQUESTS / 10, (n) => kinds[n % kinds.length]!(n + part * REQUESTS))
     samples.push(Math.round(rss()))
   }
-  console.log(`${REQUESTS} HTTP requests (SET, EVAL, pipeline, transaction by turns)`)
+  console.log(`${REQUESTS} HTTP requests (alternating SET, EVAL, pipeline and transaction)`)
   console.log(`  ${Math.round(REQUESTS / seconds)} requests/s`)
-  console.log(`  resident memory of the bridge after each tenth, MB: ${samples.join(' ')}`)
+  console.log(`  resident memory of the bridge after each tenth of them, MB: ${samples.join(' ')}`)
 }
 
 if (values.help) {
@@ -136,7 +140,9 @@ if (values.help) {
   try {
     const [line] = await once(createInterface(bridge.stdout), 'line')
     const url = String(line).split('=')[1]!
-    console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}, ${redis.source}`)
+    console.log(
+      `Node ${process.version}, ${cpus().length} CPUs (${cpus()[0]?.model}), ${redis.source}`,
+    )
     for (const length of PIPELINES) await throughput(length, redis.url, url)
     await memory(url, bridge.pid!)
   } finally {

@@ -16,12 +16,15 @@ afterEach(() => {
 test.each([
   ['nginx', 'NGINX_BIN'],
   ['caddy', 'CADDY_BIN'],
-] as const)('%s may be named by %s; a wrong one is an error', async (name, variable) => {
-  vi.stubEnv(variable, process.execPath)
-  await expect(findProxy(name)).rejects.toThrow(`${variable}=${process.execPath} is not a `)
-})
+] as const)(
+  'The binary of %s can be set with %s; a file that is not this server is an error.',
+  async (name, variable) => {
+    vi.stubEnv(variable, process.execPath)
+    await expect(findProxy(name)).rejects.toThrow(`${variable}=${process.execPath} is not a `)
+  },
+)
 
-test('missing, where none can be fetched, it is one message with the commands', async () => {
+test('Without a binary and without apt the error lists the commands that install the server.', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'))
   for (const part of ['dev', 'packages/upstash-bridge']) {
     await cp(join(root, part), join(folder, part), { recursive: true })
@@ -31,18 +34,18 @@ test('missing, where none can be fetched, it is one message with the commands', 
   await symlink('../packages/upstash-bridge', join(folder, 'node_modules/sluice-upstash-bridge'))
   const code = `import { findProxy } from './dev/proxies/binaries.ts'
     await findProxy('caddy').catch((error) => console.log(error.message))`
-  const said = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
+  const output = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
     cwd: folder,
     env: { PATH: folder },
     encoding: 'utf8',
   })
   await rm(folder, { recursive: true })
-  expect(said).toContain('brew install caddy')
-  expect(said).toContain('sudo apt-get install caddy')
-  expect(said).toContain('set CADDY_BIN')
+  expect(output).toContain('brew install caddy')
+  expect(output).toContain('sudo apt-get install caddy')
+  expect(output).toContain('set CADDY_BIN')
 })
 
-test('its tests are skipped with a warning where it is missing, and fail where CI is set', async () => {
+test('Tests of a missing proxy are skipped with a warning, and fail if CI is set.', async () => {
   vi.stubEnv('CADDY_BIN', process.execPath)
   vi.stubEnv('CI', undefined)
   const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})

@@ -66,7 +66,7 @@ duplicate-name  policies[1].name: expected a name that no other policy has, got 
     })
   })
 
-  test('The check prints the hint of each problem, and says at the end that the configuration does not load.', async () => {
+  test('The check prints a hint for each problem, and reports at the end that the configuration does not load.', async () => {
     const file = await write(
       'problems',
       `export default {
@@ -108,6 +108,8 @@ The configuration does not load until every invalid setting is fixed. docs/refer
   test('A mistake on the command line is reported with the usage.', async () => {
     const { code, stdout, stderr } = await check('--polices')
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^Unknown option '--polices'\n\nnpm run check -- /)
+    expect(stderr).toMatch(
+      /^Unknown option '--polices'\n\nChecks this project [\s\S]*npm run check -- /,
+    )
   })
 })

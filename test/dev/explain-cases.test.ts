@@ -22,24 +22,26 @@ describe('npm run explain of special cases', () => {
       ],
     }`,
     )
-    const said = async (...args: string[]) => (await explain(['--config', file, ...args])).stdout
+    const output = async (...args: string[]) => (await explain(['--config', file, ...args])).stdout
     expect(
-      await said('--path', '/Health'),
+      await output('--path', '/Health'),
     ).toBe(`GET https://www.example.com/Health from an unknown address
 
-allow[0] lets it skip 2 of 2 policies. It meets no policy: it passes.
+2 of 2 policies do not apply because of allow[0]. No policy applies, so the request passes.
 
-not met  api    allow[0] skips it
-not met  trial  allow[0] skips it
+applies  policy  limit, key and cost, or why the policy does not apply
+no       api     allow[0] exempts the request
+no       trial   allow[0] exempts the request
 `)
     expect(
-      await said('--path', '/health', '--ip', '203.0.113.7', '--cookie', 'a=b'),
+      await output('--path', '/health', '--ip', '203.0.113.7', '--cookie', 'a=b'),
     ).toBe(`GET https://www.example.com/health from 203.0.113.7
 
-403: "api" refuses it, since cookie:sid is missing. Nothing is counted.
+The policy "api" refuses the request with 403, since the key part cookie:sid is missing. Nothing is charged.
 
-not met  api    key: cookie:sid is missing → refuse
-not met  trial  key: query:q is missing → skip (in shadow)
+applies  policy  limit, key and cost, or why the policy does not apply
+no       api     the key part cookie:sid is missing (onMissingKey: refuse)
+no       trial   the key part query:q is missing (onMissingKey: refuse, not enforced in shadow)
 `)
     const args = [
       '--ip',
@@ -52,29 +54,30 @@ not met  trial  key: query:q is missing → skip (in shadow)
       'cookie: c=d',
     ]
     expect(
-      await said('--path', '/%5Fsluice/x?q=%1b[31m', ...args),
+      await output('--path', '/%5Fsluice/x?q=%1b[31m', ...args),
     ).toBe(`GET https://www.example.com/%5Fsluice/x?q=%1b[31m from 203.0.113.7
-The path /%5Fsluice/x is seen as /_sluice/x.
+Policies see the path /%5Fsluice/x as /_sluice/x.
 
-No list names it.
+No entry of allow or deny matches the request.
 
-met      api    5 in 1s, sliding-window
-                key   ip = 203.0.113.7, cookie:sid = 7
-                cost  1
-met      trial  5 in 1s, sliding-window, in shadow
-                key   query:q = "\\u001b[31m"
-                cost  1
+applies  policy  limit, key and cost, or why the policy does not apply
+yes      api     limit  5 per 1s, sliding-window
+                 key    ip = 203.0.113.7, cookie:sid = 7
+                 cost   1
+yes      trial   limit  5 per 1s, sliding-window, in shadow
+                 key    query:q = "\\u001b[31m"
+                 cost   1
 
-Note: the Worker answers paths under /_sluice/ itself, before any policy.
+Note: the Worker itself responds to paths under /_sluice/, before any policy applies.
 `)
   })
 
   test('npm run explain shows each way in which origins may read a path.', async () => {
     const { stdout } = await explain(['--path', '/Login/x%2F..', '--method', 'POST'])
     expect(stdout).toContain(
-      'The path /Login/x%2F.. is seen as /login, and by some origins as /login/x%2f..: the strictest counts.\n',
+      'Policies see the path /Login/x%2F.. as /login. Some origins may read it as /login/x%2f..; the strictest reading counts.\n',
     )
-    expect(stdout).toMatch(/^met {6}login /m)
+    expect(stdout).toMatch(/^yes {6}login /m)
   })
 
   test('npm run explain shows each quota that a path names, and the credentials that name none.', async () => {
@@ -95,24 +98,25 @@ Note: the Worker answers paths under /_sluice/ itself, before any policy.
       { EXPLAIN_KEYS: '0'.repeat(64) },
     )
     expect(stdout).toBe(`GET https://www.example.com/users/8/..%2Fa1%2Fx from an unknown address
-The path /users/8/..%2Fa1%2Fx is seen as /users/a1/x, and by some origins as /users/8/..%2fa1%2fx: the strictest counts.
+Policies see the path /users/8/..%2Fa1%2Fx as /users/a1/x. Some origins may read it as /users/8/..%2fa1%2fx; the strictest reading counts.
 
-403: "customer" refuses it, since api-key is unverified. Nothing is counted.
+The policy "customer" refuses the request with 403, since the key part api-key is unverified. Nothing is charged.
 
-met      user      5 in 1s, sliding-window
-                   key   path:id = a1
-                   cost  1
-met      user      5 in 1s, sliding-window
-                   key   path:id = 8
-                   cost  1
-met      session   5 in 1s, sliding-window
-                   key   cookie:sid is unreadable → share
-                   cost  1
-not met  customer  key: api-key is unverified → refuse
+applies  policy    limit, key and cost, or why the policy does not apply
+yes      user      limit  5 per 1s, sliding-window
+                   key    path:id = a1
+                   cost   1
+yes      user      limit  5 per 1s, sliding-window
+                   key    path:id = 8
+                   cost   1
+yes      session   limit  5 per 1s, sliding-window
+                   key    cookie:sid is unreadable (shared quota)
+                   cost   1
+no       customer  the key part api-key is unverified (onMissingKey: refuse)
 `)
   })
 
-  test('A note says that a shield counts the request first.', async () => {
+  test('A note reports that the shield counts the request first.', async () => {
     const file = await write(
       'shield',
       `export default {
@@ -120,12 +124,12 @@ not met  customer  key: api-key is unverified → refuse
         policies: [{ name: 'a', limit: 5, window: '1m', match: { path: '/a' } }],
       }`,
     )
-    const told = async (path: string) =>
+    const outputFor = async (path: string) =>
       (await explain(['--config', file, '--path', path, '--ip', '192.0.2.1'])).stdout
-    expect(await told('/a')).toContain(
-      'Note: before Redis the shield counts it, by ip = 192.0.2.1, function = (what the function returns): 200 in 10s.',
+    expect(await outputFor('/a')).toContain(
+      'Note: the shield counts the request before Redis does, by ip = 192.0.2.1, function = (result of the function): 200 per 10s.',
     )
-    expect(await told('/b')).not.toContain('shield')
+    expect(await outputFor('/b')).not.toContain('shield')
   })
 
   test('npm run explain shows the limit of a plan, of a calendar window and of concurrent requests.', async () => {
@@ -142,19 +146,19 @@ not met  customer  key: api-key is unverified → refuse
     }`,
     )
     const args = ['--config', file, '--path', '/', '--ip', '203.0.113.7']
-    const first = (text: string) => text.split('\n').filter((line) => line.startsWith('met'))
+    const first = (text: string) => text.split('\n').filter((line) => line.startsWith('yes'))
     const acme = await explain([...args, '--header', 'x-customer: acme'])
     expect(first(acme.stdout)).toEqual([
-      'met      plan     500 (its plan) in 1m, sliding-window',
-      'met      app      10 (no plan) in 1m, sliding-window',
-      'met      month    9 in a month (Europe/Berlin), fixed-window',
-      'met      at-once  3 at once, each for 1h at most, concurrency',
+      'yes      plan     limit  500 (of the plan) per 1m, sliding-window',
+      'yes      app      limit  10 (no plan) per 1m, sliding-window',
+      'yes      month    limit  9 per month (Europe/Berlin), fixed-window',
+      'yes      at-once  limit  3 in flight, each for up to 1h, concurrency',
     ])
     const { stdout } = await explain([...args, '--header', 'x-customer: globex'])
-    expect(first(stdout)[0]).toBe('met      plan     10 (no plan) in 1m, sliding-window')
+    expect(first(stdout)[0]).toBe('yes      plan     limit  10 (no plan) per 1m, sliding-window')
   })
 
-  test('A note says which keys in Redis a namespace makes, if a policy applies to the request.', async () => {
+  test('If a policy applies, a note names the namespace and the keys in Redis.', async () => {
     const file = await write(
       'namespace',
       `export default {
@@ -168,12 +172,12 @@ not met  customer  key: api-key is unverified → refuse
       return JSON.parse(stdout).notes
     }
     expect(await notes('/')).toEqual([
-      'its counters are in the namespace shop: in Redis sluice:1:shop:{…}',
+      'the counters are in the namespace shop; their keys in Redis are sluice:1:shop:{…}',
     ])
     expect(await notes('/health')).toEqual([])
   })
 
-  test('A note says how many of several databases a request may ask.', async () => {
+  test('A note reports how many of several shards a request may call.', async () => {
     const file = await write(
       'shards',
       `export default {
@@ -192,7 +196,8 @@ not met  customer  key: api-key is unverified → refuse
       return JSON.parse(stdout).notes
     }
     expect(await notes()).toEqual([])
-    const note = (keys: number) => `its ${keys} keys may be in 2 of the 2 databases: a call to each`
+    const note = (keys: number) =>
+      `the ${keys} keys may be in 2 of the 2 shards, with one call for each shard`
     expect(await notes('x-a')).toEqual([note(2)])
     expect(await notes('x-a', 'x-b')).toEqual([note(3)])
   })

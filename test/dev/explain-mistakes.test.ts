@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => configs.remove())
 
-describe('a mistake in the arguments of npm run explain', () => {
+describe('mistakes in the arguments of npm run explain', () => {
   const path = ['--path', '/']
   test.each<[string[], string]>([
     [[], '--path: expected a path like "/login"'],
@@ -53,8 +53,8 @@ describe('a mistake in the arguments of npm run explain', () => {
       '--header: expected \'name: value\', got "a: b\\r\\nx: y"',
     ],
     [[...path, '--header', 'a: ☃'], '--header: expected \'name: value\', got "a: ☃"'],
-    [[...path, '--header', 'HOST: b'], '--header: host is what --host says'],
-    [[...path, '--header', 'CF-Connecting-IP: b'], '--header: cf-connecting-ip is what --ip says'],
+    [[...path, '--header', 'HOST: b'], '--header: set host with --host'],
+    [[...path, '--header', 'CF-Connecting-IP: b'], '--header: set cf-connecting-ip with --ip'],
     [[...path, '--cookie', 'a'], '--cookie: expected \'name=value\', got "a"'],
     [[...path, '--cookie', 'a=b; c=d'], '--cookie: expected \'name=value\', got "a=b; c=d"'],
     [[...path, '--country', 'DEU'], '--country: expected a country code like "DE", got "DEU"'],
@@ -67,18 +67,18 @@ describe('a mistake in the arguments of npm run explain', () => {
     expect(() => parseCli(args)).toThrow(new Error(message))
   })
 
-  test('npm run explain ends with 1 after a mistake on the command line.', async () => {
+  test('npm run explain exits with 1 after a mistake on the command line.', async () => {
     expect(await explain(['--path', 'login'])).toEqual({
       code: 1,
       stdout: '',
       stderr:
-        '--path: expected a path like "/login?next=%2F", percent-encoded, got "login"\n--help tells more\n',
+        '--path: expected a path like "/login?next=%2F", percent-encoded, got "login"\nRun with --help to list all options.\n',
     })
   })
 
   test.each([
-    ['nowhere', undefined, 'there is no such file'],
-    ['empty', 'export const a = 1', 'expected a default export: the configuration'],
+    ['nowhere', undefined, 'the file does not exist'],
+    ['empty', 'export const a = 1', 'expected the configuration as the default export'],
     ['throws', "throw new Error('on purpose')", 'on purpose'],
     [
       'wrong',
@@ -91,7 +91,7 @@ describe('a mistake in the arguments of npm run explain', () => {
       '2 problems\n  policies: expected a list of policies, got nothing\n  policy: expected one of the fields',
     ],
   ])(
-    'npm run explain names the file and the mistake of a configuration: %s.',
+    'npm run explain names the file and the error of an invalid configuration: %s.',
     async (name, text, message) => {
       const file = text ? await write(name, text) : join(configs.folder, `${name}.mts`)
       const { code, stdout, stderr } = await explain([...path, '--config', file])

@@ -1,8 +1,10 @@
 import { createHmac } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ConfigFolder, configFolder, explain, root, run } from '../support/dev-command.ts'
+import { exporting, isConfig } from '../support/examples.ts'
+import { type Block, blocksOf, pages } from '../support/pages.ts'
 
 const CONFIG = `export default {
   jwt: { secret: 'EXPLAIN_SECRET' },
@@ -30,6 +32,16 @@ const CONFIG = `export default {
   ],
 }`
 
+/** The commands of the documentation, each with its page, the configuration above it on the page, and the output that the page shows. */
+const documented = pages.flatMap((page) => {
+  let example: Block | undefined
+  return blocksOf(page).flatMap((block) => {
+    if (isConfig(block)) example = block
+    const [, command, output] = /^\$ (npm run explain -- .*)\n(.*)$/s.exec(block.code) ?? []
+    return command && output ? [[command, page.path, example, output] as const] : []
+  })
+})
+
 let config = ''
 let configs: ConfigFolder
 let write: ConfigFolder['write']
@@ -41,29 +53,30 @@ beforeAll(async () => {
 afterAll(() => configs.remove())
 
 describe('npm run explain', () => {
-  test('npm run explain shows how a login meets the policies of the shipped configuration.', async () => {
+  test('npm run explain shows the policies of the shipped configuration that apply to a login.', async () => {
     const args = ['--method', 'POST', '--path', '/login', '--ip', '203.0.113.7']
     expect(await run('npm', ['run', '--silent', 'explain', '--', ...args])).toEqual({
       code: 0,
       stderr: '',
       stdout: `POST https://www.example.com/login from 203.0.113.7
 
-No list names it.
+No entry of allow or deny matches the request.
 
-met      per-ip        10 in 10s, sliding-window
-                       key   ip = 203.0.113.7
-                       cost  1
-met      per-ip-daily  1000 in 1d, fixed-window
-                       key   ip = 203.0.113.7
-                       cost  1
-met      login         5 in 1m, fixed-window
-                       key   ip = 203.0.113.7
-                       cost  1
+applies  policy        limit, key and cost, or why the policy does not apply
+yes      per-ip        limit  10 per 10s, sliding-window
+                       key    ip = 203.0.113.7
+                       cost   1
+yes      per-ip-daily  limit  1000 per 1d, fixed-window
+                       key    ip = 203.0.113.7
+                       cost   1
+yes      login         limit  5 per 1m, fixed-window
+                       key    ip = 203.0.113.7
+                       cost   1
 `,
     })
   })
 
-  test('npm run explain says why a policy does not apply: the value of the request and those of the policy.', async () => {
+  test('npm run explain shows why a policy does not apply: the value of the request and the values of the policy.', async () => {
     const args = [
       '--path',
       '//API/./Export/a%20b?x=1',
@@ -82,31 +95,32 @@ met      login         5 in 1m, fixed-window
     expect(
       stdout,
     ).toBe(`GET https://www.example.com//API/Export/a%20b?x=1 from 2001:db8:1:2:3::4, DE, AS64500, FRA
-The path //API/./Export/a%20b is seen as "/api/export/a b".
+Policies see the path //API/./Export/a%20b as "/api/export/a b".
 
-No list names it.
+No entry of allow or deny matches the request.
 
-met      per-ip   100 in 1m, sliding-window
-                  key   ip = 2001:db8:1:2::/64
-                  cost  1
-met      exports  10 in 90s, token-bucket, burst 30, in shadow
-                  key   path:id is missing → share, header:x-tenant is missing → share
-                  cost  1
-met      user     1000 in 1d, fixed-window, by the clock
-                  key   ip = 2001:db8:1:2::/64 (instead of jwt:sub, which has no value)
-                  cost  1
-not met  keyed    key: api-key is missing → skip
-not met  posts    method: is GET, the policy has POST, PUT
-not met  shop     host: is www.example.com, the policy has shop.example.com, *.shop.example.com
-not met  abroad   country: is DE, the policy has FR, AT
-not met  bots     header: user-agent is "Mozilla/5.0 (X11)", the policy has *bot*, curl/*
-met      app      5 in 1h, sliding-window
-                  key   by a function, method = GET
-                  cost  1
+applies  policy   limit, key and cost, or why the policy does not apply
+yes      per-ip   limit  100 per 1m, sliding-window
+                  key    ip = 2001:db8:1:2::/64
+                  cost   1
+yes      exports  limit  10 per 90s, token-bucket, burst 30, in shadow
+                  key    path:id is missing (onMissingKey: share), header:x-tenant is missing (onMissingKey: share)
+                  cost   1
+yes      user     limit  1000 per 1d, fixed-window, aligned to the clock
+                  key    ip = 2001:db8:1:2::/64 (instead of jwt:sub, which has no value)
+                  cost   1
+no       keyed    the key part api-key is missing (onMissingKey: skip)
+no       posts    the method is GET, the policy matches POST, PUT
+no       shop     the host is www.example.com, the policy matches shop.example.com, *.shop.example.com
+no       abroad   the country is DE, the policy matches FR, AT
+no       bots     the header user-agent is "Mozilla/5.0 (X11)", the policy matches *bot*, curl/*
+yes      app      limit  5 per 1h, sliding-window
+                  key    result of a function, method = GET
+                  cost   1
 `)
   })
 
-  test('npm run explain verifies credentials by the variables of the environment, and names the list entry that skips a policy.', async () => {
+  test('npm run explain verifies credentials with the variables of the environment, and names the entry that exempts a request.', async () => {
     const secret = 'a secret of at least thirty-two bytes'
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
     const signed = `${part({ alg: 'HS256' })}.${part({ sub: 'ann\u0007' })}`
@@ -127,27 +141,28 @@ met      app      5 in 1h, sliding-window
     })
     expect(stdout).toBe(`HEAD https://www.example.com/v1/7 from 198.51.100.9, AT
 
-allow "office" lets it skip 2 of 9 policies.
+2 of 9 policies do not apply because of allow "office".
 
-not met  per-ip   allow "office" skips it
-not met  exports  allow "office" skips it
-met      user     1000 in 1d, fixed-window, by the clock
-                  key   jwt:sub = "ann\\u0007"
-                  cost  1
-met      keyed    5 in 1500ms, sliding-window, checked in parallel
-                  key   api-key = ${digest}
-                  cost  1
-not met  posts    method: is HEAD, the policy has POST, PUT
-not met  shop     host: is www.example.com, the policy has shop.example.com, *.shop.example.com
-not met  abroad   ip: 198.51.100.9 is not in 10.0.0.0/8 or 10.0.0.1 or 10.0.0.2 or 10.0.0.3 or 10.0.0.4 … and 2 more
-not met  bots     header: x-a is missing
-met      app      5 in 1h, sliding-window
-                  key   by a function, method = HEAD
-                  cost  1
+applies  policy   limit, key and cost, or why the policy does not apply
+no       per-ip   allow "office" exempts the request
+no       exports  allow "office" exempts the request
+yes      user     limit  1000 per 1d, fixed-window, aligned to the clock
+                  key    jwt:sub = "ann\\u0007"
+                  cost   1
+yes      keyed    limit  5 per 1500ms, sliding-window, checked in parallel
+                  key    api-key = ${digest}
+                  cost   1
+no       posts    the method is HEAD, the policy matches POST, PUT
+no       shop     the host is www.example.com, the policy matches shop.example.com, *.shop.example.com
+no       abroad   the address is 198.51.100.9, the policy matches 10.0.0.0/8, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 … and 2 more
+no       bots     the header x-a is missing
+yes      app      limit  5 per 1h, sliding-window
+                  key    result of a function, method = HEAD
+                  cost   1
 `)
   })
 
-  test('npm run explain names the entry of not that excludes a request.', async () => {
+  test('npm run explain names the entry of `not` that excludes a request.', async () => {
     const args = [
       '--method',
       'HEAD',
@@ -166,28 +181,34 @@ met      app      5 in 1h, sliding-window
       'EU.shop.example.com.:8443',
     ])
     expect(stdout).toContain(
-      'not met  exports  not: not[1] takes it away (method HEAD, x-plan pro* or "a b")\n',
+      'no       exports  match.not[1] excludes the request (method HEAD, x-plan pro* or "a b")\n',
     )
     expect(stdout).toContain(
       'HEAD https://eu.shop.example.com.:8443/v1/7 from an unknown address\n',
     )
-    expect(stdout).toContain(`met      shop     5 in 1h, sliding-window
-                  key   ip is missing → share
+    expect(stdout).toContain(`yes      shop     limit  5 per 1h, sliding-window
+                  key    ip is missing (onMissingKey: share)
 `)
   })
 
   test.each([
-    [['--path', '/', '--ip', '192.0.2.7'], '403: deny[0] refuses it. Nothing is counted.'],
-    [['--path', '/', '--country', 't1'], '403: deny "tor" refuses it. Nothing is counted.'],
+    [
+      ['--path', '/', '--ip', '192.0.2.7'],
+      'The entry deny[0] refuses the request with 403. Nothing is charged.',
+    ],
+    [
+      ['--path', '/', '--country', 't1'],
+      'The entry deny "tor" refuses the request with 403. Nothing is charged.',
+    ],
   ])(
-    'A request with %j is refused by a list, and npm run explain shows no policy.',
+    'For a request with %j, which an entry of deny refuses, npm run explain shows no policy.',
     async (args, line) => {
       const { stdout } = await explain(['--config', config, ...args])
       expect(stdout.split('\n').slice(1)).toEqual(['', line, ''])
     },
   )
 
-  test('The option --json prints the same for programs.', async () => {
+  test('The option --json prints the explanation as JSON.', async () => {
     const args = ['--config', config, '--json', '--method', 'POST', '--path', '/V1/%C2%9b7']
     const { stdout } = await explain([...args, '--header', 'x-tenant: t1'])
     expect(stdout).not.toMatch(/(?!\n)\p{C}/u)
@@ -232,17 +253,25 @@ met      app      5 in 1h, sliding-window
         insteadOf: ['jwt:sub'],
         key: [{ part: 'ip', value: null }],
       }),
-      { policy: 'keyed', met: false, unmet: 'key', why: 'key: api-key is missing → skip' },
+      {
+        policy: 'keyed',
+        met: false,
+        unmet: 'key',
+        why: 'the key part api-key is missing (onMissingKey: skip)',
+      },
     ])
   })
 
-  test('The examples in docs/reference/cli.md are what npm run explain prints.', async () => {
-    const docs = await readFile(join(root, 'docs/reference/cli.md'), 'utf8')
-    const shown = [...docs.matchAll(/^\$ npm run explain -- (.*)\n([^`]*)```/gm)]
-    expect(shown).toHaveLength(2)
-    for (const [, args, output] of shown) {
-      expect((await explain(args!.split(' '))).stdout).toBe(output)
+  test.each(documented)('%s prints what %s shows.', async (command, _, example, output) => {
+    const args = command.split(' ').slice(4)
+    if (example) {
+      await mkdir(join(root, 'dist/explain'), { recursive: true })
+      const file = join(root, 'dist/explain/sluice.config.ts')
+      const head = "import { defineConfig } from '../../src/config/parse.ts'\n"
+      await writeFile(file, head + exporting(example.code))
+      args.push('--config', file)
     }
+    expect((await explain(args)).stdout).toBe(output)
   })
 
   test('The option --help lists every option.', async () => {

@@ -4,7 +4,7 @@ import { checkImports, cycles, packageViolations, violations } from '../../dev/i
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-test('every import in src and packages follows its rule, and no files import each other in a cycle', async () => {
+test('Every import in src and packages follows the import rule, and there is no import cycle.', async () => {
   expect(await checkImports(root)).toEqual([])
 })
 
@@ -27,15 +27,15 @@ test.each([
   ['config/parse.ts', "export {\n  a,\n  b,\n} from '../limiter/decide.ts'"],
   ['store/breaker.ts', "import type { Policy } from '../config/parse.ts'"],
   ['client/client.ts', "import { schema } from '../api/schema.ts'"],
-])('%s must not contain %s', (file, line) => {
+])('The file src/%s must not contain the line: %s', (file, line) => {
   expect(violations(file, line)).toHaveLength(1)
 })
 
-test('a client may import the types of the decision API', () => {
+test('The client may import types of the decision API.', () => {
   expect(violations('client/client.ts', "import type { Ask } from '../api/schema.ts'")).toEqual([])
 })
 
-test('files that import each other are reported as a cycle', () => {
+test('Files that import each other are reported as a cycle.', () => {
   const texts = new Map([
     ['a/one.ts', "import { two } from './two.ts'"],
     ['a/two.ts', "import type { three } from '../three.ts'"],
@@ -45,7 +45,7 @@ test('files that import each other are reported as a cycle', () => {
   expect(cycles(texts)).toEqual(['cycle: a/one.ts -> a/two.ts -> three.ts -> a/one.ts'])
 })
 
-test('a cycle that passes through the public entry of a package is reported', () => {
+test('A cycle through the entry file of a package is reported.', () => {
   const texts = new Map([
     ['packages/one/src/index.ts', "export { two } from '../../../two.ts'"],
     ['two.ts', "import { one } from 'one'"],
@@ -56,7 +56,7 @@ test('a cycle that passes through the public entry of a package is reported', ()
   ])
 })
 
-describe('a package', () => {
+describe('imports of a package', () => {
   const manifest = {
     name: 'one',
     exports: './src/index.ts',
@@ -70,7 +70,7 @@ describe('a package', () => {
     ['src/index.ts', "import { test } from 'vitest'"],
     ['test/x.test.ts', "import { useServer } from '../../../test/support/server.ts'"],
     ['test/x.test.ts', "import { Hono } from 'hono'"],
-  ])('must not have in %s: %s', (file, line) => {
+  ])('The file %s of a package must not contain the line: %s', (file, line) => {
     expect(packageViolations(`packages/one/${file}`, line, manifest)).toHaveLength(1)
   })
   test.each([
@@ -79,7 +79,7 @@ describe('a package', () => {
     ['src/index.ts', "import { readFile } from 'node:fs/promises'"],
     ['test/x.test.ts', "import { startRedis } from '../src/index.ts'"],
     ['test/x.test.ts', "import { test } from 'vitest'"],
-  ])('may have in %s: %s', (file, line) => {
+  ])('The file %s of a package may contain the line: %s', (file, line) => {
     expect(packageViolations(`packages/one/${file}`, line, manifest)).toEqual([])
   })
 })

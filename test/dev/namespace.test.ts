@@ -6,14 +6,14 @@ import { describeNamespace } from '../../dev/check/namespace.ts'
 
 const policies = [{ name: 'per-ip', limit: 100, window: '1m' }]
 
-describe('npm run check', () => {
+describe('the namespace in npm run check', () => {
   let folder: string
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-'))
   })
   afterAll(() => rm(folder, { recursive: true }))
 
-  const told = async (namespace: string | undefined, toml: string) => {
+  const namespaceOf = async (namespace: string | undefined, toml: string) => {
     const file = join(folder, 'wrangler.toml')
     await writeFile(file, toml)
     return describeNamespace({ policies, namespace }, file)
@@ -28,18 +28,18 @@ A = "1"
 # [env.old]
 `
 
-  test('names the namespace', async () => {
-    expect(await told('shop', environments)).toBe('shop')
+  test('The check prints the namespace of the configuration.', async () => {
+    expect(await namespaceOf('shop', environments)).toBe('shop')
   })
 
-  test('says that there is no namespace', async () => {
-    expect(await told(undefined, 'name = "a"')).toBe('none')
+  test('The check prints "none" for a configuration without a namespace.', async () => {
+    expect(await namespaceOf(undefined, 'name = "a"')).toBe('none')
     expect(await describeNamespace({ policies }, join(folder, 'missing.toml'))).toBe('none')
   })
 
-  test('says which environments of wrangler.toml count together without a namespace', async () => {
-    expect(await told(undefined, environments)).toBe(
-      'none; on the same database the environments of wrangler.toml (staging, production) count together: docs/reference/configuration.md#namespaces',
+  test('Without a namespace the check names the environments of wrangler.toml that may share counters.', async () => {
+    expect(await namespaceOf(undefined, environments)).toBe(
+      'none; the environments of wrangler.toml (staging, production) share counters if they use the same database: docs/reference/configuration.md#namespaces',
     )
   })
 })

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterEach(() => project.kill())
 afterAll(() => project.remove())
 
-test('npm start recovers from any sequence of bad edits, and answers requests meanwhile.', async () => {
+test('npm start keeps responding during any sequence of invalid edits, and recovers from it.', async () => {
   const file = `${root}sluice.config.ts`
   const good = await readFile(file, 'utf8')
   const withLimit = (limit: number) => good.replace('limit: 10,', `limit: ${limit},`)
@@ -30,28 +30,28 @@ test('npm start recovers from any sequence of bad edits, and answers requests me
       .split('Ctrl-C stops everything.')[1]!
       .split('\n')
       .filter((line) => line.trim() !== '')
-  /** Makes a change, and expects one line for it, and a limit that requests are answered with. */
+  /** Makes a change, and expects one line of output for it and the given limit in responses. */
   async function step(change: () => Promise<void>, line: RegExp, expected: number) {
     const before = lines().length
     await change()
     await expect.poll(() => lines().length, { timeout: 20_000 }).toBeGreaterThan(before)
-    await sleep(500) // for a second line, which there must not be
+    await sleep(500) // there must be no second line
     expect(lines().slice(before)).toEqual([expect.stringMatching(line)])
     expect(await limit()).toBe(expected)
   }
   const save = (text: string) => () => writeFile(file, text)
   const reloaded = /^Reloaded: 3 policies \(per-ip, per-ip-daily, login\)\.$/
   const badValue =
-    /^Not reloaded: sluice\.config\.ts: policies\[0\]\.limit: expected a whole number of at least 1, got 0 \(in "per-ip"\)\. The last good configuration answers\.$/
+    /^Not reloaded: sluice\.config\.ts: policies\[0\]\.limit: expected a whole number of at least 1, got 0 \(in "per-ip"\)\. The last valid configuration stays active\.$/
   const badSyntax =
-    /^Not reloaded: sluice\.config\.ts:\d+:\d+: \S.*\. The last good configuration answers\.$/
+    /^Not reloaded: sluice\.config\.ts:\d+:\d+: \S.*\. The last valid configuration stays active\.$/
   try {
     await step(save(withLimit(0)), badValue, 10)
     await step(save('export defaul {'), badSyntax, 10)
     await step(save(withLimit(11)), reloaded, 11)
     await step(save(`${good}\n}}`), badSyntax, 11)
     await step(save(withLimit(12)), reloaded, 12)
-    await step(() => rm(file), /^Not reloaded: sluice\.config\.ts: there is no such file\./, 12)
+    await step(() => rm(file), /^Not reloaded: sluice\.config\.ts: the file does not exist\./, 12)
     await step(save(withLimit(12)), reloaded, 12)
     await step(
       save(`${good}\nthrow new Error('on purpose')`),
@@ -71,12 +71,12 @@ test('npm start recovers from any sequence of bad edits, and answers requests me
       reloaded,
       13,
     )
-    // A save without a change is no reload.
+    // Saving without a change does not reload.
     const before = lines().length
     await writeFile(file, withLimit(13))
     await sleep(3000)
     expect(lines().length).toBe(before)
-    // Of several quick saves the last one counts.
+    // After several quick saves the last one is active.
     for (const text of [withLimit(14), withLimit(0), '{', withLimit(15)]) {
       await writeFile(file, text)
       await sleep(60)
@@ -102,13 +102,13 @@ test('npm start notices an edit of a file that the configuration imports from an
   const good = await readFile(file, 'utf8')
   const withImport = `import { limit } from './limits/per-ip.ts'\n${good.replace('limit: 10,', 'limit,')}`
   const run = await npmStart()
-  /** Saves the imported file, and expects a line in the output. */
+  /** Saves the imported file, expects a line in the output, and returns the active limit. */
   async function step(text: string, line: RegExp) {
     const before = run.output().length
     await mkdir(folder, { recursive: true })
     await writeFile(imported, text)
-    const said = () => run.output().slice(before)
-    await expect.poll(said, { timeout: 20_000 }).toMatch(line)
+    const output = () => run.output().slice(before)
+    await expect.poll(output, { timeout: 20_000 }).toMatch(line)
     return Number(
       /"per-ip";q=(\d+)/.exec((await fetch(run.url)).headers.get('ratelimit-policy')!)?.[1],
     )
@@ -121,7 +121,7 @@ test('npm start notices an edit of a file that the configuration imports from an
     expect(await step('export const limit = 11', /Reloaded/)).toBe(11)
     expect(await step('export const limit = {', /limits\/per-ip\.ts:1:\d+: /)).toBe(11)
     expect(await step('export const limit = 12', /Reloaded/)).toBe(12)
-    // As a change of branch does.
+    // Switching a Git branch can remove a folder like this.
     await rm(folder, { recursive: true })
     await expect.poll(run.output, { timeout: 20_000 }).toMatch(/Could not resolve.*\n$/)
     expect(await step('export const limit = 13', /Reloaded/)).toBe(13)
@@ -152,7 +152,7 @@ test('npm start reports an invalid wrangler.toml in one line that names the file
   }
 }, 60_000)
 
-test('A request in flight while npm start replaces the Worker is answered to its end, and an edit of a source file reloads.', async () => {
+test('npm start reloads after an edit of a source file, and completes requests in flight.', async () => {
   const source = `${root}src/worker.ts`
   const original = await readFile(source, 'utf8')
   const run = await npmStart()
@@ -174,7 +174,7 @@ test('A request in flight while npm start replaces the Worker is answered to its
     await writeFile(source, `${original}\nthrow new Error('on purpose')`)
     await expect
       .poll(run.output, { timeout: 20_000 })
-      .toContain('Not reloaded: the Worker does not start: on purpose. The last good')
+      .toContain('Not reloaded: the Worker does not start: on purpose. The last valid')
     await writeFile(source, 'import {')
     await expect
       .poll(run.output, { timeout: 20_000 })
@@ -195,7 +195,7 @@ test.each([
     /Could not start: sluice\.config\.ts: policies\[0\]\.window: expected a duration/,
   ],
 ])(
-  'npm start reports %s in the configuration at the start in one line, with its place.',
+  'npm start does not start with %s in the configuration, and reports it in one line with its position.',
   async (_, change, message) => {
     const file = `${root}sluice.config.ts`
     const good = await readFile(file, 'utf8')
@@ -212,7 +212,7 @@ test.each([
   },
 )
 
-test('npm start takes variables from .dev.vars, and those that the configuration names from the environment.', async () => {
+test('npm start reads variables from .dev.vars, and the variables that the configuration names from the environment.', async () => {
   const file = `${root}sluice.config.ts`
   const vars = `${root}.dev.vars`
   const good = await readFile(file, 'utf8')
@@ -250,14 +250,14 @@ export default defineConfig({
     expect(await decide('dev-api-token-0000')).toBe(401)
     const banner = run.output()
     for (const text of [
-      /per-key +7 in 1h \(pro 70 by header:x-plan\) +sliding-window +by api-key +\/api\/\*, not \/api\/health/,
-      /exports +2 at once +concurrency +by ip +POST \/exports\/:id/,
-      /per-user +9 in 3600000 ms/,
+      /per-key +7 per 1h \(plans of header:x-plan: pro 70\) +sliding-window +api-key +\/api\/\*, not \/api\/health/,
+      /exports +2 in flight +concurrency +ip +POST \/exports\/:id/,
+      /per-user +9 per 3600000 ms/,
       `curl -i ${run.url}/api/x -H 'X-Api-Key: …'`,
       `curl -i -X POST ${run.url}/exports/1`,
       /\/decide .*\$SLUICE_API_TOKEN.*"policy":"per-key"/,
       /policies\/per-key\/peek .*dev-operate-token-0000/,
-      'JWT_SECRET is not set. Write it into .dev.vars, or start with: JWT_SECRET=… npm start',
+      'The variable JWT_SECRET is not set. Add it to .dev.vars, or start with: JWT_SECRET=… npm start',
     ]) {
       expect(banner).toMatch(text)
     }

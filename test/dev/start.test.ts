@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterEach(() => project.kill())
 afterAll(() => project.remove())
 
-test('npm start answers through the Worker, prints the address of each part, and Ctrl-C stops everything.', async () => {
+test('npm start runs the Worker, prints the address of each part, and stops everything on Ctrl-C.', async () => {
   const run = await npmStart()
   const response = await fetch(`${run.url}/hello`)
   expect(response.status).toBe(200)
@@ -33,14 +33,14 @@ test('npm start answers through the Worker, prints the address of each part, and
   await waitUntilEnded(family)
 })
 
-test('npm start reports a busy port, and leaves nothing running.', async () => {
+test('npm start reports a port that is in use, and leaves nothing running.', async () => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const run = await npmStart({ PORT: String(port) })
   expect(await run.ended).toBe(1)
   expect(run.output()).toContain(
-    `Could not start: port ${port} is busy. Choose another: PORT=${port + 1} npm start`,
+    `Could not start: port ${port} is in use. Choose another port: PORT=${port + 1} npm start`,
   )
   server.close()
 })
@@ -51,11 +51,14 @@ test.each([
     { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1' },
     'set both UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or neither',
   ],
-])('npm start refuses the environment %j with a clear message.', async (env, message) => {
-  const run = await npmStart(env)
-  expect(await run.ended).toBe(1)
-  expect(run.output()).toContain(`Could not start: ${message}`)
-})
+])(
+  'npm start refuses the environment %j with a message that names the mistake.',
+  async (env, message) => {
+    const run = await npmStart(env)
+    expect(await run.ended).toBe(1)
+    expect(run.output()).toContain(`Could not start: ${message}`)
+  },
+)
 
 test.each(['redis', 'workerd', 'the host of workerd'])(
   'npm start reports a crash of %s, and stops the rest.',
@@ -93,19 +96,19 @@ test('A WebSocket and an upload go through the port of npm start unchanged.', as
   const run = await npmStart()
   try {
     const socket = new WebSocket(`${run.url.replace('http', 'ws')}/socket`)
-    const said = new Promise((resolve) =>
+    const message = new Promise((resolve) =>
       socket.addEventListener('message', ({ data }) => resolve(data)),
     )
     socket.addEventListener('open', () => socket.send('hello'))
-    expect(await said).toBe('hello')
+    expect(await message).toBe('hello')
     socket.close()
     const body = 'x'.repeat(300_000)
     const echo = (await (await fetch(`${run.url}/upload`, { method: 'POST', body })).json()) as Echo
     expect(echo.body.sha256).toBe(createHash('sha256').update(body).digest('hex'))
     const empty = (await (await fetch(`${run.url}/upload`, { method: 'POST' })).json()) as Echo
     expect(empty.body.bytes).toBe(0)
-    const asked = request(`${run.url}/headers/100000`, { maxHeaderSize: 200_000 }).end()
-    const [{ headers }] = (await once(asked, 'response')) as [IncomingMessage]
+    const sent = request(`${run.url}/headers/100000`, { maxHeaderSize: 200_000 }).end()
+    const [{ headers }] = (await once(sent, 'response')) as [IncomingMessage]
     expect(headers['x-long']).toHaveLength(100_000)
   } finally {
     process.kill(-run.pid, 'SIGINT')

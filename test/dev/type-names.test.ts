@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 const src = fileURLToPath(new URL('../../src/', import.meta.url))
 const DECLARATION = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm
 
-test('no type name is declared in two files of src', async () => {
+test('No type name is declared in more than one file of src.', async () => {
   const declared: { name: string; file: string }[] = []
   for await (const file of glob('**/*.ts', { cwd: src })) {
     const text = await readFile(src + file, 'utf8')

@@ -1,4 +1,4 @@
-/** Whether a limit is one limit: one client, 256 requests at once, two isolates. */
+/** Tests that a limit is exact: one client, 256 requests at once, two isolates. */
 import { startFarRedis } from '../bridge.ts'
 import type { Stack } from '../run.ts'
 import type { VariantId } from '../variants.ts'
@@ -7,21 +7,21 @@ export interface Exactness {
   id: VariantId
   asked: number
   admitted: number
-  /** Beyond the limit, and short of it. */
+  /** Requests admitted beyond the limit, and requests missing to the limit. */
   over: number
   under: number
-  /** Neither admitted nor refused. */
+  /** Requests neither admitted nor refused. */
   failed: number
 }
 
 const LIMIT = 100
 const REQUESTS = 1024
-/** Nothing comes back while it lasts. */
+/** Long enough that nothing is refilled during the run. */
 const WINDOW_MS = 86_400_000
 
 const contenders: VariantId[] = [
   'ours',
-  'ours-unshared',
+  'ours-unbatched',
   'ours-uncached',
   'ours-edge',
   'ours-fixed',

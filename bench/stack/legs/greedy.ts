@@ -1,4 +1,4 @@
-/** What a client gets who never waits: too little is as wrong as too much. */
+/** Measures how much of its limit a client gets that never waits. Too little is as wrong as too much. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startFarRedis } from '../bridge.ts'
 import { Connection } from '../load/connection.ts'
@@ -8,14 +8,14 @@ import type { VariantId } from '../variants.ts'
 
 export interface Greedy {
   id: VariantId
-  /** Of the limit, in each window; 1 is what was promised. */
+  /** Admitted share of the limit in each window. 1 is exact. */
   share: number
 }
 
 const LIMIT = 10
 const WINDOW_MS = 1000
 const CLIENTS = 4
-/** Between two requests of a client. */
+/** Pause between two requests of a client, in ms. */
 const PACE_MS = 10
 
 const contenders: VariantId[] = [
@@ -47,7 +47,7 @@ export async function measureGreedy(
         try {
           const clients = Array.from({ length: CLIENTS }, (_, n) => addressOf(network, n))
           const admitted = await Promise.all(
-            clients.map((address) => knock(isolate.port, address, windows)),
+            clients.map((address) => sendRequests(isolate.port, address, windows)),
           )
           const total = admitted.reduce((sum, one) => sum + one, 0)
           return { id, share: total / (CLIENTS * windows * LIMIT) }
@@ -61,17 +61,17 @@ export async function measureGreedy(
   }
 }
 
-/** @returns how many were admitted after the first two windows, in which a burst may have been */
-async function knock(port: number, address: string, windows: number): Promise<number> {
+/** @returns the admitted requests after the first two windows, which may contain a burst */
+async function sendRequests(port: number, address: string, windows: number): Promise<number> {
   const connection = new Connection(port)
   const ask = () =>
     new Promise<number>((resolve) => connection.ask(address, (status) => resolve(status)))
-  const begin = performance.now() + 2 * WINDOW_MS
-  const end = begin + windows * WINDOW_MS
+  const measureFrom = performance.now() + 2 * WINDOW_MS
+  const end = measureFrom + windows * WINDOW_MS
   let admitted = 0
   while (performance.now() < end) {
     const at = performance.now()
-    if ((await ask()) === 200 && at >= begin) admitted++
+    if ((await ask()) === 200 && at >= measureFrom) admitted++
     await sleep(PACE_MS)
   }
   connection.hangUp()

@@ -1,7 +1,7 @@
-/** The little of the inspector's protocol that profiles an isolate. */
+/** A minimal client of the inspector protocol, to profile an isolate. */
 import WebSocket from 'ws'
 
-/** As V8 tells it; times in µs. */
+/** A CPU profile of V8. Times are in µs. */
 export interface CpuProfile {
   nodes: {
     id: number
@@ -14,7 +14,7 @@ export interface CpuProfile {
 
 export interface Inspector {
   start(): Promise<void>
-  /** Ends the profile, and the connection. */
+  /** Ends the profile and closes the connection. */
   stop(): Promise<CpuProfile>
 }
 

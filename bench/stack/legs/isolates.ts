@@ -1,4 +1,4 @@
-/** What isolates with leases hold while others ask: eight of them on one quota, of which 95 % are asked for. */
+/** Measures leases with eight isolates on one quota: how many units isolates hold while others need them. The load is 95 % of the quota. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gapMs } from '../../random.ts'
@@ -10,21 +10,21 @@ import type { VariantId } from '../variants.ts'
 
 export interface Isolates {
   id: VariantId
-  /** Of what was asked for within the quota, how much was admitted; 1 is all. */
+  /** Admitted share of the requests within the quota. 1 is all. */
   share: number
-  /** HTTP requests to Redis for each of these. */
+  /** HTTP requests to Redis per request. */
   calls: number
-  /** Admitted beyond the quota, when it was asked for more; and short of it. */
+  /** Requests admitted beyond the quota, and units missing to the quota, after more requests than the quota admits. */
   over: number
   under: number
 }
 
 const ISOLATES = 8
-/** Connections to each. */
+/** Connections to each isolate. */
 const EACH = 4
 const LOAD = 0.95
 const PER_SECOND = 800
-/** Nothing comes back while it lasts. */
+/** Long enough that nothing is refilled during the run. */
 const WINDOW_MS = 86_400_000
 
 const contenders: VariantId[] = ['ours-fixed', 'ours-lease-10', 'ours-lease-50']
@@ -47,9 +47,9 @@ export async function measureIsolates(
       const ports = isolates.map(({ port }) => port)
       try {
         const before = await far.calls()
-        const within = await knock(ports, due, PER_SECOND)
+        const within = await sendRequests(ports, due, PER_SECOND)
         const calls = ((await far.calls()) - before) / due
-        const beyond = await knock(ports, 2 * (limit - due) + 1000, Number.POSITIVE_INFINITY)
+        const beyond = await sendRequests(ports, 2 * (limit - due) + 1000, Number.POSITIVE_INFINITY)
         const total = within + beyond
         const over = Math.max(0, total - limit)
         results.push({ id, share: within / due, calls, over, under: Math.max(0, limit - total) })
@@ -63,15 +63,15 @@ export async function measureIsolates(
   return results
 }
 
-/** So many requests of one client, at random times, the isolates as likely as each other. @returns how many were admitted */
-async function knock(ports: number[], requests: number, perSecond: number): Promise<number> {
-  let left = requests
+/** Sends requests of one client at random times to all isolates. @returns the number of admitted requests */
+async function sendRequests(ports: number[], requests: number, perSecond: number): Promise<number> {
+  let remaining = requests
   let admitted = 0
   const rate = perSecond / (ports.length * EACH)
   const one = async (port: number) => {
     const connection = new Connection(port)
     let due = performance.now()
-    while (left-- > 0) {
+    while (remaining-- > 0) {
       due += gapMs(rate, Math.random)
       if (due > performance.now()) await sleep(due - performance.now())
       const status = await new Promise((resolve) => connection.ask(addressOf(0, 0), resolve))

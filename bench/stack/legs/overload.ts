@@ -1,4 +1,4 @@
-/** One client floods a cold isolate with default settings: requests that reach the origin, and other clients' answers. */
+/** One client floods a cold isolate with default settings. Counts the requests that reach the origin, and the responses to other clients. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { PolicyOptions } from '../../../src/config/options.ts'
@@ -7,7 +7,7 @@ import { type ClientOutcome, FLOOD_ADDRESS, type FloodOrder } from '../load/orde
 import type { Stack } from '../run.ts'
 
 export const LIMIT = 50
-/** One within its limit during a run, one beyond it; requests per second. */
+/** Requests per second of two other clients: one stays within its limit during a run, the other exceeds it. */
 export const OTHERS = [2, 6]
 
 const main: PolicyOptions = { name: 'main', algorithm: 'fixed-window', limit: LIMIT, window: '1d' }
@@ -16,16 +16,16 @@ export interface Scenario {
   title: string
   policies: PolicyOptions[]
   request?: Pick<FloodOrder, 'vary' | 'bodyBytes'>
-  /** How long the origin takes, ms. */
+  /** Response time of the origin, in ms. */
   originMs?: number
-  /** Whether other clients have quotas of their own. */
+  /** True if the flooding client is the only client, since all clients would share one quota. */
   alone?: boolean
 }
 
 export const scenarios: Record<string, Scenario> = {
   default: { title: 'one policy, all defaults', policies: [main] },
   query: {
-    title: 'a second policy by a query parameter, new in each request',
+    title: 'a second policy by a query parameter, different in each request',
     policies: [main, { ...main, name: 'by-query', key: 'query:q', onMissingKey: 'skip' }],
     request: { vary: 'query' },
   },
@@ -35,7 +35,7 @@ export const scenarios: Record<string, Scenario> = {
   },
   countOnly: { title: 'countOnly: 200', policies: [{ ...main, countOnly: 200 }] },
   global: {
-    title: 'a global limit, and a policy by a header, new in each request',
+    title: 'a global limit, and a policy by a header, different in each request',
     policies: [
       { ...main, name: 'by-header', key: 'header:x-key' },
       { ...main, key: 'global' },
@@ -43,11 +43,11 @@ export const scenarios: Record<string, Scenario> = {
     request: { vary: 'header' },
     alone: true,
   },
-  'slow-origin': { title: 'an origin 1 s away', policies: [main], originMs: 1000 },
-  bodies: { title: 'bodies of 100 KB', policies: [main], request: { bodyBytes: 100_000 } },
+  'slow-origin': { title: 'an origin that takes 1 s', policies: [main], originMs: 1000 },
+  bodies: { title: 'request bodies of 100 KB', policies: [main], request: { bodyBytes: 100_000 } },
 }
 
-/** Connections of the flood. */
+/** Numbers of connections of the flooding client. */
 export const sizes = [64, 256, 700, 1000, 2000]
 
 export interface Overload {
@@ -63,7 +63,7 @@ export interface Overload {
 export interface OverloadOptions {
   seconds: number
   log: (line: string) => void
-  /** Ids; defaults to all. */
+  /** Ids of the scenarios. Defaults to all. */
   scenarios?: string[] | undefined
 }
 
@@ -118,15 +118,15 @@ export const summary = ({
   others,
 }: Overload) =>
   [
-    `${scenario}, ${connections} connections: ${passed} passed (${passedAfterRefusal} after a refusal)`,
+    `${scenario}, ${connections} connections: ${passed} admitted (${passedAfterRefusal} by a fallback after a refusal)`,
     `${flood.refused} refused, ${flood.failed} failed`,
     ...others.map(
       (one) =>
-        `other ${one.passed}/${one.refused}/${one.failed}, ${one.fallbacks} by a fallback, at most ${one.longestFallbackMs.toFixed(0)} ms in a row`,
+        `another client: ${one.passed} admitted, ${one.refused} refused, ${one.failed} failed, ${one.fallbacks} by a fallback, for at most ${one.longestFallbackMs.toFixed(0)} ms without Redis`,
     ),
   ].join('; ')
 
-/** Counts requests by client, as the gateway names it. */
+/** Starts an origin that counts requests by client (X-Forwarded-For). */
 export async function startCountingOrigin(delayMs = 0) {
   const requests = new Map<string, number>()
   const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** What a client waits for an origin behind a limiter: one after the other, or both at once. */
+/** Measures the latency of an origin behind the limiter, with `check: 'before'` and `check: 'parallel'`. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { startFarRedis } from '../bridge.ts'
@@ -8,7 +8,7 @@ import type { RunOptions, Samples, Stack } from '../run.ts'
 import type { VariantId } from '../variants.ts'
 import type { Isolate } from '../workerd.ts'
 
-/** How far away, ms. */
+/** Response time of the origin, and round trip to Redis, in ms. */
 export const ORIGIN_MS = 20
 export const REDIS_MS = 10
 
@@ -41,7 +41,7 @@ export async function measureParallel(
         const index = (turn + round) % contenders.length
         const order = ordered(index, { ms: turnMs * 2, connections: 1 })
         const one = await measure({ server, far, load }, [isolates[index]!.pid], order)
-        if (one.statuses[200] !== one.count) throw new Error('somebody was not admitted')
+        if (one.statuses[200] !== one.count) throw new Error('A request was not admitted.')
         samples[contenders[index]!]!.push(one)
       }
       log(`parallel: round ${round + 1} of ${rounds}`)
@@ -54,7 +54,7 @@ export async function measureParallel(
   }
 }
 
-/** Here and not in a process of its own: while the load runs there is nothing else to do. */
+/** Runs in this process, which is idle during the load. */
 async function startSlowOrigin() {
   const server = createServer((_, response) => {
     setTimeout(() => response.end('ok'), ORIGIN_MS)

@@ -1,4 +1,4 @@
-/** Where a Worker's time goes, by the files of its source: V8's own sampling, while requests come without a pause. */
+/** Profiles the CPU time of a Worker by source file, with the sampling profiler of V8, under a closed-loop load. */
 import { readFile } from 'node:fs/promises'
 import { SourceMap } from 'node:module'
 import { startFarRedis } from '../bridge.ts'
@@ -10,9 +10,9 @@ import { type CpuProfile, connectInspector } from './inspector.ts'
 export interface Profile {
   id: VariantId
   of: string
-  /** µs of the process for a request, all threads. */
+  /** CPU time of the process per request in µs, all threads. */
   workerUs: number
-  /** µs of each, the most first. Calls of the platform count for the file that makes them. */
+  /** CPU time of each file per request in µs, largest first. Platform calls count for the file that makes them. */
   parts: { name: string; us: number }[]
 }
 
@@ -23,9 +23,13 @@ interface Case {
 }
 
 const CASES: Case[] = [
-  { id: 'ours-unshared', of: 'a request that asks Redis by itself', exhausted: false },
-  { id: 'ours', of: 'a request that shares its call', exhausted: false },
-  { id: 'ours', of: 'a refusal that is proven', exhausted: true },
+  {
+    id: 'ours-unbatched',
+    of: 'A request with its own call to Redis (batching off)',
+    exhausted: false,
+  },
+  { id: 'ours', of: 'A request in a batch', exhausted: false },
+  { id: 'ours', of: 'A refusal from the denial cache', exhausted: true },
 ]
 const MS = 4_000
 
@@ -39,7 +43,7 @@ export async function measureProfile({ server, load, workers }: Stack): Promise<
       const isolate = await workers.start(id, quotas, far, {}, { inspect: true })
       const order = { ports: [isolate.port], network: 0, clients: 1000, connections: 64 }
       try {
-        await load.run({ ...order, requests: 20_000 }) // until the compilers are done
+        await load.run({ ...order, requests: 20_000 }) // warms up the compilers
         const inspector = await connectInspector(isolate.inspectorPort!)
         const { workerUs = 0 } = await measure({ server, far, load }, [isolate.pid], {
           ...order,
@@ -87,14 +91,14 @@ async function partsOf(
   return [...spent].map(([name, us]) => ({ name, us: us / count })).sort((a, b) => b.us - a.us)
 }
 
-/** What a frame is of; `undefined` where its caller answers for it. `idle` is nobody's time. */
+/** The file of a frame; `undefined` if the frame counts for its caller, or is idle time. */
 function ownName(
   { callFrame: { functionName, url, lineNumber, columnNumber } }: Node,
   map: SourceMap,
 ) {
   if (functionName === '(idle)' || functionName === '(root)') return undefined
   if (functionName === '(garbage collector)') return 'garbage collection'
-  if (functionName === '(program)') return 'workerd itself, on the same thread'
+  if (functionName === '(program)') return 'workerd itself'
   if (!url) return undefined
   const entry = map.findEntry(lineNumber, columnNumber)
   const source = 'originalSource' in entry ? entry.originalSource : undefined

@@ -1,4 +1,4 @@
-/** A flood on more exhausted keys than denialCache are kept for, with a first layer in front: how much of it gets to Redis. */
+/** Measures a shield: the share of a flood that reaches Redis, with more exhausted keys than the denial cache can hold. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startWorker } from '../../../dev/worker.ts'
 import type { BenchServer } from '../../server.ts'
@@ -7,19 +7,19 @@ import type { Order } from '../load/order.ts'
 import type { Stack } from '../run.ts'
 
 const CLIENTS = 20_000
-/** Which the shield counts by the clock, from the full minute on. */
+/** The period of the shield, which begins at the full minute. */
 const PERIOD_MS = 60_000
-/** So much of it is needed, on a busy machine. */
+/** Time in ms that a run may need within one period on a slow machine. */
 const NEEDED_MS = 55_000
 
 export interface ShieldFlood {
   requests: number
   refused: number
-  /** The share of it that Redis decided; `undefined` where it was not over within the period. */
+  /** The share that Redis decided; `undefined` if the run did not end within the period. */
   reached: number | undefined
 }
 
-/** In Miniflare: workerd by itself has no such binding. */
+/** Uses Miniflare, since workerd alone has no rate-limit binding. */
 export async function measureShield({ server, load, workers }: Stack): Promise<ShieldFlood> {
   await server.send('FLUSHALL')
   const far = await startFarRedis(server.url, 0)
@@ -34,7 +34,7 @@ export async function measureShield({ server, load, workers }: Stack): Promise<S
   })
   const stops = [far.stop]
   try {
-    // Redis first, out of the same quotas, where it is quick.
+    // Uses up the quotas in Redis first, with a Worker that needs no Miniflare and is faster.
     const isolate = await workers.start('ours-before', quotas, far, nowhere)
     stops.unshift(isolate.stop)
     await load.run(each(isolate.port))
@@ -44,8 +44,8 @@ export async function measureShield({ server, load, workers }: Stack): Promise<S
     const worker = await startWorker(outdir, { env, ratelimits })
     stops.unshift(worker.stop)
     const all = each(Number(new URL(worker.directUrl).port))
-    const left = PERIOD_MS - (Date.now() % PERIOD_MS)
-    if (left < NEEDED_MS) await sleep(left)
+    const remainingMs = PERIOD_MS - (Date.now() % PERIOD_MS)
+    if (remainingMs < NEEDED_MS) await sleep(remainingMs)
     const period = () => Math.floor(Date.now() / PERIOD_MS)
     const begun = period()
     await load.run(all)
@@ -62,7 +62,7 @@ export async function measureShield({ server, load, workers }: Stack): Promise<S
   }
 }
 
-/** Each decision reads the record of its client, however many share a call. */
+/** Keys read by Redis: one for each decision, also in a batch. */
 async function keysRead(server: BenchServer): Promise<number> {
   const stats = String(await server.send('INFO', 'stats'))
   return [...stats.matchAll(/^keyspace_(?:hits|misses):(\d+)/gm)].reduce(

@@ -1,4 +1,4 @@
-/** A long load on one isolate, clients that leave in the middle among it: every request has its answer. */
+/** Soak test: a long load on one isolate, in which some clients disconnect early. Every other request must get a response. */
 import { startFarRedis } from '../bridge.ts'
 import type { Stack } from '../run.ts'
 
@@ -7,16 +7,16 @@ export interface Soak {
   requests: number
   admitted: number
   refused: number
-  /** Of which the client left before the answer. */
+  /** Requests whose client disconnected before the response. */
   hangUps: number
-  /** Neither 2xx nor 429, or no answer at all. */
+  /** Responses other than 200 and 429, and requests without a response. */
   failed: number
 }
 
 export async function soak({ server, load, workers }: Stack, seconds: number): Promise<Soak> {
   await server.send('FLUSHALL')
   const far = await startFarRedis(server.url, 10)
-  // Some are admitted, some refused, and a refusal ends before the soak does.
+  // A limit at which some requests are admitted and some refused, with waits shorter than the test.
   const isolate = await workers.start('ours', [{ limit: 10, windowMs: 2000 }], far)
   try {
     const { statuses, count, hangUps } = await load.run({

@@ -1,4 +1,4 @@
-/** Whether a refusal that was told when to come back is admitted then, in the middle of a flood on all the others. */
+/** Tests that a refused client is admitted after exactly the reported wait, while other clients flood the limiter. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startFarRedis } from '../bridge.ts'
 import { Connection } from '../load/connection.ts'
@@ -8,16 +8,16 @@ import type { VariantId } from '../variants.ts'
 
 export interface Waits {
   id: VariantId
-  /** Clients that waited exactly as long as they were told. */
+  /** Clients that waited exactly as long as the response says. */
   waited: number
-  /** How many of them were refused all the same. */
+  /** Clients that were refused after the wait. */
   falsely: number
 }
 
 const CLIENTS = 50
 const LIMIT = 5
 const WINDOW_MS = 2000
-/** So many times the limit is asked before anybody waits. */
+/** Requests of a client before it waits, relative to the limit. */
 const FLOOD = 4
 
 const contenders: VariantId[] = [
@@ -55,7 +55,7 @@ export async function measureWaits({ server, workers, takes }: Stack): Promise<W
   }
 }
 
-/** Knocks until long after it is refused, then does as the last refusal said. @returns whether it was admitted */
+/** Sends requests until well after the first refusal, then waits as long as the last one says. @returns true if admitted */
 async function floodThenWait(port: number, address: string): Promise<boolean> {
   const connection = new Connection(port)
   const ask = () =>
@@ -64,11 +64,11 @@ async function floodThenWait(port: number, address: string): Promise<boolean> {
     )
   let retryAfterMs: number | undefined
   for (let n = 0; n < LIMIT * FLOOD || retryAfterMs === undefined; n++) {
-    if (n > 5000) throw new Error('a flood was never refused')
+    if (n > 5000) throw new Error('The limiter admitted more than 5000 requests of one client.')
     const [status, text] = await ask()
     retryAfterMs = status === 429 ? waitOf(text) : undefined
   }
-  // Never too early: timers may be, by less than a millisecond.
+  // Timers may fire early by less than a millisecond, so wait for the exact time.
   const until = performance.now() + retryAfterMs
   await sleep(retryAfterMs)
   while (performance.now() < until) await sleep(1)
@@ -77,11 +77,11 @@ async function floodThenWait(port: number, address: string): Promise<boolean> {
   return status === 200
 }
 
-/** To the millisecond where the answer tells it, else in seconds. */
+/** The wait of a refusal in ms: `retryAfterMs` of the body, or Retry-After. */
 function waitOf(text: string): number {
   const exact = /"retryAfterMs":(\d+)/.exec(text)?.[1]
   if (exact) return Number(exact)
   const seconds = /\r\nretry-after: *(\d+)/i.exec(text)?.[1]
-  if (!seconds) throw new Error('a refusal that does not say when to come back')
+  if (!seconds) throw new Error('A refusal has neither retryAfterMs nor Retry-After.')
   return Number(seconds) * 1000
 }

@@ -2,28 +2,28 @@ import { Connection } from './connection.ts'
 import { addressOf, type Order, type Outcome } from './order.ts'
 import { Record } from './record.ts'
 
-/** A request that has no answer by then has none: longer than any deadline of the limiters. */
-const PATIENCE_MS = 15_000
+/** Timeout of a request in ms, longer than any deadline of the limiters. */
+const TIMEOUT_MS = 15_000
 
-/** Every connection asks, waits for the answer, and asks again. */
+/** Closed loop: each connection sends a request, waits for the response, and sends the next one. */
 export async function closedLoop(order: Order): Promise<Outcome> {
   const { ports, network, clients, connections = 1, ms = 60_000, hangUps = 0 } = order
   const record = new Record()
   const until = performance.now() + ms
-  let left = order.requests ?? Number.POSITIVE_INFINITY
+  let remaining = order.requests ?? Number.POSITIVE_INFINITY
   const next = () =>
-    addressOf(network, order.requests ? left % clients : Math.floor(Math.random() * clients))
+    addressOf(network, order.requests ? remaining % clients : Math.floor(Math.random() * clients))
 
   const one = (connection: Connection) =>
     new Promise<void>((resolve) => {
       const start = performance.now()
       const late = setTimeout(() => {
         connection.hangUp()
-        record.answered(0, PATIENCE_MS)
+        record.answered(0, TIMEOUT_MS)
         resolve()
-      }, PATIENCE_MS)
-      const leave = hangUps > 0 && Math.random() < hangUps
-      const leaving = leave
+      }, TIMEOUT_MS)
+      const hangsUp = hangUps > 0 && Math.random() < hangUps
+      const hangUpTimer = hangsUp
         ? setTimeout(() => {
             clearTimeout(late)
             connection.hangUp()
@@ -33,7 +33,7 @@ export async function closedLoop(order: Order): Promise<Outcome> {
         : undefined
       connection.ask(next(), (status) => {
         clearTimeout(late)
-        clearTimeout(leaving)
+        clearTimeout(hangUpTimer)
         record.answered(status, performance.now() - start)
         resolve()
       })
@@ -45,8 +45,8 @@ export async function closedLoop(order: Order): Promise<Outcome> {
   )
   await Promise.all(
     open.map(async (connection) => {
-      while (left > 0 && performance.now() < until) {
-        left--
+      while (remaining > 0 && performance.now() < until) {
+        remaining--
         await one(connection)
       }
       connection.hangUp()

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** What came back: the status, 0 where the connection ended without an answer, and the whole response as text. */
+/** Receives the status, or 0 if the connection ended without a response, and the whole response as text. */
 export type Take = (status: number, text: string) => void
 
 export interface RequestOptions {
@@ -12,7 +12,7 @@ export interface RequestOptions {
   body?: string
 }
 
-/** One HTTP/1.1 connection that is kept: as little as it takes, since its cost is nobody's figure. */
+/** A minimal HTTP/1.1 keep-alive connection. It uses little CPU, which the results do not include. */
 export class Connection {
   readonly #port: number
   #socket: Socket | undefined
@@ -23,7 +23,7 @@ export class Connection {
     this.#port = port
   }
 
-  /** Sends one request as the client at an address. One at a time. */
+  /** Sends a request as the client with this address. One request at a time. */
   ask(
     address: string,
     take: Take,
@@ -37,7 +37,7 @@ export class Connection {
     )
   }
 
-  /** Leaves, in the middle of a request if there is one, which is then not answered. */
+  /** Closes the connection. A request in flight gets no response. */
   hangUp(): void {
     this.#take = undefined
     this.#text = ''
@@ -65,11 +65,11 @@ export class Connection {
     const head = this.#text.indexOf('\r\n\r\n') + 4
     if (head < 4) return
     const length = /\r\ncontent-length: *(\d+)/i.exec(this.#text.slice(0, head))?.[1]
-    const over =
+    const isComplete =
       length === undefined
         ? this.#text.endsWith('\r\n0\r\n\r\n') // chunks
         : this.#text.length >= head + Number(length)
-    if (over) this.#end(Number(this.#text.slice(9, 12)))
+    if (isComplete) this.#end(Number(this.#text.slice(9, 12)))
   }
 
   #end(status: number): void {

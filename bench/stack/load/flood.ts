@@ -7,7 +7,7 @@ import {
   otherAddress,
 } from './order.ts'
 
-/** One client floods in a closed loop, others send at their own pace. */
+/** One client floods in a closed loop; other clients send at a fixed rate. */
 export async function flood(order: FloodOrder): Promise<FloodOutcome> {
   const { port, connections, ms, others } = order
   const began = performance.now()
@@ -34,7 +34,7 @@ export async function flood(order: FloodOrder): Promise<FloodOutcome> {
   ): Promise<{ status: number; byStore: boolean; sentAt: number }> {
     const sentAt = performance.now()
     return new Promise((resolve) => {
-      // A connection without an answer at the end of the run counts as neither.
+      // A request without a response at the end of the run counts as failed.
       const late = setTimeout(() => connection.hangUp(), until - sentAt + 5_000)
       connection.ask(
         address,
@@ -52,7 +52,7 @@ export async function flood(order: FloodOrder): Promise<FloodOutcome> {
     })
   }
 
-  /** When the first of the fallbacks in a row came, by client. */
+  /** The time of the first of several consecutive fallbacks, by client. */
   const since = new Map<ClientOutcome, number>()
   function watch(outcome: ClientOutcome, byStore: boolean) {
     if (!byStore) {
@@ -69,7 +69,7 @@ export async function flood(order: FloodOrder): Promise<FloodOutcome> {
     while (performance.now() < until) {
       const { status, byStore, sentAt } = await send(connection, FLOOD_ADDRESS, outcome, varied())
       if (status === 429 && byStore) refusedAt = Math.min(refusedAt, performance.now())
-      // By the store they are within the limit: units that came back from requests it had charged too late.
+      // Requests that the store admits are within the limit: it may have refunded units of requests that it had charged too late.
       if (status === 200 && !byStore && sentAt > refusedAt) passedAfterRefusal++
     }
     connection.hangUp()

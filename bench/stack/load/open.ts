@@ -3,11 +3,11 @@ import { addressOf, type Order, type Outcome } from './order.ts'
 import { Record } from './record.ts'
 import { poisson } from './schedule.ts'
 
-/** More would say that the Worker cannot follow, and not how long it takes. */
+/** With more connections the Worker is overloaded, and latency has no meaning. */
 const MAX_CONNECTIONS = 1000
-const PATIENCE_MS = 15_000
+const TIMEOUT_MS = 15_000
 
-/** Requests come when they come. Latency counts from when one was due, so that a stalled Worker is not forgiven those that waited. */
+/** Open loop: sends requests at scheduled times. Latency counts from the scheduled time, so that it includes the wait for a stalled Worker. */
 export async function openLoop(order: Order): Promise<Outcome> {
   const { ports, network, clients, rate = 1, ms = 1000 } = order
   const times = poisson(rate, ms)
@@ -36,21 +36,21 @@ export async function openLoop(order: Order): Promise<Outcome> {
   }
 
   let next = 0
-  while (answered < times.length && performance.now() < start + ms + PATIENCE_MS) {
+  while (answered < times.length && performance.now() < start + ms + TIMEOUT_MS) {
     while (next < times.length && start + times[next]! <= performance.now()) {
       send(start + times[next++]!)
     }
     nap(next < times.length ? start + times[next]! - performance.now() : 0.1)
-    await new Promise(setImmediate) // reads what has come
+    await new Promise(setImmediate) // lets Node read responses
   }
-  for (let lost = answered; lost < times.length; lost++) record.answered(0, PATIENCE_MS)
+  for (let lost = answered; lost < times.length; lost++) record.answered(0, TIMEOUT_MS)
   for (const one of idle) one.hangUp()
   return record.end()
 }
 
-const nobody = new Int32Array(new SharedArrayBuffer(4))
+const neverNotified = new Int32Array(new SharedArrayBuffer(4))
 
-/** Timers know whole milliseconds, which would send requests in bunches. This is exact to some 50 µs, and spins on no processor. */
+/** Waits at most 0.1 ms without using CPU, exact to about 50 µs. Timers have a resolution of 1 ms, which would group requests. */
 function nap(ms: number): void {
-  if (ms > 0) Atomics.wait(nobody, 0, 0, Math.min(ms, 0.1))
+  if (ms > 0) Atomics.wait(neverNotified, 0, 0, Math.min(ms, 0.1))
 }

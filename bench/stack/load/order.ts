@@ -1,65 +1,65 @@
-/** What the process that makes the load is told, and what it tells. */
+/** An order for the load generator. */
 export interface Order {
-  /** Of the isolates, which take turns. */
+  /** Ports of the isolates. Connections are spread over them. */
   ports: number[]
-  /** Whose addresses: `10.<network>.…`, so many of them. */
+  /** Selects the addresses of the clients: `10.<network>.…`. */
   network: number
   clients: number
-  /** Closed loop. */
+  /** Number of connections, for a closed loop. */
   connections?: number
-  /** Open loop, requests a second. */
+  /** Requests per second, for an open loop. */
   rate?: number
-  /** It ends after so long, or after so many requests, each client by turns. */
+  /** Ends the load after this time, or after this number of requests, with the clients in turn. */
   ms?: number
   requests?: number
-  /** The share of requests whose client leaves before the answer. */
+  /** The share of requests whose client disconnects early. */
   hangUps?: number
 }
 
 export interface Outcome {
-  /** Requests that were answered or ought to have been. */
+  /** Requests, without those whose client disconnected early. */
   count: number
-  /** How many had each status; 0 is none. */
+  /** Number of responses by status; 0 counts requests without a response. */
   statuses: Record<number, number>
   hangUps: number
-  /** Of each request, ms. */
+  /** Latency of each request, in ms. */
   latencies: Float64Array
   elapsedMs: number
-  /** The share of one processor that the load itself took. */
+  /** CPU usage of the load generator: 1 is one CPU. */
   busy: number
-  /** Open loop: by how much all but one in a hundred requests were at most too late, ms. */
+  /** Open loop: the 99th percentile of the delay between scheduled and actual sending, in ms. */
   lateMs: number
 }
 
-/** A flood of one client, with others beside it. */
+/** An order for a flood of one client, with requests of other clients. */
 export interface FloodOrder {
   port: number
   /** Connections of the flooding client: each sends, waits for the answer, and sends again. */
   connections: number
   ms: number
-  /** Part of each request of the flood that is new every time. */
+  /** The part of the flooding client's requests that differs each time. */
   vary?: 'query' | 'header'
-  /** Size of a request's body; without it requests are GETs. */
+  /** Size of the request body in bytes. Defaults to GET requests without a body. */
   bodyBytes?: number
   /** Other clients, each with its requests per second. */
   others: number[]
 }
 
-/** Answers that one client got. */
+/** The responses to one client. */
 export interface ClientOutcome {
   passed: number
   refused: number
-  /** Neither 200 nor 429. */
+  /** Responses other than 200 and 429, and requests without a response. */
   failed: number
-  /** Answers that the store had not decided. */
+  /** Responses by a fallback. */
   fallbacks: number
-  /** The longest time from an answer by a fallback to the next one by the store. */
+  /** The longest time in ms from a response by a fallback to the next response by the store. */
   longestFallbackMs: number
 }
 
 export interface FloodOutcome {
   flood: ClientOutcome
-  /** Requests that passed without the store, although they were sent after it had refused one. */
+  /** Requests that a fallback admitted, although they were sent after a refusal by the store. */
   passedAfterRefusal: number
   others: ClientOutcome[]
 }
@@ -69,6 +69,6 @@ export const FLOOD_ADDRESS = '10.66.0.1'
 /** The address of another client beside a flood. */
 export const otherAddress = (index: number) => `10.66.1.${index}`
 
-/** IPv4 addresses of a network of a variant's own. */
+/** The IPv4 address of a client. Each variant has its own network. */
 export const addressOf = (network: number, client: number) =>
   `10.${network}.${client >> 8}.${client & 255}`

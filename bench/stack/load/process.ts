@@ -1,4 +1,4 @@
-/** The load, in a process of its own: takes orders, tells outcomes. */
+/** The process of the load generator. Receives orders and sends outcomes. */
 import { closedLoop } from './closed.ts'
 import { flood } from './flood.ts'
 import { openLoop } from './open.ts'
@@ -12,5 +12,5 @@ process.on('message', async (order: Order | FloodOrder) => {
       : closedLoop(order))
   process.send!(outcome)
 })
-// Whoever gave the orders is gone.
+// The parent process has ended.
 process.on('disconnect', () => process.exit())

@@ -1,7 +1,7 @@
 import { quantile } from '../../statistics.ts'
 import type { Outcome } from './order.ts'
 
-/** Collects what becomes of requests. */
+/** Collects the results of requests. */
 export class Record {
   readonly #latencies: number[] = []
   readonly #statuses: Outcome['statuses'] = {}

@@ -1,6 +1,6 @@
 import { gapMs } from '../../random.ts'
 
-/** Times from 0 to `ms` at which requests of a Poisson process come: independent of each other and of the answers. */
+/** The times of a Poisson process from 0 to `ms`: random, and independent of each other and of the responses. */
 export function poisson(rate: number, ms: number, random: () => number = Math.random): number[] {
   const times: number[] = []
   let at = gapMs(rate, random)

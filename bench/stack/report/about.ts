@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 const lock = createRequire(import.meta.url)('../../../package-lock.json')
 const version = (name: string): string => lock.packages[name && `node_modules/${name}`].version
 
-/** What was measured, on what, in a sentence. No name of the machine or of its folders. */
+/** One sentence about the machine and the versions. Contains no host name and no paths. */
 export async function about(redis: string, rounds: number, binary: string): Promise<string> {
   const { stdout } = await promisify(execFile)(binary, ['--version'])
   const model = cpus()[0]?.model.trim() ?? process.arch
@@ -15,6 +15,6 @@ export async function about(redis: string, rounds: number, binary: string): Prom
     `Node ${process.versions.node}, ${stdout.trim()}, ${redis},`,
     `Sluice ${version('')}, \`@upstash/ratelimit\` ${version('@upstash/ratelimit')},`,
     `\`hono-rate-limiter\` ${version('hono-rate-limiter')}, \`@upstash/redis\` ${version('@upstash/redis')};`,
-    `${rounds} interleaved ${rounds === 1 ? 'round' : 'rounds'}, medians, in parentheses the least and the most of a round.`,
+    `${rounds} interleaved ${rounds === 1 ? 'round' : 'rounds'}. Values are medians; parentheses show the lowest and the highest round.`,
   ].join(' ')
 }

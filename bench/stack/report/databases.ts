@@ -1,18 +1,28 @@
 import type { Databases } from '../legs/databases.ts'
 import { digits, table } from './table.ts'
 
-/** What more databases are good for. */
+/** The results of several shards. */
 export function databasesText({ maxCommands, scale, killed }: Databases): string {
-  const lines = scale.map(({ databases, shared, perSecond, billed, failed }) => {
-    const one = scale.find((other) => other.databases === 1 && other.shared === shared)!
+  const lines = scale.map(({ databases, batching, perSecond, billed, failed }) => {
+    const one = scale.find((other) => other.databases === 1 && other.batching === batching)!
     const times = `${digits(perSecond / one.perSecond)} ×`
-    return [databases, shared ? 'yes' : 'no', digits(perSecond), times, digits(billed), failed]
+    return [databases, batching ? 'on' : 'off', digits(perSecond), times, digits(billed), failed]
   })
   const { living, dead } = killed
   return [
-    `### Many databases, each of ${maxCommands} commands a second`,
-    table(['databases', 'shared calls', 'decisions/s', 'of one', 'billed', 'failed'], lines),
-    'Calls that are shared are fuller where one database is behind with its work than where several are not; requests of many isolates share none.',
-    `One of two killed: of its clients' requests ${dead.fallback} of ${dead.requests} were not decided by Redis, of the others' **${living.fallback}** of ${living.requests}.`,
+    `### Shards, each throttled to ${maxCommands} commands per second`,
+    table(
+      [
+        'shards',
+        'batching',
+        'decisions/s',
+        'relative to one shard',
+        'billed commands per decision',
+        'failed',
+      ],
+      lines,
+    ),
+    'With batching, one saturated database makes the batches larger, so that more shards add less. Requests of different isolates are never in one batch.',
+    `After one of two shards is killed, a fallback decides ${dead.fallback} of ${dead.requests} requests of its clients, and **${living.fallback}** of ${living.requests} requests of the other clients.`,
   ].join('\n\n')
 }

@@ -10,10 +10,16 @@ export function isolatesText(list: Isolates[]): string {
     over,
     under,
   ])
-  const head = ['', 'admitted of what was due', 'HTTP calls', 'over', 'under']
+  const head = [
+    'limiter',
+    'admitted requests within the quota',
+    'HTTP calls per request',
+    'over-admitted',
+    'under-admitted',
+  ]
   return [
     '### Eight isolates on one quota',
-    'So many ask as 95 % of it, and then for more than the rest. What is short in the end is held by isolates that nobody asks any more.',
+    'The load uses 95 % of the quota first, and then more than the rest. Under-admitted units are leased to isolates that receive no more requests.',
     table(head, lines),
   ].join('\n\n')
 }

@@ -2,7 +2,7 @@ import type { Results } from '../results.ts'
 import { type VariantId, variants } from '../variants.ts'
 import { table } from './table.ts'
 
-/** Over- and under-admission, false refusals, and the soak. */
+/** Over- and under-admission, false refusals, and the soak test. */
 export function legsText({ exactness, waits, greedy, soak }: Results): string {
   const ids = new Set([...exactness, ...waits, ...greedy].map(({ id }) => id))
   const of = <One extends { id: VariantId }>(list: One[], id: VariantId) =>
@@ -20,12 +20,19 @@ export function legsText({ exactness, waits, greedy, soak }: Results): string {
       share === undefined ? '–' : `${(share * 100).toFixed(0)} %`,
     ]
   })
-  const head = ['', 'over', 'under', 'failed', 'refused after the wait', 'of what was promised']
+  const head = [
+    'limiter',
+    'over-admitted',
+    'under-admitted',
+    'failed',
+    'refused after the reported wait',
+    'admitted share of the limit',
+  ]
   const text = ['### Exactness', ...(lines.length > 0 ? [table(head, lines)] : [])]
   if (soak) {
     const { seconds, requests, admitted, refused, hangUps, failed } = soak
     text.push(
-      `Soak, 64 connections for ${seconds} s: ${requests} requests, ${admitted} admitted, ${refused} refused, ${hangUps} whose client left in the middle, **${failed}** without a proper answer.`,
+      `Soak test, 64 connections for ${seconds} s: ${requests} requests, ${admitted} admitted, ${refused} refused, ${hangUps} canceled by the client, **${failed}** without a valid response.`,
     )
   }
   return text.join('\n\n')

@@ -21,15 +21,15 @@ export function overloadText(results: Overload[]): string {
     ],
   )
   const head = [
-    '',
+    'scenario',
     'connections',
-    `passed (limit ${LIMIT})`,
-    'of them by a fallback after Redis refused',
+    `admitted (limit ${LIMIT})`,
+    'by a fallback after a refusal by Redis',
     'refused',
     'failed',
-    'other clients: passed / refused / failed',
-    'of them by a fallback',
+    'other clients: admitted / refused / failed',
+    'other clients: by a fallback',
     'longest time without Redis',
   ]
-  return `### One client floods a cold isolate, all defaults\n\n${table(head, lines)}`
+  return `### One client floods a cold isolate, default settings\n\n${table(head, lines)}`
 }

@@ -5,7 +5,7 @@ import { type VariantId, variants } from '../variants.ts'
 import type { Bar, Panel } from './svg.ts'
 import { dollarsAMillion } from './workload.ts'
 
-/** What the picture shows of all that the tables tell. */
+/** The panels of the picture: a selection of the tables. */
 export function panelsOf({ workloads }: Results): Panel[] {
   const panel = (
     [title, subtitle]: [string, string],
@@ -17,14 +17,17 @@ export function panelsOf({ workloads }: Results): Panel[] {
       const found = read(samples, id)
       if (!found) return []
       const { name, by } = variants[id]
-      const label = name.replace('@upstash/ratelimit', 'upstash').replace('a Worker that', '')
+      const label = name
+        .replace('@upstash/ratelimit', 'upstash')
+        .replace('a Worker that', '')
+        .replace('batching and denial cache off', 'no batching, no cache')
       return [{ label: label.trim(), by, value: found.median, min: found.min, max: found.max }]
     })
     return { title, subtitle, bars }
   }
   return [
     panel(
-      ['Dollars for a million decisions', '64 at once, many keys; $0.20 for 100,000 commands'],
+      ['Dollars per million decisions', '64 at once, many keys; $0.20 per 100,000 commands'],
       'closed-64',
       (samples, id) =>
         id === 'nothing' || id === 'bare'
@@ -32,17 +35,17 @@ export function panelsOf({ workloads }: Results): Panel[] {
           : figure(samples, id, ({ billed }) => dollarsAMillion(billed)),
     ),
     panel(
-      ['Worker CPU, as many times one bare GET', '64 at once, many keys, Redis 10 ms away'],
+      ['Worker CPU, relative to a bare GET', '64 at once, many keys, Redis 10 ms away'],
       'closed-64',
       (samples, id) => ratio(samples, id, 'bare', ({ workerUs }) => workerUs),
     ),
     panel(
-      ['HTTP calls for one decision', '1500 requests a second at random times'],
+      ['HTTP calls per decision', '1500 requests a second at random times'],
       'open-1500',
       (samples, id) => figure(samples, id, ({ calls }) => calls),
     ),
     panel(
-      ['A flood: Worker CPU, as many times doing nothing', '64 at once, 50 exhausted keys'],
+      ['A flood: Worker CPU, relative to doing nothing', '64 at once, 50 exhausted keys'],
       'flood',
       (samples, id) => ratio(samples, id, 'nothing', ({ workerUs }) => workerUs),
     ),

@@ -3,7 +3,7 @@ import { added, figure, type Results } from '../results.ts'
 import { type VariantId, variants } from '../variants.ts'
 import { table, withSign, withSpread } from './table.ts'
 
-/** What hiding the round trip behind the origin's time gives. */
+/** The results of `check: 'parallel'`. */
 export function parallelText({ parallel = {} }: Results): string {
   const lines = (Object.keys(parallel) as VariantId[]).map((id) => [
     variants[id].name,
@@ -15,6 +15,11 @@ export function parallelText({ parallel = {} }: Results): string {
     ),
   ])
   const title = `### One request at a time, an origin ${ORIGIN_MS} ms away, Redis ${REDIS_MS} ms away`
-  const head = ['', 'p50, ms', 'p50 over the origin alone', 'p99 over the origin alone']
+  const head = [
+    'limiter',
+    'p50, ms',
+    'p50 over the origin alone, ms',
+    'p99 over the origin alone, ms',
+  ]
   return `${title}\n\n${table(head, lines)}`
 }

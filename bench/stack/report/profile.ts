@@ -1,18 +1,20 @@
 import type { Profile } from '../legs/profile.ts'
 import { table } from './table.ts'
 
-/** Less than this a request is not worth a line, µs. */
-const WORTH = 1
+/** Minimum time per request in µs for a row in the table. */
+const MIN_US = 1
 
 export function profileText(profiles: Profile[]): string {
   const tables = profiles.map(({ of, workerUs, parts }) => {
-    const lines = parts.filter(({ us }) => us >= WORTH).map(({ name, us }) => [name, us.toFixed(1)])
-    const title = `Of ${of}: ${workerUs.toFixed(0)} µs of the process, unprofiled, all its threads.`
-    return `${title}\n\n${table(['on the thread that runs the Worker', 'µs'], lines)}`
+    const lines = parts
+      .filter(({ us }) => us >= MIN_US)
+      .map(({ name, us }) => [name, us.toFixed(1)])
+    const title = `${of}: ${workerUs.toFixed(0)} µs CPU for the whole process, measured without the profiler.`
+    return `${title}\n\n${table(['source file, on the thread of the Worker', 'µs per request'], lines)}`
   })
   return [
     '### Where the time of a Worker goes',
-    '64 connections without a pause; V8 looks every 200 µs, which by itself costs something. What a file asks of the platform (a digest, a header, a fetch) counts as its own.',
+    'A closed loop with 64 connections. V8 takes a sample every 200 µs, which itself takes time. Platform calls (a digest, a header, a fetch) count for the file that makes them.',
     ...tables,
   ].join('\n\n')
 }

@@ -10,11 +10,11 @@ export function redisText(costs: RedisCost[]): string {
     cpu ? `${cpu.ratio.toFixed(1)} (${cpu.spread.map((one) => one.toFixed(1)).join('–')})` : '–',
   ])
   const head = [
-    '',
-    'bytes of a client, IPv4',
-    'IPv6',
+    'script',
+    'bytes per client, IPv4',
+    'bytes per client, IPv6',
     'Redis CPU, µs in the best round',
-    'bare INCRs of the same round',
+    'relative to a bare INCR of the same round',
   ]
   return `### Redis by itself\n\n${table(head, lines)}`
 }

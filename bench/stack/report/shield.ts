@@ -1,10 +1,10 @@
 import type { ShieldFlood } from '../legs/shield.ts'
 
-/** How much of a flood the first layer takes off. */
+/** The share of a flood that passes a shield. */
 export function shieldText({ requests, refused, reached }: ShieldFlood): string {
-  const told =
+  const result =
     reached === undefined
-      ? 'it took longer than a period of the shield, and tells nothing'
-      : `Redis saw ${(reached * 100).toFixed(2)} % of them`
-  return `### A flood behind a shield\n\n${requests} requests of as many exhausted keys, in Miniflare, denial cache off: ${refused} refused; ${told}.`
+      ? 'the run took longer than a period of the shield, so the result is not valid'
+      : `${(reached * 100).toFixed(2)} % reached Redis`
+  return `### A flood behind a shield\n\n${requests} requests, each with another exhausted key, in Miniflare, denial cache off: ${refused} refused; ${result}.`
 }

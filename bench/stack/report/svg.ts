@@ -4,7 +4,7 @@ export interface Bar {
   label: string
   by: 'floor' | 'ours' | 'peer'
   value: number
-  /** The least and the most of a round. */
+  /** The lowest and the highest round. */
   min: number
   max: number
 }
@@ -21,7 +21,7 @@ const TOP = 24
 const HEAD = 50
 const ROW = 26
 const GAP = 26
-/** Room for the labels, and for the numbers after the bars. */
+/** Width of the labels, and of the numbers after the bars. */
 const LABEL = 206
 const NUMBER = 64
 
@@ -36,7 +36,7 @@ text, text.peer, text.floor { fill: #f0f6fc } .muted { fill: #9da7b1 } .card { f
 .ours { fill: #4cd39b } .peer { fill: #4a6fa5 } .floor { fill: #656c76 } .spread { stroke: #f0f6fc }
 }`.trim()
 
-/** Panels of bars, two beside each other. */
+/** Draws panels of bars, two in each row. */
 export function draw(title: string, panels: Panel[]): string {
   const rows: Panel[][] = []
   for (let at = 0; at < panels.length; at += 2) rows.push(panels.slice(at, at + 2))
@@ -46,13 +46,13 @@ export function draw(title: string, panels: Panel[]): string {
     y += HEAD + Math.max(...row.map(({ bars }) => bars.length)) * ROW + GAP
     return text.join('\n')
   })
-  const told = panels.map(({ title, bars }) => {
+  const sentences = panels.map(({ title, bars }) => {
     const figures = bars.map(({ label, value }) => `${label} ${digits(value)}`)
     return `${title}: ${figures.join(', ')}.`
   })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" role="img" aria-labelledby="t d">
 <title id="t">${asText(title)}</title>
-<desc id="d">${asText(told.join(' '))}</desc>
+<desc id="d">${asText(sentences.join(' '))}</desc>
 <style>
 ${STYLE}
 </style>

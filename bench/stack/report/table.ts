@@ -1,13 +1,13 @@
 import type { Spread } from '../../statistics.ts'
 
-/** A table of Markdown. */
+/** A Markdown table. */
 export function table(head: string[], lines: (string | number)[][]): string {
   return [head, head.map(() => '---'), ...lines]
     .map((cells) => `| ${cells.join(' | ')} |`)
     .join('\n')
 }
 
-/** As many digits as mean something: 0.003, 1.05, 12.6, 1530. */
+/** Formats a number with three significant digits or less: 0.003, 1.05, 12.6, 1530. */
 export function digits(value: number): string {
   if (value === 0) return '0'
   const size = Math.abs(value)
@@ -15,7 +15,7 @@ export function digits(value: number): string {
   return value.toFixed(size < 0.1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0)
 }
 
-/** The median, and in parentheses the rounds that were farthest from it. */
+/** The median, and in parentheses the lowest and the highest round. */
 export function withSpread(figure: Spread | undefined, text = digits): string {
   if (!figure) return '–'
   const { median, min, max } = figure

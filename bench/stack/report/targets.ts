@@ -2,7 +2,7 @@ import type { Results } from '../results.ts'
 import { judge, targets } from '../targets.ts'
 import { digits, table } from './table.ts'
 
-/** @param all also targets that this run did not measure */
+/** @param all include targets that this run did not measure */
 export function targetsText(results: Results, all = true): string {
   const lines = targets.flatMap((target) => {
     const { of, title, most, unit } = target
@@ -19,5 +19,5 @@ export function targetsText(results: Results, all = true): string {
       ],
     ]
   })
-  return table(['', 'what', 'target', 'measured', ''], lines)
+  return table(['workload', 'metric', 'target', 'measured', 'result'], lines)
 }

@@ -5,20 +5,25 @@ import { type VariantId, variants } from '../variants.ts'
 import type { Workload } from '../workloads.ts'
 import { digits, signed, table, withSign, withSpread } from './table.ts'
 
-/** Upstash's price of a command: $0.20 for 100,000. */
+/** The price of a million decisions in dollars, at Upstash's $0.20 per 100,000 commands. */
 export const dollarsAMillion = (billed: number) => billed * 2
 
 export const titleOf = ({ title, rtt }: Workload) => `${title}, Redis ${rtt} ms away`
 
+/** Explains the columns of the tables of workloads. */
+export const WORKLOAD_LEGEND = `### Workloads
+
+All values except \`decisions/s\` are per decision. Latency (p50, p99, p99.9): the row *one bare GET* has its own latency, the other rows have the difference from it. *billed commands* include those inside scripts; *$ per million* is their price for a million decisions. *× bare GET* is the Worker CPU relative to the bare GET.`
+
 const HEAD = [
-  '',
+  'limiter',
   'decisions/s',
   'p50, ms',
   'p99, ms',
   'p99.9, ms',
   'HTTP calls',
-  'billed',
-  '$ a million',
+  'billed commands',
+  '$ per million',
   'Worker CPU, µs',
   '× bare GET',
   'Redis CPU, µs',
@@ -45,7 +50,7 @@ export function workloadTable(workload: Workload, samples: Samples): string {
   return [`### ${titleOf(workload)}`, table(HEAD, lines), ...remarks(samples, ids)].join('\n\n')
 }
 
-/** The bare GET's own, and of the others what they add to it. */
+/** The latency of the bare GET; for the other variants the difference from it. */
 function latency(samples: Samples, id: VariantId): string[] {
   const own = samples[id]!
   const bare = samples.bare!
@@ -59,7 +64,7 @@ function latency(samples: Samples, id: VariantId): string[] {
   ]
 }
 
-/** What a reader has to know before believing the table. */
+/** Warnings about a table, such as an overloaded load generator. */
 function remarks(samples: Samples, ids: VariantId[]): string[] {
   return ids.flatMap((id) => {
     const own = samples[id]!
@@ -69,10 +74,12 @@ function remarks(samples: Samples, ids: VariantId[]): string[] {
     const late = Math.max(...own.map((sample) => sample.lateMs))
     return [
       ...(failed > 0 ? [`${name}: ${failed} requests were neither admitted nor refused.`] : []),
-      ...(busy > 0.8 ? [`${name}: the load itself was busy ${(busy * 100).toFixed(0)} %.`] : []),
+      ...(busy > 0.8
+        ? [`${name}: the load generator used ${(busy * 100).toFixed(0)} % of a CPU.`]
+        : []),
       ...(late > 1
         ? [
-            `${name}: in a round one request of a hundred was sent more than ${late.toFixed(1)} ms late.`,
+            `${name}: in one round, 1 % of the requests were sent more than ${late.toFixed(1)} ms late.`,
           ]
         : []),
     ]

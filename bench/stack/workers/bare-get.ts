@@ -1,4 +1,4 @@
-/** One bare GET over Upstash's REST API: what every limiter that asks Redis has to pay. */
+/** Makes one GET over Upstash's REST API: the minimum cost of a limiter with Redis. */
 export default {
   async fetch(request: Request, env: Record<'url' | 'token', string>) {
     const response = await fetch(env.url, {

@@ -1,11 +1,11 @@
-/** The whole Worker in front of an origin, with its first layer where it has one. */
+/** The whole Worker in front of an origin, with a shield if the settings have one. */
 import { createGateway } from '../../../src/index.ts'
 
 interface Env {
   url: string
   token: string
   settings: string
-  /** Cloudflare's own rate limit. */
+  /** Cloudflare's rate-limit binding. */
   SHIELD?: object
 }
 

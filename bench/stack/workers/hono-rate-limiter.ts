@@ -1,4 +1,4 @@
-/** `hono-rate-limiter` on its own RedisStore over `@upstash/redis`, one middleware for each quota. */
+/** `hono-rate-limiter` with its RedisStore and `@upstash/redis`, one middleware for each quota. */
 import { Redis } from '@upstash/redis/cloudflare'
 import { Hono } from 'hono/tiny'
 import { RedisStore, rateLimiter } from 'hono-rate-limiter'
@@ -8,7 +8,7 @@ type Env = Record<'url' | 'token' | 'settings', string>
 
 function create({ url, token, settings }: Env) {
   const { quotas }: { quotas: Quota[] } = JSON.parse(settings)
-  // Its store loads scripts when it is made, which Workers allow within a request only.
+  // The store loads scripts when it is created, which Workers allow only within a request.
   const client = new Redis({ url, token })
   const app = new Hono()
   for (const [index, { limit, windowMs }] of quotas.entries()) {

@@ -1,4 +1,4 @@
-/** Answers, and does nothing else: the floor. */
+/** Responds and does nothing else: the baseline. */
 export default {
   fetch: () => new Response('ok'),
 }

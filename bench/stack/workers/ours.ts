@@ -1,4 +1,4 @@
-/** The middleware as an app would use it, in front of a handler that does nothing. */
+/** The middleware in a Hono app whose handler does nothing. */
 import { Hono } from 'hono/tiny'
 import { rateLimiter } from '../../../src/index.ts'
 

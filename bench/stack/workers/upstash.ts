@@ -1,4 +1,4 @@
-/** `@upstash/ratelimit` as its documentation shows it for Workers, one limiter for each quota. */
+/** `@upstash/ratelimit` as its documentation recommends for Workers, one limiter for each quota. */
 import { Ratelimit } from '@upstash/ratelimit'
 import { Redis } from '@upstash/redis/cloudflare'
 import type { UpstashSettings } from '../variants.ts'

@@ -9,18 +9,20 @@ const list = Object.entries<Kind>(kinds).map(
     `  ${(argument ? `${name}=${argument.default.split(' ')[0]}` : name).padEnd(20)} ${does}`,
 )
 
-const USAGE = `A proxy in front of an Upstash or the bridge that injects faults on command.
+const USAGE = `An HTTP proxy that injects faults between a client and the Upstash REST API.
 
   npm run faults -- --target URL [options]
 
-  --target URL   the REST URL to proxy, such as http://127.0.0.1:8079
-  --port N       default 8078; 0 takes a free one
-  --fault FAULT  the fault at the start; default none
-  --share X      applies it to this share of the requests, such as 0.25; default 1
-  --next N       applies it to the next N requests only
-  --help         this text
+  --target URL   the REST URL to forward to, such as http://127.0.0.1:8079 (required)
+  --port N       the port to listen on; 0 selects a free port (default 8078)
+  --fault FAULT  the fault to start with (default none)
+  --share X      the share of requests that the fault applies to, such as 0.25 (default 1)
+  --next N       apply the fault to the next N requests only
+  --help         show this text
 
-While it runs, type a fault and Enter; "off" ends it.
+While the proxy runs, type a fault and press Enter to change it. "off" ends the fault.
+
+Faults, with the default argument of those that take one:
 
 ${list.join('\n')}`
 
@@ -31,11 +33,12 @@ interface CliOptions {
   aim: { share?: number; next?: number }
 }
 
-/** Parses the command line. @throws FaultError that says what is wrong */
+/** Parses the command line. @throws FaultError */
 export function parseCli(args: string[]): CliOptions | 'help' {
   const values = read(args)
   if (values.help) return 'help'
-  if (!values.target) throw new FaultError('--target: expected the REST URL of an Upstash')
+  if (!values.target)
+    throw new FaultError('--target: expected a REST URL, such as http://127.0.0.1:8079')
   const port = number('--port', values.port ?? '8078')
   if (!Number.isSafeInteger(port) || port > 65_535) {
     throw new FaultError(`--port: expected a whole number from 0 to 65535, got "${values.port}"`)
@@ -82,7 +85,8 @@ async function main(args: string[]): Promise<void> {
     serve(faults)
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error))
-    if (error instanceof FaultError) console.error('--help lists all options')
+    if (error instanceof FaultError)
+      console.error('Run with --help to list all options and faults.')
     process.exitCode = 1
   }
 }

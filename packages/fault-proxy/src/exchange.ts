@@ -2,14 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { endToEnd, type Target } from './target.ts'
 
-/** An answer, whole. */
+/** A complete HTTP response. */
 export interface Answer {
   status: number
   body: string | Buffer
   headers?: Record<string, string>
 }
 
-/** One request in flight, and what a fault may do with it. */
+/** One request in flight, with the actions that faults are made of. */
 export class Exchange {
   readonly body: Buffer
   readonly #request: IncomingMessage
@@ -23,19 +23,19 @@ export class Exchange {
     this.#target = target
   }
 
-  /** Path and header fields as they came. */
+  /** The path and the header fields of the request, unchanged. */
   get head(): { url: string; fields: Record<string, unknown> } {
     return { url: this.#request.url!, fields: this.#request.headers }
   }
 
-  /** Sends the request on and hands its answer back as it comes. */
+  /** Forwards the request and streams the response to the client. */
   async pass(body = this.body): Promise<void> {
     const answer = await this.#target.deliver(this.#request, body)
     this.#response.writeHead(answer.statusCode!, endToEnd(answer.headers))
     answer.on('error', () => this.drop()).pipe(this.#response)
   }
 
-  /** Sends the request on and waits for its answer, which the client has not seen. */
+  /** Forwards the request and returns the response without sending it to the client. */
   async deliver(): Promise<Answer> {
     const answer = await this.#target.deliver(this.#request, this.body)
     return { status: answer.statusCode!, body: await buffer(answer) }
@@ -52,7 +52,7 @@ export class Exchange {
     this.#response.end(body)
   }
 
-  /** Sends the head of an answer and half of its body. Resolves when they are written. */
+  /** Sends the head of a response and half of its body. Resolves when they are written. */
   async begin({ status, body }: Answer): Promise<void> {
     this.#response.writeHead(status, {
       'content-type': 'application/json',
@@ -67,12 +67,12 @@ export class Exchange {
     this.#request.socket.resetAndDestroy()
   }
 
-  /** Whether the client has hung up. */
+  /** True when the client has disconnected. */
   get over(): boolean {
     return this.#response.destroyed
   }
 
-  /** Sends an answer piece by piece. */
+  /** Sends a response byte by byte, with a pause after each byte. */
   async drip({ status, body }: Answer, pause: () => Promise<void>): Promise<void> {
     this.#response.writeHead(status, { 'content-type': 'application/json' })
     for (const byte of Buffer.from(body)) {

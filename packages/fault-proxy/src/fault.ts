@@ -1,9 +1,9 @@
 import { type Kind, kinds } from './kinds.ts'
 
-/** A fault as text: its name, and for some `=` and an argument, such as `delay=1000`. */
+/** A fault as text: its name, optionally followed by `=` and an argument, such as `delay=1000`. */
 export type FaultText = keyof typeof kinds | `${keyof typeof kinds}=${string | number}`
 
-/** Something is wrong in the text of a fault. */
+/** Thrown for an unknown fault or an invalid argument or option. */
 export class FaultError extends Error {
   override name = 'FaultError'
 }
@@ -14,7 +14,7 @@ export interface Fault {
   argument: string
 }
 
-/** @throws FaultError that says what was expected */
+/** @throws FaultError when the name is unknown or the argument is invalid */
 export function parseFault(text: string): Fault {
   const [, name = '', given] = /^([^=]*)=?(.*)$/s.exec(text)!
   if (!Object.hasOwn(kinds, name)) {

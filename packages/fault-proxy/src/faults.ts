@@ -7,26 +7,26 @@ import { Port } from './port.ts'
 import { count, Target } from './target.ts'
 
 export interface FaultsOptions {
-  /** The REST URL of an Upstash, or of the bridge. */
+  /** The REST URL of an Upstash database or of the Upstash bridge. */
   target: string
-  /** Default 0: a free port of loopback. */
+  /** Port on 127.0.0.1. Defaults to 0, which selects a free port. */
   port?: number
 }
 
-/** Requests so far, by the name of their command in lower case; `other` for anything but a single command. */
+/** Number of requests by command name in lower case; `other` counts requests that are not a single command. */
 export interface Counts {
-  /** Received from clients. Refused connections do not count. */
+  /** Requests received from clients. Refused connections do not count. */
   arrived: Record<string, number>
-  /** Forwarded to the target. */
+  /** Requests forwarded to the target. */
   delivered: Record<string, number>
-  /** Requests that a fault was applied to. */
+  /** Number of requests that a fault was applied to. */
   hit: number
 }
 
 export interface Faults {
-  /** Use it in place of the target's. */
+  /** The URL that clients use instead of the target's. */
   url: string
-  /** Injects this fault from now on (README.md lists them all); `null` ends it. @throws FaultError */
+  /** Starts a fault, which replaces the previous one; `null` ends it. README.md lists all faults. @throws FaultError */
   set(fault: FaultText | null, aim?: Aim): Promise<void>
   counts(): Counts
   /** Breaks all connections and releases the port. */
@@ -34,20 +34,20 @@ export interface Faults {
 }
 
 /**
- * A proxy in front of an Upstash or the bridge that injects faults on command. It listens on loopback and sees the
- * token: for development only.
+ * Starts an HTTP proxy that injects faults between a client and the Upstash REST API. The proxy sees the token and
+ * listens on loopback only; use it for development and tests.
  *
  * @example
  * const faults = await startFaults({ target: bridge.url })
  * await faults.set('delay=1000')              // every request
- * await faults.set('reset-body', { next: 3 }) // only the next three
+ * await faults.set('reset-body', { next: 3 }) // the next three requests
  * await faults.set(null)
  *
- * @throws Error when the port is taken or the target is not a URL
+ * @throws Error when the port is in use or the target is not a URL
  */
 export async function startFaults({ target: url, port = 0 }: FaultsOptions): Promise<Faults> {
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new FaultError('target: expected an http(s) URL, such as http://127.0.0.1:8079')
+    throw new FaultError('target: expected an http or https URL, such as http://127.0.0.1:8079')
   }
   const target = new Target(url)
   const arrived: Record<string, number> = {}
@@ -67,13 +67,13 @@ export async function startFaults({ target: url, port = 0 }: FaultsOptions): Pro
 
   const server = createServer((request, response) => {
     handle(request, response).catch(() => {
-      // The target or the client is gone.
+      // The target or the client has disconnected.
       if (response.headersSent || response.destroyed) return response.destroy()
-      const body = JSON.stringify({ error: 'ERR the target of the fault proxy does not answer' })
+      const body = JSON.stringify({ error: 'ERR the target of the fault proxy does not respond' })
       response.writeHead(502, { 'content-type': 'application/json' }).end(body)
     })
   })
-  // Longer than clients keep an idle connection, so that they do not write into a closed one.
+  // Longer than clients keep an idle connection, so that no client writes to a connection that the proxy has closed.
   server.keepAliveTimeout = 120_000
   const listener = new Port(server, port)
   await listener.open()
@@ -97,9 +97,11 @@ export async function startFaults({ target: url, port = 0 }: FaultsOptions): Pro
 
 function checkAim(aim: Aim, name: string | undefined): void {
   const { share = 1, next = 1 } = aim
-  if (!(share > 0 && share <= 1)) throw new FaultError('share: expected above 0 and at most 1')
-  if (!Number.isSafeInteger(next) || next < 1) throw new FaultError('next: expected 1 or more')
+  if (!(share > 0 && share <= 1))
+    throw new FaultError('share: expected a number above 0 and at most 1')
+  if (!Number.isSafeInteger(next) || next < 1)
+    throw new FaultError('next: expected a whole number, 1 or more')
   if (name === 'refuse' && (share < 1 || aim.next)) {
-    throw new FaultError('refuse: a port is shut for all requests; reset takes share and next')
+    throw new FaultError('refuse: affects all requests, so share and next do not apply; use reset')
   }
 }

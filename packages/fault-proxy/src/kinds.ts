@@ -9,9 +9,9 @@ interface Argument {
   default: string
 }
 
-/** One kind of fault. A slow one stops at `signal`. */
+/** One kind of fault. `run` stops waiting when `signal` aborts. */
 export interface Kind {
-  /** A short description. */
+  /** A short description for `--help`. */
   does: string
   argument?: Argument
   run: (exchange: Exchange, argument: string, signal: AbortSignal) => Promise<unknown> | unknown
@@ -33,17 +33,17 @@ const offset: Argument = {
   default: '-60000',
 }
 
-/** A delay that ends early when the proxy closes. */
+/** Waits for this number of milliseconds. Rejects when the proxy closes. */
 const wait = (argument: string, signal: AbortSignal) =>
   sleep(Number(argument), undefined, { signal })
 
-const says = (code: number, error: string): Kind['run'] =>
+const respondWithError = (code: number, error: string): Kind['run'] =>
   function answer(exchange) {
     exchange.answer({ status: code, body: JSON.stringify({ error }) })
   }
 
-/** The real answer, its counters turned into something else. */
-const instead = (change: (numbers: number[]) => unknown): Kind['run'] =>
+/** Delivers the request and changes the numbers in the response. */
+const changedResult = (change: (numbers: number[]) => unknown): Kind['run'] =>
   async function answer(exchange) {
     const { status, body } = await exchange.deliver()
     const { result } = JSON.parse(String(body))
@@ -63,31 +63,32 @@ const HTML = `<!DOCTYPE html>
 `
 
 /**
- * Every fault by its name. Those of the first group never reach the database; those of the second do, so that the call may
- * have counted although its client never learns; those of the third answer in its place.
+ * All faults by name, in three groups. In the first group the request does not reach the database, or reaches it late.
+ * In the second group the database runs the command, but the client gets a late, broken or wrong response. In the third
+ * group the proxy responds in place of the database.
  */
 export const kinds = {
   delay: {
-    does: 'delivers late',
+    does: 'delays the request before it reaches the database (ms)',
     argument: milliseconds(1000),
     async run(exchange, ms, signal) {
       await wait(ms, signal)
       await exchange.pass()
     },
   },
-  hang: { does: 'neither delivers nor answers', run: () => {} },
+  hang: { does: 'neither delivers nor responds', run: () => {} },
   refuse: {
     does: 'refuses connections',
-    // What was on a connection already when the port was shut.
+    // Only for requests that arrived before the port was closed.
     run: (exchange) => exchange.drop(),
   },
   reset: {
-    does: 'breaks the connection instead of delivering',
+    does: 'breaks the connection before it delivers the request',
     run: (exchange) => exchange.drop(),
   },
 
   late: {
-    does: 'delivers, and answers late',
+    does: 'delivers, and delays the response (ms)',
     argument: milliseconds(1000),
     async run(exchange, ms, signal) {
       const answer = await exchange.deliver()
@@ -95,79 +96,79 @@ export const kinds = {
       exchange.answer(answer)
     },
   },
-  lose: { does: 'delivers, and never answers', run: (exchange) => exchange.deliver() },
+  lose: { does: 'delivers, and never responds', run: (exchange) => exchange.deliver() },
   'reset-after': {
-    does: 'delivers, and breaks the connection before the answer',
+    does: 'delivers, and breaks the connection before the response',
     async run(exchange) {
       await exchange.deliver()
       exchange.drop()
     },
   },
   'reset-body': {
-    does: 'delivers, and breaks the connection amid the answer',
+    does: 'delivers, and breaks the connection after half of the response',
     async run(exchange) {
       await exchange.begin(await exchange.deliver())
       exchange.drop()
     },
   },
   'stall-body': {
-    does: 'delivers, and falls silent amid the answer',
+    does: 'delivers, and stops sending after half of the response',
     run: async (exchange) => exchange.begin(await exchange.deliver()),
   },
   drip: {
-    does: 'delivers, and answers a byte at a time',
+    does: 'delivers, and sends the response byte by byte (ms between bytes)',
     argument: milliseconds(100),
     run: async (exchange, ms, signal) =>
       exchange.drip(await exchange.deliver(), () => wait(ms, signal)),
   },
   duplicate: {
-    does: 'delivers twice, and gives the second answer',
+    does: 'delivers twice, and returns the second response',
     async run(exchange) {
       await exchange.deliver()
       await exchange.pass()
     },
   },
   noscript: {
-    does: 'drops the script cache, by SCRIPT FLUSH, before delivering',
+    does: 'runs SCRIPT FLUSH, then delivers',
     async run(exchange) {
       await exchange.command('SCRIPT', 'FLUSH')
       await exchange.pass()
     },
   },
   clock: {
-    does: "moves the database's clock, as our script sees it",
+    does: "shifts the time of Sluice's script, its first argument (ms)",
     argument: offset,
     run: (exchange, ms) => exchange.pass(atAnotherTime(exchange.body, Number(ms))),
   },
   truncated: {
-    does: 'delivers, and answers with half of the JSON',
+    does: 'delivers, and returns the first half of the JSON',
     async run(exchange) {
       const { status, body } = await exchange.deliver()
       exchange.answer({ status, body: Buffer.from(body).subarray(0, Math.ceil(body.length / 2)) })
     },
   },
   'wrong-types': {
-    does: 'delivers, and answers with values of another type',
+    does: 'delivers, and returns values of a wrong type',
     argument: {
       expected: Object.keys(wrongTypes).join(', '),
       pattern: new RegExp(`^(${Object.keys(wrongTypes).join('|')})$`),
       default: 'text',
     },
-    run: (exchange, type, signal) => instead(wrongTypes[type]!)(exchange, type, signal),
+    run: (exchange, type, signal) => changedResult(wrongTypes[type]!)(exchange, type, signal),
   },
   'wrong-shape': {
-    does: 'delivers, and answers with one value too few',
-    run: instead((numbers) => numbers.slice(0, -1)),
+    does: 'delivers, and returns one value too few',
+    run: changedResult((numbers) => numbers.slice(0, -1)),
   },
 
   status: {
-    does: 'answers with this status and an error in JSON',
+    does: 'responds with this status and an error in JSON',
     argument: status(503),
     run: (exchange, code, signal) =>
-      says(Number(code), 'the service is unavailable')(exchange, code, signal),
+      respondWithError(Number(code), 'the service is unavailable')(exchange, code, signal),
   },
   html: {
-    does: 'answers with a page of HTML',
+    does: 'responds with an HTML page and this status',
     argument: status(502),
     run: (exchange, code) =>
       exchange.answer({
@@ -177,62 +178,65 @@ export const kinds = {
       }),
   },
   garbage: {
-    does: 'answers with random bytes',
+    does: 'responds with random bytes and this status',
     argument: status(200),
     run: (exchange, code) => exchange.answer({ status: Number(code), body: randomBytes(256) }),
   },
   empty: {
-    does: 'answers with nothing',
+    does: 'responds with an empty body and this status',
     argument: status(200),
     run: (exchange, code) => exchange.answer({ status: Number(code), body: '' }),
   },
   json: {
-    does: 'answers with this text, status 200',
+    does: 'responds with this text and status 200',
     argument: { expected: 'text', pattern: /^/, default: '{}' },
     run: (exchange, body) => exchange.answer({ status: 200, body }),
   },
   redirect: {
-    does: 'sends the client to this URL, with 307',
+    does: 'redirects to this URL with status 307',
     argument: { expected: 'a URL or a path', pattern: /^(https?:\/)?\//, default: '/' },
     run: (exchange, location) => exchange.answer({ status: 307, body: '', headers: { location } }),
   },
   'redis-error': {
-    does: 'answers with this error of Redis, status 200',
+    does: 'responds with this Redis error and status 200',
     argument: { expected: 'text', pattern: /^/, default: 'LOADING Redis is loading the dataset' },
-    run: (exchange, error, signal) => says(200, error)(exchange, error, signal),
+    run: (exchange, error, signal) => respondWithError(200, error)(exchange, error, signal),
   },
   unauthorized: {
-    does: 'says that the token is wrong',
-    run: says(401, 'WRONGPASS invalid or missing auth token'),
+    does: 'reports a wrong token',
+    run: respondWithError(401, 'WRONGPASS invalid or missing auth token'),
   },
   'no-permission': {
-    does: 'says that the token may not run scripts',
-    run: says(400, "NOPERM this user has no permissions to run the 'evalsha' command"),
+    does: 'reports that the token may not run scripts',
+    run: respondWithError(400, "NOPERM this user has no permissions to run the 'evalsha' command"),
   },
   'over-quota': {
-    does: "says that the month's requests are used up",
-    run: says(400, 'ERR max requests limit exceeded. Limit: 500000, Usage: 500001.'),
+    does: 'reports that the monthly request quota is used up',
+    run: respondWithError(400, 'ERR max requests limit exceeded. Limit: 500000, Usage: 500001.'),
   },
   'daily-quota': {
-    does: "says that the day's requests are used up",
-    run: says(400, 'ERR max daily request limit exceeded. Limit: 10000, Usage: 10000.'),
+    does: 'reports that the daily request quota is used up',
+    run: respondWithError(400, 'ERR max daily request limit exceeded. Limit: 10000, Usage: 10000.'),
   },
   suspended: {
-    does: 'says that the database is suspended',
-    run: says(400, 'ERR This database has been suspended for exceeding the defined budget limit'),
+    does: 'reports that the database is suspended',
+    run: respondWithError(
+      400,
+      'ERR This database has been suspended for exceeding the defined budget limit',
+    ),
   },
   'database-full': {
-    does: 'says that the database holds as much as its plan allows',
-    run: says(400, 'ERR DB capacity quota exceeded. Threshold: 268435456 bytes.'),
+    does: 'reports that the storage quota is used up',
+    run: respondWithError(400, 'ERR DB capacity quota exceeded. Threshold: 268435456 bytes.'),
   },
   parrot: {
-    does: 'answers with an error that repeats all it was sent, token and all',
+    does: 'responds with an error that repeats the whole request, including the token',
     argument: status(400),
     run: (exchange, code) => exchange.answer(parrot(exchange, Number(code))),
   },
 } satisfies Record<string, Kind>
 
-/** The same call at another time: `now` is the first of the script's arguments (lua/README.md), empty for the server's own. */
+/** Shifts the time of a script call: its first argument (lua/README.md). An empty argument means the clock of Redis. */
 function atAnotherTime(body: Buffer, byMs: number): Buffer {
   const command = commandIn(body)
   if (!command || !/^eval(sha)?$/i.test(String(command[0]))) return body

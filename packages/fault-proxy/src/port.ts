@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A server's port on loopback, which can be shut, so that connections are refused, and opened again. */
+/** The loopback port of a server. It can be closed, so that connections are refused, and opened again. */
 export class Port {
   readonly #server: Server
   #number: number
@@ -16,7 +16,7 @@ export class Port {
     return `http://127.0.0.1:${this.#number}`
   }
 
-  /** Rejects when the port is taken; retries for a while if it was ours a moment ago. */
+  /** Rejects when the port is in use. Retries for 5 s if this object held the port before. */
   async open(): Promise<void> {
     for (let attempt = 1; !this.#server.listening; attempt++) {
       try {
@@ -24,9 +24,9 @@ export class Port {
       } catch (error) {
         const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
         if (!taken) throw error
-        const message = `Port ${this.#number} is taken: choose another`
+        const message = `Port ${this.#number} is in use: choose another port`
         if (this.#fresh || attempt === 50) throw new Error(message, { cause: error })
-        await sleep(100) // an outgoing connection may hold the number
+        await sleep(100) // an outgoing connection may use the port for a short time
       }
     }
     this.#fresh = false

@@ -2,9 +2,9 @@ import { Agent as HttpAgent, type IncomingMessage, request as overHttp } from 'n
 import { Agent as HttpsAgent, request as overHttps } from 'node:https'
 import { buffer } from 'node:stream/consumers'
 
-/** The database behind: an Upstash, or what speaks its REST API. */
+/** The database behind the proxy: anything that serves the Upstash REST API. */
 export class Target {
-  /** How often each command was sent on, by its name in lower case. */
+  /** Number of forwarded requests by command name in lower case. */
   readonly delivered: Record<string, number> = {}
   readonly #url: URL
   readonly #agent: HttpAgent
@@ -20,7 +20,7 @@ export class Target {
     return this.#url.protocol === 'https:'
   }
 
-  /** Forwards a request, even if its client has hung up meanwhile, as a network does. */
+  /** Forwards a request, even if its client has disconnected, as a network does. */
   deliver(request: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
     count(this.delivered, body)
     return this.#send(request, request.url!, body)
@@ -57,13 +57,13 @@ export function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['
   return rest
 }
 
-/** Counts a request by the name of its command; `other` for anything but a single command. */
+/** Counts a request by the name of its command, or as `other` if it is not a single command. */
 export function count(counts: Record<string, number>, body: Buffer): void {
   const name = String(commandIn(body)?.[0] ?? 'other').toLowerCase()
   counts[name] = (counts[name] ?? 0) + 1
 }
 
-/** The command in a body, its parts as they came, if there is one. */
+/** The command in a body; `undefined` if the body is not a single command. */
 export function commandIn(body: Buffer): unknown[] | undefined {
   try {
     const command = JSON.parse(body.toString())

@@ -8,7 +8,7 @@ import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Faults, type FaultText, kinds, startFaults } from '../src/index.ts'
 
-delete process.env.REDIS_URL // its scripts are flushed here
+delete process.env.REDIS_URL // these tests flush the scripts of their Redis
 let redis: RunningRedis
 let bridge: Bridge
 let faults: Faults
@@ -33,8 +33,8 @@ const post = (path: string, body: unknown, signal = AbortSignal.timeout(10_000))
   })
 const command = async (...parts: unknown[]) => (await post('/', parts)).json()
 
-describe('without a fault everything goes through', () => {
-  test('commands, paths, pipelines and errors', async () => {
+describe('the proxy without a fault', () => {
+  test('The proxy forwards commands, paths, pipelines and errors unchanged.', async () => {
     expect(await command('SET', 'k', 'ü')).toEqual({ result: 'OK' })
     expect(await (await post('/get/k', '')).json()).toEqual({
       error: expect.stringMatching(/^ERR wrong number/),
@@ -49,7 +49,7 @@ describe('without a fault everything goes through', () => {
     expect([response.status, response.headers.has('upstash-sync-token')]).toEqual([400, true])
   })
 
-  test('a stream, as it comes', async () => {
+  test('The proxy forwards a stream as it arrives.', async () => {
     const ending = new AbortController()
     const response = await post('/subscribe/channel', [], ending.signal)
     const reader = response.body!.getReader()
@@ -68,19 +68,19 @@ describe('a fault', () => {
     return hit
   }
 
-  test('hits its share of the requests, evenly', async () => {
+  test('A fault with `share` applies to that share of the requests, evenly spread.', async () => {
     await faults.set('status=418', { share: 0.25 })
     expect(await hits(8)).toEqual([false, false, false, true, false, false, false, true])
     await faults.set('status=418', { share: 0.1 })
     expect((await hits(30)).filter(Boolean)).toHaveLength(3)
   })
 
-  test('hits the next so many, and is over', async () => {
+  test('A fault with `next` applies to that number of requests and then ends.', async () => {
     await faults.set('status=418', { next: 2 })
     expect(await hits(4)).toEqual([true, true, false, false])
   })
 
-  test('that refuses connections ends at the same port', async () => {
+  test('After the fault "refuse" the proxy listens on the same port again.', async () => {
     await faults.set('refuse')
     const [error] = await once(connect(Number(new URL(faults.url).port), '127.0.0.1'), 'error')
     expect(error.code).toBe('ECONNREFUSED')
@@ -100,7 +100,7 @@ describe('a fault', () => {
     ['status=500', 0],
     ['over-quota', 0],
   ])(
-    '%s lets %d of a call reach the database, by the count and by the counter',
+    'With the fault %s the database runs a command %d times, as `counts` and the counter in Redis confirm.',
     async (fault, times) => {
       await command('SET', 'n', '0')
       const before = faults.counts()
@@ -117,17 +117,17 @@ describe('a fault', () => {
     },
   )
 
-  test('moves the clock of our script, given or not, and of nothing else', async () => {
+  test('The fault "clock" shifts the time of a script, given or empty, and changes no other command.', async () => {
     const script = 'return {KEYS[1], ARGV[1], ARGV[2]}'
     await faults.set('clock=-60000')
-    const of = async (now: string) =>
-      ((await command('EVAL', script, 1, 'k', now, 'x')) as { result: string[] }).result
-    expect(await of('1000000')).toEqual(['k', '940000', 'x'])
-    expect(Math.abs(Number((await of(''))[1]) - Date.now() + 60_000)).toBeLessThan(5000)
+    const evaluate = async (time: string) =>
+      ((await command('EVAL', script, 1, 'k', time, 'x')) as { result: string[] }).result
+    expect(await evaluate('1000000')).toEqual(['k', '940000', 'x'])
+    expect(Math.abs(Number((await evaluate(''))[1]) - Date.now() + 60_000)).toBeLessThan(5000)
     expect(await command('ECHO', 'x')).toEqual({ result: 'x' })
   })
 
-  test('drops the script cache', async () => {
+  test('The fault "noscript" empties the script cache.', async () => {
     const { result: sha } = (await command('SCRIPT', 'LOAD', 'return 1')) as { result: string }
     expect(await command('EVALSHA', sha, 0)).toEqual({ result: 1 })
     await faults.set('noscript')
@@ -140,26 +140,29 @@ describe('a fault', () => {
     ['status=99', 'status: expected an HTTP status from 200 to 599, got "99"'],
     ['hang=3', 'hang: expected no argument, got "3"'],
     ['wrong-types=x', 'wrong-types: expected text, fraction, null, nested, boolean, got "x"'],
-  ])('%s is refused with what was expected', async (fault, message) => {
-    await expect(faults.set(fault as FaultText)).rejects.toThrow(message)
-  })
+  ])(
+    'The invalid fault "%s" is refused with a message that says what was expected.',
+    async (fault, message) => {
+      await expect(faults.set(fault as FaultText)).rejects.toThrow(message)
+    },
+  )
 
   test.each([
-    ['status', { share: 0 }, 'share: expected above 0 and at most 1'],
-    ['status', { next: 1.5 }, 'next: expected 1 or more'],
-    ['refuse', { share: 0.5 }, 'refuse: a port is shut for all requests'],
-  ] as const)('%s with %j is refused', async (fault, aim, message) => {
+    ['status', { share: 0 }, 'share: expected a number above 0 and at most 1'],
+    ['status', { next: 1.5 }, 'next: expected a whole number, 1 or more'],
+    ['refuse', { share: 0.5 }, 'refuse: affects all requests'],
+  ] as const)('The fault "%s" with %j is refused.', async (fault, aim, message) => {
     await expect(faults.set(fault, aim)).rejects.toThrow(message)
   })
 })
 
-test('a target that is away is an error, not a crash', async () => {
+test('A target that is down results in a 502, not a crash.', async () => {
   const lonely = await startFaults({ target: 'http://127.0.0.1:1' })
   const response = await fetch(lonely.url, { method: 'POST', body: '["PING"]' })
   await lonely.close()
   expect([response.status, await response.json()]).toEqual([
     502,
-    { error: 'ERR the target of the fault proxy does not answer' },
+    { error: 'ERR the target of the fault proxy does not respond' },
   ])
 })
 
@@ -175,31 +178,31 @@ describe('the command line', () => {
     return { code, text }
   }
 
-  test('explains itself, every fault named', async () => {
+  test('--help lists every fault.', async () => {
     const { code, text } = await output('--help')
     expect(code).toBe(0)
     for (const name of Object.keys(kinds)) expect(text).toMatch(new RegExp(`^  ${name}[= ]`, 'm'))
   })
 
-  test('README.md names every fault', async () => {
+  test('README.md lists every fault.', async () => {
     const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
     for (const name of Object.keys(kinds)) expect(readme).toContain(`\`${name}\``)
   })
 
   test.each([
-    [[], '--target: expected the REST URL'],
-    [['--target', 'redis://127.0.0.1'], 'target: expected an http(s) URL'],
+    [[], '--target: expected a REST URL'],
+    [['--target', 'redis://127.0.0.1'], 'target: expected an http or https URL'],
     [['--target', 'http://127.0.0.1:1', '--port', '99999'], '--port: expected a whole number'],
     [['--target', 'http://127.0.0.1:1', '--fault', 'boom'], '"boom" is not a fault'],
     [['--target', 'http://127.0.0.1:1', '--port', '0', '--fault', 'hang', '--share', '7'], 'share'],
     [['--targte', 'x'], "Unknown option '--targte'"],
-  ])('%j is a clear mistake', async (args, message) => {
+  ])('The arguments %j are refused with a message and no stack trace.', async (args, message) => {
     const { code, text } = await output(...args)
     expect([code, text]).toEqual([1, expect.stringContaining(message)])
     expect(text).not.toMatch(/^ +at /m)
   })
 
-  test('takes a fault from the start, and others while it runs', async () => {
+  test('The program starts with the given fault and accepts others on its standard input.', async () => {
     const child = run('--target', bridge.url, '--port', '0', '--fault', 'status=418')
     try {
       const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()

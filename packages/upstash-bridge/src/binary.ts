@@ -2,23 +2,23 @@ import { spawnSync } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** How to run a server that is not part of the project. */
+/** How to run an external server program. */
 export type Binary = {
   file: string
-  /** The name it must believe it was called by. */
+  /** The value of argv[0], by which a multi-call binary selects what it does. */
   argv0: string
   env: Record<string, string>
 }
 
-/** A server that runs here. */
+/** A server binary that runs on this machine. */
 export type ServerBinary = Binary & {
-  /** For people: `redis-server 7.0.15 from PATH`. */
+  /** Description for messages, such as `redis-server 7.0.15 from PATH`. */
   source: string
-  /** A folder that only this process uses and that can go when the server has ended. */
+  /** A folder that only this process uses. Delete it when the server has ended. */
   disposable?: string
 }
 
-/** Runs a binary and returns what it prints. Throws when it does not run. */
+/** Runs a binary and returns its output (stdout and stderr). Throws when it cannot run. */
 export function outputOf(binary: Binary, ...args: string[]): string {
   const { stdout, stderr, error } = spawnSync(binary.file, args, {
     argv0: binary.argv0,
@@ -30,7 +30,7 @@ export function outputOf(binary: Binary, ...args: string[]): string {
   return `${stdout}${stderr}`
 }
 
-/** The version that a binary prints; `undefined` when it does not run. */
+/** The version of a binary; `undefined` when it cannot run. */
 export function versionIfAny(
   versionOf: (binary: Binary) => string,
   binary: Binary,
@@ -42,7 +42,7 @@ export function versionIfAny(
   }
 }
 
-/** The first executable file of that name in these folders. */
+/** The first executable file with this name in the folders. */
 export async function findFile(name: string, folders: string[]): Promise<string | undefined> {
   for (const folder of folders) {
     if (folder && (await runnable(join(folder, name)))) return join(folder, name)

@@ -5,10 +5,10 @@ import { BadRequest } from './request.ts'
 const LIMIT = 10 * 1024 * 1024
 
 /**
- * The body of a request, up to 10 MB. Of a longer one nothing is kept, but it is read to its end: a
- * client that is still sending would not see the answer.
+ * Reads the body of a request, up to 10 MB. Discards a longer body, but reads it to its end (up to 100 MB): a client that
+ * is still sending would not see the response.
  *
- * @throws BadRequest with Upstash's text when it is too long.
+ * @throws BadRequest with Upstash's message when the body is too long.
  */
 export function readBody(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -18,16 +18,17 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
       size += chunk.length
       if (size <= LIMIT) chunks.push(chunk)
       else chunks.length = 0
-      if (size > 10 * LIMIT) request.destroy() // enough politeness
+      if (size > 10 * LIMIT) request.destroy()
     })
     request.on('end', () => {
       if (size <= LIMIT) return resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
-      const told = `Limit: ${LIMIT} bytes, Actual: ${size} bytes`
-      reject(new BadRequest(`ERR max request size exceeded. ${told}`))
+      const sizes = `Limit: ${LIMIT} bytes, Actual: ${size} bytes`
+      reject(new BadRequest(`ERR max request size exceeded. ${sizes}`))
     })
     request.on('error', reject)
     request.on('close', () => {
-      if (!request.complete) reject(new BadRequest('ERR the request ended early'))
+      if (!request.complete)
+        reject(new BadRequest('ERR the request ended before its body was complete'))
     })
   })
 }

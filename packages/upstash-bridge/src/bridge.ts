@@ -5,51 +5,51 @@ import { createHandler } from './http.ts'
 import { Streams } from './streams.ts'
 
 export type BridgeOptions = {
-  /** `redis://host:port`, selected by `token`; or several, each selected by its own token. */
+  /** The URL of one Redis, which clients select by `token`; or several, each with its own token. */
   redis: string | { url: string; token: string }[]
-  /** Default 0: a free port. */
+  /** Port to listen on. Defaults to 0, which selects a free port. */
   port?: number
-  /** Loopback only: the token gives access to the whole database. Default '127.0.0.1'. */
+  /** Loopback only, since the token gives access to the whole database. Defaults to '127.0.0.1'. */
   host?: '127.0.0.1'
-  /** Host names, without port, to answer to besides those of loopback. Default none. */
+  /** Additional values of the Host header to accept, without port. Loopback names are always accepted. Defaults to none. */
   allowHosts?: string[]
-  /** Default 'dev'. Ignored when `redis` lists tokens. */
+  /** Token of the database. Ignored when `redis` lists tokens. Defaults to 'dev'. */
   token?: string
-  /** Milliseconds added to each HTTP request, to simulate a distant database. Default 0. */
+  /** Latency in ms added to each HTTP request, to simulate a distant database. Defaults to 0. */
   rtt?: number
   /**
-   * Refuse keys that were not declared to a script or function with `allow-key-locking`, and count the
-   * commands inside scripts. `false` runs scripts bare, to measure Redis's own time. Default true.
+   * Refuses keys that a script or function with `allow-key-locking` did not declare, and counts the commands inside
+   * scripts. With `false` scripts run unchanged, to measure the time of Redis alone. Defaults to true.
    */
   checkKeys?: boolean
   /**
-   * The most commands that each database takes in a second, those inside scripts too unless `checkKeys` is off; the others wait. By
-   * default as many as come.
+   * Maximum commands per second of each database; further commands wait. Commands inside scripts count if `checkKeys` is
+   * on. Defaults to no maximum.
    */
   maxCommands?: number | undefined
-  /** Milliseconds after which a Redis that does not answer counts as down. Default 10,000. */
+  /** Time in ms after which a Redis that does not respond counts as down. Defaults to 10,000. */
   timeout?: number
 }
 
 export type Bridge = {
   url: string
-  /** The (first) token. */
+  /** The token, or the first of several. */
   token: string
   port: number
-  /** What Upstash would have billed so far, by token. */
+  /** Returns the bill so far for each token. */
   stats(): Record<string, Bill>
-  /** Answers requests in flight, ends the streams, then releases the port and Redis. */
+  /** Waits for requests in flight, ends the streams, then closes the port and the connections to Redis. */
   close(): Promise<void>
 }
 
 /**
- * Serves Upstash's REST API in front of your own Redis. README.md lists the differences from Upstash.
+ * Serves the Upstash REST API from your own Redis. README.md lists the differences from Upstash.
  *
  * @example
  * const bridge = await startBridge({ redis: 'redis://127.0.0.1:6379' })
  * const redis = new Redis({ url: bridge.url, token: bridge.token })
  *
- * @throws Error when Redis does not answer or the port is taken.
+ * @throws Error when Redis does not respond or the port is in use.
  */
 export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   const { port = 0, host = '127.0.0.1', token = 'dev', rtt = 0, allowHosts = [] } = options
@@ -60,12 +60,12 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
     throw new Error('token: expected at least one character')
   const databases = new Map<string, Database>()
   const streams = new Streams()
-  // A path may hold a whole command.
+  // A URL may contain a whole command.
   const limits = { maxHeaderSize: 128 * 1024 }
   const server = createServer(limits, createHandler({ databases, streams, rtt, allowHosts }))
-  // Longer than clients keep an idle connection, so that they do not write into a closed one.
+  // Longer than clients keep an idle connection, so that no client writes to a connection that the bridge has closed.
   server.keepAliveTimeout = 120_000
-  const letGo = () => {
+  const closeDatabases = () => {
     for (const database of databases.values()) database.close()
   }
   try {
@@ -75,7 +75,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
     }
     await listen(server, port, host)
   } catch (error) {
-    letGo()
+    closeDatabases()
     throw error
   }
   const { port: bound } = server.address() as AddressInfo
@@ -87,7 +87,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
     close: async () => {
       streams.close()
       await closeServer(server)
-      letGo()
+      closeDatabases()
     },
   }
 }
@@ -96,13 +96,13 @@ function listen(server: Server, port: number, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
       const taken = cause.code === 'EADDRINUSE'
-      reject(taken ? new Error(`Port ${port} is taken: choose another`, { cause }) : cause)
+      reject(taken ? new Error(`Port ${port} is in use: choose another port`, { cause }) : cause)
     })
     server.listen(port, host, resolve)
   })
 }
 
-/** Lets requests that are under way finish, for up to 3 s, and hangs up on clients that keep a connection. */
+/** Waits up to 3 s for requests in flight, and closes idle connections. */
 async function closeServer(server: Server): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve))
   const idle = setInterval(() => server.closeIdleConnections(), 20)

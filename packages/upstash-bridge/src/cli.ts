@@ -3,46 +3,47 @@ import { type BridgeOptions, startBridge } from './bridge.ts'
 import { withoutPassword } from './connection.ts'
 import { startRedis } from './redis.ts'
 
-const USAGE = `Upstash's REST API in front of any Redis.
+const USAGE = `Serves the Upstash REST API from any Redis.
 
   npm run bridge -- [options]
 
-  --redis URL      redis://127.0.0.1:6379; without it the bridge brings its own Redis.
-                   For several repeat --redis URL=TOKEN, each with its own token
-  --port N         default 8079; 0 takes a free one
-  --token TEXT     default dev
-  --allow-host NAME answer requests to this host name too, such as host.docker.internal; several: once
-                   for each. Names of loopback are always answered
-  --rtt MS         milliseconds added to each request, as if the database were far away; default 0
-  --max-commands N throttles each database to N commands a second, those inside scripts too; the
-                   others wait, as beyond a plan's 10,000
-  --no-check-keys  run scripts bare: undeclared keys pass, commands inside scripts are not counted
-  --help           this text`
+  --redis URL        the Redis to use, such as redis://127.0.0.1:6379. Without this option the
+                     bridge starts its own Redis. For several databases repeat --redis URL=TOKEN
+  --port N           the port to listen on; 0 selects a free port (default 8079)
+  --token TEXT       the token that clients must send (default dev)
+  --allow-host NAME  also accept requests to this host name, such as host.docker.internal;
+                     repeatable. Loopback names are always accepted
+  --rtt MS           latency added to each request, to simulate a distant database (default 0)
+  --max-commands N   throttle each database to N commands a second, including the commands inside
+                     scripts; further commands wait. An Upstash plan allows 10,000
+  --no-check-keys    run scripts unchanged: undeclared keys are not refused, and commands inside
+                     scripts are not counted
+  --help             show this text`
 
 type CliOptions = BridgeOptions & { redis: { url: string; token: string }[] }
 
-/** A mistake on the command line. */
+/** An invalid command line. */
 class UsageError extends Error {}
 
-/** Parses the command line. @throws UsageError that says what is wrong. */
+/** Parses the command line. @throws UsageError */
 export function parseCli(args: string[]): CliOptions | 'help' {
   const values = read(args)
   if (values.help) return 'help'
   const port = wholeNumber('--port', values.port ?? '8079', 65_535)
   const rtt = wholeNumber('--rtt', values.rtt ?? '0', 60_000)
   const token = values.token ?? 'dev'
-  if (!/^\S+$/.test(token)) throw new UsageError('--token: expected text without blanks')
+  if (!/^\S+$/.test(token)) throw new UsageError('--token: expected text without spaces')
   const allowHosts = values['allow-host'] ?? []
   for (const name of allowHosts) {
     if (/^([\w.-]+|\[[\da-f:.]+\])$/i.test(name)) continue
-    const expected = 'a name without scheme and port like "host.docker.internal"'
+    const expected = 'a host name without scheme and port, such as "host.docker.internal"'
     throw new UsageError(`--allow-host: expected ${expected}, got "${name}"`)
   }
   const checkKeys = !values['no-check-keys']
   const targets = (values.redis ?? []).map((text) => target(text, token))
   const tokens = new Set(targets.map((one) => one.token))
   if (tokens.size < targets.length) {
-    throw new UsageError('--redis: several databases need a token each, as in URL=TOKEN')
+    throw new UsageError('--redis: each of several databases needs its own token; write URL=TOKEN')
   }
   const maxCommands = maxOf(values['max-commands'])
   return { redis: targets, port, token, rtt, allowHosts, checkKeys, maxCommands }
@@ -87,7 +88,7 @@ function maxOf(text: string | undefined): number | undefined {
   throw new UsageError(`--max-commands: expected a whole number from 1 to 999999, got "${text}"`)
 }
 
-/** Runs until Ctrl-C or until its own Redis ends. */
+/** Runs until Ctrl-C, or until the Redis that it started ends. */
 async function main(args: string[]): Promise<void> {
   try {
     const options = parseCli(args)
@@ -116,7 +117,7 @@ async function serve(options: CliOptions): Promise<void> {
   }
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
-  // Printed after the handlers are set: a reader of these lines may end the process at once.
+  // Set the signal handlers before printing: a program that reads these lines may stop this process at once.
   if (own) console.error(`Redis: ${own.source} at ${own.url}`)
   for (const { url, token } of options.redis) {
     console.error(`Redis: ${withoutPassword(url)}, token ${token}`)
@@ -126,7 +127,7 @@ async function serve(options: CliOptions): Promise<void> {
   }
   own?.exited.then(async ({ lastLines }) => {
     if (stopping) return
-    console.error(`Redis ended by itself:\n${lastLines}`)
+    console.error(`Redis ended unexpectedly. Its last output:\n${lastLines}`)
     process.exitCode = 1
     await stop()
   })

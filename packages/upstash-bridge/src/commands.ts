@@ -1,8 +1,8 @@
 import type { Command } from './connection.ts'
 
 /**
- * What Upstash refuses over REST: connections and their state do not exist there, nothing blocks, and
- * the server is not ours to administer. (docs: REST API, compatibility table; the wording is theirs.)
+ * Commands that Upstash refuses over REST: commands that block, that depend on the state of a connection, or that
+ * administer the server. Source: the compatibility table of Upstash's REST API documentation.
  */
 const REFUSED = new Set(
   `auth client hello quit reset select readonly readwrite asking
@@ -20,7 +20,7 @@ export function nameOf(command: Command): string {
   return String(command[0]).toLowerCase()
 }
 
-/** Commands that may need more than being passed on: refused ones, blocking ones, scripts. */
+/** Commands that need special handling: refused commands, commands that may block, scripts and functions. */
 const SPECIAL = new Set(
   [...REFUSED, 'xread', 'xreadgroup', 'script', 'function'].concat(
     'eval',
@@ -32,20 +32,20 @@ const SPECIAL = new Set(
   ),
 )
 
-/** Names as clients spell them, so that the usual command costs one look-up. */
-const spelled = new Map<string, boolean>()
+/** Cache of `isPlain` by the name as the client wrote it, so that a usual command costs one lookup. */
+const plainByName = new Map<string, boolean>()
 
-/** Whether a command goes to Redis as it is, and its reply to the client. */
+/** True if the bridge forwards the command and its reply unchanged. */
 export function isPlain(command: Command): boolean {
   const name = String(command[0])
-  const known = spelled.get(name)
+  const known = plainByName.get(name)
   if (known !== undefined) return known
   const plain = !SPECIAL.has(name.toLowerCase())
-  if (spelled.size < 1000 && name.length < 32) spelled.set(name, plain)
+  if (plainByName.size < 1000 && name.length < 32) plainByName.set(name, plain)
   return plain
 }
 
-/** Why Upstash would not run this command over REST, or `undefined` when it would. */
+/** The error with which Upstash refuses this command over REST; `undefined` if it accepts the command. */
 export function refusal(command: Command): string | undefined {
   const name = nameOf(command)
   if (isSetInfo(command)) return
@@ -56,24 +56,24 @@ export function refusal(command: Command): string | undefined {
   }
 }
 
-/** `CLIENT SETINFO`, which Upstash accepts and which has no meaning without a connection. */
+/** True for `CLIENT SETINFO`, which Upstash accepts and which has no effect without a connection. */
 export function isSetInfo(command: Command): boolean {
   return nameOf(command) === 'client' && /^setinfo$/i.test(String(command[1]))
 }
 
-/** Upstash's own words for a command that it does not have. */
+/** Upstash's message for a command that it does not support. */
 export function unavailable(name: string): string {
   return `ERR Command is not available: '${name.toUpperCase()}'. See https://upstash.com/docs/redis/overall/rediscompatibility for details`
 }
 
-/** Redis's "unknown command" in the words of Upstash; any other error is Redis's own. */
+/** Replaces Redis's "unknown command" with Upstash's message. Other errors stay unchanged. */
 export function inTheirWords(message: string): string {
   return message.replace(/\bERR unknown command '([^']*)'.*/s, (_, name) => unavailable(name))
 }
 
 function blocks(command: Command): boolean {
   for (const argument of command) {
-    if (/^streams$/i.test(String(argument))) return false // from here on they are keys and ids
+    if (/^streams$/i.test(String(argument))) return false // keys and ids follow
     if (/^block$/i.test(String(argument))) return true
   }
   return false

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient, ErrorReply, RESP_TYPES } from 'redis'
 
 /**
- * What Redis answered. A Buffer is a string of any bytes, an error is a value like the others. Asked
- * for as `json`, a string is an integer's digits (a number would not be exact beyond 2^53); asked for
- * as `resp2`, integers are numbers and a string is a simple string.
+ * A reply of Redis. A Buffer is a bulk string; an error is a value, too. In the format `json` a string contains the
+ * digits of an integer, since a number is not exact beyond 2^53. In the format `resp2` integers are numbers and a string
+ * is a simple string.
  */
 export type Reply = null | string | number | Buffer | ErrorReply | Reply[]
 
@@ -13,15 +13,15 @@ export type Format = 'json' | 'resp2'
 /** One command: its name and arguments. */
 export type Command = (string | Buffer)[]
 
-/** Redis cannot be reached, went away or does not answer: it is unknown whether the command ran. */
+/** Redis is unreachable, has disconnected or does not respond. The command may or may not have run. */
 export class RedisDown extends Error {
   override name = 'RedisDown'
 }
 
-/** How long a request waits for a Redis that is just restarting, in ms. */
-const PATIENCE = 700
+/** How long a request waits for Redis to reconnect, in ms. Bridges a short restart. */
+const RECONNECT_WAIT_MS = 700
 
-/** JSON wants integers' exact digits, RESP2 wants simple strings told from bulk strings. */
+/** JSON needs the exact digits of integers. RESP2 needs simple strings to differ from bulk strings. */
 const OPTIONS = {
   json: {
     typeMapping: {
@@ -34,8 +34,8 @@ const OPTIONS = {
 }
 
 /**
- * One TCP connection to one Redis. Whatever is sent in one tick travels in one write, in order, so a
- * pipeline is as many `send` as it has commands, and MULTI … EXEC of one tick cannot be interleaved.
+ * One TCP connection to one Redis. All commands that are sent in one tick travel in one write, in order. A pipeline
+ * therefore is one `send` for each command, and other commands cannot come between MULTI and EXEC of one tick.
  */
 export class Connection {
   readonly url: string
@@ -47,11 +47,11 @@ export class Connection {
     this.#client = this.#createClient()
   }
 
-  /** Connects once; from then on it reconnects by itself, every 100 ms. Rejects if Redis is not there. */
+  /** Connects, and from then on reconnects automatically every 100 ms. Rejects if the first connection fails. */
   static async open(url: string): Promise<Connection> {
     const connection = new Connection(url)
     await connection.#client.connect().catch((cause) => {
-      throw new Error(`Redis at ${withoutPassword(url)} does not answer: ${describe(cause)}`, {
+      throw new Error(`Redis at ${withoutPassword(url)} does not respond: ${describe(cause)}`, {
         cause,
       })
     })
@@ -59,37 +59,37 @@ export class Connection {
     return connection
   }
 
-  /** Resolves when commands can be sent. @throws RedisDown when Redis is still away after 0.7 s. */
+  /** Resolves when commands can be sent. @throws RedisDown when Redis is not connected after 0.7 s. */
   async ready(): Promise<void> {
-    const until = Date.now() + PATIENCE
+    const until = Date.now() + RECONNECT_WAIT_MS
     while (!this.#client.isReady) {
       if (Date.now() >= until) throw new RedisDown('Redis is not reachable')
       await sleep(20)
     }
   }
 
-  /** Sends at once. An error that Redis answers is a value. Rejects with RedisDown, and nothing else. */
+  /** Sends a command at once. Returns an error reply of Redis as a value. Rejects only with RedisDown. */
   async send(command: Command, format: Format = 'json'): Promise<Reply> {
     return settled(await this.sendRaw(command, format).catch((error) => error))
   }
 
-  /** The same for pipelines, where promises are half of the cost: what comes, or is thrown, wants `settled`. */
+  /** Like `send`, with one promise less. For pipelines, where promises are half of the cost. Pass the outcome to `settled`. */
   sendRaw(command: Command, format: Format): Promise<Reply> {
     return this.#client.sendCommand<Reply>(command, OPTIONS[format])
   }
 
-  /** Sends MULTI, the commands and EXEC. The replies: of EXEC first, then of those before it. */
+  /** Sends MULTI, the commands and EXEC. Returns the reply to EXEC first, then the other replies. */
   transaction(commands: Command[]): Promise<Reply>[] {
     const before = [['MULTI'], ...commands].map((command) => this.send(command))
     return [this.send(['EXEC']), ...before]
   }
 
-  /** Gives up on all that is under way and connects anew: for a Redis that does not answer. */
+  /** Abandons all commands in flight and opens a new connection. For a Redis that does not respond. */
   restart(): void {
-    const given = this.#client
+    const abandoned = this.#client
     this.#client = this.#createClient()
-    given.destroy()
-    this.#client.connect().catch(() => {}) // only when closed in the meantime
+    abandoned.destroy()
+    this.#client.connect().catch(() => {}) // fails only if `close` was called
   }
 
   close(): void {
@@ -98,8 +98,8 @@ export class Connection {
 
   #createClient(): Client {
     const client = createRedis(this.url, () => (this.#opened ? 100 : false))
-    // A reply that cannot be read leaves requests and replies out of step: the only cure is a new
-    // connection. In all other cases the client itself has told every request that waits.
+    // After a malformed reply, requests and replies no longer match, so a new connection is needed. For all other errors
+    // the client itself has already rejected the commands in flight.
     client.on('error', () => client.isReady && this.restart())
     return client
   }
@@ -107,30 +107,30 @@ export class Connection {
 
 export type Client = ReturnType<typeof createRedis>
 
-/** A client as the bridge wants it. @param reconnectStrategy ms to wait, or false to give up */
+/** Creates a Redis client for the bridge. @param reconnectStrategy returns the ms to wait, or false to stop reconnecting */
 export function createRedis(url: string, reconnectStrategy: () => number | false) {
   return createClient({
     url,
     RESP: 2,
-    // Upstash neither queues for a Redis that is away nor repeats what may have been done.
+    // Upstash does not queue commands while Redis is down, and does not repeat commands that may have run.
     disableOfflineQueue: true,
-    // The library's own timer per command costs more than the command; requests have one.
+    // The library's timer for each command costs more than the command. The bridge sets one timer for each request.
     commandOptions: { timeout: 0 },
     socket: { connectTimeout: 2000, reconnectStrategy },
-    // Its introduction would show in INFO commandstats.
+    // CLIENT SETINFO would appear in INFO commandstats.
     disableClientInfo: true,
     maintNotifications: 'disabled',
   })
 }
 
-/** What a command came to: a reply or a Redis error as it is. @throws RedisDown for any other error */
+/** The reply or Redis error that a command resulted in. @throws RedisDown for any other error */
 export function settled(outcome: unknown): Reply {
   if (!(outcome instanceof Error) || outcome instanceof ErrorReply) return outcome as Reply
   if (outcome instanceof RedisDown) throw outcome
-  throw new RedisDown(`Redis went away: ${describe(outcome)}`, { cause: outcome })
+  throw new RedisDown(`Redis disconnected: ${describe(outcome)}`, { cause: outcome })
 }
 
-/** For people to see. */
+/** A URL for messages. */
 export function withoutPassword(url: string): string {
   return url.replace(/\/\/[^@/]*@/, '//')
 }

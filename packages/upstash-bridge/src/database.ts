@@ -8,30 +8,30 @@ import { readTable } from './table.ts'
 import { Throughput } from './throughput.ts'
 import type { Counted, Translated } from './translated.ts'
 
-/** What Upstash would bill. */
+/** The commands and requests that Upstash would bill. */
 export type Bill = {
   /** HTTP requests. */
   http: number
-  /** Commands: those sent, and those that ran inside scripts and functions. */
+  /** Commands, including those that ran inside scripts and functions. */
   commands: number
-  /** How many of these ran inside. */
+  /** The commands that ran inside scripts and functions. */
   inner: number
 }
 
 export type DatabaseOptions = {
   url: string
-  /** Whether undeclared keys are refused under the flag, and commands inside scripts counted. */
+  /** Refuse undeclared keys under the flag, and count commands inside scripts. */
   checkKeys: boolean
-  /** How long Redis may take for a request, in ms. */
+  /** Time limit for Redis to execute a request, in ms. */
   timeout: number
-  /** The most that it takes in a second, as it bills them; by default as many as come. */
+  /** Maximum billed commands per second. Defaults to no maximum. */
   maxCommands?: number | undefined
 }
 
-/** How many commands of one pipeline are under way at once. */
+/** Maximum commands of one pipeline in flight. */
 const BATCH = 5000
 
-/** One Redis as Upstash would show it: what it refuses, how it takes scripts, what its errors say. */
+/** Makes one Redis behave like Upstash: refused commands, script flags and error messages. */
 export class Database {
   readonly bill: Bill = { http: 0, commands: 0, inner: 0 }
   readonly url: string
@@ -48,14 +48,14 @@ export class Database {
     this.url = options.url
   }
 
-  /** Rejects when Redis does not answer. */
+  /** Rejects when Redis does not respond. */
   static async open(options: DatabaseOptions): Promise<Database> {
     const database = new Database(await Connection.open(options.url), options)
     await database.#learn(options.checkKeys)
     return database
   }
 
-  /** Runs commands in order, each with its own outcome. Rejects with RedisDown only. */
+  /** Runs commands in order and returns a reply or an error for each. Rejects only with RedisDown. */
   async run(commands: Command[], format: Format): Promise<Reply[]> {
     const replies: Reply[] = []
     for (let start = 0; start < commands.length; start += BATCH) {
@@ -67,7 +67,7 @@ export class Database {
     return replies
   }
 
-  /** Runs all commands in MULTI/EXEC, or none. @throws BadRequest when it is discarded. */
+  /** Runs all commands in MULTI/EXEC, or none. @throws BadRequest when the transaction is discarded. */
   async transaction(commands: Command[]): Promise<Reply[]> {
     for (const command of commands) {
       const reason = refusal(command)
@@ -87,15 +87,15 @@ export class Database {
     if (Array.isArray(outcome)) {
       this.#charge(commands.length)
       const replies = outcome.map((reply, index) =>
-        this.#inner(translated[index]?.read(reply) ?? bare(reply)),
+        this.#billInner(translated[index]?.read(reply) ?? bare(reply)),
       )
       await this.#throughput.turn()
       return replies
     }
-    const cause = queued.find((place) => place instanceof ErrorReply)
-    const told = outcome instanceof ErrorReply ? outcome.message : 'EXECABORT'
+    const cause = queued.find((reply) => reply instanceof ErrorReply)
+    const message = outcome instanceof ErrorReply ? outcome.message : 'EXECABORT'
     throw new BadRequest(
-      cause instanceof ErrorReply ? inTheirWords(`${told} ${cause.message}`) : told,
+      cause instanceof ErrorReply ? inTheirWords(`${message} ${cause.message}`) : message,
     )
   }
 
@@ -103,18 +103,18 @@ export class Database {
     this.#connection.close()
   }
 
-  /** Sends all of them in this tick. */
+  /** Sends all commands in one tick. */
   #batch(commands: Command[], format: Format): Promise<Reply[]> {
     return new Promise((resolve, reject) => {
       const replies: Reply[] = []
-      let missing = commands.length
+      let pending = commands.length
       const settle = (index: number, outcome: unknown) => {
         try {
           replies[index] = settled(outcome)
         } catch (error) {
           reject(error)
         }
-        if (--missing === 0) resolve(replies)
+        if (--pending === 0) resolve(replies)
       }
       commands.forEach((command, index) => {
         const take = (outcome: unknown) => settle(index, outcome)
@@ -130,14 +130,14 @@ export class Database {
     if (isSetInfo(command)) return format === 'json' ? Buffer.from('OK') : 'OK'
     let translated = this.#translate(command)
     let reply = await this.#connection.send(translated?.command ?? command, format)
-    // Redis's own word, not what a script returned: that one ran, and must not run again.
+    // Only for a compile error of Redis: a script that ran must not run again.
     if (translated?.unguarded && isCompileError(reply)) {
-      // The author's own mistake, which Redis explains better without the guard, or code that bears none.
+      // Either a syntax error, which Redis explains better without the guard, or code that is too large for the guard.
       translated = translated.unguarded()
       reply = await this.#connection.send(translated?.command ?? command, format)
     }
     if (this.#functions.changes(nameOf(command), command)) await this.#learnFunctions()
-    return this.#inner(translated?.read(reply) ?? bare(reply))
+    return this.#billInner(translated?.read(reply) ?? bare(reply))
   }
 
   #translate(command: Command): Translated | undefined {
@@ -145,15 +145,15 @@ export class Database {
     return this.#scripts.translate(name, command) ?? this.#functions.translate(name, command)
   }
 
-  /** Waits for Redis, but not for ever: a Redis that stands still costs a request its timeout. */
+  /** Runs `work` and drops the connection after the timeout, which rejects the commands in flight. */
   async #inTime<Result>(work: () => Promise<Result>): Promise<Result> {
     await this.#connection.ready()
     const timer = setTimeout(() => this.#connection.restart(), this.#timeout)
     return work().finally(() => clearTimeout(timer))
   }
 
-  /** Bills what ran inside. */
-  #inner({ reply, inner }: Counted): Reply {
+  /** Bills the commands inside a script and returns its reply. */
+  #billInner({ reply, inner }: Counted): Reply {
     this.#charge(inner)
     this.bill.inner += inner
     return reply
@@ -164,7 +164,7 @@ export class Database {
     this.#throughput.add(commands)
   }
 
-  /** Asks Redis what it is. */
+  /** Detects the version, the commands and the functions of Redis. */
   async #learn(checkKeys: boolean): Promise<void> {
     const [info, commands] = await Promise.all([
       this.#connection.send(['INFO', 'server']),
@@ -189,6 +189,6 @@ function bare(reply: Reply): Counted {
 }
 
 function isCompileError(reply: Reply): boolean {
-  if (!(reply instanceof ErrorReply) || reply.message.includes('\x01')) return false // \x01: a note of the guard
+  if (!(reply instanceof ErrorReply) || reply.message.includes('\x01')) return false // \x01 marks an error that the guard annotated
   return /^ERR Error compiling (script|function)/.test(reply.message)
 }

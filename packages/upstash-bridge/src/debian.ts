@@ -7,25 +7,25 @@ import { basename, delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Binary, type ServerBinary, versionIfAny } from './binary.ts'
 
-/** A server in the packages of Debian and Ubuntu. */
+/** A server program in the packages of Debian and Ubuntu. */
 export type Packages = {
-  /** For people, followed by "server": `Redis`. */
+  /** Name for messages, which add "server": `Redis`. */
   title: string
   /** Its folder in node_modules/.cache. */
   cache: string
-  /** The package that holds it. */
+  /** The package that contains it. */
   wanted: string
-  /** Packages to fetch if apt cannot compute which are missing. */
+  /** Packages to download if apt cannot list the missing ones. */
   fallback: string[]
-  /** The binary, seen from the root of the file system. */
+  /** Path of the binary, relative to the root of the file system. */
   file: string
   argv0: string
-  /** Its name and version, as the binary itself says. Throws when it does not run. */
+  /** Returns the name and version that the binary prints. Throws when it cannot run. */
   versionOf(binary: Binary): string
 }
 
 const run = promisify(execFile)
-/** In the node_modules folder that serves this package. */
+/** A folder in the node_modules that this package resolves to. */
 const CACHES = join(
   createRequire(import.meta.url)
     .resolve.paths('redis')
@@ -34,10 +34,10 @@ const CACHES = join(
 )
 
 /**
- * The server in the project's cache, filled first from the packages of Debian or Ubuntu. Needs no
- * root and changes nothing of the system: apt works on private folders.
+ * Finds the server in the project's cache. Downloads the packages of Debian or Ubuntu into the cache if needed. Needs no
+ * root and does not change the system: apt works in private folders.
  *
- * @returns `undefined` on systems without apt. Rejects with apt's last line when fetching fails.
+ * @returns `undefined` on systems without apt. Rejects with apt's error when the download fails.
  */
 export async function cached(
   packages: Packages,
@@ -47,26 +47,26 @@ export async function cached(
   const kept = await inspect(packages, cache)
   const version = kept && versionIfAny(packages.versionOf, kept)
   if (kept && version) return { ...kept, source: fromCache(version) }
-  if (!(await has('apt-get')) || !(await has('dpkg-deb'))) return
+  if (!(await isInstalled('apt-get')) || !(await isInstalled('dpkg-deb'))) return
 
   log(
-    `${packages.title}: none installed, fetching the distribution’s package into node_modules/.cache …`,
+    `${packages.title} is not installed. Downloading the distribution's package into node_modules/.cache …`,
   )
   await sweep(cache)
-  // Beside the cache, so that one atomic rename puts it in place while other processes do the same.
+  // In the folder of the cache, so that one atomic rename installs it, even if other processes do the same.
   const work = await mkdir(dirname(cache), { recursive: true })
     .then(() => mkdtemp(`${cache}-`))
-    // node_modules is read-only: use a private folder, fetched again by each process
+    // node_modules is read-only: use a private folder. Each process then downloads again.
     .catch(() => mkdtemp(join(tmpdir(), `${packages.cache}-bin-`)))
   const unpacked = join(work, 'root')
   try {
     await fetchPackages(packages, work, unpacked)
     const fresh = await inspect(packages, unpacked)
-    if (!fresh) throw new Error(`the packages hold no ${packages.title} server`)
+    if (!fresh) throw new Error(`the downloaded packages contain no ${packages.title} server`)
     const source = fromCache(packages.versionOf(fresh))
-    if (kept) await rm(cache, { recursive: true, force: true }) // it no longer runs here
+    if (kept) await rm(cache, { recursive: true, force: true }) // the cached binary no longer runs
     const shared = work.startsWith(cache)
-    if (shared) await rename(unpacked, cache).catch(() => {}) // another process was faster
+    if (shared) await rename(unpacked, cache).catch(() => {}) // another process has already filled the cache
     const placed = shared ? await inspect(packages, cache) : undefined
     if (!placed) return { ...fresh, source, disposable: work }
     await rm(work, { recursive: true, force: true })
@@ -77,7 +77,7 @@ export async function cached(
   }
 }
 
-/** Removes what a fetch left behind that was cut short; no fetch takes ten minutes. */
+/** Removes the folders of interrupted downloads: all that are older than 10 minutes. */
 async function sweep(cache: string): Promise<void> {
   const parent = dirname(cache)
   for (const name of await readdir(parent).catch((): string[] => [])) {
@@ -96,7 +96,7 @@ async function fetchPackages(packages: Packages, work: string, target: string): 
   const config = join(work, 'apt.conf')
   await mkdir(join(work, 'state/lists/partial'), { recursive: true })
   await mkdir(join(work, 'cache/archives/partial'), { recursive: true })
-  // The system's hooks would tidy the system's cache; its sandbox user could not read our folders.
+  // The system's hooks would clean the system's cache, and its sandbox user cannot read the private folders.
   await writeFile(
     config,
     `#clear APT::Update::Pre-Invoke;
@@ -110,8 +110,12 @@ Acquire::Languages "none";
 `,
   )
   const apt = (...args: string[]) =>
-    run('apt-get', ['-q', '-c', config, ...args], { cwd: work, timeout: 120_000, env: plain() })
-  // Any one broken source makes update fail; the packages may come from the others all the same.
+    run('apt-get', ['-q', '-c', config, ...args], {
+      cwd: work,
+      timeout: 120_000,
+      env: aptEnvironment(),
+    })
+  // One broken source makes `update` fail, but the packages may come from another source.
   await apt('update').catch(() => {})
   await apt('download', ...(await missing(packages, apt)))
   for (const name of await readdir(work)) {
@@ -119,7 +123,7 @@ Acquire::Languages "none";
   }
 }
 
-/** The package and those of its libraries that this system lacks, by apt's own reckoning. */
+/** The package and the libraries it needs that are not installed, according to apt. */
 async function missing(
   { wanted, fallback }: Packages,
   apt: (...args: string[]) => Promise<{ stdout: string }>,
@@ -133,10 +137,10 @@ async function missing(
   }
 }
 
-/** The server in an unpacked folder, and where it finds the libraries that came with it. */
+/** The server in an unpacked folder, with the path of its libraries. */
 async function inspect(packages: Packages, root: string): Promise<Binary | undefined> {
   const file = join(root, packages.file)
-  if (!(await there(file))) return
+  if (!(await exists(file))) return
   const folders: string[] = []
   for (const base of ['usr/lib', 'lib']) {
     const inside = await readdir(join(root, base)).catch((): string[] => [])
@@ -146,16 +150,16 @@ async function inspect(packages: Packages, root: string): Promise<Binary | undef
   return { file, argv0: packages.argv0, env: { LD_LIBRARY_PATH: path } }
 }
 
-function there(file: string): Promise<boolean> {
+function exists(file: string): Promise<boolean> {
   const yes = () => true
   return access(file).then(yes, () => false)
 }
 
-function plain() {
+function aptEnvironment() {
   return { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' }
 }
 
-async function has(command: string): Promise<boolean> {
+async function isInstalled(command: string): Promise<boolean> {
   const yes = () => true
   return run(command, ['--version']).then(yes, () => false)
 }

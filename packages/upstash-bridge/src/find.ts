@@ -2,23 +2,23 @@ import { delimiter } from 'node:path'
 import { findFile, type ServerBinary, versionIfAny } from './binary.ts'
 import { cached, type Packages } from './debian.ts'
 
-/** A server and the places where its binary may be. */
+/** A server program and the places to search for its binary. */
 export type ServerKind = Packages & {
-  /** Environment variables that may name the binary. */
+  /** Environment variables that may contain the path of the binary. */
   variables: string[]
-  /** File names to search for, each with the name that the binary must be called by if that differs. */
+  /** File names to search for. `argv0` is the name to call the binary by, if it differs. */
   names: { name: string; argv0?: string }[]
   /** Folders to search after those of PATH. */
   folders?: string[]
-  /** How to install one: the last lines of the error. */
+  /** Installation instructions for the error message. */
   install: string
 }
 
 /**
- * Finds a server's binary: the one that a variable names, then PATH, then the project's cache, which is filled from the distribution's
- * packages on Debian and Ubuntu.
+ * Finds the binary of a server. Searches the environment variables, then PATH, then the project's cache, which is filled
+ * from the distribution's packages on Debian and Ubuntu.
  *
- * @throws Error that says how to install one.
+ * @throws Error with installation instructions.
  */
 export async function findServer(
   { variables, names, folders = [], install, ...packages }: ServerKind,
@@ -30,7 +30,10 @@ export async function findServer(
     if (!file) continue
     const binary = { file, argv0: file, env: {} }
     const version = versionIfAny(versionOf, binary)
-    if (!version) throw new Error(`${variable}=${file} is not a ${title} server that runs here`)
+    if (!version)
+      throw new Error(
+        `${variable}=${file} is not a ${title} server, or does not run on this machine`,
+      )
     return { ...binary, source: `${version} from ${variable}` }
   }
   const searched = [...(process.env.PATH ?? '').split(delimiter), ...folders]
@@ -41,7 +44,7 @@ export async function findServer(
     const version = versionIfAny(versionOf, binary)
     if (version) return { ...binary, source: `${version} from PATH` }
   }
-  const none = `Found no ${title}, and could not fetch one. Install it:\n${install}`
+  const none = `${title} is not installed and could not be downloaded. To install it:\n${install}`
   const found = await cached(packages, log).catch((cause: Error) => {
     throw new Error(`${none}\n(${cause.message.trim().split('\n').at(-1)})`, { cause })
   })

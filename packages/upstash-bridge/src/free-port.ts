@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net'
 
-/** Finds a free TCP port on loopback. Another process may take it before you do. */
+/** Finds a free TCP port on loopback. Another process may take the port before the caller uses it. */
 export async function freePort(): Promise<number> {
   const probe = createServer()
   await new Promise<void>((resolve, reject) => {

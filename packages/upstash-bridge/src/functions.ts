@@ -3,22 +3,22 @@ import { guardLibrary, isGuarded, SECRET, unguardLibrary } from './guard.ts'
 import type { CommandTable } from './table.ts'
 import { openReply, type Translated } from './translated.ts'
 
-/** What changes the functions there are: after it `Functions.learn` wants to be told. */
+/** Subcommands of FUNCTION that change the loaded functions. Call `Functions.learn` after them. */
 const CHANGES = ['load', 'delete', 'flush', 'restore']
 
 /**
- * Function libraries whose functions carry the flag `allow-key-locking`, which stock Redis refuses:
- * they are loaded behind a guard (guard/library.lua), which takes the flag out as the library loads.
+ * Runs function libraries with the flag `allow-key-locking`, which stock Redis refuses. The bridge loads them behind a
+ * guard (guard/library.lua), which removes the flag.
  */
 export class Functions {
-  /** Without it (Redis 6) libraries go as they are. */
+  /** The key positions of each command. Without it (Redis 6) libraries are loaded unchanged. */
   table: CommandTable | undefined
-  /** Whether undeclared keys are refused under the flag. */
+  /** Refuse undeclared keys under the flag. */
   checkKeys = true
-  /** The functions that can count: those of libraries loaded through a bridge. */
+  /** The functions that count their commands: those of libraries loaded through a bridge. */
   #counting = new Set<string>()
 
-  /** @returns `undefined` for a command that can go as it is */
+  /** @returns `undefined` for a command that needs no translation */
   translate(name: string, command: Command): Translated | undefined {
     const [word = '', second = '', ...rest] = command
     if (name === 'fcall' || name === 'fcall_ro') {
@@ -64,7 +64,7 @@ function withoutGuards(libraries: Reply): Reply {
   )
 }
 
-/** A field of a RESP2 map: an array of names and values by turns. */
+/** A field of a RESP2 map, which is an array of alternating names and values. */
 function field(map: Reply, name: string): Reply {
   const all = items(map)
   const at = all.findIndex((item, index) => index % 2 === 0 && String(item) === name)

@@ -6,17 +6,17 @@ const COMMON = part('common')
 const SCRIPT = part('script')
 const LIBRARY = part('library')
 
-/** The argument by which a guarded function knows that the bridge is calling. */
+/** An additional last argument, by which a guarded function knows that the bridge calls it. */
 export const SECRET = 'sluice:count-my-commands'
 
 const LIBRARY_END = '--[[/sluice]]'
 
 /**
- * The script with the guard before it: guard/script.lua.
+ * Puts the guard (guard/script.lua) before a script.
  *
- * @param first the shebang line with its newline, or nothing
- * @param code what follows it
- * @param checked whether undeclared keys are refused
+ * @param first the shebang line with its newline, or an empty string
+ * @param code the rest of the script
+ * @param checked refuse undeclared keys
  */
 export function guardScript(first: string, code: string, checked: boolean, table: CommandTable) {
   const known = knownCommands(checked ? code : '', table)
@@ -25,16 +25,16 @@ export function guardScript(first: string, code: string, checked: boolean, table
     ...known,
     fast: checked ? fastPath(known) : '',
     checked: `${checked}`,
-    // Before the script runs: it may edit KEYS.
+    // Runs before the script, which may edit KEYS.
     declare: checked ? 'declare(keys)' : '',
     proxy: other ? 'setmetatable(proxy, { __index = api })' : 'proxy',
   })
   return `${first}${guard} ${code}\nend return __sluice(__main)`
 }
 
-/** The function library with the guard before it: guard/library.lua. @param checked as above */
+/** Puts the guard (guard/library.lua) before a function library. @param checked refuse undeclared keys */
 export function guardLibrary(text: string, checked: boolean, table: CommandTable): string {
-  const end = text.indexOf('\n') + 1 // of the shebang, which names the library
+  const end = text.indexOf('\n') + 1 // end of the shebang line, which contains the name of the library
   const code = text.slice(end)
   const known = knownCommands(code, table)
   const fast = `if checked then ${fastPath(known)} end`
@@ -46,13 +46,13 @@ export function isGuarded(library: string): boolean {
   return library.includes(LIBRARY_END)
 }
 
-/** A library's text as its author wrote it. */
+/** The text of a library without the guard. */
 export function unguardLibrary(text: string): string {
   const [guard, ...code] = text.split(`${LIBRARY_END} `)
   return code.length > 0 ? guard!.slice(0, guard!.indexOf('\n') + 1) + code.join('') : text
 }
 
-/** Whether a key was declared. */
+/** A Lua condition: the key was declared. */
 const KNOWN = 'key == k1 or key == k2 or key == k3 or key == k4 or declared and declared[key]'
 
 function fill(template: string, shebang: boolean, values: Record<string, string>): string {
@@ -71,7 +71,7 @@ function fill(template: string, shebang: boolean, values: Record<string, string>
     .replace(/\$\$(\w+)\$\$/g, (_, name: string) => all[name] ?? '')
 }
 
-/** Tells the commands that the code names in quotes apart by constants: a look-up that costs nothing. */
+/** Lua conditions for the commands that appear in quotes in the code. Comparing with constants costs less than a table. */
 function knownCommands(code: string, table: CommandTable) {
   const none = ['false']
   const one = ['false']
@@ -93,7 +93,7 @@ function knownCommands(code: string, table: CommandTable) {
   return { none: none.join(' or '), one: one.join(' or '), ranges: ranges.join(' ') }
 }
 
-/** The usual command, with one key that was declared, costs a few comparisons. */
+/** Lua code that skips the check for the most common command: one with a single key, which was declared. */
 function fastPath({ none, one }: { none: string; one: string }): string {
   return `local name, key = ... if not ((${one}) and (${KNOWN}) or ${none}) then check(...) end`
 }

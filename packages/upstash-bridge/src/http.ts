@@ -9,12 +9,12 @@ import { BadRequest, parseCommand, parseCommands, parsePath, tokenIn } from './r
 import { isStream, type Streams } from './streams.ts'
 
 export type HandlerOptions = {
-  /** By token. */
+  /** The databases by token. */
   databases: Map<string, Database>
   streams: Streams
-  /** Added to each request, in ms. */
+  /** Latency added to each request, in ms. */
   rtt: number
-  /** Host names to answer to besides those of loopback. */
+  /** Host names to accept in addition to loopback names. */
   allowHosts: string[]
 }
 
@@ -22,14 +22,14 @@ type Answer = { status: number; body: string | Buffer; type?: string }
 
 const METHODS = ['HEAD', 'GET', 'POST', 'PUT']
 
-/** Answers every request, whatever comes: what it returns never rejects. */
+/** Creates the request handler. The handler responds to every request and never rejects. */
 export function createHandler({ databases, streams, rtt, allowHosts }: HandlerOptions) {
   const allowed = new Set(allowHosts.map((name) => name.toLowerCase()))
   const boot = Date.now().toString(36)
   let answers = 0
 
   return async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Read-your-writes: a client gives back what it got last. Here every read is of the one Redis.
+    // Clients send the last token back, for read-your-writes consistency. The bridge ignores it: it has one Redis.
     response.setHeader('upstash-sync-token', `${boot}=${++answers}`)
     let answer: Answer | undefined
     try {
@@ -38,7 +38,7 @@ export function createHandler({ databases, streams, rtt, allowHosts }: HandlerOp
       answer = failure(error)
     }
     if (!answer || response.destroyed) return
-    if (response.headersSent) return void response.destroy() // a stream that broke
+    if (response.headersSent) return void response.destroy() // a stream that failed
     const { status, body, type = 'application/json' } = answer
     response.writeHead(status, {
       'content-type': type,
@@ -48,11 +48,12 @@ export function createHandler({ databases, streams, rtt, allowHosts }: HandlerOp
     response.end(request.method === 'HEAD' ? undefined : body)
   }
 
-  /** @returns `undefined` when the answer is a stream, which goes its own way */
+  /** @returns `undefined` when the response is a stream, which `streams` writes */
   async function answerTo(request: IncomingMessage, response: ServerResponse) {
     const { method = '', url = '/' } = request
     if (!METHODS.includes(method)) throw new BadRequest('ERR method not allowed', 405)
-    if (isFromAWebsite(request)) throw new BadRequest('ERR refused: a request of a website', 403)
+    if (isFromAWebsite(request))
+      throw new BadRequest('ERR refused: the request comes from a website', 403)
     const host = hostOf(request)
     if (host !== undefined && !isLoopback(host) && !allowed.has(host)) throw unknownHost(host)
     const [path, query] = splitUrl(url)
@@ -75,7 +76,7 @@ export function createHandler({ databases, streams, rtt, allowHosts }: HandlerOp
   }
 }
 
-/** Timers are late by up to a millisecond and more: told by how much, the way back makes up for the way there. */
+/** Waits and returns the actual time in ms. Timers fire a millisecond or more late; the second wait compensates. */
 async function wait(ms: number): Promise<number> {
   const start = performance.now()
   await sleep(Math.max(0, Math.round(ms)))
@@ -129,8 +130,8 @@ function tokenOf(request: IncomingMessage, query: string): string | undefined {
 }
 
 /**
- * Any page that a developer visits could send `GET /flushall?_token=dev` here, and needs no CORS for it. A
- * browser says who sends: a page of another host is refused, one of this machine or the address bar is not.
+ * True for a request from a page of another host. Any page that a developer visits could otherwise send
+ * `GET /flushall?_token=dev`, which needs no CORS. Requests from a page on this machine or from the address bar pass.
  */
 function isFromAWebsite(request: IncomingMessage): boolean {
   const { origin } = request.headers
@@ -140,8 +141,8 @@ function isFromAWebsite(request: IncomingMessage): boolean {
 }
 
 /**
- * The name by which a client addresses the bridge, without the port; absent in HTTP/1.0, which no browser sends. A page whose
- * own name resolves to 127.0.0.1 (DNS rebinding) sends requests of the same origin: only their Host tells them apart.
+ * The Host header without the port; absent in HTTP/1.0, which no browser sends. A page whose host name resolves to
+ * 127.0.0.1 (DNS rebinding) sends same-origin requests, which only their Host header reveals.
  */
 const hostOf = ({ headers }: IncomingMessage) => headers.host?.replace(/:\d*$/, '').toLowerCase()
 
@@ -151,13 +152,13 @@ const isLoopback = (host: string) =>
 function unknownHost(host: string) {
   const name = host.slice(0, 255)
   return new BadRequest(
-    `ERR refused: the request is addressed to ${JSON.stringify(name)}, which is no name of loopback; to allow it start the bridge with --allow-host ${name}`,
+    `ERR refused: the Host header ${JSON.stringify(name)} is not a loopback name. To accept it, start the bridge with --allow-host ${name}`,
     403,
   )
 }
 
 function splitUrl(url: string): [path: string, query: string] {
-  const target = url.replace(/^https?:\/\/[^/?]*/i, '') // a proxy's form of request
+  const target = url.replace(/^https?:\/\/[^/?]*/i, '') // absolute-form, which proxies send
   const at = target.indexOf('?')
   const [path, query] = at === -1 ? [target, ''] : [target.slice(0, at), target.slice(at + 1)]
   return [path || '/', query]

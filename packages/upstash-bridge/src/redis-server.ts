@@ -7,7 +7,7 @@ export const REDIS: ServerKind = {
   names: [
     { name: 'redis-server' },
     { name: 'valkey-server' },
-    // The same binary: with redis-tools alone installed there is still a server.
+    // The same binary, in the package redis-tools. It acts as a server when called redis-server.
     { name: 'redis-check-rdb', argv0: 'redis-server' },
   ],
   install: `  macOS           brew install redis
@@ -16,14 +16,14 @@ export const REDIS: ServerKind = {
                   and set REDIS_URL=redis://127.0.0.1:6379`,
   cache: 'sluice-redis',
   wanted: 'redis-tools',
-  // What redis-tools 7.0 of Debian 12 needs beyond a minimal system.
+  // redis-tools 7.0 of Debian 12 and the libraries that a minimal system lacks.
   fallback: ['redis-tools', 'libjemalloc2', 'liblzf1', 'libatomic1'],
   file: 'usr/bin/redis-check-rdb',
   argv0: 'redis-server',
   versionOf(binary) {
     const text = outputOf(binary, '--version')
     const [, name, version] = /^(Redis|Valkey) server v=(\S+)/im.exec(text) ?? []
-    if (!name) throw new Error(`it says "${text.trim().slice(0, 200)}"`)
+    if (!name) throw new Error(`unexpected output of --version: "${text.trim().slice(0, 200)}"`)
     return `${name.toLowerCase()}-server ${version}`
   },
 }

@@ -10,43 +10,43 @@ import { REDIS } from './redis-server.ts'
 import { afterDeath } from './watchdog.ts'
 
 export type RedisOptions = {
-  /** TCP port on 127.0.0.1. Default: a free one. Ignored when `REDIS_URL` is set. */
+  /** TCP port on 127.0.0.1. Ignored when `REDIS_URL` is set. Defaults to a free port. */
   port?: number
-  /** Receives a line of progress where something takes seconds. Default: silence. */
+  /** Receives progress messages for steps that take seconds. Defaults to no messages. */
   log?: (line: string) => void
-  /** More arguments for the server, such as `['--maxmemory', '3mb']`. Default: none. */
+  /** Additional arguments for the server, such as `['--maxmemory', '3mb']`. Defaults to none. */
   args?: string[]
 }
 
 export type RunningRedis = {
   url: string
-  /** For people: `redis-server 7.0.15 from PATH`, `REDIS_URL`. */
+  /** Description for messages: `redis-server 7.0.15 from PATH` or `REDIS_URL`. */
   source: string
-  /** Whether we started it. Never flush or stop a Redis that is not ours. */
+  /** True if `startRedis` started the server. Never flush or stop a Redis that is not owned. */
   owned: boolean
-  /** Ends the server and removes its folder; resolves when it is gone. Does nothing if not `owned`. */
+  /** Stops the server and removes its folder. Does nothing if not `owned`. */
   stop(): Promise<void>
-  /** Settles when the server ends, by `stop()` or by itself. Never, if not `owned`. */
+  /** Resolves when the server has ended, by `stop()` or unexpectedly. Never resolves if not `owned`. */
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null; lastLines: string }>
 }
 
 /**
- * Starts a real Redis on loopback that persists nothing, on a free port; or uses `REDIS_URL` if set. `redis-server.ts`
- * lists where the binary is searched. Resolves when PING answers.
+ * Starts a Redis on a free loopback port, without persistence; or uses `REDIS_URL` if set. Searches for the binary as
+ * `find.ts` and `redis-server.ts` describe. Resolves when Redis responds to PING.
  *
  * @example
  * const redis = await startRedis()
  * // … redis.url …
  * await redis.stop()
  *
- * @throws Error with the server's own last lines when it does not start, or with the commands that
- * install one when there is none.
+ * @throws Error with the last output of the server when it does not start, or with installation instructions when there
+ * is no server.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<RunningRedis> {
   const given = process.env.REDIS_URL
   if (given) {
     await ping(given).catch((cause) => {
-      throw new Error(`REDIS_URL does not answer: ${describe(cause)}`, { cause })
+      throw new Error(`REDIS_URL does not respond: ${describe(cause)}`, { cause })
     })
     return {
       url: given,
@@ -75,7 +75,7 @@ async function run(server: ServerBinary, port: number, more: string[]): Promise<
     argv0: server.argv0,
     env: { ...process.env, ...server.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // Its own process group: Ctrl-C reaches this process only, which then stops the server.
+    // In its own process group, so that Ctrl-C reaches only this process, which then stops the server.
     detached: true,
   })
   const log = keepLastLines(child)
@@ -98,18 +98,20 @@ async function run(server: ServerBinary, port: number, more: string[]): Promise<
   }
   const url = `redis://127.0.0.1:${port}`
   try {
-    // The server's own word first: a PING alone could be answered by a stranger on that port.
+    // Wait for the server's log line first: another server on this port could respond to the PING.
     await Promise.race([log.ready, failed(exited), timeout(10_000)])
     await ping(url)
   } catch (cause) {
     await stop()
-    const said = log.last() || describe(cause)
-    throw new Error(`${server.source} did not start on port ${port}. It said:\n${said}`, { cause })
+    const output = log.last() || describe(cause)
+    throw new Error(`${server.source} did not start on port ${port}. Its last output:\n${output}`, {
+      cause,
+    })
   }
   return { url, source: server.source, owned: true, stop, exited }
 }
 
-/** Collects what the server prints: the last 15 lines, and the moment it takes connections. */
+/** Collects the output of the server: its last 15 lines, and when it is ready for connections. */
 function keepLastLines(child: ChildProcess) {
   let text = ''
   const { promise: ready, resolve } = Promise.withResolvers<void>()

@@ -1,6 +1,6 @@
 import type { Command } from './connection.ts'
 
-/** The request itself is wrong: the answer is an HTTP error with this text. */
+/** An invalid request. The response is an HTTP error with this message. */
 export class BadRequest extends Error {
   readonly status: number
 
@@ -10,13 +10,13 @@ export class BadRequest extends Error {
   }
 }
 
-/** The command in the body of `POST /`: a JSON array. */
+/** Parses the body of `POST /`: a JSON array. */
 export function parseCommand(body: Buffer): Command {
   const text = body.toString()
   return toCommand(parseJson(text), asWritten(text))
 }
 
-/** The commands in the body of `/pipeline` and `/multi-exec`: a JSON array of arrays. */
+/** Parses the body of `/pipeline` and `/multi-exec`: a JSON array of arrays. */
 export function parseCommands(body: Buffer): Command[] {
   const text = body.toString()
   const rows = parseJson(text)
@@ -26,13 +26,13 @@ export function parseCommands(body: Buffer): Command[] {
   return rows.map((row, index) => toCommand(row, () => (exact() as unknown[])[index]))
 }
 
-/** @param exact the same row, its numbers as they were written */
+/** @param exact returns the same row with each number as its source text */
 function toCommand(row: unknown, exact: () => unknown): Command {
   if (!Array.isArray(row)) throw new BadRequest('ERR failed to parse command: expected an array')
   if (row.length === 0) throw new BadRequest('ERR empty command')
   if (row.every((argument) => typeof argument === 'string')) return row
   if (row.some((argument) => typeof argument === 'object' && argument !== null)) {
-    throw new BadRequest('ERR failed to parse command: arguments are strings and numbers')
+    throw new BadRequest('ERR failed to parse command: expected strings and numbers as arguments')
   }
   return row.map((argument, index) => {
     const inexact = typeof argument === 'number' && !Number.isSafeInteger(argument)
@@ -49,8 +49,8 @@ function parseJson(text: string, reviver?: (key: string, value: unknown) => unkn
 }
 
 /**
- * The body with numbers as they were written: 2^63 and 0.10 would not survive being a JavaScript number.
- * Parsed when the first of them turns up, and once: a pipeline may hold thousands.
+ * Parses the body with each number as its source text, since 2^63 and 0.10 change when they become a JavaScript number.
+ * Parses once, at the first call: a pipeline may contain thousands of numbers.
  */
 function asWritten(text: string): () => unknown {
   // TypeScript does not know the reviver's third argument yet.
@@ -63,7 +63,7 @@ function asWritten(text: string): () => unknown {
   }
 }
 
-/** `/set/key/value` with URL-encoded segments, the body as last argument, then `?EX=100`. */
+/** Parses a path such as `/set/key?EX=100`: the URL-encoded segments, then the body, then the query parameters. */
 export function parsePath(path: string, query: string, body: Buffer): Command {
   const command: Command = path.slice(1).split('/').map(decode)
   if (body.length > 0) command.push(body)
@@ -75,7 +75,7 @@ export function parsePath(path: string, query: string, body: Buffer): Command {
   return command
 }
 
-/** The `_token` parameter, which stands for the Authorization header. */
+/** The query parameter `_token`, an alternative to the Authorization header. */
 export function tokenIn(query: string): string | undefined {
   for (const [name, value] of queryOf(query)) {
     if (name.toString() === '_token') return value.toString()
@@ -90,7 +90,7 @@ function queryOf(query: string): [Buffer, Buffer][] {
   })
 }
 
-/** Percent-decodes to bytes: a segment may hold any of the 256. */
+/** Percent-decodes to bytes, which need not be valid UTF-8. */
 function decode(text: string): Buffer {
   if (!text.includes('%')) return Buffer.from(text)
   if (/%(?![0-9a-f]{2})/i.test(text)) throw new BadRequest('ERR invalid URL escape')

@@ -7,42 +7,41 @@ import type { CommandTable } from './table.ts'
 import { openReply, type Translated } from './translated.ts'
 
 type Script = {
-  /** SHA-1 of the client's text, and of ours. */
+  /** SHA-1 of the client's text, and of the translated text. */
   theirs: string
   ours: string
   guarded: boolean
   onlyLine: string
 }
 
-/** How many scripts a bridge remembers; the one seen longest ago is forgotten first. */
+/** Maximum number of scripts to remember. Evicts the least recently used. */
 const CAPACITY = 10_000
-/** How many of their texts it keeps at hand, and up to how many bytes. */
+/** Maximum number of translated texts to cache, and the maximum size of each in bytes. */
 const TEXTS = 200
 const TEXT_SIZE = 65_536
 
 /**
- * Upstash's `#!lua flags=allow-key-locking`, which stock Redis refuses, on any Redis. Scripts are sent
- * without the flag and behind a guard (guard/script.lua), and the client never learns: the SHA-1 of
- * its text stands for the SHA-1 of ours. Redis alone decides whether a script is loaded: after SCRIPT
- * FLUSH or a restart EVALSHA is answered NOSCRIPT, and the next EVAL mends it.
+ * Runs scripts with `#!lua flags=allow-key-locking`, which stock Redis refuses, on any Redis. Sends them without the flag
+ * and behind a guard (guard/script.lua), and maps the SHA-1 of the client's text to that of the translated text. Redis
+ * alone decides if a script is loaded: after SCRIPT FLUSH or a restart EVALSHA fails with NOSCRIPT until the next EVAL.
  */
 export class Scripts {
-  /** Where commands have their keys. Without it (Redis 6, or told not to) scripts go unguarded. */
+  /** The key positions of each command. Without it (Redis 6, or `checkKeys: false`) scripts run without a guard. */
   table: CommandTable | undefined
-  /** Redis 7 brought the shebang line. */
+  /** True if Redis supports the shebang line (7.0 and later). */
   shebangs = true
 
   readonly #known = new Map<string, Script>()
   readonly #texts = new Map<string, Buffer>()
   readonly #unguardable = new Map<string, true>()
 
-  /** @returns `undefined` for a command that can go as it is */
+  /** @returns `undefined` for a command that needs no translation */
   translate(name: string, command: Command): Translated | undefined {
     const [word = '', second = '', ...rest] = command
     if (name === 'eval' || name === 'eval_ro') {
       const { script, text } = this.#prepare(second)
       const read = reader(script)
-      const unguarded = () => this.#giveUp(script, name, command)
+      const unguarded = () => this.#withoutGuard(script, name, command)
       return { command: [word, text, ...rest], read, ...(script.guarded && { unguarded }) }
     }
     if (name === 'evalsha' || name === 'evalsha_ro') {
@@ -59,7 +58,7 @@ export class Scripts {
         reply: reply instanceof ErrorReply ? reply : Buffer.from(script.theirs),
         inner: 0,
       })
-      const unguarded = () => this.#giveUp(script, name, command)
+      const unguarded = () => this.#withoutGuard(script, name, command)
       return { command: [word, second, text, ...more], read, ...(script.guarded && { unguarded }) }
     }
     if (sub === 'exists') {
@@ -68,7 +67,7 @@ export class Scripts {
     }
   }
 
-  /** Our form of a script, remembered under the SHA-1 that its client will use. */
+  /** Translates a script and remembers it by the SHA-1 of the client's text. */
   #prepare(source: string | Buffer): { script: Script; text: Buffer } {
     const theirs = sha1(source)
     const kept = this.#texts.get(theirs)
@@ -78,7 +77,7 @@ export class Scripts {
       remember(this.#texts, theirs, kept, TEXTS)
       return { script: known, text: kept }
     }
-    // One character per byte: a script may hold any bytes.
+    // latin1 maps each byte to one character: a script may contain any bytes.
     const original = Buffer.from(source as string).toString('latin1')
     const { first, code, locking, onlyLine } = takeApart(original, this.shebangs)
     const guarded = this.table !== undefined && !this.#unguardable.has(theirs)
@@ -90,8 +89,8 @@ export class Scripts {
     return { script, text }
   }
 
-  /** Some scripts are too near Lua's limits to bear a guard: they run as they are from now on. */
-  #giveUp(script: Script, name: string, command: Command): Translated | undefined {
+  /** Runs a script without a guard from now on, because the guard would exceed a limit of Lua. */
+  #withoutGuard(script: Script, name: string, command: Command): Translated | undefined {
     remember(this.#unguardable, script.theirs, true, CAPACITY)
     this.#texts.delete(script.theirs)
     return this.translate(name, command)

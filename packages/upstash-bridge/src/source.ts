@@ -1,15 +1,15 @@
-/** A script taken apart: its shebang line as stock Redis accepts it, and the code below. */
+/** A script, split into its shebang line, as stock Redis accepts it, and its code. */
 export type Source = {
-  /** With its newline. Empty when there is no shebang. */
+  /** The shebang line with its newline. Empty if there is none. */
   first: string
   code: string
-  /** Whether it carries Upstash's flag, in the very first line, where alone Upstash sees it. */
+  /** True if the first line contains the flag `allow-key-locking`. Upstash reads it only there. */
   locking: boolean
-  /** The line of an uncaught error whose line Lua forgot, as it does for `return redis.call(…)`. */
+  /** The line to report for an error without a line: Lua drops the line of a tail call such as `return redis.call(…)`. */
   onlyLine: string
 }
 
-/** Takes `allow-key-locking` out; the lines stay where they are. Redis 6 knows no shebang at all. */
+/** Removes `allow-key-locking` from the shebang line, or the whole line for Redis 6. Line numbers do not change. */
 export function takeApart(text: string, shebangs: boolean): Source {
   const onlyLine = only(text, /\breturn\s+redis\s*\.\s*p?call\b/) || only(text, /^(?!#!)\s*\S/)
   const end = text.startsWith('#!') ? text.indexOf('\n') + 1 : 0
@@ -24,7 +24,7 @@ export function takeApart(text: string, shebangs: boolean): Source {
   return { first: shebangs ? first : '\n', code: text.slice(end), locking, onlyLine }
 }
 
-/** The number of the one line that matches, empty if none does or several. */
+/** The number of the line that matches; empty if no line matches or several do. */
 function only(text: string, pattern: RegExp): string {
   const lines = text.split('\n').flatMap((line, index) => (pattern.test(line) ? [index + 1] : []))
   return lines.length === 1 ? `${lines[0]}` : ''

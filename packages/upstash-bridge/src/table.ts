@@ -1,15 +1,15 @@
 import type { Reply } from './connection.ts'
 
-/** Keys at `first`, `first + step` … `last`; a negative `last` counts from the end. */
+/** Positions of keys: `first`, `first + step`, … `last`. A negative `last` counts from the end. */
 type Range = { first: number; last: number; step: number }
 
-/** Where each command has its keys: nowhere, in a range, or where only Redis can tell (XREAD …). */
+/** The key positions of each command: `none`, a range, or `ask` if only Redis can find them (such as XREAD). */
 export type CommandTable = Map<string, 'none' | 'ask' | Range>
 
-/** Database-wide: under the flag Upstash refuses them (guard/common.lua). */
+/** Commands on a whole database. Under the flag Upstash refuses them (guard/common.lua). */
 const WIDE = ['flushall', 'flushdb', 'swapdb']
 
-/** Reads the reply of `COMMAND`, as Redis 7.0 and later give it. */
+/** Reads the reply to `COMMAND` of Redis 7.0 and later. */
 export function readTable(reply: Reply): CommandTable {
   const table: CommandTable = new Map()
   for (const entry of Array.isArray(reply) ? reply : []) {

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Throttles commands per second. As at Upstash, further commands wait, they do not fail. */
+/** Limits the commands per second. Further commands wait and do not fail, as at Upstash. */
 export class Throughput {
-  /** When all commands so far have had their time, ms of `performance.now()`. */
+  /** When the time of all commands so far is used up, in ms of `performance.now()`. */
   #free = 0
   readonly #eachMs: number
 
-  /** @param perSecond no limit where it is missing */
+  /** @param perSecond maximum commands per second; `undefined` means no limit */
   constructor(perSecond: number | undefined) {
     this.#eachMs = perSecond === undefined ? 0 : 1000 / perSecond
   }
@@ -17,7 +17,7 @@ export class Throughput {
     }
   }
 
-  /** Resolves when all that were added have had their time. */
+  /** Resolves when the time of all added commands is used up. */
   async turn(): Promise<void> {
     const ms = this.#free - performance.now()
     if (ms > 0) await sleep(ms)

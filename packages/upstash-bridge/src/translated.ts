@@ -1,32 +1,32 @@
 import { ErrorReply } from 'redis'
 import type { Command, Reply } from './connection.ts'
 
-/** A command as Redis is to get it, and how to read what Redis says. */
+/** A translated command for Redis, and how to read the reply. */
 export type Translated = {
   command: Command
   read(reply: Reply): Counted
-  /** The same with the code as it was written, should the guarded form not compile. */
+  /** Returns the translation without a guard, for code that does not compile with it. */
   unguarded?: () => Translated | undefined
 }
 
-/** What the client gets, and how many commands ran inside. */
+/** The reply for the client, and the number of commands that ran inside the script or function. */
 export type Counted = { reply: Reply; inner: number }
 
 /**
- * Undoes what a guard did to a reply: [commands inside, result], or an error with a note on it.
+ * Unwraps the reply of a guard: [inner commands, result], or an annotated error.
  *
- * @param name what the client calls it: a script by its SHA-1, a function by its name
- * @param onlyLine the line to name where the note has none
+ * @param name the SHA-1 of the client's script, or the name of the function
+ * @param onlyLine the line to report if the annotation has none
  */
 export function openReply(reply: Reply, name: string, onlyLine: string): Counted {
   if (Array.isArray(reply)) return { reply: reply[1] ?? null, inner: Number(reply[0]) }
   if (!(reply instanceof ErrorReply)) return { reply, inner: 0 }
-  const [, told, count, noted, kind] = NOTED.exec(reply.message) ?? []
-  if (told === undefined) return { reply, inner: 0 }
-  const line = noted || /user_(?:script|function):(\d+):/.exec(told)?.[1] || onlyLine
+  const [, message, count, notedLine, kind] = ANNOTATED.exec(reply.message) ?? []
+  if (message === undefined) return { reply, inner: 0 }
+  const line = notedLine || /user_(?:script|function):(\d+):/.exec(message)?.[1] || onlyLine
   const where = line ? `, on @${kind}:${line}.` : ''
-  return { reply: new ErrorReply(`${told} script: ${name}${where}`), inner: Number(count) }
+  return { reply: new ErrorReply(`${message} script: ${name}${where}`), inner: Number(count) }
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: chosen because no message has one
-const NOTED = /^(.*)\x01(\d+)\x01(\d*)\x01.* on @(\w+):\d+\.$/s
+// biome-ignore lint/suspicious/noControlCharactersInRegex: no error message contains this character
+const ANNOTATED = /^(.*)\x01(\d+)\x01(\d*)\x01.* on @(\w+):\d+\.$/s

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 
 /**
- * Runs a shell script when this process ends without a chance to clean up (SIGKILL): a shell waits on a pipe
- * whose other end only we hold, and the kernel closes that with us.
- * @returns calls it off
+ * Runs a shell script when this process ends, even by SIGKILL, to clean up after it. A shell waits on a pipe, which the
+ * kernel closes when this process ends.
+ * @returns a function that cancels this
  */
 export function afterDeath(script: string, ...args: string[]): () => void {
   const shell = spawn('sh', ['-c', `read -r line; ${script}`, 'sh', ...args], {

@@ -10,7 +10,7 @@ afterAll(() => stack?.stop())
 const post = (path: string, body: unknown) => stack.http(path, { method: 'POST', body })
 
 describe('/pipeline', () => {
-  test('answers one by one, in order, errors in their places', async () => {
+  test('A pipeline returns the result or error of each command, in order.', async () => {
     const { status, json } = await post('/pipeline', [
       ['set', 'q', 'x'],
       ['incr', 'q'],
@@ -28,7 +28,7 @@ describe('/pipeline', () => {
     ])
   })
 
-  test('takes 20,000 commands', async () => {
+  test('A pipeline of 20,000 commands is accepted.', async () => {
     const { json } = await post('/pipeline', new Array(20_000).fill(['incr', 'many']))
     expect((json as { result: number }[]).map(({ result }) => result)).toEqual(
       Array.from({ length: 20_000 }, (_, index) => index + 1),
@@ -36,7 +36,7 @@ describe('/pipeline', () => {
   })
 
   test.each([['{}'], ['[]'], ['["get","a"]'], ['[[]]'], ['[["get","a"],7]'], ['']])(
-    'refuses %s with 400',
+    'The pipeline body "%s" is refused with 400.',
     async (body) => {
       expect(await post('/pipeline', body)).toMatchObject({
         status: 400,
@@ -47,7 +47,7 @@ describe('/pipeline', () => {
 })
 
 describe('/multi-exec', () => {
-  test('runs all at once, errors of running in their places', async () => {
+  test('A transaction runs all commands and returns an error of execution in its position.', async () => {
     const { status, json } = await post('/multi-exec', [
       ['set', 'm', 'x'],
       ['incr', 'm'],
@@ -66,7 +66,7 @@ describe('/multi-exec', () => {
     ['an unknown command', ['nonesuch'], /^EXECABORT .*Command is not available: 'NONESUCH'/],
     ['a refused command', ['blpop', 'x', 0], /Command is not available: 'BLPOP'/],
     ['a nested MULTI', ['multi'], /Command is not available: 'MULTI'/],
-  ])('is discarded as a whole by %s', async (_, wrong, text) => {
+  ])('A transaction with %s is discarded as a whole.', async (_, wrong, text) => {
     await post('/', ['set', 'kept', 'before'])
     const { status, json } = await post('/multi-exec', [['set', 'kept', 'after'], wrong])
     expect(status).toBe(400)
@@ -74,7 +74,7 @@ describe('/multi-exec', () => {
     expect((await post('/', ['get', 'kept'])).json).toEqual({ result: 'before' })
   })
 
-  test('takes CLIENT SETINFO, and functions that are loaded in it count from then on', async () => {
+  test('A transaction accepts CLIENT SETINFO, and the bridge counts the commands of a function loaded in it.', async () => {
     const library = `#!lua name=tx
 redis.register_function('in_tx', function() return redis.call('PING') end)`
     const { json } = await post('/multi-exec', [
@@ -87,7 +87,7 @@ redis.register_function('in_tx', function() return redis.call('PING') end)`
     expect(stack.bridge.stats().dev!.inner - before).toBe(1)
   })
 
-  test('is not interleaved with others', async () => {
+  test('Other commands do not run between the commands of a transaction.', async () => {
     await post('/', ['set', 'turn', 0])
     const bursts = Array.from({ length: 50 }, () =>
       post('/multi-exec', [

@@ -11,7 +11,7 @@ afterAll(() => stack?.stop())
 const post = (path: string, body: unknown) => stack.http(path, { method: 'POST', body })
 const FLAG = '#!lua flags=allow-key-locking\n'
 
-/** The bill for `work`, and what Redis itself counted: every command of every client. */
+/** The bill for `work`, and the number of commands that Redis itself counted. */
 async function billed(work: () => Promise<unknown>) {
   const before = stack.bridge.stats().dev!
   await stack.direct('CONFIG', 'RESETSTAT')
@@ -29,7 +29,7 @@ async function billed(work: () => Promise<unknown>) {
   }
 }
 
-describe('the bill', () => {
+describe('billing', () => {
   test.each([
     ['a command', () => post('/', ['ping']), 1, 0],
     ['a failed command', () => post('/', ['get']), 1, 0],
@@ -87,11 +87,14 @@ describe('the bill', () => {
       1,
     ],
     ['a path', () => stack.http('/set/a/b'), 1, 0],
-  ])('for %s agrees with Redis', async (_, work, commands, inner) => {
-    expect(await billed(work)).toEqual({ http: 1, commands, inner, calls: commands })
-  })
+  ])(
+    'The bill for %s matches the commands that Redis counts.',
+    async (_, work, commands, inner) => {
+      expect(await billed(work)).toEqual({ http: 1, commands, inner, calls: commands })
+    },
+  )
 
-  test('counts inside functions', async () => {
+  test('The bill includes the commands that run inside a function.', async () => {
     const library = `#!lua name=counted
 redis.register_function('twice', function(keys) redis.call('get', 'a') return redis.call('get', 'a') end)`
     await post('/', ['function', 'load', 'replace', library])
@@ -103,7 +106,7 @@ redis.register_function('twice', function(keys) redis.call('get', 'a') return re
     })
   })
 
-  test('does not hold refused commands and refused tokens', async () => {
+  test('The bill includes neither refused commands nor requests with a wrong token.', async () => {
     const bill = await billed(async () => {
       await post('/', ['blpop', 'a', 0])
       await stack.http('/ping', { token: 'no' })
@@ -111,7 +114,7 @@ redis.register_function('twice', function(keys) redis.call('get', 'a') return re
     expect(bill).toEqual({ http: 1, commands: 0, inner: 0, calls: 0 })
   })
 
-  test('is at /__stats, which costs nothing', async () => {
+  test('GET /__stats returns the bill and adds nothing to it.', async () => {
     const { json } = await stack.http('/__stats')
     expect(json).toEqual(stack.bridge.stats().dev)
     expect((await stack.http('/__stats')).json).toEqual(json)
@@ -119,7 +122,7 @@ redis.register_function('twice', function(keys) redis.call('get', 'a') return re
 })
 
 describe('several databases', () => {
-  test('are told apart by token, and so are their bills', async () => {
+  test('The token selects the database, and each database has a separate bill.', async () => {
     const redises = await Promise.all([startRedis(), startRedis()])
     const bridge = await startBridge({
       redis: [
@@ -152,8 +155,8 @@ describe('several databases', () => {
   })
 })
 
-describe('the added round trip', () => {
-  test('is added once to each request, whatever it holds', async () => {
+describe('the option rtt', () => {
+  test('The latency of `rtt` is added once to each HTTP request, regardless of the number of commands.', async () => {
     const far = await startBridge({ redis: stack.redis.url, rtt: 40 })
     try {
       for (const path of ['', '/pipeline']) {

@@ -7,7 +7,7 @@ import { startBridge, startRedis } from '../src/index.ts'
 
 delete process.env.REDIS_URL
 
-describe('the command line', () => {
+describe('parsing the command line', () => {
   test.each([
     ['', { redis: [], port: 8079, token: 'dev', rtt: 0, checkKeys: true }],
     [
@@ -35,7 +35,7 @@ describe('the command line', () => {
         ],
       },
     ],
-  ])('%j is understood', (line, options) => {
+  ])('The arguments %j are parsed.', (line, options) => {
     expect(parseCli(line.split(' ').filter(Boolean))).toMatchObject(options)
   })
 
@@ -51,20 +51,20 @@ describe('the command line', () => {
     ['--rtt=-1', '--rtt: expected a whole number'],
     ['--redis 127.0.0.1:6379', '--redis: expected redis://host:port, got "127.0.0.1:6379"'],
     ['--redis http://a', '--redis: expected redis://host:port'],
-    ['--redis redis://a --redis redis://b', 'a token each'],
+    ['--redis redis://a --redis redis://b', 'needs its own token'],
     [
       '--allow-host http://bridge:8079',
-      '--allow-host: expected a name without scheme and port like "host.docker.internal", got "http://bridge:8079"',
+      '--allow-host: expected a host name without scheme and port, such as "host.docker.internal", got "http://bridge:8079"',
     ],
-    ['--allow-host *', '--allow-host: expected a name'],
+    ['--allow-host *', '--allow-host: expected a host name'],
     ['--token=', '--token: expected text'],
     ['--no-check-keys=yes', '--no-check-keys'],
-  ])('%j is a clear error', (line, message) => {
+  ])('The arguments %j are refused with a message that names the mistake.', (line, message) => {
     expect(() => parseCli(line.split(' '))).toThrow(message)
   })
 })
 
-describe('the program', () => {
+describe('the bridge as a program', () => {
   let child: ChildProcess | undefined
   afterEach(() => child?.kill('SIGKILL'))
 
@@ -72,55 +72,59 @@ describe('the program', () => {
     const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
     const started = spawn(process.execPath, [script, ...args])
     child = started
-    const said = { out: '', err: '' }
+    const output = { out: '', err: '' }
     started.stdout.on('data', (chunk) => {
-      said.out += chunk
+      output.out += chunk
     })
     started.stderr.on('data', (chunk) => {
-      said.err += chunk
+      output.err += chunk
     })
-    return { said, exit: once(started, 'close').then(([code]) => code as number), child: started }
+    return { output, exit: once(started, 'close').then(([code]) => code as number), child: started }
   }
 
-  test('brings its own Redis, prints the two lines, and leaves nothing behind', async () => {
-    const { said, exit, child } = run('--port', '0', '--token', 'mine')
-    await vi.waitFor(() => expect(said.out).toContain('REST_TOKEN'), { timeout: 10_000 })
+  test('Without --redis the bridge starts a Redis, prints the two UPSTASH_ lines, and stops the Redis when it ends.', async () => {
+    const { output, exit, child } = run('--port', '0', '--token', 'mine')
+    await vi.waitFor(() => expect(output.out).toContain('REST_TOKEN'), { timeout: 10_000 })
     const [, url = ''] =
-      /^UPSTASH_REDIS_REST_URL=(http:\/\/127\.0\.0\.1:\d+)$/m.exec(said.out) ?? []
-    expect(said.out).toBe(`UPSTASH_REDIS_REST_URL=${url}\nUPSTASH_REDIS_REST_TOKEN=mine\n`)
+      /^UPSTASH_REDIS_REST_URL=(http:\/\/127\.0\.0\.1:\d+)$/m.exec(output.out) ?? []
+    expect(output.out).toBe(`UPSTASH_REDIS_REST_URL=${url}\nUPSTASH_REDIS_REST_TOKEN=mine\n`)
     const answer = await fetch(`${url}/ping`, { headers: { authorization: 'Bearer mine' } })
     expect(await answer.json()).toEqual({ result: 'PONG' })
-    const [, redis = ''] = /(redis:\/\/127\.0\.0\.1:\d+)/.exec(said.err) ?? []
+    const [, redis = ''] = /(redis:\/\/127\.0\.0\.1:\d+)/.exec(output.err) ?? []
     child.kill('SIGINT')
     expect(await exit).toBe(0)
     await expect(startBridge({ redis })).rejects.toThrow('ECONNREFUSED')
   })
 
-  test('takes the Redis it is told, and leaves it running', async () => {
+  test('With --redis the bridge uses that Redis and does not stop it.', async () => {
     const redis = await startRedis()
-    const { said, exit, child } = run('--redis', redis.url, '--port', '0')
-    await vi.waitFor(() => expect(said.out).toContain('REST_TOKEN=dev'), { timeout: 10_000 })
+    const { output, exit, child } = run('--redis', redis.url, '--port', '0')
+    await vi.waitFor(() => expect(output.out).toContain('REST_TOKEN=dev'), { timeout: 10_000 })
     child.kill('SIGTERM')
     expect(await exit).toBe(0)
     await (await startBridge({ redis: redis.url })).close()
     await redis.stop()
   })
 
-  test('--help explains, a mistake explains too and fails', async () => {
+  test('--help prints the usage; an unknown option prints the usage and fails.', async () => {
     const help = run('--help')
-    expect([await help.exit, help.said.out]).toEqual([0, expect.stringContaining('--rtt MS')])
+    expect([await help.exit, help.output.out]).toEqual([0, expect.stringContaining('--rtt MS')])
     const wrong = run('--nonesuch')
-    expect([await wrong.exit, wrong.said.err]).toEqual([1, expect.stringContaining('--rtt MS')])
+    expect([await wrong.exit, wrong.output.err]).toEqual([1, expect.stringContaining('--rtt MS')])
   })
 
-  test('a taken port and an absent Redis are one line each', async () => {
+  test('A port in use and an unreachable Redis each print one line.', async () => {
     const redis = await startRedis()
     const taken = run('--redis', redis.url, '--port', new URL(redis.url).port)
     expect(await taken.exit).toBe(1)
-    expect(taken.said.err).toBe(`Port ${new URL(redis.url).port} is taken: choose another\n`)
+    expect(taken.output.err).toBe(
+      `Port ${new URL(redis.url).port} is in use: choose another port\n`,
+    )
     await redis.stop()
     const absent = run('--redis', redis.url, '--port', '0')
     expect(await absent.exit).toBe(1)
-    expect(absent.said.err).toMatch(/^Redis at redis:\/\/127\.0\.0\.1:\d+ does not answer: .*\n$/)
+    expect(absent.output.err).toMatch(
+      /^Redis at redis:\/\/127\.0\.0\.1:\d+ does not respond: .*\n$/,
+    )
   })
 })

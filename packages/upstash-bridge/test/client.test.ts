@@ -2,7 +2,7 @@ import { Redis } from '@upstash/redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
 
-/** @upstash/redis at its defaults: auto-pipelining, base64, read-your-writes, retries, parsing. */
+/** Tests @upstash/redis with its default options: auto-pipelining, base64, read-your-writes, retries, parsing. */
 let stack: BridgeStack
 let client: Redis
 beforeAll(async () => {
@@ -27,12 +27,12 @@ describe('values', () => {
     ['an array', [1, 'two', false]],
     ['null', null],
     ['a number too long for JavaScript, as text', '12345678901234567890'],
-  ])('%s comes back as it went', async (_, value) => {
+  ])('The client stores and reads %s unchanged.', async (_, value) => {
     await client.set('k', value)
     expect(await client.get('k')).toEqual(value)
   })
 
-  test('hashes, sorted sets and streams come back parsed', async () => {
+  test('Hashes, sorted sets and streams are returned parsed.', async () => {
     await client.hset('h', { n: 1, o: { x: 1 } })
     expect(await client.hgetall('h')).toEqual({ n: 1, o: { x: 1 } })
     await client.zadd<unknown>('z', { score: 1.5, member: 'a' }, { score: 2, member: { m: 1 } })
@@ -41,7 +41,7 @@ describe('values', () => {
     expect(await client.xrange('x', '-', '+')).toEqual({ [id]: { field: 'value' } })
   })
 
-  test('scan walks through all keys', async () => {
+  test('SCAN returns all keys.', async () => {
     await client.mset(Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`key:${n}`, n])))
     const found = new Set<string>()
     let cursor = '0'
@@ -55,14 +55,14 @@ describe('values', () => {
 })
 
 describe('auto-pipelining', () => {
-  test('sends the commands of one tick in one request', async () => {
+  test('Auto-pipelining sends the commands of one tick in one request.', async () => {
     const before = requests()
     const answers = await Promise.all(Array.from({ length: 500 }, () => client.incr('n')))
     expect(answers).toEqual(Array.from({ length: 500 }, (_, index) => index + 1))
     expect(requests() - before).toBe(1)
   })
 
-  test('keeps an error to its own command', async () => {
+  test('An error in an automatic pipeline rejects only the command that caused it.', async () => {
     await client.set('text', 'x')
     const answers = await Promise.allSettled([
       client.incr('n'),
@@ -74,7 +74,7 @@ describe('auto-pipelining', () => {
 })
 
 describe('pipelines and transactions', () => {
-  test('of 1,000 commands answer in order', async () => {
+  test('Pipelines and transactions of 1,000 commands return the results in order.', async () => {
     for (const batch of [client.pipeline(), client.multi()]) {
       await client.del('n')
       for (let index = 0; index < 1000; index++) batch.incr('n')
@@ -82,34 +82,34 @@ describe('pipelines and transactions', () => {
     }
   })
 
-  test('name the command that failed', async () => {
+  test('The error of a pipeline names the command that failed.', async () => {
     const batch = client.pipeline().set('text', 'x').incr('text')
     await expect(batch.exec()).rejects.toThrow('Command 2 [ incr ] failed: ERR value is not')
     await expect(client.multi().set('a', 1).exec()).resolves.toEqual(['OK'])
   })
 
-  test('that are discarded fail as a whole', async () => {
+  test('A discarded transaction fails as a whole.', async () => {
     const batch = client.multi().set('a', 1).sadd('s', 'x')
-    batch.mset({}) // no key, no value: Redis does not even queue it
+    batch.mset({}) // Redis does not queue an MSET without arguments
     await expect(batch.exec()).rejects.toThrow(/EXECABORT .*wrong number of arguments for 'mset'/)
     expect(await client.exists('a', 's')).toBe(0)
   })
 })
 
 describe('errors', () => {
-  test('of Redis arrive with their text', async () => {
+  test('The client reports the message of a Redis error.', async () => {
     await client.set('text', 'x')
     await expect(client.lpush('text', 1)).rejects.toThrow(/WRONGTYPE Operation against a key/)
   })
 
-  test('of a wrong token arrive with Upstash’s text', async () => {
+  test('The client reports Upstash’s message for a wrong token.', async () => {
     const stranger = new Redis({ url: stack.bridge.url, token: 'wrong' })
     await expect(stranger.get('k')).rejects.toThrow('WRONGPASS invalid or missing auth token')
   })
 })
 
 describe('createScript', () => {
-  test('runs by EVALSHA, EVAL only once', async () => {
+  test('A created script uses EVAL only when Redis does not have it, and EVALSHA otherwise.', async () => {
     const script = client.createScript<number>(
       `#!lua flags=allow-key-locking\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])`,
     )
@@ -122,7 +122,7 @@ describe('createScript', () => {
   })
 })
 
-test('200 clients at once each get their own answers', async () => {
+test('Each of 200 concurrent clients receives the replies to its own commands.', async () => {
   const clients = Array.from(
     { length: 200 },
     () => new Redis({ url: stack.bridge.url, token: stack.bridge.token }),
@@ -139,7 +139,7 @@ test('200 clients at once each get their own answers', async () => {
   expect(await client.get('all')).toBe(200)
 })
 
-test('reads what it has just written', async () => {
+test('A client reads the value that it has just written.', async () => {
   for (let index = 0; index < 100; index++) {
     await client.set('k', index)
     expect(await client.get('k')).toBe(index)

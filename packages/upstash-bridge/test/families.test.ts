@@ -5,7 +5,7 @@ import { refusal } from '../src/commands.ts'
 import { SAMPLES, TRIED_ELSEWHERE } from './samples.ts'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
 
-/** One Redis is asked through the bridge, the other directly. */
+/** Commands go to `stack` through the bridge, and to `other` directly. The replies must be the same. */
 let stack: BridgeStack
 let other: BridgeStack
 beforeAll(async () => {
@@ -25,17 +25,17 @@ const directly = (command: string[]) =>
   other.direct(...command).catch((error: Error) => ({ error: error.message }))
 
 describe('every command of Redis', () => {
-  test('is tried here, or refused over REST', async () => {
+  test('Every command of Redis is tested here or refused over REST.', async () => {
     const names = (await stack.direct('COMMAND', 'LIST')) as string[]
     const tried = new Set([...SAMPLES.map(([name]) => name), ...TRIED_ELSEWHERE])
-    const left = names.filter((name) => {
+    const untested = names.filter((name) => {
       const [command = ''] = name.split('|')
       return !tried.has(command) && !refusal(name.split('|'))
     })
-    expect(left).toEqual([])
+    expect(untested).toEqual([])
   })
 
-  test('answers as Redis itself does, to raw HTTP', async () => {
+  test('Each command returns the reply of Redis over plain HTTP.', async () => {
     for (const command of SAMPLES) {
       const expected = await directly(command)
       const { result, error } = await stack.command(...command)
@@ -44,7 +44,7 @@ describe('every command of Redis', () => {
     }
   })
 
-  test('answers as Redis itself does, to @upstash/redis', async () => {
+  test('Each command returns the reply of Redis to @upstash/redis.', async () => {
     const client = new Redis({
       url: stack.bridge.url,
       token: stack.bridge.token,
@@ -59,7 +59,7 @@ describe('every command of Redis', () => {
     }
   })
 
-  test('that changes from run to run answers too', async () => {
+  test('Commands with variable replies, such as TIME, return a reply.', async () => {
     await stack.command('set', 'only', 'x')
     expect(await stack.command('randomkey')).toEqual({ result: 'only' })
     expect((await stack.command('time')).result).toEqual([
@@ -72,7 +72,7 @@ describe('every command of Redis', () => {
 })
 
 describe('DUMP and RESTORE', () => {
-  test('carry a value over as bytes', async () => {
+  test('DUMP and RESTORE copy a value as bytes.', async () => {
     await stack.command('rpush', 'source', 'a', 'b', '😀')
     const dumped = await fetch(`${stack.bridge.url}/dump/source`, {
       headers: { authorization: 'Bearer dev', 'upstash-response-format': 'resp2' },
@@ -85,7 +85,7 @@ describe('DUMP and RESTORE', () => {
   })
 })
 
-/** What the direct client gives, as JSON would have it: errors in arrays as their texts. */
+/** Converts a reply of the direct client to its JSON form: errors become their messages. */
 function plain(value: unknown): unknown {
   if (value instanceof ErrorReply) return value.message
   return Array.isArray(value) ? value.map(plain) : value

@@ -6,7 +6,7 @@ import { type Bridge, type RunningRedis, startBridge, startRedis } from '../src/
 const SCRIPT = `#!lua flags=allow-key-locking\nreturn redis.call('INCR', KEYS[1])`
 const SHA = createHash('sha1').update(SCRIPT).digest('hex')
 
-delete process.env.REDIS_URL // what follows starves and stops its Redis
+delete process.env.REDIS_URL // these tests stop their Redis and limit its memory
 let redis: RunningRedis
 let bridge: Bridge
 beforeEach(async () => {
@@ -44,7 +44,7 @@ async function direct<Result>(
 const ERROR = { error: expect.stringMatching(/^ERR Redis /) }
 
 describe('Redis down', () => {
-  test('is an error within a second, for every kind of request', async () => {
+  test('While Redis is down every kind of request fails with 503 within 1.5 seconds.', async () => {
     await redis.stop()
     const answers = await Promise.all([
       post('', ['get', 'k']),
@@ -63,7 +63,7 @@ describe('Redis down', () => {
     }
   })
 
-  test('and up again is taken up by itself', async () => {
+  test('The bridge reconnects automatically after Redis restarts.', async () => {
     const port = Number(new URL(redis.url).port)
     await command('eval', SCRIPT, 1, 'n')
     expect(await command('evalsha', SHA, 1, 'n')).toEqual({ result: 2 })
@@ -78,38 +78,38 @@ describe('Redis down', () => {
     expect(await command('evalsha', SHA, 1, 'n')).toEqual({ result: 2 })
   })
 
-  test('for less than a moment goes unnoticed by requests that come meanwhile', async () => {
+  test('A request that arrives during a short restart of Redis succeeds.', async () => {
     const port = Number(new URL(redis.url).port)
     await redis.stop()
-    const asked = command('ping')
+    const response = command('ping')
     redis = await startRedis({ port })
-    expect(await asked).toEqual({ result: 'PONG' })
+    expect(await response).toEqual({ result: 'PONG' })
   })
 
-  test('in the middle of a command is an error, and the command is not repeated', async () => {
+  test('A command fails and is not repeated when Redis ends during it.', async () => {
     const pid = await redisPid()
-    const asked = Promise.all([
+    const response = Promise.all([
       command('eval', "for i = 1, 1e9 do redis.call('INCR', 'n') end", 0),
       command('incr', 'n'),
     ])
     await new Promise((resolve) => setTimeout(resolve, 50))
     process.kill(pid, 'SIGKILL')
-    expect(await asked).toEqual([ERROR, ERROR])
+    expect(await response).toEqual([ERROR, ERROR])
   })
 
-  test('when the bridge starts is said at once', async () => {
+  test('The bridge does not start while Redis is down, and the error hides the password.', async () => {
     await redis.stop()
     await expect(startBridge({ redis: redis.url })).rejects.toThrow(
-      /^Redis at redis:\/\/127\.0\.0\.1:\d+ does not answer/,
+      /^Redis at redis:\/\/127\.0\.0\.1:\d+ does not respond/,
     )
     await expect(startBridge({ redis: 'redis://me:secret@127.0.0.1:1' })).rejects.toThrow(
-      'Redis at redis://127.0.0.1:1 does not answer',
+      'Redis at redis://127.0.0.1:1 does not respond',
     )
   })
 })
 
-describe('Redis that', () => {
-  test('stands still costs a request its timeout, and is taken up again', async () => {
+describe('a Redis that does not respond normally', () => {
+  test('A suspended Redis makes requests fail after the timeout, and is used again when it resumes.', async () => {
     const pid = await redisPid()
     process.kill(pid, 'SIGSTOP')
     try {
@@ -120,14 +120,14 @@ describe('Redis that', () => {
       }
       const before = bridge.stats().dev!.commands
       await post('/pipeline', [['multi'], ['exec'], ['get', 'k']])
-      expect(bridge.stats().dev!.commands).toBe(before) // refused and lost ones are not billed
+      expect(bridge.stats().dev!.commands).toBe(before) // refused and lost commands are not billed
     } finally {
       process.kill(pid, 'SIGCONT')
     }
     await vi.waitFor(async () => expect(await command('ping')).toEqual({ result: 'PONG' }))
   })
 
-  test('is busy with a script says so, and SCRIPT KILL frees it', async () => {
+  test('A Redis that is busy with a script returns BUSY until SCRIPT KILL.', async () => {
     await direct((ask) => ask('CONFIG', 'SET', 'busy-reply-threshold', '50'))
     expect(await command('eval', 'while true do end', 0)).toEqual(ERROR)
     expect(await command('get', 'k')).toEqual({ error: expect.stringMatching(/^BUSY /) })
@@ -135,7 +135,7 @@ describe('Redis that', () => {
     await vi.waitFor(async () => expect(await command('get', 'k')).toEqual({ result: null }))
   })
 
-  test('is loading its data says so', async () => {
+  test('A Redis that is loading its data returns LOADING.', async () => {
     await direct(async (ask) => {
       await ask('CONFIG', 'SET', 'loading-process-events-interval-bytes', '1024')
       await ask('DEBUG', 'POPULATE', '300', 'key', '100')
@@ -153,7 +153,7 @@ describe('Redis that', () => {
     expect(await command('get', 'k')).toEqual({ result: null })
   })
 
-  test('is out of memory says so, to commands and to scripts', async () => {
+  test('A Redis without free memory returns OOM to commands and to scripts.', async () => {
     await direct((ask) => ask('CONFIG', 'SET', 'maxmemory', '1'))
     const oom = { error: expect.stringMatching(/^OOM command not allowed/) }
     expect(await command('set', 'k', 'x')).toEqual(oom)
@@ -173,7 +173,7 @@ describe('Redis that', () => {
     })
   })
 
-  test('gives an answer that cannot be read is an error, and the next answers are right', async () => {
+  test('A malformed reply of Redis is an error, and the following replies match their requests.', async () => {
     const deep = 'local t = {} for i = 1, 20000 do t = {t} end return t'
     const answers = await Promise.all([
       command('eval', deep, 0),
@@ -186,17 +186,17 @@ describe('Redis that', () => {
   })
 })
 
-test('closing while requests are under way answers them', async () => {
+test('Closing the bridge waits for requests in flight.', async () => {
   const slow = startBridge({ redis: redis.url, rtt: 300 })
   const url = (await slow).url
-  const asked = fetch(url, {
+  const response = fetch(url, {
     method: 'POST',
     headers: { authorization: 'Bearer dev' },
     body: '["ping"]',
   })
   await new Promise((resolve) => setTimeout(resolve, 50))
   await (await slow).close()
-  expect(await (await asked).json()).toEqual({ result: 'PONG' })
+  expect(await (await response).json()).toEqual({ result: 'PONG' })
   await expect(fetch(url)).rejects.toThrow()
 })
 

@@ -27,34 +27,34 @@ beforeAll(async () => {
 afterAll(() => stack?.stop())
 
 describe('a function with the flag allow-key-locking', () => {
-  test('is loaded and called', async () => {
+  test('A function with the flag can be loaded and called.', async () => {
     await stack.command('set', 'n', 0)
     expect(await stack.command('fcall', 'bump', 1, 'n')).toEqual({ result: [1, 0] })
     expect(await stack.command('fcall', 'bump', 1, 'n', 'a', 'b')).toEqual({ result: [2, 2] })
     expect(await stack.command('fcall_ro', 'peek', 1, 'n')).toEqual({ result: '2' })
   })
 
-  test('may not touch undeclared keys', async () => {
+  test('A function with the flag may not use undeclared keys.', async () => {
     expect((await stack.command('fcall', 'bump', 1, 'n', 'stray')).error).toMatch(
       /^ERR Dynamic keys are not allowed .* Key was: other script: bump, on @user_function:6\.$/,
     )
     expect(await stack.command('exists', 'other')).toEqual({ result: 0 })
   })
 
-  test('is held to the keys of each call anew', async () => {
+  test('Each call of a function may use only the keys that this call declares.', async () => {
     expect(await stack.command('fcall', 'bump', 2, 'all', 'n', 'all', 'n')).toHaveProperty('result')
     expect((await stack.command('fcall', 'bump', 1, 'all', 'all', 'n')).error).toContain(
       'Key was: n',
     )
   })
 
-  test('names its lines in errors', async () => {
+  test('The error of a function reports the line in the original code.', async () => {
     expect((await stack.command('fcall', 'bump', 1, 'n', 'fail')).error).toMatch(
       /^WRONGTYPE .* script: bump, on @user_function:4\.$/,
     )
   })
 
-  test('answers those who ask Redis directly in the same way', async () => {
+  test('A function that is called without the bridge checks keys and returns the plain result.', async () => {
     await stack.command('set', 'n', 0)
     expect(await stack.direct('FCALL', 'bump', '1', 'n', 'x')).toEqual([1, 1])
     await expect(stack.direct('FCALL', 'bump', '1', 'n', 'stray')).rejects.toThrow(
@@ -63,12 +63,12 @@ describe('a function with the flag allow-key-locking', () => {
   })
 })
 
-test('a function without it goes where it likes', async () => {
+test('A function without the flag may use undeclared keys.', async () => {
   await stack.command('set', 'n', 7)
   expect(await stack.command('fcall', 'anywhere', 0)).toEqual({ result: '7' })
 })
 
-test('FUNCTION LIST shows the code as it was written', async () => {
+test('FUNCTION LIST returns the original code of a library.', async () => {
   const { result } = await stack.command('function', 'list', 'withcode')
   const [[, name, , , , functions, , code]] = result as [unknown[]]
   expect([name, code]).toEqual(['counters', LIBRARY])
@@ -79,7 +79,7 @@ test('FUNCTION LIST shows the code as it was written', async () => {
   ])
 })
 
-test('a library survives DUMP and RESTORE, guard and all', async () => {
+test('A library still checks and counts after FUNCTION DUMP and FUNCTION RESTORE.', async () => {
   const headers = { authorization: 'Bearer dev', 'upstash-response-format': 'resp2' }
   const dumped = await fetch(`${stack.bridge.url}/function/dump`, { headers })
   const reply = Buffer.from(await dumped.arrayBuffer())
@@ -102,6 +102,9 @@ test.each([
     'unknown flag',
   ],
   [LIBRARY, "ERR Library 'counters' already exists"],
-])('a library that Redis refuses is refused in its words: %j', async (code, words) => {
-  expect((await stack.command('function', 'load', code)).error).toContain(words)
-})
+])(
+  'A library that Redis refuses is refused with the message of Redis: %j.',
+  async (code, words) => {
+    expect((await stack.command('function', 'load', code)).error).toContain(words)
+  },
+)

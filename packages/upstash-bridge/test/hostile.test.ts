@@ -7,25 +7,25 @@ beforeAll(async () => {
   stack = await startBridgeStack({ allowHosts: ['x', 'host.docker.internal'] })
 })
 afterEach(async () => {
-  // Whatever came, the bridge is alive and its answers are in step.
+  // After each test the bridge still responds, and its replies match the requests.
   for (const text of ['one', 'two']) {
     expect(await stack.command('echo', text)).toEqual({ result: text })
   }
 })
 afterAll(() => stack?.stop())
 
-/** Writes bytes to the bridge and gives what it says until it hangs up, or for a moment. */
+/** Sends bytes to the bridge and returns its response, up to the end of the connection or `waitMs`. */
 function raw(bytes: string | Buffer, options: { end?: boolean; waitMs?: number } = {}) {
   return new Promise<string>((resolve) => {
     const socket = connect(stack.bridge.port, '127.0.0.1')
-    let said = ''
+    let answer = ''
     const done = () => {
       socket.destroy()
-      resolve(said)
+      resolve(answer)
     }
     socket.setTimeout(options.waitMs ?? 150, done)
     socket.on('data', (chunk) => {
-      said += chunk
+      answer += chunk
     })
     socket.on('error', done)
     socket.on('close', done)
@@ -49,7 +49,7 @@ describe('broken HTTP', () => {
     ['a URL of 100 KB', `GET /${'x'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
     ['an unknown version', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n'],
     [
-      'a length that is no number',
+      'a length that is not a number',
       `POST / HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: x\r\n\r\n`,
     ],
     ['a negative length', `POST / HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: -5\r\n\r\n`],
@@ -64,19 +64,19 @@ describe('broken HTTP', () => {
       'a header of control characters',
       `GET /ping HTTP/1.1\r\nHost: x\r\nX: \x01\x02\r\n${AUTH}\r\n`,
     ],
-  ])('%s is turned away', async (_, bytes) => {
-    // Node may close a connection that floods it before its answer is out.
+  ])('Malformed input is refused: %s.', async (_, bytes) => {
+    // For large inputs Node may close the connection before it sends the response.
     expect(await raw(bytes)).toMatch(bytes.length < 50_000 ? /^HTTP\/1\.1 4/ : /^(HTTP\/1\.1 4|$)/)
   })
 
-  test('a request that ends early, or never goes on, is let go', async () => {
+  test('The bridge drops a request that ends early or stalls.', async () => {
     const begun = `POST / HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: 100\r\n\r\n["set"`
     expect(await raw(begun, { end: true })).toMatch(/^(HTTP\/1\.1 4|$)/)
     expect(await raw(begun)).toBe('')
     expect(await raw('GET /ping HT', { end: true })).toMatch(/^(HTTP\/1\.1 4|$)/)
   })
 
-  test('500 connections that come and go do nothing', async () => {
+  test('The bridge still works after 500 short connections.', async () => {
     await Promise.all(
       Array.from({ length: 500 }, (_, index) =>
         raw(index % 2 === 0 ? '' : post('["ping"]').slice(0, index % 90), { waitMs: 50 }),
@@ -85,8 +85,8 @@ describe('broken HTTP', () => {
   })
 })
 
-// A page whose own name resolves to 127.0.0.1 sends requests of the same origin, a GET even without Origin.
-describe('a request by DNS rebinding', () => {
+// A page whose host name resolves to 127.0.0.1 sends same-origin requests, and GET requests without an Origin header.
+describe('DNS rebinding', () => {
   const rebound = 'rebind.evil.example:8079'
   const of = (line: string, host: string, body = '') =>
     raw(
@@ -99,10 +99,10 @@ describe('a request by DNS rebinding', () => {
     ['POST /', '["flushall"]'],
     ['POST /pipeline', '[["set","rebound","1"]]'],
     ['GET /monitor?_token=dev', ''],
-  ])('%s %s is refused before anything runs', async (line, body) => {
-    const said = await of(line, rebound, body)
-    expect(said).toMatch(/^HTTP\/1\.1 403 /)
-    expect(said).toContain('--allow-host rebind.evil.example')
+  ])('A rebound request is refused before a command runs: %s %s.', async (line, body) => {
+    const answer = await of(line, rebound, body)
+    expect(answer).toMatch(/^HTTP\/1\.1 403 /)
+    expect(answer).toContain('--allow-host rebind.evil.example')
     expect(await stack.command('exists', 'rebound')).toEqual({ result: 0 })
   })
 
@@ -118,7 +118,7 @@ describe('a request by DNS rebinding', () => {
     '[::2]',
     'host.docker.internal.evil.example',
     '',
-  ])('Host: %j is refused', async (host) => {
+  ])('The Host header %j is refused.', async (host) => {
     expect(await of('GET /ping', host)).toMatch(/^HTTP\/1\.1 403 /)
   })
 
@@ -131,12 +131,12 @@ describe('a request by DNS rebinding', () => {
     '[::1]:8079',
     'host.docker.internal:8079',
     'Host.Docker.Internal',
-  ])('Host: %j is answered', async (host) => {
+  ])('The Host header %j is accepted.', async (host) => {
     expect(await of('GET /ping', host)).toContain('{"result":"PONG"}')
   })
 })
 
-describe('odd but lawful HTTP', () => {
+describe('unusual but valid HTTP', () => {
   test.each([
     [
       'chunks',
@@ -146,30 +146,32 @@ describe('odd but lawful HTTP', () => {
     ['an absolute URL', `GET http://x/echo/hi HTTP/1.1\r\nHost: x\r\n${AUTH}\r\n`],
     ['HTTP/1.0', `GET /echo/hi HTTP/1.0\r\n${AUTH}\r\n`],
     [
-      'a bearer in capitals',
+      'the scheme BEARER in capital letters',
       'GET /echo/hi HTTP/1.1\r\nHost: x\r\nAUTHORIZATION: BEARER   dev\r\n\r\n',
     ],
     [
-      'a wish to upgrade',
+      'an Upgrade header',
       `GET /echo/hi HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${AUTH}\r\n`,
     ],
-  ])('%s is answered', async (_, bytes) => {
+  ])('Valid HTTP is accepted: %s.', async (_, bytes) => {
     expect(await raw(bytes)).toContain('{"result":"hi"}')
   })
 
-  test('requests sent without waiting are answered in order', async () => {
-    const said = await raw(Array.from({ length: 50 }, (_, n) => post(`["echo","n${n}"]`)).join(''))
-    expect([...said.matchAll(/"result":"(n\d+)"/g)].map(([, text]) => text)).toEqual(
+  test('Pipelined HTTP requests are answered in order.', async () => {
+    const answer = await raw(
+      Array.from({ length: 50 }, (_, n) => post(`["echo","n${n}"]`)).join(''),
+    )
+    expect([...answer.matchAll(/"result":"(n\d+)"/g)].map(([, text]) => text)).toEqual(
       Array.from({ length: 50 }, (_, n) => `n${n}`),
     )
   })
 
   test.each(['//', '/./..', '/pipeline/', '/%2e%2e/%00', '/get//', '/?', '/??_token=dev', '/*'])(
-    'the path %s is a command like others',
+    'The path %s is read as a command and refused with 400.',
     async (path) => {
-      const said = await raw(`GET ${path} HTTP/1.1\r\nHost: x\r\n${AUTH}\r\n`)
-      expect(said).toMatch(/^HTTP\/1\.1 400 /)
-      expect(said).toContain('{"error":"ERR ')
+      const answer = await raw(`GET ${path} HTTP/1.1\r\nHost: x\r\n${AUTH}\r\n`)
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+      expect(answer).toContain('{"error":"ERR ')
     },
   )
 })
@@ -179,36 +181,36 @@ describe('a body', () => {
     ['of 10 MB of open brackets', '['.repeat(10_000_000)],
     ['nested 100,000 deep', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
     ['with __proto__', '{"__proto__":["ping"],"length":1,"0":"ping"}'],
-    ['of a number', '1e999'],
-    ['that is no UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0xfe])],
+    ['that is a number', '1e999'],
+    ['that is not UTF-8', Buffer.from([0x5b, 0x22, 0xff, 0xfe])],
     ['of 500,000 empty commands', `[${'[],'.repeat(499_999)}[]]`],
-  ])('%s is a 400', async (_, body) => {
+  ])('A body %s is refused with 400.', async (_, body) => {
     for (const path of ['/', '/pipeline', '/multi-exec']) {
       expect((await stack.http(path, { method: 'POST', body })).status).toBe(400)
     }
   })
 
-  test('of 100,000 commands is run', async () => {
+  test('A pipeline of 100,000 commands runs.', async () => {
     const body = JSON.stringify(new Array(100_000).fill(['ping']))
     const { json } = await stack.http('/pipeline', { method: 'POST', body })
     expect((json as unknown[]).length).toBe(100_000)
   })
 
-  test('above 10 MB, sent in chunks without a length, is refused', async () => {
+  test('A chunked body above 10 MB is refused.', async () => {
     const chunk = `${(1_000_000).toString(16)}\r\n${'x'.repeat(1_000_000)}\r\n`
     const head = `POST /set/k HTTP/1.1\r\nHost: x\r\n${AUTH}Transfer-Encoding: chunked\r\n\r\n`
-    const said = await raw(`${head}${chunk.repeat(11)}0\r\n\r\n`, { waitMs: 2000 })
-    expect(said).toContain('ERR max request size exceeded')
+    const answer = await raw(`${head}${chunk.repeat(11)}0\r\n\r\n`, { waitMs: 2000 })
+    expect(answer).toContain('ERR max request size exceeded')
   })
 
-  test('whose sender hangs up in the middle is no command', async () => {
+  test('A body that its client does not complete runs no command.', async () => {
     const begun = `POST /set/half HTTP/1.1\r\nHost: x\r\n${AUTH}Content-Length: 100\r\n\r\nhalf`
     await raw(begun, { end: true })
     expect(await stack.command('exists', 'half')).toEqual({ result: 0 })
   })
 })
 
-test('an answer of 100 MB nobody reads costs no more than itself', async () => {
+test('Responses of 100 MB in total that no client reads use less than 800 MB of memory.', async () => {
   await stack.command('eval', "redis.call('SET', KEYS[1], string.rep('x', 20e6))", 1, 'huge')
   const before = process.memoryUsage().rss
   await Promise.all(

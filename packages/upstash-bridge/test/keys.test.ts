@@ -41,29 +41,32 @@ describe('an undeclared key under the flag', () => {
     ["local a = ... return redis.call('GET', 'other')", 'other'],
     ["KEYS[1] = 'other' return redis.call('GET', KEYS[1])", 'other'],
     ["KEYS[3] = 'other' return redis.call('GET', KEYS[3])", 'other'],
-  ])('is refused: %s', async (code, key) => {
+  ])('An undeclared key is refused under the flag: %s.', async (code, key) => {
     const { error } = await evaluate(FLAG + code, ['k', 'list'], ['argument'])
     expect(error).toContain(refused(key))
   })
 
-  test('is an error like others to redis.pcall and pcall', async () => {
+  test('redis.pcall and pcall catch the refusal of an undeclared key.', async () => {
     const code = `${FLAG}local one = redis.pcall('GET', 'other')
       local fine, two = pcall(redis.call, 'GET', 'other')
       return {one.err, tostring(fine), two}`
     expect(await evaluate(code)).toEqual({ result: [refused('other'), 'false', refused('other')] })
   })
 
-  test('is refused before the command runs', async () => {
+  test('An undeclared key is refused before the command runs.', async () => {
     await evaluate(`${FLAG}redis.pcall('MSET', KEYS[1], 'changed', 'other', 'made')`, ['k'])
     expect(await stack.direct('MGET', 'k', 'other')).toEqual(['5', null])
   })
 
-  test.each(['FLUSHALL', 'FLUSHDB', 'flushdb'])('and %s alike', async (name) => {
-    expect((await evaluate(`${FLAG}redis.call('${name}')`)).error).toContain('is not allowed')
-    expect(await stack.direct('EXISTS', 'k')).toBe(1)
-  })
+  test.each(['FLUSHALL', 'FLUSHDB', 'flushdb'])(
+    'The command %s is refused under the flag.',
+    async (name) => {
+      expect((await evaluate(`${FLAG}redis.call('${name}')`)).error).toContain('is not allowed')
+      expect(await stack.direct('EXISTS', 'k')).toBe(1)
+    },
+  )
 
-  test('is nobody’s business without the flag', async () => {
+  test('Without the flag a script may use undeclared keys.', async () => {
     expect(await evaluate("return redis.call('GET', 'k')")).toEqual({ result: '5' })
     expect(await evaluate("#!lua\nreturn redis.call('GET', 'k')")).toEqual({ result: '5' })
   })
@@ -85,12 +88,12 @@ describe('a declared key under the flag', () => {
     ["return redis.call('ECHO', 'k2')", 'k2'],
     ['return redis.call(ARGV[1], KEYS[1])', '5'],
     ["return {redis.call('DEL', unpack(KEYS))}", [2]],
-  ])('passes: %s', async (code, result) => {
+  ])('A script may use declared keys under the flag: %s.', async (code, result) => {
     const keys = ['k', 'list', 'gone', 'four', 'five', 'six', '6']
     expect(await evaluate(FLAG + code, keys, ['get'])).toEqual({ result })
   })
 
-  test('passes as the fifth, and as the fifth again', async () => {
+  test('The fifth declared key passes each time, and an undeclared key does not.', async () => {
     const code = `${FLAG}redis.call('INCR', KEYS[5]) redis.call('INCR', 'five')
       return redis.call('GET', KEYS[5]) .. tostring(pcall(redis.call, 'GET', 'sixth'))`
     expect(await evaluate(code, ['one', 'two', 'three', 'four', 'five'])).toEqual({
@@ -98,13 +101,13 @@ describe('a declared key under the flag', () => {
     })
   })
 
-  test('passes among six of which one is edited; the edited one does not', async () => {
+  test('A script that edits KEYS may use the declared key, but not the edited one.', async () => {
     const code = `${FLAG}local was = KEYS[6] KEYS[6] = 'other' redis.call('SET', was, 1)
       return {redis.call('GET', was), tostring(pcall(redis.call, 'GET', KEYS[6]))}`
     expect(await evaluate(code, ['1', '2', '3', '4', '5', '6'])).toEqual({ result: ['1', 'false'] })
   })
 
-  test('passes among a thousand', async () => {
+  test('A script may use 1,000 declared keys.', async () => {
     const keys = Array.from({ length: 1000 }, (_, index) => `many:${index}`)
     const code = `${FLAG}for i = 1, #KEYS do redis.call('INCR', KEYS[i]) end return redis.call('GET', 'many:999')`
     expect(await evaluate(code, keys)).toEqual({ result: '1' })

@@ -3,7 +3,7 @@ import { Redis } from '@upstash/redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
 
-/** @upstash/ratelimit 2.2.0 as it is: its scripts carry the flag that stock Redis refuses. */
+/** Tests the unchanged @upstash/ratelimit 2.2.0, whose scripts have the flag that stock Redis refuses. */
 let stack: BridgeStack
 let redis: Redis
 beforeAll(async () => {
@@ -17,14 +17,14 @@ afterAll(() => stack?.stop())
 
 const commands = () => stack.bridge.stats().dev!.commands
 
-/** What `work` costs in commands as Upstash bills them. */
+/** The number of commands that Upstash would bill for `work`. */
 async function cost(work: () => Promise<unknown>): Promise<number> {
   const before = commands()
   await work()
   return commands() - before
 }
 
-// Windows so long that no test runs into the next one.
+// The windows are long enough that no test reaches the next window.
 describe.each([
   ['fixed window', Ratelimit.fixedWindow(3, '1 d'), { first: 3, next: 2, denied: 2, left: 2 }],
   ['sliding window', Ratelimit.slidingWindow(3, '1 d'), { first: 5, next: 4, denied: 3, left: 3 }],
@@ -33,7 +33,7 @@ describe.each([
   const limit = () =>
     new Ratelimit({ redis, limiter, ephemeralCache: false, enableTelemetry: false })
 
-  test('lets as many through as it should, from one client or many', async () => {
+  test('The limiter admits exactly the limit, for one client and for several.', async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () =>
         limit()
@@ -45,12 +45,12 @@ describe.each([
     expect((await limit().limit('somebody else')).success).toBe(true)
   })
 
-  test('costs the commands that Upstash documents', async () => {
+  test('The limiter uses the number of commands that Upstash documents.', async () => {
     const { limit: take, getRemaining } = {
       limit: () => limit().limit('x'),
       getRemaining: () => limit().getRemaining('x'),
     }
-    await take() // its script is loaded now
+    await take() // loads the script
     await stack.direct('FLUSHALL')
     expect(await cost(take)).toBe(costs.first)
     expect(await cost(take)).toBe(costs.next)
@@ -60,21 +60,21 @@ describe.each([
     expect(await cost(getRemaining)).toBe(costs.left)
   })
 
-  test('survives SCRIPT FLUSH', async () => {
+  test('The limiter works after SCRIPT FLUSH.', async () => {
     await limit().limit('y')
     await stack.direct('SCRIPT', 'FLUSH')
     expect(await limit().limit('y')).toMatchObject({ success: true, remaining: 1 })
   })
 
-  test('gives back what was used', async () => {
+  test('Resetting an identifier restores its limit.', async () => {
     for (let index = 0; index < 4; index++) await limit().limit('z')
     await limit().resetUsedTokens('z')
     expect((await limit().limit('z')).success).toBe(true)
   })
 })
 
-test('the cached fixed window, a deny list, analytics and a dynamic limit work', async () => {
-  await IpDenyList.disableIpDenyList(redis, '@upstash/ratelimit') // a list from the internet
+test('The cached fixed window, deny lists, analytics and dynamic limits work.', async () => {
+  await IpDenyList.disableIpDenyList(redis, '@upstash/ratelimit') // otherwise downloads a list from the internet
   const all = new Ratelimit({
     redis,
     limiter: Ratelimit.slidingWindow(2, '1 d'),
@@ -98,7 +98,7 @@ test('the cached fixed window, a deny list, analytics and a dynamic limit work',
   const answers = []
   for (let index = 0; index < 4; index++) {
     const { success, pending } = await cached.limit('c')
-    await pending // the rest of its work: it must not outlive the bridge
+    await pending // wait for background work, which must end before the bridge
     answers.push(success)
   }
   expect(answers.filter(Boolean)).toHaveLength(2)

@@ -34,8 +34,8 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((redis) => redis.stop()))
 })
 
-describe('a Redis of our own', () => {
-  test('answers, keeps nothing, and is on loopback alone', async () => {
+describe('a Redis that startRedis starts', () => {
+  test('The started Redis listens on loopback, persists nothing, and leaves no files.', async () => {
     const redis = await start()
     expect(redis).toMatchObject({ owned: true, source: expect.stringMatching(/-server \d/) })
     expect(await ask(redis.url, 'PING')).toBe('PONG')
@@ -49,28 +49,28 @@ describe('a Redis of our own', () => {
     await expect(readdir(dir)).rejects.toThrow('ENOENT')
   })
 
-  test('has a port of its own, however many start at once', async () => {
+  test('Servers that start at the same time get different ports.', async () => {
     const several = await Promise.all(Array.from({ length: 4 }, () => start()))
     expect(new Set(several.map(({ url }) => url)).size).toBe(4)
     expect(await Promise.all(several.map(({ url }) => ask(url, 'PING')))).toHaveLength(4)
   })
 
-  test('takes the port it is told; a taken one is told in the server’s own words', async () => {
+  test('The server uses the given port, and the error for a port in use contains the output of the server.', async () => {
     const probe = createServer()
     await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
     const { port } = probe.address() as { port: number }
     await expect(startRedis({ port })).rejects.toThrow(
-      new RegExp(`did not start on port ${port}\\. It said:\\n[^]*Address already in use`),
+      new RegExp(`did not start on port ${port}\\. Its last output:\\n[^]*Address already in use`),
     )
     await new Promise((resolve) => probe.close(resolve))
     expect((await start({ port })).url).toBe(`redis://127.0.0.1:${port}`)
   })
 
-  test('that does not start is told in its own words', async () => {
+  test('The error for a server that does not start contains its output.', async () => {
     await expect(startRedis({ args: ['--nonesuch', '1'] })).rejects.toThrow('nonesuch')
   })
 
-  test('tells when it ends by itself', async () => {
+  test('`exited` reports that the server has ended unexpectedly.', async () => {
     const redis = await start()
     const pid = /process_id:(\d+)/.exec(String(await ask(redis.url, 'INFO', 'server')))?.[1]
     process.kill(Number(pid), 'SIGKILL')
@@ -78,7 +78,7 @@ describe('a Redis of our own', () => {
     await redis.stop()
   })
 
-  test('does not outlive a parent that is killed', async () => {
+  test('The server ends when its parent process is killed.', async () => {
     const code = `import { startRedis } from './src/index.ts'
       console.log((await startRedis()).url)
       setInterval(() => {}, 1000)`
@@ -91,7 +91,7 @@ describe('a Redis of our own', () => {
 })
 
 describe('REDIS_URL', () => {
-  test('is used as it is, neither started nor stopped', async () => {
+  test('The Redis of REDIS_URL is neither started nor stopped.', async () => {
     const { url } = await start()
     vi.stubEnv('REDIS_URL', url)
     const theirs = await startRedis()
@@ -100,15 +100,15 @@ describe('REDIS_URL', () => {
     expect(await ask(url, 'PING')).toBe('PONG')
   })
 
-  test('that does not answer is an error', async () => {
+  test('A REDIS_URL that does not respond is an error.', async () => {
     vi.stubEnv('REDIS_URL', 'redis://127.0.0.1:1')
-    await expect(startRedis()).rejects.toThrow(/^REDIS_URL does not answer: .*ECONNREFUSED/)
+    await expect(startRedis()).rejects.toThrow(/^REDIS_URL does not respond: .*ECONNREFUSED/)
   })
 })
 
-describe('the binary', () => {
+describe('the search for the binary', () => {
   test.each(['REDIS_BIN', 'VALKEY_BIN'])(
-    'may be named by %s; a wrong one is an error',
+    'The variable %s names the binary; a file that is not a Redis server is an error.',
     async (name) => {
       vi.stubEnv(name, process.execPath)
       await expect(startRedis()).rejects.toThrow(
@@ -117,7 +117,7 @@ describe('the binary', () => {
     },
   )
 
-  test('missing, where none can be fetched, is one message with the commands', async () => {
+  test('Without a binary and without apt the error lists the commands that install Redis.', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-'))
     await cp(join(ROOT, 'src'), join(folder, 'src'), { recursive: true })
     await cp(join(ROOT, 'package.json'), join(folder, 'package.json'))
@@ -125,19 +125,19 @@ describe('the binary', () => {
     await symlink(installed('redis'), join(folder, 'node_modules/redis'))
     const code = `import { startRedis } from './src/index.ts'
       await startRedis().catch((error) => console.log(error.message))`
-    const said = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
+    const output = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
       cwd: folder,
       env: { PATH: folder },
       encoding: 'utf8',
     })
     await rm(folder, { recursive: true })
-    expect(said).toContain('brew install redis')
-    expect(said).toContain('sudo apt-get install redis-server')
-    expect(said).toContain('REDIS_URL=redis://127.0.0.1:6379')
+    expect(output).toContain('brew install redis')
+    expect(output).toContain('sudo apt-get install redis-server')
+    expect(output).toContain('REDIS_URL=redis://127.0.0.1:6379')
   })
 })
 
-/** The folder of a package that this one depends on. */
+/** The folder of a dependency of this package. */
 const installed = (name: string): string =>
   createRequire(import.meta.url)
     .resolve.paths(name)!
@@ -146,5 +146,5 @@ const installed = (name: string): string =>
 
 async function firstLine(child: ChildProcess): Promise<string> {
   for await (const chunk of child.stdout!) return String(chunk).trim()
-  throw new Error('it said nothing')
+  throw new Error('the process printed nothing')
 }

@@ -45,13 +45,13 @@ describe('over REST', () => {
     'debug sleep 0',
     'config set maxmemory 1',
     'replicaof no one',
-  ])('%s is refused', async (line) => {
+  ])('The command "%s" is refused over REST.', async (line) => {
     const { status, json } = await post('/', line.split(' '))
     expect(status).toBe(400)
     expect(json).toEqual({ error: expect.stringMatching(/not (available|supported)/) })
   })
 
-  test('a refusal leaves the rest of a pipeline alone', async () => {
+  test('A refused command does not affect the rest of a pipeline.', async () => {
     const { json } = await post('/pipeline', [
       ['multi'],
       ['set', 'r', 1],
@@ -66,7 +66,7 @@ describe('over REST', () => {
     ])
   })
 
-  test('PING, ECHO and CLIENT SETINFO are not', async () => {
+  test('PING, ECHO and CLIENT SETINFO are accepted over REST.', async () => {
     expect(await stack.command('ping', 'x')).toEqual({ result: 'x' })
     expect(await stack.command('client', 'setinfo', 'lib-name', 'x')).toEqual({ result: 'OK' })
     expect(await stack.command('xread', 'streams', 'block', '0')).toEqual({ result: null })

@@ -13,7 +13,7 @@ const post = (path: string, body: unknown, headers = {}) =>
   stack.http(path, { method: 'POST', body, headers })
 
 describe('a command in the body', () => {
-  test('is answered with its result', async () => {
+  test('A command in the body returns its result.', async () => {
     expect(await post('/', ['SET', 'a', 'b', 'EX', 100])).toMatchObject({
       status: 200,
       text: '{"result":"OK"}',
@@ -24,7 +24,7 @@ describe('a command in the body', () => {
     expect((await post('/', ['mget', 'a', 'absent'])).text).toBe('{"result":["b",null]}')
   })
 
-  test('is JSON with a length', async () => {
+  test('A response is JSON with a Content-Length.', async () => {
     const { headers } = await post('/', ['ping'])
     expect(headers.get('content-type')).toBe('application/json')
     expect(headers.get('content-length')).toBe('17')
@@ -39,28 +39,28 @@ describe('a command in the body', () => {
     ['false', false, 'false'],
     ['null', null, 'null'],
     ['an empty string', '', ''],
-  ])('takes %s as an argument', async (_, sent, stored) => {
+  ])('An argument can be %s.', async (_, sent, stored) => {
     await post('/', ['set', 'argument', sent])
     expect((await post('/', ['get', 'argument'])).json).toEqual({ result: stored })
   })
 
   test.each(['9223372036854775807', '-9223372036854775808', '0.1000', '12345678901234567890.5'])(
-    'takes the number %s digit by digit',
+    'The number %s in a command keeps all its digits.',
     async (digits) => {
       await post('/', `["set", "digits", ${digits}]`)
       expect((await post('/', ['get', 'digits'])).json).toEqual({ result: digits })
     },
   )
 
-  test('takes many fractions without being slow', async () => {
+  test('A pipeline of 20,000 fractions takes less than 5 seconds.', async () => {
     const pairs = Array.from({ length: 20_000 }, (_, n) => ['echo', n + 0.5])
     const start = performance.now()
     const { json } = await post('/pipeline', pairs)
-    expect(performance.now() - start).toBeLessThan(5000) // parsing the body for each took minutes
+    expect(performance.now() - start).toBeLessThan(5000) // parsing the body again for each fraction takes minutes
     expect((json as { result: string }[])[19_999]).toEqual({ result: '19999.5' })
   })
 
-  test('answers integers digit by digit', async () => {
+  test('An integer in a result keeps all its digits.', async () => {
     await post('/', ['set', 'big', '9223372036854775806'])
     expect((await post('/', ['incr', 'big'])).text).toBe('{"result":9223372036854775807}')
   })
@@ -68,17 +68,17 @@ describe('a command in the body', () => {
   test.each([
     ['not JSON', 'set a b'],
     ['cut JSON', '["set","a"'],
-    ['no array', '{"a":1}'],
+    ['an object', '{"a":1}'],
     ['text', '"ping"'],
     ['null', 'null'],
     ['an empty array', '[]'],
-    ['nothing', ''],
+    ['an empty body', ''],
     ['an object as argument', '["set","a",{}]'],
     ['an array as argument', '["set","a",["b"]]'],
     ['a deep array behind a fraction', `["a",0.5,${'['.repeat(100_000)}${']'.repeat(100_000)}]`],
     ['an array as name', '[["ping"]]'],
     ['10,000 open brackets', '['.repeat(10_000)],
-  ])('refuses %s with 400', async (_, body) => {
+  ])('A command body is refused with 400: %s.', async (_, body) => {
     const { status, json } = await post('/', body)
     expect(status).toBe(400)
     expect(json).toEqual({ error: expect.stringMatching(/^ERR /) })
@@ -93,14 +93,14 @@ describe('an error', () => {
     [['nonesuch', 'x'], /^ERR Command is not available: 'NONESUCH'\. See https:/],
     [['evalsha', 'f'.repeat(40), 0], /^NOSCRIPT /],
     [[''], /^ERR Command is not available: ''/],
-  ])('of Redis to %j is 400 with its text', async (command, text) => {
+  ])('The error of Redis for %j is returned with 400.', async (command, text) => {
     await post('/', ['set', 'string', 'x'])
     const { status, json } = await post('/', command)
     expect(status).toBe(400)
     expect(json).toEqual({ error: typeof text === 'string' ? text : expect.stringMatching(text) })
   })
 
-  test('is never base64', async () => {
+  test('An error is never encoded in base64.', async () => {
     const { text } = await post('/', ['get'], { 'upstash-encoding': 'base64' })
     expect(text).toBe(`{"error":"ERR wrong number of arguments for 'get' command"}`)
   })
@@ -119,25 +119,25 @@ describe('the path style', () => {
     ['GET', '/mset?p=a+b%2B', undefined, 'a b+'],
     ['GET', '/set/p/', undefined, ''],
     ['POST', '/set/p/', 'eight', null],
-  ])('%s %s with body %j stores %j', async (method, path, body, stored) => {
+  ])('%s %s with the body %j stores %j.', async (method, path, body, stored) => {
     await post('/', stored === null ? ['set', 'p', 'before'] : ['del', 'p'])
     await stack.http(path, { method, ...(body !== undefined && { body }) })
     expect((await stack.http('/get/p')).json).toEqual({ result: stored ?? 'before' })
   })
 
-  test('passes any byte', async () => {
+  test('A path can contain any byte, percent-encoded.', async () => {
     await stack.http('/set/bytes/%00%ff%c3%28')
     const { json } = await stack.http('/get/bytes', { headers: { 'upstash-encoding': 'base64' } })
     expect(json).toEqual({ result: Buffer.from([0, 255, 0xc3, 0x28]).toString('base64') })
   })
 
-  test('reads query parameters in order, after the body', async () => {
+  test('Query parameters become arguments in order, after the body.', async () => {
     await stack.http('/zadd/z?5=five&6=six', { method: 'POST', body: 'CH' })
     expect((await stack.http('/zrange/z/0/-1')).json).toEqual({ result: ['five', 'six'] })
   })
 
   test.each(['/get/%', '/get/%zz', '/get/%f', '/get/a?%=1'])(
-    'refuses %s with 400',
+    'The path %s is refused with 400.',
     async (path) => {
       expect(await stack.http(path)).toMatchObject({
         status: 400,
@@ -148,44 +148,47 @@ describe('the path style', () => {
 })
 
 describe('methods', () => {
-  test('HEAD answers without a body', async () => {
+  test('HEAD returns the headers without a body.', async () => {
     const { status, headers, text } = await stack.http('/ping', { method: 'HEAD' })
     expect([status, headers.get('content-length'), text]).toEqual([200, '17', ''])
   })
 
-  test.each(['DELETE', 'PATCH', 'OPTIONS', 'PROPFIND'])('%s is 405', async (method) => {
-    const { status, headers, json } = await stack.http('/ping', { method })
-    expect([status, headers.get('allow')]).toEqual([405, 'HEAD, GET, POST, PUT'])
-    expect(json).toEqual({ error: expect.any(String) })
-  })
+  test.each(['DELETE', 'PATCH', 'OPTIONS', 'PROPFIND'])(
+    'The method %s is refused with 405.',
+    async (method) => {
+      const { status, headers, json } = await stack.http('/ping', { method })
+      expect([status, headers.get('allow')]).toEqual([405, 'HEAD, GET, POST, PUT'])
+      expect(json).toEqual({ error: expect.any(String) })
+    },
+  )
 
-  test('the body of a GET is no argument', async () => {
+  test('The body of a GET is not an argument.', async () => {
     expect((await stack.http('/')).json).toEqual({ error: expect.any(String) })
   })
 })
 
 describe('the token', () => {
   test.each([
-    ['none', null, ''],
-    ['a wrong one', 'wrong', ''],
-    ['an empty one', '', ''],
-    ['a longer one', 'the-token2', ''],
+    ['no token', null, ''],
+    ['a wrong token', 'wrong', ''],
+    ['an empty token', '', ''],
+    ['a token that is too long', 'the-token2', ''],
     ['a wrong _token', null, '?_token=wrong'],
-    ['a right _token behind a wrong header', 'wrong', '?_token=the-token'],
-  ])('%s is 401', async (_, token, query) => {
+    ['a correct _token and a wrong header', 'wrong', '?_token=the-token'],
+  ])('A request with %s is refused with 401.', async (_, token, query) => {
     const { status, json } = await stack.http(`/ping${query}`, { token })
     expect(status).toBe(401)
     expect(json).toEqual({ error: 'WRONGPASS invalid or missing auth token' })
   })
 
-  test('may be the parameter _token, which is no argument', async () => {
-    const asked = await stack.http('/echo/hello?_token=the-token', { token: null })
-    expect(asked.json).toEqual({ result: 'hello' })
+  test('The parameter _token carries the token and is not an argument.', async () => {
+    const request = await stack.http('/echo/hello?_token=the-token', { token: null })
+    expect(request.json).toEqual({ result: 'hello' })
     const posted = { method: 'POST', body: ['echo', 'hi'], token: null }
     expect((await stack.http('/?_token=the-token', posted)).json).toEqual({ result: 'hi' })
   })
 
-  test('comes before everything but the method', async () => {
+  test('A wrong token is refused before the path and the body are checked.', async () => {
     for (const path of ['/pipeline', '/multi-exec', '/__stats', '/subscribe/x', '/%']) {
       const { status } = await stack.http(path, { method: 'POST', body: 'x', token: 'no' })
       expect([path, status]).toEqual([path, 401])
@@ -203,17 +206,17 @@ describe('a website', () => {
     [{ origin: 'http://[::1]:3000', 'sec-fetch-site': 'cross-site' }, 200],
     [{ 'sec-fetch-site': 'cross-site' }, 403],
     [{ 'sec-fetch-site': 'none' }, 200],
-  ])('that says %j is answered %i', async (headers, status) => {
+  ])('A browser request with the headers %j gets the status %i.', async (headers, status) => {
     const { port } = stack.bridge
-    const asked = get({ port, host: '127.0.0.1', path: '/ping?_token=the-token', headers })
-    const [response] = await once(asked, 'response')
+    const request = get({ port, host: '127.0.0.1', path: '/ping?_token=the-token', headers })
+    const [response] = await once(request, 'response')
     response.resume()
     expect(response.statusCode).toBe(status)
   })
 })
 
 describe('the sync token', () => {
-  test('is another one with each answer, errors too', async () => {
+  test('Each response, including errors, has a different sync token.', async () => {
     const answers = [
       await post('/', ['ping']),
       await post('/', ['get']),

@@ -1,6 +1,6 @@
 /**
- * Every command of Redis 7.0 that can run over REST, at least once, in an order that makes sense; a
- * line is a command. Replies are the same on every run: small integer sets, one member to draw from.
+ * Every command of Redis 7.0 that can run over REST, one in each line. Replies are the same in each run: sets contain
+ * small integers, and random commands have one member to choose from.
  */
 export const SAMPLES = `
 # strings
@@ -261,5 +261,5 @@ flushall ASYNC
   .filter((line) => line !== '' && !line.startsWith('#'))
   .map((line) => line.split(' '))
 
-/** Commands whose replies differ from one Redis to the next, or that values.test.ts looks at. */
+/** Commands that families.test.ts tests separately, since their replies vary. */
 export const TRIED_ELSEWHERE = ['time', 'randomkey', 'info', 'lolwut', 'restore']

@@ -32,11 +32,11 @@ describe('the flag allow-key-locking', () => {
       ['eval_ro', GET.replace('locking', 'locking,no-writes'), 1, 'k'],
     ],
     ['eval in lower case, with Windows line ends', ['eval', GET.replace('\n', '\r\n'), 1, 'k']],
-  ])('is accepted by %s', async (_, command) => {
+  ])('The flag is accepted: %s.', async (_, command) => {
     expect(await stack.command(...command)).toEqual({ result: '5' })
   })
 
-  test('takes nothing from the other flags', async () => {
+  test('Other flags keep their effect next to allow-key-locking.', async () => {
     const script = `#!lua flags=no-writes,allow-key-locking\nredis.call('SET', KEYS[1], 1)`
     expect((await evaluate(script, ['k'])).error).toContain('Write commands are not allowed')
   })
@@ -46,13 +46,16 @@ describe('the flag allow-key-locking', () => {
     ['another engine', '#!python flags=allow-key-locking\nreturn 1', 'Unexpected engine'],
     ['no code', '#!lua flags=allow-key-locking', 'Invalid script shebang'],
     ['a line before the shebang', `\n${GET}`, "unexpected symbol near '#'"],
-  ])('with %s is refused in Redis’s words', async (_, script, words) => {
-    expect((await evaluate(script, ['k'])).error).toContain(words)
-  })
+  ])(
+    'A script with the flag is refused with the message of Redis: %s.',
+    async (_, script, words) => {
+      expect((await evaluate(script, ['k'])).error).toContain(words)
+    },
+  )
 })
 
 describe('the SHA-1 of the original', () => {
-  test('is what SCRIPT LOAD answers, and runs by EVALSHA and EVALSHA_RO', async () => {
+  test('SCRIPT LOAD returns the SHA-1 of the original, and EVALSHA and EVALSHA_RO accept it.', async () => {
     const script = GET.replace('=', '=no-writes,')
     expect(await stack.command('script', 'load', script)).toEqual({ result: sha1(script) })
     for (const name of ['evalsha', 'EVALSHA_RO']) {
@@ -61,20 +64,20 @@ describe('the SHA-1 of the original', () => {
     }
   })
 
-  test('is known once EVAL has run', async () => {
+  test('EVALSHA accepts the SHA-1 of the original after EVAL.', async () => {
     expect((await stack.command('evalsha', sha1(GET), 1, 'k')).error).toMatch(/^NOSCRIPT /)
     await evaluate(GET, ['k'])
     expect(await stack.command('evalsha', sha1(GET), 1, 'k')).toEqual({ result: '5' })
   })
 
-  test('is what SCRIPT EXISTS asks for', async () => {
+  test('SCRIPT EXISTS accepts the SHA-1 of the original.', async () => {
     await evaluate(GET, ['k'])
     const other = await stack.command('script', 'load', 'return 1')
-    const asked = await stack.command('script', 'exists', sha1(GET), 'f'.repeat(40), other.result)
-    expect(asked).toEqual({ result: [1, 0, 1] })
+    const exists = await stack.command('script', 'exists', sha1(GET), 'f'.repeat(40), other.result)
+    expect(exists).toEqual({ result: [1, 0, 1] })
   })
 
-  test('is unknown again after SCRIPT FLUSH, whoever flushed, until the next EVAL', async () => {
+  test('After SCRIPT FLUSH by any client the SHA-1 is unknown until the script is loaded again.', async () => {
     for (const flush of [
       () => stack.command('script', 'flush'),
       () => stack.direct('SCRIPT', 'FLUSH'),
@@ -88,7 +91,7 @@ describe('the SHA-1 of the original', () => {
     }
   })
 
-  test('is known to another bridge on the same Redis after its own EVAL', async () => {
+  test('A second bridge on the same Redis accepts the SHA-1 after it has run EVAL.', async () => {
     await evaluate(GET, ['k'])
     const second = await startBridge({ redis: stack.redis.url })
     const ask = async (command: unknown[]) => {
@@ -104,12 +107,12 @@ describe('the SHA-1 of the original', () => {
     await second.close()
   })
 
-  test('of a script that somebody loaded directly works too', async () => {
+  test('EVALSHA runs a script that was loaded without the bridge.', async () => {
     const sha = await stack.direct('SCRIPT', 'LOAD', "return redis.call('GET', 'k')")
     expect(await stack.command('evalsha', sha, 0)).toEqual({ result: '5' })
   })
 
-  test('works in pipelines and transactions', async () => {
+  test('The SHA-1 of the original works in pipelines and transactions.', async () => {
     for (const path of ['/pipeline', '/multi-exec']) {
       const body = [
         ['script', 'load', GET],
@@ -125,7 +128,7 @@ describe('the SHA-1 of the original', () => {
   })
 })
 
-describe('what a script returns and sees', () => {
+describe('results of scripts', () => {
   test.each([
     ['return', null],
     ['', null],
@@ -148,7 +151,7 @@ describe('what a script returns and sees', () => {
       ['function', 'function', 'table'],
     ],
     ["redis.setresp(3) return redis.call('CONFIG', 'GET', 'x')", undefined],
-  ])('is what Redis would say: %s', async (code, result) => {
+  ])('A script returns the same result as without the bridge: %s.', async (code, result) => {
     for (const script of [code, `#!lua\n${code}`, FLAG + code]) {
       const answer = await evaluate(script, ['k'], ['a', 'b'])
       if (result === undefined) expect(answer).toEqual({ error: expect.any(String) })
@@ -156,7 +159,7 @@ describe('what a script returns and sees', () => {
     }
   })
 
-  test('may be 200 local variables, beyond which there is no room for the guard', async () => {
+  test('A script with too many local variables for the guard runs without it.', async () => {
     const locals = Array.from({ length: 200 }, (_, index) => `local v${index} = ${index}`)
     expect(await evaluate(`${FLAG}${locals.join('\n')}\nreturn v199`)).toEqual({ result: 199 })
     const upvalues = locals.slice(0, 60).map((_, index) => `v${index}`)
@@ -166,7 +169,7 @@ describe('what a script returns and sees', () => {
     expect(await evaluate(code)).toEqual({ result: 1770 })
   })
 
-  test('is any byte', async () => {
+  test('A script can contain and return any byte.', async () => {
     const path = `/eval/${encodeURIComponent("return '")}%ff%00%c3${encodeURIComponent("'")}/0`
     const { json } = await stack.http(path, { headers: { 'upstash-encoding': 'base64' } })
     expect(json).toEqual({ result: Buffer.from([0xff, 0, 0xc3]).toString('base64') })
@@ -182,7 +185,7 @@ describe('an error in a script', () => {
     ["\nerror('said')", 2],
     ['local x\n\nx = nil + 1', 3],
     ["return redis.call('GET', 'list')", 1],
-  ])('names the line and the SHA-1 that the author knows: %j', async (code, line) => {
+  ])('A script error reports the line and the SHA-1 of the original: %j.', async (code, line) => {
     const direct = await stack.direct('EVAL', code, '0').catch((error: Error) => error.message)
     expect((await evaluate(code)).error).toBe(direct)
     expect(direct).toContain(`script: ${sha1(code)}, on @user_script:${line}.`)
@@ -192,7 +195,7 @@ describe('an error in a script', () => {
   })
 
   test.each(['syntax error', '\n\nif x then\n', 'return 1 end', 'return [[', "return 'a\n'"])(
-    'of its grammar is told as Redis tells it: %j',
+    'A syntax error is reported with the message of Redis: %j.',
     async (code) => {
       const direct = await stack.direct('EVAL', code, '0').catch((error: Error) => error.message)
       expect((await evaluate(code)).error).toBe(direct)
@@ -205,19 +208,19 @@ describe('an error in a script', () => {
     "redis.call('INCR', KEYS[1]) return {err = 'ERR Error compiling script (x)'}",
     "redis.call('INCR', KEYS[1]) error({err = 'ERR Error compiling script (x)'})",
     "redis.call('INCR', KEYS[1]) return redis.error_reply('ERR Error compiling function')",
-  ])('in words like those of a grammar error does not run twice: %s', async (code) => {
+  ])('A script that returns a text like a syntax error runs only once: %s.', async (code) => {
     expect((await evaluate(code, ['k'])).error).toContain('ERR Error compiling')
     expect(await stack.direct('GET', 'k')).toBe('6')
   })
 
-  test('that is a table without a text does not end Redis, as it would in 7.0', async () => {
+  test('An error table without a message does not crash Redis, as it does in 7.0.', async () => {
     expect((await evaluate('error({1, 2})')).error).toContain('ERR unknown error')
     expect(await stack.command('ping')).toEqual({ result: 'PONG' })
   })
 })
 
-describe('without checks', () => {
-  test('a script runs bare: undeclared keys pass, inner commands go uncounted', async () => {
+describe('the option checkKeys: false', () => {
+  test('With `checkKeys: false` undeclared keys pass and inner commands are not counted.', async () => {
     const bare = await startBridge({ redis: stack.redis.url, checkKeys: false })
     const body = JSON.stringify(['eval', `${FLAG}return redis.call('GET', 'k')`, 0])
     const headers = { authorization: 'Bearer dev' }

@@ -7,17 +7,17 @@ import {
   startRedis,
 } from '../src/index.ts'
 
-// These tests flush, stop and starve their Redis: never somebody else's.
+// These tests flush and stop their Redis, so they never use REDIS_URL.
 delete process.env.REDIS_URL
 
 export type BridgeStack = {
   redis: { url: string }
   bridge: Bridge
-  /** One raw HTTP request with the bridge's token; a body that is no text or bytes goes as JSON. */
+  /** Sends one HTTP request with the bridge's token. A body that is neither text nor bytes is sent as JSON. */
   http(path: string, options?: HttpOptions): Promise<HttpAnswer>
-  /** `POST /` with a command, answered `{ result }` or `{ error }`. */
+  /** Sends a command with `POST /`. Returns `{ result }` or `{ error }`. */
   command(...command: unknown[]): Promise<{ result?: unknown; error?: string }>
-  /** Redis asked directly. */
+  /** Sends a command to Redis without the bridge. */
   direct(...command: string[]): Promise<unknown>
   stop(): Promise<void>
 }
@@ -31,7 +31,7 @@ export type HttpOptions = {
 
 export type HttpAnswer = { status: number; headers: Headers; text: string; json: unknown }
 
-/** A Redis and a bridge of one's own, both on free ports. */
+/** Starts a Redis and a bridge, both on free ports. */
 export async function startBridgeStack(
   options: Partial<BridgeOptions> & { redisOptions?: RedisOptions } = {},
 ): Promise<BridgeStack> {

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack?.stop())
 
-/** Reads server-sent events until it has been given `count` of them, or aborts. */
+/** Reads `count` server-sent events, then aborts. */
 async function listen(path: string, base = stack.bridge.url) {
   const abort = new AbortController()
   const response = await fetch(base + path, {
@@ -43,7 +43,7 @@ const subscribers = async (channel: string) =>
   ((await stack.direct('PUBSUB', 'NUMSUB', channel)) as [string, number])[1]
 
 describe('pub/sub', () => {
-  test('arrives as server-sent events', async () => {
+  test('Pub/sub messages arrive as server-sent events.', async () => {
     const { response, lines, stop } = await listen('/subscribe/chat')
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('text/event-stream')
@@ -60,7 +60,7 @@ describe('pub/sub', () => {
     await vi.waitFor(async () => expect(await subscribers('chat')).toBe(0))
   })
 
-  test('takes several channels, patterns and URL-encoded names', async () => {
+  test('A subscription accepts several channels, patterns and URL-encoded names.', async () => {
     const channels = await listen('/subscribe/one/t%2Fwo')
     const patterns = await listen('/psubscribe/t*')
     await vi.waitFor(() => expect([...channels.lines, ...patterns.lines]).toHaveLength(3))
@@ -77,7 +77,7 @@ describe('pub/sub', () => {
     patterns.stop()
   })
 
-  test('works with the subscribe of @upstash/redis', async () => {
+  test('The subscribe method of @upstash/redis works.', async () => {
     const client = new Redis({ url: stack.bridge.url, token: stack.bridge.token })
     const heard: unknown[] = []
     const one = client.subscribe<{ n: number }>('news')
@@ -99,7 +99,7 @@ describe('pub/sub', () => {
     await vi.waitFor(async () => expect(await subscribers('news')).toBe(0))
   })
 
-  test('writes a message of several lines as several data lines', async () => {
+  test('A message of several lines becomes several data lines.', async () => {
     const { lines, stop } = await listen('/subscribe/lines')
     await vi.waitFor(() => expect(lines).toHaveLength(1))
     await stack.command('publish', 'lines', 'one\ntwo\r\nevent: three\u2028still three')
@@ -113,18 +113,18 @@ describe('pub/sub', () => {
     stop()
   })
 
-  test('answers HEAD at once, and subscribes to nothing', async () => {
+  test('A HEAD request ends at once and does not subscribe.', async () => {
     expect((await stack.http('/subscribe/head', { method: 'HEAD' })).status).toBe(200)
     await vi.waitFor(async () => expect(await subscribers('head')).toBe(0))
   })
 
-  test('needs a channel', async () => {
+  test('A subscription without a channel is refused.', async () => {
     const { status, json } = await stack.http('/subscribe', { method: 'POST' })
     expect([status, json]).toEqual([400, { error: expect.stringMatching(/wrong number of arg/) }])
   })
 })
 
-test('MONITOR tells what Redis runs', async () => {
+test('MONITOR streams the commands that Redis runs.', async () => {
   const { lines, stop } = await listen('/monitor')
   await vi.waitFor(() => expect(lines).toEqual(['data: "OK"']))
   await stack.command('set', 'watched', 'value')
@@ -134,7 +134,7 @@ test('MONITOR tells what Redis runs', async () => {
   stop()
 })
 
-test('a hundred readers come and go without a trace', async () => {
+test('The connections of 100 readers are closed when the readers disconnect.', async () => {
   const readers = await Promise.all(Array.from({ length: 100 }, () => listen('/subscribe/crowd')))
   await vi.waitFor(async () => expect(await subscribers('crowd')).toBe(100))
   await stack.command('publish', 'crowd', 'x')
@@ -143,7 +143,7 @@ test('a hundred readers come and go without a trace', async () => {
   await vi.waitFor(async () => expect(await subscribers('crowd')).toBe(0))
 })
 
-test('closing the bridge ends its streams', async () => {
+test('Closing the bridge ends its streams.', async () => {
   const bridge = await startBridge({ redis: stack.redis.url })
   const { lines, ended } = await listen('/subscribe/last', bridge.url)
   await vi.waitFor(() => expect(lines).toHaveLength(1))

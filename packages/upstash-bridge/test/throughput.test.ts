@@ -31,8 +31,8 @@ const msOf = async (work: () => Promise<unknown>) => {
 const many = <T>(count: number, what: () => Promise<T>) =>
   Promise.all(Array.from({ length: count }, what))
 
-describe('a database of 200 commands a second', () => {
-  test('takes 100 in half a second, and answers all', async () => {
+describe('a database that is throttled to 200 commands a second', () => {
+  test('100 commands take half a second, and all succeed.', async () => {
     let answers: unknown[] = []
     const ms = await msOf(async () => {
       answers = await many(100, () => send('one', '/', ['ping']))
@@ -46,19 +46,19 @@ describe('a database of 200 commands a second', () => {
     ['a pipeline', '/pipeline', Array(50).fill(['ping'])],
     ['a transaction', '/multi-exec', Array(50).fill(['ping'])],
     ['a script', '/', ['eval', `for _ = 1, 49 do redis.call('PING') end`, 0]],
-  ])('counts each command of %s', async (_, path, body) => {
+  ])('The throttle counts each command of %s.', async (_, path, body) => {
     const ms = await msOf(() => send('one', path, body))
     expect(ms).toBeGreaterThan(240)
     expect(ms).toBeLessThan(1500)
   })
 
-  test('does not slow another', async () => {
+  test('Throttling one database does not delay another.', async () => {
     const busy = many(100, () => send('one', '/', ['ping']))
     expect(await msOf(() => send('two', '/', ['ping']))).toBeLessThan(400)
     await busy
   })
 
-  test('saves up nothing while it has nothing to do', async () => {
+  test('Idle time does not add capacity for later commands.', async () => {
     await new Promise((resolve) => setTimeout(resolve, 300))
     expect(await msOf(() => many(40, () => send('one', '/', ['ping'])))).toBeGreaterThan(190)
   })

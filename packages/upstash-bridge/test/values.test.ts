@@ -19,7 +19,7 @@ const post = (path: string, body: unknown, headers = {}) =>
 const base64 = (text: string | Buffer) => Buffer.from(text as string).toString('base64')
 
 describe('bytes', () => {
-  test('all 256 pass in a body and come back in base64', async () => {
+  test('A value of all 256 bytes is stored from a body and returned in base64.', async () => {
     await post('/set/all', ALL_BYTES)
     expect((await stack.http('/get/all', { headers: BASE64 })).json).toEqual({
       result: base64(ALL_BYTES),
@@ -27,7 +27,7 @@ describe('bytes', () => {
     expect((await stack.http('/strlen/all')).json).toEqual({ result: 256 })
   })
 
-  test('that are no UTF-8 become U+FFFD without base64', async () => {
+  test('Without base64, bytes that are not UTF-8 become U+FFFD.', async () => {
     await post('/set/broken', Buffer.from([0x61, 0xff, 0xc3, 0x28, 0x62]))
     expect((await stack.http('/get/broken')).json).toEqual({ result: 'a\ufffd\ufffd(b' })
     expect(await client.get('broken')).toBe('a\ufffd\ufffd(b')
@@ -40,7 +40,7 @@ describe('bytes', () => {
     ['control characters', '\u0000\u0001\u001f\u007f\u2028\u2029'],
     ['text that looks like base64', 'T0s='],
     ['text that looks like a RESP error', '-ERR no\r\n'],
-  ])('%s come back as they went', async (_, text) => {
+  ])('The client stores and reads %s unchanged.', async (_, text) => {
     const raw = new Redis({
       url: stack.bridge.url,
       token: stack.bridge.token,
@@ -51,12 +51,12 @@ describe('bytes', () => {
     expect(await stack.command('hget', text, text)).toEqual({ result: text })
   })
 
-  test('half a surrogate pair becomes U+FFFD', async () => {
+  test('Half a surrogate pair becomes U+FFFD.', async () => {
     await post('/', '["set","half","a\\ud83db"]')
     expect(await stack.command('get', 'half')).toEqual({ result: 'a\ufffdb' })
   })
 
-  test('a value of 1 MB, and one of 9 MB, pass both ways', async () => {
+  test('Values of 1 MB and 9 MB are stored and returned unchanged.', async () => {
     for (const size of [1_000_000, 9_000_000]) {
       const value = 'é'.repeat(size / 2)
       expect(await client.set('large', value)).toBe('OK')
@@ -64,7 +64,7 @@ describe('bytes', () => {
     }
   })
 
-  test('a request above 10 MB is refused with Upstash’s words', async () => {
+  test('A request above 10 MB is refused with Upstash’s message.', async () => {
     const value = 'x'.repeat(10 * 1024 * 1024)
     const answer = await post('/', ['set', 'larger', value])
     expect(answer.status).toBe(400)
@@ -76,7 +76,7 @@ describe('bytes', () => {
 })
 
 describe('base64', () => {
-  test('wraps strings at every depth, and nothing else', async () => {
+  test('Base64 applies to strings at every depth and to nothing else.', async () => {
     const script = `return {'a', 1, {'b', {'c', false}}, redis.status_reply('OK'), 'OK'}`
     const { json } = await post('/', ['eval', script, 0], BASE64)
     expect(json).toEqual({
@@ -92,11 +92,11 @@ describe('base64', () => {
     [['echo', ''], ''],
     [['get', 'absent'], null],
     [['strlen', 'k'], 1],
-  ])('of %j is %j', async (command, result) => {
+  ])('The command %j with base64 returns %j.', async (command, result) => {
     expect((await post('/', command, BASE64)).json).toEqual({ result })
   })
 
-  test('of pipelines and transactions is the same', async () => {
+  test('Base64 works in pipelines and transactions.', async () => {
     for (const path of ['/pipeline', '/multi-exec']) {
       const { json } = await post(
         path,
@@ -115,7 +115,7 @@ describe('base64', () => {
     }
   })
 
-  test('lets the client read an OK in an array', async () => {
+  test('The client reads an OK in an array.', async () => {
     await client.mset({ one: 'OK', two: 'x' })
     expect(await client.mget('one', 'two', 'three')).toEqual(['OK', 'x', null])
     expect(await client.eval(`return {redis.call('SET', 'one', 'y'), {'OK'}}`, [], [])).toEqual([
@@ -137,19 +137,19 @@ describe('the resp2 format', () => {
       ['eval', "return {1, 'a', {redis.status_reply('s')}}", 0],
       '*3\r\n:1\r\n$1\r\na\r\n*1\r\n+s\r\n',
     ],
-  ])('of %j is what TCP would say', async (command, reply) => {
+  ])('The command %j returns the RESP2 bytes of Redis.', async (command, reply) => {
     await stack.command('set', 'k', 'v')
     const { status, headers, text } = await post('/', command, RESP2)
     expect([status, headers.get('content-type')]).toEqual([200, 'application/octet-stream'])
     expect(text).toBe(reply)
   })
 
-  test('of a failed command is its error line, with 400', async () => {
+  test('A failed command in resp2 returns an error line with 400.', async () => {
     const { status, text } = await post('/', ['get'], RESP2)
     expect([status, text]).toEqual([400, "-ERR wrong number of arguments for 'get' command\r\n"])
   })
 
-  test('of a pipeline is one reply after another', async () => {
+  test('A pipeline in resp2 returns one reply after another.', async () => {
     const commands = [
       ['set', 'k', 'v'],
       ['incr', 'k'],
@@ -160,7 +160,7 @@ describe('the resp2 format', () => {
     expect(text).toBe('+OK\r\n-ERR value is not an integer or out of range\r\n$1\r\nv\r\n')
   })
 
-  test('does not exist for transactions, which stay JSON', async () => {
+  test('A transaction returns JSON even if resp2 is requested.', async () => {
     expect((await post('/multi-exec', [['ping']], RESP2)).json).toEqual([{ result: 'PONG' }])
   })
 
@@ -168,12 +168,12 @@ describe('the resp2 format', () => {
     [{ 'upstash-response-format': 'resp3' }],
     [{ 'upstash-response-format': '' }],
     [{ ...RESP2, ...BASE64 }],
-  ])('%j is 400', async (headers) => {
+  ])('The format headers %j are refused with 400.', async (headers) => {
     const { status, json } = await post('/', ['ping'], headers)
     expect([status, json]).toEqual([400, { error: expect.stringMatching(/^ERR /) }])
   })
 
-  test('keeps any byte', async () => {
+  test('The resp2 format returns any byte unchanged.', async () => {
     await post('/set/all', ALL_BYTES)
     const response = await fetch(`${stack.bridge.url}/get/all`, {
       headers: { authorization: 'Bearer dev', ...RESP2 },

@@ -219,12 +219,12 @@ describe('the comparison with wrangler.toml', () => {
   test.each<[string, string[]]>([
     [binding('SHIELD', 100, 10), []],
     [binding('OTHER', 1, 60) + binding('SHIELD', 100, 10), []],
-    ['', ['shield.binding: wrangler.toml has no [[ratelimits]] of the name SHIELD']],
+    ['', ['shield.binding: wrangler.toml has no [[ratelimits]] with name = "SHIELD"']],
     [
       binding('SHIELD', 99, 60),
       [
-        'shield.limit: 100, and wrangler.toml says limit = 99',
-        'shield.period: 10 s, and wrangler.toml says period = 60',
+        'shield.limit: 100 here, but limit = 99 in wrangler.toml',
+        'shield.period: 10 s here, but period = 60 in wrangler.toml',
       ],
     ],
   ])('For the wrangler.toml %j npm run check reports %j.', async (text, lines) => {

@@ -1,6 +1,6 @@
--- What scripts and functions share. Around it: `api`, the real redis; `call`, its call; `k1` to `k4`, the first
--- of the keys that the caller declared; `declared`, all as a set, if there are more; `checked`, whether others are
--- refused; `count`, the inner commands so far.
+-- Shared by scripts and functions. The enclosing code defines: `api`, the real `redis`; `call`, its `call`; `k1` to
+-- `k4`, the first declared keys; `declared`, the set of all declared keys if there are more than four; `checked`, true
+-- if undeclared keys are refused; `count`, the number of inner commands so far.
   local function declare(keys)
     k1, k2, k3, k4, declared = keys[1], keys[2], keys[3], keys[4], nil
     if keys[5] then
@@ -16,7 +16,7 @@
     elseif $$none$$ then return
     $$ranges$$
     else
-      -- Redis itself knows the keys of commands that the code does not spell out, or that have them anywhere.
+-- Redis finds the keys of commands whose name is not a constant in the code, or whose keys have no fixed position.
       if type(name) ~= 'string' then return end
       local upper = name:upper()
       if upper == 'FLUSHALL' or upper == 'FLUSHDB' or upper == 'SWAPDB' then
@@ -41,7 +41,7 @@
     return call(...)
   end
 
-  -- Redis's own pcall() turns an error table into its text.
+-- pcall() of Redis converts an error table to its text.
   local function protected(...)
     count = count + 1
     if checked then
@@ -51,8 +51,8 @@
     return api.pcall(...)
   end
 
-  -- Notes on an uncaught error, behind \1, what the bridge takes out again: the number of inner commands, and the
-  -- line of the first frame above the error that is neither C nor this guard.
+  -- Annotates an uncaught error with the number of inner commands, and the line of the first frame above the error that
+  -- is neither C nor this guard. Each follows a \1. The bridge removes the annotation.
   local function locate(e)
     local line = ''
     for level = 3, 7 do

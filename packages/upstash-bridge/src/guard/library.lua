@@ -1,7 +1,7 @@
--- Goes before the code of a function library, on one line. While a library loads there is a `redis` with
--- register_function and log and nothing else, not even pairs or type; its functions find another, whole one.
--- Only the bridge gets { number of inner commands, result }: it asks for it with one more argument. Anybody
--- else gets the bare result.
+-- The bridge puts this before the code of a function library, on one line. While a library loads, Redis provides only
+-- redis.register_function and redis.log, and lacks even pairs and type. The functions run with the complete `redis`.
+-- A function called by the bridge, which adds one argument, returns { number of inner commands, result }. For other
+-- callers it returns the result alone.
 local redis = (function(real)
   local api = { pcall = function(...) return real().pcall(...) end }
   local function call(...) return real().call(...) end
@@ -18,14 +18,14 @@ local redis = (function(real)
   local function guarded(callback, locking)
     return function(given, args)
       if not whole then complete() end
-      local told = args[#args] == '$$secret$$'
-      if told then args[#args] = nil end
+      local by_bridge = args[#args] == '$$secret$$'
+      if by_bridge then args[#args] = nil end
       checked, count = locking, 0
       declare(given)
       local fine, result = xpcall(function() return callback(given, args) end, locate)
-      if fine and told then return { count, result } end
+      if fine and by_bridge then return { count, result } end
       if fine then return result end
-      if not told then result.err = result.err:gsub('\1.*', '') end
+      if not by_bridge then result.err = result.err:gsub('\1.*', '') end
       error(result, 0)
     end
   end

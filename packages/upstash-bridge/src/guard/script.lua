@@ -1,9 +1,8 @@
--- Goes before a script that runs through the bridge, all on the first line of its code, so that line numbers
--- stay what they are. It counts the inner commands, which Upstash bills, and, where the script says
--- allow-key-locking, refuses keys that the call did not declare, as Upstash does. Redis lets nobody write a
--- global, hence a local `redis` that stands before the real one; the script becomes the body of `__main`, which
--- guard.ts closes and runs behind it. All of this runs again at every call of the script (about 1.5 µs), so it
--- makes few objects and decides by constants. Reply: { number of inner commands, what the script returned }.
+-- The bridge puts this before each script, on the first line of its code, so that line numbers do not change. It counts
+-- the inner commands, which Upstash bills. With the flag allow-key-locking it also refuses undeclared keys, as Upstash
+-- does. Redis does not allow scripts to write globals, so a local `redis` shadows the real one. The script becomes the
+-- body of `__main`; guard.ts adds the end of this function and a call of it. This code runs at each call of the script
+-- (about 1.5 µs), so it creates few objects and compares with constants. It returns { number of inner commands, result }.
 local redis, __sluice = (function(api, keys)
   local count, checked, call = 0, $$checked$$, api.call
   local k1, k2, k3, k4, declared
