@@ -31,7 +31,7 @@ export const stories: Record<string, Story> = {
       { at: '12:00:50', times: 10, remark: 'the whole quota, late in its minute' },
       { at: '12:00:59', remark: 'nothing is left until 12:01:00' },
       { at: '12:01:00', times: 10, remark: 'a new minute, a new quota: 20 in ten seconds' },
-      { at: '12:01:01', remark: 'and now 59 s of nothing' },
+      { at: '12:01:01', remark: 'no quota is left for 59 s' },
     ],
   },
   'sliding window': {
@@ -39,7 +39,10 @@ export const stories: Record<string, Story> = {
     lines: [
       { at: '12:00:50', times: 10, remark: 'the whole quota, late in its minute' },
       { at: '12:01:00', remark: 'a new minute, but the last one still counts in full' },
-      { at: '12:01:06', remark: 'a tenth of the minute is over: a tenth of the ten is forgiven' },
+      {
+        at: '12:01:06',
+        remark: 'a tenth of the minute is over: a tenth of the ten no longer counts',
+      },
       { at: '12:01:30', times: 4, remark: 'half is over: 10 × ½ + 1 leaves room for 4' },
       { at: '12:01:30', remark: 'the next one fits when 10 × left + 6 is ≤ 10' },
       { at: '12:01:36', remark: 'exactly then' },
@@ -70,9 +73,9 @@ export const stories: Record<string, Story> = {
     policy: { name: 'origin', algorithm: 'gcra', limit: 60, window: '1m', burst: 2 },
     lines: [
       { at: '12:00:00', times: 2, remark: 'two at once, as `burst` allows' },
-      { at: '12:00:00', remark: 'a third has to wait its turn' },
+      { at: '12:00:00', remark: 'the third has to wait' },
       { at: '12:00:00.5', remark: 'half of the wait is over' },
-      { at: '12:00:01', remark: 'its turn' },
+      { at: '12:00:01', remark: 'the wait is over' },
       { at: '12:00:02', remark: 'one request per second is never refused' },
     ],
   },
