@@ -19,7 +19,7 @@ import { clientOf, type RuntimeContext, viewOf } from '../request/view.ts'
 import type { Speculative } from './speculative.ts'
 
 /** A request after its decision. */
-export interface Checked {
+export interface CheckedRequest {
   decision: Decision
   /** The call of the origin that began before the decision, if there was one. */
   speculative: Speculative | undefined
@@ -39,7 +39,7 @@ export async function checkRequest(
   request: Request,
   runtime: RuntimeContext,
   speculate?: (policies: Policy[]) => Speculative | undefined,
-): Promise<Checked> {
+): Promise<CheckedRequest> {
   const { waitUntil } = runtime
   const parts = partsOf(runtime.env)
   const startedAt = Date.now()
