@@ -12,7 +12,10 @@ export interface Connection {
 export type ReadAddress = (connection: Connection) => Address | undefined
 
 /** True on Cloudflare Workers and in workerd. There `CF-Connecting-IP` cannot be forged. */
-export const isCloudflare = (): boolean => globalThis.navigator?.userAgent === 'Cloudflare-Workers'
+export function isCloudflare(): boolean {
+  const { navigator } = globalThis as { navigator?: { userAgent?: string } }
+  return navigator?.userAgent === 'Cloudflare-Workers'
+}
 
 /**
  * Compiles the setting `clientAddress`. Without a setting, the address is `CF-Connecting-IP` on Cloudflare.
