@@ -6,7 +6,7 @@ import { TestClock } from './clock.ts'
 import { serveOrigin, type TestOrigin } from './origin.ts'
 import type { Running } from './running.ts'
 import { startWorker } from './worker.ts'
-import type { TestWorker } from './wrangler.ts'
+import { openProject, type TestWorker, type WranglerProject } from './wrangler.ts'
 
 export interface StartSluiceOptions {
   /** Your Worker, which runs in workerd. Needs wrangler in your project. Not together with `app`. */
@@ -63,28 +63,27 @@ export interface SluiceTest extends AsyncDisposable {
  * @throws Error when a server does not start, wrangler is missing or the Worker is invalid. Nothing is left running.
  */
 export async function startSluice(options: StartSluiceOptions = {}): Promise<SluiceTest> {
-  check(options)
+  const { worker, app } = options
+  if (worker && app) throw new TypeError('startSluice: expected either worker or app, got both')
+  if (app && typeof app.fetch !== 'function') {
+    throw new TypeError('app: expected an object with a function fetch, such as a Hono app')
+  }
+  const project = worker && openProject(worker)
   const stops: (() => Promise<void>)[] = []
   const stop = async () => {
     for (const each of stops.splice(0).reverse()) await each()
   }
   try {
-    return await start(options, stops, stop)
+    return await start(options, project, stops, stop)
   } catch (error) {
     await stop()
     throw error
   }
 }
 
-function check({ worker, app }: StartSluiceOptions): void {
-  if (worker && app) throw new TypeError('startSluice: expected either worker or app, got both')
-  if (app && typeof app.fetch !== 'function') {
-    throw new TypeError('app: expected an object with a function fetch, such as a Hono app')
-  }
-}
-
 async function start(
-  { worker, app, env: more, origin, shards }: StartSluiceOptions,
+  { app, env: more, origin, shards }: StartSluiceOptions,
+  project: WranglerProject | undefined,
   stops: (() => Promise<void>)[],
   stop: () => Promise<void>,
 ): Promise<SluiceTest> {
@@ -108,11 +107,11 @@ async function start(
   const running = await startRunning()
 
   async function startRunning(): Promise<Running | undefined> {
-    if (!worker && !app) return undefined
+    if (!project && !app) return undefined
     const served = await serveOrigin(origin ?? (() => new Response('Hello from the origin.\n')))
     stops.push(served.close)
     const all = { ...env, ORIGIN: served.url, ...more }
-    const started = app ? startApp(app, all, clock) : await startWorker(worker!, all)
+    const started = app ? startApp(app, all, clock) : await startWorker(project!, all)
     stops.push(started.stop)
     return started
   }

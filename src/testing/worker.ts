@@ -1,9 +1,9 @@
 /** Runs the user's Worker in workerd. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import type { Running } from './running.ts'
-import { type Miniflare, openProject, type TestWorker } from './wrangler.ts'
+import type { Miniflare, WranglerProject } from './wrangler.ts'
 
 /** The entrypoint that sets the clock of the isolate. */
 const ENTRYPOINT = 'SluiceTestClock'
@@ -30,31 +30,31 @@ export class ${ENTRYPOINT} extends WorkerEntrypoint {
 
 /** @throws Error if the Worker cannot be built or does not start */
 export async function startWorker(
-  worker: TestWorker,
+  project: WranglerProject,
   env: Record<string, unknown>,
 ): Promise<Running> {
-  const project = openProject(worker)
   const { Miniflare, Log, LogLevel, convertV4MiniflareOptions } = project.miniflare
-  const modules = await buildModules(project.bundle)
-  const [main, ...others] = project.workers()
+  const files = await bundle(project)
+  const { main, workers } = project.read()
+  const [options, ...others] = workers
   const logs: string[] = []
-  const options = {
+  const all = {
     host: '127.0.0.1',
     port: 0,
     log: new Log(LogLevel.NONE),
     handleStructuredLogs: ({ message }: { message: string }) => void logs.push(message),
     workers: [
       {
-        ...main,
-        modules,
+        ...options,
+        modules: modulesOf(files, main),
         modulesRoot: '/',
-        bindings: { ...main!.bindings, ...env },
+        bindings: { ...options!.bindings, ...env },
         unsafeDirectSockets: [{ host: '127.0.0.1', port: 0, entrypoint: ENTRYPOINT }],
       },
       ...others,
     ],
   }
-  const converted = () => convertV4MiniflareOptions?.(options) ?? options
+  const converted = () => convertV4MiniflareOptions?.(all) ?? all
   const miniflare = new Miniflare(converted())
   let place = await placeOf(miniflare).catch(async (cause: Error) => {
     await miniflare.dispose().catch(() => {})
@@ -95,32 +95,45 @@ async function placeOf(miniflare: Miniflare) {
   return { worker, clock: await miniflare.unsafeGetDirectURL(undefined, ENTRYPOINT) }
 }
 
-/** The modules of the Worker, in the form of Miniflare 4, behind one that replaces the clock. */
-async function buildModules(bundle: (outdir: string) => Promise<void>) {
+interface BuiltFile {
+  /** Relative to the folder of the bundle. */
+  path: string
+  contents: Uint8Array
+}
+
+async function bundle(project: WranglerProject): Promise<BuiltFile[]> {
   const outdir = await mkdtemp(join(tmpdir(), 'sluice-testing-'))
   try {
-    await bundle(outdir)
-    const files = (await readdir(outdir, { recursive: true, withFileTypes: true }))
+    await project.bundle(outdir)
+    const names = await readdir(outdir, { recursive: true, withFileTypes: true })
+    const paths = names
       .filter((file) => file.isFile() && !/\.map$|^README\.md$/.test(file.name))
-      .map((file) => join(file.parentPath, file.name).slice(outdir.length + 1))
-    const modules = await Promise.all(
-      files.map(async (path) => ({
-        type: typeOf(path),
-        path: `/${path}`,
-        contents: await readFile(join(outdir, path)),
-      })),
+      .map((file) => relative(outdir, join(file.parentPath, file.name)))
+    return await Promise.all(
+      paths.map(async (path) => ({ path, contents: await readFile(join(outdir, path)) })),
     )
-    const entry = files.find((path) => /^[^/]+\.m?js$/.test(path))
-    const wrapper = `import './sluice-clock.js'
+  } finally {
+    await rm(outdir, { recursive: true, force: true })
+  }
+}
+
+/** The modules of a Worker in the form of Miniflare 4, behind one that replaces the clock. */
+function modulesOf(files: BuiltFile[], main: string) {
+  const name = basename(main).replace(/\.\w+$/, '')
+  const entry = files.find(({ path }) => [`${name}.js`, `${name}.mjs`].includes(path))?.path
+  const wrapper = `import './sluice-clock.js'
 export * from './sluice-clock.js'
 export * from './${entry}'
 export { default } from './${entry}'
 `
-    const text = (path: string, contents: string) => ({ type: 'ESModule', path, contents })
-    return [text('/sluice-entry.js', wrapper), text('/sluice-clock.js', CLOCK_MODULE), ...modules]
-  } finally {
-    await rm(outdir, { recursive: true, force: true })
-  }
+  const script = (path: string, contents: string) => ({ type: 'ESModule', path, contents })
+  const built = files.map(({ path, contents }) => ({
+    type: typeOf(path),
+    path: `/${path}`,
+    contents,
+  }))
+  // The first module is the main module.
+  return [script('/sluice-entry.js', wrapper), script('/sluice-clock.js', CLOCK_MODULE), ...built]
 }
 
 function typeOf(path: string): string {

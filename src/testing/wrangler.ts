@@ -42,7 +42,7 @@ interface WranglerModule {
   unstable_getMiniflareWorkerOptions(
     config: string,
     environment?: string,
-  ): { workerOptions: WorkerOptions; externalWorkers?: WorkerOptions[] }
+  ): { main?: string; workerOptions: WorkerOptions; externalWorkers?: WorkerOptions[] }
 }
 
 /** The wrangler of a project, with a checked Worker. */
@@ -50,8 +50,8 @@ export interface WranglerProject {
   miniflare: MiniflareModule
   /** Bundles the Worker as for a deployment. @throws Error with the output of wrangler */
   bundle(outdir: string): Promise<void>
-  /** The options of the Worker without its code, and the other Workers of its configuration. */
-  workers(): WorkerOptions[]
+  /** The main file, the options of the Worker without its code, and the other Workers of its configuration. */
+  read(): { main: string; workers: WorkerOptions[] }
 }
 
 const CONFIGS = ['wrangler.jsonc', 'wrangler.json', 'wrangler.toml']
@@ -88,14 +88,13 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
         throw new Error(`worker: wrangler cannot build ${entry ?? config}:\n${output}`)
       })
     },
-    workers() {
-      if (!config) return [{ compatibilityDate: miniflare.supportedCompatibilityDate }]
+    read() {
+      const alone = { compatibilityDate: miniflare.supportedCompatibilityDate }
+      if (!config) return { main: entry!, workers: [alone] }
       const wrangler = require('wrangler') as WranglerModule
-      const { workerOptions, externalWorkers = [] } = wrangler.unstable_getMiniflareWorkerOptions(
-        config,
-        environment,
-      )
-      return [workerOptions, ...externalWorkers]
+      const found = wrangler.unstable_getMiniflareWorkerOptions(config, environment)
+      const workers = [found.workerOptions, ...(found.externalWorkers ?? [])]
+      return { main: entry ?? found.main!, workers }
     },
   }
 }
