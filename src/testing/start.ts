@@ -70,13 +70,20 @@ export async function startSluice(options: StartSluiceOptions = {}): Promise<Slu
   }
   const project = worker && openProject(worker)
   const stops: (() => Promise<void>)[] = []
-  const stop = async () => {
-    for (const each of stops.splice(0).reverse()) await each()
+  const stopAll = async () => {
+    const errors: unknown[] = []
+    for (const each of stops.reverse()) await each().catch((error) => errors.push(error))
+    if (errors.length > 0) throw errors[0]
+  }
+  let stopped: Promise<void> | undefined
+  const stop = () => {
+    stopped ??= stopAll()
+    return stopped
   }
   try {
     return await start(options, project, stops, stop)
   } catch (error) {
-    await stop()
+    await stop().catch(() => {}) // the first error is the cause
     throw error
   }
 }
@@ -88,7 +95,7 @@ async function start(
   stop: () => Promise<void>,
 ): Promise<SluiceTest> {
   const clock = new TestClock()
-  const databases = (shards ?? [undefined]).map((name, index) => ({
+  const databases = (shards?.length ? shards : [undefined]).map((name, index) => ({
     ...variablesOf(name),
     number: index,
     value: index === 0 ? 'test-token' : `test-token-${index}`,

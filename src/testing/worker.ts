@@ -10,22 +10,22 @@ const ENTRYPOINT = 'SluiceTestClock'
 
 /** Evaluated before the Worker, so that the Worker can only see the movable clock. */
 const CLOCK_MODULE = `
-import { WorkerEntrypoint } from 'cloudflare:workers'
-const Real = Date
-let offset = 0
-const now = () => Real.now() + offset
-globalThis.Date = new Proxy(Real, {
-  construct: (target, args, newTarget) =>
-    Reflect.construct(target, args.length > 0 ? args : [now()], newTarget),
-  apply: () => new Real(now()).toString(),
-  get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
-})
-export class ${ENTRYPOINT} extends WorkerEntrypoint {
-  async fetch(request) {
-    offset = Number(await request.text())
-    return new Response()
+  import { WorkerEntrypoint } from 'cloudflare:workers'
+  const Real = Date
+  let offset = 0
+  const now = () => Real.now() + offset
+  globalThis.Date = new Proxy(Real, {
+    construct: (target, args, newTarget) =>
+      Reflect.construct(target, args.length > 0 ? args : [now()], newTarget),
+    apply: () => new Real(now()).toString(),
+    get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
+  })
+  export class ${ENTRYPOINT} extends WorkerEntrypoint {
+    async fetch(request) {
+      offset = Number(await request.text())
+      return new Response()
+    }
   }
-}
 `
 
 /** @throws Error if the Worker cannot be built or does not start */
@@ -121,11 +121,12 @@ async function bundle(project: WranglerProject): Promise<BuiltFile[]> {
 function modulesOf(files: BuiltFile[], main: string) {
   const name = basename(main).replace(/\.\w+$/, '')
   const entry = files.find(({ path }) => [`${name}.js`, `${name}.mjs`].includes(path))?.path
-  const wrapper = `import './sluice-clock.js'
-export * from './sluice-clock.js'
-export * from './${entry}'
-export { default } from './${entry}'
-`
+  const wrapper = `
+    import './sluice-clock.js'
+    export * from './sluice-clock.js'
+    export * from './${entry}'
+    export { default } from './${entry}'
+  `
   const script = (path: string, contents: string) => ({ type: 'ESModule', path, contents })
   const built = files.map(({ path, contents }) => ({
     type: typeOf(path),
