@@ -27,10 +27,11 @@ app.use(
       policy('banned', {
         algorithm: 'fixed-window',
         limit: 1,
-        window: '1s',
-        penalty: { after: 2, within: '1m', ban: '1h' },
+        window: '1m',
+        penalty: { after: 2, within: '5m', ban: '1h' },
       }),
       policy('slots', { algorithm: 'concurrency', limit: 2, window: '5m' }),
+      policy('strict', { onStoreError: 'deny' }),
       policy('german', { limit: 1, match: { path: '/where', country: 'DE' } }),
       policy('host', { limit: 1, match: { host: 'www.example.com', path: '/where' } }),
     ],
