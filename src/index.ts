@@ -7,3 +7,4 @@ export type { ConfigOptions, Key, MatchOptions, PolicyOptions } from './config/o
 export { defineConfig } from './config/parse.ts'
 export { createGateway, type GatewayBindings } from './gateway/gateway.ts'
 export { rateLimiter } from './gateway/middleware.ts'
+export { type CheckResult, type CheckRuntime, createSluice, type Sluice } from './gateway/sluice.ts'

@@ -6,8 +6,9 @@ import type { KeyPart } from '../../src/config/schema/key.ts'
 import { labelOf } from '../../src/match/key.ts'
 import { compileMatcher, isMatch, type Match } from '../../src/match/match.ts'
 import { canonical } from '../../src/match/subject.ts'
+import { addressReader } from '../../src/request/client-address.ts'
 import { normalizePath } from '../../src/request/path.ts'
-import { viewOf } from '../../src/request/view.ts'
+import { clientOf, viewOf } from '../../src/request/view.ts'
 import { type RequestTerms, toRequest } from './request.ts'
 import { spanText } from './text.ts'
 import { type NotMet, whyNot } from './why.ts'
@@ -66,7 +67,10 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const notes: string[] = []
   const describe = compileMatcher(config, (_event, _code, message) => void notes.push(message))
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
-  const seen = viewOf(toRequest(terms), runtime, config)
+  const request = toRequest(terms)
+  // The options name the address of the client, wherever `clientAddress` reads it.
+  const client = clientOf(request, runtime, addressReader('cloudflare'))
+  const seen = viewOf(request, runtime, config, client)
   const { denied, policies, shield } = await describe(seen)
   if (/^\/_sluice(\/|$)/.test(normalizePath(new URL(seen.request.url).pathname))) {
     notes.push('the Worker itself responds to paths under /_sluice/, before any policy applies')

@@ -37,14 +37,13 @@ async function viewOfDescribed(
 ): Promise<RequestView> {
   const request = new Request(url, { method, headers: clientHeaders(headers, ip) })
   const context = await contextOf(request)
-  return {
-    ...viewOf(request, { env, waitUntil, context }, config),
-    // From the description: the values of the call itself belong to the caller.
+  // The values of the call itself belong to the caller.
+  return viewOf(request, { env, waitUntil, context }, config, {
     address: parseAddress(ip ?? ''),
     country: country?.toUpperCase(),
     asn: asn === undefined ? undefined : String(asn),
     colo: colo?.toUpperCase(),
-  }
+  })
 }
 
 /** Removes fields that only Sluice or Cloudflare may set. */

@@ -5,6 +5,7 @@ import { ENVOY } from '../api/forwarded.ts'
 import { createHealth } from '../api/health.ts'
 import { createApi } from '../api/router.ts'
 import type { Bindings } from '../base/bindings.ts'
+import { ConfigError } from '../base/errors.ts'
 import type { ConfigOptions } from '../config/options.ts'
 import { parseConfig } from '../config/parse.ts'
 import { isOrigin } from '../config/schema/config.ts'
@@ -13,7 +14,8 @@ import { problem } from '../http/response.ts'
 import { wouldRefuse } from '../http/shadow.ts'
 import { createLimiter } from '../limiter/create.ts'
 import { normalizePath } from '../request/path.ts'
-import { keepAlive, limitRequest } from './pipeline.ts'
+import { runtimeOf } from './hono.ts'
+import { limitRequest } from './pipeline.ts'
 import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
 import { maySpeculate, speculate } from './speculative.ts'
 
@@ -37,7 +39,7 @@ type App = Hono<{ Bindings: GatewayBindings }>
  */
 export function createGateway(options: ConfigOptions<Context>): App {
   const limiter = createLimiter(parseConfig(options), options)
-  const { config, log } = limiter
+  const { config, log, readAddress } = limiter
   const { origin: configured, originTimeoutMs } = config
   /** Adds the CORS fields to a response that the gateway itself makes. */
   const withOwnCors = (c: Context, answer: Response) =>
@@ -90,34 +92,38 @@ export function createGateway(options: ConfigOptions<Context>): App {
     if (status === 508) log('loop', '', members.detail)
     return withOwnCors(c, problem(status, members))
   })
+  /** The address for `X-Forwarded-For`. Undefined if the configuration does not say where it comes from. */
+  const addressOf = (c: Context) => {
+    try {
+      return readAddress({ request: c.req.raw, remoteAddress: runtimeOf(c).remoteAddress })
+    } catch {
+      return undefined
+    }
+  }
   const callOrigin = (c: Context, options: Pick<ForwardOptions, 'shadow' | 'abort'>) =>
     forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
       timeoutMs: originTimeoutMs,
+      client: () => addressOf(c),
       finishProblem: (answer) => withOwnCors(c, answer),
       ...options,
     })
   app.all('*', (c) =>
-    limitRequest(limiter, c, {
+    limitRequest(limiter, c.req.raw, runtimeOf(c), {
       speculate: (policies) =>
         maySpeculate(c.req.raw, policies)
           ? speculate((abort) => callOrigin(c, { abort }))
           : undefined,
-      respond: (speculative) =>
-        speculative?.response ?? callOrigin(c, { shadow: wouldRefuse(c.var.rateLimit) }),
+      respond: (decision, speculative) =>
+        speculative?.response ?? callOrigin(c, { shadow: wouldRefuse(decision) }),
     }),
   )
 
   app.onError((error, c) => {
-    log('error', error.name, 'a request failed')
+    log('error', error.name, error instanceof ConfigError ? error.message : 'a request failed')
     return withOwnCors(c, problem(500, { title: 'Internal Server Error' }))
   })
   return app
 }
-
-const runtimeOf = (c: Context) => ({
-  env: (c.env ?? {}) as Record<string, unknown>,
-  waitUntil: (promise: Promise<unknown>) => keepAlive(c, promise),
-})
 
 /** Makes a Hono context for a described request, as the argument of key functions. */
 async function contextOf(request: Request, { env }: Context): Promise<Context> {

@@ -1,9 +1,18 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
-import { ConfigError } from '../base/errors.ts'
+import type { Decision } from '../base/decision.ts'
 import type { ConfigOptions } from '../config/options.ts'
-import { type Config, parseConfig } from '../config/parse.ts'
+import { parseConfig } from '../config/parse.ts'
 import { createLimiter } from '../limiter/create.ts'
+import { checkBefore } from './check-before.ts'
+import { runtimeOf } from './hono.ts'
 import { limitRequest } from './pipeline.ts'
+
+declare module 'hono' {
+  interface ContextVariableMap {
+    /** The decision of `rateLimiter` on this request. */
+    rateLimit: Decision
+  }
+}
 
 /**
  * Creates a Hono middleware that limits requests. It answers 429 above a limit, and adds the `RateLimit` fields to other responses.
@@ -21,33 +30,19 @@ export function rateLimiter<E extends Env = any>(
   const limiter = createLimiter(config, options)
 
   return async function rateLimiter(c, next) {
-    const respond = async () => {
+    const respond = async (decision: Decision) => {
+      c.set('rateLimit', decision)
       await next()
       return c.res
     }
-    const refuse = (refusal: Response) => {
+    const refuse = (refusal: Response, decision: Decision) => {
+      c.set('rateLimit', decision)
       c.res = refusal // Hono adds the fields that earlier middleware set.
       return c.res
     }
-    const response = await limitRequest(limiter, c, { refuse, respond })
+    const response = await limitRequest(limiter, c.req.raw, runtimeOf(c), { refuse, respond })
     if (response === c.res) return
     c.res = undefined // Without this, Hono would overwrite the new fields with the old ones.
     c.res = response
   }
-}
-
-/** Rejects `check: 'parallel'`: downstream handlers may have side effects. */
-function checkBefore({ policies }: Config) {
-  const problems = policies.flatMap(({ check }, index) =>
-    check === 'before'
-      ? []
-      : [
-          {
-            path: `policies[${index}].check`,
-            expected: 'before (rateLimiter has no origin to call in parallel)',
-            got: JSON.stringify(check),
-          },
-        ],
-  )
-  if (problems.length > 0) throw new ConfigError(problems)
 }

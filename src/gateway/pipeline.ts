@@ -1,6 +1,4 @@
 /** The life of a request in four steps: view, match, decide, settle. */
-import type { Context } from 'hono'
-import type { Bindings } from '../base/bindings.ts'
 import type { Decision } from '../base/decision.ts'
 import type { Policy } from '../config/parse.ts'
 import { whenEnded } from '../http/body-end.ts'
@@ -10,38 +8,43 @@ import { wouldRefuse } from '../http/shadow.ts'
 import type { Limiter } from '../limiter/create.ts'
 import { decide, prepare } from '../limiter/decide.ts'
 import type { LimiterParts, Outcome } from '../limiter/question.ts'
-import { type Charge, dependsOnResponse, holdsSlots, settle } from '../limiter/settle.ts'
-import { type RuntimeContext, viewOf } from '../request/view.ts'
+import {
+  type Charge,
+  dependsOnResponse,
+  holdsSlots,
+  type ResponseHead,
+  settle,
+} from '../limiter/settle.ts'
+import { clientOf, type RuntimeContext, viewOf } from '../request/view.ts'
 import type { Speculative } from './speculative.ts'
 
-declare module 'hono' {
-  interface ContextVariableMap {
-    /** What `rateLimiter` decided for this request. */
-    rateLimit: Decision
-  }
+/** A request after its decision. */
+export interface CheckedRequest {
+  decision: Decision
+  /** The call of the origin that began before the decision, if there was one. */
+  speculative: Speculative | undefined
+  /** Adds the fields of the decision to the response, and settles charges by it. Call it once, also for a refusal. */
+  finish: (response: Response) => Response
+  /** Settles charges without a `Response`, for servers that write their own. */
+  settle: (head: ResponseHead) => void
 }
 
-export interface Responders {
-  /** Calls the origin while the store decides, if all policies that apply allow it. */
-  speculate?: (policies: Policy[]) => Speculative | undefined
-  /** Prepares a refusal before its fields are added. Defaults to no change. */
-  refuse?: (refusal: Response) => Response
-  /** Makes the response to an admitted request. */
-  respond: (speculative: Speculative | undefined) => Response | Promise<Response>
-}
-
-/** Takes one request through all steps. Rejects only if `respond` rejects. */
-export async function limitRequest(
-  { config, log, rulesOf, partsOf }: Limiter,
-  c: Context,
-  { speculate, refuse = (answer) => answer, respond }: Responders,
-): Promise<Response> {
-  const env = (c.env ?? {}) as Bindings & Record<string, unknown>
-  const waitUntil = (promise: Promise<unknown>) => keepAlive(c, promise)
-  const parts = partsOf(env)
+/**
+ * Takes a request through view, match and decide.
+ * @param speculate calls the origin while the store decides, if all policies that apply allow it
+ * @throws {ConfigError} if a policy needs the client address, and the configuration does not say where it comes from
+ */
+export async function checkRequest(
+  { config, log, readAddress, rulesOf, partsOf }: Limiter,
+  request: Request,
+  runtime: RuntimeContext,
+  speculate?: (policies: Policy[]) => Speculative | undefined,
+): Promise<CheckedRequest> {
+  const { waitUntil } = runtime
+  const parts = partsOf(runtime.env)
   const startedAt = Date.now()
 
-  const view = viewOf(c.req.raw, { env, context: c, waitUntil }, config)
+  const view = viewOf(request, runtime, config, clientOf(request, runtime, readAddress))
   const matched = await rulesOf(view).match(view)
   const prepared = await prepare({ matched }, parts)
 
@@ -59,59 +62,83 @@ export async function limitRequest(
   }
 
   const { decision, charges } = outcome
-  const settled = charges && settleLater(c.req.raw, charges, parts, waitUntil)
-  c.set('rateLimit', decision)
   for (const policy of wouldRefuse(decision)) {
     log('shadow-refused', policy, 'a shadow policy would have refused a request')
   }
   const own = !decision.allowed
   if (own) speculative?.cancel()
-  const answer = own
-    ? refuse(refusal(decision))
-    : await respondOr500(() => respond(speculative), settled)
-  const response = withDecisionFields(settled ? settled(answer) : answer, decision, config, { own })
-  return withCors(response, c.req.header('origin'), config, { own })
+  const settled = charges && settleLater(charges, parts, waitUntil)
+  const finish = (response: Response) => {
+    const answer = withDecisionFields(
+      settled ? settled.withResponse(response, request.method) : response,
+      decision,
+      config,
+      { own },
+    )
+    return withCors(answer, request.headers.get('origin') ?? undefined, config, { own })
+  }
+  return { decision, speculative, finish, settle: (head) => settled?.now(head) }
 }
 
-type Settle = (answer: Response) => Response
+export interface Responders {
+  speculate?: (policies: Policy[]) => Speculative | undefined
+  /** Prepares a refusal before its fields are added. Defaults to no change. */
+  refuse?: (refusal: Response, decision: Decision) => Response
+  /** Makes the response to an admitted request. */
+  respond: (
+    decision: Decision,
+    speculative: Speculative | undefined,
+  ) => Response | Promise<Response>
+}
 
-/** Settles charges as for a 500 if `respond` throws. Hono itself answers each `Error` of a handler, so only other values arrive here. */
-async function respondOr500(respond: () => Response | Promise<Response>, settled?: Settle) {
+/** Takes one request through all steps. Rejects only if `respond` rejects. */
+export async function limitRequest(
+  limiter: Limiter,
+  request: Request,
+  runtime: RuntimeContext,
+  { speculate, refuse = (answer) => answer, respond }: Responders,
+): Promise<Response> {
+  const { decision, speculative, finish, settle } = await checkRequest(
+    limiter,
+    request,
+    runtime,
+    speculate,
+  )
+  if (!decision.allowed) return finish(refuse(refusal(decision), decision))
+  let response: Response
   try {
-    return await respond()
+    response = await respond(decision, speculative)
   } catch (error) {
-    settled?.(new Response(null, { status: 500 }))
+    // Hono itself answers each `Error` of a handler, so only other values arrive here.
+    settle({ status: 500, headers: new Headers() })
     throw error
   }
+  return finish(response)
 }
 
 /** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */
 function settleLater(
-  { method }: Request,
   charges: Charge[],
   { onStoreError }: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],
-): Settle {
+) {
   const { promise, resolve } = Promise.withResolvers<void>()
   waitUntil(promise)
-  return (answer) => {
-    const { status, headers } = answer
-    const finish = () =>
-      Promise.all(
-        charges.map((charge) => settle(charge, { status, headers }, waitUntil).catch(onStoreError)),
-      ).then(() => resolve(), resolve)
-    // Hono discards the body of a response to HEAD, so `whenEnded` would never call back.
-    if (charges.some(holdsSlots) && method !== 'HEAD') return whenEnded(answer, finish)
-    finish()
-    return answer
+  const now = ({ status, headers }: ResponseHead) => {
+    Promise.all(
+      charges.map((charge) => settle(charge, { status, headers }, waitUntil).catch(onStoreError)),
+    ).then(() => resolve(), resolve)
   }
-}
-
-/** Keeps the isolate alive until a promise settles. Outside Workers there is nothing to keep alive. */
-export function keepAlive(c: Context, promise: Promise<unknown>) {
-  try {
-    c.executionCtx.waitUntil(promise)
-  } catch {
-    promise.catch(() => {})
+  return {
+    now,
+    withResponse(response: Response, method: string): Response {
+      const { status, headers } = response
+      // Servers discard the body of a response to HEAD, so `whenEnded` would never call back.
+      if (charges.some(holdsSlots) && method !== 'HEAD') {
+        return whenEnded(response, () => now({ status, headers }))
+      }
+      now(response)
+      return response
+    },
   }
 }

@@ -1,4 +1,4 @@
-import { formatAddress, parseAddress } from '../base/ip.ts'
+import { type Address, formatAddress } from '../base/ip.ts'
 import { asVerbatim } from '../http/body-end.ts'
 import { dropOwnFields } from '../http/own-fields.ts'
 import { problem } from '../http/response.ts'
@@ -30,6 +30,8 @@ function withoutHopByHop(source: Headers): Headers {
 export interface ForwardOptions {
   /** The time limit for the response headers, in ms. The body has no time limit. */
   timeoutMs: number
+  /** The address of the client, for `X-Forwarded-For`. */
+  client: () => Address | undefined
   /** Aborts the exchange. It is aborted at the timeout, and the caller may abort it earlier. */
   abort?: AbortController
   /** Names of the shadow policies that would have refused the request. */
@@ -49,6 +51,7 @@ export async function forward(
   origin: string,
   {
     timeoutMs,
+    client,
     abort = new AbortController(),
     shadow = [],
     finishProblem = (answer) => answer,
@@ -57,7 +60,7 @@ export async function forward(
   const { signal } = abort
   const timer = setTimeout(() => abort.abort(), timeoutMs)
   try {
-    const outgoing = origin === 'zone' ? forZone(request) : readdress(request, origin)
+    const outgoing = origin === 'zone' ? forZone(request) : readdress(request, origin, client())
     replaceOwnFields(outgoing.headers, shadow)
     const loop = request.headers.get('cdn-loop')
     outgoing.headers.set('CDN-Loop', loop ? `${loop}, sluice` : 'sluice')
@@ -162,7 +165,7 @@ function forZone(request: Request): Request {
   return copy
 }
 
-function readdress(request: Request, origin: string): Request {
+function readdress(request: Request, origin: string, client: Address | undefined): Request {
   const url = new URL(request.url)
   // Uses the parsed path, as policies do: `..` is resolved before the base path is added. The rest of `href` begins with "/", so it
   // cannot name another host, and it keeps a "?" with no query. (`href` does not always begin with `url.origin`: workerd keeps a Host
@@ -175,7 +178,6 @@ function readdress(request: Request, origin: string): Request {
   dropClaims(headers, { zone: false })
   headers.set('X-Forwarded-Host', url.host)
   headers.set('X-Forwarded-Proto', url.protocol.slice(0, -1))
-  const client = parseAddress(request.headers.get('cf-connecting-ip') ?? '')
   if (client) headers.set('X-Forwarded-For', formatAddress(client))
   // Copies the request first: a copy may have a body on GET, which some clients send; `{ method, body }` may not.
   return new Request(new Request(target, request), { headers, redirect: 'manual' })

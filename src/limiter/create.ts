@@ -5,6 +5,7 @@ import { type Config, parseLive } from '../config/parse.ts'
 import { keyReaders } from '../match/key.ts'
 import { compileMatcher, type Matcher } from '../match/match.ts'
 import { hashedSubjects, plainSubjects } from '../match/subject.ts'
+import { addressReader, type ReadAddress } from '../request/client-address.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import { type BatchingOptions, withBatching } from '../store/batching.ts'
 import { withBreaker } from '../store/breaker.ts'
@@ -48,6 +49,7 @@ export interface Limiter {
   /** The deployed configuration. */
   config: Config
   log: Log
+  readAddress: ReadAddress
   /** The rules in force: those of the live document if there is one, otherwise those of the deployment. */
   rulesOf: (runtime: RuntimeContext) => Rules
   partsOf: (env: Bindings) => DeployedParts
@@ -64,6 +66,7 @@ export function createLimiter(config: Config, options: object): Limiter {
   return {
     config,
     log,
+    readAddress: addressReader(config.clientAddress),
     rulesOf: createRules(config, options, log),
     partsOf: createParts(config, log),
   }

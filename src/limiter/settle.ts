@@ -27,6 +27,9 @@ export const dependsOnResponse = ({ policy }: Pick<PolicyLimit, 'policy'>): bool
 export const holdsSlots = ({ limits }: Charge): boolean =>
   limits.some(({ policy }) => policy.algorithm === 'concurrency')
 
+/** The part of a response that charges are settled by. */
+export type ResponseHead = Pick<Response, 'status' | 'headers'>
+
 /** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
 const DEADLINE_MS = 5_000
 
@@ -36,7 +39,7 @@ const DEADLINE_MS = 5_000
  */
 export async function settle(
   { limits, charged, store }: Charge,
-  response: Pick<Response, 'status' | 'headers'> | undefined,
+  response: ResponseHead | undefined,
   waitUntil?: StoreOptions['waitUntil'],
 ): Promise<void> {
   const times = await charged
@@ -52,10 +55,7 @@ export async function settle(
 }
 
 /** The units of a charge that a response keeps. */
-function unitsKept(
-  { policy, cost }: PolicyLimit,
-  { status, headers }: Pick<Response, 'status' | 'headers'>,
-): number {
+function unitsKept({ policy, cost }: PolicyLimit, { status, headers }: ResponseHead): number {
   if (policy.algorithm === 'concurrency') return 0 // release the slot after any response
   const { countOnly } = policy
   if (countOnly && !countOnly.some(([low, high]) => low <= status && status <= high)) return 0

@@ -1,4 +1,5 @@
-import { type Address, parseAddress } from '../base/ip.ts'
+import type { Address } from '../base/ip.ts'
+import type { ReadAddress } from './client-address.ts'
 import { readings } from './path.ts'
 
 /** The context that the runtime provides with a request. */
@@ -9,6 +10,8 @@ export interface RuntimeContext {
   waitUntil: (promise: Promise<unknown>) => void
   /** Hono's context, for key functions. */
   context: unknown
+  /** Address of the connection, where the runtime reports it. */
+  remoteAddress?: string | undefined
 }
 
 /** The properties of a request that policies use. */
@@ -22,7 +25,7 @@ export interface RequestView extends RuntimeContext {
   paths: string[]
   method: string
   query: URLSearchParams
-  /** Address of the client as Cloudflare reports it. */
+  /** Address of the client. Reading it throws a `ConfigError` if `clientAddress` is not configured and the runtime is not Cloudflare. */
   address: Address | undefined
   /** Country code in upper case: ISO 3166-1 alpha-2, `T1` for Tor, `XX` for unknown. */
   country: string | undefined
@@ -32,33 +35,25 @@ export interface RequestView extends RuntimeContext {
   colo: string | undefined
 }
 
-export function viewOf(
+/** What is known about the client of a request. */
+export type ClientDetails = Pick<RequestView, 'address' | 'country' | 'asn' | 'colo'>
+
+/** Reads the details of a client from a request, each when it is first needed, because few policies use them. */
+export function clientOf(
   request: Request,
-  runtime: RuntimeContext,
-  { caseSensitivePaths }: { caseSensitivePaths: boolean },
-): RequestView {
-  const url = new URL(request.url)
-  const paths = readings(url.pathname).map((path) =>
-    caseSensitivePaths ? path : path.toLowerCase(),
-  )
-  // This is the only header that a client cannot forge, because Cloudflare always sets it. `CF-IPCountry` can be forged if the zone
-  // does not add it, so country, asn and colo are read from `request.cf`.
-  const address = request.headers.get('cf-connecting-ip') ?? ''
+  { remoteAddress }: RuntimeContext,
+  readAddress: ReadAddress,
+): ClientDetails {
+  // `CF-IPCountry` can be forged if the zone does not add it, so country, asn and colo are read from `request.cf`.
   const known = (name: string) => {
     const value = (request as { cf?: Record<string, unknown> }).cf?.[name]
     return value ? String(value) : undefined
   }
+  let read: { address: Address | undefined } | undefined
   return {
-    ...runtime,
-    request,
-    host: url.hostname.replace(/\.$/, '').toLowerCase(),
-    path: paths[0]!,
-    paths,
-    method: request.method,
-    address: parseAddress(address),
-    // Getters, because few policies use these properties.
-    get query() {
-      return url.searchParams
+    get address() {
+      read ??= { address: readAddress({ request, remoteAddress }) }
+      return read.address
     },
     get country() {
       return known('country')?.toUpperCase()
@@ -68,6 +63,41 @@ export function viewOf(
     },
     get colo() {
       return known('colo')
+    },
+  }
+}
+
+export function viewOf(
+  request: Request,
+  runtime: RuntimeContext,
+  { caseSensitivePaths }: { caseSensitivePaths: boolean },
+  client: ClientDetails,
+): RequestView {
+  const url = new URL(request.url)
+  const paths = readings(url.pathname).map((path) =>
+    caseSensitivePaths ? path : path.toLowerCase(),
+  )
+  return {
+    ...runtime,
+    request,
+    host: url.hostname.replace(/\.$/, '').toLowerCase(),
+    path: paths[0]!,
+    paths,
+    method: request.method,
+    get query() {
+      return url.searchParams
+    },
+    get address() {
+      return client.address
+    },
+    get country() {
+      return client.country
+    },
+    get asn() {
+      return client.asn
+    },
+    get colo() {
+      return client.colo
     },
   }
 }

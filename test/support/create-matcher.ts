@@ -1,7 +1,7 @@
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../src/match/match.ts'
-import { viewOf } from '../../src/request/view.ts'
+import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 export interface Circumstances {
   /** Cloudflare's properties of the request. */
@@ -24,6 +24,6 @@ export function createMatcher(options: ConfigOptions, lines: string[] = []) {
   ): Promise<Matched> => {
     const request = new Request(new URL(url, 'https://www.example.com'), init)
     if (cf) Object.assign(request, { cf })
-    return match(viewOf(request, { env, context, waitUntil: () => {} }, config))
+    return match(viewOnCloudflare(request, { env, context, waitUntil: () => {} }, config))
   }
 }

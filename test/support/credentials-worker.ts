@@ -6,7 +6,7 @@ import { createApiKey } from '../../src/credentials/api-key.ts'
 import { type Claims, createClaims } from '../../src/credentials/jwt.ts'
 import { isTrustedProxy } from '../../src/credentials/trusted-token.ts'
 import { Unusable } from '../../src/request/source.ts'
-import { viewOf } from '../../src/request/view.ts'
+import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 interface Env {
   JWT: string
@@ -33,7 +33,7 @@ export default {
       apiKey = createApiKey(apiKeys, log)
     }
     const waitUntil = (promise: Promise<unknown>) => context.waitUntil(promise)
-    const view = viewOf(
+    const view = viewOnCloudflare(
       request,
       { env: { ...env }, waitUntil, context: undefined },
       { caseSensitivePaths: false },

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from 'jose'
-import { viewOf } from '../../src/request/view.ts'
+import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 /** Answers a request for the keys of an issuer. */
 export type Answer = (response: ServerResponse, request: IncomingMessage) => unknown
@@ -61,7 +61,7 @@ export function seenWith(
   const background: Promise<unknown>[] = []
   const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
   const request = new Request(`https://www.example.com/${query}`, { headers })
-  const view = viewOf(
+  const view = viewOnCloudflare(
     request,
     { env, waitUntil, context: undefined },
     { caseSensitivePaths: false },

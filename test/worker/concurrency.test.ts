@@ -26,6 +26,7 @@ const policy = (name: string, limit = 3, window: string | number = '1h') => ({
 const names = ['held', 'body', 'aborted', 'early', 'ends', 'fields', 'socket', 'throws', 'head']
 const config = {
   deadline: '10s',
+  clientAddress: 'cloudflare', // some tests run the middleware in Node
   policies: [...names.map((name) => policy(name)), policy('killed', 10, LIFE_MS)],
 } as never
 

@@ -369,6 +369,6 @@ test('With check parallel workerd logs no unhandled error.', () => {
 
 test('The middleware rejects check parallel, because it has no origin.', () => {
   expect(() => rateLimiter({ policies: [parallel('a')] })).toThrow(
-    'policies[0].check: expected before (rateLimiter has no origin to call in parallel), got "parallel"',
+    'policies[0].check: expected before (only the gateway has an origin to call in parallel), got "parallel"',
   )
 })

@@ -154,7 +154,13 @@ test('The middleware gives the reason of each decision to the app.', async () =>
     await next()
     reasons.push(c.var.rateLimit.reason)
   })
-  app.use(rateLimiter({ deadline: '10s', policies: [policy('here', { limit: 1, penalty })] }))
+  app.use(
+    rateLimiter({
+      clientAddress: 'cloudflare',
+      deadline: '10s',
+      policies: [policy('here', { limit: 1, penalty })],
+    }),
+  )
   app.get('*', (c) => c.text('ok'))
   const env = {
     UPSTASH_REDIS_REST_URL: stack.bridge.url,

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
 import { conditionFields } from './condition.ts'
 import { cors } from './cors.ts'
 import { apiKeys, jwt } from './credentials.ts'
@@ -108,6 +109,11 @@ const configFields = <Context>() => ({
   live: v.optional(live),
   /** Limits on the callers of the decision API: `{ callers }`. Defaults to no limits. */
   api: v.optional(named<ApiOptions>()(object(apiFields))),
+  /**
+   * Where the address of the client comes from. Required outside of Cloudflare Workers if a policy or list uses the address. Defaults to
+   * `CF-Connecting-IP` on Cloudflare Workers.
+   */
+  clientAddress: v.optional(clientAddress as v.GenericSchema<ClientAddressOptions, ClientAddress>),
   /** Makes paths case-sensitive, so that `/Login` does not match `/login`. Defaults to false, so that letter case does not evade a policy. */
   caseSensitivePaths: v.optional(flag, false),
   /** How JSON Web Tokens are verified for `jwt:<claim>` keys. Required if a key uses a claim; there is no default. */

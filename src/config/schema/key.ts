@@ -3,7 +3,7 @@ import { either, isObject, list, object, whole } from './shapes.ts'
 
 /**
  * One part of a key, which is what a quota counts by.
- * - `ip`: the client address as Cloudflare reports it. IPv4 counts by address and IPv6 by /64; `v4` (1 to 32) and `v6` (1 to 128)
+ * - `ip`: the client address (`clientAddress` of the configuration). IPv4 counts by address and IPv6 by /64; `v4` (1 to 32) and `v6` (1 to 128)
  *   change these prefix lengths.
  * - `country`, `asn`, `colo`: what Cloudflare knows about the address.
  * - `jwt:<claim>`: a claim of a verified token (`jwt` of the configuration).

@@ -63,7 +63,7 @@ describe('the problems of the configuration', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, api, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, denialCache, shield, batching, shards, namespace, hashKeys, degradedHeader, accept | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, api, clientAddress, caseSensitivePaths, jwt, apiKeys, headers, cors, deadline, clock, denialCache, shield, batching, shards, namespace, hashKeys, degradedHeader, accept | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },

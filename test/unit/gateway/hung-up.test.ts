@@ -26,6 +26,7 @@ test.each<[keeps: boolean, Partial<PolicyOptions>]>([
   const app = new Hono()
   app.use(
     rateLimiter({
+      clientAddress: 'cloudflare',
       batching: false, // Batching itself calls waitUntil.
       policies: [{ name: 'a', limit: 1, window: '1h', ...more }],
     }),

@@ -206,7 +206,12 @@ test('Behind cors() of Hono, a refusal allows the origins of cors() and exposes 
   const app = new Hono()
   app.use(cors({ origin: page, exposeHeaders: ['ETag'] }))
   // Without a database, `onStoreError` makes every decision.
-  app.use(rateLimiter({ policies: [{ name: 'a', limit: 1, window: '1m', onStoreError: 'deny' }] }))
+  app.use(
+    rateLimiter({
+      clientAddress: 'cloudflare',
+      policies: [{ name: 'a', limit: 1, window: '1m', onStoreError: 'deny' }],
+    }),
+  )
   app.get('/', (c) => c.text('unreached'))
   const response = await app.request('/', { headers: { Origin: page } })
   expect(response.status).toBe(503)

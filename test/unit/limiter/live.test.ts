@@ -3,7 +3,7 @@ import { StoreError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { createLimiter } from '../../../src/limiter/create.ts'
 import { createLive } from '../../../src/limiter/live.ts'
-import { viewOf } from '../../../src/request/view.ts'
+import { viewOnCloudflare } from '../../support/view-on-cloudflare.ts'
 
 /** Live policies with a clock and a document that the test controls. `read` makes the result of the next reads. */
 function world(first: () => Promise<string | null>) {
@@ -165,7 +165,7 @@ test('New policies do not download the keys of an issuer again.', async () => {
   const limits: number[] = []
   for (let time = 0; time < 3; time++) {
     const work: Promise<unknown>[] = []
-    const seen = viewOf(
+    const seen = viewOnCloudflare(
       new Request('https://a/', { headers: { authorization: `Bearer ${token}` } }),
       {
         env: { RULES: { get: async () => document } },

@@ -6,8 +6,8 @@ import { parseConfig } from '../../../src/config/parse.ts'
 import type { Condition } from '../../../src/config/schema/condition.ts'
 import { covers } from '../../../src/lint/covers.ts'
 import { compileCondition } from '../../../src/match/condition.ts'
-import { viewOf } from '../../../src/request/view.ts'
 import { match, request } from '../../support/random-conditions.ts'
+import { viewOnCloudflare } from '../../support/view-on-cloudflare.ts'
 
 const RUNS = Number(process.env.LINT_RUNS ?? 800)
 
@@ -70,7 +70,11 @@ test('A request that matches a covered condition also matches the covering condi
     const [outside, inside] = [outer, inner].map((one) => compileCondition(one, options))
     for (const { url, init, circumstances } of sent) {
       const runtime = { env: {}, context: undefined, waitUntil: () => {} }
-      const seen = viewOf(Object.assign(new Request(url, init), circumstances), runtime, options)
+      const seen = viewOnCloudflare(
+        Object.assign(new Request(url, init), circumstances),
+        runtime,
+        options,
+      )
       if (inside!(seen) === undefined)
         expect(outside!(seen), `${url} ${JSON.stringify(init)}`).toBe(undefined)
     }

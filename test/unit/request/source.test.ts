@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Source } from '../../../src/config/schema/credentials.ts'
 import { readFirst, readSource, UNREADABLE } from '../../../src/request/source.ts'
-import { viewOf } from '../../../src/request/view.ts'
+import { viewOnCloudflare } from '../../support/view-on-cloudflare.ts'
 
 const sourceOf = (text: string): Source => {
   const [, kind, name] = /^(\w+):?(.*)$/s.exec(text)!
@@ -12,7 +12,7 @@ const sourceOf = (text: string): Source => {
 function viewWith(headers: Record<string, string> | [string, string][] = {}, query = '') {
   const request = new Request(`https://www.example.com/${query}`, { headers })
   const runtime = { env: {}, waitUntil() {}, context: undefined }
-  return viewOf(request, runtime, { caseSensitivePaths: false })
+  return viewOnCloudflare(request, runtime, { caseSensitivePaths: false })
 }
 
 test.each([

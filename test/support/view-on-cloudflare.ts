@@ -1,0 +1,11 @@
+import { addressReader } from '../../src/request/client-address.ts'
+import { clientOf, type RuntimeContext, viewOf } from '../../src/request/view.ts'
+
+const readAddress = addressReader('cloudflare')
+
+/** The view of a request as a Worker on Cloudflare makes it. */
+export const viewOnCloudflare = (
+  request: Request,
+  runtime: RuntimeContext,
+  config: { caseSensitivePaths: boolean },
+) => viewOf(request, runtime, config, clientOf(request, runtime, readAddress))
