@@ -1,8 +1,12 @@
 /** sluice/testing with a Worker in workerd and with an app in this process, on a real Redis. */
+import { Hono } from 'hono'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { rateLimiter } from '../../src/index.ts'
 import { type SluiceTest, type StartSluiceOptions, startSluice } from '../../src/testing/index.ts'
 import app from '../support/testing-app.ts'
 
+/** wrangler needs seconds to build a Worker, and more on a busy machine. */
+const SLOW_MS = 90_000
 const DAY_MS = 86_400_000
 const worker = { main: 'test/support/testing-app.ts' }
 const places: [place: string, options: StartSluiceOptions][] = [
@@ -21,7 +25,7 @@ describe.each(places)('%s', (_, options) => {
   let sluice: SluiceTest
   beforeAll(async () => {
     sluice = await startSluice(options)
-  })
+  }, SLOW_MS)
   afterAll(() => sluice?.stop())
 
   let clients = 0
@@ -155,58 +159,70 @@ describe.each(places)('%s', (_, options) => {
   })
 })
 
-test('Two stacks in one process have independent clocks and counters.', async () => {
-  const stacks = await Promise.all([
-    startSluice({ app }),
-    startSluice({ app }),
-    startSluice({ worker }),
-  ])
-  try {
-    const [one, two, three] = stacks
-    const refusedAt = async (stack: SluiceTest) => {
-      for (let time = 0; time < 10; time++) await stack.fetch('/daily')
-      return (await stack.fetch('/daily')).status
+test(
+  'Two stacks in one process have independent clocks and counters.',
+  async () => {
+    const stacks = await Promise.all([
+      startSluice({ app }),
+      startSluice({ app }),
+      startSluice({ worker }),
+    ])
+    try {
+      const [one, two, three] = stacks
+      const refusedAt = async (stack: SluiceTest) => {
+        for (let time = 0; time < 10; time++) await stack.fetch('/daily')
+        return (await stack.fetch('/daily')).status
+      }
+      expect(await Promise.all(stacks.map(refusedAt))).toEqual([429, 429, 429])
+      await one!.advance('1d')
+      const statuses = await Promise.all(
+        stacks.map(async (stack) => (await stack.fetch('/daily')).status),
+      )
+      expect(statuses).toEqual([200, 429, 429])
+      const times = await Promise.all(
+        stacks.map(
+          async (stack) => ((await (await stack.fetch('/clock')).json()) as { now: number }).now,
+        ),
+      )
+      expect(times[0]! - times[1]!).toBeGreaterThan(DAY_MS - 5000)
+      expect(Math.abs(times[1]! - times[2]!)).toBeLessThan(5000)
+      expect(
+        [one!, two!, three!].map((stack) => Math.round((stack.now() - Date.now()) / DAY_MS)),
+      ).toEqual([1, 0, 0])
+    } finally {
+      await Promise.all(stacks.map((stack) => stack.stop()))
     }
-    expect(await Promise.all(stacks.map(refusedAt))).toEqual([429, 429, 429])
-    await one!.advance('1d')
-    const statuses = await Promise.all(
-      stacks.map(async (stack) => (await stack.fetch('/daily')).status),
-    )
-    expect(statuses).toEqual([200, 429, 429])
-    const times = await Promise.all(
-      stacks.map(
-        async (stack) => ((await (await stack.fetch('/clock')).json()) as { now: number }).now,
-      ),
-    )
-    expect(times[0]! - times[1]!).toBeGreaterThan(DAY_MS - 5000)
-    expect(Math.abs(times[1]! - times[2]!)).toBeLessThan(5000)
-    expect(
-      [one!, two!, three!].map((stack) => Math.round((stack.now() - Date.now()) / DAY_MS)),
-    ).toEqual([1, 0, 0])
-  } finally {
-    await Promise.all(stacks.map((stack) => stack.stop()))
-  }
-})
+  },
+  SLOW_MS,
+)
 
-test('The Worker gets the variables, the default origin answers, and its log is recorded.', async () => {
-  await using sluice = await startSluice({ worker, env: { MINE: 'yes' } })
-  const env = (await (await sluice.fetch('/env')).json()) as Record<string, string>
-  expect(env).toMatchObject({ ...sluice.env, MINE: 'yes' })
-  const origin = await (await sluice.fetch('/origin')).json()
-  expect(origin).toEqual({ status: 200, text: 'Hello from the origin.\n', cookies: [] })
-  await sluice.fetch('/logging')
-  expect(sluice.logs).toContain('a line of the Worker')
-})
+test(
+  'The Worker gets the variables, the default origin answers, and its log is recorded.',
+  async () => {
+    await using sluice = await startSluice({ worker, env: { MINE: 'yes' } })
+    const env = (await (await sluice.fetch('/env')).json()) as Record<string, string>
+    expect(env).toMatchObject({ ...sluice.env, MINE: 'yes' })
+    const origin = await (await sluice.fetch('/origin')).json()
+    expect(origin).toEqual({ status: 200, text: 'Hello from the origin.\n', cookies: [] })
+    await sluice.fetch('/logging')
+    expect(sluice.logs).toContain('a line of the Worker')
+  },
+  SLOW_MS,
+)
 
-test('A Worker whose modules keep Date.now in a variable follows the clock, also after a flush.', async () => {
-  await using sluice = await startSluice({ worker })
-  const captured = async () =>
-    ((await (await sluice.fetch('/clock')).json()) as { captured: number }).captured
-  await sluice.advance('1d')
-  expect(Math.abs((await captured()) - sluice.now())).toBeLessThan(5000)
-  await sluice.flush()
-  expect(Math.abs((await captured()) - sluice.now())).toBeLessThan(5000)
-})
+test(
+  'A Worker whose modules keep Date.now in a variable follows the clock, also after a flush.',
+  async () => {
+    await using sluice = await startSluice({ worker })
+    const captured = async () =>
+      ((await (await sluice.fetch('/clock')).json()) as { captured: number }).captured
+    await sluice.advance('1d')
+    expect(Math.abs((await captured()) - sluice.now())).toBeLessThan(5000)
+    await sluice.flush()
+    expect(Math.abs((await captured()) - sluice.now())).toBeLessThan(5000)
+  },
+  SLOW_MS,
+)
 
 test('The test can choose the answer of the origin.', async () => {
   await using sluice = await startSluice({
@@ -227,11 +243,28 @@ test('The test can choose the answer of the origin.', async () => {
   })
 })
 
-test('An outage of Redis can be tested.', async () => {
-  await using sluice = await startSluice({ worker })
-  expect((await sluice.fetch('/strict')).status).toBe(200)
-  await sluice.stopRedis()
-  expect((await sluice.fetch('/strict')).status).toBe(503)
+test(
+  'An outage of Redis can be tested.',
+  async () => {
+    await using sluice = await startSluice({ worker })
+    expect((await sluice.fetch('/strict')).status).toBe(200)
+    await sluice.stopRedis()
+    expect((await sluice.fetch('/strict')).status).toBe(503)
+  },
+  SLOW_MS,
+)
+
+test('An app for Node.js gets the address of the client as that of its socket.', async () => {
+  const policies = [{ name: 'one', limit: 1, window: '1d' } as const]
+  const nodeApp = new Hono()
+  nodeApp.use(rateLimiter({ clientAddress: 'socket', deadline: '10s', policies }))
+  nodeApp.get('/', (c) => c.text('ok'))
+  await using sluice = await startSluice({ app: nodeApp })
+  const statuses = []
+  for (const ip of ['192.0.2.1', '192.0.2.1', '192.0.2.2']) {
+    statuses.push((await sluice.fetch('/', { ip })).status)
+  }
+  expect(statuses).toEqual([200, 429, 200])
 })
 
 test('Without a Worker and an app, only Redis and the bridge run.', async () => {

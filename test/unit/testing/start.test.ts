@@ -17,6 +17,9 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true }))
 
+/** wrangler needs seconds to build a Worker, and more on a busy machine. */
+const SLOW_MS = 90_000
+
 const write = async (name: string, text: string) => {
   await writeFile(join(folder, name), text)
   return join(folder, name)
@@ -39,24 +42,28 @@ function children(): string[] {
 /** Runs a module with Node in the folder, without vitest. */
 async function runNode(code: string) {
   const args = ['--input-type=module', '-e', `import { startSluice } from ${entry}\n${code}`]
-  return promisify(execFile)(process.execPath, args, { cwd: folder, timeout: 25_000 }).then(
+  return promisify(execFile)(process.execPath, args, { cwd: folder, timeout: 60_000 }).then(
     ({ stdout }) => stdout,
     ({ stdout, stderr, killed }) => `${killed ? 'does not end\n' : ''}${stdout}${stderr}`,
   )
 }
 
-test('The stop ends every process and restores Date.', async () => {
-  const before = { children: children(), Date, now: Date.now }
-  const stacks = await Promise.all([
-    startSluice({ app }),
-    startSluice({ worker: { main: 'test/support/testing-app.ts' } }),
-  ])
-  expect(children().join('\n')).toMatch(/workerd/)
-  expect(children().join('\n')).toMatch(/redis-server|valkey-server/)
-  expect(Date).not.toBe(before.Date)
-  await Promise.all(stacks.map((stack) => stack.stop()))
-  expect({ children: children(), Date, now: Date.now }).toEqual(before)
-})
+test(
+  'The stop ends every process and restores Date.',
+  async () => {
+    const before = { children: children(), Date, now: Date.now }
+    const stacks = await Promise.all([
+      startSluice({ app }),
+      startSluice({ worker: { main: 'test/support/testing-app.ts' } }),
+    ])
+    expect(children().join('\n')).toMatch(/workerd/)
+    expect(children().join('\n')).toMatch(/redis-server|valkey-server/)
+    expect(Date).not.toBe(before.Date)
+    await Promise.all(stacks.map((stack) => stack.stop()))
+    expect({ children: children(), Date, now: Date.now }).toEqual(before)
+  },
+  SLOW_MS,
+)
 
 test('The stop waits for work that the app has left in the background.', async () => {
   let isDone = false
@@ -77,13 +84,15 @@ test('The stop waits for work that the app has left in the background.', async (
   expect(isDone).toBe(true)
 })
 
-test('A program ends by itself after the stop, with plain Node and without a wrangler configuration.', async () => {
-  const main = await write(
-    'worker.mjs',
-    'export default { fetch: () => Response.json(Date.now()) }',
-  )
-  const project = JSON.stringify(process.cwd())
-  const output = await runNode(`
+test(
+  'A program ends by itself after the stop, with plain Node and without a wrangler configuration.',
+  async () => {
+    const main = await write(
+      'worker.mjs',
+      'export default { fetch: () => Response.json(Date.now()) }',
+    )
+    const project = JSON.stringify(process.cwd())
+    const output = await runNode(`
     process.chdir(${project})
     const sluice = await startSluice({ worker: { main: ${JSON.stringify(main)} } })
     await sluice.advance('1d')
@@ -92,8 +101,10 @@ test('A program ends by itself after the stop, with plain Node and without a wra
     await sluice.stop()
     console.log(status, now - Date.now() > 86_300_000)
   `)
-  expect(output).toBe('200 true\n')
-})
+    expect(output).toBe('200 true\n')
+  },
+  SLOW_MS,
+)
 
 test('A missing wrangler is reported with the command that installs it.', async () => {
   await write('worker.js', 'export default {}')
@@ -130,31 +141,43 @@ test('A Worker without a main file is reported.', async () => {
   )
 })
 
-test('Errors of wrangler and of the Worker are reported, and nothing is left running.', async () => {
-  const before = children()
-  const main = await write('worker.js', 'export default { fetch: () => new Response() }')
-  const wranglerConfig = await write('wrangler.toml', 'name = "worker"\ncompatibility_date = 5\n')
-  const invalid = await errorOf(startSluice({ worker: { main, wranglerConfig } }))
-  expect(invalid).toMatch(/^worker: wrangler cannot build \S*worker\.js:\n/)
-  expect(invalid).toMatch(/"compatibility_date" to be of type string/)
+test.each([
+  [
+    'an invalid wrangler configuration',
+    'compatibility_date = 5',
+    'export default { fetch: () => new Response() }',
+    /^worker: wrangler cannot build \S*worker\.js:\n.*"compatibility_date" to be of type string/s,
+  ],
+  [
+    'a missing import',
+    'compatibility_date = "2026-10-01"',
+    "import './no-such-file.js'\nexport default {}",
+    /^worker: wrangler cannot build \S*worker\.js:\n.*no-such-file\.js/s,
+  ],
+  [
+    'an exception at the start of the Worker',
+    'compatibility_date = "2026-10-01"',
+    "throw new Error('a mistake')\nexport default {}",
+    /^worker: the Worker does not start: Error: a mistake/,
+  ],
+])(
+  'The error for %s is clear, and nothing is left running.',
+  async (_, config, code, message) => {
+    const before = children()
+    await write('wrangler.toml', `name = "worker"\n${config}\n`)
+    const main = await write('worker.js', code)
+    expect(await errorOf(startSluice({ worker: { main } }))).toMatch(message)
+    expect(children()).toEqual(before)
+  },
+  SLOW_MS,
+)
 
-  await write('wrangler.toml', 'name = "worker"\ncompatibility_date = "2026-10-01"\n')
-  await write('worker.js', "import './no-such-file.js'\nexport default {}")
-  expect(await errorOf(startSluice({ worker: { main } }))).toMatch(
-    /^worker: wrangler cannot build.*no-such-file\.js/s,
-  )
-
-  await write('worker.js', "throw new Error('a mistake at the start')\nexport default {}")
-  expect(await errorOf(startSluice({ worker: { main } }))).toMatch(
-    /^worker: the Worker does not start: Error: a mistake at the start/,
-  )
-  expect(children()).toEqual(before)
-})
-
-test('The variables and bindings of the wrangler configuration apply, and those of the test override them.', async () => {
-  await write(
-    'wrangler.toml',
-    `name = "worker"
+test(
+  'The variables and bindings of the wrangler configuration apply, and those of the test override them.',
+  async () => {
+    await write(
+      'wrangler.toml',
+      `name = "worker"
 main = "src.js"
 compatibility_date = "2026-10-01"
 kv_namespaces = [{ binding = "KV", id = "any" }]
@@ -163,12 +186,12 @@ vars = { ONE = "file", TWO = "file", UPSTASH_REDIS_REST_URL = "https://productio
 type = "Text"
 globs = ["**/*.txt"]
 `,
-  )
-  await write('note.txt', 'a text module')
-  const worker = { wranglerConfig: join(folder, 'wrangler.toml') }
-  await write(
-    'src.js',
-    `import note from './note.txt'
+    )
+    await write('note.txt', 'a text module')
+    const worker = { wranglerConfig: join(folder, 'wrangler.toml') }
+    await write(
+      'src.js',
+      `import note from './note.txt'
 export default {
   async fetch(request, env) {
     await env.KV.put('key', 'kept')
@@ -176,13 +199,15 @@ export default {
     return Response.json({ ONE, TWO, url, note, kv: await env.KV.get('key') })
   },
 }`,
-  )
-  await using sluice = await startSluice({ worker, env: { TWO: 'test' } })
-  expect(await (await sluice.fetch('/')).json()).toEqual({
-    ONE: 'file',
-    TWO: 'test',
-    url: sluice.env.UPSTASH_REDIS_REST_URL,
-    note: 'a text module',
-    kv: 'kept',
-  })
-})
+    )
+    await using sluice = await startSluice({ worker, env: { TWO: 'test' } })
+    expect(await (await sluice.fetch('/')).json()).toEqual({
+      ONE: 'file',
+      TWO: 'test',
+      url: sluice.env.UPSTASH_REDIS_REST_URL,
+      note: 'a text module',
+      kv: 'kept',
+    })
+  },
+  SLOW_MS,
+)
