@@ -27,6 +27,21 @@ const rooms: Record<string, Room> = {
   },
   client: { rooms: ['base', 'api'] },
   lint: { rooms: ['base', 'config', 'match'] },
+  testing: {
+    rooms: ['base'],
+    packages: [
+      'sluice-upstash-bridge',
+      'node:async_hooks',
+      'node:child_process',
+      'node:fs',
+      'node:http',
+      'node:module',
+      'node:net',
+      'node:os',
+      'node:path',
+      'node:util',
+    ],
+  },
   'index.ts': { rooms: ['base', 'config', 'gateway', 'lint'] },
   'worker.ts': { rooms: ['gateway'] },
 }

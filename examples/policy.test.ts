@@ -1,8 +1,8 @@
-/** Shows how to test your own policies: runs the Worker with sluice.config.ts, as deployed, on a real Redis. */
+/** Tests the policies of sluice.config.ts: runs the Worker as deployed, on a real Redis. */
 import { afterAll, expect, test } from 'vitest'
-import { startStack } from '../dev/stack.ts'
+import { startSluice } from '../src/testing/index.ts' // 'sluice/testing' in your own project
 
-const sluice = await startStack()
+const sluice = await startSluice({ worker: { wranglerConfig: 'wrangler.toml' } })
 afterAll(() => sluice.stop())
 
 test('The sixth login of an address within a minute is refused; other addresses can still log in.', async () => {

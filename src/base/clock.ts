@@ -1,4 +1,10 @@
 /**
+ * The clock of the isolate, ms since the epoch. It reads `Date.now` on each call, because `sluice/testing` replaces it. So a default
+ * parameter must be this function, not `Date.now` itself.
+ */
+export const systemClock = (): number => Date.now()
+
+/**
  * Reports whether `now` is at or after `from` and before `until`; all are ms since the epoch. The lower bound handles a clock that is
  * set back to before the start: the span ends early instead of lasting longer.
  */

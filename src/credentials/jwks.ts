@@ -1,4 +1,4 @@
-import { isWithin } from '../base/clock.ts'
+import { isWithin, systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import { WaitQueue } from '../base/wait-queue.ts'
 import type { RequestView } from '../request/view.ts'
@@ -46,7 +46,7 @@ export function createJwks<Keys>({
   parse,
   deadlineMs,
   log,
-  clock = Date.now,
+  clock = systemClock,
   fetchMs = FETCH_MS,
 }: JwksOptions<Keys>): Jwks<Keys> {
   let cached: Keys | undefined

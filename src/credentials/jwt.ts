@@ -2,6 +2,7 @@ import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { JOSEError, JWSSignatureVerificationFailed } from 'jose/errors'
 import { createLocalJWKSet } from 'jose/jwks/local'
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify'
+import { systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Jwt } from '../config/schema/credentials.ts'
 import { oncePerRequest } from '../request/memo.ts'
@@ -39,7 +40,7 @@ export interface ClaimsParts {
  */
 export function createClaims(
   options: Jwt,
-  { deadlineMs, log, clock = Date.now }: ClaimsParts,
+  { deadlineMs, log, clock = systemClock }: ClaimsParts,
 ): Claims {
   const { algorithms, issuer, audience, from, secret, jwks } = options
   const source =

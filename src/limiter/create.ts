@@ -133,7 +133,6 @@ export function stackOn(
 export function createParts(config: Config, log: Log): (env: Bindings) => DeployedParts {
   const { clock, namespace, hashKeys, shield, shards } = config
   const names = shards ?? [undefined]
-  const local = createLocalStore()
   const shielded = shield && createShield(shield, log)
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
     if (code !== 'circuit-open') log('store-error', code, message, store) // `breaker-opened` is already logged
@@ -150,6 +149,7 @@ export function createParts(config: Config, log: Log): (env: Bindings) => Deploy
   }
 
   function partsFor(env: Bindings, secret: string): DeployedParts {
+    const local = createLocalStore()
     const denialCache = config.denialCache ? createDenialCache() : undefined
     const databases = names.map((name) => databaseOf(env, name))
     const store = shards

@@ -1,5 +1,5 @@
 /** Live policies: a document in Redis or KV replaces the deployed policies while the Worker runs. */
-import { isWithin } from '../base/clock.ts'
+import { isWithin, systemClock } from '../base/clock.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Live } from '../config/schema/live.ts'
@@ -31,7 +31,7 @@ export function createLive<T>({
   compile,
   read,
   log,
-  clock = Date.now,
+  clock = systemClock,
 }: LiveParts<T>): (runtime: RuntimeContext) => T {
   let current = fallback
   let lastText: string | null = null // the last document, valid or not: each one is logged once

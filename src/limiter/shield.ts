@@ -1,5 +1,5 @@
 /** The shield: Cloudflare's own rate limit in front of the store, against floods. */
-import { isWithin } from '../base/clock.ts'
+import { isWithin, systemClock } from '../base/clock.ts'
 import type { Decision } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
 import type { Shield } from '../config/schema/shield.ts'
@@ -22,7 +22,7 @@ const PAUSE_MS = 1_000
 export function createShield(
   { binding: name, periodMs }: Shield,
   log: Log,
-  clock: () => number = Date.now,
+  clock: () => number = systemClock,
 ): (env: object, subject: string) => Promise<Decision | undefined> {
   let failedAt = Number.NEGATIVE_INFINITY
 

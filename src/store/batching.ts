@@ -1,4 +1,5 @@
 /** Batching: sends concurrent decisions of an isolate in one call to the store. */
+import { systemClock } from '../base/clock.ts'
 import { StoreError } from '../base/errors.ts'
 import { type Waiter, WaitQueue } from '../base/wait-queue.ts'
 import type { Store, StoreOptions, StoreRequest, StoreResult } from './store.ts'
@@ -50,7 +51,7 @@ type QueuedList = Waiter<List, StoreResult>
  */
 export function withBatching(
   store: Store,
-  { clock = Date.now, wait = nextTurn }: BatchingOptions = {},
+  { clock = systemClock, wait = nextTurn }: BatchingOptions = {},
 ): Store {
   const queue = new WaitQueue<List, StoreResult>()
   /** The calls in flight. A call of a cancelled request never ends, so each call counts only until its deadline. */

@@ -1,5 +1,5 @@
 /** A circuit breaker. While the store fails repeatedly, calls fail at once instead of each waiting for its deadline. */
-import { isLate, isWithin } from '../base/clock.ts'
+import { isLate, isWithin, systemClock } from '../base/clock.ts'
 import { StoreError, type StoreErrorCode } from '../base/errors.ts'
 import type { Store, StoreOptions, StoreRequest } from './store.ts'
 
@@ -34,7 +34,7 @@ const MAX_ROWS = 128
  */
 export function withBreaker(
   store: Store,
-  { clock = Date.now, onOpen, onClose }: BreakerOptions = {},
+  { clock = systemClock, onOpen, onClose }: BreakerOptions = {},
 ): Store & { isOpen(): boolean } {
   let failures = 0
   let opened: (Hold & { since: number }) | undefined

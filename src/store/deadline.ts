@@ -1,5 +1,5 @@
 /** Bounds how long a caller waits for the store. The call itself may run longer, so that its late reply can be used. */
-import { isLate } from '../base/clock.ts'
+import { isLate, systemClock } from '../base/clock.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
 import type { Store, StoreOptions, StoreResult } from './store.ts'
 
@@ -18,7 +18,7 @@ const DEADLINE_MS = 300
  * A busy isolate runs overdue timers before it reads replies that have already arrived. A timer that fires late therefore waits once
  * more: as long as its delay, at most as long as the deadline.
  */
-export function withDeadline(store: Store, clock: () => number = Date.now): Store {
+export function withDeadline(store: Store, clock: () => number = systemClock): Store {
   /** Resolves with the reply, or with `undefined` at the deadline. */
   function inTime<Result>(reply: Promise<Result>, waitMs: number): Promise<Result | undefined> {
     const { promise, resolve } = Promise.withResolvers<Result | undefined>()

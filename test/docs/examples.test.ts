@@ -91,6 +91,16 @@ test('The example key-function equals examples/key-function.ts.', async () => {
   expect(shown?.code).toBe(published)
 })
 
+test('The example testing equals examples/testing.test.ts, with the names of another project.', async () => {
+  const file = await readFile(join(root, 'examples/testing.test.ts'), 'utf8')
+  const published = file
+    .replace(/^\/\*\*.*\n/, '')
+    .replace(/'\.\.\/src\/testing\/index\.ts'.*/, "'sluice/testing'")
+    .replace('examples/middleware.ts', 'src/index.ts')
+  const shown = pages.flatMap(blocksOf).find(({ name }) => name === 'testing')
+  expect(shown?.code).toBe(published)
+})
+
 test.each(Object.entries(scenarios))(
   'The example %s behaves as the documentation says.',
   (name, run) => run(scenarioOf(name)),

@@ -29,6 +29,12 @@ export type BridgeOptions = {
   maxCommands?: number | undefined
   /** Time in ms after which a Redis that does not respond counts as down. Defaults to 10,000. */
   timeout?: number
+  /**
+   * The time in ms since the epoch, for tests that move it. The bridge passes it to scripts that take the time as their
+   * first argument, such as that of Sluice, wherever this argument is empty. Other commands, and the TTL of keys, follow
+   * the clock of Redis. Defaults to no change: such a script reads the clock of Redis.
+   */
+  clock?: () => number
 }
 
 export type Bridge = {
@@ -53,7 +59,7 @@ export type Bridge = {
  */
 export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   const { port = 0, host = '127.0.0.1', token = 'dev', rtt = 0, allowHosts = [] } = options
-  const { checkKeys = true, timeout = 10_000, maxCommands } = options
+  const { checkKeys = true, timeout = 10_000, maxCommands, clock } = options
   const targets =
     typeof options.redis === 'string' ? [{ url: options.redis, token }] : options.redis
   if (targets.some((target) => !target.token))
@@ -70,7 +76,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   }
   try {
     for (const target of targets) {
-      const settings = { url: target.url, checkKeys, timeout, maxCommands }
+      const settings = { url: target.url, checkKeys, timeout, maxCommands, clock }
       databases.set(target.token, await Database.open(settings))
     }
     await listen(server, port, host)

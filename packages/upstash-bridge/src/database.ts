@@ -26,6 +26,8 @@ export type DatabaseOptions = {
   timeout: number
   /** Maximum billed commands per second. Defaults to no maximum. */
   maxCommands?: number | undefined
+  /** See `BridgeOptions.clock`. */
+  clock?: (() => number) | undefined
 }
 
 /** Maximum commands of one pipeline in flight. */
@@ -44,6 +46,7 @@ export class Database {
   private constructor(connection: Connection, options: DatabaseOptions) {
     this.#connection = connection
     this.#timeout = options.timeout
+    this.#scripts.clock = options.clock
     this.#throughput = new Throughput(options.maxCommands)
     this.url = options.url
   }

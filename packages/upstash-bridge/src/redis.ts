@@ -10,12 +10,14 @@ import { REDIS } from './redis-server.ts'
 import { afterDeath } from './watchdog.ts'
 
 export type RedisOptions = {
-  /** TCP port on 127.0.0.1. Ignored when `REDIS_URL` is set. Defaults to a free port. */
+  /** TCP port on 127.0.0.1. Ignored when `REDIS_URL` is used. Defaults to a free port. */
   port?: number
   /** Receives progress messages for steps that take seconds. Defaults to no messages. */
   log?: (line: string) => void
   /** Additional arguments for the server, such as `['--maxmemory', '3mb']`. Defaults to none. */
   args?: string[]
+  /** Ignores `REDIS_URL`, for tests that flush the database. Defaults to false. */
+  own?: boolean
 }
 
 export type RunningRedis = {
@@ -43,7 +45,7 @@ export type RunningRedis = {
  * is no server.
  */
 export async function startRedis(options: RedisOptions = {}): Promise<RunningRedis> {
-  const given = process.env.REDIS_URL
+  const given = options.own ? undefined : process.env.REDIS_URL
   if (given) {
     await ping(given).catch((cause) => {
       throw new Error(`REDIS_URL does not respond: ${describe(cause)}`, { cause })

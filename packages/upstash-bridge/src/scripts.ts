@@ -12,6 +12,8 @@ type Script = {
   ours: string
   guarded: boolean
   onlyLine: string
+  /** True if the script takes the time as its first argument and reads the clock of Redis if that is empty. */
+  timed: boolean
 }
 
 /** Maximum number of scripts to remember. Evicts the least recently used. */
@@ -19,6 +21,10 @@ const CAPACITY = 10_000
 /** Maximum number of translated texts to cache, and the maximum size of each in bytes. */
 const TEXTS = 200
 const TEXT_SIZE = 65_536
+
+/** Lua code that compares the first argument with an empty text, and code that reads the clock. */
+const EMPTY_TIME = /\bARGV\s*\[\s*1\s*\]\s*==\s*(''|"")/
+const CLOCK = /\bredis\s*\.\s*call\s*\(\s*(['"])TIME\1/i
 
 /**
  * Runs scripts with `#!lua flags=allow-key-locking`, which stock Redis refuses, on any Redis. Sends them without the flag
@@ -30,6 +36,8 @@ export class Scripts {
   table: CommandTable | undefined
   /** True if Redis supports the shebang line (7.0 and later). */
   shebangs = true
+  /** See `BridgeOptions.clock`. */
+  clock: (() => number) | undefined
 
   readonly #known = new Map<string, Script>()
   readonly #texts = new Map<string, Buffer>()
@@ -42,13 +50,14 @@ export class Scripts {
       const { script, text } = this.#prepare(second)
       const read = reader(script)
       const unguarded = () => this.#withoutGuard(script, name, command)
-      return { command: [word, text, ...rest], read, ...(script.guarded && { unguarded }) }
+      const args = this.#withTime(script, rest)
+      return { command: [word, text, ...args], read, ...(script.guarded && { unguarded }) }
     }
     if (name === 'evalsha' || name === 'evalsha_ro') {
       const script = this.#known.get(String(second).toLowerCase())
       if (!script) return
       remember(this.#known, script.theirs, script, CAPACITY)
-      return { command: [word, script.ours, ...rest], read: reader(script) }
+      return { command: [word, script.ours, ...this.#withTime(script, rest)], read: reader(script) }
     }
     const sub = name === 'script' ? String(second).toLowerCase() : ''
     if (sub === 'load' && rest[0] !== undefined) {
@@ -67,6 +76,13 @@ export class Scripts {
     }
   }
 
+  /** Fills in an empty time. @param rest the number of keys, the keys and the arguments */
+  #withTime(script: Script, rest: Command): Command {
+    const index = 1 + Number(rest[0])
+    if (!this.clock || !script.timed || rest[index]?.length !== 0) return rest
+    return rest.with(index, String(this.clock()))
+  }
+
   /** Translates a script and remembers it by the SHA-1 of the client's text. */
   #prepare(source: string | Buffer): { script: Script; text: Buffer } {
     const theirs = sha1(source)
@@ -83,7 +99,8 @@ export class Scripts {
     const guarded = this.table !== undefined && !this.#unguardable.has(theirs)
     const ours = guarded ? guardScript(first, code, locking, this.table!) : first + code
     const text = Buffer.from(ours, 'latin1')
-    const script = { theirs, ours: sha1(text), guarded, onlyLine }
+    const timed = EMPTY_TIME.test(code) && CLOCK.test(code)
+    const script = { theirs, ours: sha1(text), guarded, onlyLine, timed }
     remember(this.#known, theirs, script, CAPACITY)
     if (text.length <= TEXT_SIZE) remember(this.#texts, theirs, text, TEXTS)
     return { script, text }

@@ -1,4 +1,5 @@
 /** Leases: an isolate takes units in advance and spends them without a call. */
+import { systemClock } from '../../base/clock.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import { LruCache } from '../../base/lru.ts'
 import type { Limit, Store, StoreOptions, StoreReply, StoreRequest, StoreResult } from '../store.ts'
@@ -38,7 +39,7 @@ export interface LeasesOptions {
  */
 export function withLeases(
   store: Store,
-  { clock = Date.now, maxBytes = MAX_BYTES }: LeasesOptions = {},
+  { clock = systemClock, maxBytes = MAX_BYTES }: LeasesOptions = {},
 ): Store {
   const quotasByName = new LruCache<LeasedQuota>({
     maxSize: maxBytes,

@@ -1,4 +1,5 @@
 /** The local store: counts in the memory of one isolate while the real store does not answer (`onStoreError: 'local'`). */
+import { systemClock } from '../../base/clock.ts'
 import type { QuotaState } from '../../base/decision.ts'
 import type { Limit, Store, StoreRequest } from '../store.ts'
 import { stateFrom } from './algorithms/from-reply.ts'
@@ -46,7 +47,7 @@ export interface LocalStore extends Store {
  * @param clock ms since the epoch
  */
 export function createLocalStore(
-  clock: () => number = Date.now,
+  clock: () => number = systemClock,
   random: () => number = Math.random,
 ): LocalStore {
   const entries = new LocalEntries(random)

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startRedis } from '../src/index.ts'
+import { type BridgeStack, startBridgeStack } from './stack.ts'
+
+/** Takes the time as its first argument. An empty one means the clock of Redis, in s. */
+const TIMED = `#!lua flags=allow-key-locking
+local now = ARGV[1]
+if now == '' or ARGV[1] == '' then
+  now = redis.call('TIME')[1]
+end
+return now .. ' ' .. ARGV[2]`
+
+let stack: BridgeStack
+beforeAll(async () => {
+  stack = await startBridgeStack({ clock: () => 42 })
+})
+afterAll(() => stack?.stop())
+
+test('A script with an empty time gets the time of the clock, over every path.', async () => {
+  expect(await stack.command('eval', TIMED, 1, 'k', '', 'x')).toEqual({ result: '42 x' })
+  const sha = (await stack.command('script', 'load', TIMED)).result
+  expect(await stack.command('evalsha', sha, 0, '', 'x')).toEqual({ result: '42 x' })
+  for (const path of ['/pipeline', '/multi-exec']) {
+    const body = [['evalsha', sha, 2, 'a', 'b', '', 'y']]
+    expect((await stack.http(path, { method: 'POST', body })).json).toEqual([{ result: '42 y' }])
+  }
+})
+
+test('A time that the caller sends stays unchanged.', async () => {
+  expect(await stack.command('eval', TIMED, 0, '7', 'x')).toEqual({ result: '7 x' })
+})
+
+test.each([
+  ["return ARGV[1] .. '|'", 'never reads the clock'],
+  ["return redis.call('TIME') and ARGV[1] .. '|'", 'always reads the clock'],
+  ["return ARGV[1] == '' and '|'", 'only compares its argument'],
+])('The argument of the script %s stays empty, because it %s.', async (script) => {
+  expect(await stack.command('eval', script, 0, '')).toEqual({ result: '|' })
+})
+
+test('Without a clock the script reads that of Redis.', async () => {
+  const other = await startBridgeStack()
+  const { result } = await other.command('eval', TIMED, 0, '', 'x')
+  await other.stop()
+  expect(Math.abs(Number(String(result).split(' ')[0]) - Date.now() / 1000)).toBeLessThan(5)
+})
+
+test('startRedis ignores REDIS_URL with the option own.', async () => {
+  process.env.REDIS_URL = stack.redis.url
+  const [own, given] = [await startRedis({ own: true }), await startRedis()]
+  delete process.env.REDIS_URL
+  await own.stop()
+  expect(own.owned).toBe(true)
+  expect(own.url).not.toBe(stack.redis.url)
+  expect(given).toMatchObject({ owned: false, url: stack.redis.url })
+})

@@ -1,0 +1,145 @@
+/** Runs the user's Worker in workerd. */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join, relative } from 'node:path'
+import type { Running } from './running.ts'
+import type { Miniflare, WranglerProject } from './wrangler.ts'
+
+/** The entrypoint that sets the clock of the isolate. */
+const ENTRYPOINT = 'SluiceTestClock'
+
+/** Evaluated before the Worker, so that the Worker can only see the movable clock. */
+const CLOCK_MODULE = `
+  import { WorkerEntrypoint } from 'cloudflare:workers'
+  const Real = Date
+  let offset = 0
+  const now = () => Real.now() + offset
+  globalThis.Date = new Proxy(Real, {
+    construct: (target, args, newTarget) =>
+      Reflect.construct(target, args.length > 0 ? args : [now()], newTarget),
+    apply: () => new Real(now()).toString(),
+    get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
+  })
+  export class ${ENTRYPOINT} extends WorkerEntrypoint {
+    async fetch(request) {
+      offset = Number(await request.text())
+      return new Response()
+    }
+  }
+`
+
+/** @throws Error if the Worker cannot be built or does not start */
+export async function startWorker(
+  project: WranglerProject,
+  env: Record<string, unknown>,
+): Promise<Running> {
+  const { Miniflare, Log, LogLevel, convertV4MiniflareOptions } = project.miniflare
+  const files = await bundle(project)
+  const { main, workers } = project.read()
+  const [options, ...others] = workers
+  const logs: string[] = []
+  const all = {
+    host: '127.0.0.1',
+    port: 0,
+    log: new Log(LogLevel.NONE),
+    handleStructuredLogs: ({ message }: { message: string }) => void logs.push(message),
+    workers: [
+      {
+        ...options,
+        modules: modulesOf(files, main),
+        modulesRoot: '/',
+        bindings: { ...options!.bindings, ...env },
+        unsafeDirectSockets: [{ host: '127.0.0.1', port: 0, entrypoint: ENTRYPOINT }],
+      },
+      ...others,
+    ],
+  }
+  const converted = () => convertV4MiniflareOptions?.(all) ?? all
+  const miniflare = new Miniflare(converted())
+  let place = await placeOf(miniflare).catch(async (cause: Error) => {
+    await miniflare.dispose().catch(() => {})
+    // workerd logs why the Worker does not start. Miniflare's error repeats this with advice.
+    const reason = (logs[0] ?? cause.message).replace(/^service \S+: Uncaught /, '')
+    throw new Error(`worker: the Worker does not start: ${reason}`, { cause })
+  })
+  let offsetMs = 0
+
+  const setOffset = async (ms: number) => {
+    offsetMs = ms
+    await (await fetch(place.clock, { method: 'POST', body: String(ms) })).arrayBuffer()
+  }
+
+  return {
+    logs,
+    fetch(url, init, { cf }) {
+      const target = new URL(url, place.worker)
+      const headers = new Headers(init.headers)
+      if (cf) headers.set('mf-cf-blob', JSON.stringify(cf))
+      if (target.origin !== place.worker.origin) headers.set('mf-original-url', target.href)
+      const { pathname, search } = target
+      return fetch(new URL(pathname + search, place.worker), { ...init, headers })
+    },
+    setOffset,
+    async flush() {
+      // A new isolate: no other way clears the variables of its modules.
+      await miniflare.setOptions(converted())
+      place = await placeOf(miniflare)
+      await setOffset(offsetMs)
+    },
+    stop: () => miniflare.dispose(),
+  }
+}
+
+async function placeOf(miniflare: Miniflare) {
+  const worker = await miniflare.ready
+  return { worker, clock: await miniflare.unsafeGetDirectURL(undefined, ENTRYPOINT) }
+}
+
+interface BuiltFile {
+  /** Relative to the folder of the bundle. */
+  path: string
+  contents: Uint8Array
+}
+
+async function bundle(project: WranglerProject): Promise<BuiltFile[]> {
+  const outdir = await mkdtemp(join(tmpdir(), 'sluice-testing-'))
+  try {
+    await project.bundle(outdir)
+    const names = await readdir(outdir, { recursive: true, withFileTypes: true })
+    const paths = names
+      .filter((file) => file.isFile() && !/\.map$|^README\.md$/.test(file.name))
+      .map((file) => relative(outdir, join(file.parentPath, file.name)))
+    return await Promise.all(
+      paths.map(async (path) => ({ path, contents: await readFile(join(outdir, path)) })),
+    )
+  } finally {
+    await rm(outdir, { recursive: true, force: true })
+  }
+}
+
+/** The modules of a Worker in the form of Miniflare 4, behind one that replaces the clock. */
+function modulesOf(files: BuiltFile[], main: string) {
+  const name = basename(main).replace(/\.\w+$/, '')
+  const entry = files.find(({ path }) => [`${name}.js`, `${name}.mjs`].includes(path))?.path
+  const wrapper = `
+    import './sluice-clock.js'
+    export * from './sluice-clock.js'
+    export * from './${entry}'
+    export { default } from './${entry}'
+  `
+  const script = (path: string, contents: string) => ({ type: 'ESModule', path, contents })
+  const built = files.map(({ path, contents }) => ({
+    type: typeOf(path),
+    path: `/${path}`,
+    contents,
+  }))
+  // The first module is the main module.
+  return [script('/sluice-entry.js', wrapper), script('/sluice-clock.js', CLOCK_MODULE), ...built]
+}
+
+function typeOf(path: string): string {
+  if (/\.m?js$/.test(path)) return 'ESModule'
+  if (path.endsWith('.cjs')) return 'CommonJS'
+  if (path.endsWith('.wasm')) return 'CompiledWasm'
+  return path.endsWith('.bin') ? 'Data' : 'Text'
+}

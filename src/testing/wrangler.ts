@@ -1,0 +1,124 @@
+/** The user's own wrangler: bundles the Worker, and reads its configuration. */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+
+/** The Worker to test. */
+export interface TestWorker {
+  /** The main file, relative to the working directory. Defaults to `main` of the wrangler configuration. */
+  main?: string
+  /**
+   * The wrangler configuration, relative to the working directory. Defaults to the nearest wrangler.jsonc, wrangler.json or wrangler.toml
+   * in the folder of `main`, or above it.
+   */
+  wranglerConfig?: string
+  /** The environment of the wrangler configuration. Defaults to the top level. */
+  environment?: string
+}
+
+/** A Worker in the form of Miniflare 4. */
+export type WorkerOptions = Record<string, unknown> & { bindings?: Record<string, unknown> }
+
+/** The part of Miniflare that runs Workers. */
+export interface Miniflare {
+  ready: Promise<URL>
+  unsafeGetDirectURL(workerName?: string, entrypoint?: string): Promise<URL>
+  setOptions(options: object): Promise<void>
+  dispose(): Promise<void>
+}
+
+interface MiniflareModule {
+  Miniflare: new (options: object) => Miniflare
+  Log: new (level: number) => object
+  LogLevel: { NONE: number }
+  supportedCompatibilityDate: string
+  /** Only since Miniflare 5. */
+  convertV4MiniflareOptions?: (options: object) => object
+}
+
+interface WranglerModule {
+  unstable_getMiniflareWorkerOptions(
+    config: string,
+    environment?: string,
+  ): { main?: string; workerOptions: WorkerOptions; externalWorkers?: WorkerOptions[] }
+}
+
+/** The wrangler of a project, with a checked Worker. */
+export interface WranglerProject {
+  miniflare: MiniflareModule
+  /** Bundles the Worker as for a deployment. @throws Error with the output of wrangler */
+  bundle(outdir: string): Promise<void>
+  /** The main file, the options of the Worker without its code, and the other Workers of its configuration. */
+  read(): { main: string; workers: WorkerOptions[] }
+}
+
+const CONFIGS = ['wrangler.jsonc', 'wrangler.json', 'wrangler.toml']
+
+/** @throws Error if a file of the Worker does not exist, or wrangler is not installed */
+export function openProject({ main, wranglerConfig, environment }: TestWorker): WranglerProject {
+  const config = wranglerConfig
+    ? existing('worker.wranglerConfig', wranglerConfig)
+    : findConfig(main === undefined ? process.cwd() : dirname(existing('worker.main', main)))
+  if (main === undefined && !config) {
+    throw new Error(
+      `worker: expected main, the file of the Worker, because there is no ${CONFIGS.join(', ')} in ${process.cwd()} or above it`,
+    )
+  }
+  const entry = main === undefined ? undefined : existing('worker.main', main)
+  const folder = dirname(config ?? entry!)
+  const { manifest, require } = findWrangler(folder)
+  const miniflare = require('miniflare') as MiniflareModule
+  const compatibility = ['--compatibility-date', miniflare.supportedCompatibilityDate]
+
+  return {
+    miniflare,
+    async bundle(outdir) {
+      const bin = (require(manifest) as { bin: { wrangler: string } }).bin.wrangler
+      const args = ['deploy', ...(entry ? [entry] : []), '--dry-run', '--outdir', outdir].concat(
+        config ? ['--config', config] : ['--name', 'worker', ...compatibility],
+        environment ? ['--env', environment] : [],
+      )
+      await promisify(execFile)(process.execPath, [join(dirname(manifest), bin), ...args], {
+        cwd: folder,
+        env: { ...process.env, WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG: 'error' },
+      }).catch(({ stdout = '', stderr = '', message }) => {
+        const output = `${stdout}${stderr}`.trim() || message
+        throw new Error(`worker: wrangler cannot build ${entry ?? config}:\n${output}`)
+      })
+    },
+    read() {
+      const alone = { compatibilityDate: miniflare.supportedCompatibilityDate }
+      if (!config) return { main: entry!, workers: [alone] }
+      const wrangler = require('wrangler') as WranglerModule
+      const found = wrangler.unstable_getMiniflareWorkerOptions(config, environment)
+      const workers = [found.workerOptions, ...(found.externalWorkers ?? [])]
+      return { main: entry ?? found.main!, workers }
+    },
+  }
+}
+
+function existing(option: string, path: string): string {
+  const file = resolve(path)
+  if (!existsSync(file)) throw new Error(`${option}: the file ${file} does not exist`)
+  return file
+}
+
+function findConfig(folder: string): string | undefined {
+  const name = CONFIGS.find((name) => existsSync(join(folder, name)))
+  if (name) return join(folder, name)
+  const parent = dirname(folder)
+  return parent === folder ? undefined : findConfig(parent)
+}
+
+/** Finds wrangler in the project of the Worker, or in that of the tests. Miniflare is the one that wrangler uses. */
+function findWrangler(folder: string) {
+  for (const from of [folder, process.cwd()]) {
+    try {
+      const manifest = createRequire(join(from, 'package.json')).resolve('wrangler/package.json')
+      return { manifest, require: createRequire(manifest) }
+    } catch {} // not installed there
+  }
+  throw new Error('sluice/testing needs wrangler: npm install --save-dev wrangler')
+}

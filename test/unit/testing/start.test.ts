@@ -1,0 +1,213 @@
+/** Errors of startSluice, and what stop leaves behind. */
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Hono } from 'hono'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { startSluice } from '../../../src/testing/index.ts'
+
+const app = new Hono().get('/', (c) => c.text('ok'))
+const entry = JSON.stringify(new URL('../../../src/testing/index.ts', import.meta.url))
+
+let folder: string
+beforeEach(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), 'sluice-start-')))
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+/** wrangler needs seconds to build a Worker, and more on a busy machine. */
+const SLOW_MS = 90_000
+
+const write = async (name: string, text: string) => {
+  await writeFile(join(folder, name), text)
+  return join(folder, name)
+}
+const errorOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'no error',
+    (error: Error) => error.message,
+  )
+
+/** The direct children of this process, without those that have ended and that Node is about to collect. */
+function children(): string[] {
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' })
+  return lines.split('\n').filter((line) => {
+    const [, parent, command] = line.trim().split(/\s+/)
+    return Number(parent) === process.pid && command !== 'ps' && !line.includes('<defunct>')
+  })
+}
+
+/** Runs a module with Node in the folder, without vitest. */
+async function runNode(code: string) {
+  const args = ['--input-type=module', '-e', `import { startSluice } from ${entry}\n${code}`]
+  return promisify(execFile)(process.execPath, args, { cwd: folder, timeout: 60_000 }).then(
+    ({ stdout }) => stdout,
+    ({ stdout, stderr, killed }) => `${killed ? 'does not end\n' : ''}${stdout}${stderr}`,
+  )
+}
+
+test(
+  'The stop ends every process and restores Date.',
+  async () => {
+    const before = { children: children(), Date, now: Date.now }
+    const stacks = await Promise.all([
+      startSluice({ app }),
+      startSluice({ worker: { main: 'test/support/testing-app.ts' } }),
+    ])
+    expect(children().join('\n')).toMatch(/workerd/)
+    expect(children().join('\n')).toMatch(/redis-server|valkey-server/)
+    expect(Date).not.toBe(before.Date)
+    await Promise.all(stacks.map((stack) => stack.stop()))
+    expect({ children: children(), Date, now: Date.now }).toEqual(before)
+  },
+  SLOW_MS,
+)
+
+test('The stop waits for work that the app has left in the background.', async () => {
+  let isDone = false
+  const sluice = await startSluice({
+    app: {
+      fetch(_request, _env, ctx) {
+        ctx.waitUntil(
+          new Promise((resolve) => setTimeout(resolve, 100)).then(() => {
+            isDone = true
+          }),
+        )
+        return new Response('ok')
+      },
+    },
+  })
+  await sluice.fetch('/')
+  await sluice.stop()
+  expect(isDone).toBe(true)
+})
+
+test(
+  'A program ends by itself after the stop, with plain Node and without a wrangler configuration.',
+  async () => {
+    const main = await write(
+      'worker.mjs',
+      'export default { fetch: () => Response.json(Date.now()) }',
+    )
+    const project = JSON.stringify(process.cwd())
+    const output = await runNode(`
+    process.chdir(${project})
+    const sluice = await startSluice({ worker: { main: ${JSON.stringify(main)} } })
+    await sluice.advance('1d')
+    const { status, headers } = await sluice.fetch('/')
+    const now = Number(await (await sluice.fetch('/')).text())
+    await sluice.stop()
+    console.log(status, now - Date.now() > 86_300_000)
+  `)
+    expect(output).toBe('200 true\n')
+  },
+  SLOW_MS,
+)
+
+test('A missing wrangler is reported with the command that installs it.', async () => {
+  await write('worker.js', 'export default {}')
+  const code = `await startSluice({ worker: { main: 'worker.js' } }).catch((error) => console.log(error.message))`
+  expect(await runNode(code)).toBe(
+    'sluice/testing needs wrangler: npm install --save-dev wrangler\n',
+  )
+})
+
+test('Errors of the options are reported, and nothing is left running.', async () => {
+  const before = { children: children(), Date }
+  const missing = join(folder, 'missing.ts')
+  const main = await write('worker.js', 'export default { fetch: () => new Response() }')
+  const start = (options: object) => errorOf(startSluice(options))
+  expect(await start({ app, worker: { main } })).toBe(
+    'startSluice: expected either worker or app, got both',
+  )
+  expect(await start({ app: {} })).toBe(
+    'app: expected an object with a function fetch, such as a Hono app',
+  )
+  expect(await start({ worker: { main: missing } })).toBe(
+    `worker.main: the file ${missing} does not exist`,
+  )
+  expect(await start({ worker: { main, wranglerConfig: missing } })).toBe(
+    `worker.wranglerConfig: the file ${missing} does not exist`,
+  )
+  expect({ children: children(), Date }).toEqual(before)
+})
+
+test('A Worker without a main file is reported.', async () => {
+  const code = `await startSluice({ worker: {} }).catch((error) => console.log(error.message))`
+  expect(await runNode(code)).toBe(
+    `worker: expected main, the file of the Worker, because there is no wrangler.jsonc, wrangler.json, wrangler.toml in ${folder} or above it\n`,
+  )
+})
+
+test.each([
+  [
+    'an invalid wrangler configuration',
+    'compatibility_date = 5',
+    'export default { fetch: () => new Response() }',
+    /^worker: wrangler cannot build \S*worker\.js:\n.*"compatibility_date" to be of type string/s,
+  ],
+  [
+    'a missing import',
+    'compatibility_date = "2026-10-01"',
+    "import './no-such-file.js'\nexport default {}",
+    /^worker: wrangler cannot build \S*worker\.js:\n.*no-such-file\.js/s,
+  ],
+  [
+    'an exception at the start of the Worker',
+    'compatibility_date = "2026-10-01"',
+    "throw new Error('a mistake')\nexport default {}",
+    /^worker: the Worker does not start: Error: a mistake/,
+  ],
+])(
+  'The error for %s is clear, and nothing is left running.',
+  async (_, config, code, message) => {
+    const before = children()
+    await write('wrangler.toml', `name = "worker"\n${config}\n`)
+    const main = await write('worker.js', code)
+    expect(await errorOf(startSluice({ worker: { main } }))).toMatch(message)
+    expect(children()).toEqual(before)
+  },
+  SLOW_MS,
+)
+
+test(
+  'The variables and bindings of the wrangler configuration apply, and those of the test override them.',
+  async () => {
+    await write(
+      'wrangler.toml',
+      `name = "worker"
+main = "src.js"
+compatibility_date = "2026-10-01"
+kv_namespaces = [{ binding = "KV", id = "any" }]
+vars = { ONE = "file", TWO = "file", UPSTASH_REDIS_REST_URL = "https://production.example.com" }
+[[rules]]
+type = "Text"
+globs = ["**/*.txt"]
+`,
+    )
+    await write('note.txt', 'a text module')
+    const worker = { wranglerConfig: join(folder, 'wrangler.toml') }
+    await write(
+      'src.js',
+      `import note from './note.txt'
+export default {
+  async fetch(request, env) {
+    await env.KV.put('key', 'kept')
+    const { ONE, TWO, UPSTASH_REDIS_REST_URL: url } = env
+    return Response.json({ ONE, TWO, url, note, kv: await env.KV.get('key') })
+  },
+}`,
+    )
+    await using sluice = await startSluice({ worker, env: { TWO: 'test' } })
+    expect(await (await sluice.fetch('/')).json()).toEqual({
+      ONE: 'file',
+      TWO: 'test',
+      url: sluice.env.UPSTASH_REDIS_REST_URL,
+      note: 'a text module',
+      kv: 'kept',
+    })
+  },
+  SLOW_MS,
+)
