@@ -1,5 +1,6 @@
 /** The commands of `sluice`. Each one imports its code when it runs. */
 
+import { needNode } from '../project/node.ts'
 import type { Call } from './call.ts'
 
 export interface Command {
@@ -35,5 +36,16 @@ export const commands: Command[] = [
     about: "serve Upstash's REST API from any Redis",
     run: async (args, { title, onUsageError }) =>
       (await import('sluice-upstash-bridge/cli')).main(args, title, onUsageError),
+  },
+  {
+    name: 'simulate',
+    about: 'measure the bill and the exactness of many isolates in virtual time',
+    run: async (args, { title, file, onUsageError }) => {
+      needNode(22, title)
+      // From source, Node must import the Lua files as text.
+      if (file.endsWith('.ts')) await import('../../bench/lua-loader.mjs')
+      const { main } = await import('../../bench/simulate/cli.ts')
+      await main(args, { command: title, onUsageError })
+    },
   },
 ]

@@ -61,8 +61,15 @@ async function load(path: string): Promise<{ default?: unknown }> {
 /** Without esbuild Node itself has to understand the file. */
 const importPlain = (path: string): Promise<{ default?: unknown }> =>
   import(pathToFileURL(path).href).catch((error) => {
-    if (error.code !== 'ERR_UNKNOWN_FILE_EXTENSION') throw error
-    throw new Error(
-      `Node ${process.versions.node} cannot load TypeScript. Use Node 22.18 or newer, or: ${INSTALL_WRANGLER}`,
-    )
+    if (error.code === 'ERR_UNKNOWN_FILE_EXTENSION') {
+      throw new Error(
+        `Node ${process.versions.node} cannot load TypeScript. Use Node 22.18 or newer, or: ${INSTALL_WRANGLER}`,
+      )
+    }
+    if (error instanceof SyntaxError && /import statement|'export'/.test(error.message)) {
+      throw new Error(
+        `Node loads this file as CommonJS. Write "type": "module" into package.json, or: ${INSTALL_WRANGLER}`,
+      )
+    }
+    throw error
   })

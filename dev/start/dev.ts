@@ -5,6 +5,7 @@ import { join, relative } from 'node:path'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { variablesOf } from '../../src/base/bindings.ts'
 import { startOrigin } from '../origin.ts'
+import { needNode } from '../project/node.ts'
 import { INSTALL_WRANGLER, wranglerIn } from '../project/tools.ts'
 import { type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts'
 import { table, tries } from './banner.ts'
@@ -84,12 +85,7 @@ async function startDemoOrigin(): Promise<string> {
 
 /** Checks the project before anything starts. */
 function checkProject(project: string, command: string) {
-  const [major] = process.versions.node.split('.')
-  if (Number(major) < 22) {
-    throw new Error(
-      `${command} needs Node 22 or newer, as wrangler does; this is ${process.version}`,
-    )
-  }
+  needNode(22, command) // as wrangler does
   for (const file of [join(project, 'sluice.config.ts'), wranglerFile(project)]) {
     if (!existsSync(file)) {
       throw new Error(

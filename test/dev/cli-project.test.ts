@@ -18,6 +18,8 @@ const WORKER = `import { createGateway } from 'sluice'
 import config from '../sluice.config'
 export default createGateway(config)
 `
+/** The type that `npm init -y` writes. */
+const PACKAGE = '{ "name": "shop", "type": "commonjs" }'
 const TOML = 'name = "shop"\nmain = "app/worker.ts"\ncompatibility_date = "2026-10-01"\n'
 
 let project: CliProject
@@ -25,7 +27,7 @@ let sluice: CliProject['sluice']
 beforeAll(async () => {
   project = await cliProject()
   sluice = project.sluice
-  await project.write('package.json', '{ "name": "shop", "type": "commonjs" }')
+  await project.write('package.json', PACKAGE)
   await project.write('sluice.config.ts', config(2))
   await project.write('wrangler.toml', TOML)
   await project.write('app/worker.ts', WORKER)
@@ -194,6 +196,36 @@ describe('npx sluice dev', () => {
     }
   })
 })
+
+test.each([
+  ['module', 0, /^✓ policies\n✓ shield\n✓ namespace \(none\)\n$/],
+  [
+    'commonjs',
+    1,
+    /^✗ policies\nError: sluice\.config\.ts: Node loads this file as CommonJS\. Write "type": "module" into package\.json, or: npm install --save-dev wrangler@\S+\n/,
+  ],
+])(
+  'Without wrangler, npx sluice check uses Node in a project of type %s.',
+  async (type, code, output) => {
+    await rename(path('node_modules/wrangler'), path('elsewhere'))
+    await project.write('package.json', JSON.stringify({ type }))
+    try {
+      expect(await sluice(['check'])).toMatchObject({ code, stdout: expect.stringMatching(output) })
+    } finally {
+      await rename(path('elsewhere'), path('node_modules/wrangler'))
+      await project.write('package.json', PACKAGE)
+    }
+  },
+)
+
+test('npx sluice simulate prints a row for each world and mode.', async () => {
+  const args = ['--isolates', '2', '--colos', '2', '--rps', '100', '--seconds', '1']
+  const { code, stdout } = await sluice(['simulate', ...args])
+  expect(code).toBe(0)
+  const rows = [...stdout.matchAll(/^\| 2 \| 2 \| 100 \| (.*?) \| /gm)].map(([, mode]) => mode)
+  expect(rows).toEqual(['one call per decision', 'default settings', 'with leases'])
+  expect(stdout).toMatch(/^billed commands +per decision/m)
+}, 60_000)
 
 test('npx sluice bridge runs scripts on a Redis of its own, and Ctrl-C leaves no process.', async () => {
   const child = project.start(['bridge', '--port', '0', '--token', 'a-token'])
