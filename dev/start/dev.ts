@@ -1,7 +1,7 @@
 /** The local stack: a Redis, the bridge, a demo origin, and the Worker of a project in front of it, until Ctrl-C. */
 import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join, relative } from 'node:path'
+import { basename, join } from 'node:path'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { variablesOf } from '../../src/base/bindings.ts'
 import { startOrigin } from '../origin.ts'
@@ -86,15 +86,16 @@ async function startDemoOrigin(): Promise<string> {
 /** Checks the project before anything starts. */
 function checkProject(project: string, command: string) {
   needNode(22, command) // as wrangler does
-  for (const file of [join(project, 'sluice.config.ts'), wranglerFile(project)]) {
-    if (!existsSync(file)) {
-      throw new Error(
-        `${relative(project, file)}: the file does not exist. To write one: npx sluice init`,
-      )
-    }
+  const file = wranglerFile(project)
+  if (!existsSync(file)) {
+    throw new Error(`${basename(file)}: the file does not exist. To write one: npx sluice init`)
   }
   if (!wranglerIn(project)) throw new Error(`${command} needs wrangler: ${INSTALL_WRANGLER}`)
 }
+
+const policiesText = (policies: string[][]) => `Policies (sluice.config.ts):
+
+${policies.length > 0 ? table([POLICY_COLUMNS, ...policies]) : '  none'}`
 
 const today = () => new Date().toISOString().slice(0, 10)
 
@@ -117,6 +118,7 @@ export async function dev(options: DevOptions): Promise<void> {
 async function start({ command, program }: DevOptions): Promise<void> {
   const { project } = program
   const devVars = join(project, '.dev.vars')
+  const configured = existsSync(join(project, 'sluice.config.ts'))
   const port = Number(process.env.PORT ?? 8787)
   if (!Number.isInteger(port) || port < 1 || port > 65535) {
     throw new Error(`PORT: expected a port number, got ${JSON.stringify(process.env.PORT)}`)
@@ -166,7 +168,7 @@ async function start({ command, program }: DevOptions): Promise<void> {
     }
   }
 
-  const worker = await startReloading({ port, program, runtime, log: console.log })
+  const worker = await startReloading({ port, program, configured, runtime, log: console.log })
   undo.push(() => worker.stop())
   worker.ended.then((reason) => stop(1, `Stopped: ${reason}.`))
 
@@ -174,7 +176,11 @@ async function start({ command, program }: DevOptions): Promise<void> {
   const { shards, policies } = description
   const url = `http://127.0.0.1:${port}`
   const parts = [
-    ['Worker', url, 'send requests here; reloads when you edit sluice.config.ts'],
+    [
+      'Worker',
+      url,
+      `send requests here; reloads when you edit ${configured ? 'sluice.config.ts' : 'the source'}`,
+    ],
     ...database.rows,
     ...(shards.length > 0 ? [['Shards', shards.join(', '), 'all use this one database']] : []),
     ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo app that echoes requests'],
@@ -198,9 +204,7 @@ Sluice is running.
 
 ${table(parts)}
 
-Policies (sluice.config.ts):
-
-${policies.length > 0 ? table([POLICY_COLUMNS, ...policies]) : '  none'}
+${configured ? policiesText(policies) : 'There is no sluice.config.ts: the Worker contains its policies.'}
 
 Requests to try:
 

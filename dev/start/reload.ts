@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { bundle, foldersOf } from '../project/bundle.ts'
 import { readWrangler, type WranglerConfig } from '../project/wrangler-config.ts'
 import { type Program, readConfiguration, startHost } from './children.ts'
-import type { Description } from './describe.ts'
+import { type Description, NO_CONFIGURATION } from './describe.ts'
 import type { HostOptions } from './host.ts'
 import { type FrontDoor, startProxy, type Target } from './proxy.ts'
 import { watchFolders, watchPort } from './watch.ts'
@@ -26,6 +26,8 @@ export interface ReloadingWorker {
 export interface Reloading {
   port: number
   program: Program
+  /** False if the project has no sluice.config.ts: the Worker contains its policies. */
+  configured: boolean
   /** Returns the bindings for a configuration. Called after each change. */
   runtime(description: Description, wrangler: WranglerConfig): Promise<HostOptions>
   /** Receives one line for each change. */
@@ -38,7 +40,7 @@ export interface Reloading {
  * @throws Error when the first configuration is invalid
  */
 export async function startReloading(options: Reloading): Promise<ReloadingWorker> {
-  const { port, program, runtime, log } = options
+  const { port, program, configured, runtime, log } = options
   const { project } = program
   const host = startHost(program)
   let end: (reason: string) => void = () => {}
@@ -58,13 +60,13 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
   /** Builds the Worker from the files and sends new requests to it. Returns `undefined` if nothing has changed. */
   async function load(): Promise<Description | undefined> {
     folders = undefined
-    if (!existsSync(join(project, 'sluice.config.ts'))) {
+    if (configured && !existsSync(join(project, 'sluice.config.ts'))) {
       throw new Error('sluice.config.ts: the file does not exist')
     }
     const wrangler = await readWrangler(project)
     const { script, files } = await bundle(project, wrangler)
     folders = foldersOf(files)
-    const description = await readConfiguration(program)
+    const description = configured ? await readConfiguration(program) : NO_CONFIGURATION
     const options = await runtime(description, wrangler)
     const made = JSON.stringify([script, options])
     if (made === running?.made && problem === undefined) return undefined
@@ -103,7 +105,7 @@ export async function startReloading(options: Reloading): Promise<ReloadingWorke
         (description) => {
           if (changed) return
           problem = undefined
-          if (description) log(`Reloaded: ${summary(description)}.`)
+          if (description) log(`Reloaded: ${configured ? summary(description) : 'the Worker'}.`)
         },
         ({ message }: Error) => {
           if (changed || stopping) return

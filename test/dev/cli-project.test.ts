@@ -161,6 +161,48 @@ describe('npx sluice dev', () => {
     await waitUntilEnded(family)
   }, 90_000)
 
+  test('A Worker with the middleware and without sluice.config.ts gets its bindings from a wrangler.jsonc, and reloads.', async () => {
+    const source = (limit: number) => `import { rateLimiter } from 'sluice'
+import { Hono } from 'hono'
+const app = new Hono<{ Bindings: { NOTE: string; KV: KVNamespace } }>()
+app.use(rateLimiter({ policies: [{ name: 'all', limit: ${limit}, window: '1h' }] }))
+app.get('/', async (c) => {
+  await c.env.KV.put('a', c.env.NOTE)
+  return c.text((await c.env.KV.get('a'))!)
+})
+export default app
+`
+    await rename(path('wrangler.toml'), path('elsewhere'))
+    await rm(path('sluice.config.ts'))
+    await project.write('app/index.ts', source(2))
+    await project.write(
+      'wrangler.jsonc',
+      `{ "name": "shop", "main": "app/index.ts", "compatibility_date": "2026-10-01", // a comment
+        "vars": { "NOTE": "hello" }, "kv_namespaces": [{ "binding": "KV", "id": "kv" }] }`,
+    )
+    try {
+      const run = await project.dev()
+      const get = async (ip: string) => {
+        const response = await fetch(run.url, { headers: { 'CF-Connecting-IP': ip } })
+        return `${response.status} ${response.headers.get('ratelimit-policy')}`
+      }
+      expect(run.output()).toContain('There is no sluice.config.ts')
+      const response = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.9' } })
+      expect(await response.text()).toBe('hello')
+      await get('192.0.2.1')
+      await get('192.0.2.1')
+      expect(await get('192.0.2.1')).toMatch(/^429 .*q=2;/)
+      await project.write('app/index.ts', source(3))
+      await expect.poll(run.output, { timeout: 20_000 }).toContain('Reloaded: the Worker.')
+      expect(await get('192.0.2.2')).toMatch(/^200 .*q=3;/)
+      process.kill(-run.pid, 'SIGINT')
+      expect(await run.ended).toBe(0)
+    } finally {
+      await rm(path('wrangler.jsonc'))
+      await rename(path('elsewhere'), path('wrangler.toml'))
+    }
+  }, 60_000)
+
   test('A port in use is reported in one line, and nothing is left running.', async () => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -174,10 +216,7 @@ describe('npx sluice dev', () => {
   })
 
   test.each([
-    [
-      'sluice.config.ts',
-      'sluice.config.ts: the file does not exist. To write one: npx sluice init',
-    ],
+    ['sluice.config.ts', 'app/worker.ts:2:20: Could not resolve "../sluice.config"'],
     ['wrangler.toml', 'wrangler.toml: the file does not exist. To write one: npx sluice init'],
     [
       'node_modules/wrangler',

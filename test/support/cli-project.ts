@@ -41,12 +41,13 @@ export interface RunOptions {
   env?: Record<string, string>
 }
 
-/** Makes an empty folder in which `sluice` and wrangler are installed. */
+/** Makes an empty folder in which `sluice`, Hono and wrangler are installed. */
 export async function cliProject() {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'sluice-cli-')))
   const modules = join(folder, 'node_modules')
   await buildPackage(join(modules, 'sluice'))
   await symlink(join(root, 'node_modules/wrangler'), join(modules, 'wrangler'))
+  await symlink(join(root, 'node_modules/hono'), join(modules, 'hono'))
   // A Redis that was downloaded before.
   await symlink(join(root, 'node_modules/.cache'), join(modules, '.cache')).catch(() => {})
   await mkdir(join(modules, '.bin'))
