@@ -1,5 +1,9 @@
 import type { BuiltModules } from './build.ts'
+import type { MoreBindings } from './project/bindings.ts'
 import type { Miniflare } from './project/tools.ts'
+
+/** The name of the Worker in Miniflare. */
+export const WORKER_NAME = 'sluice'
 
 type Namespace = Promise<{
   put(key: string, value: string): Promise<void>
@@ -26,6 +30,8 @@ export interface WorkerOptions {
   persist?: string
   /** Rate limits of Cloudflare, by binding. `period` is in seconds. */
   ratelimits?: Record<string, { limit: number; period: 10 | 60 }>
+  /** More bindings. Defaults to none. */
+  more?: MoreBindings
   /** Defaults to a free port. */
   port?: number
   /** Receives the log of the Worker. Defaults to collecting it in `logs`. */
@@ -73,11 +79,12 @@ export async function runWorkerd(
     workers: [
       {
         config: {
-          name: 'sluice',
+          name: WORKER_NAME,
           compatibilityDate,
           ...(compatibilityFlags && { compatibilityFlags }),
           manifest: { mainModule, modules },
-          env: { ...env, ...namespaces, ...ratelimits },
+          env: { ...env, ...namespaces, ...ratelimits, ...options.more?.bindings },
+          ...(options.more && { exports: options.more.exports }),
         },
         dev: {
           unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],

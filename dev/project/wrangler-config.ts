@@ -19,6 +19,8 @@ export interface WranglerConfig extends WranglerBindings {
   rules: { type: string; globs: string[] }[]
   define: Record<string, string>
   alias: Record<string, string>
+  /** True if there are bindings that `moreBindings` returns. */
+  hasMore: boolean
   /** The fields with bindings that `sluice dev` does not provide. */
   unsupported: string[]
 }
@@ -32,22 +34,27 @@ export function wranglerFile(project: string): string {
   return files.find((file) => existsSync(file)) ?? files.at(-1)!
 }
 
-/** The fields of wrangler with bindings of products that `sluice dev` does not run. */
-const UNSUPPORTED = [
+/** The fields with bindings of products that Miniflare runs on this machine: see bindings.ts. */
+const PROVIDED = [
   'd1_databases',
   'r2_buckets',
-  'services',
   'hyperdrive',
+  'analytics_engine_datasets',
+  'version_metadata',
+]
+
+/** The fields with bindings that `sluice dev` does not provide: remote products and other Workers. */
+const UNSUPPORTED = [
+  'services',
   'vectorize',
   'workflows',
-  'analytics_engine_datasets',
   'dispatch_namespaces',
   'mtls_certificates',
   'send_email',
   'ai',
   'browser',
   'images',
-  'version_metadata',
+  'assets',
 ]
 
 const isUsed = (value: unknown) => Object.values(Object(value)).some((one) => one !== undefined)
@@ -88,11 +95,11 @@ export async function readWrangler(project: string): Promise<WranglerConfig> {
     rules: config.rules,
     define: config.define,
     alias: config.alias ?? {},
-    unsupported: [
-      ...UNSUPPORTED.filter((name) => isUsed(fields[name])),
-      ...(objects.bindings.length > 0 ? ['durable_objects'] : []),
-      ...(queues.producers?.length ? ['queues'] : []),
-    ],
+    hasMore:
+      PROVIDED.some((name) => isUsed(fields[name])) ||
+      objects.bindings.length > 0 ||
+      Boolean(queues.producers?.length),
+    unsupported: UNSUPPORTED.filter((name) => isUsed(fields[name])),
   }
 }
 

@@ -5,9 +5,11 @@ import { basename, join } from 'node:path'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { variablesOf } from '../../src/base/bindings.ts'
 import { startOrigin } from '../origin.ts'
+import { moreBindings } from '../project/bindings.ts'
 import { needNode } from '../project/node.ts'
 import { INSTALL_WRANGLER, wranglerIn } from '../project/tools.ts'
 import { type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts'
+import { WORKER_NAME } from '../workerd.ts'
 import { table, tries } from './banner.ts'
 import type { Program } from './children.ts'
 import { type Description, POLICY_COLUMNS } from './describe.ts'
@@ -139,6 +141,7 @@ async function start({ command, program }: DevOptions): Promise<void> {
     const { vars, kv, ratelimits, compatibilityDate, compatibilityFlags } = wrangler
     const given = { ...(await readDevVars(devVars)), ...variablesIn(process.env, variables) }
     unsupported = wrangler.unsupported
+    const more = wrangler.hasMore ? await moreBindings(project, WORKER_NAME) : undefined
     missing = variables.filter((name) => !(name in given) && !(name in vars))
     const databases = [undefined, ...shards].map((name) => {
       const { url, token } = variablesOf(name)
@@ -163,7 +166,8 @@ async function start({ command, program }: DevOptions): Promise<void> {
       },
       // The ids and the folder that `wrangler kv key put --local` uses.
       kv: Object.fromEntries(kv.map(({ binding, id }) => [binding, id ?? binding])),
-      ...(kv.length > 0 && { persist: join(project, '.wrangler/state/v3') }),
+      ...((kv.length > 0 || more) && { persist: join(project, '.wrangler/state/v3') }),
+      ...(more && { more }),
       ratelimits: Object.fromEntries(ratelimits.map(({ name, simple }) => [name, simple])),
     }
   }

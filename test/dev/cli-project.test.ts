@@ -164,12 +164,19 @@ describe('npx sluice dev', () => {
   test('A Worker with the middleware and without sluice.config.ts gets its bindings from a wrangler.jsonc, and reloads.', async () => {
     const source = (limit: number) => `import { rateLimiter } from 'sluice'
 import { Hono } from 'hono'
-const app = new Hono<{ Bindings: { NOTE: string; KV: KVNamespace } }>()
+const app = new Hono<{ Bindings: { NOTE: string; KV: any; DB: any; COUNTER: any } }>()
 app.use(rateLimiter({ policies: [{ name: 'all', limit: ${limit}, window: '1h' }] }))
 app.get('/', async (c) => {
   await c.env.KV.put('a', c.env.NOTE)
-  return c.text((await c.env.KV.get('a'))!)
+  const { two } = await c.env.DB.prepare('SELECT 1 + 1 AS two').first()
+  const counter = c.env.COUNTER.get(c.env.COUNTER.idFromName('a'))
+  return c.json([await c.env.KV.get('a'), two, await (await counter.fetch('http://a/')).text()])
 })
+export class Counter {
+  fetch() {
+    return new Response('object')
+  }
+}
 export default app
 `
     await rename(path('wrangler.toml'), path('elsewhere'))
@@ -178,7 +185,11 @@ export default app
     await project.write(
       'wrangler.jsonc',
       `{ "name": "shop", "main": "app/index.ts", "compatibility_date": "2026-10-01", // a comment
-        "vars": { "NOTE": "hello" }, "kv_namespaces": [{ "binding": "KV", "id": "kv" }] }`,
+        "vars": { "NOTE": "hello" }, "kv_namespaces": [{ "binding": "KV", "id": "kv" }],
+        "d1_databases": [{ "binding": "DB", "database_name": "db", "database_id": "db" }],
+        "durable_objects": { "bindings": [{ "name": "COUNTER", "class_name": "Counter" }] },
+        "migrations": [{ "tag": "v1", "new_sqlite_classes": ["Counter"] }],
+        "services": [{ "binding": "OTHER", "service": "other" }] }`,
     )
     try {
       const run = await project.dev()
@@ -188,7 +199,8 @@ export default app
       }
       expect(run.output()).toContain('There is no sluice.config.ts')
       const response = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.9' } })
-      expect(await response.text()).toBe('hello')
+      expect(await response.json()).toEqual(['hello', 2, 'object'])
+      expect(run.output()).toContain('The Worker runs without the bindings of services:')
       await get('192.0.2.1')
       await get('192.0.2.1')
       expect(await get('192.0.2.1')).toMatch(/^429 .*q=2;/)
