@@ -3,14 +3,11 @@ import { spawnSync } from 'node:child_process'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { ConfigError } from '../src/base/errors.ts'
-import { lintWorker, problemsOf } from '../src/lint/lint.ts'
 import { bundleSize } from './build.ts'
-import { describeNamespace } from './check/namespace.ts'
-import { shieldMismatches } from './check/shield.ts'
+import { checkPolicies } from './check/policies.ts'
+import { bindingChecks, type Check, runChecks } from './check/run.ts'
 import { checkImports } from './imports.ts'
-import { loadConfig } from './load-config.ts'
-import { readBindings } from './wrangler-toml.ts'
+import { wranglerFile } from './project/wrangler-config.ts'
 
 const USAGE = `Checks this project before a deployment: types, lint and format, policies, the binding of the
 shield, the namespace, imports, and the size of the bundle. Exits with 1 if a check fails.
@@ -25,37 +22,11 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** The maximum size of a Worker on Cloudflare's Free plan, compressed, in bytes. */
 const MAX_BUNDLE = 3 * 1024 * 1024
 
-type Check = [name: string, run: () => unknown]
-
 /** Runs a tool of node_modules. Returns its output if it fails. */
 function run(name: string, ...args: string[]): string | undefined {
   const path = join(root, 'node_modules/.bin', name)
   const { status, stdout, stderr } = spawnSync(path, args, { cwd: root, encoding: 'utf8' })
   return status === 0 ? undefined : `${stdout}${stderr}`
-}
-
-/** The findings of the linter, or the problems of a configuration that does not parse. */
-async function checkPolicies(file: string): Promise<string | undefined> {
-  const { vars } = await readBindings(join(dirname(resolve(file)), 'wrangler.toml'))
-  const findings = await loadConfig(file).then(
-    (config) => lintWorker(config, vars),
-    (error) => {
-      if (error instanceof ConfigError) return problemsOf(error)
-      throw new Error(`${file}: ${error.message}`)
-    },
-  )
-  const lines = findings.map(({ code, path, message, hint }) => {
-    const more = [hint, code === 'invalid' ? '' : `docs/reference/linter.md#${code}`].filter(
-      Boolean,
-    )
-    return `${code}  ${path}: ${message}${more.length > 0 ? `\n  ${more.join(' ')}` : ''}`
-  })
-  if (findings.some(({ code }) => code === 'invalid')) {
-    lines.push(
-      'The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.',
-    )
-  }
-  return lines.join('\n') || undefined
 }
 
 async function checkBundle() {
@@ -89,38 +60,20 @@ const details: Record<string, string> = {}
 const options = read()
 const policies: Check = [
   'policies',
-  () => checkPolicies(options?.config ?? join(root, 'sluice.config.ts')),
+  () => {
+    const file = resolve(options?.config ?? join(root, 'sluice.config.ts'))
+    return checkPolicies(file, wranglerFile(dirname(file)))
+  },
 ]
-/** Checks the shield of sluice.config.ts. With `--config` the matching wrangler.toml is not known. */
-async function checkShield(): Promise<string | undefined> {
-  const config = await loadConfig(join(root, 'sluice.config.ts')).catch(() => undefined) // checkPolicies reports the error
-  if (!config) return undefined
-  return (await shieldMismatches(config, join(root, 'wrangler.toml'))).join('\n') || undefined
-}
-
-/** Prints the namespace. A missing namespace is not an error. */
-async function checkNamespace(): Promise<undefined> {
-  const config = await loadConfig(join(root, 'sluice.config.ts')).catch(() => undefined)
-  if (config) details.namespace = await describeNamespace(config, join(root, 'wrangler.toml'))
-}
-
 const all: Check[] = [
   ['types', () => run('tsc', '-p', '.') ?? run('tsc', '-p', 'src')],
   ['lint and format', () => run('biome', 'check')],
   policies,
-  ['shield', checkShield],
-  ['namespace', checkNamespace],
+  // With `--config` the matching wrangler.toml is not known.
+  ...bindingChecks(join(root, 'sluice.config.ts'), join(root, 'wrangler.toml'), details),
   ['imports', async () => (await checkImports(root)).join('\n') || undefined],
   ['bundle', checkBundle],
 ]
 
-let failed = 0
-for (const [name, check] of options ? (options.policies ? [policies] : all) : []) {
-  const problem = await Promise.resolve()
-    .then(check)
-    .catch((error) => `${error.name}: ${error.message}`)
-  if (problem) failed += 1
-  const detail = details[name] ? ` (${details[name]})` : ''
-  console.log(problem ? `✗ ${name}\n${problem}` : `✓ ${name}${detail}`)
-}
-if (failed > 0) process.exitCode = 1
+if (options && !(await runChecks(options.policies ? [policies] : all, details)))
+  process.exitCode = 1

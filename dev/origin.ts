@@ -1,13 +1,8 @@
-/**
- * A demo origin behind the Worker. Responds with the received request as JSON; some routes misbehave on purpose.
- *
- *     node dev/origin.ts --port 9090
- */
+/** A demo origin behind the Worker. Responds with the received request as JSON; some routes misbehave on purpose. */
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { WebSocketServer } from 'ws'
 
@@ -153,10 +148,4 @@ export async function startOrigin({ port = 0 } = {}): Promise<RunningOrigin> {
       await new Promise((resolve) => server.close(resolve))
     },
   }
-}
-
-if (import.meta.main) {
-  const { values } = parseArgs({ options: { port: { type: 'string', default: '9090' } } })
-  const { url } = await startOrigin({ port: Number(values.port) })
-  console.log(`The demo origin listens on ${url}`)
 }

@@ -1,93 +1,16 @@
-import { Log, LogLevel, Miniflare } from 'miniflare'
 import { type BuiltModules, compatibilityDate, readModules } from './build.ts'
+import { type RunningWorker, runWorkerd, type WorkerOptions } from './workerd.ts'
 
-type Namespace = Promise<{
-  put(key: string, value: string): Promise<void>
-  delete(key: string): Promise<void>
-}>
-
-export interface RunningWorker {
-  url: string
-  /** The URL without Miniflare's entry Worker, which normalizes requests. Requests arrive unchanged. */
-  directUrl: string
-  /** The log of the Worker so far. */
-  logs: string[]
-  /** Returns a KV namespace of the option `kv`. */
-  kv(binding: string): Namespace
-  stop(): Promise<void>
-}
-
-export interface WorkerOptions {
-  /** Variables and secrets. */
-  env?: Record<string, string>
-  /** The bindings of empty KV namespaces, or the ids of namespaces by binding. */
-  kv?: string[] | Record<string, string>
-  /** The folder for persistent resources. Defaults to memory. */
-  persist?: string
-  /** Rate limits of Cloudflare, by binding. `period` is in seconds. */
-  ratelimits?: Record<string, { limit: number; period: 10 | 60 }>
-  /** Defaults to a free port. */
-  port?: number
-  /** Receives the log of the Worker. Defaults to collecting it in `logs`. */
-  onLog?: (message: string) => void
-  /** Responds to the fetches of the Worker. Defaults to the network. */
-  outbound?: (request: Request) => Response | Promise<Response>
-}
+export type { RunningWorker, WorkerOptions } from './workerd.ts'
 
 /**
- * Runs a built Worker in workerd. Its fetches use the network, so that redirects, resets and upgrades behave as in production.
+ * Runs a built Worker of this repository in workerd.
  * @param built the modules, or the folder that contains them
  */
 export async function startWorker(
   built: string | BuiltModules,
   options: WorkerOptions = {},
 ): Promise<RunningWorker> {
-  const logs: string[] = []
-  const { mainModule, modules } = typeof built === 'string' ? await readModules(built) : built
-  const env = Object.fromEntries(
-    Object.entries(options.env ?? {}).map(([name, value]) => [
-      name,
-      { type: 'text' as const, value },
-    ]),
-  )
-  const namespaces = Object.fromEntries(
-    namespacesOf(options.kv).map(([name, id]) => [name, { type: 'kv', id }]),
-  )
-  const ratelimits = Object.fromEntries(
-    Object.entries(options.ratelimits ?? {}).map(([name, simple]) => [
-      name,
-      { type: 'rate-limit', namespace: name, simple },
-    ]),
-  )
-  const miniflare = new Miniflare({
-    host: '127.0.0.1',
-    port: options.port ?? 0,
-    log: new Log(LogLevel.NONE),
-    handleStructuredLogs: ({ message }: { message: string }) =>
-      options.onLog ? options.onLog(message) : void logs.push(message),
-    ...(options.persist && { resourcePersistencePath: options.persist }),
-    workers: [
-      {
-        config: {
-          name: 'sluice',
-          compatibilityDate,
-          manifest: { mainModule, modules },
-          env: { ...env, ...namespaces, ...ratelimits },
-        },
-        dev: {
-          unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],
-          ...(options.outbound && {
-            outboundService: { type: 'fetcher', handler: options.outbound },
-          }),
-        },
-      },
-    ],
-  } as unknown as ConstructorParameters<typeof Miniflare>[0])
-  const url = (await miniflare.ready).origin
-  const directUrl = (await miniflare.unsafeGetDirectURL()).origin
-  const kv = (binding: string) => miniflare.getKVNamespace(binding) as unknown as Namespace
-  return { url, directUrl, logs, kv, stop: () => miniflare.dispose() }
+  const modules = typeof built === 'string' ? await readModules(built) : built
+  return runWorkerd({ miniflare: await import('miniflare'), compatibilityDate }, modules, options)
 }
-
-const namespacesOf = (kv: WorkerOptions['kv'] = []): [name: string, id: string][] =>
-  Array.isArray(kv) ? kv.map((name) => [name, name]) : Object.entries(kv)

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { afterDeath, type Bill } from 'sluice-upstash-bridge'
 import { variablesOf } from '../../src/base/bindings.ts'
 
-const FILE = createRequire(import.meta.url).resolve('sluice-upstash-bridge/cli')
+const FILE = createRequire(import.meta.url).resolve('sluice-upstash-bridge/main')
 
 /** The bridge in a separate process, so that nothing else delays it. */
 export interface FarRedis {

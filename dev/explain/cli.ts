@@ -1,15 +1,17 @@
 import { parseArgs } from 'node:util'
 import { networkRange } from '../../src/base/ip.ts'
 import { parseConfig } from '../../src/config/parse.ts'
-import { loadConfig } from '../load-config.ts'
+import { loadConfig } from '../project/load-config.ts'
 import { explain } from './explain.ts'
 import { toJson, toText } from './print.ts'
 import type { RequestTerms } from './request.ts'
 
-const USAGE = `Shows which policies of sluice.config.ts apply to a request, with its keys and costs, and why the
+const usage = (
+  command: string,
+) => `Shows which policies of sluice.config.ts apply to a request, with its keys and costs, and why the
 others do not apply. Needs no Redis and charges nothing.
 
-  npm run explain -- --path /login [options]
+  ${command} --path /login [options]
 
   --path PATH      the path, with the query if there is one (required)
   --method METHOD  the method (default GET)
@@ -26,7 +28,7 @@ others do not apply. Needs no Redis and charges nothing.
 
 The environment provides the variables that the configuration names (jwt.secret, apiKeys.known), and SLUICE_PROXY_TOKEN:
 
-  JWT_SECRET=… npm run explain -- --path /me --header 'authorization: Bearer …'`
+  JWT_SECRET=… ${command} --path /me --header 'authorization: Bearer …'`
 
 /** An invalid command line. */
 class UsageError extends Error {}
@@ -125,10 +127,20 @@ function wrong(flag: string, expected: string, got: string): never {
   throw new UsageError(`${flag}: expected ${expected}, got ${JSON.stringify(got)}`)
 }
 
-export async function main(args: string[]): Promise<void> {
+/**
+ * Prints an explanation. Sets the exit code 1 after an error.
+ * @param command how the user calls this program, for the usage
+ * @param onUsageError prints a mistake on the command line
+ */
+export async function main(
+  args: string[],
+  command = 'npm run explain --',
+  onUsageError = (message: string) =>
+    console.error(`${message}\nRun with --help to list all options.`),
+): Promise<void> {
   try {
     const options = parseCli(args)
-    if (options === 'help') return console.log(USAGE)
+    if (options === 'help') return console.log(usage(command))
     const config = await loadConfig(options.config)
       .then(parseConfig)
       .catch((error) => {
@@ -137,8 +149,9 @@ export async function main(args: string[]): Promise<void> {
     const explanation = await explain(config, options.request)
     console.log(options.json ? toJson(explanation) : toText(explanation))
   } catch (error) {
-    console.error(error instanceof Error ? error.message : String(error))
-    if (error instanceof UsageError) console.error('Run with --help to list all options.')
+    const message = error instanceof Error ? error.message : String(error)
+    if (error instanceof UsageError) onUsageError(message)
+    else console.error(message)
     process.exitCode = 1
   }
 }

@@ -1,4 +1,4 @@
-/** Describes a configuration for `npm start`. */
+/** Describes a configuration for `sluice dev`. */
 
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { type Policy, parseConfig } from '../../src/config/parse.ts'
@@ -19,6 +19,16 @@ export interface Description {
   ask: { policy: string; key: unknown } | undefined
   /** A request, and how often to send it to use up the smallest quota. */
   flood: { count: number; path: string } | undefined
+}
+
+/** The description of a project without sluice.config.ts. */
+export const NO_CONFIGURATION: Description = {
+  policies: [],
+  shards: [],
+  variables: [],
+  tries: [],
+  ask: undefined,
+  flood: undefined,
 }
 
 export const POLICY_COLUMNS = ['policy', 'limit', 'algorithm', 'counted by', 'applies to']

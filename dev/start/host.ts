@@ -1,12 +1,20 @@
 /**
- * Runs Workers in workerd, for `npm start`. A separate process in a separate process group: workerd ends when the parent process is
+ * Runs Workers in workerd, for `sluice dev`. A separate process in a separate process group: workerd ends when the parent process is
  * killed, and Ctrl-C reaches only the parent.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type RunningWorker, startWorker, type WorkerOptions } from '../worker.ts'
+import { miniflareOf } from '../project/tools.ts'
+import { type RunningWorker, type Runtime, runWorkerd, type WorkerOptions } from '../workerd.ts'
+
+/** The bindings and settings of a Worker. Plain data, since one process sends it to another. */
+export interface HostOptions extends Omit<WorkerOptions, 'port' | 'onLog' | 'outbound'> {
+  /** The folder whose Miniflare runs the Worker. */
+  project: string
+  runtime: Omit<Runtime, 'miniflare'>
+}
 
 export type ToHost =
-  | { do: 'start'; id: number; script: string; options: Omit<WorkerOptions, 'onLog' | 'outbound'> }
+  | { do: 'start'; id: number; script: string; options: HostOptions }
   | { do: 'stop'; id: number }
 export type FromHost = { id: number; port: number } | { id: number; error: string }
 
@@ -16,10 +24,13 @@ async function end() {
   await Promise.race([Promise.all([...workers.values()].map((one) => one.stop())), sleep(2000)])
   process.kill(-process.pid, 'SIGKILL')
 }
-process.on('disconnect', end)
-process.on('uncaughtException', () => {}) // thrown when a Worker is stopped while it starts
+export function runHost() {
+  process.on('disconnect', end)
+  process.on('uncaughtException', () => {}) // thrown when a Worker is stopped while it starts
+  process.on('message', answer)
+}
 
-process.on('message', async (message: ToHost) => {
+async function answer(message: ToHost) {
   const { id } = message
   if (message.do === 'stop') {
     await workers.get(id)?.stop()
@@ -30,9 +41,11 @@ process.on('message', async (message: ToHost) => {
   const early: string[] = []
   let onLog: (line: string) => void = (line) => early.push(line)
   try {
-    const worker = await startWorker(
+    const { project, runtime, ...options } = message.options
+    const worker = await runWorkerd(
+      { miniflare: await miniflareOf(project), ...runtime },
       { mainModule: 'worker.js', modules },
-      { ...message.options, onLog: (line) => onLog(line) },
+      { ...options, onLog: (line) => onLog(line) },
     )
     onLog = (line) => console.log(line)
     for (const line of early) onLog(line)
@@ -44,4 +57,4 @@ process.on('message', async (message: ToHost) => {
     const reason = first!.replace(/^service \S+: Uncaught (Error: )?/, '')
     process.send!({ id, error: reason } satisfies FromHost)
   }
-})
+}

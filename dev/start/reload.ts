@@ -1,19 +1,14 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, type FSWatcher, watch } from 'node:fs'
-import { connect } from 'node:net'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
-import type { WorkerOptions } from '../worker.ts'
-import { bundle, foldersOf } from './bundle.ts'
-import type { Description } from './describe.ts'
-import type { FromHost, ToHost } from './host.ts'
+import { bundle, foldersOf } from '../project/bundle.ts'
+import { readWrangler, type WranglerConfig } from '../project/wrangler-config.ts'
+import { type Program, readConfiguration, startHost } from './children.ts'
+import { type Description, NO_CONFIGURATION } from './describe.ts'
+import type { HostOptions } from './host.ts'
 import { type FrontDoor, startProxy, type Target } from './proxy.ts'
-import type { FromReader } from './read.ts'
+import { watchFolders, watchPort } from './watch.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-const SETTINGS = ['sluice.config.ts', '.dev.vars', 'wrangler.toml']
 /** Wait after a change, in ms, so that editors can finish writing. */
 const QUIET_MS = 100
 /** Interval in ms between attempts after a failed bundle: a missing file may appear in a folder that is not watched yet. */
@@ -28,23 +23,30 @@ export interface ReloadingWorker {
   stop(): Promise<void>
 }
 
-/** The bindings and settings of a Worker. */
-export type RuntimeContext = Omit<WorkerOptions, 'port' | 'outbound' | 'onLog'>
+export interface Reloading {
+  port: number
+  program: Program
+  /** False if the project has no sluice.config.ts: the Worker contains its policies. */
+  configured: boolean
+  /** Returns the bindings for a configuration. Called after each change. */
+  runtime(description: Description, wrangler: WranglerConfig): Promise<HostOptions>
+  /** Receives one line for each change. */
+  log(line: string): void
+}
 
 /**
- * Runs the Worker behind a port that stays open, and replaces it when the configuration or the source changes. After an invalid
- * change the last valid Worker keeps running.
- * @param runtime returns the bindings for a configuration; called after each change
- * @param log receives one line for each change
+ * Runs the Worker of a project behind a port that stays open, and replaces it when the configuration or the source changes. After an
+ * invalid change the last valid Worker keeps running.
  * @throws Error when the first configuration is invalid
  */
-export async function startReloading(
-  port: number,
-  runtime: (description: Description) => Promise<RuntimeContext>,
-  log: (line: string) => void,
-): Promise<ReloadingWorker> {
-  const host = startHost()
-  const { promise: ended, resolve: end } = Promise.withResolvers<string>()
+export async function startReloading(options: Reloading): Promise<ReloadingWorker> {
+  const { port, program, configured, runtime, log } = options
+  const { project } = program
+  const host = startHost(program)
+  let end: (reason: string) => void = () => {}
+  const ended = new Promise<string>((resolve) => {
+    end = resolve
+  })
   host.exited.then(() => end('the Worker ended'))
   let proxy: FrontDoor | undefined
   let running: { made: string; id: number; target: Target } | undefined
@@ -58,13 +60,14 @@ export async function startReloading(
   /** Builds the Worker from the files and sends new requests to it. Returns `undefined` if nothing has changed. */
   async function load(): Promise<Description | undefined> {
     folders = undefined
-    if (!existsSync(join(root, 'sluice.config.ts'))) {
+    if (configured && !existsSync(join(project, 'sluice.config.ts'))) {
       throw new Error('sluice.config.ts: the file does not exist')
     }
-    const { script, files } = await bundle(root)
+    const wrangler = await readWrangler(project)
+    const { script, files } = await bundle(project, wrangler)
     folders = foldersOf(files)
-    const description = await readConfiguration()
-    const options = await runtime(description)
+    const description = configured ? await readConfiguration(program) : NO_CONFIGURATION
+    const options = await runtime(description, wrangler)
     const made = JSON.stringify([script, options])
     if (made === running?.made && problem === undefined) return undefined
     if (made === running?.made) return description
@@ -82,8 +85,9 @@ export async function startReloading(
   }
 
   async function retire(id: number, target: Target) {
-    const { promise: idle, resolve } = Promise.withResolvers<void>()
-    target.onIdle = resolve
+    const idle = new Promise<void>((resolve) => {
+      target.onIdle = resolve
+    })
     if (target.inFlight > 0) await Promise.race([idle, sleep(GRACE_MS, undefined, { ref: false })])
     host.stop(id)
   }
@@ -101,7 +105,7 @@ export async function startReloading(
         (description) => {
           if (changed) return
           problem = undefined
-          if (description) log(`Reloaded: ${summary(description)}.`)
+          if (description) log(`Reloaded: ${configured ? summary(description) : 'the Worker'}.`)
         },
         ({ message }: Error) => {
           if (changed || stopping) return
@@ -117,7 +121,7 @@ export async function startReloading(
     busy = false
   }
 
-  const watching = watchFolders(() => void reload())
+  const watching = watchFolders(project, () => void reload())
   try {
     const description = (await load())!
     watching.update(folders!)
@@ -144,124 +148,4 @@ function summary({ policies }: Description): string {
   const names = policies.map(([name]) => name)
   if (names.length === 0) return 'sluice.config.ts has no policies'
   return `${names.length} ${names.length === 1 ? 'policy' : 'policies'} (${names.join(', ')})`
-}
-
-/** Reads the configuration in a separate process (read.ts). */
-async function readConfiguration(): Promise<Description> {
-  const program = fileURLToPath(new URL('read.ts', import.meta.url))
-  const child = fork(program, [join(root, 'sluice.config.ts'), root], {
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    timeout: 10_000,
-    killSignal: 'SIGKILL',
-  })
-  const [answer] = (await Promise.race([
-    once(child, 'message'),
-    once(child, 'exit').then(() => [undefined]),
-  ])) as [FromReader | undefined]
-  if (!answer)
-    throw new Error('sluice.config.ts: the file does not load within 10 s, or ends the process')
-  if ('problem' in answer) throw new Error(answer.problem)
-  return answer.description
-}
-
-/** Starts the process that runs workerd (host.ts). */
-function startHost() {
-  const program = fileURLToPath(new URL('host.ts', import.meta.url))
-  const child: ChildProcess = fork(program, {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    env: { ...process.env, CLOUDFLARE_CF_FETCH_ENABLED: 'false' },
-    detached: true, // a separate process group: Ctrl-C reaches only this process, which stops the parts in order
-  })
-  const exited = once(child, 'exit').then(() => signalGroup(child.pid!, 'SIGKILL')) // ends workerd, in case only host.ts was killed
-  let last = 0
-  const send = (message: ToHost) => {
-    if (child.connected) child.send(message)
-  }
-  return {
-    exited,
-    async start(script: string, options: RuntimeContext) {
-      const id = ++last
-      const answered = new Promise<FromHost>((resolve, reject) => {
-        const listen = (message: FromHost) => {
-          if (message.id !== id) return
-          child.off('message', listen)
-          resolve(message)
-        }
-        child.on('message', listen)
-        exited.then(() => reject(new Error('the Worker ended')))
-      })
-      send({ do: 'start', id, script, options })
-      const answer = await answered
-      if ('error' in answer) throw new Error(`the Worker does not start: ${answer.error}`)
-      return answer
-    },
-    stop: (id: number) => send({ do: 'stop', id }),
-    async end() {
-      if (child.connected) child.disconnect()
-      await Promise.race([exited, sleep(5000)])
-      signalGroup(child.pid!, 'SIGKILL')
-    },
-  }
-}
-
-function signalGroup(pid: number, signal: NodeJS.Signals) {
-  try {
-    process.kill(-pid, signal)
-  } catch {
-    // the process has already ended
-  }
-}
-
-/** Keeps a connection to a port, and calls `onClosed` when nothing listens there any more. */
-function watchPort(port: number, onClosed: () => void) {
-  const socket = connect(port, '127.0.0.1')
-  socket.unref()
-  let connected = false
-  socket.on('connect', () => {
-    connected = true
-  })
-  socket.on('error', () => {})
-  socket.resume()
-  socket.on('close', () => {
-    if (connected) watchPort(port, onClosed)
-    else onClosed()
-  })
-}
-
-/** Watches the settings files, the source, and the folders of the files that the configuration imports. */
-function watchFolders(changed: () => void) {
-  const add = (folder: string, recursive: boolean, isOurs: (name: string) => boolean) => {
-    const watcher = watch(folder, { recursive }, (_, name) => {
-      if (name !== null && isOurs(name)) changed()
-    })
-    return watcher.on('error', () => {})
-  }
-  const isSource = (name: string) => /\.([cm]?[jt]s|lua|json)$/.test(name)
-  const isRoot = (name: string) => SETTINGS.includes(name) || /\.[cm]?[jt]s$/.test(name)
-  const src = join(root, 'src')
-  const known = [
-    add(root, false, isRoot),
-    add(src, true, isSource),
-    add(join(root, 'lua'), true, isSource),
-  ]
-  let others: FSWatcher[] = []
-  const closeAll = (watchers: FSWatcher[]) => {
-    for (const watcher of watchers) watcher.close()
-  }
-  return {
-    /** Replaces the watchers of the imported folders. A folder may have been removed and created again. */
-    update(folders: string[]) {
-      closeAll(others)
-      others = folders
-        .filter((folder) => `${folder}/` !== root && !`${folder}/`.startsWith(`${src}/`))
-        .flatMap((folder) => {
-          try {
-            return [add(folder, false, isSource)]
-          } catch {
-            return [] // the folder has been removed
-          }
-        })
-    },
-    close: () => closeAll([...known, ...others]),
-  }
 }

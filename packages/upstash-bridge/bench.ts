@@ -134,7 +134,7 @@ if (values.help) {
   const redis = await startRedis({ log: console.error })
   const bridge = spawn(
     process.execPath,
-    [new URL('./src/cli.ts', import.meta.url).pathname, '--redis', redis.url, '--port', '0'],
+    [new URL('./src/main.ts', import.meta.url).pathname, '--redis', redis.url, '--port', '0'],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   try {

@@ -68,7 +68,7 @@ test.each(['redis', 'workerd', 'the host of workerd'])(
     const patterns = {
       redis: /^\S*(redis|valkey)\S* /,
       workerd: /\/workerd serve/,
-      'the host of workerd': /start\/host\.ts/,
+      'the host of workerd': /cli\/main\.ts --process host/,
     }
     const victim = family.find(({ command }) => patterns[part as 'redis'].test(command))!
     process.kill(victim.pid, 'SIGKILL')

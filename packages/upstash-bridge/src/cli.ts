@@ -3,9 +3,9 @@ import { type BridgeOptions, startBridge } from './bridge.ts'
 import { withoutPassword } from './connection.ts'
 import { startRedis } from './redis.ts'
 
-const USAGE = `Serves the Upstash REST API from any Redis.
+const usage = (command: string) => `Serves the Upstash REST API from any Redis.
 
-  npm run bridge -- [options]
+  ${command} [options]
 
   --redis URL        the Redis to use, such as redis://127.0.0.1:6379. Without this option the
                      bridge starts its own Redis. For several databases repeat --redis URL=TOKEN
@@ -88,15 +88,23 @@ function maxOf(text: string | undefined): number | undefined {
   throw new UsageError(`--max-commands: expected a whole number from 1 to 999999, got "${text}"`)
 }
 
-/** Runs until Ctrl-C, or until the Redis that it started ends. */
-async function main(args: string[]): Promise<void> {
+/**
+ * Runs until Ctrl-C, or until the Redis that it started ends.
+ * @param command how the user calls this program, for the usage
+ * @param onUsageError prints a mistake on the command line; defaults to the message and the usage
+ */
+export async function main(
+  args: string[],
+  command = 'npm run bridge --',
+  onUsageError = (message: string) => console.error(`${message}\n\n${usage(command)}`),
+): Promise<void> {
   try {
     const options = parseCli(args)
-    if (options === 'help') return console.log(USAGE)
+    if (options === 'help') return console.log(usage(command))
     await serve(options)
   } catch (error) {
-    console.error(error instanceof Error ? error.message : String(error))
-    if (error instanceof UsageError) console.error(`\n${USAGE}`)
+    if (error instanceof UsageError) onUsageError(error.message)
+    else console.error(error instanceof Error ? error.message : String(error))
     process.exitCode = 1
   }
 }
@@ -132,5 +140,3 @@ async function serve(options: CliOptions): Promise<void> {
     await stop()
   })
 }
-
-if (import.meta.main) await main(process.argv.slice(2))

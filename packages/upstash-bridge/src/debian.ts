@@ -25,13 +25,15 @@ export type Packages = {
 }
 
 const run = promisify(execFile)
-/** A folder in the node_modules that this package resolves to. */
-const CACHES = join(
-  createRequire(import.meta.url)
-    .resolve.paths('redis')
-    ?.find((folder) => existsSync(join(folder, 'redis'))) ?? tmpdir(),
-  '.cache',
-)
+/** The node_modules folder with this package, or the first one above this file: `redis` is a part of the file in a published package. */
+const [nodeModules = tmpdir()] = (createRequire(import.meta.url).resolve.paths('redis') ?? [])
+  .filter((folder) => existsSync(folder))
+  .sort((one, other) => Number(hasRedis(other)) - Number(hasRedis(one)))
+const CACHES = join(nodeModules, '.cache')
+
+function hasRedis(folder: string): boolean {
+  return existsSync(join(folder, 'redis'))
+}
 
 /**
  * Finds the server in the project's cache. Downloads the packages of Debian or Ubuntu into the cache if needed. Needs no

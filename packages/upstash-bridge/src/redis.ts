@@ -116,7 +116,10 @@ async function run(server: ServerBinary, port: number, more: string[]): Promise<
 /** Collects the output of the server: its last 15 lines, and when it is ready for connections. */
 function keepLastLines(child: ChildProcess) {
   let text = ''
-  const { promise: ready, resolve } = Promise.withResolvers<void>()
+  let resolve = () => {}
+  const ready = new Promise<void>((resolveReady) => {
+    resolve = resolveReady
+  })
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (chunk: string) => {
       text = (text + chunk).slice(-8192)

@@ -69,7 +69,7 @@ describe('the bridge as a program', () => {
   afterEach(() => child?.kill('SIGKILL'))
 
   function run(...args: string[]) {
-    const script = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+    const script = fileURLToPath(new URL('../src/main.ts', import.meta.url))
     const started = spawn(process.execPath, [script, ...args])
     child = started
     const output = { out: '', err: '' }

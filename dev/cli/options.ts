@@ -1,0 +1,24 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+import type { Call } from './call.ts'
+
+/**
+ * Parses the options of a command. Returns `undefined` after `--help` and after a mistake, which it prints.
+ */
+export function readOptions<Options extends NonNullable<ParseArgsConfig['options']>>(
+  args: string[],
+  options: Options,
+  usage: string,
+  { onUsageError }: Call,
+) {
+  try {
+    const config = { args, options: { ...options, ...HELP } }
+    const { values } = parseArgs<typeof config>(config)
+    if (!(values as { help?: boolean }).help) return values
+    console.log(usage)
+  } catch (error) {
+    onUsageError((error as Error).message)
+  }
+  return undefined
+}
+
+const HELP = { help: { type: 'boolean', short: 'h' } } as const

@@ -1,0 +1,128 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { wranglerOf } from './tools.ts'
+
+/** The bindings in the configuration of wrangler. */
+export interface WranglerBindings {
+  vars: Record<string, unknown>
+  kv: { binding: string; id?: string }[]
+  ratelimits: { name: string; simple: { limit: number; period: 10 | 60 } }[]
+}
+
+/** The configuration of wrangler, as far as `sluice dev` uses it. */
+export interface WranglerConfig extends WranglerBindings {
+  /** The absolute path of the Worker. */
+  main: string
+  compatibilityDate: string | undefined
+  compatibilityFlags: string[]
+  rules: { type: string; globs: string[] }[]
+  define: Record<string, string>
+  alias: Record<string, string>
+  /** True if there are bindings that `moreBindings` returns. */
+  hasMore: boolean
+  /** The fields with bindings that `sluice dev` does not provide. */
+  unsupported: string[]
+}
+
+/** The files that wrangler reads, in its order. */
+export const WRANGLER_FILES = ['wrangler.json', 'wrangler.jsonc', 'wrangler.toml']
+
+/** The path of the configuration that wrangler reads in this folder. */
+export function wranglerFile(project: string): string {
+  const files = WRANGLER_FILES.map((name) => join(project, name))
+  return files.find((file) => existsSync(file)) ?? files.at(-1)!
+}
+
+/** The fields with bindings of products that Miniflare runs on this machine: see bindings.ts. */
+const PROVIDED = [
+  'd1_databases',
+  'r2_buckets',
+  'hyperdrive',
+  'analytics_engine_datasets',
+  'version_metadata',
+]
+
+/** The fields with bindings that `sluice dev` does not provide: remote products and other Workers. */
+const UNSUPPORTED = [
+  'services',
+  'vectorize',
+  'workflows',
+  'dispatch_namespaces',
+  'mtls_certificates',
+  'send_email',
+  'ai',
+  'browser',
+  'images',
+  'assets',
+]
+
+const isUsed = (value: unknown) => Object.values(Object(value)).some((one) => one !== undefined)
+
+/**
+ * Reads the bindings with wrangler. Returns none if the file does not exist.
+ * @throws Error with the line and column of a syntax error
+ */
+export async function readBindings(file: string): Promise<WranglerBindings> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  // Importing wrangler takes a second, so import it only if the file has bindings.
+  if (!/^[^#\n]*\b(vars|kv_namespaces|ratelimits)\b/m.test(text)) {
+    return { vars: {}, kv: [], ratelimits: [] }
+  }
+  return bindingsOf(await read(file))
+}
+
+/**
+ * Reads the configuration of a project with wrangler.
+ * @throws Error with the line and column of a syntax error
+ */
+export async function readWrangler(project: string): Promise<WranglerConfig> {
+  const file = wranglerFile(project)
+  if (!existsSync(file)) throw new Error(`${basename(file)}: the file does not exist`)
+  const config = await read(file)
+  if (!config.main) {
+    throw new Error(
+      `${basename(file)}: main: expected the path of the Worker, such as "src/worker.ts"`,
+    )
+  }
+  const fields = config as unknown as Record<string, unknown>
+  const { durable_objects: objects, queues } = config
+  return {
+    ...bindingsOf(config),
+    main: config.main,
+    compatibilityDate: config.compatibility_date,
+    compatibilityFlags: config.compatibility_flags,
+    rules: config.rules,
+    define: config.define,
+    alias: config.alias ?? {},
+    hasMore:
+      PROVIDED.some((name) => isUsed(fields[name])) ||
+      objects.bindings.length > 0 ||
+      Boolean(queues.producers?.length),
+    unsupported: UNSUPPORTED.filter((name) => isUsed(fields[name])),
+  }
+}
+
+type Read = Awaited<ReturnType<typeof read>>
+
+async function read(file: string) {
+  const { unstable_readConfig: readConfig } = await wranglerOf(dirname(file))
+  return placed(basename(file), () => readConfig({ config: file }, { hideWarnings: true }))
+}
+
+const bindingsOf = ({ vars, kv_namespaces, ratelimits }: Read): WranglerBindings => ({
+  vars,
+  kv: kv_namespaces as WranglerBindings['kv'],
+  ratelimits: ratelimits as WranglerBindings['ratelimits'],
+})
+
+/** Adds the file, line and column to the errors of wrangler. */
+function placed<T>(file: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    const { message, location } = error as Error & { location?: { line: number; column: number } }
+    const place = location ? `:${location.line}:${location.column + 1}` : ''
+    throw new Error(`${file}${place}: ${message.split('\n')[0]}`, { cause: error })
+  }
+}

@@ -1,0 +1,302 @@
+import { rename, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type CliProject, cliProject } from '../support/cli-project.ts'
+import { processes, waitUntilEnded } from '../support/npm-start.ts'
+
+const config = (limit: number, more = '') => `import { defineConfig } from 'sluice'
+${more}
+export default defineConfig({
+  origin: 'zone',
+  policies: [{ name: 'per-ip', limit: ${limit}, window: '1h', algorithm: 'fixed-window' }],
+})
+`
+const WORKER = `import { createGateway } from 'sluice'
+import config from '../sluice.config'
+export default createGateway(config)
+`
+/** The type that `npm init -y` writes. */
+const PACKAGE = '{ "name": "shop", "type": "commonjs" }'
+const TOML = 'name = "shop"\nmain = "app/worker.ts"\ncompatibility_date = "2026-10-01"\n'
+
+let project: CliProject
+let sluice: CliProject['sluice']
+beforeAll(async () => {
+  project = await cliProject()
+  sluice = project.sluice
+  await project.write('package.json', PACKAGE)
+  await project.write('sluice.config.ts', config(2))
+  await project.write('wrangler.toml', TOML)
+  await project.write('app/worker.ts', WORKER)
+})
+afterEach(async () => {
+  project.kill()
+  await project.write('sluice.config.ts', config(2))
+})
+afterAll(() => project.remove())
+
+const path = (name: string) => join(project.folder, name)
+
+describe('npx sluice check', () => {
+  test('A valid configuration passes all checks.', async () => {
+    expect(await sluice(['check'])).toEqual({
+      code: 0,
+      stdout: '✓ policies\n✓ shield\n✓ namespace (none)\n',
+      stderr: '',
+    })
+  })
+
+  test('An error that the installed defineConfig throws is a finding.', async () => {
+    await project.write('sluice.config.ts', config(0))
+    expect(await sluice(['check', '--policies'])).toEqual({
+      code: 1,
+      stdout: `✗ policies
+invalid  policies[0].limit: expected a whole number of at least 1, got 0 (in "per-ip")
+The configuration does not load until every invalid setting is fixed. docs/reference/configuration.md describes each field.
+`,
+      stderr: '',
+    })
+  })
+
+  test('The shield and the environments are compared with a wrangler.jsonc.', async () => {
+    await project.write(
+      'jsonc/wrangler.jsonc',
+      `{
+        "name": "shop", // comments are allowed
+        "env": { "staging": {} },
+        "ratelimits": [
+          { "name": "SHIELD", "namespace_id": "1", "simple": { "limit": 50, "period": 10 } },
+        ],
+      }`,
+    )
+    await project.write(
+      'jsonc/sluice.config.ts',
+      config(2).replace(
+        'policies:',
+        "shield: { binding: 'SHIELD', limit: 100, period: '10s' }, policies:",
+      ),
+    )
+    const { code, stdout } = await sluice(['check', '--config', 'jsonc/sluice.config.ts'])
+    expect(code).toBe(1)
+    expect(stdout).toBe(`✓ policies
+✗ shield
+shield.limit: 100 here, but limit = 50 in wrangler.jsonc
+✓ namespace (none; the environments of wrangler.jsonc (staging) share counters if they use the same database: docs/reference/configuration.md#namespaces)
+`)
+  })
+
+  test('A folder without a configuration fails the check.', async () => {
+    await rm(path('sluice.config.ts'))
+    expect(await sluice(['check'])).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(
+        /^✗ policies\nError: sluice\.config\.ts: the file does not exist\n/,
+      ),
+    })
+  })
+})
+
+test('npx sluice explain loads a TypeScript configuration with functions, an enum and an import without extension.', async () => {
+  await project.write('limits/tenant.ts', 'export enum Limit { Tenant = 7 }\n')
+  await project.write(
+    'sluice.config.ts',
+    `import { defineConfig } from 'sluice'
+import { Limit } from './limits/tenant'
+export default defineConfig({
+  origin: 'zone',
+  policies: [{ name: 'tenant', limit: Limit.Tenant, window: '1m', key: (c: { get(name: string): string }) => c.get('tenant') }],
+})
+`,
+  )
+  const { code, stdout, stderr } = await sluice(['explain', '--path', '/'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(/^yes +tenant +limit +7 per 1m, sliding-window\n +key +.*function/m)
+})
+
+describe('npx sluice dev', () => {
+  test('The Worker of the project limits requests, reloads after edits, and Ctrl-C leaves no process.', async () => {
+    const run = await project.dev()
+    const statuses = async (ip: string, count: number) => {
+      const all: number[] = []
+      for (let n = 0; n < count; n++) {
+        const headers = { 'CF-Connecting-IP': ip }
+        all.push((await fetch(`${run.url}/x`, { headers })).status)
+      }
+      return all
+    }
+    expect(run.output()).toContain('Sluice is running.')
+    expect(run.output()).toMatch(/per-ip +2 per 1h +fixed-window/)
+    expect(await statuses('192.0.2.1', 3)).toEqual([200, 200, 429])
+    const output = async (after: () => Promise<unknown>, line: RegExp) => {
+      const before = run.output().length
+      await after()
+      await expect.poll(() => run.output().slice(before), { timeout: 20_000 }).toMatch(line)
+    }
+    const save = (text: string) => () => project.write('sluice.config.ts', text)
+    await output(save(config(3)), /^Reloaded: 1 policy \(per-ip\)\.$/m)
+    expect(await statuses('192.0.2.2', 4)).toEqual([200, 200, 200, 429])
+    await output(
+      save(config(0)),
+      /^Not reloaded: sluice\.config\.ts: policies\[0\]\.limit: expected .* The last valid configuration stays active\.$/m,
+    )
+    await output(
+      save(config(3, "\nthrow new Error('on purpose')\n")),
+      /^Not reloaded: sluice\.config\.ts:3:7: on purpose\./m,
+    )
+    expect(await statuses('192.0.2.3', 4)).toEqual([200, 200, 200, 429])
+    await output(save(config(4)), /^Reloaded: /m)
+    // The folder of the Worker is not src.
+    await output(
+      () => project.write('app/worker.ts', `${WORKER}\nconsole.log('edited')\n`),
+      /^Reloaded: /m,
+    )
+    expect(await statuses('192.0.2.4', 5)).toEqual([200, 200, 200, 200, 429])
+    const family = processes(run.pid)
+    expect(family.map(({ command }) => command).join()).toMatch(/workerd/)
+    process.kill(-run.pid, 'SIGINT')
+    expect(await run.ended).toBe(0)
+    await waitUntilEnded(family)
+  }, 90_000)
+
+  test('A Worker with the middleware and without sluice.config.ts gets its bindings from a wrangler.jsonc, and reloads.', async () => {
+    const source = (limit: number) => `import { rateLimiter } from 'sluice'
+import { Hono } from 'hono'
+const app = new Hono<{ Bindings: { NOTE: string; KV: any; DB: any; COUNTER: any } }>()
+app.use(rateLimiter({ policies: [{ name: 'all', limit: ${limit}, window: '1h' }] }))
+app.get('/', async (c) => {
+  await c.env.KV.put('a', c.env.NOTE)
+  const { two } = await c.env.DB.prepare('SELECT 1 + 1 AS two').first()
+  const counter = c.env.COUNTER.get(c.env.COUNTER.idFromName('a'))
+  return c.json([await c.env.KV.get('a'), two, await (await counter.fetch('http://a/')).text()])
+})
+export class Counter {
+  fetch() {
+    return new Response('object')
+  }
+}
+export default app
+`
+    await rename(path('wrangler.toml'), path('elsewhere'))
+    await rm(path('sluice.config.ts'))
+    await project.write('app/index.ts', source(2))
+    await project.write(
+      'wrangler.jsonc',
+      `{ "name": "shop", "main": "app/index.ts", "compatibility_date": "2026-10-01", // a comment
+        "vars": { "NOTE": "hello" }, "kv_namespaces": [{ "binding": "KV", "id": "kv" }],
+        "d1_databases": [{ "binding": "DB", "database_name": "db", "database_id": "db" }],
+        "durable_objects": { "bindings": [{ "name": "COUNTER", "class_name": "Counter" }] },
+        "migrations": [{ "tag": "v1", "new_sqlite_classes": ["Counter"] }],
+        "services": [{ "binding": "OTHER", "service": "other" }] }`,
+    )
+    try {
+      const run = await project.dev()
+      const get = async (ip: string) => {
+        const response = await fetch(run.url, { headers: { 'CF-Connecting-IP': ip } })
+        return `${response.status} ${response.headers.get('ratelimit-policy')}`
+      }
+      expect(run.output()).toContain('There is no sluice.config.ts')
+      const response = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.9' } })
+      expect(await response.json()).toEqual(['hello', 2, 'object'])
+      expect(run.output()).toContain('The Worker runs without the bindings of services:')
+      await get('192.0.2.1')
+      await get('192.0.2.1')
+      expect(await get('192.0.2.1')).toMatch(/^429 .*q=2;/)
+      await project.write('app/index.ts', source(3))
+      await expect.poll(run.output, { timeout: 20_000 }).toContain('Reloaded: the Worker.')
+      expect(await get('192.0.2.2')).toMatch(/^200 .*q=3;/)
+      process.kill(-run.pid, 'SIGINT')
+      expect(await run.ended).toBe(0)
+    } finally {
+      await rm(path('wrangler.jsonc'))
+      await rename(path('elsewhere'), path('wrangler.toml'))
+    }
+  }, 60_000)
+
+  test('A port in use is reported in one line, and nothing is left running.', async () => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const run = await project.dev({ PORT: String(port) })
+    expect(await run.ended).toBe(1)
+    expect(run.output()).toBe(
+      `\nCould not start: port ${port} is in use. Choose another port: PORT=${port + 1} npx sluice dev\n`,
+    )
+    server.close()
+  })
+
+  test.each([
+    ['sluice.config.ts', 'app/worker.ts:2:20: Could not resolve "../sluice.config"'],
+    ['wrangler.toml', 'wrangler.toml: the file does not exist. To write one: npx sluice init'],
+    [
+      'node_modules/wrangler',
+      /npx sluice dev needs wrangler: npm install --save-dev wrangler@\d+\.\d+\.\d+$/m,
+    ],
+  ])('Without %s dev does not start, and names the remedy.', async (name, message) => {
+    await rename(path(name), path('elsewhere'))
+    try {
+      const run = await project.dev()
+      expect(await run.ended).toBe(1)
+      await sleep(50) // the last output
+      expect(run.output()).toMatch(/^\nCould not start: [^\n]*\n$/)
+      expect(run.output()).toMatch(message)
+    } finally {
+      await rename(path('elsewhere'), path(name))
+    }
+  })
+})
+
+test.each([
+  ['module', 0, /^✓ policies\n✓ shield\n✓ namespace \(none\)\n$/],
+  [
+    'commonjs',
+    1,
+    /^✗ policies\nError: sluice\.config\.ts: Node loads this file as CommonJS\. Write "type": "module" into package\.json, or: npm install --save-dev wrangler@\S+\n/,
+  ],
+])(
+  'Without wrangler, npx sluice check uses Node in a project of type %s.',
+  async (type, code, output) => {
+    await rename(path('node_modules/wrangler'), path('elsewhere'))
+    await project.write('package.json', JSON.stringify({ type }))
+    try {
+      expect(await sluice(['check'])).toMatchObject({ code, stdout: expect.stringMatching(output) })
+    } finally {
+      await rename(path('elsewhere'), path('node_modules/wrangler'))
+      await project.write('package.json', PACKAGE)
+    }
+  },
+)
+
+test('npx sluice simulate prints a row for each world and mode.', async () => {
+  const args = ['--isolates', '2', '--colos', '2', '--rps', '100', '--seconds', '1']
+  const { code, stdout } = await sluice(['simulate', ...args])
+  expect(code).toBe(0)
+  const rows = [...stdout.matchAll(/^\| 2 \| 2 \| 100 \| (.*?) \| /gm)].map(([, mode]) => mode)
+  expect(rows).toEqual(['one call per decision', 'default settings', 'with leases'])
+  expect(stdout).toMatch(/^billed commands +per decision/m)
+}, 60_000)
+
+test('npx sluice bridge runs scripts on a Redis of its own, and Ctrl-C leaves no process.', async () => {
+  const child = project.start(['bridge', '--port', '0', '--token', 'a-token'])
+  let output = ''
+  child.stdout.on('data', (chunk) => (output += chunk))
+  try {
+    await expect
+      .poll(() => output, { timeout: 20_000 })
+      .toContain('UPSTASH_REDIS_REST_TOKEN=a-token')
+    const [, url] = /^UPSTASH_REDIS_REST_URL=(.*)$/m.exec(output)!
+    const headers = { authorization: 'Bearer a-token' }
+    const body = JSON.stringify(['EVAL', "return redis.call('INCR', KEYS[1])", 1, 'a'])
+    expect(await (await fetch(url!, { method: 'POST', headers, body })).json()).toEqual({
+      result: 1,
+    })
+    const family = processes(child.pid!)
+    expect(family.length).toBeGreaterThan(1)
+    child.kill('SIGINT')
+    await waitUntilEnded(family)
+  } finally {
+    child.kill('SIGKILL')
+  }
+}, 60_000)
