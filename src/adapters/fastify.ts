@@ -37,8 +37,8 @@ export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
 
 /**
  * Creates a Fastify plugin that limits requests in the hook `onRequest`. It answers 429 above a limit, and adds the `RateLimit` fields to
- * other responses. The decision is in `request.getDecorator<Decision>('rateLimit')`. The argument of key functions is Fastify's request. Like a plugin of
- * `fastify-plugin`, it applies to the instance that registers it and to the plugins inside of that instance.
+ * other responses. The decision is in `request.getDecorator<Decision>('rateLimit')`. The argument of key functions is Fastify's request.
+ * The limiter applies to the instance that registers it and to the plugins inside of that instance.
  * @throws {ConfigError} immediately, if the configuration is invalid
  * @example
  * await app.register(fastifyRateLimiter({ clientAddress: 'socket', policies: [{ name: 'per-ip', limit: 100, window: '1m' }] }))

@@ -7,7 +7,7 @@ import { type NodeResponse, serve } from './serve.ts'
 
 export { type FastifyRateLimiter, fastifyRateLimiter } from './fastify.ts'
 export type { NodeRequest } from './incoming.ts'
-export type { NodeHeader, NodeResponse } from './serve.ts'
+export type { NodeResponse } from './serve.ts'
 
 // biome-ignore lint/suspicious/noTsIgnore: the types of Node are present in projects that use this module, but not in src
 /* @ts-ignore */

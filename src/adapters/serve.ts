@@ -4,7 +4,7 @@ import type { CheckResult, Sluice } from '../gateway/sluice.ts'
 import { type NodeRequest, socketOf, toRequest, type Unreadable } from './incoming.ts'
 
 /** The value of a header in Node. */
-export type NodeHeader = string | number | readonly string[] | undefined
+type NodeHeader = string | number | readonly string[] | undefined
 
 /** The parts of Node's `ServerResponse` that the adapters use. */
 export interface NodeResponse {
