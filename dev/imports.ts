@@ -25,6 +25,7 @@ const rooms: Record<string, Room> = {
     rooms: ['base', 'config', 'request', 'match', 'limiter', 'http', 'api'],
     packages: ['hono'],
   },
+  adapters: { rooms: ['base', 'config', 'gateway'] },
   client: { rooms: ['base', 'api'] },
   lint: { rooms: ['base', 'config', 'match'] },
   testing: {

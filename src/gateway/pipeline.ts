@@ -25,6 +25,8 @@ export interface CheckedRequest {
   speculative: Speculative | undefined
   /** Adds the fields of the decision to the response, and settles charges by it. Call it once, also for a refusal. */
   finish: (response: Response) => Response
+  /** Adds the fields of the decision to a response, and settles nothing. */
+  withFields: (response: Response) => Response
   /** Settles charges without a `Response`, for servers that write their own. */
   settle: (head: ResponseHead) => void
 }
@@ -68,16 +70,21 @@ export async function checkRequest(
   const own = !decision.allowed
   if (own) speculative?.cancel()
   const settled = charges && settleLater(charges, parts, waitUntil)
-  const finish = (response: Response) => {
-    const answer = withDecisionFields(
-      settled ? settled.withResponse(response, request.method) : response,
-      decision,
+  const withFields = (response: Response) =>
+    withCors(
+      withDecisionFields(response, decision, config, { own }),
+      request.headers.get('origin') ?? undefined,
       config,
       { own },
     )
-    return withCors(answer, request.headers.get('origin') ?? undefined, config, { own })
+  return {
+    decision,
+    speculative,
+    finish: (response) =>
+      withFields(settled ? settled.withResponse(response, request.method) : response),
+    withFields,
+    settle: (head) => settled?.now(head),
   }
-  return { decision, speculative, finish, settle: (head) => settled?.now(head) }
 }
 
 export interface Responders {

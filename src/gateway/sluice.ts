@@ -1,7 +1,7 @@
 import type { Decision } from '../base/decision.ts'
 import type { ConfigOptions } from '../config/options.ts'
 import { parseConfig } from '../config/parse.ts'
-import { refusal, withDecisionFields } from '../http/response.ts'
+import { refusal } from '../http/response.ts'
 import { createLimiter } from '../limiter/create.ts'
 import type { ResponseHead } from '../limiter/settle.ts'
 import { checkBefore } from './check-before.ts'
@@ -35,7 +35,12 @@ export interface CheckResult {
    * @returns the response to send
    */
   finish: (response: Response) => Response
-  /** The same for servers without a `Response`: refunds and releases. Call it once, when the response has been sent. */
+  /**
+   * Adds the fields to a response and settles nothing, for servers that call `settle`. Fields of the same quota that the response
+   * already has are merged.
+   */
+  withFields: (response: Response) => Response
+  /** Refunds and releases without a `Response`, for servers that write their own. Call it once, when the response has been sent. */
   settle: (head: ResponseHead) => void
 }
 
@@ -72,16 +77,17 @@ export function createSluice<Context = Request>(
         // A rejection is logged where it happens.
         waitUntil: waitUntil ?? ((promise: Promise<unknown>) => void promise.catch(() => {})),
       }
-      const { decision, finish, settle } = await checkRequest(limiter, request, runtime)
+      const { decision, finish, withFields, settle } = await checkRequest(limiter, request, runtime)
       const { allowed } = decision
       return {
         allowed,
         decision,
         response: allowed ? undefined : finish(refusal(decision)),
         get headers() {
-          return withDecisionFields(new Response(null), decision, config).headers
+          return withFields(new Response(null)).headers
         },
         finish,
+        withFields,
         settle,
       }
     },

@@ -1,11 +1,15 @@
 import { connect } from 'node:net'
 
-/** Sends bytes unchanged, which fetch would normalize, and reads until the server closes the connection. */
-export async function raw(url: string, bytes: string): Promise<string> {
+/**
+ * Sends bytes unchanged, which fetch would normalize, and reads until the server closes the connection.
+ * @param halfClose closes the sending side. A Node server regards such a client as gone. Defaults to true
+ */
+export async function raw(url: string, bytes: string, halfClose = true): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   socket.setTimeout(10_000, () => socket.destroy())
-  socket.end(bytes, 'latin1')
+  socket.write(bytes, 'latin1')
+  if (halfClose) socket.end()
   let text = ''
   try {
     for await (const chunk of socket) text += chunk

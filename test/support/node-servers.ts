@@ -1,0 +1,145 @@
+/** Real servers of Node with one limiter each, for the tests of the adapters. */
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { serve } from '@hono/node-server'
+import express from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
+import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
+import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest'
+import { fastifyRateLimiter, rateLimiter } from '../../src/adapters/node.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
+import { rateLimiter as honoRateLimiter } from '../../src/gateway/middleware.ts'
+
+export type Options = Omit<ConfigOptions, 'origin'>
+
+let namespaces = 0
+/** A configuration with a namespace of its own, and a long deadline, so that a slow machine causes no store errors. */
+export const configOf = (options: Options): Options => ({
+  namespace: `test-${++namespaces}`,
+  deadline: '10s',
+  clientAddress: 'socket',
+  ...options,
+})
+
+/** A database for the servers of a file. The variables of the process name it. */
+export function useDatabase(): void {
+  let redis: RunningRedis
+  let bridge: Bridge
+  beforeAll(async () => {
+    redis = await startRedis()
+    bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
+    process.env.UPSTASH_REDIS_REST_URL = bridge.url
+    process.env.UPSTASH_REDIS_REST_TOKEN = bridge.token
+  })
+  afterAll(async () => {
+    await bridge?.close()
+    await redis?.stop()
+  })
+  afterEach(() => release())
+}
+
+/** Ends the responses of `/slow` that are in flight. */
+let slow = Promise.withResolvers<void>()
+export function release() {
+  slow.resolve()
+  slow = Promise.withResolvers()
+}
+
+/** Listens on a free loopback port until the test finishes. Returns the URL. */
+export async function listen(server: Server): Promise<string> {
+  if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/**
+ * The app behind the limiters. The path selects its response: `/status/404` has that status, `/priced/2` that price, `/slow` sends one
+ * chunk and ends with `release`, `/hold` sends nothing before that, and every other path is `ok`.
+ */
+export const app: RequestListener = async (request, response) => {
+  const [, kind, value] = (request.url ?? '/').split('/')
+  if (kind === 'hold') await slow.promise
+  if (kind === 'slow') {
+    response.write('first ')
+    await slow.promise
+  }
+  if (kind === 'status') response.statusCode = Number(value)
+  if (kind === 'priced') response.writeHead(200, { 'x-price': value })
+  response.end('ok')
+}
+
+const inHono = new Hono()
+inHono.get('/status/:code', (c) => c.text('ok', Number(c.req.param('code')) as 200))
+inHono.get('/priced/:price', (c) => c.text('ok', 200, { 'x-price': c.req.param('price') }))
+inHono.get('/slow', (c) => {
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new TextEncoder().encode('first ')),
+    async pull(controller) {
+      await slow.promise
+      controller.close()
+    },
+  })
+  return c.body(body)
+})
+inHono.all('*', (c) => c.text('ok'))
+
+/** Starts a server with this limiter in front of the app. */
+type Start = (options: Options) => Promise<string>
+
+export const startHttp: Start = async (options) => {
+  const limit = rateLimiter(options)
+  const server = createServer(async (request, response) => {
+    try {
+      if (await limit(request, response)) app(request, response)
+    } catch (error) {
+      response.writeHead(500).end(String(error))
+    }
+  })
+  return listen(server)
+}
+
+export const startExpress: Start = (options) => {
+  const server = express()
+  server.use(rateLimiter(options))
+  server.use((request, response) => void app(request, response))
+  return listen(createServer(server))
+}
+
+export const startFastify: Start = async (options) => {
+  const server = fastify()
+  await server.register(fastifyRateLimiter(options))
+  server.all<{ Params: { value: string } }>('/status/:value', (request, reply) =>
+    reply.code(Number(request.params.value)).send('ok'),
+  )
+  server.all<{ Params: { value: string } }>('/priced/:value', (request, reply) =>
+    reply.header('x-price', request.params.value).send('ok'),
+  )
+  server.all('/*', (request, reply) => {
+    reply.hijack()
+    app(request.raw, reply.raw)
+  })
+  server.addContentTypeParser('*', (_request, _body, done) => done(null))
+  await server.listen({ port: 0, host: '127.0.0.1' })
+  return listen(server.server)
+}
+
+export const startHono: Start = async (options) => {
+  const server = new Hono()
+  server.use(honoRateLimiter(options))
+  server.route('/', inHono)
+  const running = serve({ fetch: server.fetch, port: 0, hostname: '127.0.0.1' })
+  await once(running, 'listening')
+  return listen(running as Server)
+}
+
+export const nodeServers: [name: string, start: Start][] = [
+  ['http', startHttp],
+  ['Express', startExpress],
+  ['Fastify', startFastify],
+]
+export const servers: typeof nodeServers = [...nodeServers, ['Hono on Node', startHono]]
