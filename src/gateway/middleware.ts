@@ -1,9 +1,18 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
+import type { Decision } from '../base/decision.ts'
 import { ConfigError } from '../base/errors.ts'
 import type { ConfigOptions } from '../config/options.ts'
 import { type Config, parseConfig } from '../config/parse.ts'
 import { createLimiter } from '../limiter/create.ts'
 import { limitRequest } from './pipeline.ts'
+
+// In this file, because the build keeps it only beside a public name.
+declare module 'hono' {
+  interface ContextVariableMap {
+    /** What `rateLimiter` decided for this request. */
+    rateLimit: Decision
+  }
+}
 
 /**
  * Creates a Hono middleware that limits requests. It answers 429 above a limit, and adds the `RateLimit` fields to other responses.

@@ -14,13 +14,6 @@ import { type Charge, dependsOnResponse, holdsSlots, settle } from '../limiter/s
 import { type RuntimeContext, viewOf } from '../request/view.ts'
 import type { Speculative } from './speculative.ts'
 
-declare module 'hono' {
-  interface ContextVariableMap {
-    /** What `rateLimiter` decided for this request. */
-    rateLimit: Decision
-  }
-}
-
 export interface Responders {
   /** Calls the origin while the store decides, if all policies that apply allow it. */
   speculate?: (policies: Policy[]) => Speculative | undefined
