@@ -29,6 +29,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 export default defineConfig({
+  resolve: { tsconfigPaths: true }, // `sluice` is src/index.ts
   plugins: [
     {
       // Imports .lua files as text, as wrangler's Text rule does for the Worker.

@@ -1,7 +1,6 @@
 /** The life of a request in four steps: view, match, decide, settle. */
 import type { Context } from 'hono'
 import type { Bindings } from '../base/bindings.ts'
-import type { Decision } from '../base/decision.ts'
 import type { Policy } from '../config/parse.ts'
 import { whenEnded } from '../http/body-end.ts'
 import { withCors } from '../http/cors.ts'
