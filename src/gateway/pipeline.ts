@@ -1,6 +1,7 @@
 /** The life of a request in four steps: view, match, decide, settle. */
 import type { Context } from 'hono'
 import type { Bindings } from '../base/bindings.ts'
+import { withResolvers } from '../base/with-resolvers.ts'
 import type { Policy } from '../config/parse.ts'
 import { whenEnded } from '../http/body-end.ts'
 import { withCors } from '../http/cors.ts'
@@ -84,7 +85,7 @@ function settleLater(
   { onStoreError }: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],
 ): Settle {
-  const { promise, resolve } = Promise.withResolvers<void>()
+  const { promise, resolve } = withResolvers<void>()
   waitUntil(promise)
   return (answer) => {
     const { status, headers } = answer
