@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { defineConfig } from 'tsdown'
 import { inlineScript } from './dev/package/inline-script.ts'
 
@@ -35,6 +37,17 @@ export default defineConfig({
   },
   banner: ({ fileName }) => (fileName === 'hono.js' ? `/* hono\n\n${honoLicense}*/` : undefined),
   plugins: [inlineScript()],
+  hooks: {
+    async 'build:done'({ chunks }) {
+      // Declarations have no source maps, but the build refers to them.
+      for (const { fileName, outDir } of chunks) {
+        if (!fileName.endsWith('.d.ts')) continue
+        const file = join(outDir, fileName)
+        const text = await readFile(file, 'utf8')
+        await writeFile(file, text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'))
+      }
+    },
+  },
   checks: { bundlerTimings: false },
   suppressWarnings: 'TypeScript 7.0 does not yet have a stable API',
 })
