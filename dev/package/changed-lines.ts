@@ -19,7 +19,7 @@ export function changedLines(before: string, after: string): string[] {
     if (i < from.length && j < to.length && from[i] === to[j]) {
       i++
       j++
-    } else if (j < to.length && (i === from.length || common[i]![j + 1]! >= common[i + 1]![j]!)) {
+    } else if (j < to.length && (i === from.length || common[i]![j + 1]! > common[i + 1]![j]!)) {
       lines.push(`+ ${to[j++]}`)
     } else lines.push(`- ${from[i++]}`)
   }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { inject, onTestFinished } from 'vitest'
 
@@ -15,18 +15,23 @@ export interface ConsumerOptions {
 export interface Consumer {
   folder: string
   /**
-   * Runs a program of the project's node_modules/.bin, with this Node. Returns its standard output.
+   * Runs a program of the project's node_modules/.bin. Returns its standard output.
    * @throws Error with its output if it fails
    */
   run(name: string, ...args: string[]): Promise<string>
-  /** Runs `node` with a file of the project. */
+  /** Runs this Node in the project. Returns its standard output. */
   node(...args: string[]): Promise<string>
 }
 
-/** The environment without npm's own variables, which would install into this repository. */
-const env = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !/^(npm_|VITEST|NODE_ENV|NODE_OPTIONS)/.test(name)),
-)
+/** The environment without npm's own variables, which would install into this repository. Programs run with this Node. */
+const env: NodeJS.ProcessEnv = {
+  ...Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^(npm_|VITEST|NODE_ENV|NODE_OPTIONS)/.test(name),
+    ),
+  ),
+  PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
+}
 
 /** Creates a project outside the repository, and installs the packed package into it. Removes it after the test. */
 export async function createConsumer({ files, packages = [] }: ConsumerOptions): Promise<Consumer> {
@@ -49,8 +54,7 @@ export async function createConsumer({ files, packages = [] }: ConsumerOptions):
   await execute('npm', [...install, inject('tarball'), ...packages])
   return {
     folder,
-    run: (name, ...args) =>
-      execute(process.execPath, [join(folder, 'node_modules/.bin', name), ...args]),
+    run: (name, ...args) => execute(join(folder, 'node_modules/.bin', name), args),
     node: (...args) => execute(process.execPath, args),
   }
 }
