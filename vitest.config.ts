@@ -18,6 +18,9 @@ const longest = [
 /** Tests that measure latency. */
 const timed = ['test/faults/**/*.test.ts', 'bench/test/chaos.test.ts']
 
+/** Tests of the packed package. `npm run test:package` runs them. */
+const packaged = 'test/package/**/*.test.ts'
+
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]) {
     const rank = ({ moduleId }: TestSpecification) => {
@@ -29,6 +32,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 export default defineConfig({
+  resolve: { tsconfigPaths: true }, // `sluice` is src/index.ts
   plugins: [
     {
       // Imports .lua files as text, as wrangler's Text rule does for the Worker.
@@ -54,7 +58,7 @@ export default defineConfig({
         test: {
           name: 'main',
           include: ['{test,packages,bench,examples}/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...timed],
+          exclude: [...configDefaults.exclude, ...timed, packaged],
           // More workers than cores: many files wait for a timer or another process.
           maxWorkers: 3,
           sequence: { groupOrder: 0 },
@@ -64,6 +68,17 @@ export default defineConfig({
       {
         extends: true,
         test: { name: 'timed', include: timed, maxWorkers: 2, sequence: { groupOrder: 1 } },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'package',
+          include: [packaged],
+          globalSetup: 'test/package/support/setup.ts',
+          maxWorkers: 2,
+          testTimeout: 300_000, // npm install, wrangler and tsc
+          sequence: { groupOrder: 2 },
+        },
       },
     ],
   },

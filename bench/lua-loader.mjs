@@ -5,8 +5,9 @@ import { registerHooks } from 'node:module'
 
 registerHooks({
   load(url, context, nextLoad) {
-    if (!url.endsWith('.lua')) return nextLoad(url, context)
-    const text = readFileSync(new URL(url), 'utf8')
+    const file = new URL(url) // may have a query
+    if (!file.pathname.endsWith('.lua')) return nextLoad(url, context)
+    const text = readFileSync(file, 'utf8')
     return {
       format: 'module',
       shortCircuit: true,

@@ -82,9 +82,9 @@ function reasonAgainst(file: string, specifier: string, isType: boolean): string
   }
   const target = normalize(join(dirname(file), specifier))
   if (specifier.endsWith('.lua')) {
-    return file === 'store/upstash/script.ts'
+    return file === 'store/upstash/script-text.ts'
       ? undefined
-      : 'only store/upstash/script.ts may import Lua'
+      : 'only store/upstash/script-text.ts may import Lua'
   }
   if (target === '../sluice.config.ts')
     return own === 'worker.ts' ? undefined : 'only worker.ts may import sluice.config.ts'

@@ -5,11 +5,11 @@ import { build } from './build.ts'
 import { startOrigin } from './origin.ts'
 import { startWorker, type WorkerOptions } from './worker.ts'
 
-const dist = (name: string) => fileURLToPath(new URL(`../dist/${name}`, import.meta.url))
+const built = (name: string) => fileURLToPath(new URL(`../.cache/workers/${name}`, import.meta.url))
 
 /** Builds the Workers that `startStack` runs. The global setup of the tests calls this once. */
 export async function buildStack(): Promise<void> {
-  await Promise.all([build(dist('worker')), build(dist('any-config'), 'dev/any-config.ts')])
+  await Promise.all([build(built('worker')), build(built('any-config'), 'dev/any-config.ts')])
 }
 
 export interface StackOptions {
@@ -26,11 +26,11 @@ export interface StackOptions {
 export type FetchOptions = RequestInit & { ip?: string; cf?: Record<string, unknown> }
 
 /** Starts a Redis, the bridge, the demo origin, and the Worker in workerd, on free loopback ports. */
-export async function startStack({ config, worker: built, env, ratelimits }: StackOptions = {}) {
+export async function startStack({ config, worker: folder, env, ratelimits }: StackOptions = {}) {
   const redis = await startRedis()
   const bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
   const origin = await startOrigin()
-  const worker = await startWorker(built ?? dist(config ? 'any-config' : 'worker'), {
+  const worker = await startWorker(folder ?? built(config ? 'any-config' : 'worker'), {
     env: {
       UPSTASH_REDIS_REST_URL: bridge.url,
       UPSTASH_REDIS_REST_TOKEN: bridge.token,

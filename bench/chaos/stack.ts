@@ -21,7 +21,7 @@ export async function startChaosStack() {
   const faults = await startFaults({ target: bridge.url })
   const origin = await startOrigin()
   const worker = await startWorker(
-    fileURLToPath(new URL('../../dist/any-config', import.meta.url)),
+    fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url)),
     {
       env: {
         UPSTASH_REDIS_REST_URL: faults.url,

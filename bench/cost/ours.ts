@@ -3,7 +3,8 @@ import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { hashedSubjects } from '../../src/match/subject.ts'
 import type { StoreRequest } from '../../src/store/store.ts'
-import { decode, encode, script } from '../../src/store/upstash/script.ts'
+import { decode, encode } from '../../src/store/upstash/script.ts'
+import { script } from '../../src/store/upstash/script-text.ts'
 import { type Contender, LIMIT, type Question, WINDOW_MS } from './contender.ts'
 
 const nameSubject = hashedSubjects('any secret; all subjects have the same length')

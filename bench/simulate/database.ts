@@ -1,7 +1,7 @@
 import { StoreError } from '../../src/base/errors.ts'
 import type { Store, StoreRequest } from '../../src/store/store.ts'
 import { callOf, pack, repliesOf } from '../../src/store/upstash/pack.ts'
-import { script } from '../../src/store/upstash/script.ts'
+import { script } from '../../src/store/upstash/script-text.ts'
 import type { BenchServer } from '../server.ts'
 import type { VirtualTime } from './time.ts'
 

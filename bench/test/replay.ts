@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { parseConfig } from '../../src/config/parse.ts'
 import type { StoreState } from '../../src/store/store.ts'
-import { decode, encode, script } from '../../src/store/upstash/script.ts'
+import { decode, encode } from '../../src/store/upstash/script.ts'
+import { script } from '../../src/store/upstash/script-text.ts'
 import type { BenchServer } from '../server.ts'
 import type { Line, Story } from './stories.ts'
 

@@ -1,3 +1,5 @@
+import { withResolvers } from './with-resolvers.ts'
+
 /** A queued item whose request waits for an answer. */
 export type Waiter<Item, Answer> = Item & {
   /** Resolves `answered`. Only the first answer counts. */
@@ -16,7 +18,7 @@ export class WaitQueue<Item, Answer> extends Set<Waiter<Item, Answer>> {
    * cancelling the request as hung; omit it only if the request has another timer.
    */
   join(item: Item, waitMs?: number): Waiter<Item, Answer> {
-    const { promise, resolve } = Promise.withResolvers<Answer | undefined>()
+    const { promise, resolve } = withResolvers<Answer | undefined>()
     const timer =
       waitMs === undefined
         ? undefined

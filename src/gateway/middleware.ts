@@ -7,6 +7,7 @@ import { checkBefore } from './check-before.ts'
 import { runtimeOf } from './hono.ts'
 import { limitRequest } from './pipeline.ts'
 
+// In this file, because the build keeps it only beside a public name.
 declare module 'hono' {
   interface ContextVariableMap {
     /** The decision of `rateLimiter` on this request. */

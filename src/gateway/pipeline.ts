@@ -1,5 +1,6 @@
 /** The life of a request in four steps: view, match, decide, settle. */
 import type { Decision } from '../base/decision.ts'
+import { withResolvers } from '../base/with-resolvers.ts'
 import type { Policy } from '../config/parse.ts'
 import { whenEnded } from '../http/body-end.ts'
 import { withCors } from '../http/cors.ts'
@@ -129,7 +130,7 @@ function settleLater(
   { onStoreError }: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],
 ) {
-  const { promise, resolve } = Promise.withResolvers<void>()
+  const { promise, resolve } = withResolvers<void>()
   waitUntil(promise)
   const now = ({ status, headers }: ResponseHead) => {
     Promise.all(

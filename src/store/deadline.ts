@@ -1,6 +1,7 @@
 /** Bounds how long a caller waits for the store. The call itself may run longer, so that its late reply can be used. */
 import { isLate, systemClock } from '../base/clock.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
+import { withResolvers } from '../base/with-resolvers.ts'
 import type { Store, StoreOptions, StoreResult } from './store.ts'
 
 /** How long a call may run after its caller has stopped waiting, ms. */
@@ -21,7 +22,7 @@ const DEADLINE_MS = 300
 export function withDeadline(store: Store, clock: () => number = systemClock): Store {
   /** Resolves with the reply, or with `undefined` at the deadline. */
   function inTime<Result>(reply: Promise<Result>, waitMs: number): Promise<Result | undefined> {
-    const { promise, resolve } = Promise.withResolvers<Result | undefined>()
+    const { promise, resolve } = withResolvers<Result | undefined>()
     const due = clock() + waitMs
     let timer = setTimeout(() => {
       const lateMs = clock() - due

@@ -265,8 +265,8 @@ yes      app      limit  5 per 1h, sliding-window
   test.each(documented)('%s prints what %s shows.', async (command, _, example, output) => {
     const args = command.split(' ').slice(4)
     if (example) {
-      await mkdir(join(root, 'dist/explain'), { recursive: true })
-      const file = join(root, 'dist/explain/sluice.config.ts')
+      await mkdir(join(root, '.cache/explain'), { recursive: true })
+      const file = join(root, '.cache/explain/sluice.config.ts')
       const head = "import { defineConfig } from '../../src/config/parse.ts'\n"
       await writeFile(file, head + exporting(example.code))
       args.push('--config', file)

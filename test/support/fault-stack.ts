@@ -10,7 +10,7 @@ import { planted, secrets } from './secrets.ts'
 // These tests flush and stop Redis, so they always start their own.
 delete process.env.REDIS_URL
 
-const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
+const anyConfig = fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url))
 
 /** A response as the client received it. `ms` is the time from the request to the last byte. */
 export interface Answer {

@@ -88,7 +88,7 @@ export async function restartWorker(...changes: Parameters<typeof newWorker>) {
 }
 
 const newWorker = (change: Partial<ConfigOptions> = {}, env: Record<string, string> = {}) =>
-  startWorker(fileURLToPath(new URL('../../dist/any-config', import.meta.url)), {
+  startWorker(fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url)), {
     env: {
       UPSTASH_REDIS_REST_URL_EU_1: running.bridge.url,
       UPSTASH_REDIS_REST_TOKEN_EU_1: 'eu-1',

@@ -83,7 +83,7 @@ const script: Script = ({ pathname }, response, { socket }) => {
   run()
 }
 
-const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
+const anyConfig = fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url))
 let stack: Stack
 let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 let env: Record<string, string>

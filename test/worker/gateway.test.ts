@@ -4,7 +4,7 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import { raw } from '../support/raw-http.ts'
 
-const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
+const anyConfig = new URL('../../.cache/workers/any-config', import.meta.url).pathname
 const policies = [
   {
     name: 'login',

@@ -4,7 +4,7 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 
-const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
+const anyConfig = new URL('../../.cache/workers/any-config', import.meta.url).pathname
 const OPERATE = 'an-operate-token-for-tests'
 const API_TOKEN = 'a-api-token-for-tests'
 const policies: ConfigOptions['policies'] = [

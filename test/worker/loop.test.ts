@@ -7,7 +7,7 @@ import { startWorker, type WorkerOptions } from '../../dev/worker.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { raw, request } from '../support/raw-http.ts'
 
-const anyConfig = new URL('../../dist/any-config', import.meta.url).pathname
+const anyConfig = new URL('../../.cache/workers/any-config', import.meta.url).pathname
 let stack: Stack
 beforeAll(async () => {
   stack = await startStack({ config: { policies: [] } })

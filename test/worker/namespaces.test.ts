@@ -6,7 +6,7 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 
-const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
+const anyConfig = fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url))
 const API_TOKEN = 'a-api-token-for-tests'
 
 let stack: Stack

@@ -70,14 +70,17 @@ beforeAll(async () => {
   origin = await startScriptedOrigin(script)
   stack = await startStack()
   faults = await startFaults({ target: stack.bridge.url })
-  worker = await startWorker(fileURLToPath(new URL('../../dist/any-config', import.meta.url)), {
-    env: {
-      UPSTASH_REDIS_REST_URL: faults.url,
-      UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
-      ORIGIN: origin.url,
-      CONFIG: JSON.stringify(config),
+  worker = await startWorker(
+    fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url)),
+    {
+      env: {
+        UPSTASH_REDIS_REST_URL: faults.url,
+        UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
+        ORIGIN: origin.url,
+        CONFIG: JSON.stringify(config),
+      },
     },
-  })
+  )
 })
 afterAll(async () => {
   await worker?.stop()

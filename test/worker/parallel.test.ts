@@ -84,7 +84,7 @@ function dripping(response: ServerResponse) {
   response.on('close', () => clearInterval(timer))
 }
 
-const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
+const anyConfig = fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url))
 let stack: Stack
 let env: Record<string, string>
 let held: Awaited<ReturnType<typeof startHeld>>

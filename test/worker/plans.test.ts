@@ -119,7 +119,7 @@ describe('plans', () => {
 })
 
 describe('live policies', () => {
-  const anyConfig = fileURLToPath(new URL('../../dist/any-config', import.meta.url))
+  const anyConfig = fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url))
   let faults: Faults
   let redis: Awaited<ReturnType<typeof connect>>
   const connect = () => createClient({ url: stack.redis.url }).connect()

@@ -31,7 +31,7 @@ beforeAll(async () => {
   inner = { server, port: (server.address() as AddressInfo).port, received }
   stack = await startStack({ config })
   const { bridge } = stack
-  zone = await startWorker(new URL('../../dist/any-config', import.meta.url).pathname, {
+  zone = await startWorker(new URL('../../.cache/workers/any-config', import.meta.url).pathname, {
     env: {
       UPSTASH_REDIS_REST_URL: bridge.url,
       UPSTASH_REDIS_REST_TOKEN: bridge.token,

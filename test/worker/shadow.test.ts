@@ -142,14 +142,17 @@ test('A shadow policy refuses no request if it applies alone, without its key, o
   expect(answers[1]!.response.headers.has('ratelimit')).toBe(false)
   expect((await ask('/alone', { ip: '192.0.2.6' })).status).toBe(200)
 
-  const worker = await startWorker(new URL('../../dist/any-config', import.meta.url).pathname, {
-    env: {
-      CONFIG: JSON.stringify(config),
-      ORIGIN: stack.origin.url,
-      UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1',
-      UPSTASH_REDIS_REST_TOKEN: 'a-token',
+  const worker = await startWorker(
+    new URL('../../.cache/workers/any-config', import.meta.url).pathname,
+    {
+      env: {
+        CONFIG: JSON.stringify(config),
+        ORIGIN: stack.origin.url,
+        UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1',
+        UPSTASH_REDIS_REST_TOKEN: 'a-token',
+      },
     },
-  })
+  )
   try {
     const response = await fetch(`${worker.url}/alone`, { headers })
     expect(response.status).toBe(200)

@@ -102,7 +102,7 @@ test('The shield applies to requests that the decision API describes, and not to
 
 test('Without its binding the shield admits every request, and the error is logged.', async () => {
   const worker = await startWorker(
-    fileURLToPath(new URL('../../dist/any-config', import.meta.url)),
+    fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url)),
     {
       env: {
         UPSTASH_REDIS_REST_URL: stack.bridge.url,

@@ -210,7 +210,7 @@ const callerFields = {
   /** Capacity of the bucket in calls. Only for `'token-bucket'` (defaults to `limit`), `'gcra'` and `'leaky-bucket'` (default to 1). */
   burst,
 }
-interface CallerOptions extends Input<typeof callerFields>, Named {}
+export interface CallerOptions extends Input<typeof callerFields>, Named {}
 
 /** The limit on each caller of the decision API, parsed to a policy. */
 export const callers = named<CallerOptions>()(

@@ -57,10 +57,11 @@ export function split(list: StoreRequest[], shardOf: (subject: string) => number
     return { at, cells }
   }
   const groups = groupIndexes(list).map(([first, ...follows]): Group => {
-    const byShard = Map.groupBy(
-      [first!, ...follows].flatMap((request) => cellsOf(list, request)),
-      ({ limit }) => shardOf(limit.subject),
-    )
+    const byShard = new Map<number, Cell[]>()
+    for (const cell of [first!, ...follows].flatMap((request) => cellsOf(list, request))) {
+      const shard = shardOf(cell.limit.subject)
+      byShard.set(shard, [...(byShard.get(shard) ?? []), cell])
+    }
     const request = list[first!]!
     // A follow without a request before it is a take.
     const leading: StoreRequest = request.mode === 'follow' ? { ...request, mode: 'take' } : request

@@ -4,7 +4,8 @@ import { isRestUrl } from '../../base/bindings.ts'
 import { StoreError } from '../../base/errors.ts'
 import type { Store, StoreOptions } from '../store.ts'
 import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
-import { type ScriptCall, script, scriptSha } from './script.ts'
+import type { ScriptCall } from './script.ts'
+import { script, scriptSha } from './script-text.ts'
 import { type Answer, createTransport, refusal, toStoreError } from './transport.ts'
 
 export interface UpstashOptions {

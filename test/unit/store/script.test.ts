@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
 import type { Limit, StoreRequest } from '../../../src/store/store.ts'
-import { decode, encode, keysOf, script, scriptSha } from '../../../src/store/upstash/script.ts'
+import { decode, encode, keysOf } from '../../../src/store/upstash/script.ts'
+import { script, scriptSha } from '../../../src/store/upstash/script-text.ts'
 
 const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '10s' }] }).policies
 const take = (...subjects: string[]): StoreRequest => ({

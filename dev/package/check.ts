@@ -1,0 +1,93 @@
+/** `npm run check:package`: builds and packs the package, and checks what would be published. Exits with 1 if a check fails. */
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
+import { apiReport } from './api-report.ts'
+import { changedLines } from './changed-lines.ts'
+import { unexpectedFiles } from './files.ts'
+import { readEntries, readManifest } from './manifest.ts'
+import { build, pack } from './pack.ts'
+import { checkSizes } from './sizes.ts'
+
+const USAGE = `Builds and packs the package, and checks what would be published: its files, package.json (publint), the types of
+each entry (attw), the size of each entry, and the public API against api.md. Exits with 1 if a check fails.
+
+  npm run check:package -- [options]
+
+  --write  update api.md
+  --help   show this text`
+
+const report = fileURLToPath(new URL('../../api.md', import.meta.url))
+
+/** The resolution modes of projects that can import ES modules. */
+const modes = ['node16-esm', 'bundler']
+
+function read(): { write?: boolean } | undefined {
+  try {
+    const { values } = parseArgs({
+      options: { write: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+    })
+    if (!values.help) return values
+    console.log(USAGE)
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`)
+    process.exitCode = 1
+  }
+  return undefined
+}
+
+async function checkManifest(tarball: ArrayBuffer): Promise<string[]> {
+  const { messages, pkg } = await publint({ pack: { tarball }, strict: true })
+  return messages.map(
+    (message) => `${message.code}: ${formatMessage(message, pkg, { color: false })}`,
+  )
+}
+
+async function checkTypes(tarball: Uint8Array): Promise<string[]> {
+  const result = await checkPackage(createPackageFromTarballData(tarball))
+  if (!result.types) return ['The package has no types.']
+  return result.problems
+    .filter((problem) => !('resolutionKind' in problem) || modes.includes(problem.resolutionKind))
+    .map((problem) => {
+      const { kind, ...details } = problem
+      return `${kind}: ${JSON.stringify(details)}`
+    })
+}
+
+async function checkApi(write = false): Promise<string[]> {
+  const text = await apiReport(await readEntries())
+  if (write) await writeFile(report, text)
+  const before = await readFile(report, 'utf8').catch(() => '')
+  if (before === text) return []
+  return [
+    'The public API differs from api.md. If the change is intended: npm run check:package -- --write',
+    ...changedLines(before, text),
+  ]
+}
+
+const options = read()
+if (options) {
+  await build()
+  const { file, folder, paths } = await pack()
+  const tarball = await readFile(file)
+  await rm(folder, { recursive: true })
+  const sizes = await checkSizes()
+  const checks: [name: string, detail: string, problems: string[]][] = [
+    ['files', `${paths.length}`, await unexpectedFiles(paths)],
+    [
+      'package.json',
+      (await readManifest()).version,
+      await checkManifest(new Uint8Array(tarball).buffer),
+    ],
+    ['types', modes.join(', '), await checkTypes(tarball)],
+    ['size', sizes.sizes.join(', '), sizes.problems],
+    ['public API', 'api.md', await checkApi(options.write)],
+  ]
+  for (const [name, detail, problems] of checks) {
+    console.log(problems.length > 0 ? `✗ ${name}\n${problems.join('\n')}` : `✓ ${name} (${detail})`)
+    if (problems.length > 0) process.exitCode = 1
+  }
+}

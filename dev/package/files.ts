@@ -1,0 +1,39 @@
+import { readFile } from 'node:fs/promises'
+import { readEntries } from './manifest.ts'
+
+const root = new URL('../../', import.meta.url)
+
+/** Files of the package outside dist. */
+const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+
+/** The files that the package must contain: documents, entries, and what entries import, with source maps. */
+export async function expectedFiles(): Promise<Set<string>> {
+  const files = new Set(documents)
+  const add = async (path: string) => {
+    if (files.has(path)) return
+    files.add(path)
+    const text = await readFile(new URL(path, root), 'utf8')
+    const isDeclaration = path.endsWith('.d.ts')
+    for (const [, name] of text.matchAll(/(?:from|import\(?) ?["']\.\/([\w-]+)\.js["']/g)) {
+      await add(`dist/${name}.${isDeclaration ? 'd.ts' : 'js'}`)
+    }
+    const map = /^\/\/# sourceMappingURL=(.+)$/m.exec(text)?.[1]
+    if (map) files.add(`dist/${map}`)
+  }
+  for (const name of (await readEntries()).values()) {
+    await add(`dist/${name}.js`)
+    await add(`dist/${name}.d.ts`)
+  }
+  // Parts that no entry needs under their own names (tsdown.config.ts).
+  for (const part of ['gateway', 'middleware']) await add(`dist/${part}.js`)
+  return files
+}
+
+/** One line for each packed file that is not expected, and for each expected file that is missing. */
+export async function unexpectedFiles(packed: string[]): Promise<string[]> {
+  const expected = await expectedFiles()
+  return [
+    ...packed.filter((path) => !expected.has(path)).map((path) => `${path} must not be published.`),
+    ...[...expected].filter((path) => !packed.includes(path)).map((path) => `${path} is missing.`),
+  ]
+}

@@ -1,0 +1,13 @@
+import { expect, inject, test } from 'vitest'
+import { expectedFiles } from '../../dev/package/files.ts'
+
+test('npm pack contains exactly the documents, the entries of package.json, and the files that these import.', async () => {
+  expect(inject('packedFiles')).toEqual([...(await expectedFiles())].sort())
+})
+
+test('npm pack contains no test, no source and no development file.', () => {
+  const outside = inject('packedFiles').filter(
+    (path) => !/^dist\/[\w-]+\.(js|js\.map|d\.ts)$/.test(path),
+  )
+  expect(outside).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+})

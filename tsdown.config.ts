@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { defineConfig } from 'tsdown'
+import { inlineScript } from './dev/package/inline-script.ts'
+
+/** The entries of package.json: a new one also needs a line in its `exports` and in dev/package/sizes.ts. */
+const entries = {
+  index: 'src/index.ts',
+  client: 'src/client/client.ts',
+  lint: 'src/lint/lint.ts',
+}
+
+/** Parts of `index` that a bundler drops if a project does not use them. */
+const parts = {
+  gateway: 'src/gateway/gateway.ts',
+  middleware: 'src/gateway/middleware.ts',
+}
+
+const honoLicense = readFileSync(new URL('node_modules/hono/LICENSE', import.meta.url), 'utf8')
+
+/** The published package: ES modules and their declarations, in dist. */
+export default defineConfig({
+  entry: { ...entries, ...parts },
+  tsconfig: 'tsconfig.package.json',
+  format: 'esm',
+  platform: 'neutral',
+  target: 'es2022',
+  fixedExtension: false,
+  hash: false,
+  sourcemap: true,
+  dts: { entry: Object.values(entries) },
+  // The gateway routes with Hono. It is bundled, so that a Worker without Hono needs no other package.
+  deps: { alwaysBundle: ['hono/tiny'], onlyBundle: ['hono'], dts: { neverBundle: [/^hono/] } },
+  outputOptions: {
+    codeSplitting: { groups: [{ name: 'hono', test: /node_modules\/hono\/.*\.js$/ }] },
+  },
+  banner: ({ fileName }) => (fileName === 'hono.js' ? `/* hono\n\n${honoLicense}*/` : undefined),
+  plugins: [inlineScript()],
+  hooks: {
+    async 'build:done'({ chunks }) {
+      // Declarations have no source maps, but the build refers to them.
+      for (const { fileName, outDir } of chunks) {
+        if (!fileName.endsWith('.d.ts')) continue
+        const file = join(outDir, fileName)
+        const text = await readFile(file, 'utf8')
+        await writeFile(file, text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'))
+      }
+    },
+  },
+  checks: { bundlerTimings: false },
+  suppressWarnings: 'TypeScript 7.0 does not yet have a stable API',
+})
