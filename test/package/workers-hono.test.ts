@@ -16,7 +16,7 @@ test('A Hono app for Workers, as npm create hono makes it, compiles, bundles and
 import { rateLimiter } from 'sluice'
 
 const app = new Hono<{ Bindings: CloudflareBindings }>()
-app.use(rateLimiter({ policies: [{ name: 'ten', limit: 10, window: '1m' }] }))
+app.use(rateLimiter({ deadline: '10s', policies: [{ name: 'ten', limit: 10, window: '1m' }] }))
 app.get('/', (c) => c.text(\`\${c.var.rateLimit.limits[0]?.remaining} left\`))
 
 export default app
