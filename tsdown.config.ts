@@ -9,6 +9,14 @@ const entries = {
   index: 'src/index.ts',
   client: 'src/client/client.ts',
   lint: 'src/lint/lint.ts',
+  node: 'src/adapters/node.ts',
+  next: 'src/adapters/next.ts',
+}
+
+/** Entries that run in Node only. They contain the bridge, which is not published. */
+const nodeEntries = {
+  testing: 'src/testing/index.ts',
+  cli: 'dev/cli/main.ts',
 }
 
 /** Parts of `index` that a bundler drops if a project does not use them. */
@@ -19,16 +27,22 @@ const parts = {
 
 const honoLicense = readFileSync(new URL('node_modules/hono/LICENSE', import.meta.url), 'utf8')
 
-/** The published package: ES modules and their declarations, in dist. */
-export default defineConfig({
-  entry: { ...entries, ...parts },
+const common = defineConfig({
   tsconfig: 'tsconfig.package.json',
   format: 'esm',
-  platform: 'neutral',
-  target: 'es2022',
   fixedExtension: false,
   hash: false,
   sourcemap: true,
+  plugins: [inlineScript()],
+  checks: { bundlerTimings: false },
+  suppressWarnings: 'TypeScript 7.0 does not yet have a stable API',
+})
+
+const library = defineConfig({
+  ...common,
+  entry: { ...entries, ...parts },
+  platform: 'neutral',
+  target: 'es2022',
   dts: { entry: Object.values(entries) },
   // The gateway routes with Hono. It is bundled, so that a Worker without Hono needs no other package.
   deps: { alwaysBundle: ['hono/tiny'], onlyBundle: ['hono'], dts: { neverBundle: [/^hono/] } },
@@ -36,7 +50,6 @@ export default defineConfig({
     codeSplitting: { groups: [{ name: 'hono', test: /node_modules\/hono\/.*\.js$/ }] },
   },
   banner: ({ fileName }) => (fileName === 'hono.js' ? `/* hono\n\n${honoLicense}*/` : undefined),
-  plugins: [inlineScript()],
   hooks: {
     async 'build:done'({ chunks }) {
       // Declarations have no source maps, but the build refers to them.
@@ -48,6 +61,24 @@ export default defineConfig({
       }
     },
   },
-  checks: { bundlerTimings: false },
-  suppressWarnings: 'TypeScript 7.0 does not yet have a stable API',
 })
+
+const forNode = defineConfig({
+  ...common,
+  entry: nodeEntries,
+  platform: 'node',
+  target: 'node20',
+  clean: false,
+  dts: { entry: [nodeEntries.testing] },
+  deps: {
+    alwaysBundle: ['sluice-upstash-bridge', 'redis'],
+    neverBundle: ['wrangler', 'miniflare', 'esbuild', 'vitest'],
+  },
+  // In a folder of their own, because both builds have chunks with the same names.
+  outputOptions: { chunkFileNames: 'node/[name].js' },
+  // The bridge reads these scripts when it starts.
+  copy: [{ from: 'packages/upstash-bridge/src/guard', to: 'dist/node' }],
+})
+
+/** The published package: ES modules and their declarations, in dist. */
+export default [library, forNode]

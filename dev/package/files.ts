@@ -1,7 +1,11 @@
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path/posix'
 import { readEntries } from './manifest.ts'
 
 const root = new URL('../../', import.meta.url)
+
+/** The scripts that the bridge reads when it starts. */
+const guard = new URL('packages/upstash-bridge/src/guard', root)
 
 /** Files of the package outside dist. */
 const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
@@ -14,16 +18,18 @@ export async function expectedFiles(): Promise<Set<string>> {
     files.add(path)
     const text = await readFile(new URL(path, root), 'utf8')
     const isDeclaration = path.endsWith('.d.ts')
-    for (const [, name] of text.matchAll(/(?:from|import\(?) ?["']\.\/([\w-]+)\.js["']/g)) {
-      await add(`dist/${name}.${isDeclaration ? 'd.ts' : 'js'}`)
+    for (const [, name] of text.matchAll(/(?:from|import\(?) ?["'](\.{1,2}\/[\w./-]+)\.js["']/g)) {
+      await add(join(dirname(path), `${name}.${isDeclaration ? 'd.ts' : 'js'}`))
     }
     const map = /^\/\/# sourceMappingURL=(.+)$/m.exec(text)?.[1]
-    if (map) files.add(`dist/${map}`)
+    if (map) files.add(join(dirname(path), map))
   }
   for (const name of (await readEntries()).values()) {
     await add(`dist/${name}.js`)
     await add(`dist/${name}.d.ts`)
   }
+  await add('dist/cli.js')
+  for (const name of await readdir(guard)) files.add(`dist/node/guard/${name}`)
   // Parts that no entry needs under their own names (tsdown.config.ts).
   for (const part of ['gateway', 'middleware']) await add(`dist/${part}.js`)
   return files
