@@ -34,6 +34,17 @@ const common = defineConfig({
   hash: false,
   sourcemap: true,
   plugins: [inlineScript()],
+  hooks: {
+    async 'build:done'({ chunks }) {
+      // Declarations have no source maps, but the build refers to them.
+      for (const { fileName, outDir } of chunks) {
+        if (!fileName.endsWith('.d.ts')) continue
+        const file = join(outDir, fileName)
+        const text = await readFile(file, 'utf8')
+        await writeFile(file, text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'))
+      }
+    },
+  },
   checks: { bundlerTimings: false },
   suppressWarnings: 'TypeScript 7.0 does not yet have a stable API',
 })
@@ -50,17 +61,6 @@ const library = defineConfig({
     codeSplitting: { groups: [{ name: 'hono', test: /node_modules\/hono\/.*\.js$/ }] },
   },
   banner: ({ fileName }) => (fileName === 'hono.js' ? `/* hono\n\n${honoLicense}*/` : undefined),
-  hooks: {
-    async 'build:done'({ chunks }) {
-      // Declarations have no source maps, but the build refers to them.
-      for (const { fileName, outDir } of chunks) {
-        if (!fileName.endsWith('.d.ts')) continue
-        const file = join(outDir, fileName)
-        const text = await readFile(file, 'utf8')
-        await writeFile(file, text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'))
-      }
-    },
-  },
 })
 
 const forNode = defineConfig({
