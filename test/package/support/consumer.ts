@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
@@ -6,7 +7,7 @@ import { promisify } from 'node:util'
 import { inject, onTestFinished } from 'vitest'
 
 export interface ConsumerOptions {
-  /** The text of each file, by its path. */
+  /** The text of each file, by its path. Without a package.json, `npm init` writes one. */
   files: Record<string, string>
   /** Packages to install besides the tarball, such as `hono@4.13.19`. */
   packages?: string[]
@@ -21,16 +22,32 @@ export interface Consumer {
   run(name: string, ...args: string[]): Promise<string>
   /** Runs this Node in the project. Returns its standard output. */
   node(...args: string[]): Promise<string>
+  /** Runs npm in the project. Returns its standard output. */
+  npm(...args: string[]): Promise<string>
+  /** Starts a program of the project's node_modules/.bin, with further variables. Kills it after the test, with the processes that it started. */
+  start(name: string, args: string[], variables: Record<string, string>): StartedProgram
 }
 
-/** The environment without npm's own variables, which would install into this repository. Programs run with this Node. */
+export interface StartedProgram {
+  /** Rejects with the output when the program exits. */
+  exited: Promise<never>
+}
+
+/**
+ * The environment without npm's own variables, which would install into this repository. Programs run with this Node, and send nothing to
+ * their vendors.
+ */
 const env: NodeJS.ProcessEnv = {
   ...Object.fromEntries(
     Object.entries(process.env).filter(
-      ([name]) => !/^(npm_|VITEST|NODE_ENV|NODE_OPTIONS)/.test(name),
+      ([name]) => !/^(npm_|VITEST|NODE_ENV|NODE_OPTIONS|FORCE_COLOR)/.test(name),
     ),
   ),
   PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`,
+  NO_COLOR: '1',
+  DENO_NO_UPDATE_CHECK: '1',
+  WRANGLER_SEND_METRICS: 'false',
+  NEXT_TELEMETRY_DISABLED: '1',
 }
 
 /** Creates a project outside the repository, and installs the packed package into it. Removes it after the test. */
@@ -50,11 +67,37 @@ export async function createConsumer({ files, packages = [] }: ConsumerOptions):
       throw new Error(`${file} ${args.join(' ')} failed:\n${stdout}${stderr}`)
     }
   }
+  const bin = (name: string) => join(folder, 'node_modules/.bin', name)
+  const start = (
+    name: string,
+    args: string[],
+    variables: Record<string, string>,
+  ): StartedProgram => {
+    const options = { cwd: folder, env: { ...env, ...variables }, detached: true }
+    const child = spawn(bin(name), args, options)
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text))
+    const closed = once(child, 'close')
+    onTestFinished(async () => {
+      try {
+        process.kill(-child.pid!, 'SIGKILL')
+      } catch {} // It has exited.
+      await closed.catch(() => {})
+    })
+    const exited = closed.then(() => {
+      throw new Error(`${name} ${args.join(' ')} exited:\n${output}`)
+    })
+    exited.catch(() => {}) // Also after the test.
+    return { exited }
+  }
+  if (!files['package.json']) await execute('npm', ['init', '-y'])
   const install = ['install', '--prefer-offline', '--no-audit', '--no-fund']
   await execute('npm', [...install, inject('tarball'), ...packages])
   return {
     folder,
-    run: (name, ...args) => execute(join(folder, 'node_modules/.bin', name), args),
+    run: (name, ...args) => execute(bin(name), args),
     node: (...args) => execute(process.execPath, args),
+    npm: (...args) => execute('npm', args),
+    start,
   }
 }
