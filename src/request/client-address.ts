@@ -42,7 +42,7 @@ export function addressReader(setting: ClientAddress | undefined): ReadAddress {
 }
 
 const fromCloudflare: ReadAddress = ({ request }) =>
-  toAddress(request.headers.get('cf-connecting-ip'))
+  parseAddress(request.headers.get('cf-connecting-ip') ?? '')
 
 /** @throws {ConfigError} if the runtime does not report the address of the connection */
 function peerOf({ remoteAddress }: Connection): Address | undefined {
