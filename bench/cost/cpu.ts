@@ -31,7 +31,7 @@ interface Sample {
   thread: number | undefined
 }
 
-/** Clients of a contender, with one request each per round. So many that few of their keys are in the CPU caches. */
+/** The number of clients of a contender, with one request each per round. With this many, few of their keys are in the CPU caches. */
 const CLIENTS = 3200
 
 /** The commands that are sent once per round, and the number of decisions in them. */

@@ -28,7 +28,7 @@ Simulates smaller worlds with the same rate per isolate first. A million decisio
 /** An invalid command line. */
 class UsageError extends Error {}
 
-/** Who runs the simulation. */
+/** The command that runs the simulation. */
 export interface Caller {
   /** How the user calls this program, for the usage. */
   command: string
