@@ -11,7 +11,7 @@ export interface NodeRequest {
   socket: object
 }
 
-/** What the adapters read of a socket. `encrypted` is true for TLS. */
+/** The properties of a socket that the adapters read. `encrypted` is true for TLS. */
 type NodeSocket = { encrypted?: boolean; remoteAddress?: string; destroyed?: boolean }
 
 export const socketOf = ({ socket }: NodeRequest): NodeSocket => socket

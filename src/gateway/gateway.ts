@@ -14,7 +14,7 @@ import { problem } from '../http/response.ts'
 import { wouldRefuse } from '../http/shadow.ts'
 import { createLimiter } from '../limiter/create.ts'
 import { normalizePath } from '../request/path.ts'
-import { runtimeOf } from './hono.ts'
+import { remoteAddressOf, runtimeOf } from './hono.ts'
 import { limitRequest } from './pipeline.ts'
 import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
 import { maySpeculate, speculate } from './speculative.ts'
@@ -95,7 +95,7 @@ export function createGateway(options: ConfigOptions<Context>): App {
   /** The address for `X-Forwarded-For`. Undefined if the configuration does not say where it comes from. */
   const addressOf = (c: Context) => {
     try {
-      return readAddress({ request: c.req.raw, remoteAddress: runtimeOf(c).remoteAddress })
+      return readAddress({ request: c.req.raw, remoteAddress: remoteAddressOf(c) })
     } catch {
       return undefined
     }

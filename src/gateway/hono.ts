@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { RuntimeContext } from '../request/view.ts'
 import { variablesFor } from './variables.ts'
 
-/** What server adapters of Hono put in the place of a Worker's environment. */
+/** The objects that server adapters of Hono hand over instead of a Worker's environment. */
 interface ServerEnv {
   /** `@hono/node-server` */
   incoming?: { socket?: { remoteAddress?: string } }
@@ -18,16 +18,18 @@ export function runtimeOf(c: Context): RuntimeContext {
     env: variablesFor(c.env),
     context: c,
     waitUntil: (promise) => keepAlive(c, promise),
-    // A getter, because few configurations use it.
-    get remoteAddress() {
-      const { incoming, requestIP, remoteAddr } = (c.env ?? {}) as ServerEnv
-      return (
-        incoming?.socket?.remoteAddress ??
-        requestIP?.call(c.env, c.req.raw)?.address ??
-        remoteAddr?.hostname
-      )
-    },
+    remoteAddress: () => remoteAddressOf(c),
   }
+}
+
+/** The address of the connection, if the server adapter reports it. */
+export function remoteAddressOf(c: Context): string | undefined {
+  const { incoming, requestIP, remoteAddr } = (c.env ?? {}) as ServerEnv
+  return (
+    incoming?.socket?.remoteAddress ??
+    requestIP?.call(c.env, c.req.raw)?.address ??
+    remoteAddr?.hostname
+  )
 }
 
 /** Keeps the isolate alive until a promise settles. Outside of Workers there is nothing to keep alive. */

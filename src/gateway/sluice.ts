@@ -73,7 +73,7 @@ export function createSluice<Context = Request>(
       const runtime = {
         env: variablesFor(env),
         context,
-        remoteAddress,
+        remoteAddress: () => remoteAddress,
         // A rejection is logged where it happens.
         waitUntil: waitUntil ?? ((promise: Promise<unknown>) => void promise.catch(() => {})),
       }

@@ -61,12 +61,12 @@ function fromHeader({
   header,
   trustedProxies,
 }: Extract<ClientAddress, { header: string }>): ReadAddress {
-  const isTrusted = trust(trustedProxies)
+  const sent: ReadAddress = ({ request }) => toAddress(request.headers.get(header))
+  if (typeof trustedProxies === 'number') return sent
+  const isTrusted = inNetworks(trustedProxies)
   return (connection) => {
-    const value = connection.request.headers.get(header)
-    if (typeof trustedProxies === 'number') return toAddress(value)
     const peer = peerOf(connection)
-    return peer && isTrusted(peer) ? toAddress(value) : peer
+    return peer && isTrusted(peer) ? sent(connection) : peer
   }
 }
 
@@ -77,11 +77,15 @@ function fromHeader({
 function fromForwardedFor({
   trustedProxies,
 }: Extract<ClientAddress, { forwardedFor: unknown }>['forwardedFor']): ReadAddress {
-  const isTrusted = trust(trustedProxies)
+  const chainOf = ({ request }: Connection) =>
+    (request.headers.get('x-forwarded-for') ?? '').split(',')
+  // The nearest proxy is the peer, which is not in the field. So n - 1 of n proxies are in the field.
+  if (typeof trustedProxies === 'number') {
+    return (connection) => toAddress(chainOf(connection).at(-trustedProxies))
+  }
+  const isTrusted = inNetworks(trustedProxies)
   return (connection) => {
-    const chain = (connection.request.headers.get('x-forwarded-for') ?? '').split(',')
-    // The nearest proxy is the peer, which is not in the field. The last of n proxies is the peer, so n - 1 of them are in the field.
-    if (typeof trustedProxies === 'number') return toAddress(chain.at(-trustedProxies))
+    const chain = chainOf(connection)
     let address = peerOf(connection)
     while (address && isTrusted(address) && chain.length > 0) {
       const previous = chain.pop()!
@@ -91,9 +95,6 @@ function fromForwardedFor({
     return address
   }
 }
-
-const trust = (trustedProxies: number | string[]) =>
-  typeof trustedProxies === 'number' ? () => true : inNetworks(trustedProxies)
 
 /** Parses an address as proxies write it: with a port (`203.0.113.7:443`, `[2001:db8::1]:443`), or in brackets. */
 function toAddress(text: string | undefined | null): Address | undefined {

@@ -10,8 +10,8 @@ export interface RuntimeContext {
   waitUntil: (promise: Promise<unknown>) => void
   /** Hono's context, for key functions. */
   context: unknown
-  /** Address of the connection, where the runtime reports it. */
-  remoteAddress?: string | undefined
+  /** Reads the address of the connection, where the runtime reports it. A function, because few configurations use it. */
+  remoteAddress?: () => string | undefined
 }
 
 /** The properties of a request that policies use. */
@@ -52,7 +52,7 @@ export function clientOf(
   let read: { address: Address | undefined } | undefined
   return {
     get address() {
-      read ??= { address: readAddress({ request, remoteAddress }) }
+      read ??= { address: readAddress({ request, remoteAddress: remoteAddress?.() }) }
       return read.address
     },
     get country() {
