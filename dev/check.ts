@@ -2,10 +2,10 @@
 import { spawnSync } from 'node:child_process'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { bundleSize } from './build.ts'
 import { checkPolicies } from './check/policies.ts'
 import { bindingChecks, type Check, runChecks } from './check/run.ts'
+import { readScriptOptions } from './cli/options.ts'
 import { checkImports } from './imports.ts'
 import { wranglerFile } from './project/wrangler-config.ts'
 
@@ -37,27 +37,12 @@ async function checkBundle() {
     : undefined
 }
 
-function read(): { policies?: boolean; config?: string } | undefined {
-  try {
-    const { values } = parseArgs({
-      options: {
-        policies: { type: 'boolean' },
-        config: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    })
-    if (!values.help) return values
-    console.log(USAGE)
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${USAGE}`)
-    process.exitCode = 1
-  }
-  return undefined
-}
-
 /** Additional information to print when a check succeeds, by the name of the check. */
 const details: Record<string, string> = {}
-const options = read()
+const options = readScriptOptions(
+  { policies: { type: 'boolean' }, config: { type: 'string' } },
+  USAGE,
+)
 const policies: Check = [
   'policies',
   () => {

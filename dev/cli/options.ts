@@ -8,7 +8,7 @@ export function readOptions<Options extends NonNullable<ParseArgsConfig['options
   args: string[],
   options: Options,
   usage: string,
-  { onUsageError }: Call,
+  { onUsageError }: Pick<Call, 'onUsageError'>,
 ) {
   try {
     const config = { args, options: { ...options, ...HELP } }
@@ -20,5 +20,17 @@ export function readOptions<Options extends NonNullable<ParseArgsConfig['options
   }
   return undefined
 }
+
+/** Parses the options of a script of this repository. A mistake is printed with the usage, and sets the exit code. */
+export const readScriptOptions = <Options extends NonNullable<ParseArgsConfig['options']>>(
+  options: Options,
+  usage: string,
+) =>
+  readOptions(process.argv.slice(2), options, usage, {
+    onUsageError(message) {
+      console.error(`${message}\n\n${usage}`)
+      process.exitCode = 1
+    },
+  })
 
 const HELP = { help: { type: 'boolean', short: 'h' } } as const

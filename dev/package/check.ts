@@ -1,10 +1,10 @@
 /** `npm run check:package`: builds and packs the package, and checks what would be published. Exits with 1 if a check fails. */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
+import { readScriptOptions } from '../cli/options.ts'
 import { apiReport } from './api-report.ts'
 import { changedLines } from './changed-lines.ts'
 import { unexpectedFiles } from './files.ts'
@@ -24,20 +24,6 @@ const report = fileURLToPath(new URL('../../api.md', import.meta.url))
 
 /** The resolution modes of projects that can import ES modules. */
 const modes = ['node16-esm', 'bundler']
-
-function read(): { write?: boolean } | undefined {
-  try {
-    const { values } = parseArgs({
-      options: { write: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
-    })
-    if (!values.help) return values
-    console.log(USAGE)
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${USAGE}`)
-    process.exitCode = 1
-  }
-  return undefined
-}
 
 async function checkManifest(tarball: ArrayBuffer): Promise<string[]> {
   const { messages, pkg } = await publint({ pack: { tarball }, strict: true })
@@ -68,7 +54,7 @@ async function checkApi(write = false): Promise<string[]> {
   ]
 }
 
-const options = read()
+const options = readScriptOptions({ write: { type: 'boolean' } }, USAGE)
 if (options) {
   await build()
   const { file, folder, paths } = await pack()
