@@ -1,9 +1,7 @@
 import type { Context, Env, MiddlewareHandler } from 'hono'
 import type { Decision } from '../base/decision.ts'
 import type { ConfigOptions } from '../config/options.ts'
-import { parseConfig } from '../config/parse.ts'
-import { createLimiter } from '../limiter/create.ts'
-import { checkBefore } from './check-before.ts'
+import { createAppLimiter } from './app-limiter.ts'
 import { runtimeOf } from './hono.ts'
 import { limitRequest } from './pipeline.ts'
 
@@ -26,9 +24,7 @@ declare module 'hono' {
 export function rateLimiter<E extends Env = any>(
   options: Omit<ConfigOptions<Context<E>>, 'origin'>,
 ): MiddlewareHandler<E> {
-  const config = parseConfig(options)
-  checkBefore(config)
-  const limiter = createLimiter(config, options)
+  const limiter = createAppLimiter(options)
 
   return async function rateLimiter(c, next) {
     const respond = async (decision: Decision) => {

@@ -1,10 +1,8 @@
 import type { Decision } from '../base/decision.ts'
 import type { ConfigOptions } from '../config/options.ts'
-import { parseConfig } from '../config/parse.ts'
 import { refusal } from '../http/response.ts'
-import { createLimiter } from '../limiter/create.ts'
 import type { ResponseHead } from '../limiter/settle.ts'
-import { checkBefore } from './check-before.ts'
+import { createAppLimiter } from './app-limiter.ts'
 import { checkRequest } from './pipeline.ts'
 import { variablesFor } from './variables.ts'
 
@@ -65,9 +63,7 @@ export interface Sluice {
 export function createSluice<Context = Request>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): Sluice {
-  const config = parseConfig(options)
-  checkBefore(config)
-  const limiter = createLimiter(config, options)
+  const limiter = createAppLimiter(options)
   return {
     async check(request, { env, waitUntil, context = request, remoteAddress } = {}) {
       const runtime = {
