@@ -1,26 +1,16 @@
 import { expect, test } from 'vitest'
 import { createConsumer } from './support/consumer.ts'
-import { expectLimitedServer } from './support/server-project.ts'
+import { expectLimitedServer, honoApp, LOCAL_PROXY } from './support/server-project.ts'
 
 test('A Hono app on Bun limits requests by the address that a trusted proxy sends.', async () => {
   const project = await createConsumer({
     packages: ['hono@4.13.19', 'bun@1.4.5'],
     files: {
       'package.json': '{ "type": "module", "allowScripts": { "bun": true } }',
-      'main.ts': `import { Hono } from 'hono'
-import { rateLimiter } from 'sluice'
-
-const app = new Hono()
-app.use(
-  rateLimiter({
-    clientAddress: { forwardedFor: { trustedProxies: ['127.0.0.0/8'] } },
-    deadline: '10s',
-    policies: [{ name: 'ten', limit: 10, window: '1m', onMissingKey: 'refuse' }],
-  }),
-)
-app.get('/', (c) => c.text(\`\${c.var.rateLimit.limits[0]?.remaining} left\`))
-export default { fetch: app.fetch, port: Number(process.env.PORT), hostname: '127.0.0.1' }
-`,
+      'main.ts': honoApp(
+        LOCAL_PROXY,
+        "export default { fetch: app.fetch, port: Number(process.env.PORT), hostname: '127.0.0.1' }",
+      ),
     },
   })
   const send = await expectLimitedServer(project, ['bun', 'main.ts'], {

@@ -1,26 +1,16 @@
 import { expect, test } from 'vitest'
 import { createConsumer } from './support/consumer.ts'
-import { expectLimitedServer } from './support/server-project.ts'
+import { expectLimitedServer, honoApp, LOCAL_PROXY } from './support/server-project.ts'
 
 test('A Hono app on Deno limits requests by the address that a trusted proxy sends.', async () => {
   const project = await createConsumer({
     packages: ['hono@4.13.19', 'deno@2.9.6'],
     files: {
       'package.json': '{ "type": "module", "allowScripts": { "deno": true } }',
-      'main.ts': `import { Hono } from 'hono'
-import { rateLimiter } from 'sluice'
-
-const app = new Hono()
-app.use(
-  rateLimiter({
-    clientAddress: { forwardedFor: { trustedProxies: ['127.0.0.0/8'] } },
-    deadline: '10s',
-    policies: [{ name: 'ten', limit: 10, window: '1m', onMissingKey: 'refuse' }],
-  }),
-)
-app.get('/', (c) => c.text(\`\${c.var.rateLimit.limits[0]?.remaining} left\`))
-Deno.serve({ port: Number(Deno.env.get('PORT')), hostname: '127.0.0.1' }, app.fetch)
-`,
+      'main.ts': honoApp(
+        LOCAL_PROXY,
+        "Deno.serve({ port: Number(Deno.env.get('PORT')), hostname: '127.0.0.1' }, app.fetch)",
+      ),
     },
   })
   const send = await expectLimitedServer(

@@ -7,7 +7,8 @@ import { newSubject } from './subjects.ts'
 export type Policy = Limit['terms']
 export type Leasable = 'fixed-window' | 'sliding-window' | 'token-bucket'
 
-export const policyOf = (change: Partial<Policy> = {}): Policy => ({
+/** A limit of 1,000 a minute, without a lease. */
+export const terms: Policy = {
   tag: 't',
   algorithm: 'fixed-window',
   limit: 1000,
@@ -15,6 +16,10 @@ export const policyOf = (change: Partial<Policy> = {}): Policy => ({
   burst: 1000,
   align: 'clock',
   localShare: 1,
+}
+
+export const policyOf = (change: Partial<Policy> = {}): Policy => ({
+  ...terms,
   lease: { max: 10, ttlMs: 1000 },
   ...change,
 })

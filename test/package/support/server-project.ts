@@ -6,6 +6,30 @@ import { expect, onTestFinished } from 'vitest'
 import type { Consumer, StartedProgram } from './consumer.ts'
 import { expectOneRefusal } from './eleven.ts'
 
+/**
+ * The source of a Hono app with a limit of ten.
+ * @param clientAddress the setting, as code
+ * @param serve the last line, which starts the server
+ */
+export const honoApp = (clientAddress: string, serve: string, imports = '') =>
+  `${imports}import { Hono } from 'hono'
+import { rateLimiter } from 'sluice'
+
+const app = new Hono()
+app.use(
+  rateLimiter({
+    clientAddress: ${clientAddress},
+    deadline: '10s',
+    policies: [{ name: 'ten', limit: 10, window: '1m', onMissingKey: 'refuse' }],
+  }),
+)
+app.get('/', (c) => c.text(\`\${c.var.rateLimit.limits[0]?.remaining} left\`))
+${serve}
+`
+
+/** The setting for a server behind a proxy on this machine, as code. */
+export const LOCAL_PROXY = "{ forwardedFor: { trustedProxies: ['127.0.0.0/8'] } }"
+
 /** How long a server may take until it listens. */
 const START_MS = 60_000
 

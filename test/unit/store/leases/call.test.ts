@@ -7,19 +7,12 @@ import {
 } from '../../../../src/store/leases/in-flight.ts'
 import { createLease } from '../../../../src/store/leases/lease.ts'
 import type { Limit, StoreReply, StoreRequest, StoreState } from '../../../../src/store/store.ts'
+import { terms } from '../../../support/leases.ts'
 
 const NOW = 1000
 const limitOf = (subject: string): Limit => ({
   subject,
-  terms: {
-    tag: 't',
-    algorithm: 'fixed-window',
-    limit: 1000,
-    windowMs: 60_000,
-    burst: 1000,
-    align: 'clock',
-    localShare: 1,
-  },
+  terms,
   cost: 1,
 })
 const stateOf = (change: Partial<StoreState> = {}): StoreState => ({

@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { createLease, type LimitReply } from '../../../../src/store/leases/lease.ts'
 import type { Terms } from '../../../../src/store/store.ts'
+import { terms } from '../../../support/leases.ts'
 
-const terms: Terms = {
-  tag: 't',
-  algorithm: 'fixed-window',
-  limit: 1000,
-  windowMs: 60_000,
-  burst: 1000,
-  align: 'clock',
-  localShare: 1,
-}
 const bounds = { max: 10, ttlMs: 1000 }
 
 /** A reply to a call that was sent at 1000, received at 1010, and decided at 5000 by the store's clock. */
