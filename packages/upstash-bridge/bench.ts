@@ -4,8 +4,9 @@ import { Agent, request } from 'node:http'
 import { cpus } from 'node:os'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
-import { createRedis } from './src/connection.ts'
+import { createClient, createCluster } from 'redis'
 import { startRedis } from './src/redis.ts'
+import { startCluster } from './src/redis-cluster.ts'
 
 /**
  * Benchmark of the bridge. Compares its throughput with that of the Redis client it uses, for the same pipelines, and
@@ -17,6 +18,7 @@ const { values } = parseArgs({
     pipeline: { type: 'string', default: '100,1000' },
     concurrency: { type: 'string', default: '8' },
     requests: { type: 'string', default: '100000' },
+    cluster: { type: 'boolean' },
     help: { type: 'boolean' },
   },
 })
@@ -27,7 +29,8 @@ const USAGE = `Measures the throughput and the memory of the Upstash bridge.
   --commands N     commands in each throughput run (default 500000)
   --pipeline N,N   commands in one pipeline; one run for each value (default 100,1000)
   --concurrency N  pipelines in flight (default 8)
-  --requests N     HTTP requests in the memory run (default 100000)
+  --requests N     HTTP requests in the memory run; 0 omits it (default 100000)
+  --cluster        a cluster of three masters instead of one server
   --help           show this text`
 
 const COMMANDS = Number(values.commands)
@@ -71,11 +74,24 @@ function pipeline(length: number, index: number): string[][] {
   })
 }
 
-async function throughput(length: number, redisUrl: string, bridgeUrl: string): Promise<void> {
-  const client = createRedis(redisUrl, () => false)
+/** The client of the package `redis`, connected without the bridge. */
+async function connect(urls: string[]) {
+  if (values.cluster) {
+    const client = createCluster({ rootNodes: urls.map((url) => ({ url })), RESP: 2 })
+    await client.connect()
+    const send = (command: string[]) => client.sendCommand(command[1], false, command)
+    return { send, close: () => client.destroy() }
+  }
+  // Without the timer for each command, as in the bridge.
+  const client = createClient({ url: urls[0]!, RESP: 2, commandOptions: { timeout: 0 } })
   await client.connect()
-  const direct = (index: number) =>
-    Promise.all(pipeline(length, index).map((command) => client.sendCommand(command)))
+  const send = (command: string[]) => client.sendCommand(command)
+  return { send, close: () => client.destroy() }
+}
+
+async function throughput(length: number, urls: string[], bridgeUrl: string): Promise<void> {
+  const client = await connect(urls)
+  const direct = (index: number) => Promise.all(pipeline(length, index).map(client.send))
   const bridged = async (index: number) =>
     JSON.parse(await post(`${bridgeUrl}/pipeline`, JSON.stringify(pipeline(length, index))))
   const rounds = Math.ceil(COMMANDS / length / SLICES)
@@ -86,7 +102,7 @@ async function throughput(length: number, redisUrl: string, bridgeUrl: string): 
     directSeconds += await timed(rounds, direct)
     bridgedSeconds += await timed(rounds, bridged)
   }
-  client.destroy()
+  client.close()
   const rate = (seconds: number) => Math.round((rounds * SLICES * length) / seconds)
   console.log(
     `${rounds * SLICES * length} commands in pipelines of ${length}, ${CONCURRENCY} in flight`,
@@ -131,20 +147,29 @@ async function memory(bridgeUrl: string, pid: number): Promise<void> {
 if (values.help) {
   console.log(USAGE)
 } else {
-  const redis = await startRedis({ log: console.error })
+  const redis = values.cluster
+    ? await startCluster({ replicas: 0 })
+    : await startRedis({ log: console.error }).then((one) => ({
+        ...one,
+        nodes: [one],
+        urls: [one.url],
+      }))
+  const target = values.cluster
+    ? ['--cluster', redis.urls.map((url) => new URL(url).host).join(',')]
+    : ['--redis', redis.urls[0]!]
   const bridge = spawn(
     process.execPath,
-    [new URL('./src/main.ts', import.meta.url).pathname, '--redis', redis.url, '--port', '0'],
+    [new URL('./src/main.ts', import.meta.url).pathname, ...target, '--port', '0'],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   try {
     const [line] = await once(createInterface(bridge.stdout), 'line')
     const url = String(line).split('=')[1]!
     console.log(
-      `Node ${process.version}, ${cpus().length} CPUs (${cpus()[0]?.model}), ${redis.source}`,
+      `Node ${process.version}, ${cpus().length} CPUs (${cpus()[0]?.model}), ${redis.nodes[0]!.source}`,
     )
-    for (const length of PIPELINES) await throughput(length, redis.url, url)
-    await memory(url, bridge.pid!)
+    for (const length of PIPELINES) await throughput(length, redis.urls, url)
+    if (REQUESTS > 0) await memory(url, bridge.pid!)
   } finally {
     agent.destroy()
     bridge.kill('SIGTERM')

@@ -42,21 +42,25 @@ const respondWithError = (code: number, error: string): Kind['run'] =>
     exchange.answer({ status: code, body: JSON.stringify({ error }) })
   }
 
-/** Delivers the request and changes the numbers in the response. */
-const changedResult = (change: (numbers: number[]) => unknown): Kind['run'] =>
+/** Delivers the request and changes the result in the response: a list, or one value. */
+const changedResult = (change: (result: unknown) => unknown): Kind['run'] =>
   async function answer(exchange) {
     const { status, body } = await exchange.deliver()
     const { result } = JSON.parse(String(body))
     exchange.answer({ status, body: JSON.stringify({ result: change(result) }) })
   }
 
-const wrongTypes: Record<string, (numbers: number[]) => unknown> = {
-  text: (numbers) => numbers.map(String),
-  fraction: (numbers) => numbers.map((number) => number + 0.5),
-  null: (numbers) => numbers.map(() => null),
-  nested: (numbers) => numbers.map((number) => [number]),
-  boolean: (numbers) => numbers.map((number) => number > 0),
+const wrongTypes: Record<string, (value: unknown) => unknown> = {
+  text: (value) => (typeof value === 'number' ? String(value) : JSON.stringify(value)),
+  fraction: (value) =>
+    typeof value === 'number' ? value + 0.5 : String(value).replace(/^\d+/, '$&.5'),
+  null: () => null,
+  nested: (value) => [value],
+  boolean: (value) => Number(value) > 0,
 }
+
+const changedValues = (change: (value: unknown) => unknown) =>
+  changedResult((result) => (Array.isArray(result) ? result.map(change) : change(result)))
 
 const HTML = `<!DOCTYPE html>
 <html><head><title>Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>
@@ -136,7 +140,7 @@ export const kinds = {
     },
   },
   clock: {
-    does: "shifts the time of Sluice's script, its first argument (ms)",
+    does: "shifts the time of Sluice's script, the end of its first argument (ms)",
     argument: offset,
     run: (exchange, ms) => exchange.pass(atAnotherTime(exchange.body, Number(ms))),
   },
@@ -154,11 +158,13 @@ export const kinds = {
       pattern: new RegExp(`^(${Object.keys(wrongTypes).join('|')})$`),
       default: 'text',
     },
-    run: (exchange, type, signal) => changedResult(wrongTypes[type]!)(exchange, type, signal),
+    run: (exchange, type, signal) => changedValues(wrongTypes[type]!)(exchange, type, signal),
   },
   'wrong-shape': {
     does: 'delivers, and returns one value too few',
-    run: changedResult((numbers) => numbers.slice(0, -1)),
+    run: changedResult((result) =>
+      Array.isArray(result) ? result.slice(0, -1) : String(result).replace(/ ?[^ ]*$/, ''),
+    ),
   },
 
   status: {
@@ -241,8 +247,10 @@ function atAnotherTime(body: Buffer, byMs: number): Buffer {
   const command = commandIn(body)
   if (!command || !/^eval(sha)?$/i.test(String(command[0]))) return body
   const index = 3 + Number(command[2])
-  const now = command[index] === '' ? Date.now() : Number(command[index])
-  return Buffer.from(JSON.stringify(command.with(index, String(now + byMs))))
+  const [, before, time] = /^(.*:)?(\d*)$/.exec(String(command[index])) ?? []
+  if (time === undefined) return body
+  const now = time === '' ? Date.now() : Number(time)
+  return Buffer.from(JSON.stringify(command.with(index, `${before ?? ''}${now + byMs}`)))
 }
 
 function parrot({ head, body }: Exchange, code: number): Answer {

@@ -124,6 +124,8 @@ describe('a fault', () => {
       ((await command('EVAL', script, 1, 'k', time, 'x')) as { result: string[] }).result
     expect(await evaluate('1000000')).toEqual(['k', '940000', 'x'])
     expect(Math.abs(Number((await evaluate(''))[1]) - Date.now() + 60_000)).toBeLessThan(5000)
+    expect(await evaluate('2:a:1000000')).toEqual(['k', '2:a:940000', 'x'])
+    expect((await evaluate('2::'))[1]).toMatch(/^2::\d{13}$/)
     expect(await command('ECHO', 'x')).toEqual({ result: 'x' })
   })
 

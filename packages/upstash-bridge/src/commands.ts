@@ -9,7 +9,7 @@ const REFUSED = new Set(
    multi exec discard watch unwatch
    blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop wait waitaof
    subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe monitor
-   cluster config debug failover latency module pfdebug pfselftest psync replconf replicaof
+   cluster config debug failover latency migrate module pfdebug pfselftest psync replconf replicaof
    restore-asking role save bgsave bgrewriteaof lastsave shutdown slaveof slowlog sync migrate`
     .trim()
     .split(/\s+/),
@@ -20,9 +20,9 @@ export function nameOf(command: Command): string {
   return String(command[0]).toLowerCase()
 }
 
-/** Commands that need special handling: refused commands, commands that may block, scripts and functions. */
+/** Commands that need special handling: refused commands, commands that may block, deviations, scripts and functions. */
 const SPECIAL = new Set(
-  [...REFUSED, 'xread', 'xreadgroup', 'script', 'function'].concat(
+  [...REFUSED, 'acl', 'copy', 'xread', 'xreadgroup', 'script', 'function'].concat(
     'eval',
     'eval_ro',
     'evalsha',
@@ -51,6 +51,8 @@ export function refusal(command: Command): string | undefined {
   if (isSetInfo(command)) return
   if (REFUSED.has(name)) return unavailable(name)
   if (name === 'script' && /^debug$/i.test(String(command[1]))) return unavailable('script debug')
+  if (name === 'acl' && !/^(cat|genpass|whoami)$/i.test(String(command[1])))
+    return unavailable(name)
   if ((name === 'xread' || name === 'xreadgroup') && blocks(command)) {
     return `ERR ${name.toUpperCase()} with BLOCK is not supported over REST`
   }
@@ -66,15 +68,18 @@ export function unavailable(name: string): string {
   return `ERR Command is not available: '${name.toUpperCase()}'. See https://upstash.com/docs/redis/overall/rediscompatibility for details`
 }
 
-/** Replaces Redis's "unknown command" with Upstash's message. Other errors stay unchanged. */
+/** Replaces Redis's "unknown command" and Valkey's NOSCRIPT with Upstash's messages. Other errors stay unchanged. */
 export function inTheirWords(message: string): string {
+  if (message.startsWith('NOSCRIPT ')) return 'NOSCRIPT No matching script. Please use EVAL.'
   return message.replace(/\bERR unknown command '([^']*)'.*/s, (_, name) => unavailable(name))
 }
 
 function blocks(command: Command): boolean {
-  for (const argument of command) {
-    if (/^streams$/i.test(String(argument))) return false // keys and ids follow
-    if (/^block$/i.test(String(argument))) return true
+  for (let index = 1; index < command.length; index++) {
+    const option = String(command[index]).toLowerCase()
+    if (option === 'streams') return false // keys and ids follow
+    if (option === 'block') return true
+    if (option === 'group') index += 2 // the names of the group and the consumer
   }
   return false
 }

@@ -1,4 +1,6 @@
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { ConnectionOptions } from 'node:tls'
 import { createClient, ErrorReply, RESP_TYPES } from 'redis'
 
 /**
@@ -12,6 +14,12 @@ export type Format = 'json' | 'resp2'
 
 /** One command: its name and arguments. */
 export type Command = (string | Buffer)[]
+
+/** One server: its URL, and how to check its certificate if the scheme is `rediss`. */
+export type Address = {
+  url: string
+  tls?: Pick<ConnectionOptions, 'ca' | 'servername'> | undefined
+}
 
 /** Redis is unreachable, has disconnected or does not respond. The command may or may not have run. */
 export class RedisDown extends Error {
@@ -38,31 +46,38 @@ const OPTIONS = {
  * therefore is one `send` for each command, and other commands cannot come between MULTI and EXEC of one tick.
  */
 export class Connection {
-  readonly url: string
+  readonly address: Address
   #client: Client
-  #opened = false
+  #reconnects: boolean
 
-  private constructor(url: string) {
-    this.url = url
+  private constructor(address: Address, reconnects: boolean) {
+    this.address = address
+    this.#reconnects = reconnects
     this.#client = this.#createClient()
   }
 
   /** Connects, and from then on reconnects automatically every 100 ms. Rejects if the first connection fails. */
-  static async open(url: string): Promise<Connection> {
-    const connection = new Connection(url)
+  static async open(address: Address): Promise<Connection> {
+    const connection = new Connection(address, false)
     await connection.#client.connect().catch((cause) => {
-      throw new Error(`Redis at ${withoutPassword(url)} does not respond: ${describe(cause)}`, {
-        cause,
-      })
+      const url = withoutPassword(address.url)
+      throw new Error(`Redis at ${url} does not respond: ${describe(cause)}`, { cause })
     })
-    connection.#opened = true
+    connection.#reconnects = true
+    return connection
+  }
+
+  /** Returns at once and connects in the background, every 100 ms until it succeeds. */
+  static start(address: Address): Connection {
+    const connection = new Connection(address, true)
+    connection.#client.connect().catch(() => {}) // fails only if `close` was called
     return connection
   }
 
   /** Resolves when commands can be sent. @throws RedisDown when Redis is not connected after 0.7 s. */
   async ready(): Promise<void> {
     const until = Date.now() + RECONNECT_WAIT_MS
-    while (!this.#client.isReady) {
+    while (!this.isUp()) {
       if (Date.now() >= until) throw new RedisDown('Redis is not reachable')
       await sleep(20)
     }
@@ -78,10 +93,19 @@ export class Connection {
     return this.#client.sendCommand<Reply>(command, OPTIONS[format])
   }
 
-  /** Sends MULTI, the commands and EXEC. Returns the reply to EXEC first, then the other replies. */
-  transaction(commands: Command[]): Promise<Reply>[] {
-    const before = [['MULTI'], ...commands].map((command) => this.send(command))
-    return [this.send(['EXEC']), ...before]
+  /** One server either runs a command, or it may have run it. */
+  again(): undefined {}
+
+  transaction(commands: Command[], scripts: Buffer[]): Promise<Reply[]> {
+    return this.sendTransaction(commands, scripts, false)
+  }
+
+  /** @param asking sends ASKING first, to a node of a cluster that imports the slot */
+  sendTransaction(commands: Command[], scripts: Buffer[], asking: boolean): Promise<Reply[]> {
+    for (const text of scripts) this.send(['SCRIPT', 'LOAD', text]).catch(() => {}) // MULTI rejects, too
+    if (asking) this.send(['ASKING']).catch(() => {})
+    const queued = [['MULTI'], ...commands].map((command) => this.send(command))
+    return Promise.all([...queued, this.send(['EXEC'])]).then((all) => [all.pop()!, ...all])
   }
 
   /** Abandons all commands in flight and opens a new connection. For a Redis that does not respond. */
@@ -92,12 +116,24 @@ export class Connection {
     this.#client.connect().catch(() => {}) // fails only if `close` was called
   }
 
+  giveUp(): void {
+    this.restart()
+  }
+
+  addresses(): Address[] {
+    return [this.address]
+  }
+
+  isUp(): boolean {
+    return this.#client.isReady
+  }
+
   close(): void {
     this.#client.destroy()
   }
 
   #createClient(): Client {
-    const client = createRedis(this.url, () => (this.#opened ? 100 : false))
+    const client = createRedis(this.address, () => (this.#reconnects ? 100 : false))
     // After a malformed reply, requests and replies no longer match, so a new connection is needed. For all other errors
     // the client itself has already rejected the commands in flight.
     client.on('error', () => client.isReady && this.restart())
@@ -107,8 +143,11 @@ export class Connection {
 
 export type Client = ReturnType<typeof createRedis>
 
-/** Creates a Redis client for the bridge. @param reconnectStrategy returns the ms to wait, or false to stop reconnecting */
-export function createRedis(url: string, reconnectStrategy: () => number | false) {
+/** Creates a Redis client. @param reconnectStrategy returns the ms to wait, or false to stop reconnecting */
+export function createRedis(
+  { url, tls }: Address,
+  reconnectStrategy: (retries: number) => number | false,
+) {
   return createClient({
     url,
     RESP: 2,
@@ -116,11 +155,29 @@ export function createRedis(url: string, reconnectStrategy: () => number | false
     disableOfflineQueue: true,
     // The library's timer for each command costs more than the command. The bridge sets one timer for each request.
     commandOptions: { timeout: 0 },
-    socket: { connectTimeout: 2000, reconnectStrategy },
+    socket: { connectTimeout: 2000, reconnectStrategy, ...JOINED_WRITES, ...tls },
     // CLIENT SETINFO would appear in INFO commandstats.
     disableClientInfo: true,
     maintNotifications: 'disabled',
   })
+}
+
+type Chunk = { chunk: string | Buffer }
+
+/**
+ * Options of a socket that sends the commands of a pipeline as one chunk. The package `redis` writes a chunk for each
+ * command, and a system call with a hundred chunks costs more than the commands. Sockets with TLS ignore the option.
+ */
+const JOINED_WRITES = {
+  writev(this: Socket, chunks: Chunk[], done: (error?: Error | null) => void): void {
+    const parts = chunks.map(({ chunk }) => chunk)
+    if (parts.every((part) => typeof part === 'string')) {
+      this._write(parts.join(''), 'utf8', done)
+    } else {
+      const bytes = parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part))
+      this._write(Buffer.concat(bytes), 'buffer' as BufferEncoding, done)
+    }
+  },
 }
 
 /** The reply or Redis error that a command resulted in. @throws RedisDown for any other error */

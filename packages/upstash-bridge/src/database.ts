@@ -1,7 +1,10 @@
 import { ErrorReply } from 'redis'
+import { type Backend, type Call, isRaised, type Sent } from './backend.ts'
 import { inTheirWords, isPlain, isSetInfo, nameOf, refusal } from './commands.ts'
-import { type Command, Connection, type Format, type Reply, settled } from './connection.ts'
+import { type Command, type Format, RedisDown, type Reply, settled } from './connection.ts'
+import { deviation } from './deviations.ts'
 import { Functions } from './functions.ts'
+import { Permissions } from './permissions.ts'
 import { BadRequest } from './request.ts'
 import { Scripts } from './scripts.ts'
 import { readTable } from './table.ts'
@@ -19,51 +22,66 @@ export type Bill = {
 }
 
 export type DatabaseOptions = {
-  url: string
   /** Refuse undeclared keys under the flag, and count commands inside scripts. */
   checkKeys: boolean
   /** Time limit for Redis to execute a request, in ms. */
   timeout: number
+  /** See `BridgeOptions.pipelineTimeout`. */
+  pipelineTimeout?: number | undefined
   /** Maximum billed commands per second. Defaults to no maximum. */
   maxCommands?: number | undefined
   /** See `BridgeOptions.clock`. */
   clock?: (() => number) | undefined
 }
 
+/** The client of a request. */
+export type Caller = {
+  readOnly: boolean
+  /** True if it has disconnected. Then commands that wait for a node are not sent. */
+  isOver(): boolean
+}
+
 /** Maximum commands of one pipeline in flight. */
 const BATCH = 5000
+/** How often a script is loaded for one EVALSHA: a slot may move to another node meanwhile. */
+const LOADS = 3
 
 /** Makes one Redis behave like Upstash: refused commands, script flags and error messages. */
 export class Database {
   readonly bill: Bill = { http: 0, commands: 0, inner: 0 }
-  readonly url: string
+  readonly backend: Backend
+  readonly permissions = new Permissions()
   readonly #timeout: number
+  readonly #pipelineTimeout: number
   readonly #throughput: Throughput
-  readonly #connection: Connection
   readonly #scripts = new Scripts()
   readonly #functions = new Functions()
 
-  private constructor(connection: Connection, options: DatabaseOptions) {
-    this.#connection = connection
+  private constructor(backend: Backend, options: DatabaseOptions) {
+    this.backend = backend
     this.#timeout = options.timeout
+    this.#pipelineTimeout = options.pipelineTimeout ?? options.timeout
     this.#scripts.clock = options.clock
     this.#throughput = new Throughput(options.maxCommands)
-    this.url = options.url
   }
 
   /** Rejects when Redis does not respond. */
-  static async open(options: DatabaseOptions): Promise<Database> {
-    const database = new Database(await Connection.open(options.url), options)
+  static async open(backend: Backend, options: DatabaseOptions): Promise<Database> {
+    const database = new Database(backend, options)
     await database.#learn(options.checkKeys)
     return database
   }
 
-  /** Runs commands in order and returns a reply or an error for each. Rejects only with RedisDown. */
-  async run(commands: Command[], format: Format): Promise<Reply[]> {
+  /**
+   * Runs commands in order and returns a reply or an error for each. Rejects only with RedisDown.
+   */
+  async run(commands: Command[], format: Format, caller: Caller): Promise<Reply[]> {
     const replies: Reply[] = []
     for (let start = 0; start < commands.length; start += BATCH) {
       const batch = commands.slice(start, start + BATCH)
-      replies.push(...(await this.#inTime(() => this.#batch(batch, format))))
+      replies.push(
+        ...(await this.#inTime(caller, (call) => this.#batch(batch, format, caller, call))),
+      )
       this.#charge(batch.filter((command) => isPlain(command) || !refusal(command)).length)
     }
     await this.#throughput.turn()
@@ -71,17 +89,18 @@ export class Database {
   }
 
   /** Runs all commands in MULTI/EXEC, or none. @throws BadRequest when the transaction is discarded. */
-  async transaction(commands: Command[]): Promise<Reply[]> {
+  async transaction(commands: Command[], caller: Caller): Promise<Reply[]> {
     for (const command of commands) {
-      const reason = refusal(command)
+      const reason = this.#refusal(command, caller)
       if (reason) throw new BadRequest(reason)
     }
     const translated = commands.map((command) => this.#translate(command))
     const sent = commands.map((command, index) =>
       isSetInfo(command) ? ['ECHO', 'OK'] : (translated[index]?.command ?? command),
     )
-    const [outcome = null, ...queued] = await this.#inTime(async () => {
-      const replies = await Promise.all(this.#connection.transaction(sent))
+    const scripts = this.backend.load ? translated.flatMap((one) => one?.text ?? []) : []
+    const [outcome = null, ...queued] = await this.#inTime(caller, async (call) => {
+      const replies = await this.backend.transaction(sent, scripts, call)
       if (commands.some((command) => this.#functions.changes(nameOf(command), command))) {
         await this.#learnFunctions()
       }
@@ -90,7 +109,7 @@ export class Database {
     if (Array.isArray(outcome)) {
       this.#charge(commands.length)
       const replies = outcome.map((reply, index) =>
-        this.#billInner(translated[index]?.read(reply) ?? bare(reply)),
+        this.#billInner(translated[index]?.read(reply, 'json') ?? bare(reply)),
       )
       await this.#throughput.turn()
       return replies
@@ -102,57 +121,139 @@ export class Database {
     )
   }
 
-  close(): void {
-    this.#connection.close()
+  /** True if Redis has a command with this lower-case name. */
+  knows(name: string): boolean {
+    return this.permissions.knows(name)
   }
 
-  /** Sends all commands in one tick. */
-  #batch(commands: Command[], format: Format): Promise<Reply[]> {
+  close(): void {
+    this.backend.close()
+  }
+
+  /**
+   * Sends all commands in one tick. On a cluster each command waits for its own node: if some of them have no answer in time, they get
+   * errors, and the others get their replies.
+   */
+  #batch(commands: Command[], format: Format, caller: Caller, whole: Call): Promise<Reply[]> {
+    const isSplit = commands.length > 1 && this.backend.load !== undefined
     return new Promise((resolve, reject) => {
       const replies: Reply[] = []
-      let pending = commands.length
-      const settle = (index: number, outcome: unknown) => {
-        try {
-          replies[index] = settled(outcome)
-        } catch (error) {
-          reject(error)
-        }
-        if (--pending === 0) resolve(replies)
+      const unanswered = new Set(commands.keys())
+      let failures = 0
+      let timer: NodeJS.Timeout | undefined
+      const call = { ...whole, isOver: () => unanswered.size === 0 || whole.isOver() }
+      const answer = (index: number, reply: Reply) => {
+        if (!unanswered.delete(index)) return
+        replies[index] = reply
+        if (unanswered.size > 0) return
+        clearTimeout(timer)
+        resolve(replies)
       }
+      const fail = (index: number, error: Error) => {
+        if (!unanswered.has(index)) return
+        failures += 1
+        if (!isSplit || failures === commands.length) reject(error)
+        answer(index, new ErrorReply(`ERR ${error.message}`))
+      }
+      const settle = (index: number, outcome: unknown) => {
+        if (outcome instanceof Error && isPlain(commands[index]!)) {
+          const sent = { command: commands[index]!, format, trusted: true }
+          const later = this.backend.again(sent, outcome, call)
+          const take = (last: unknown) => settle(index, last)
+          if (later) return void later.then(take, take)
+        }
+        try {
+          answer(index, settled(outcome))
+        } catch (error) {
+          fail(index, error as Error)
+        }
+      }
+      const watch = () => {
+        timer = setTimeout(() => {
+          if (performance.now() > whole.until) return
+          if (unanswered.size === commands.length) return watch()
+          this.backend.giveUp()
+          const late = new Error(`Redis did not respond within ${this.#pipelineTimeout} ms`)
+          for (const index of [...unanswered]) fail(index, late)
+        }, this.#pipelineTimeout)
+      }
+      if (isSplit && this.#pipelineTimeout < this.#timeout) watch()
       commands.forEach((command, index) => {
         const take = (outcome: unknown) => settle(index, outcome)
-        if (isPlain(command)) this.#connection.sendRaw(command, format).then(take, take)
-        else this.#special(command, format).then(take, take)
+        const reason = caller.readOnly && this.#refusal(command, caller)
+        if (reason) take(new ErrorReply(reason))
+        else if (isPlain(command)) this.backend.sendRaw(command, format).then(take, take)
+        else this.#special(command, format, call).then(take, take)
       })
     })
   }
 
-  async #special(command: Command, format: Format): Promise<Reply> {
+  async #special(command: Command, format: Format, call: Call): Promise<Reply> {
     const reason = refusal(command)
     if (reason) return new ErrorReply(reason)
     if (isSetInfo(command)) return format === 'json' ? Buffer.from('OK') : 'OK'
     let translated = this.#translate(command)
-    let reply = await this.#connection.send(translated?.command ?? command, format)
+    let reply = await this.#send(command, translated, format, call)
     // Only for a compile error of Redis: a script that ran must not run again.
     if (translated?.unguarded && isCompileError(reply)) {
       // Either a syntax error, which Redis explains better without the guard, or code that is too large for the guard.
       translated = translated.unguarded()
-      reply = await this.#connection.send(translated?.command ?? command, format)
+      reply = await this.#send(command, translated, format, call)
     }
     if (this.#functions.changes(nameOf(command), command)) await this.#learnFunctions()
-    return this.#billInner(translated?.read(reply) ?? bare(reply))
+    return this.#billInner(translated?.read(reply, format) ?? bare(reply))
+  }
+
+  /** Sends a command, again only while it has not run. Loads the script of an EVALSHA on a node that lacks it. */
+  async #send(
+    command: Command,
+    translated: Translated | undefined,
+    format: Format,
+    call: Call,
+  ): Promise<Reply> {
+    const trusted = translated?.guarded ?? false
+    const sent: Sent = { command: translated?.command ?? command, format, trusted }
+    for (let attempt = 0; ; attempt++) {
+      if (translated?.text) this.backend.prepare?.(sent.command, translated.text)
+      const reply = await this.backend
+        .sendRaw(sent.command, format)
+        .catch((error) => this.backend.again(sent, error, call) ?? settled(error))
+      if (!isNoScript(reply) || !translated?.text || !this.backend.load || attempt === LOADS) {
+        return reply
+      }
+      if (!(await this.backend.load(sent, translated.text))) return reply
+    }
   }
 
   #translate(command: Command): Translated | undefined {
     const name = nameOf(command)
-    return this.#scripts.translate(name, command) ?? this.#functions.translate(name, command)
+    return (
+      this.#scripts.translate(name, command) ??
+      this.#functions.translate(name, command) ??
+      deviation(name, command)
+    )
   }
 
-  /** Runs `work` and drops the connection after the timeout, which rejects the commands in flight. */
-  async #inTime<Result>(work: () => Promise<Result>): Promise<Result> {
-    await this.#connection.ready()
-    const timer = setTimeout(() => this.#connection.restart(), this.#timeout)
-    return work().finally(() => clearTimeout(timer))
+  #refusal(command: Command, { readOnly }: Caller): string | undefined {
+    return refusal(command) ?? (readOnly ? this.permissions.refusal(command) : undefined)
+  }
+
+  /** Runs `work`. After the timeout it rejects, and the backend drops connections that do not respond. */
+  async #inTime<Result>(
+    { isOver }: Caller,
+    work: (call: Call) => Promise<Result>,
+  ): Promise<Result> {
+    const call = { until: performance.now() + this.#timeout, isOver, turns: new Map() }
+    await this.backend.ready(call)
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.backend.giveUp()
+        reject(new RedisDown(`Redis did not respond within ${this.#timeout} ms`))
+      }, this.#timeout)
+      work(call)
+        .then(resolve, reject)
+        .finally(() => clearTimeout(timer))
+    })
   }
 
   /** Bills the commands inside a script and returns its reply. */
@@ -170,9 +271,10 @@ export class Database {
   /** Detects the version, the commands and the functions of Redis. */
   async #learn(checkKeys: boolean): Promise<void> {
     const [info, commands] = await Promise.all([
-      this.#connection.send(['INFO', 'server']),
-      this.#connection.send(['COMMAND']),
+      this.backend.sendRaw(['INFO', 'server'], 'json'),
+      this.backend.sendRaw(['COMMAND'], 'json'),
     ])
+    this.permissions.learn(commands)
     this.#scripts.shebangs = Number(/redis_version:(\d+)/.exec(String(info))?.[1] ?? 7) >= 7
     if (!this.#scripts.shebangs) return
     const table = readTable(commands)
@@ -183,7 +285,8 @@ export class Database {
   }
 
   async #learnFunctions(): Promise<void> {
-    this.#functions.learn(await this.#connection.send(['FUNCTION', 'LIST', 'WITHCODE']))
+    const reply = this.backend.sendRaw(['FUNCTION', 'LIST', 'WITHCODE'], 'json')
+    this.#functions.learn(settled(await reply.catch((error) => error)))
   }
 }
 
@@ -192,6 +295,10 @@ function bare(reply: Reply): Counted {
 }
 
 function isCompileError(reply: Reply): boolean {
-  if (!(reply instanceof ErrorReply) || reply.message.includes('\x01')) return false // \x01 marks an error that the guard annotated
+  if (!(reply instanceof ErrorReply) || isRaised(reply)) return false
   return /^ERR Error compiling (script|function)/.test(reply.message)
+}
+
+function isNoScript(reply: Reply): boolean {
+  return reply instanceof ErrorReply && reply.message.startsWith('NOSCRIPT ') && !isRaised(reply)
 }

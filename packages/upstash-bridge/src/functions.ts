@@ -24,7 +24,8 @@ export class Functions {
     if (name === 'fcall' || name === 'fcall_ro') {
       const known = String(second)
       if (!this.#counting.has(known)) return
-      return { command: [...command, SECRET], read: (reply) => openReply(reply, known, '') }
+      const read = (reply: Reply) => openReply(reply, known, '')
+      return { command: [...command, SECRET], read, guarded: true }
     }
     const sub = name === 'function' ? String(second).toLowerCase() : ''
     const code = rest.at(-1)

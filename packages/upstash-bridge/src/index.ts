@@ -5,4 +5,13 @@ export type { Bill } from './database.ts'
 export { findServer, type ServerKind } from './find.ts'
 export { freePort } from './free-port.ts'
 export { type RedisOptions, type RunningRedis, startRedis } from './redis.ts'
+export {
+  type ClusterOptions,
+  type RunningCluster,
+  startCluster,
+  startNode,
+} from './redis-cluster.ts'
+export { SLOTS, slotOf } from './slot.ts'
+export type { RedisTarget } from './targets.ts'
+export type { Token } from './tokens.ts'
 export { afterDeath } from './watchdog.ts'

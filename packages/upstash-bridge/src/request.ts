@@ -3,10 +3,12 @@ import type { Command } from './connection.ts'
 /** An invalid request. The response is an HTTP error with this message. */
 export class BadRequest extends Error {
   readonly status: number
+  readonly headers: Record<string, string>
 
-  constructor(message: string, status = 400) {
+  constructor(message: string, status = 400, headers: Record<string, string> = {}) {
     super(message)
     this.status = status
+    this.headers = headers
   }
 }
 

@@ -12,7 +12,7 @@ type Script = {
   ours: string
   guarded: boolean
   onlyLine: string
-  /** True if the script takes the time as its first argument and reads the clock of Redis if that is empty. */
+  /** True if the script takes the time as its first argument, or as the end of it after a colon, and reads the clock if it is empty. */
   timed: boolean
 }
 
@@ -22,8 +22,12 @@ const CAPACITY = 10_000
 const TEXTS = 200
 const TEXT_SIZE = 65_536
 
-/** Lua code that compares the first argument with an empty text, and code that reads the clock. */
-const EMPTY_TIME = /\bARGV\s*\[\s*1\s*\]\s*==\s*(''|"")/
+/**
+ * Lua code that compares the first argument with an empty text, or matches it with a pattern whose last part is a number that may be
+ * empty, and code that reads the clock.
+ */
+const EMPTY_TIME =
+  /\bARGV\s*\[\s*1\s*\]\s*(==\s*(''|"")|(or\s*(''|"")\s*)?,\s*(['"])\^.*:\(%d\*\)\$\5)/
 const CLOCK = /\bredis\s*\.\s*call\s*\(\s*(['"])TIME\1/i
 
 /**
@@ -51,13 +55,19 @@ export class Scripts {
       const read = reader(script)
       const unguarded = () => this.#withoutGuard(script, name, command)
       const args = this.#withTime(script, rest)
-      return { command: [word, text, ...args], read, ...(script.guarded && { unguarded }) }
+      const { guarded } = script
+      return { command: [word, text, ...args], read, guarded, ...(guarded && { unguarded }) }
     }
     if (name === 'evalsha' || name === 'evalsha_ro') {
       const script = this.#known.get(String(second).toLowerCase())
       if (!script) return
       remember(this.#known, script.theirs, script, CAPACITY)
-      return { command: [word, script.ours, ...this.#withTime(script, rest)], read: reader(script) }
+      return {
+        command: [word, script.ours, ...this.#withTime(script, rest)],
+        read: reader(script),
+        guarded: script.guarded,
+        text: this.#texts.get(script.theirs),
+      }
     }
     const sub = name === 'script' ? String(second).toLowerCase() : ''
     if (sub === 'load' && rest[0] !== undefined) {
@@ -70,6 +80,10 @@ export class Scripts {
       const unguarded = () => this.#withoutGuard(script, name, command)
       return { command: [word, second, text, ...more], read, ...(script.guarded && { unguarded }) }
     }
+    if (sub === 'flush') {
+      this.#texts.clear() // from now on EVALSHA fails with NOSCRIPT, on each node of a cluster
+      return
+    }
     if (sub === 'exists') {
       const shas = rest.map((sha) => this.#known.get(String(sha).toLowerCase())?.ours ?? sha)
       return { command: [word, second, ...shas], read: (reply) => ({ reply, inner: 0 }) }
@@ -79,8 +93,9 @@ export class Scripts {
   /** Fills in an empty time. @param rest the number of keys, the keys and the arguments */
   #withTime(script: Script, rest: Command): Command {
     const index = 1 + Number(rest[0])
-    if (!this.clock || !script.timed || rest[index]?.length !== 0) return rest
-    return rest.with(index, String(this.clock()))
+    const first = rest[index]?.toString()
+    if (!this.clock || !script.timed || !/^([\w:]*:)?$/.test(first ?? '-')) return rest
+    return rest.with(index, `${first}${this.clock()}`)
   }
 
   /** Translates a script and remembers it by the SHA-1 of the client's text. */

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { type Client, type Command, createRedis, RedisDown } from './connection.ts'
+import { type Address, type Client, type Command, createRedis, RedisDown } from './connection.ts'
 import { BadRequest } from './request.ts'
 
 /** Maximum bytes that wait for a slow reader. Beyond it the bridge disconnects the reader, as Redis does. */
@@ -10,23 +10,32 @@ export function isStream(path: string): boolean {
   return /^\/(subscribe|psubscribe|monitor)(\/|$)/i.test(path)
 }
 
-/** Pub/sub and MONITOR as server-sent events: one connection to Redis for each reader. */
-export class Streams {
-  readonly #open = new Map<ServerResponse, Client>()
+/** How often to reconnect to a node, every 100 ms, before the stream ends and the reader has to reconnect. */
+const RECONNECTS = 100
 
-  /** Responds with a stream that ends when the reader disconnects or the bridge closes. */
-  async open(command: Command, url: string, response: ServerResponse): Promise<void> {
+/** Pub/sub and MONITOR as server-sent events: one connection for each reader, and one to each node for MONITOR. */
+export class Streams {
+  readonly #open = new Map<ServerResponse, Client[]>()
+
+  /**
+   * Responds with a stream that ends when the reader disconnects, the bridge closes or a node stays down.
+   * @param nodes the nodes that run commands. Pub/sub needs only one: a cluster sends messages to all its nodes
+   */
+  async open(command: Command, nodes: Address[], response: ServerResponse): Promise<void> {
     const [kind, ...names] = command.map((part) => part.toString())
     const isMonitor = kind?.toLowerCase() === 'monitor'
     if (!isMonitor && names.length === 0) {
       throw new BadRequest(`ERR wrong number of arguments for '${kind}' command`)
     }
-    const client = createRedis(url, () => (this.#open.has(response) ? 100 : false))
-    client.on('error', () => {}) // the client reconnects and subscribes again automatically
-    await client.connect().catch((cause: Error) => {
+    const clients = nodes
+      .slice(0, isMonitor ? nodes.length : 1)
+      .map((node) => this.#client(node, response))
+    await Promise.all(clients.map((client) => client.connect())).catch((cause: Error) => {
+      for (const client of clients) client.destroy()
       throw new RedisDown(`Redis is not reachable: ${cause.message}`, { cause })
     })
-    this.#open.set(response, client)
+    this.#open.set(response, clients)
+    const [client] = clients as [Client]
     response.once('close', () => this.#end(response))
     if (response.destroyed) return this.#end(response)
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
@@ -39,7 +48,7 @@ export class Streams {
     }
     if (isMonitor) {
       write('"OK"')
-      await client.monitor((line) => write(String(line)))
+      await Promise.all(clients.map((one) => one.monitor((line) => write(String(line)))))
     } else if (kind?.toLowerCase() === 'subscribe') {
       await announced(names, 'subscribe', write, (name, listener) =>
         client.subscribe(name, (message, channel) => listener(`message,${channel},${message}`)),
@@ -61,8 +70,19 @@ export class Streams {
     }
   }
 
+  #client(node: Address, response: ServerResponse): Client {
+    const client = createRedis(node, (retries) =>
+      this.#open.has(response) && retries < RECONNECTS ? 100 : false,
+    )
+    // The client reconnects and subscribes again automatically. It closes when the strategy returns false.
+    client.on('error', () => {
+      if (!client.isOpen && this.#open.has(response)) response.destroy()
+    })
+    return client
+  }
+
   #end(response: ServerResponse): void {
-    this.#open.get(response)?.destroy()
+    for (const client of this.#open.get(response) ?? []) client.destroy()
     this.#open.delete(response)
   }
 }

@@ -1,12 +1,16 @@
 import { ErrorReply } from 'redis'
-import type { Command, Reply } from './connection.ts'
+import type { Command, Format, Reply } from './connection.ts'
 
 /** A translated command for Redis, and how to read the reply. */
 export type Translated = {
   command: Command
-  read(reply: Reply): Counted
+  read(reply: Reply, format: Format): Counted
   /** Returns the translation without a guard, for code that does not compile with it. */
   unguarded?: () => Translated | undefined
+  /** True behind a guard. Then an error reply without a \1 comes from Redis, and not from the code of the script. */
+  guarded?: boolean
+  /** The text of the script that an EVALSHA names. */
+  text?: Buffer | undefined
 }
 
 /** The reply for the client, and the number of commands that ran inside the script or function. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { parseCli } from '../src/cli.ts'
+import { parseCli } from '../src/cli-options.ts'
 import { startBridge, startRedis } from '../src/index.ts'
 
 delete process.env.REDIS_URL
@@ -25,6 +25,32 @@ describe('parsing the command line', () => {
     [
       '--allow-host host.docker.internal --allow-host bridge',
       { allowHosts: ['host.docker.internal', 'bridge'] },
+    ],
+    ['--cluster a:7000,b:7001', { redis: [], cluster: ['redis://a:7000', 'redis://b:7001'] }],
+    [
+      '--cluster rediss://me:secret@a:7000,[::1]:7001',
+      { cluster: ['rediss://me:secret@a:7000', 'rediss://me:secret@[::1]:7001'] },
+    ],
+    [
+      '--sentinel main@a:26379,b:26379',
+      { sentinel: { name: 'main', urls: ['redis://a:26379', 'redis://b:26379'] } },
+    ],
+    [
+      '--host 0.0.0.0 --token a --read-only-token b',
+      { host: '0.0.0.0', token: 'a', tokens: [{ token: 'a' }, { token: 'b', readOnly: true }] },
+    ],
+    [
+      '--max-running 2 --max-waiting 0 --max-body 3 --max-pipeline 4 --max-reply 5 --timeout 6 --pipeline-timeout 8 --grace 7',
+      {
+        maxRunning: 2,
+        maxWaiting: 0,
+        maxBody: 3,
+        maxPipeline: 4,
+        maxReply: 5,
+        timeout: 6,
+        pipelineTimeout: 8,
+        grace: 7,
+      },
     ],
     [
       '--redis redis://a:1=one --redis rediss://:p@b:2/3=two',
@@ -57,6 +83,18 @@ describe('parsing the command line', () => {
       '--allow-host: expected a host name without scheme and port, such as "host.docker.internal", got "http://bridge:8079"',
     ],
     ['--allow-host *', '--allow-host: expected a host name'],
+    ['--cluster a:1 --redis redis://b', 'expected only one of --redis, --cluster and --sentinel'],
+    ['--cluster redis://a:1,redis://b:2', '--cluster: expected host:port, got "redis://b:2"'],
+    ['--cluster a', '--cluster: expected host:port, got "a"'],
+    ['--sentinel a:26379', '--sentinel: expected name@host:port, got "a:26379"'],
+    ['--sentinel main@a', '--sentinel: expected name@host:port, got "a"'],
+    ['--host 0.0.0.0', '--host: expected --token or --token-file'],
+    ['--tls-cert package.json', '--tls-cert: expected --tls-key'],
+    ['--redis-ca /nonesuch', '--redis-ca: ENOENT'],
+    ['--token-file /nonesuch', '--token-file: ENOENT'],
+    ['--read-only-token=', '--read-only-token: expected text'],
+    ['--redis redis://a=one --token two --token three', 'expected no other tokens'],
+    ['--max-running 0', '--max-running: expected a whole number from 1'],
     ['--token=', '--token: expected text'],
     ['--no-check-keys=yes', '--no-check-keys'],
   ])('The arguments %j are refused with a message that names the mistake.', (line, message) => {

@@ -42,7 +42,7 @@ describe('values', () => {
   })
 
   test('SCAN returns all keys.', async () => {
-    await client.mset(Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`key:${n}`, n])))
+    await Promise.all(Array.from({ length: 100 }, (_, n) => client.set(`key:${n}`, n)))
     const found = new Set<string>()
     let cursor = '0'
     do {
@@ -89,10 +89,10 @@ describe('pipelines and transactions', () => {
   })
 
   test('A discarded transaction fails as a whole.', async () => {
-    const batch = client.multi().set('a', 1).sadd('s', 'x')
+    const batch = client.multi().set('a', 1).sadd('s{a}', 'x')
     batch.mset({}) // Redis does not queue an MSET without arguments
     await expect(batch.exec()).rejects.toThrow(/EXECABORT .*wrong number of arguments for 'mset'/)
-    expect(await client.exists('a', 's')).toBe(0)
+    expect(await client.exists('a', 's{a}')).toBe(0)
   })
 })
 

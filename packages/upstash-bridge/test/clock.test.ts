@@ -10,6 +10,13 @@ if now == '' or ARGV[1] == '' then
 end
 return now .. ' ' .. ARGV[2]`
 
+/** Takes the time at the end of its first argument. */
+const IN_HEADER = `local mode, now = string.match(ARGV[1] or '', '^(%a):(%d*)$')
+if now == '' then
+  now = redis.call('TIME')[1]
+end
+return mode .. now`
+
 let stack: BridgeStack
 beforeAll(async () => {
   stack = await startBridgeStack({ clock: () => 42 })
@@ -21,9 +28,14 @@ test('A script with an empty time gets the time of the clock, over every path.',
   const sha = (await stack.command('script', 'load', TIMED)).result
   expect(await stack.command('evalsha', sha, 0, '', 'x')).toEqual({ result: '42 x' })
   for (const path of ['/pipeline', '/multi-exec']) {
-    const body = [['evalsha', sha, 2, 'a', 'b', '', 'y']]
+    const body = [['evalsha', sha, 2, 'a', 'b{a}', '', 'y']]
     expect((await stack.http(path, { method: 'POST', body })).json).toEqual([{ result: '42 y' }])
   }
+})
+
+test('A script with an empty time at the end of its first argument gets the time of the clock.', async () => {
+  expect(await stack.command('eval', IN_HEADER, 0, 'm:')).toEqual({ result: 'm42' })
+  expect(await stack.command('eval', IN_HEADER, 0, 'm:7')).toEqual({ result: 'm7' })
 })
 
 test('A time that the caller sends stays unchanged.', async () => {
@@ -46,11 +58,13 @@ test('Without a clock the script reads that of Redis.', async () => {
 })
 
 test('startRedis ignores REDIS_URL with the option own.', async () => {
-  process.env.REDIS_URL = stack.redis.url
+  const { url, stop } = await startRedis({ own: true })
+  process.env.REDIS_URL = url
   const [own, given] = [await startRedis({ own: true }), await startRedis()]
   delete process.env.REDIS_URL
   await own.stop()
   expect(own.owned).toBe(true)
-  expect(own.url).not.toBe(stack.redis.url)
-  expect(given).toMatchObject({ owned: false, url: stack.redis.url })
+  await stop()
+  expect(own.url).not.toBe(url)
+  expect(given).toMatchObject({ owned: false, url })
 })

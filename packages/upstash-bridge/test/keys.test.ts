@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type BridgeStack, startBridgeStack } from './stack.ts'
+import { type BridgeStack, CLUSTER, CROSSSLOT, startBridgeStack } from './stack.ts'
 
 const FLAG = '#!lua flags=allow-key-locking\n'
 
@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   await stack.direct('FLUSHALL')
-  await stack.direct('RPUSH', 'list', 'x')
+  await stack.direct('RPUSH', 'list{k}', 'x')
   await stack.direct('SET', 'k', '5')
 })
 afterAll(() => stack?.stop())
@@ -42,7 +42,7 @@ describe('an undeclared key under the flag', () => {
     ["KEYS[1] = 'other' return redis.call('GET', KEYS[1])", 'other'],
     ["KEYS[3] = 'other' return redis.call('GET', KEYS[3])", 'other'],
   ])('An undeclared key is refused under the flag: %s.', async (code, key) => {
-    const { error } = await evaluate(FLAG + code, ['k', 'list'], ['argument'])
+    const { error } = await evaluate(FLAG + code, ['k', 'list{k}'], ['argument'])
     expect(error).toContain(refused(key))
   })
 
@@ -67,8 +67,13 @@ describe('an undeclared key under the flag', () => {
   )
 
   test('Without the flag a script may use undeclared keys.', async () => {
-    expect(await evaluate("return redis.call('GET', 'k')")).toEqual({ result: '5' })
-    expect(await evaluate("#!lua\nreturn redis.call('GET', 'k')")).toEqual({ result: '5' })
+    // On a cluster they must be on the node of the declared keys, and with a shebang in their slot.
+    for (const code of ["return redis.call('GET', 'k')", "#!lua\nreturn redis.call('GET', 'k')"]) {
+      expect(await evaluate(code, ['other{k}'])).toEqual({ result: '5' })
+      const answer = await evaluate(code)
+      if (CLUSTER) expect(answer.error).toMatch(/non local key|Unable to run|do not hash/)
+      else expect(answer).toEqual({ result: '5' })
+    }
   })
 })
 
@@ -76,27 +81,32 @@ describe('a declared key under the flag', () => {
   test.each([
     ["return redis.call('GET', KEYS[1])", '5'],
     ["return redis.call('GET', 'k')", '5'],
-    ["return redis.call('MGET', KEYS[1], 'gone')", ['5', null]],
+    ["return redis.call('MGET', KEYS[1], 'gone{k}')", ['5', null]],
     ["return redis.call('RPUSH', KEYS[6], 1)", 1],
     ["return redis.call('GET', 6)", null],
     ["return redis.call('ZUNIONSTORE', KEYS[3], 1, KEYS[4])", 0],
-    ["return redis.call('SORT', KEYS[2], 'ALPHA', 'STORE', 'gone')", 1],
+    ["return redis.call('SORT', KEYS[2], 'ALPHA', 'STORE', 'gone{k}')", 1],
     ["return redis.call('OBJECT', 'ENCODING', KEYS[1])", 'int'],
     ["return #redis.call('TIME')", 2],
     ["return redis.call('PUBLISH', 'channel', 'x')", 0],
-    ["return redis.call('SPUBLISH', 'channel', 'x')", 0],
+    ["return redis.call('SPUBLISH', 'channel{k}', 'x')", 0],
     ["return redis.call('ECHO', 'k2')", 'k2'],
     ['return redis.call(ARGV[1], KEYS[1])', '5'],
     ["return {redis.call('DEL', unpack(KEYS))}", [2]],
   ])('A script may use declared keys under the flag: %s.', async (code, result) => {
-    const keys = ['k', 'list', 'gone', 'four', 'five', 'six', '6']
-    expect(await evaluate(FLAG + code, keys, ['get'])).toEqual({ result })
+    const keys = ['k', 'list{k}', 'gone{k}', 'four{k}', 'five{k}', 'six{k}']
+    const isNumber = code.includes("'GET', 6")
+    if (isNumber) keys.push('6')
+    const isElsewhere = CLUSTER && isNumber // a key that is a number has no hash tag
+    expect(await evaluate(FLAG + code, keys, ['get'])).toEqual(
+      isElsewhere ? { error: CROSSSLOT } : { result },
+    )
   })
 
   test('The fifth declared key passes each time, and an undeclared key does not.', async () => {
-    const code = `${FLAG}redis.call('INCR', KEYS[5]) redis.call('INCR', 'five')
+    const code = `${FLAG}redis.call('INCR', KEYS[5]) redis.call('INCR', 'five{k}')
       return redis.call('GET', KEYS[5]) .. tostring(pcall(redis.call, 'GET', 'sixth'))`
-    expect(await evaluate(code, ['one', 'two', 'three', 'four', 'five'])).toEqual({
+    expect(await evaluate(code, ['one{k}', 'two{k}', 'three{k}', 'four{k}', 'five{k}'])).toEqual({
       result: '2false',
     })
   })
@@ -104,12 +114,14 @@ describe('a declared key under the flag', () => {
   test('A script that edits KEYS may use the declared key, but not the edited one.', async () => {
     const code = `${FLAG}local was = KEYS[6] KEYS[6] = 'other' redis.call('SET', was, 1)
       return {redis.call('GET', was), tostring(pcall(redis.call, 'GET', KEYS[6]))}`
-    expect(await evaluate(code, ['1', '2', '3', '4', '5', '6'])).toEqual({ result: ['1', 'false'] })
+    expect(await evaluate(code, ['1{k}', '2{k}', '3{k}', '4{k}', '5{k}', '6{k}'])).toEqual({
+      result: ['1', 'false'],
+    })
   })
 
   test('A script may use 1,000 declared keys.', async () => {
-    const keys = Array.from({ length: 1000 }, (_, index) => `many:${index}`)
-    const code = `${FLAG}for i = 1, #KEYS do redis.call('INCR', KEYS[i]) end return redis.call('GET', 'many:999')`
+    const keys = Array.from({ length: 1000 }, (_, index) => `many{k}:${index}`)
+    const code = `${FLAG}for i = 1, #KEYS do redis.call('INCR', KEYS[i]) end return redis.call('GET', 'many{k}:999')`
     expect(await evaluate(code, keys)).toEqual({ result: '1' })
   })
 })

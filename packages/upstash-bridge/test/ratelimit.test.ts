@@ -1,7 +1,7 @@
 import { IpDenyList, Ratelimit } from '@upstash/ratelimit'
 import { Redis } from '@upstash/redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type BridgeStack, startBridgeStack } from './stack.ts'
+import { type BridgeStack, CLUSTER, startBridgeStack } from './stack.ts'
 
 /** Tests the unchanged @upstash/ratelimit 2.2.0, whose scripts have the flag that stock Redis refuses. */
 let stack: BridgeStack
@@ -14,6 +14,9 @@ beforeEach(async () => {
   await stack.direct('FLUSHALL')
 })
 afterAll(() => stack?.stop())
+
+/** The library uses several keys for one client. A hash tag puts all its keys into one slot of a cluster. */
+const prefix = CLUSTER ? '{@upstash/ratelimit}' : '@upstash/ratelimit'
 
 const commands = () => stack.bridge.stats().dev!.commands
 
@@ -31,7 +34,7 @@ describe.each([
   ['token bucket', Ratelimit.tokenBucket(3, '1 d', 3), { first: 4, next: 4, denied: 2, left: 2 }],
 ])('%s', (_, limiter, costs) => {
   const limit = () =>
-    new Ratelimit({ redis, limiter, ephemeralCache: false, enableTelemetry: false })
+    new Ratelimit({ redis, limiter, ephemeralCache: false, enableTelemetry: false, prefix })
 
   test('The limiter admits exactly the limit, for one client and for several.', async () => {
     const answers = await Promise.all(
@@ -74,17 +77,18 @@ describe.each([
 })
 
 test('The cached fixed window, deny lists, analytics and dynamic limits work.', async () => {
-  await IpDenyList.disableIpDenyList(redis, '@upstash/ratelimit') // otherwise downloads a list from the internet
+  await IpDenyList.disableIpDenyList(redis, prefix) // otherwise downloads a list from the internet
   const all = new Ratelimit({
     redis,
     limiter: Ratelimit.slidingWindow(2, '1 d'),
     analytics: true,
     dynamicLimits: true,
     enableProtection: true,
+    prefix,
     ephemeralCache: false,
   })
   await all.setDynamicLimit({ limit: 1 })
-  await redis.sadd('@upstash/ratelimit:denyList:all', 'villain')
+  await redis.sadd(`${prefix}:denyList:all`, 'villain')
   const first = await all.limit('hero', { ip: 'harmless' })
   const second = await all.limit('hero')
   const third = await all.limit('other', { userAgent: 'villain' })
@@ -93,6 +97,7 @@ test('The cached fixed window, deny lists, analytics and dynamic limits work.', 
   const cached = new Ratelimit({
     redis,
     limiter: Ratelimit.cachedFixedWindow(2, '1 d'),
+    prefix,
     ephemeralCache: new Map(),
   })
   const answers = []

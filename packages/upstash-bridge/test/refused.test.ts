@@ -22,6 +22,8 @@ describe('over REST', () => {
     'xread block 0 streams s $',
     'XREAD COUNT 1 BLOCK 0 STREAMS s $',
     'xreadgroup group g c block 0 streams s >',
+    'xreadgroup group g streams block 0 streams s >',
+    'XREADGROUP GROUP streams c COUNT 1 NOACK BLOCK 0 STREAMS s >',
     'wait 1 0',
     'watch a',
     'unwatch',
@@ -45,6 +47,8 @@ describe('over REST', () => {
     'debug sleep 0',
     'config set maxmemory 1',
     'replicaof no one',
+    'migrate 127.0.0.1 1 k 0 10',
+    'acl setuser default off',
   ])('The command "%s" is refused over REST.', async (line) => {
     const { status, json } = await post('/', line.split(' '))
     expect(status).toBe(400)
@@ -66,9 +70,12 @@ describe('over REST', () => {
     ])
   })
 
-  test('PING, ECHO and CLIENT SETINFO are accepted over REST.', async () => {
+  test('PING, ECHO, CLIENT SETINFO and names such as BLOCK are accepted over REST.', async () => {
     expect(await stack.command('ping', 'x')).toEqual({ result: 'x' })
     expect(await stack.command('client', 'setinfo', 'lib-name', 'x')).toEqual({ result: 'OK' })
     expect(await stack.command('xread', 'streams', 'block', '0')).toEqual({ result: null })
+    await stack.command('xgroup', 'create', 's', 'block', '0', 'MKSTREAM')
+    const read = 'xreadgroup group block block streams s >'
+    expect(await stack.command(...read.split(' '))).toEqual({ result: null })
   })
 })

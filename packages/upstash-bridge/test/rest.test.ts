@@ -21,7 +21,7 @@ describe('a command in the body', () => {
     expect((await post('/', ['get', 'a'])).text).toBe('{"result":"b"}')
     expect((await post('/', ['ttl', 'a'])).json).toEqual({ result: 100 })
     expect((await post('/', ['get', 'absent'])).text).toBe('{"result":null}')
-    expect((await post('/', ['mget', 'a', 'absent'])).text).toBe('{"result":["b",null]}')
+    expect((await post('/', ['mget', 'a', 'absent{a}'])).text).toBe('{"result":["b",null]}')
   })
 
   test('A response is JSON with a Content-Length.', async () => {

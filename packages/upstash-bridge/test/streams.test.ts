@@ -126,10 +126,12 @@ describe('pub/sub', () => {
 
 test('MONITOR streams the commands that Redis runs.', async () => {
   const { lines, stop } = await listen('/monitor')
-  await vi.waitFor(() => expect(lines).toEqual(['data: "OK"']))
+  // The bridge reads the slots of a cluster every second.
+  const commands = () => lines.filter((line) => !line.includes('"CLUSTER" "SLOTS"'))
+  await vi.waitFor(() => expect(commands()).toEqual(['data: "OK"']))
   await stack.command('set', 'watched', 'value')
   await vi.waitFor(() =>
-    expect(lines.at(-1)).toMatch(/^data: \d+\.\d+ \[0 [^\]]+\] "set" "watched" "value"$/),
+    expect(commands().at(-1)).toMatch(/^data: \d+\.\d+ \[0 [^\]]+\] "set" "watched" "value"$/),
   )
   stop()
 })
@@ -144,7 +146,7 @@ test('The connections of 100 readers are closed when the readers disconnect.', a
 })
 
 test('Closing the bridge ends its streams.', async () => {
-  const bridge = await startBridge({ redis: stack.redis.url })
+  const bridge = await startBridge(stack.target)
   const { lines, ended } = await listen('/subscribe/last', bridge.url)
   await vi.waitFor(() => expect(lines).toHaveLength(1))
   await bridge.close()

@@ -116,12 +116,11 @@ describe('base64', () => {
   })
 
   test('The client reads an OK in an array.', async () => {
-    await client.mset({ one: 'OK', two: 'x' })
-    expect(await client.mget('one', 'two', 'three')).toEqual(['OK', 'x', null])
-    expect(await client.eval(`return {redis.call('SET', 'one', 'y'), {'OK'}}`, [], [])).toEqual([
-      'OK',
-      ['OK'],
-    ])
+    await client.mset({ 'one{k}': 'OK', 'two{k}': 'x' })
+    expect(await client.mget('one{k}', 'two{k}', 'three{k}')).toEqual(['OK', 'x', null])
+    expect(
+      await client.eval(`return {redis.call('SET', KEYS[1], 'y'), {'OK'}}`, ['one{k}'], []),
+    ).toEqual(['OK', ['OK']])
   })
 })
 
@@ -131,7 +130,7 @@ describe('the resp2 format', () => {
     [['get', 'k'], '$1\r\nv\r\n'],
     [['get', 'absent'], '$-1\r\n'],
     [['strlen', 'k'], ':1\r\n'],
-    [['mget', 'k', 'absent'], '*2\r\n$1\r\nv\r\n$-1\r\n'],
+    [['mget', 'k', 'absent{k}'], '*2\r\n$1\r\nv\r\n$-1\r\n'],
     [['client', 'setinfo', 'lib-name', 'x'], '+OK\r\n'],
     [
       ['eval', "return {1, 'a', {redis.status_reply('s')}}", 0],
@@ -181,4 +180,15 @@ describe('the resp2 format', () => {
     const bytes = Buffer.from(await response.arrayBuffer())
     expect(bytes.subarray(6, 262).equals(ALL_BYTES)).toBe(true)
   })
+})
+
+test('Commands of text and of bytes in one pipeline arrive unchanged.', async () => {
+  const texts = ['', 'plain', 'ü€😀', '\r\n*1\r\n$4\r\nPING\r\n', '\u0000']
+  const body = texts.flatMap((text, index) => [
+    ['set', `mixed:${index}`, text],
+    ['eval', "return redis.call('GET', KEYS[1])", 1, `mixed:${index}`], // the bridge sends scripts as bytes
+    ['get', `mixed:${index}`],
+  ])
+  const { json } = await stack.http('/pipeline', { method: 'POST', body })
+  expect(json).toEqual(texts.flatMap((text) => ['OK', text, text].map((result) => ({ result }))))
 })
