@@ -3,41 +3,37 @@
 -- State   start  ms, start of the window      count  units taken in it
 -- Pro     one counter, easy to explain
 -- Con     up to twice the limit may pass around the edge of two windows
-local function fixed_window(now, limit, window, _, cost, align, period, decided_at, start, count, _, run_out)
+
+-- `option` is `clock`, a calendar period or empty: then a window opens with its first request.
+local function fixed_window(now, limit, window, option, cost, decided_at, most, start, run_out, count)
   -- A stored window counts until its run-out, even if the clock has moved back to before its start.
   if not start then
-    count = 0
-    if not period then
-      start = align == 'clock' and now - now % window or now
-      run_out = start + window
-    elseif now < period[2] then
-      -- Calendar periods differ in length, so the row has the current one and the next: { start, end, next end }.
+    count, start = 0, option == 'clock' and now - now % window or now
+    run_out = start + window
+    local from, to, next_to = string.match(option, '^(%d+)/(%d+)/(%d+)$')
+    if from and now < to + 0 then
+      -- Calendar periods differ in length, so the call has the current one and the next: start, end, next end.
       -- The current one also applies before its start, because the caller's clock may be ahead of `now`.
-      start, run_out = period[1], period[2]
-    else
+      start, run_out = from + 0, to + 0
+    elseif from then
       -- Later periods are assumed to be as long as the next one.
-      local length = period[3] - period[2]
-      start = now - (now - period[2]) % length
+      local length = next_to - to
+      start = now - (now - to) % length
       run_out = start + length
     end
   end
-
-  local ends_in = run_out - now
-  local allowed, retry_after = true, 0
-  if cost > limit then
-    allowed, retry_after = false, -1
-  elseif cost > 0 and count + cost > limit then
-    allowed, retry_after = false, ends_in
+  if cost > 0 and count + cost > limit then
+    if not most then
+      return false
+    end
+    cost = math.min(cost, math.floor(most / window) - count)
   end
-
-  local counted = count
-  if allowed and (not decided_at or decided_at >= start) then
-    counted = math.max(0, count + cost)
+  if cost == 0 or decided_at and decided_at < start then
+    return true
   end
-  local remaining = math.max(0, limit - counted)
-  local reset_after = counted > 0 and ends_in or 0
+  local counted = math.max(0, count + cost)
   if counted == count then
-    return allowed, remaining, retry_after, reset_after, reset_after
+    return true
   end
-  return allowed, remaining, retry_after, reset_after, reset_after, start, counted
+  return true, start, counted > 0 and run_out or 0, counted
 end
