@@ -2,13 +2,21 @@ import { readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defineConfig } from 'tsdown'
-import { inlineScript } from './dev/package/inline-script.ts'
+import { pageModule } from './dev/dashboard/bundle.ts'
 
-/** The entries of package.json: a new one also needs a line in its `exports` and in dev/package/sizes.ts. */
+/** The entries of package.json: a new one also needs a line in its `exports` and in dev/size/limits.ts. */
 const entries = {
   index: 'src/index.ts',
   client: 'src/client/client.ts',
   lint: 'src/lint/lint.ts',
+  observe: 'src/observe/index.ts',
+  bodies: 'src/bodies/index.ts',
+  graphql: 'src/graphql/graphql.ts',
+  jwt: 'src/jwt/index.ts',
+  leases: 'src/leases/index.ts',
+  overrides: 'src/overrides/index.ts',
+  refusals: 'src/refusals/index.ts',
+  shards: 'src/shards/index.ts',
   node: 'src/adapters/node.ts',
   next: 'src/adapters/next.ts',
 }
@@ -33,7 +41,6 @@ const common = defineConfig({
   fixedExtension: false,
   hash: false,
   sourcemap: true,
-  plugins: [inlineScript()],
   hooks: {
     async 'build:done'({ chunks }) {
       // Declarations have no source maps, but the build refers to them.
@@ -55,6 +62,7 @@ const library = defineConfig({
   platform: 'neutral',
   target: 'es2022',
   dts: { entry: Object.values(entries) },
+  copy: [{ from: 'src/api/openapi.json', to: 'dist' }],
   // The gateway routes with Hono. It is bundled, so that a Worker without Hono needs no other package.
   deps: { alwaysBundle: ['hono/tiny'], onlyBundle: ['hono'], dts: { neverBundle: [/^hono/] } },
   outputOptions: {
@@ -68,8 +76,19 @@ const forNode = defineConfig({
   entry: nodeEntries,
   platform: 'node',
   target: 'node20',
+  plugins: [
+    {
+      // The page of the dashboard as text, so that the package needs no bundler.
+      name: 'dashboard-page',
+      load: (id) => (id.endsWith('/dev/dashboard/page-files.ts') ? pageModule() : undefined),
+    },
+  ],
+  // Without the modules for JSON, search and others, which the bridge does not use.
+  alias: { redis: '@redis/client' },
   clean: false,
   dts: { entry: [nodeEntries.testing] },
+  // AsyncDisposable, for projects with neither this library nor @types/node.
+  banner: { dts: '/// <reference lib="esnext.disposable" />' },
   deps: {
     alwaysBundle: ['sluice-upstash-bridge', 'redis'],
     neverBundle: ['wrangler', 'miniflare', 'esbuild', 'vitest'],

@@ -2,6 +2,7 @@ import type { Decision } from '../base/decision.ts'
 import type { ConfigOptions } from '../config/options.ts'
 import { createSluice } from '../gateway/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
+import { checkUsageUnused } from './no-usage.ts'
 import { type NodeResponse, serve } from './serve.ts'
 
 /** The parts of Fastify's request that the plugin uses. */
@@ -47,6 +48,7 @@ export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
 export function fastifyRateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): FastifyRateLimiter {
+  checkUsageUnused(options)
   const sluice = createSluice(options)
 
   async function onRequest(
@@ -65,11 +67,13 @@ export function fastifyRateLimiter<Context = any>(
         reply.removeHeader(name)
         reply.raw.removeHeader(name)
       },
-      send: (status: number, body: string) => reply.code(status).send(body),
+      send: (status: number, body: Uint8Array) => reply.code(status).send(body),
     }
-    const passes = await serve(sluice, request.raw, outgoing, request, (decision) => {
+    const decided = (decision: Decision) => {
       request.rateLimit = decision
-    })
+    }
+    const usesBodies = options.bodies !== undefined
+    const passes = await serve(sluice, request.raw, outgoing, request, decided, usesBodies)
     return passes ? undefined : reply // Fastify waits for a reply that a hook returns, and runs no handler.
   }
 

@@ -64,9 +64,13 @@ function urlOf(incoming: NodeRequest): string | undefined {
   return URL.canParse(url) ? url : undefined
 }
 
-/** The host of a request. HTTP/1.0 allows a request without one. Returns `undefined` if there are several, or an invalid one. */
+/**
+ * The host of a request. HTTP/1.0 allows a request without one. Returns `undefined` if it is invalid, or if there are several: HTTP/2 also
+ * has it in `:authority`, and apps read either (RFC 9113, 8.3.1).
+ */
 function hostOf({ headers, rawHeaders }: NodeRequest): string | undefined {
   const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && /^host$/i.test(name))
-  const host = headers[':authority'] ?? headers.host ?? 'localhost'
-  return hosts.length < 2 && typeof host === 'string' && HOST.test(host) ? host : undefined
+  const { ':authority': authority, host = authority ?? 'localhost' } = headers
+  const isOne = hosts.length < 2 && (authority ?? host) === host
+  return isOne && typeof host === 'string' && HOST.test(host) ? host : undefined
 }

@@ -4,6 +4,7 @@ import { ConfigError } from '../base/errors.ts'
 import type { ConfigOptions } from '../config/options.ts'
 import { type Config, parseConfig } from '../config/parse.ts'
 import { createSluice } from '../gateway/sluice.ts'
+import { usageProblems } from './no-usage.ts'
 
 /** The part of Next.js's `NextFetchEvent` that the limiter uses. */
 export interface ProxyEvent {
@@ -28,7 +29,7 @@ export type AdmittedProxy<Context, Event> = (
  * A proxy does not see the response of the page, and Next.js does not report the address of the connection. `clientAddress` is therefore a
  * header of a proxy in front of Next.js, with a number of `trustedProxies`.
  * @param proxy your own function, which may rewrite, redirect or answer an admitted request. Defaults to `NextResponse.next()`
- * @throws {ConfigError} immediately, if the configuration is invalid or needs the response of the page (`countOnly`, `cost.response`,
+ * @throws {ConfigError} immediately, if the configuration is invalid or needs the response of the page (`countOnly`, `cost.response`, `cost.usage`,
  * `concurrency`)
  * @example
  * export const proxy = rateLimitProxy({
@@ -61,9 +62,10 @@ const passOn = () => new Response(null, { headers: { 'x-middleware-next': '1' } 
  * Rejects settings that need the response of the page.
  * @throws {ConfigError}
  */
-function checkResponseUnused({ policies }: Config) {
+function checkResponseUnused(config: Config) {
+  const { policies } = config
   const reason = 'the proxy of Next.js does not see the response'
-  const problems = policies.flatMap(({ algorithm, countOnly, cost }, index) => {
+  const responses = policies.flatMap(({ algorithm, countOnly, cost }, index) => {
     const path = `policies[${index}]`
     return [
       ...(countOnly
@@ -89,5 +91,6 @@ function checkResponseUnused({ policies }: Config) {
         : []),
     ]
   })
+  const problems = [...responses, ...usageProblems(config, reason)]
   if (problems.length > 0) throw new ConfigError(problems)
 }

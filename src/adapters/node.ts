@@ -3,6 +3,7 @@ import type { Decision } from '../base/decision.ts'
 import type { ConfigOptions } from '../config/options.ts'
 import { createSluice } from '../gateway/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
+import { checkUsageUnused } from './no-usage.ts'
 import { type NodeResponse, serve } from './serve.ts'
 
 export { type FastifyRateLimiter, fastifyRateLimiter } from './fastify.ts'
@@ -43,12 +44,22 @@ export interface NodeRateLimiter {
 export function rateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): NodeRateLimiter {
+  checkUsageUnused(options)
   const sluice = createSluice(options)
+  const usesBodies = options.bodies !== undefined
 
-  const check = (request: NodeRequest & { rateLimit?: Decision }, response: NodeResponse) =>
-    serve(sluice, request, outgoingOf(request, response), request, (decision) => {
-      request.rateLimit = decision
-    })
+  // Asynchronous, so that an error of `outgoingOf` is a rejection too: headers may have been sent before.
+  const check = async (request: NodeRequest & { rateLimit?: Decision }, response: NodeResponse) =>
+    serve(
+      sluice,
+      request,
+      outgoingOf(request, response),
+      request,
+      (decision) => {
+        request.rateLimit = decision
+      },
+      usesBodies,
+    )
 
   const limit = (
     request: NodeRequest,
@@ -68,12 +79,13 @@ function outgoingOf({ method }: NodeRequest, response: NodeResponse) {
   return {
     response,
     fields: () => response.getHeaders(),
-    set: (name: string, value: string) => response.setHeader(name, value),
+    set: (name: string, value: string) =>
+      name === 'set-cookie' ? response.appendHeader(name, value) : response.setHeader(name, value),
     remove: (name: string) => response.removeHeader(name),
-    send(status: number, body: string) {
+    send(status: number, body: Uint8Array) {
       response.statusCode = status
-      response.setHeader('content-length', String(new TextEncoder().encode(body).length))
-      response.end(method === 'HEAD' ? '' : body)
+      response.setHeader('content-length', String(body.length))
+      response.end(method === 'HEAD' ? body.subarray(0, 0) : body)
     },
   }
 }

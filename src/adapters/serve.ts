@@ -1,6 +1,8 @@
 /** The steps that all Node servers share: check a request, add the fields, write a refusal, and settle when the response has ended. */
+import { bodySources } from '../base/body-sources.ts'
 import type { Decision } from '../base/decision.ts'
 import type { CheckResult, Sluice } from '../gateway/sluice.ts'
+import { bodySource, discard, mayHaveBody } from './body.ts'
 import { type NodeRequest, socketOf, toRequest, type Unreadable } from './incoming.ts'
 
 /** The value of a header in Node. */
@@ -13,8 +15,9 @@ export interface NodeResponse {
   readonly destroyed: boolean
   getHeaders(): object
   setHeader(name: string, value: string): unknown
+  appendHeader(name: string, value: string): unknown
   removeHeader(name: string): void
-  end(body: string): unknown
+  end(body: Uint8Array): unknown
   once(event: 'close', listener: () => void): unknown
 }
 
@@ -26,7 +29,7 @@ export interface Outgoing {
   set: (name: string, value: string) => void
   remove: (name: string) => void
   /** Sends a refusal, whose fields are set. */
-  send: (status: number, body: string) => void
+  send: (status: number, body: Uint8Array) => void
 }
 
 /** Receives the decision before the handler runs. */
@@ -38,7 +41,8 @@ const CLIENT_CLOSED_REQUEST = 499
 /**
  * Decides a request. Sends the refusal if it is refused.
  * @param context the argument of key functions
- * @returns true if the request may pass. False also if the client has disconnected
+ * @param usesBodies true if the configuration has `bodies`
+ * @returns true if the request may pass. False also if the client has disconnected, or if the app has answered in the meantime
  * @throws {ConfigError} if a policy needs the client address, and `clientAddress` is not usable
  */
 export async function serve(
@@ -47,40 +51,48 @@ export async function serve(
   outgoing: Outgoing,
   context: unknown,
   decided: Decided,
+  usesBodies: boolean,
 ): Promise<boolean> {
   const { response } = outgoing
-  const { destroyed, remoteAddress } = socketOf(incoming)
-  if (destroyed || response.destroyed) return false
+  if (isOver(incoming, response)) return false
+  const { remoteAddress } = socketOf(incoming)
   const request = toRequest(incoming)
   if ('detail' in request) {
     refuseUnreadable(outgoing, request)
     return false
   }
+  if (usesBodies && mayHaveBody(incoming)) bodySources.set(request, bodySource(incoming))
   const closed = new Promise<void>((resolve) => response.once('close', resolve))
   const check = await sluice.check(request, { context, remoteAddress })
   decided(check.decision)
   settleAfter(closed, outgoing, check)
-  if (response.destroyed) return false
+  if (isOver(incoming, response) || response.headersSent) return false
   if (!check.response) {
     setFields(outgoing, check.withFields)
     return true
   }
   const refusal = check.response
   // The other fields of a refusal depend on the fields that are set, such as those of a CORS middleware.
-  for (const name of ['content-type', 'cache-control', 'retry-after']) {
-    const value = refusal.headers.get(name)
-    if (value !== null) outgoing.set(name, value)
+  const { headers: ownFields } = check
+  for (const [name, value] of refusal.headers) {
+    if (!ownFields.has(name)) outgoing.set(name, value)
   }
   setFields(outgoing, check.withFields)
-  outgoing.send(refusal.status, await refusal.text())
+  outgoing.send(refusal.status, new Uint8Array(await refusal.arrayBuffer()))
+  if (usesBodies) discard(incoming)
   return false
 }
+
+/** True if the response has ended or the client has disconnected. The response of HTTP/2 has no `destroyed`. */
+const isOver = (incoming: NodeRequest, response: NodeResponse) =>
+  response.destroyed || socketOf(incoming).destroyed === true
 
 function refuseUnreadable({ set, send }: Outgoing, { status, detail }: Unreadable) {
   set('content-type', 'application/problem+json')
   set('cache-control', 'no-store')
   const title = status === 405 ? 'Method not allowed' : 'Bad request'
-  send(status, JSON.stringify({ type: 'about:blank', status, title, detail }))
+  const document = JSON.stringify({ type: 'about:blank', status, title, detail })
+  send(status, new TextEncoder().encode(document))
 }
 
 /** Settles by the response that was sent. */
@@ -99,11 +111,16 @@ function setFields({ fields, set, remove }: Outgoing, withFields: CheckResult['w
   for (const [name, value] of after) if (value !== before.get(name)) set(name, value)
 }
 
+/** Leaves out cookies, which a limiter does not change, and invalid fields, which Node refuses to send. */
 function headersOf(fields: object): Headers {
   const headers = new Headers()
   for (const [name, value] of Object.entries(fields as Record<string, NodeHeader>)) {
-    if (value === undefined || name.startsWith(':')) continue
-    for (const one of [value].flat()) headers.append(name, String(one))
+    if (value === undefined || name === 'set-cookie') continue
+    try {
+      for (const one of [value].flat()) headers.append(name, String(one))
+    } catch {
+      // Fastify keeps a field with an invalid value, and answers 500.
+    }
   }
   return headers
 }

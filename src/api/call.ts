@@ -1,8 +1,9 @@
+import type { Log } from '../base/log.ts'
 import type { Config } from '../config/parse.ts'
 import { checked, type Schema } from '../config/schema/checked.ts'
 import type { DeployedParts, Rules } from '../limiter/create.ts'
 import { readJson } from './body.ts'
-import type { Caller } from './caller.ts'
+import type { Caller, Scope } from './caller.ts'
 import type { ApiRuntime } from './described-request.ts'
 import { unprocessable } from './problems.ts'
 import { MAX_PROBLEMS } from './schema.ts'
@@ -19,8 +20,21 @@ export interface Call {
   rules: Rules
   parts: DeployedParts
   runtime: ApiRuntime
+  log: Log
   /** The part of the deadline that the check of the caller's own limit used, in ms. */
   spentMs: number
+}
+
+export interface Endpoint {
+  /** Matches the path after `/_sluice/v1`. The group becomes `rest` of the call. */
+  path: RegExp
+  /** Defaults to all methods. */
+  methods?: string[]
+  /** The scopes of tokens that may call the endpoint. */
+  scopes: Scope[]
+  answer: (call: Call) => Promise<Response>
+  /** True if proxies call for their clients. Then the token is in `Sluice-Token` only, because `Authorization` is the client's. */
+  forClients?: true
 }
 
 /** Reads the body of a call by a schema. Returns a problem if the body is invalid. */

@@ -3,6 +3,7 @@ import { sha256 } from '../base/digest.ts'
 import { StoreError } from '../base/errors.ts'
 import { retryAfter, withDecisionFields } from '../http/response.ts'
 import { decideEach } from '../limiter/decide.ts'
+import { observe } from '../limiter/observed.ts'
 import type { Idempotency, Outcome, Question } from '../limiter/question.ts'
 import type { Call } from './call.ts'
 import { keyConflict } from './idempotency.ts'
@@ -33,6 +34,16 @@ export async function decide(call: Call): Promise<Response> {
     if (error instanceof StoreError) return keyConflict()
     throw error
   }
+  asks.forEach(({ ask, matched }, index) => {
+    if (ask.mode === 'peek') return // not a decision about a request
+    observe(
+      call.parts,
+      matched,
+      outcomes[index]!,
+      'request' in ask ? ask.request : {},
+      call.runtime,
+    )
+  })
   const headers = {
     'Cache-Control': 'no-store',
     ...(outcomes.some(({ replayed }) => replayed) && { 'Idempotent-Replayed': 'true' }),
@@ -47,7 +58,7 @@ function one(decision: Decision, headers: Record<string, string>, { config }: Ca
     status,
     headers: { ...headers, ...retryAfter(decision) },
   })
-  return withDecisionFields(answer, decision, config, { own: true })
+  return withDecisionFields(answer, decision, config)
 }
 
 const slotOf = async ({ key, fingerprint }: Idempotency, index: number) =>

@@ -5,7 +5,7 @@ import { show } from '../config/schema/checked.ts'
 import { dropOwnFields } from '../http/own-fields.ts'
 import type { Rules } from '../limiter/create.ts'
 import type { Matched } from '../match/match.ts'
-import { type RequestView, type RuntimeContext, viewOf } from '../request/view.ts'
+import { RequestView, type RuntimeContext } from '../request/view.ts'
 import type { RequestDescription } from './schema.ts'
 
 /** The runtime of a call. `contextOf` makes the context that key functions get for a described request. */
@@ -31,20 +31,37 @@ export async function describedRequest(
 
 /** Makes the request view. The headers are a client's, so they cannot set the cost as a trusted proxy can. */
 async function viewOfDescribed(
-  { method = 'GET', url, ip, headers = {}, country, asn, colo }: RequestDescription,
+  description: RequestDescription,
   { env, waitUntil, contextOf }: ApiRuntime,
   config: Config,
 ): Promise<RequestView> {
-  const request = new Request(url, { method, headers: clientHeaders(headers, ip) })
+  const { ip, country, asn, colo } = description
+  const request = requestOf(description, config)
   const context = await contextOf(request)
+  const view = new RequestView(request, { env, waitUntil, context }, config, () =>
+    parseAddress(ip ?? ''),
+  )
   // The values of the call itself belong to the caller.
-  return viewOf(request, { env, waitUntil, context }, config, {
-    address: parseAddress(ip ?? ''),
+  return view.with({
     country: country?.toUpperCase(),
     asn: asn === undefined ? undefined : String(asn),
     colo: colo?.toUpperCase(),
   })
 }
+
+/** Stands for a body that the caller does not describe. It is not JSON, so a client cannot evade a policy. */
+const UNKNOWN = ' '
+
+/** Makes the request of a description. */
+export const requestOf = (
+  { method = 'GET', url, ip, headers = {}, body = UNKNOWN }: RequestDescription,
+  { bodies }: Config,
+) =>
+  new Request(url, {
+    method,
+    headers: clientHeaders(headers, ip),
+    body: bodies && !/^(get|head)$/i.test(method) ? body : null,
+  })
 
 /** Removes fields that only Sluice or Cloudflare may set. */
 function clientHeaders(described: Record<string, string>, ip: string | undefined): Headers {

@@ -29,6 +29,8 @@ export type Trial = {
       limit: number
       windowMs: number
       cost: number
+      /** The units that the request must leave free, because of `reserve`. Absent if it may use the whole quota. */
+      floor?: number
     }
   | ({
       met: false
@@ -62,7 +64,7 @@ export async function tryRequest(call: Call, { name }: Policy): Promise<Response
 }
 
 function metBy(
-  { policy: { mode, limit, windowMs }, partitionKey, cost, period }: Match,
+  { policy: { mode, limit, windowMs }, partitionKey, cost, floor, period }: Match,
   others: Match[],
 ) {
   return {
@@ -73,6 +75,7 @@ function metBy(
     limit,
     windowMs: period ? period[1] - period[0] : windowMs,
     cost,
+    ...(floor !== undefined && { floor }),
   }
 }
 

@@ -8,6 +8,7 @@ import type { KeyPart } from '../config/schema/key.ts'
 import { labelOf } from '../match/key.ts'
 import type { Match } from '../match/match.ts'
 import { ofPlan } from '../match/plan.ts'
+import type { Part } from '../match/subject.ts'
 import { normalizePath } from '../request/path.ts'
 import type { KeyValues } from './schema.ts'
 
@@ -43,6 +44,19 @@ export async function explicitKey(
       got: show(values[missing]),
     }
   }
+  return matchOf(
+    policy,
+    labels.map((label, index) => [label, parts[index] as string | undefined]),
+    plan,
+  )
+}
+
+/** Makes the match of a policy with a partition key, in the size of a plan. Returns a problem if the policy does not have the plan. */
+export function matchOf(
+  policy: Policy,
+  partitionKey: Part[],
+  plan: string | undefined,
+): Match | ConfigProblem {
   const planned = plan === undefined ? policy : ofPlan(policy, plan)
   if (!planned) {
     const names = Object.keys(policy.plan?.limits ?? {}).join(', ')
@@ -55,7 +69,7 @@ export async function explicitKey(
   const period = policy.calendar && periodOf(policy)(Date.now())
   return {
     policy: planned,
-    partitionKey: labels.map((label, index) => [label, parts[index] as string | undefined]),
+    partitionKey,
     cost: policy.cost.otherwise,
     ...(period && { period }),
   }

@@ -1,8 +1,10 @@
-import { refusal, withDecisionFields } from '../http/response.ts'
+import { refuse } from '../http/refusal.ts'
+import { withDecisionFields } from '../http/response.ts'
 import { shadowField, wouldRefuse } from '../http/shadow.ts'
 import { decideEach } from '../limiter/decide.ts'
+import { observe } from '../limiter/observed.ts'
 import type { Call } from './call.ts'
-import { describedRequest } from './described-request.ts'
+import { describedRequest, requestOf } from './described-request.ts'
 import { fromFields, fromPath } from './forwarded.ts'
 import { badRequest } from './problems.ts'
 
@@ -11,7 +13,7 @@ import { badRequest } from './problems.ts'
  * these proxies; Envoy appends the client's path.
  */
 export async function auth(call: Call): Promise<Response> {
-  const { request, rules, runtime, parts, config, rest } = call
+  const { request, rules, runtime, parts, config, rest, log } = call
   const described = rest.startsWith('/envoy') ? fromPath(request) : fromFields(request)
   if ('invalidField' in described) {
     return badRequest(`${described.invalidField} is missing or invalid.`)
@@ -19,8 +21,13 @@ export async function auth(call: Call): Promise<Response> {
   const matched = await describedRequest(described, rules, runtime)
   if ('expected' in matched) return badRequest('The fields do not describe a valid request.')
   const [outcome] = await decideEach([{ matched }], parts, { waitUntil: runtime.waitUntil })
+  observe(parts, matched, outcome!, described, runtime)
   const { decision } = outcome!
-  const answer = decision.allowed ? new Response(null, { headers: noStore }) : refusal(decision)
+  const answer = decision.allowed
+    ? new Response(null, { headers: noStore })
+    : await refuse(decision, request.headers.get('accept'), rules.config, log, () =>
+        runtime.contextOf(requestOf(described, rules.config)),
+      )
   const { body, headers } = answer
   const bare = rest === '/nginx' // nginx discards the body of a refusal, and closes the connection if there is one.
   if (bare) headers.delete('Content-Type')
@@ -33,7 +40,7 @@ export async function auth(call: Call): Promise<Response> {
         : { 'Sluice-Status': String(answer.status) }),
     },
   })
-  return withDecisionFields(response, decision, config, { own: true })
+  return withDecisionFields(response, decision, config)
 }
 
 /**

@@ -1,3 +1,4 @@
+import { HOST } from '../base/host.ts'
 import type { RequestDescription } from './schema.ts'
 
 /** A field of a forward-auth call that is missing or invalid. */
@@ -36,8 +37,7 @@ function described(
   path: string,
   headers: Headers,
 ): RequestDescription | InvalidField {
-  // Rejects characters that would end the host early in the URL below.
-  if (!/^[^\s/?#@\\]+$/.test(host)) return { invalidField: 'X-Forwarded-Host' }
+  if (!HOST.test(host)) return { invalidField: 'X-Forwarded-Host' }
   const scheme = headers.get('x-forwarded-proto') === 'http' ? 'http' : 'https'
   const clientFields = [...headers].filter(([name]) => !CALL_FIELDS.test(name))
   const ip = clientOf(headers)

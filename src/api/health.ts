@@ -19,8 +19,8 @@ type Env = RuntimeContext['env']
 export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
-    const shards = config.shards ?? [undefined]
-    const problems = shards.flatMap((store) => missingCredentials(env, store))
+    const databases = config.shards?.databases ?? [undefined]
+    const problems = databases.flatMap((store) => missingCredentials(env, store))
     if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
     return problems
   }

@@ -9,8 +9,8 @@ const FOR_MS = 60_000
 
 /**
  * Reads `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07): 1 to 255 visible characters, a separate name space for each
- * caller. The fingerprint changes with the body and with the policies, because a stored reply has only numbers, which would be wrong
- * for other policies.
+ * caller. The fingerprint changes with the body, with the policies and with their terms, because a stored reply has only states, from
+ * which other terms would give another answer.
  * @returns `undefined` without the field, a problem if it is invalid
  */
 export async function idempotencyOf(
@@ -28,7 +28,10 @@ export async function idempotencyOf(
     })
   }
   const policies = questions.map(({ matched }) =>
-    matched.policies.filter(isMatch).map(({ policy: { tag, mode } }) => [tag, mode]),
+    matched.policies.filter(isMatch).map(({ policy, cost, floor }) => {
+      const { tag, mode, limit, burst, penalty } = policy
+      return [tag, mode, limit, burst, penalty, cost, floor]
+    }),
   )
   const [name, fingerprint] = await Promise.all([
     sha256(`${caller.id} ${key}`),

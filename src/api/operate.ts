@@ -1,12 +1,13 @@
-import { StoreError } from '../base/errors.ts'
-import type { Policy } from '../config/parse.ts'
+import { type ConfigProblem, StoreError } from '../base/errors.ts'
+import type { Config, Policy } from '../config/parse.ts'
+import { show } from '../config/schema/checked.ts'
 import { problem } from '../http/response.ts'
 import { type Operation, operate as operateOn } from '../limiter/operate.ts'
 import { isMatch, type Match, type Unmet } from '../match/match.ts'
 import { bodyOf, type Call } from './call.ts'
 import { describedRequest } from './described-request.ts'
 import { tryRequest, whyNot } from './explain.ts'
-import { explicitKey } from './explicit-key.ts'
+import { explicitKey, matchOf } from './explicit-key.ts'
 import { notFound, storeFailed, unprocessable } from './problems.ts'
 import { policyOf } from './questions.ts'
 import { banBody, type Target, targetBody } from './schema.ts'
@@ -63,20 +64,28 @@ async function onKey(
 ): Promise<Response> {
   const matches = await matchesOf(call, policy, target)
   if (matches instanceof Response) return matches
-  const { waitUntil } = call.runtime
-  const status = await operateOn(operation, matches, call.parts, { waitUntil })
+  const { parts, runtime } = call
+  const status = await operateOn(
+    operation,
+    matches,
+    'subject' in target ? { ...parts, nameSubject: () => target.subject } : parts,
+    { waitUntil: runtime.waitUntil },
+  )
   if (status instanceof StoreError) return storeFailed(status)
   return Response.json(status, { headers: { 'Cache-Control': 'no-store' } })
 }
 
 /** Finds the matches of a target. A request may have several quotas of one policy. */
 async function matchesOf(
-  { rules, runtime }: Call,
+  { config, rules, runtime }: Call,
   policy: Policy,
   target: Target,
 ): Promise<Match[] | Response> {
-  if ('key' in target) {
-    const found = await explicitKey(policy, target.key, target.plan, rules.config)
+  if (!('request' in target)) {
+    const found =
+      'key' in target
+        ? await explicitKey(policy, target.key, target.plan, rules.config)
+        : bySubject(policy, target, config)
     return 'expected' in found ? unprocessable([found]) : [found]
   }
   const matched = await describedRequest(target.request, rules, runtime)
@@ -91,4 +100,15 @@ async function matchesOf(
     detail: `The policy ${policy.name} does not apply to this request.`,
     ...why,
   })
+}
+
+/** Makes the match of a subject. The values of its key are unknown. */
+function bySubject(
+  policy: Policy,
+  { subject, plan }: Extract<Target, { subject: string }>,
+  { hashKeys }: Config,
+): Match | ConfigProblem {
+  if (hashKeys) return matchOf(policy, [], plan)
+  const expected = 'nothing (with hashKeys: false, send key or request)'
+  return { path: 'subject', expected, got: show(subject) }
 }

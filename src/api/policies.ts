@@ -1,4 +1,5 @@
 import type { Policy } from '../config/parse.ts'
+import type { Condition } from '../config/schema/condition.ts'
 import { probe } from '../limiter/operate.ts'
 import { labelOf } from '../match/key.ts'
 import type { Call } from './call.ts'
@@ -13,12 +14,31 @@ export interface PolicyReport {
   mode: Policy['mode']
   /** The parts of its key. */
   key: string[]
+  /** The requests that it applies to, as in the configuration, with lists for single values. Absent for a policy that applies to all. */
+  match?: Record<string, unknown>
   onStoreError: Policy['onStoreError']
   /** True if keys of the policy can be banned. */
   bans: boolean
+  /** Present if operators may set the limit of single keys. */
+  overrides?: true
   /** `store`, or the fallback that decides now. With several databases, the fallback for the keys of those that fail. */
   decidedBy: 'store' | Policy['onStoreError']
 }
+
+/** Writes a parsed condition as in a configuration. */
+const written = ({ header, query, body, not, ...rest }: Condition): Record<string, unknown> =>
+  JSON.parse(
+    JSON.stringify({
+      ...rest,
+      header: header && byName(header),
+      query: query && byName(query),
+      body: body && byName(body),
+      not: not?.map(written),
+    }),
+  )
+
+const byName = (fields: { name: string; values: string[] | undefined }[]) =>
+  Object.fromEntries(fields.map(({ name, values }) => [name, values ?? true]))
 
 /** `GET /_sluice/v1/policies`: the current policies, and whether each database answers. */
 export async function listPolicies({ rules, parts }: Call): Promise<Response> {
@@ -33,6 +53,7 @@ export async function listPolicies({ rules, parts }: Call): Promise<Response> {
     {
       policies: policies.map((policy): PolicyReport => {
         const { name, algorithm, limit, windowMs, burst, mode, onStoreError } = policy
+        const match = written(policy.match)
         return {
           name,
           algorithm,
@@ -41,8 +62,10 @@ export async function listPolicies({ rules, parts }: Call): Promise<Response> {
           burst,
           mode,
           key: policy.key.map(labelOf),
+          ...(Object.keys(match).length > 0 && { match }),
           onStoreError,
           bans: policy.penalty !== undefined,
+          ...(policy.overrides && { overrides: true }),
           decidedBy: store.status === 'ok' ? 'store' : onStoreError,
         }
       }),

@@ -3,7 +3,8 @@ import type { Policy } from '../config/parse.ts'
 import { type Schema, show } from '../config/schema/checked.ts'
 import type { Rules } from '../limiter/create.ts'
 import type { Idempotency } from '../limiter/question.ts'
-import type { Matched } from '../match/match.ts'
+import { type Matched, withShare } from '../match/match.ts'
+import { shareOfAny } from '../match/reserve.ts'
 import { bodyOf, type Call } from './call.ts'
 import { type ApiRuntime, describedRequest } from './described-request.ts'
 import { explicitKey } from './explicit-key.ts'
@@ -37,7 +38,8 @@ async function byPolicy(
   const policy = policyOf(rules, name)
   if (!policy) return { path: 'policy', expected: 'the name of a policy', got: show(name) }
   const found = await explicitKey(policy, key, plan, rules.config)
-  return 'expected' in found ? found : { policies: [found] }
+  if ('expected' in found) return found
+  return { policies: [withShare(found, shareOfAny(policy))] }
 }
 
 /** One ask, with the policies that apply. */

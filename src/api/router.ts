@@ -1,29 +1,21 @@
+import type { Observer } from '../base/observer.ts'
 import type { Config } from '../config/parse.ts'
 import { problem, refusal, withDecisionFields } from '../http/response.ts'
 import type { Limiter } from '../limiter/create.ts'
 import { decideEach } from '../limiter/decide.ts'
 import type { LimiterParts } from '../limiter/question.ts'
-import type { Call } from './call.ts'
-import { type Caller, callerOf, isOpen, type Scope, tokenOf } from './caller.ts'
+import type { Endpoint } from './call.ts'
+import { type Caller, callerOf, isOpen, tokenOf } from './caller.ts'
 import { decide } from './decide.ts'
 import type { ApiRuntime } from './described-request.ts'
 import { auth } from './forward-auth.ts'
-import openapi from './openapi.json' with { type: 'json' }
 import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
+import { notFound } from './problems.ts'
 import { refund } from './refund.ts'
 
-interface Endpoint {
-  /** Matches the path after `/_sluice/v1`. The group becomes `rest` of the call. */
-  path: RegExp
-  /** Defaults to all methods. */
-  methods?: string[]
-  /** The scopes of tokens that may call the endpoint. */
-  scopes: Scope[]
-  answer: (call: Call) => Promise<Response>
-  /** True if proxies call for their clients. Then the token is in `Sluice-Token` only, because `Authorization` is the client's. */
-  forClients?: true
-}
+/** The paths that have values of keys. They must not be decoded before they are split. */
+export const KEYS = /^\/_sluice\/v1\/policies\/[^/]+\/keys\//
 
 const endpoints: Endpoint[] = [
   { path: /^\/decide()$/, methods: ['POST'], scopes: ['api'], answer: decide },
@@ -38,12 +30,29 @@ const endpoints: Endpoint[] = [
   },
 ]
 
+/** The endpoint of the observer's reports. It exists only with `observe` in the configuration. */
+const observed = (observer: Observer): Endpoint => ({
+  path: /^(\/metrics|\/stats)$/,
+  methods: ['GET', 'HEAD'],
+  scopes: ['operate'],
+  async answer({ rest, request, parts: { databases }, runtime: { env, waitUntil } }) {
+    const answer = await observer.answer(rest, { request, env, waitUntil, databases })
+    return answer ?? notFound('There is no such report.')
+  },
+})
+
 /**
  * Creates the decision API, for services that do not run behind the Worker (docs/reference/decision-api.md). Its endpoints exist only
  * if the Worker's environment has a token for them.
+ * @param openapi the answer of `GET /openapi.json`; without it the path does not exist
  * @returns `undefined` for other paths
  */
-export function createApi({ config, rulesOf, partsOf, log }: Limiter) {
+export function createApi({ config, rulesOf, partsOf, log, observer }: Limiter, openapi?: object) {
+  const all = [
+    ...endpoints,
+    ...(observer ? [observed(observer)] : []),
+    ...((config.overrides?.endpoints ?? []) as Endpoint[]),
+  ]
   return async (
     request: Request,
     path: string,
@@ -52,11 +61,11 @@ export function createApi({ config, rulesOf, partsOf, log }: Limiter) {
     const { env } = runtime
     const under = /^\/_sluice\/v1(\/.*)$/s.exec(path)?.[1]
     if (under === undefined) return undefined
-    if (under === '/openapi.json' && (isOpen('api', env) || isOpen('operate', env))) {
+    if (openapi && under === '/openapi.json' && (isOpen('api', env) || isOpen('operate', env))) {
       if (!['GET', 'HEAD'].includes(request.method)) return notAllowed(['GET'])
       return Response.json(openapi, { headers: { 'Cache-Control': 'no-store' } })
     }
-    const endpoint = endpoints.find(({ path }) => path.test(under))
+    const endpoint = all.find(({ path }) => path.test(under))
     if (!endpoint?.scopes.some((scope) => isOpen(scope, env))) return undefined
     const { methods, scopes, answer, forClients } = endpoint
     if (request.method === 'OPTIONS' && methods && config.cors) return preflight(methods)
@@ -80,6 +89,7 @@ export function createApi({ config, rulesOf, partsOf, log }: Limiter) {
       rules: rulesOf({ ...runtime, context: undefined }),
       parts,
       runtime,
+      log,
       spentMs: Math.max(0, Date.now() - startedAt),
     })
   }
@@ -114,5 +124,5 @@ async function limitCaller(
   const [outcome] = await decideEach([{ matched }], parts, { waitUntil })
   const { decision } = outcome!
   if (decision.allowed) return undefined
-  return withDecisionFields(refusal(decision), decision, config, { own: true })
+  return withDecisionFields(refusal(decision), decision, config)
 }

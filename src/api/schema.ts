@@ -24,6 +24,8 @@ export const MAX_PROBLEMS = 20
 
 const MAX_HEADERS = 100
 
+const MAX_OVERRIDE_MS = 3_653 * 86_400_000
+
 // Excludes the methods that Request forbids (Fetch, 2.2.1), in any case.
 const method = text(
   'a method of up to 32 characters, except CONNECT, TRACE and TRACK',
@@ -69,7 +71,7 @@ const headers = first(
   ),
 )
 
-const requestFields = {
+const requestFields = () => ({
   /** Defaults to `GET`. */
   method: v.optional(method),
   /** Absolute, `http` or `https`, up to 8192 characters. */
@@ -78,6 +80,8 @@ const requestFields = {
   ip: v.optional(ip),
   /** Up to 100 fields, each value up to 8192 characters. */
   headers: v.optional(headers),
+  /** The body, as it was received, with its `Content-Type` in `headers`. Without it, the body of a method other than GET and HEAD counts as unreadable. Needs `bodies`. */
+  body: v.optional(v.string('a text')),
   /** The client's country, as ISO 3166-1 alpha-2. */
   country: v.optional(text('a country code like "DE"', 2, 2, /^[A-Za-z][A-Za-z\d]$/)),
   /** The number of the client's autonomous system. */
@@ -92,10 +96,10 @@ const requestFields = {
   ),
   /** The IATA code of Cloudflare's data center. */
   colo: v.optional(text('the IATA code of a data centre, like "FRA"', 3, 4, /^[A-Za-z\d]+$/)),
-}
+})
 
 /** A description of a request: the properties that policies can use. */
-export interface RequestDescription extends Input<typeof requestFields>, Named {}
+export interface RequestDescription extends Input<ReturnType<typeof requestFields>>, Named {}
 export const requestDescription = named<RequestDescription>()(object(requestFields))
 
 // JSON.parse rounds larger numbers, so that different keys would share a quota.
@@ -147,8 +151,8 @@ const hasOnly = (field: string, not: string) => (input: unknown) =>
 const about = <More>(more: v.ObjectEntries) =>
   either(
     hasOnly('request', 'policy'),
-    object({ ...policyFields, ...more }, undefined, besidePolicy),
-    object({ ...describedFields, ...more }, undefined, besideRequest),
+    object(() => ({ ...policyFields, ...more }), undefined, besidePolicy),
+    object(() => ({ ...describedFields, ...more }), undefined, besideRequest),
   ) as v.GenericSchema<unknown> as v.GenericSchema<(ByPolicy & More) | (ByRequest & More)>
 
 const askFields = {
@@ -187,15 +191,28 @@ export const decideBody = oneOrMany(ask, 'asks')
 /** The body of `refund`. */
 export const refundBody = oneOrMany(refund, 'refunds')
 
-/** The schema of a target: the key or the request whose state of one policy is meant, with more fields. */
+const subjectFields = {
+  /** As `GET /stats` reports it, by default. */
+  subject: text('a subject: 16 letters, digits, "-" or "_"', 16, 16, /^[\w-]+$/),
+  plan: policyFields.plan,
+}
+
+/** The schema of a target: the key, the subject or the request whose state of one policy is meant, with more fields. */
 function targetWith<const E extends v.ObjectEntries>(more: E) {
   const { key, plan } = policyFields
+  const onlyOne = 'nothing (send only one of key, subject and request)'
+  const besideOther = { key: onlyOne, subject: onlyOne, request: onlyOne }
   return either(
     hasOnly('request', 'key'),
-    object({ key, plan, ...more }, undefined, {
-      request: 'nothing (send key or request, not both)',
+    either(
+      hasOnly('subject', 'key'),
+      object(() => ({ key, plan, ...more }), undefined, besideOther),
+      object(() => ({ ...subjectFields, ...more }), undefined, besideOther),
+    ),
+    object(() => ({ ...describedFields, ...more }), undefined, {
+      ...besideOther,
+      ...besideRequest,
     }),
-    object({ ...describedFields, ...more }, undefined, besideRequest),
   )
 }
 
@@ -218,5 +235,17 @@ const duration = says(
 /** The body of `ban`. `for` parses to milliseconds. */
 export const banBody = targetWith({ for: duration })
 
+/** The body of `PUT /policies/{name}/keys/{key}/limit`. `for` parses to milliseconds. */
+const overrideFields = {
+  /** Whole units, at least 1, within the bounds of `limit` of the policy. */
+  limit: whole(1),
+  /** How long the limit is in force: a duration such as `'30d'`, or whole milliseconds. At most 10 years. */
+  for: v.pipe(duration, v.maxValue(MAX_OVERRIDE_MS, 'a duration of at most 10 years')),
+}
+
+/** A limit for one key. */
+export interface KeyLimit extends Input<typeof overrideFields>, Named {}
+export const overrideBody = object(() => overrideFields)
+
 /** The body of `try`. */
-export const tryBody = object(describedFields)
+export const tryBody = object(() => describedFields)

@@ -11,6 +11,8 @@ export interface Bindings {
   SLUICE_PROXY_TOKEN?: string
   /** Tokens of operators, in the same format. An operator may peek at, reset, ban and unban a key. */
   SLUICE_OPERATE_TOKEN?: string
+  /** Secret that signs near-limit notices: `whsec_` and base64, or plain text. Several with `whsec_` are separated by spaces. */
+  SLUICE_WEBHOOK_SECRET?: string
 }
 
 /** Names of the variables of a database. Those of a shard end in its name: `UPSTASH_REDIS_REST_URL_EU_1` for `eu-1`. */

@@ -29,8 +29,10 @@ export type PolicyMode = 'enforce' | 'shadow'
 export interface QuotaState {
   /** True if this quota has room for the request, regardless of other quotas. */
   allowed: boolean
-  /** The largest cost that would be admitted at the time of the decision, in units. */
+  /** The largest cost that would be admitted at the time of the decision, in units. With `reserve` the largest cost of a request with the same share. */
   remaining: number
+  /** The free units that this request must leave free, because of `reserve`. Absent if it may use the whole quota. */
+  reserved?: number
   /**
    * The wait until the same cost fits: 0 if allowed, `null` if it never fits (the cost is above the capacity). For concurrent requests
    * this and the next two fields are the longest possible waits.
@@ -42,6 +44,10 @@ export interface QuotaState {
   nextAfterMs: number
   /** Remaining time of a ban, above 0. Absent without a ban. */
   bannedForMs?: number
+  /** Size of the quota, if an operator has set it for this key. */
+  limit?: number
+  /** How long this size stays in force, above 0. Absent if no operator has set it. */
+  overriddenForMs?: number
   /** Time of the decision by the clock of this limit's own shard or lease, ms since the epoch. Present only if several of them decided; absent in a refusal. */
   decidedAt?: number
 }

@@ -95,9 +95,10 @@ export class StoreError extends Error {
     this.late = late
   }
 
-  /** A copy of this error with the name of a shard. */
+  /** A copy of this error with the name of a shard, unless it has one. */
   from(store: string): StoreError {
-    return new StoreError(this.code, this.cause as string | undefined, store, this.late)
+    const { code, cause, late } = this
+    return new StoreError(code, cause as string | undefined, this.store ?? store, late)
   }
 }
 

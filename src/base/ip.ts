@@ -1,19 +1,73 @@
-import ipaddr from 'ipaddr.js'
-
 /** The bytes of an address: 4 for IPv4, 16 for IPv6. */
 export type Address = readonly number[]
 
-/** Parses an address; an IPv4-mapped one (RFC 4291, 2.5.5.2) becomes IPv4. Returns `undefined` if the text is not an address. */
+const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255]
+
+/**
+ * Parses an address without its zone. An IPv4-mapped one (RFC 4291, 2.5.5.2) becomes IPv4. Returns `undefined` if the text is not an
+ * address.
+ */
 export function parseAddress(text: string): Address | undefined {
-  try {
-    return ipaddr.process(text).toByteArray()
-  } catch {
-    return undefined
-  }
+  if (!text.includes(':')) return parseV4(text)
+  const address = parseV6(text.replace(/%[\w.-]+$/, ''))
+  const isMapped = address && MAPPED.every((byte, index) => byte === address[index])
+  return isMapped ? address.slice(12) : address
 }
 
+function parseV4(text: string): Address | undefined {
+  const bits = readV4(text)
+  return bits < 0 ? undefined : [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255)
+}
+
+/**
+ * Reads four decimal numbers between two positions as a number of 32 bits. Leading zeros are an error, because some parsers read them as
+ * octal. Returns -1 if the text is not an IPv4 address.
+ */
+export function readV4(text: string, from = 0, end = text.length): number {
+  let bits = 0
+  let byte = -1
+  let dots = 0
+  for (let at = from; at < end; at += 1) {
+    const digit = text.charCodeAt(at) - 48
+    if (digit >= 0 && digit <= 9 && byte !== 0) {
+      byte = byte < 0 ? digit : byte * 10 + digit
+      if (byte > 255) return -1
+    } else if (digit === -2 && byte >= 0 && dots < 3) {
+      bits = bits * 256 + byte
+      byte = -1
+      dots += 1
+    } else return -1
+  }
+  return dots === 3 && byte >= 0 ? bits * 256 + byte : -1
+}
+
+/** Parses eight groups, with `::` for one or more groups of zeros, and the last two perhaps as IPv4 (RFC 4291, 2.2). */
+function parseV6(text: string): Address | undefined {
+  const end = text.lastIndexOf(':') + 1
+  const v4 = parseV4(text.slice(end))
+  const [head, tail, ...more] = (v4 ? text.slice(0, end) + groupsOf(v4).join(':') : text)
+    .split('::')
+    .map((half) => (half ? half.split(':') : []))
+  const zeros = 8 - head!.length - (tail?.length ?? 0)
+  if (more.length > 0 || (tail ? zeros < 1 : zeros !== 0)) return undefined
+  const groups = [...head!, ...Array<string>(zeros).fill('0'), ...(tail ?? [])]
+  if (!groups.every((group) => /^[\da-f]{1,4}$/i.test(group))) return undefined
+  return groups
+    .map((group) => Number.parseInt(group, 16))
+    .flatMap((pair) => [pair >> 8, pair & 255])
+}
+
+/** Pairs of bytes as hexadecimal numbers. */
+const groupsOf = (address: Address) =>
+  address.flatMap((byte, index) =>
+    index % 2 ? [] : ((byte << 8) | address[index + 1]!).toString(16),
+  )
+
+/** Writes an address as text, in the shortest form of IPv6 (RFC 5952), which is also that of URLs. */
 export const formatAddress = (address: Address): string =>
-  ipaddr.fromByteArray([...address]).toString()
+  address.length === 4
+    ? address.join('.')
+    : new URL(`http://[${groupsOf(address).join(':')}]`).hostname.slice(1, -1)
 
 /**
  * The network of an address, with a prefix of `v4` bits for IPv4 and `v6` bits for IPv6. The `/32` of a whole IPv4 address is left
@@ -35,9 +89,7 @@ type Range = [first: Address, last: Address]
 /** The range of an address or a CIDR network (RFC 4632; RFC 4291, 2.3). Returns `undefined` if the text is neither, or has host bits set. */
 export function networkRange(text: string): Range | undefined {
   const [, address = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  // The library parses "10" as 0.0.0.10 and "010.0.0.1" as 8.0.0.1. In a list these are mistakes.
-  const isUsual = address.includes(':') || ipaddr.IPv4.isValidFourPartDecimal(address)
-  const first = isUsual && !address.includes('%') ? parseAddress(address) : undefined
+  const first = address.includes('%') ? undefined : parseAddress(address)
   if (!first || length === undefined) return first && [first, first]
   const mapped = first.length === 4 && address.includes(':') ? 96 : 0
   const bits = Number(length) - mapped

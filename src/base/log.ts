@@ -1,3 +1,5 @@
+import { isWithin } from './clock.ts'
+
 const INTERVAL_MS = 10_000
 
 /** @param store name of the shard */
@@ -13,7 +15,7 @@ export function createLog(): Log {
     const id = `${event} ${code} ${store}`
     const now = Date.now()
     const before = last.get(id)
-    if (before && now - before.at < INTERVAL_MS) {
+    if (before && isWithin(now, before.at, before.at + INTERVAL_MS)) {
       before.suppressed += 1
       return
     }

@@ -15,18 +15,15 @@ export type Waiter<Item, Answer> = Item & {
 export class WaitQueue<Item, Answer> extends Set<Waiter<Item, Answer>> {
   /**
    * @param waitMs longest wait, after which the item leaves the queue without an answer. The timer also keeps the runtime from
-   * cancelling the request as hung; omit it only if the request has another timer.
+   * cancelling the request as hung.
    */
-  join(item: Item, waitMs?: number): Waiter<Item, Answer> {
+  join(item: Item, waitMs: number): Waiter<Item, Answer> {
     const { promise, resolve } = withResolvers<Answer | undefined>()
-    const timer =
-      waitMs === undefined
-        ? undefined
-        : setTimeout(() => {
-            this.delete(waiter)
-            resolve(undefined)
-          }, waitMs)
-    const answered = timer === undefined ? promise : promise.finally(() => clearTimeout(timer))
+    const timer = setTimeout(() => {
+      this.delete(waiter)
+      resolve(undefined)
+    }, waitMs)
+    const answered = promise.finally(() => clearTimeout(timer))
     const waiter = { ...item, answer: resolve, answered }
     this.add(waiter)
     return waiter

@@ -1,8 +1,20 @@
-/** `Promise.withResolvers`, which Node 20 does not have. */
-export function withResolvers<Value>() {
-  let resolve!: (value: Value | PromiseLike<Value>) => void
+/**
+ * `Promise.withResolvers`, also on Node 20, which does not have it.
+ *
+ * If another request settles a promise, workerd continues in the request that created the promise. It does not know that request if V8's
+ * optimizing compiler has inlined `new Promise`: then the response fails. It never inlines `Promise.withResolvers`.
+ */
+export function withResolvers<Value>(): Resolvers<Value> {
+  const { withResolvers: builtIn } = Promise as { withResolvers?: () => Resolvers<Value> }
+  if (builtIn) return builtIn.call(Promise)
+  let resolve!: Resolvers<Value>['resolve']
   const promise = new Promise<Value>((settle) => {
     resolve = settle
   })
   return { promise, resolve }
+}
+
+interface Resolvers<Value> {
+  promise: Promise<Value>
+  resolve: (value: Value | PromiseLike<Value>) => void
 }

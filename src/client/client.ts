@@ -1,15 +1,18 @@
 /** A client of the decision API (docs/reference/decision-api.md) for any runtime with `fetch`: Node, Bun, Deno, browsers, Workers. */
 
-import type { Ask } from '../api/schema.ts'
+import type { OverrideList } from '../api/override.ts'
+import type { Ask, KeyLimit, KeyValues } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../base/decision.ts'
 import { answerOf, decisionOf, notTheApi } from './answer.ts'
 import { ApiError } from './error.ts'
-import { lists, sent } from './sent.ts'
+import { keyPath, lists, sent } from './sent.ts'
 
+export type { OverrideList } from '../api/override.ts'
 export type {
   Ask,
   ByPolicy,
   ByRequest,
+  KeyLimit,
   KeyValue,
   KeyValues,
   RefundAsk,
@@ -22,7 +25,7 @@ export { ApiError, type ApiErrorCode, type Problem } from './error.ts'
 export interface ClientOptions {
   /** The origin of the Worker, such as `https://limits.example.com`. The path is ignored. */
   url: string | URL
-  /** One of the tokens in `SLUICE_API_TOKEN`. */
+  /** One of the tokens in `SLUICE_API_TOKEN`; for `overrides`, in `SLUICE_OPERATE_TOKEN`. */
   token: string
   /** The time limit of a call, in ms. Defaults to 1000. */
   deadlineMs?: number
@@ -66,6 +69,17 @@ export interface ApiClient {
     decision: Decision,
     options?: CallOptions & { cost?: number },
   ): Promise<LimitStatus | undefined>
+  /** Limits of single keys, for policies with `overrides`. Each call rejects with an ApiError if it fails; `onError` is not used. */
+  overrides: {
+    /** Sets the limit of a key for a time. */
+    set(policy: string, key: KeyValues, limit: KeyLimit): Promise<LimitStatus>
+    /** The limit in force. It has `overriddenForMs` if it was set for the key. */
+    get(policy: string, key: KeyValues): Promise<LimitStatus>
+    /** Removes the limit that was set for a key. */
+    remove(policy: string, key: KeyValues): Promise<LimitStatus>
+    /** All limits of a policy that were set for single keys. */
+    list(policy: string): Promise<OverrideList>
+  }
 }
 
 /**
@@ -114,6 +128,8 @@ export function createClient(options: ClientOptions): ApiClient {
   // biome-ignore lint/suspicious/noExplicitAny: ApiClient declares the overloads
   const decide = (asks: Ask | readonly Ask[], options?: CallOptions): Promise<any> =>
     isOne(asks) ? one(asks, options) : many(asks, options)
+  const statusOf = (policy: string, key: KeyValues, body: unknown, method: string) =>
+    call(`${keysOf(policy)}/${keyPath(key)}/limit`, body, { method }) as Promise<LimitStatus>
   const peeking = (ask: Ask): Ask => ({ ...ask, mode: 'peek' })
 
   return {
@@ -130,7 +146,20 @@ export function createClient(options: ClientOptions): ApiClient {
         return undefined
       }
     },
+    overrides: {
+      set: (policy, key, body) => statusOf(policy, key, body, 'PUT'),
+      get: (policy, key) => statusOf(policy, key, undefined, 'GET'),
+      remove: (policy, key) => statusOf(policy, key, undefined, 'DELETE'),
+      list: (policy) => call(keysOf(policy), undefined, { method: 'GET' }) as Promise<OverrideList>,
+    },
   }
+}
+
+const keysOf = (policy: string) => `policies/${encodeURIComponent(policy)}/keys`
+
+interface Sending extends CallOptions {
+  /** Defaults to POST. */
+  method?: string
 }
 
 /** Creates a function that makes one call. It returns the answer, or rejects with an ApiError. */
@@ -147,15 +176,20 @@ function caller({
   if (!Number.isInteger(deadlineMs) || deadlineMs < 1 || deadlineMs >= 2 ** 31)
     throw new TypeError('deadlineMs: expected whole milliseconds, at least 1')
 
-  async function send(path: string, body: unknown, key: string | undefined, signal: AbortSignal) {
+  async function send(
+    path: string,
+    body: unknown,
+    { idempotencyKey: key, method = 'POST' }: Sending,
+    signal: AbortSignal,
+  ) {
     const response = await fetch(new URL(`/_sluice/v1/${path}`, url).href, {
-      method: 'POST',
+      method,
       headers: {
         Authorization: `Bearer ${token}`,
         'Content-Type': 'application/json',
         ...(key !== undefined && { 'Idempotency-Key': key }),
       },
-      body: JSON.stringify(body),
+      ...(body !== undefined && { body: JSON.stringify(body) }),
       redirect: 'manual', // A redirect would send the token to another host.
       signal,
     })
@@ -165,14 +199,15 @@ function caller({
   return async (
     path: string,
     body: unknown,
-    { idempotencyKey, signal }: CallOptions = {},
+    options: Sending = {},
     deadline = AbortSignal.timeout(deadlineMs),
   ) => {
+    const { signal } = options
     signal?.throwIfAborted()
     const abort = signal ? AbortSignal.any([signal, deadline]) : deadline
     try {
       // A custom `fetch` may ignore the signal.
-      return await Promise.race([send(path, body, idempotencyKey, abort), aborted(abort)])
+      return await Promise.race([send(path, body, options, abort), aborted(abort)])
     } catch (error) {
       signal?.throwIfAborted()
       if (error instanceof ApiError) throw error

@@ -16,6 +16,13 @@ const cutOne = <T extends KeyValue | null>(value: T) =>
     ? String(value).slice(0, MAX_CHARACTERS)
     : value
 
+/** The values of a key in a path. Other values than those of an ask are never equal, so they are not cut. */
+export const keyPath = (key: KeyValues): string =>
+  [key]
+    .flat()
+    .map((value) => encodeURIComponent(value ?? ''))
+    .join(',')
+
 /** Splits asks into as few lists as the decision API accepts, in order. */
 export function lists(asks: readonly Ask[]): Ask[][] {
   const all: Ask[][] = []

@@ -16,8 +16,21 @@ export const findingCodes = [
   'no-origin',
   'no-policies',
   'never-charges',
+  'reserve-takes-all',
+  'reserve-unreachable',
   'unknown-plan',
+  'claim-of-other-key',
   'unknown-method',
+  'needs-bot-management',
+  'unknown-bot-category',
+  'single-brace',
+  'own-header',
+  'unreadable-body',
+  'never-a-body',
+  'body-without-origin',
+  'small-chunk',
+  'same-shards',
+  'unknown-shard',
 ] as const
 
 /** The code of a finding that a configuration may accept. */

@@ -1,6 +1,6 @@
 import type * as v from 'valibot'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
-import { checked, shortened } from './schema/checked.ts'
+import { checked, shortened, withoutSecret } from './schema/checked.ts'
 import { type Config, type ConfigOptions, config } from './schema/config.ts'
 import { liveDocument } from './schema/live.ts'
 
@@ -47,19 +47,14 @@ function parse<T>(schema: v.GenericSchema<unknown, T>, input: unknown): T {
   return output
 }
 
-/** Matches problems, as "path expected", of fields that may contain a secret by mistake. */
-const CREDENTIAL = /^((jwt|apiKeys)(?!\.(algorithms|from|issuer|audience|jwks))\b|.*SHA-256)/
-
 /** Adds the name of the policy or list entry, and hides a value that may be a secret. */
 function inContext(problem: ConfigProblem, input: unknown): ConfigProblem {
   const [, list, index, field] =
     /^(policies|allow|deny)(?:\[(\d+)\])?\.?(.*)/.exec(problem.path) ?? []
   const entries = list && (input as Record<string, unknown>)[list]
   const { name } = Object(index && Array.isArray(entries) ? entries[Number(index)] : entries)
-  const secret = problem.got !== 'nothing' && CREDENTIAL.test(`${problem.path} ${problem.expected}`)
   return {
-    ...problem,
-    ...(secret && { got: 'a value that may be secret' }),
+    ...withoutSecret(problem),
     ...(typeof name === 'string' && field !== 'name' && { within: shortened(name) }),
   }
 }

@@ -1,16 +1,16 @@
 import { sha256 } from '../base/digest.ts'
 import type { Log } from '../base/log.ts'
+import type { Unusable } from '../base/unusable.ts'
 import type { ApiKeys } from '../config/schema/credentials.ts'
 import { oncePerRequest } from '../request/memo.ts'
 import {
   hasAtMostBearer,
+  looksLikeJwt,
   readFirst,
   UNREADABLE,
   UNVERIFIED,
-  type Unusable,
 } from '../request/source.ts'
 import type { RequestView } from '../request/view.ts'
-import { looksLikeJwt } from './jwt.ts'
 
 /**
  * Creates a reader of API keys. It returns the SHA-256 of the key in hex, so that the key itself reaches neither the store nor a log, or

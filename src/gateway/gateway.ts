@@ -3,7 +3,7 @@ import { Hono } from 'hono/tiny'
 import { isOpen } from '../api/caller.ts'
 import { ENVOY } from '../api/forwarded.ts'
 import { createHealth } from '../api/health.ts'
-import { createApi } from '../api/router.ts'
+import { createApi, KEYS } from '../api/router.ts'
 import type { Bindings } from '../base/bindings.ts'
 import { ConfigError } from '../base/errors.ts'
 import type { ConfigOptions } from '../config/options.ts'
@@ -13,8 +13,10 @@ import { withCors } from '../http/cors.ts'
 import { problem } from '../http/response.ts'
 import { wouldRefuse } from '../http/shadow.ts'
 import { createLimiter } from '../limiter/create.ts'
+import { readsBody } from '../limiter/settle.ts'
 import { normalizePath } from '../request/path.ts'
-import { remoteAddressOf, runtimeOf } from './hono.ts'
+import type { RequestView } from '../request/view.ts'
+import { runtimeOf } from './hono.ts'
 import { limitRequest } from './pipeline.ts'
 import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
 import { maySpeculate, speculate } from './speculative.ts'
@@ -23,6 +25,15 @@ import { maySpeculate, speculate } from './speculative.ts'
 export interface GatewayBindings extends Bindings {
   /** Overrides `origin` of the configuration. */
   ORIGIN?: string
+}
+
+/** Options of `createGateway`. */
+export interface GatewayOptions {
+  /**
+   * The description of the decision API, from `sluice/openapi.json`, to answer `GET /_sluice/v1/openapi.json`. It adds 6 KiB to the
+   * compressed Worker. Defaults to none, so that the path does not exist.
+   */
+  openapi?: object
 }
 
 type App = Hono<{ Bindings: GatewayBindings }>
@@ -37,9 +48,12 @@ type App = Hono<{ Bindings: GatewayBindings }>
  *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
  * }))
  */
-export function createGateway(options: ConfigOptions<Context>): App {
+export function createGateway(
+  options: ConfigOptions<Context>,
+  { openapi }: GatewayOptions = {},
+): App {
   const limiter = createLimiter(parseConfig(options), options)
-  const { config, log, readAddress } = limiter
+  const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config
   /** Adds the CORS fields to a response that the gateway itself makes. */
   const withOwnCors = (c: Context, answer: Response) =>
@@ -49,7 +63,8 @@ export function createGateway(options: ConfigOptions<Context>): App {
     // prefix comes from the client. It is not normalized: `/..%2F..%2F` would leave the prefix and reach an endpoint that answers 200.
     getPath: (request) => {
       const { pathname } = new URL(request.url)
-      return pathname.startsWith(`${ENVOY}/`) ? pathname : normalizePath(pathname)
+      const isRaw = pathname.startsWith(`${ENVOY}/`) || KEYS.test(pathname)
+      return isRaw ? pathname : normalizePath(pathname)
     },
   })
 
@@ -63,7 +78,7 @@ export function createGateway(options: ConfigOptions<Context>): App {
   }
   app.get('/_sluice/health', (c) => health(runtimeOf(c).env, missingOrigin(c)))
   app.get('/_sluice/ready', (c) => ready(c.req.raw, runtimeOf(c), missingOrigin(c)))
-  const api = createApi(limiter)
+  const api = createApi(limiter, openapi)
   let lastValidOrigin: string | undefined
   app.all('/_sluice/*', async (c) => {
     const answer = await api(c.req.raw, c.req.path, {
@@ -92,29 +107,25 @@ export function createGateway(options: ConfigOptions<Context>): App {
     if (status === 508) log('loop', '', members.detail)
     return withOwnCors(c, problem(status, members))
   })
-  /** The address for `X-Forwarded-For`. Undefined if the configuration does not say where it comes from. */
-  const addressOf = (c: Context) => {
-    try {
-      return readAddress({ request: c.req.raw, remoteAddress: remoteAddressOf(c) })
-    } catch {
-      return undefined
-    }
-  }
-  const callOrigin = (c: Context, options: Pick<ForwardOptions, 'shadow' | 'abort'>) =>
+  const callOrigin = (
+    c: Context,
+    view: RequestView,
+    options: Pick<ForwardOptions, 'shadow' | 'abort' | 'isRead'>,
+  ) =>
     forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
       timeoutMs: originTimeoutMs,
-      client: () => addressOf(c),
+      client: () => addressOf(view),
       finishProblem: (answer) => withOwnCors(c, answer),
       ...options,
     })
   app.all('*', (c) =>
     limitRequest(limiter, c.req.raw, runtimeOf(c), {
-      speculate: (policies) =>
+      speculate: (policies, view) =>
         maySpeculate(c.req.raw, policies)
-          ? speculate((abort) => callOrigin(c, { abort }))
+          ? speculate((abort) => callOrigin(c, view, { abort, isRead: policies.some(readsBody) }))
           : undefined,
-      respond: (decision, speculative) =>
-        speculative?.response ?? callOrigin(c, { shadow: wouldRefuse(decision) }),
+      respond: (decision, speculative, view, isRead) =>
+        speculative?.response ?? callOrigin(c, view, { shadow: wouldRefuse(decision), isRead }),
     }),
   )
 
@@ -123,6 +134,15 @@ export function createGateway(options: ConfigOptions<Context>): App {
     return withOwnCors(c, problem(500, { title: 'Internal Server Error' }))
   })
   return app
+}
+
+/** The address for `X-Forwarded-For`. Undefined if the configuration does not say where it comes from. */
+function addressOf(view: RequestView) {
+  try {
+    return view.address
+  } catch {
+    return undefined
+  }
 }
 
 /** Makes a Hono context for a described request, as the argument of key functions. */

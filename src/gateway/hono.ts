@@ -23,7 +23,7 @@ export function runtimeOf(c: Context): RuntimeContext {
 }
 
 /** The address of the connection, if the server adapter reports it. */
-export function remoteAddressOf(c: Context): string | undefined {
+function remoteAddressOf(c: Context): string | undefined {
   const { incoming, requestIP, remoteAddr } = (c.env ?? {}) as ServerEnv
   return (
     incoming?.socket?.remoteAddress ??

@@ -4,26 +4,35 @@ import { withResolvers } from '../base/with-resolvers.ts'
 import type { Policy } from '../config/parse.ts'
 import { whenEnded } from '../http/body-end.ts'
 import { withCors } from '../http/cors.ts'
-import { refusal, withDecisionFields } from '../http/response.ts'
+import { refuse } from '../http/refusal.ts'
+import { withDecisionFields } from '../http/response.ts'
 import { wouldRefuse } from '../http/shadow.ts'
 import type { Limiter } from '../limiter/create.ts'
 import { decide, prepare } from '../limiter/decide.ts'
+import { observe } from '../limiter/observed.ts'
 import type { LimiterParts, Outcome } from '../limiter/question.ts'
 import {
   type Charge,
   dependsOnResponse,
   holdsSlots,
+  type Kept,
   type ResponseHead,
+  readsBody,
   settle,
 } from '../limiter/settle.ts'
-import { clientOf, type RuntimeContext, viewOf } from '../request/view.ts'
+import { RequestView, type RuntimeContext } from '../request/view.ts'
 import type { Speculative } from './speculative.ts'
 
 /** A request after its decision. */
 export interface CheckedRequest {
   decision: Decision
+  view: RequestView
   /** The call of the origin that began before the decision, if there was one. */
   speculative: Speculative | undefined
+  /** Makes the response to a refused request. Pass it to `finish`. */
+  refuse: () => Promise<Response>
+  /** True if the cost is in the body of the response. */
+  isRead: boolean
   /** Adds the fields of the decision to the response, and settles charges by it. Call it once, also for a refusal. */
   finish: (response: Response) => Response
   /** Adds the fields of the decision to a response, and settles nothing. */
@@ -41,46 +50,56 @@ export async function checkRequest(
   { config, log, readAddress, rulesOf, partsOf }: Limiter,
   request: Request,
   runtime: RuntimeContext,
-  speculate?: (policies: Policy[]) => Speculative | undefined,
+  speculate?: Responders['speculate'],
 ): Promise<CheckedRequest> {
   const { waitUntil } = runtime
   const parts = partsOf(runtime.env)
   const startedAt = Date.now()
 
-  const view = viewOf(request, runtime, config, clientOf(request, runtime, readAddress))
-  const matched = await rulesOf(view).match(view)
-  const prepared = await prepare({ matched }, parts)
+  const view = new RequestView(request, runtime, config, readAddress)
+  const rules = rulesOf(view)
+  const matching = rules.match(view)
+  const matched = matching instanceof Promise ? await matching : matching
+  const preparing = prepare({ matched }, parts)
+  const prepared = preparing instanceof Promise ? await preparing : preparing
 
   let outcome: Outcome
   let speculative: Speculative | undefined
   if ('decision' in prepared) outcome = prepared
   else {
-    speculative = speculate?.(prepared.limits.map(({ policy }) => policy))
+    speculative = speculate?.(
+      prepared.limits.map(({ policy }) => policy),
+      view,
+    )
     const spentMs = Math.max(0, Date.now() - startedAt)
-    const deciding = decide([prepared], parts, { spentMs, waitUntil })
+    const deciding = decide(prepared, parts, { spentMs, waitUntil })
     // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
     if (prepared.limits.some(dependsOnResponse)) waitUntil(deciding)
-    const [decided] = await deciding
-    outcome = decided!
+    outcome = await deciding
   }
 
+  observe(parts, matched, outcome, view, runtime)
   const { decision, charges } = outcome
   for (const policy of wouldRefuse(decision)) {
     log('shadow-refused', policy, 'a shadow policy would have refused a request')
   }
   const own = !decision.allowed
   if (own) speculative?.cancel()
-  const settled = charges && settleLater(charges, parts, waitUntil)
+  const settled = charges && settleLater(charges, parts, waitUntil, config.bodies)
+  const origin = (config.cors && request.headers.get('origin')) ?? undefined // Deno cannot read it after an upgrade.
   const withFields = (response: Response) =>
-    withCors(
-      withDecisionFields(response, decision, config, { own }),
-      request.headers.get('origin') ?? undefined,
-      config,
-      { own },
-    )
+    canCopy(response)
+      ? withCors(withDecisionFields(response, decision, config), origin, config, { own })
+      : response
   return {
     decision,
+    view,
     speculative,
+    refuse: () => {
+      const accept = request.headers.get('accept')
+      return refuse(decision, accept, rules.config, log, () => view.context)
+    },
+    isRead: charges?.some(({ limits }) => limits.some(({ policy }) => readsBody(policy))) ?? false,
     finish: (response) =>
       withFields(settled ? settled.withResponse(response, request.method) : response),
     withFields,
@@ -88,14 +107,21 @@ export async function checkRequest(
   }
 }
 
+/** False for an upgrade outside of Workers and for `Response.error()`: the constructor of `Response` refuses their statuses. */
+const canCopy = ({ status, webSocket }: Response & { webSocket?: unknown }) =>
+  status >= 200 || Boolean(webSocket)
+
 export interface Responders {
-  speculate?: (policies: Policy[]) => Speculative | undefined
+  speculate?: (policies: Policy[], view: RequestView) => Speculative | undefined
   /** Prepares a refusal before its fields are added. Defaults to no change. */
   refuse?: (refusal: Response, decision: Decision) => Response
   /** Makes the response to an admitted request. */
   respond: (
     decision: Decision,
     speculative: Speculative | undefined,
+    view: RequestView,
+    /** True if the limiter reads the body of the response. */
+    isRead: boolean,
   ) => Response | Promise<Response>
 }
 
@@ -106,19 +132,15 @@ export async function limitRequest(
   runtime: RuntimeContext,
   { speculate, refuse = (answer) => answer, respond }: Responders,
 ): Promise<Response> {
-  const { decision, speculative, finish, settle } = await checkRequest(
-    limiter,
-    request,
-    runtime,
-    speculate,
-  )
-  if (!decision.allowed) return finish(refuse(refusal(decision), decision))
+  const checked = await checkRequest(limiter, request, runtime, speculate)
+  const { decision, finish } = checked
+  if (!decision.allowed) return finish(refuse(await checked.refuse(), decision))
   let response: Response
   try {
-    response = await respond(decision, speculative)
+    response = await respond(decision, checked.speculative, checked.view, checked.isRead)
   } catch (error) {
     // Hono itself answers each `Error` of a handler, so only other values arrive here.
-    settle({ status: 500, headers: new Headers() })
+    checked.settle({ status: 500, headers: new Headers() })
     throw error
   }
   return finish(response)
@@ -129,12 +151,18 @@ function settleLater(
   charges: Charge[],
   { onStoreError }: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],
+  bodies: Limiter['config']['bodies'],
 ) {
   const { promise, resolve } = withResolvers<void>()
   waitUntil(promise)
-  const now = ({ status, headers }: ResponseHead) => {
+  let isSettled = false
+  const now = ({ status, headers }: ResponseHead, kept?: Kept) => {
+    if (isSettled) return // A second refund would return units of other requests.
+    isSettled = true
     Promise.all(
-      charges.map((charge) => settle(charge, { status, headers }, waitUntil).catch(onStoreError)),
+      charges.map((charge) =>
+        settle(charge, { status, headers }, waitUntil, kept).catch(onStoreError),
+      ),
     ).then(() => resolve(), resolve)
   }
   return {
@@ -142,8 +170,11 @@ function settleLater(
     withResponse(response: Response, method: string): Response {
       const { status, headers } = response
       // Servers discard the body of a response to HEAD, so `whenEnded` would never call back.
-      if (charges.some(holdsSlots) && method !== 'HEAD') {
-        return whenEnded(response, () => now({ status, headers }))
+      if (method !== 'HEAD') {
+        const end = (kept?: Kept) => now({ status, headers }, kept)
+        const metered = bodies?.meter(response, { charges, onStoreError, waitUntil, end })
+        if (metered) return metered
+        if (charges.some(holdsSlots)) return whenEnded(response, end)
       }
       now(response)
       return response

@@ -34,6 +34,8 @@ export interface ForwardOptions {
   client: () => Address | undefined
   /** Aborts the exchange. It is aborted at the timeout, and the caller may abort it earlier. */
   abort?: AbortController
+  /** Asks the origin for a body without compression, in which the limiter can read the cost. Defaults to false. */
+  isRead?: boolean
   /** Names of the shadow policies that would have refused the request. */
   shadow?: string[]
   /** Finishes a response that does not come from the origin (502, 504). */
@@ -53,6 +55,7 @@ export async function forward(
     timeoutMs,
     client,
     abort = new AbortController(),
+    isRead,
     shadow = [],
     finishProblem = (answer) => answer,
   }: ForwardOptions,
@@ -62,6 +65,7 @@ export async function forward(
   try {
     const outgoing = origin === 'zone' ? forZone(request) : readdress(request, origin, client())
     replaceOwnFields(outgoing.headers, shadow)
+    if (isRead) outgoing.headers.set('accept-encoding', 'identity')
     const loop = request.headers.get('cdn-loop')
     outgoing.headers.set('CDN-Loop', loop ? `${loop}, sluice` : 'sluice')
     const response = await fetch(outgoing, { redirect: 'manual', signal, ...verbatim })

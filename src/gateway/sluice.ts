@@ -1,6 +1,5 @@
 import type { Decision } from '../base/decision.ts'
 import type { ConfigOptions } from '../config/options.ts'
-import { refusal } from '../http/response.ts'
 import type { ResponseHead } from '../limiter/settle.ts'
 import { createAppLimiter } from './app-limiter.ts'
 import { checkRequest } from './pipeline.ts'
@@ -73,12 +72,13 @@ export function createSluice<Context = Request>(
         // A rejection is logged where it happens.
         waitUntil: waitUntil ?? ((promise: Promise<unknown>) => void promise.catch(() => {})),
       }
-      const { decision, finish, withFields, settle } = await checkRequest(limiter, request, runtime)
+      const checked = await checkRequest(limiter, request, runtime)
+      const { decision, finish, withFields, settle } = checked
       const { allowed } = decision
       return {
         allowed,
         decision,
-        response: allowed ? undefined : finish(refusal(decision)),
+        response: allowed ? undefined : finish(await checked.refuse()),
         get headers() {
           return withFields(new Response(null)).headers
         },

@@ -26,11 +26,15 @@ export function whenEnded(answer: Response, ended: () => void): Response {
     return answer
   }
   const { readable, writable } = pipeFor(answer)
-  answer.body.pipeTo(writable).then(ended, ended)
+  answer.body.pipeTo(writable).then(
+    () => ended(),
+    () => ended(),
+  )
   return new Response(readable, answer)
 }
 
-function pipeFor(answer: Response): Pipe {
+/** A stream for the body of a response. It keeps the `Content-Length`. */
+export function pipeFor(answer: Response): Pipe {
   const length = answer.headers.get('content-length')
   const known = verbatim.has(answer) || !answer.headers.has('content-encoding')
   return FixedLengthStream && known && length && /^\d{1,15}$/.test(length)

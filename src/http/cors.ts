@@ -1,5 +1,6 @@
 import type { Config } from '../config/parse.ts'
 import { namesOf } from '../config/schema/headers.ts'
+import { withChanged } from './own-fields.ts'
 
 const ALLOW_ORIGIN = 'Access-Control-Allow-Origin'
 const ALLOW_CREDENTIALS = 'Access-Control-Allow-Credentials'
@@ -14,7 +15,7 @@ const EXPOSE = 'Access-Control-Expose-Headers'
  * If a preflight is refused, the request of the page fails too.
  * @param origin the `Origin` of the request
  * @param options.own true for a response of the limiter or the gateway (429, 503, 403; 502, 504). Defaults to false
- * @returns the same response if no page of another origin may read it
+ * @returns the same response, or a copy if it must change and is immutable
  */
 export function withCors(
   response: Response,
@@ -22,19 +23,19 @@ export function withCors(
   config: Pick<Config, 'cors' | 'headers' | 'degradedHeader'>,
   { own = false } = {},
 ): Response {
-  const allow = own && !response.headers.has(ALLOW_ORIGIN) ? allowed(origin, config) : undefined
-  if (allow === undefined && !response.headers.has(ALLOW_ORIGIN)) return response
-  const copy = new Response(response.body, response) // A response of fetch is immutable.
-  const { headers } = copy
-  if (allow !== undefined) {
-    headers.set(ALLOW_ORIGIN, allow)
-    if (config.cors!.credentials) headers.set(ALLOW_CREDENTIALS, 'true')
-    if (allow !== '*') add(headers, 'Vary', ['Origin'], '*')
-  }
-  // With credentials, "*" is an ordinary field name and not a wildcard.
-  const wildcard = headers.get(ALLOW_CREDENTIALS) === 'true' ? undefined : '*'
-  add(headers, EXPOSE, fieldsOf(config), wildcard)
-  return copy
+  const isAllowed = response.headers.has(ALLOW_ORIGIN)
+  const allow = own && !isAllowed ? allowed(origin, config) : undefined
+  if (allow === undefined && !isAllowed) return response
+  return withChanged(response, (headers) => {
+    if (allow !== undefined) {
+      headers.set(ALLOW_ORIGIN, allow)
+      if (config.cors!.credentials) headers.set(ALLOW_CREDENTIALS, 'true')
+      if (allow !== '*') add(headers, 'Vary', ['Origin'], '*')
+    }
+    // With credentials, "*" is an ordinary field name and not a wildcard.
+    const wildcard = headers.get(ALLOW_CREDENTIALS) === 'true' ? undefined : '*'
+    add(headers, EXPOSE, fieldsOf(config), wildcard)
+  })
 }
 
 /** Returns `Access-Control-Allow-Origin` for a page, or `undefined` if it may not read the response. */

@@ -5,3 +5,20 @@ const OWN = /^sluice[-_]/
 export function dropOwnFields(headers: Headers): void {
   for (const name of [...headers.keys()].filter((name) => OWN.test(name))) headers.delete(name)
 }
+
+/**
+ * Changes the fields of a response.
+ * @param change may be called twice
+ * @returns the same response, or a copy if it is immutable, as a response of fetch is
+ */
+export function withChanged(response: Response, change: (headers: Headers) => void): Response {
+  try {
+    change(response.headers)
+    return response
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    const copy = new Response(response.body, response)
+    change(copy.headers)
+    return copy
+  }
+}

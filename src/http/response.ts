@@ -1,28 +1,29 @@
 /** Header fields and problem documents of a decision. */
 import type { Decision, Lacking, LimitState } from '../base/decision.ts'
 import type { Config } from '../config/parse.ts'
+import { withChanged } from './own-fields.ts'
 import { merge } from './ratelimit-fields/merge.ts'
 import { seconds } from './ratelimit-fields/quantities.ts'
 import { fieldValues } from './ratelimit-fields/sets.ts'
 
 /**
  * Adds the fields of a decision to a response, in the configured sets. Merges them with existing fields (see `merge`).
- * @param options.own true for a response of the limiter or the gateway, which is changed in place. Defaults to false
- * @returns the same response if there are no fields to add
+ * @returns the same response, or a copy if it is immutable
  */
 export function withDecisionFields(
   response: Response,
   decision: Decision,
   { headers: sets, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>,
-  { own = false } = {},
 ): Response {
-  const values = sets.map((set) => fieldValues(set, decision)).filter((one) => one !== undefined)
   const fallback = degradedHeader ? decision.fallback : undefined
-  if (values.length === 0 && !fallback) return response
-  const copy = own ? response : new Response(response.body, response) // A response of fetch is immutable.
-  for (const value of values) merge(copy.headers, value)
-  if (fallback) copy.headers.set('Sluice-Degraded', fallback)
-  return copy
+  if (decision.limits.length === 0 && !fallback) return response
+  return withChanged(response, (headers) => {
+    for (const set of sets) {
+      const values = fieldValues(set, decision)
+      if (values) merge(headers, values)
+    }
+    if (fallback) headers.set('Sluice-Degraded', fallback)
+  })
 }
 
 /** Makes a problem document (RFC 9457). */
@@ -31,17 +32,14 @@ export function problem(
   members: { type?: string; title: string; detail?: string } & Record<string, unknown>,
   headers: Record<string, string> = {},
 ): Response {
-  return Response.json(
-    { type: 'about:blank', status, ...members },
-    {
-      status,
-      headers: {
-        'Content-Type': 'application/problem+json',
-        'Cache-Control': 'no-store',
-        ...headers,
-      },
+  return new Response(JSON.stringify({ type: 'about:blank', status, ...members }), {
+    status,
+    headers: {
+      'Content-Type': 'application/problem+json',
+      'Cache-Control': 'no-store',
+      ...headers,
     },
-  )
+  })
 }
 
 /** Returns `Retry-After` (RFC 9110, 10.2.3): the time before which the same request cannot pass. No field if that time is 0 or unknown. */

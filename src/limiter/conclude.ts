@@ -8,6 +8,7 @@
  */
 import type { Decision, QuotaState } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
+import type { Soon } from '../base/when-known.ts'
 import type { Match } from '../match/match.ts'
 import { NOT_SENT } from '../store/batching.ts'
 import type { StoreReply, StoreResult, StoreState } from '../store/store.ts'
@@ -28,16 +29,17 @@ export function conclude(
   reply: StoreReply,
   parts: LimiterParts,
   options: DecideOptions,
-): Outcome | Promise<Outcome> {
+): Soon<Outcome> {
   const states = statesOf(sent, reply.states)
   if (states.some(({ unanswered }) => unanswered)) {
     return concludePartial(sent, reply, states, parts, options)
   }
   const { limits } = sent
-  const charged = learn(sent, reply, states, parts)
-  return outcomeOf(sent, reply, decisionOf(limits, states, reply.decidedAt), [
-    chargeOf(limits, charged, parts),
-  ])
+  learn(sent, reply, states, parts)
+  const charges = limits.some(dependsOnResponse)
+    ? [chargeOf(limits, chargedIn(sent, reply, states), parts)]
+    : []
+  return outcomeOf(sent, reply, decisionOf(limits, states, reply.decidedAt), charges)
 }
 
 /** The part of a charge that depends on the response. */
@@ -47,18 +49,18 @@ const chargeOf = (limits: PolicyLimit[], charged: Charged, { store }: LimiterPar
   store,
 })
 
-const outcomeOf = (
+function outcomeOf(
   { slot }: Sent,
   { replayed }: Pick<StoreReply, 'replayed'>,
   decision: Decision,
   charges: Charge[],
-): Outcome => {
-  const toSettle = decision.allowed ? charges.filter(({ limits }) => limits.length > 0) : []
-  return {
-    decision: slot && decision.allowed ? { ...decision, slot } : decision,
-    ...(toSettle.length > 0 && { charges: toSettle }),
-    ...(replayed && { replayed }),
-  }
+): Outcome {
+  const { allowed } = decision
+  const outcome: Outcome = { decision: slot && allowed ? { ...decision, slot } : decision }
+  const toSettle = charges.filter(({ limits }) => limits.length > 0)
+  if (allowed && toSettle.length > 0) outcome.charges = toSettle
+  if (replayed) outcome.replayed = replayed
+  return outcome
 }
 
 /** The outcome if only some shards answered. For the limits of the other shards `onStoreError` answers. */
@@ -75,19 +77,21 @@ async function concludePartial(
   const fallback = reply.uncharged && (await answerWithoutStore(unanswered, mode, parts.local))
   const isRefused = fallback?.allowed === false
   const final = isRefused ? statesOf(sent, reply.uncharged!) : states
-  const charged = learn(sent, reply, final, parts)
+  learn(sent, reply, final, parts)
+  const charged = chargedIn(sent, reply, final)
   for (const error of new Set(states.flatMap(({ unanswered }) => unanswered?.error ?? []))) {
     parts.onStoreError(error)
   }
   const late = mode === 'take' ? lateCharges(limits, states, isRefused) : undefined
-  if (isRefused && mode === 'take' && !options.idempotency) {
-    const refund = (charged: Charge['charged']) =>
-      refundAll({ limits, charged, store }, parts, options)
-    refund(chargedBy(limits, states, reply.decidedAt))
-    if (late) refund(late)
-  }
   const isAnswered = (_: unknown, index: number) => !states[index]!.unanswered
   const decision = decisionOf(limits.filter(isAnswered), final.filter(isAnswered), reply.decidedAt)
+  if (mode === 'take' && !options.idempotency) {
+    const refund = (charged: Charge['charged']) =>
+      refundAll({ limits, charged, store }, parts, options)
+    if (isRefused) refund(chargedBy(limits, states, reply.decidedAt))
+    if (isRefused && late) refund(late)
+    if (isRefused || !decision.allowed) refund(slotsIn(limits, states))
+  }
   return outcomeOf(sent, reply, withFallback(decision, fallback), [
     ...(fallback?.charge ? [fallback.charge] : []),
     chargeOf(limits, charged, parts),
@@ -186,48 +190,65 @@ function chargedLate(
   if (sent.mode !== 'take' || !(error.late || (slots.size > 0 && mayHaveRun(error))))
     return undefined
   return Promise.resolve(error.late as Promise<StoreResult> | undefined).then((reply) => {
-    if (reply && !(reply instanceof StoreError))
-      return learn(sent, reply, statesOf(sent, reply.states), parts)
-    return mayHaveRun(reply ?? error) ? slots : new Map()
+    if (!reply || reply instanceof StoreError) return mayHaveRun(reply ?? error) ? slots : new Map()
+    const states = statesOf(sent, reply.states)
+    learn(sent, reply, states, parts)
+    return chargedIn(sent, reply, states)
   })
 }
 
 const mayHaveRun = ({ code, cause }: StoreError) =>
   (code === 'timeout' || code === 'unreachable' || code === 'bad-reply') && cause !== NOT_SENT
 
-/**
- * Remembers the states of a reply in the denial cache and the local store.
- * @returns the charged limits. Slots count as charged if a shard without an answer may have taken them
- */
+/** Remembers the states of a reply in the denial cache and the local store. */
 function learn(
   { limits, mode, sentAt }: Sent,
   { decidedAt, replayed, leased }: StoreReply,
   states: StoreState[],
   { denialCache, local }: LimiterParts,
-): Charged {
+): void {
   const receivedAt = Date.now()
-  const isTake = mode === 'take'
-  const isComplete = states.every(({ unanswered }) => !unanswered)
-  const passes = limits.every(
-    ({ policy }, index) =>
-      policy.mode === 'shadow' || states[index]!.allowed || states[index]!.unanswered,
-  )
-  if (isTake && !passes && isComplete && !leased) {
+  const mayKeep = mode === 'take' && !leased && !passes(limits, states)
+  if (mayKeep && states.every(({ unanswered }) => !unanswered)) {
     denialCache?.keep(limits, states, decidedAt, sentAt, receivedAt)
   }
-  const charged = isTake && passes ? chargedBy(limits, states, decidedAt) : new Map()
-  for (const [index, limit] of limits.entries()) {
-    const state = states[index]!
+  if (replayed) return // it has the states of the first call
+  for (let index = 0; index < limits.length; index += 1) {
+    const limit = limits[index]!
     const { onStoreError, mode } = limit.policy
-    if (state.unanswered) {
-      if (limit.slot && mayHaveRun(state.unanswered.error)) charged.set(limit, 0)
-    } else if (onStoreError === 'local' && mode === 'enforce' && !replayed) {
-      // Do not learn from a replay: it has the states of the first call.
+    const state = states[index]!
+    if (onStoreError === 'local' && mode === 'enforce' && !state.unanswered) {
       local.learn(limit, state, state.decidedAt ?? decidedAt, receivedAt)
     }
   }
-  return charged
 }
+
+/** True if no enforced limit refuses the request. */
+const passes = (limits: PolicyLimit[], states: StoreState[]) =>
+  limits.every(
+    ({ policy }, index) =>
+      policy.mode === 'shadow' || states[index]!.allowed || states[index]!.unanswered,
+  )
+
+/** The limits that a reply has charged. Slots count as charged if a shard without an answer may have taken them. */
+function chargedIn(
+  { limits, mode }: Sent,
+  { decidedAt }: StoreReply,
+  states: StoreState[],
+): Charged {
+  const isCharged = mode === 'take' && passes(limits, states)
+  const charged = isCharged ? chargedBy(limits, states, decidedAt) : []
+  return new Map([...charged, ...slotsIn(limits, states)])
+}
+
+/** The slots that a shard without an answer may have taken. A release by their id is harmless if it has not. */
+const slotsIn = (limits: PolicyLimit[], states: StoreState[]): Charged =>
+  new Map(
+    limits.flatMap((limit, index) => {
+      const { unanswered } = states[index]!
+      return unanswered && limit.slot && mayHaveRun(unanswered.error) ? [[limit, 0] as const] : []
+    }),
+  )
 
 /** The limits that a call has charged, each with the time of its charge. */
 const chargedBy = (limits: PolicyLimit[], states: StoreState[], decidedAt: number): Charged =>
@@ -240,10 +261,12 @@ const chargedBy = (limits: PolicyLimit[], states: StoreState[], decidedAt: numbe
 
 /** The states of a reply in the order of the policies. In the requests the enforced limits come first. */
 function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreState[] {
-  const byLimit = new Map(
-    requests.flatMap(({ limits }, r) => limits.map((limit, l) => [limit, states[r]![l]!] as const)),
+  if (requests.length === 1) return states[0]!
+  let nextEnforced = 0
+  let nextShadow = requests[0]!.limits[0]!.policy.mode === 'enforce' ? 1 : 0
+  return limits.map(({ policy }) =>
+    policy.mode === 'enforce' ? states[0]![nextEnforced++]! : states[nextShadow++]![0]!,
   )
-  return limits.map((limit) => byLimit.get(limit)!)
 }
 
 /** Makes the decision from the states of all limits. */

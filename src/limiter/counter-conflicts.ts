@@ -15,7 +15,7 @@ const configured = new Map<string, Policy[]>()
 export function checkCounterConflicts({ namespace, policies, shards, hashKeys }: Config): void {
   // JSON drops key functions, so all of them compare as equal: two functions may return the same values.
   const locationOf = ({ name, key }: Policy) =>
-    JSON.stringify([namespace, shards, hashKeys, name, key])
+    JSON.stringify([namespace, shards?.names, hashKeys, name, key])
   const problems = policies.flatMap((policy, index): ConfigProblem[] => {
     const others = configured.get(locationOf(policy)) ?? []
     const difference = others.flatMap((other) => differenceOf(policy, other) ?? [])[0]
@@ -45,7 +45,7 @@ function differenceOf(one: Policy, other: Policy): Difference | undefined {
   const terms: [field: string, here: unknown, there: unknown][] = []
   if (one.tag === other.tag) {
     terms.push(
-      ['limit', one.limit, other.limit],
+      ['limit', one.claim ?? one.limit, other.claim ?? other.limit],
       ['burst', one.burst, other.burst],
       ['limits', one.plan?.limits, other.plan?.limits],
     )

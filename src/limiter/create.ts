@@ -1,6 +1,8 @@
 /** Wires the limiter: the rules of a configuration, and its stack of store layers. */
-import { type Bindings, credentialsOf } from '../base/bindings.ts'
+import { type Bindings, credentialsOf, variablesOf } from '../base/bindings.ts'
+import type { StoreError } from '../base/errors.ts'
 import { createLog, type Log } from '../base/log.ts'
+import type { Observer } from '../base/observer.ts'
 import { type Config, parseLive } from '../config/parse.ts'
 import { keyReaders } from '../match/key.ts'
 import { compileMatcher, type Matcher } from '../match/match.ts'
@@ -10,9 +12,7 @@ import type { RuntimeContext } from '../request/view.ts'
 import { type BatchingOptions, withBatching } from '../store/batching.ts'
 import { withBreaker } from '../store/breaker.ts'
 import { withDeadline } from '../store/deadline.ts'
-import { withLeases } from '../store/leases/leases.ts'
 import { createLocalStore } from '../store/local/local.ts'
-import { createShards } from '../store/shards/shards.ts'
 import type { Store } from '../store/store.ts'
 import { createUpstashReader, createUpstashStore } from '../store/upstash/upstash.ts'
 import { checkCounterConflicts } from './counter-conflicts.ts'
@@ -53,6 +53,8 @@ export interface Limiter {
   /** The rules in force: those of the live document if there is one, otherwise those of the deployment. */
   rulesOf: (runtime: RuntimeContext) => Rules
   partsOf: (env: Bindings) => DeployedParts
+  /** Undefined without `observe` in the configuration. */
+  observer: Observer | undefined
 }
 
 /**
@@ -63,12 +65,14 @@ export interface Limiter {
 export function createLimiter(config: Config, options: object): Limiter {
   checkCounterConflicts(config)
   const log = createLog()
+  const observer = config.observe?.create({ log })
   return {
     config,
     log,
-    readAddress: addressReader(config.clientAddress),
-    rulesOf: createRules(config, options, log),
-    partsOf: createParts(config, log),
+    readAddress: addressReader(config.clientAddress, log),
+    rulesOf: createRules(config, options, log, observer),
+    partsOf: createParts(config, log, observer),
+    observer,
   }
 }
 
@@ -76,6 +80,7 @@ function createRules(
   config: Config,
   options: object,
   log: Log,
+  observer: Observer | undefined,
 ): (runtime: RuntimeContext) => Rules {
   // All documents share the readers, so that new policies do not download an issuer's keys again.
   const readers = keyReaders(config, log)
@@ -90,7 +95,7 @@ function createRules(
     live,
     fallback: own,
     compile: (document) => compiled(parseLive(document, options)),
-    read: (runtime) => readLive(live.from, live.key, shards?.[0], runtime),
+    read: (runtime) => readLive(live.from, live.key, shards?.names[0], runtime, observer),
     log,
   })
 }
@@ -101,8 +106,11 @@ async function readLive(
   key: string,
   store: string | undefined,
   { env }: RuntimeContext,
+  observer: Observer | undefined,
 ): Promise<string | null> {
-  if (from === 'redis') return createUpstashReader(credentialsOf(env, store))(key)
+  if (from === 'redis') {
+    return createUpstashReader({ ...credentialsOf(env, store), observer })(key)
+  }
   const namespace = env[from.slice('kv:'.length)] as { get(key: string): Promise<string | null> }
   return namespace.get(key)
 }
@@ -114,7 +122,7 @@ async function readLive(
 export function stackOn(
   upstash: Store,
   name: string | undefined,
-  { batching, shards }: Pick<Config, 'batching' | 'shards'>,
+  { batching, shards, leases }: Pick<Config, 'batching' | 'shards' | 'leases'>,
   log: Log,
   batchingOptions?: BatchingOptions,
 ): Database {
@@ -124,15 +132,19 @@ export function stackOn(
       log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`, name),
   })
   const batched = batching ? withBatching(guarded, batchingOptions) : guarded
-  const maxBytes = MAX_LEASE_BYTES / (shards?.length ?? 1)
-  const store = withDeadline(withLeases(batched, { maxBytes }))
+  const maxBytes = MAX_LEASE_BYTES / (shards?.databases.length ?? 1)
+  const store = withDeadline(leases ? leases.layer(batched, { maxBytes }) : batched)
   return { name, store, isOpen: guarded.isOpen }
 }
 
 /** Returns a function for the parts. It keeps them until the credentials change, which they do not within an isolate. */
-export function createParts(config: Config, log: Log): (env: Bindings) => DeployedParts {
-  const { clock, namespace, hashKeys, shield, shards } = config
-  const names = shards ?? [undefined]
+export function createParts(
+  config: Config,
+  log: Log,
+  observer?: Observer,
+): (env: Bindings) => DeployedParts {
+  const { clock, namespace, hashKeys, shield, shards, cluster } = config
+  const names = shards?.databases ?? [undefined]
   const shielded = shield && createShield(shield, log)
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
     if (code !== 'circuit-open') log('store-error', code, message, store) // `breaker-opened` is already logged
@@ -144,39 +156,48 @@ export function createParts(config: Config, log: Log): (env: Bindings) => Deploy
       clock,
       namespace,
       onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
+      observer,
+      guarded: shards?.scriptFor(name!, namespace),
     })
-    return stackOn(upstash, name, config, log)
+    const store = cluster ? (cluster.bySlot(upstash) as Store) : upstash
+    return stackOn(store, name, config, log)
   }
 
   function partsFor(env: Bindings, secret: string): DeployedParts {
     const local = createLocalStore()
     const denialCache = config.denialCache ? createDenialCache() : undefined
     const databases = names.map((name) => databaseOf(env, name))
-    const store = shards
-      ? createShards(databases as { name: string; store: Store }[], {
-          onRefund(subjects, error) {
-            denialCache?.forget(Date.now(), subjects)
-            if (error) onStoreError(error)
-          },
-        })
-      : databases[0]!.store
-    const nameSubject = hashKeys ? hashedSubjects(secret) : plainSubjects(secret)
-    return { store, databases, local, nameSubject, denialCache, onStoreError }
+    const onRefund = (subjects: string[], error?: StoreError) => {
+      denialCache?.forget(Date.now(), subjects)
+      if (error) onStoreError(error)
+    }
+    const named = databases.map((one) => ({
+      ...(one as Database & { name: string }),
+      ...credentialsOf(env, one.name),
+    }))
+    const [{ store: first }] = databases as [Database]
+    const store = (shards?.createStore({ databases: named, namespace, onRefund }) ??
+      cluster?.createStore(first, onRefund) ??
+      first) as Store
+    const hash = hashedSubjects(secret)
+    const nameSubject = hashKeys ? hash : plainSubjects(secret)
+    const observed = observer && { observer, hash }
+    return { store, databases, local, nameSubject, denialCache, onStoreError, observed }
   }
 
-  let cached: { key: string; parts: DeployedParts } | undefined
+  const variables = ['SLUICE_SECRET', ...names.flatMap((name) => Object.values(variablesOf(name)))]
+  let values: unknown[] | undefined
+  let parts: DeployedParts
   return (env) => {
-    const credentials = names.map((name) => credentialsOf(env, name))
-    const secret = env.SLUICE_SECRET || credentials[0]!.token || 'sluice'
-    const key = JSON.stringify([credentials, secret])
-    if (cached?.key !== key) {
+    const given = env as Record<string, unknown>
+    if (!values || variables.some((name, index) => given[name] !== values![index])) {
+      values = variables.map((name) => given[name])
       if (shards && !env.SLUICE_SECRET) {
         const advice = 'set SLUICE_SECRET; until then the token of the first database replaces it'
         log('no-secret', '', advice)
       }
-      cached = { key, parts: partsFor(env, secret) }
+      parts = partsFor(env, env.SLUICE_SECRET || credentialsOf(env, names[0]).token || 'sluice')
     }
-    const { parts } = cached
     if (!shielded) return parts
     return { ...parts, shield: async (key) => shielded(env, await parts.nameSubject(key)) }
   }

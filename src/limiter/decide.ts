@@ -3,47 +3,64 @@
  * `decide` sends all other questions to the store in one call, and falls back to `onStoreError` if the store does not answer.
  */
 import { asStoreError, StoreError } from '../base/errors.ts'
+import type { Meter, StoreUse } from '../base/observer.ts'
+import { type Soon, whenKnown } from '../base/when-known.ts'
 import { isMatch, type Match } from '../match/match.ts'
-import type { StoreResult } from '../store/store.ts'
-import { conclude, decisionOf, fallBack } from './conclude.ts'
-import { limitOf, type PolicyLimit } from './limit.ts'
+import type { StoreOptions, StoreResult } from '../store/store.ts'
+import { conclude, decisionOf, fallBack, type Sent } from './conclude.ts'
+import { limitsOf, type PolicyLimit } from './limit.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
 
 /** Answers a question without the store, or makes the limits for the store to decide. */
-export async function prepare(
+export function prepare(
   { matched: { denied, policies, shield: shieldKey }, mode = 'take', slot: givenSlot }: Question,
   {
     nameSubject,
     denialCache,
     shield,
   }: Pick<LimiterParts, 'nameSubject' | 'denialCache' | 'shield'>,
-): Promise<Pending | Outcome> {
+): Soon<Pending | Outcome> {
   if (denied) {
     return {
       decision: { allowed: false, reason: 'denied', denied, retryAfterMs: null, limits: [] },
+      decidedBy: 'list',
     }
   }
   const matches = policies.filter(isMatch)
   if (matches.length === 0) {
-    return { decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] } }
+    return {
+      decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] },
+      decidedBy: 'list',
+    }
   }
   const denial = mode === 'take' ? denialCache?.find(matches, Date.now()) : undefined
-  if (denial) return { decision: decisionOf(denial.limits, denial.states, denial.decidedAt) }
-  if (shield && shieldKey && mode === 'take' && enforced(matches).some(({ cost }) => cost > 0)) {
-    const decision = await shield(shieldKey)
-    if (decision) return { decision }
+  if (denial) {
+    const { limits, states, decidedAt } = denial
+    const decision = decisionOf(limits, states, decidedAt)
+    return { decision, decidedBy: 'cache', matches: limits }
   }
   const hasSlots = matches.some(({ policy }) => policy.algorithm === 'concurrency')
   const slot = hasSlots ? (givenSlot ?? crypto.randomUUID()) : undefined
-  const limits: PolicyLimit[] = []
-  // One after the other: most policies have the same key, and its subject is cached after the first.
-  for (const match of matches) limits.push(await limitOf(match, slot, nameSubject))
+  const isShielded =
+    shield && shieldKey && mode === 'take' && enforced(matches).some(({ cost }) => cost > 0)
+  return whenKnown(isShielded ? shield(shieldKey) : undefined, (decision) =>
+    decision
+      ? { decision, decidedBy: 'shield' }
+      : whenKnown(limitsOf(matches, slot, nameSubject), (limits) => pendingOf(limits, mode, slot)),
+  )
+}
+
+function pendingOf(
+  limits: PolicyLimit[],
+  mode: Pending['mode'],
+  slot: string | undefined,
+): Pending {
   const enforcing = enforced(limits)
+  const requests: Pending['requests'] = enforcing.length > 0 ? [{ mode, limits: enforcing }] : []
   const follow = mode === 'take' && enforcing.length > 0 ? 'follow' : mode
-  const requests: Pending['requests'] = limits
-    .filter(({ policy }) => policy.mode === 'shadow')
-    .map((limit) => ({ mode: follow, limits: [limit] }))
-  if (enforcing.length > 0) requests.unshift({ mode, limits: enforcing })
+  for (const limit of limits) {
+    if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
+  }
   return { limits, requests, mode, slot: mode === 'take' ? slot : undefined }
 }
 
@@ -67,70 +84,99 @@ export async function decideEach(
   const prepared = await Promise.all(questions.map((question) => prepare(question, usedParts)))
   const pending = prepared.filter((one): one is Pending => 'limits' in one)
   const spentMs = (options.spentMs ?? 0) + Math.max(0, Date.now() - startedAt)
-  const outcomes = await decide(pending, usedParts, { ...options, spentMs })
+  const [first, ...others] = pending
+  const all = { ...options, spentMs }
+  const outcomes =
+    first && others.length === 0
+      ? [await decide(first, usedParts, all)]
+      : await decideList(pending, usedParts, all)
   return prepared.map((one) => ('limits' in one ? outcomes[pending.indexOf(one)]! : one))
 }
 
 /**
- * Decides prepared questions independently, in one call to the store.
+ * Decides a prepared question.
  * @throws {StoreError} only `idempotency-conflict`: for other errors `onStoreError` answers
  */
 export async function decide(
-  pending: Pending[],
+  pending: Pending,
   parts: LimiterParts,
   options: DecideOptions = {},
+): Promise<Outcome> {
+  const sentAt = Date.now()
+  const deadlineMs = deadlineOf(pending.limits, 1, options.spentMs)
+  const meter = parts.observed?.observer.measure()
+  const reply = await parts.store
+    .decide(pending.requests, storeOptions(options, deadlineMs, meter))
+    .catch(asStoreError)
+  const use = meter?.stop()
+  return withUse(outcomeOf({ ...pending, sentAt }, reply, parts, options), use)
+}
+
+/** Decides prepared questions independently, in one call to the store. */
+async function decideList(
+  pending: Pending[],
+  parts: LimiterParts,
+  options: DecideOptions,
 ): Promise<Outcome[]> {
   if (pending.length === 0) return []
   const sentAt = Date.now()
-  const replies = await callStore(pending, parts, options)
+  const lists = pending.map(({ requests }) => requests)
+  const limits = pending.flatMap((one) => one.limits)
+  const deadlineMs = deadlineOf(limits, pending.length, options.spentMs)
+  const meter = parts.observed?.observer.measure(pending.length)
+  const replies = await parts.store
+    .decideEach(lists, storeOptions(options, deadlineMs, meter))
+    .catch((error): StoreResult[] => lists.map(() => asStoreError(error)))
+  const use = meter?.stop()
   return Promise.all(
-    pending.map((one, index): Promise<Outcome> | Outcome => {
-      const reply = replies[index]!
-      const sent = { ...one, sentAt }
-      if (!(reply instanceof StoreError)) return conclude(sent, reply, parts, options)
-      if (reply.code === 'idempotency-conflict') throw reply
-      return fallBack(sent, reply, parts, options)
-    }),
+    pending.map((one, index) =>
+      withUse(outcomeOf({ ...one, sentAt }, replies[index]!, parts, options), use),
+    ),
   )
 }
 
-/** Calls the store. Never rejects: an error is the result of each question. */
-async function callStore(
-  pending: Pending[],
-  { store }: LimiterParts,
-  { spentMs = 0, ...rest }: DecideOptions,
-): Promise<StoreResult[]> {
-  const lists = pending.map(({ requests }) => requests)
-  const limits = pending.flatMap((one) => one.limits)
-  const options = {
-    ...rest,
-    deadlineMs: deadlineOf(limits, pending.length, spentMs),
-    allowPartial: true,
-  }
-  try {
-    return lists.length === 1
-      ? [await store.decide(lists[0]!, options)]
-      : await store.decideEach(lists, options)
-  } catch (error) {
-    return pending.map(() => asStoreError(error))
-  }
+const storeOptions = (
+  options: DecideOptions,
+  deadlineMs: number,
+  meter: Meter | undefined,
+): StoreOptions => ({
+  ...options,
+  deadlineMs,
+  allowPartial: true,
+  ...(meter && { onCall: meter.onCall }),
+})
+
+const withUse = (outcome: Soon<Outcome>, use: StoreUse | undefined): Soon<Outcome> =>
+  use ? whenKnown(outcome, (known) => ({ ...known, use })) : outcome
+
+/** @throws {StoreError} only `idempotency-conflict` */
+function outcomeOf(
+  sent: Sent,
+  reply: StoreResult,
+  parts: LimiterParts,
+  options: DecideOptions,
+): Soon<Outcome> {
+  if (!(reply instanceof StoreError)) return conclude(sent, reply, parts, options)
+  if (reply.code === 'idempotency-conflict') throw reply
+  return fallBack(sent, reply, parts, options)
 }
 
 /** The extra time for each limit if a call decides several questions, ms. */
 const LIMIT_MS = 0.1
 
 /** The deadline for the store: the shortest deadline of the policies, less the time that has passed, ms. */
-function deadlineOf(limits: PolicyLimit[], questions: number, spentMs: number): number {
+function deadlineOf(limits: PolicyLimit[], questions: number, spentMs = 0): number {
   const enforcing = enforced(limits)
   const relevant = enforcing.length > 0 ? enforcing : limits // a shadow policy does not shorten the deadline
   const wholeMs = Math.min(...relevant.map(({ policy }) => policy.deadlineMs))
-  // A key function may wait for a slow client, which must still be counted. So the store gets at least half of the deadline.
-  const leastMs = spentMs > wholeMs / 2 && limits.some(hasKeyFunction) ? wholeMs / 2 : 1
+  // A key function and a body may wait for a slow client, which must still be counted. So the store gets at least half of the deadline.
+  const leastMs = spentMs > wholeMs / 2 && limits.some(mayWait) ? wholeMs / 2 : 1
   const listMs = questions > 1 ? limits.length * LIMIT_MS : 0
   return Math.ceil(Math.max(leastMs, wholeMs - spentMs) + listMs)
 }
 
-const hasKeyFunction = ({ policy: { key, onMissingKey, plan } }: Match) =>
+const mayWait = ({ policy: { key, onMissingKey, plan, usesBody } }: Match) =>
+  usesBody ||
   [
     ...key,
     ...(typeof onMissingKey === 'object' ? onMissingKey.key : []),

@@ -41,9 +41,10 @@ const MAX_REFUNDED = 1_000
  * Remembers which limits refuse requests, until they may admit again. One refusing limit answers every request that it would refuse,
  * whatever other limits the request has.
  *
- * An exhausted limit admits no charge, so it cannot change before its next unit comes back (`nextAfterMs`). Three kinds of refusal are
+ * An exhausted limit admits no charge, so it cannot change before its next unit comes back (`nextAfterMs`). Four kinds of refusal are
  * not cached, because the next call may have another result: a refusal of a high cost with units remaining, a refusal that counts
- * towards a ban, and a refusal by a limit that requests in flight may refund. A ban itself is cached.
+ * towards a ban, a refusal by a limit that requests in flight may refund, and a refusal below a floor, because other requests may use the
+ * units and make its wait longer (not that of a fixed window). A ban itself is cached.
  *
  * The lifetime of a refusal counts from when the call was sent, the earliest possible time of the decision. So the cache refuses no
  * request that the store would admit. Waits count from when the reply was received. So a client that waits for `retryAfterMs` is never
@@ -100,7 +101,8 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
     keep(limits, states, decidedAt, sentAt, receivedAt) {
       const wasClockSetBack = receivedAt < sentAt
       if (sentAt <= allForgottenAt || wasClockSetBack) return
-      for (const [index, limit] of limits.entries()) {
+      for (let index = 0; index < limits.length; index += 1) {
+        const limit = limits[index]!
         const state = states[index]!
         const validMs = validFor(limit, state)
         const { subject } = limit
@@ -121,29 +123,31 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
   }
 }
 
-/** The key of a refusal. It includes everything that the refusal depends on: quota, terms and cost. */
-const keyOf = ({ policy, partitionKey, cost, period }: Match): string =>
-  `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(partitionKey)}`
+/** The key of a refusal. It includes everything that the refusal depends on: quota, terms, cost and floor. */
+const keyOf = ({ policy, partitionKey, cost, floor = 0, period }: Match): string =>
+  `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${floor} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(partitionKey)}`
 
 /** How long a refusal is certain to stay valid, ms. 0 for an admission, and for a refusal that must not be cached. */
-function validFor({ policy }: Match, state: QuotaState): number {
+function validFor({ policy, floor }: Match, state: QuotaState): number {
   const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = state
   if (allowed || policy.mode === 'shadow') return 0
   if (bannedForMs) return bannedForMs
   if (policy.penalty || remaining > 0 || retryAfterMs === null) return 0
+  if (floor && policy.algorithm !== 'fixed-window') return 0
   if (dependsOnResponse({ policy })) return 0
-  // Until a lease ends, other isolates may refund its unspent units.
-  return Math.min(nextAfterMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
+  // Until a lease ends, other isolates may refund its unspent units. After the limit of an operator another one applies.
+  const { overriddenForMs = MAX_AGE_MS } = state
+  return Math.min(nextAfterMs, overriddenForMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
 }
 
 /** The state of a refusing limit after `elapsed` ms. */
-function after({ retryAfterMs, resetAfterMs, nextAfterMs, ...state }: QuotaState, elapsed: number) {
+function after(state: QuotaState, elapsed: number): QuotaState {
   const left = (wait: number) => Math.max(0, wait - elapsed)
-  return {
-    ...state,
-    retryAfterMs: retryAfterMs === null ? null : left(retryAfterMs),
-    resetAfterMs: left(resetAfterMs),
-    nextAfterMs: left(nextAfterMs),
-    ...(state.bannedForMs && { bannedForMs: left(state.bannedForMs) }),
-  }
+  const later = { ...state }
+  if (later.retryAfterMs !== null) later.retryAfterMs = left(later.retryAfterMs)
+  later.resetAfterMs = left(later.resetAfterMs)
+  later.nextAfterMs = left(later.nextAfterMs)
+  if (later.bannedForMs) later.bannedForMs = left(later.bannedForMs)
+  if (later.overriddenForMs) later.overriddenForMs = left(later.overriddenForMs)
+  return later
 }

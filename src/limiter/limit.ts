@@ -1,5 +1,6 @@
 /** Makes limits of matches, and the public limit states of the store's answers. */
 import type { LimitState, QuotaState } from '../base/decision.ts'
+import { type Soon, whenKnown } from '../base/when-known.ts'
 import type { Match } from '../match/match.ts'
 import type { NameSubject } from '../match/subject.ts'
 import type { Limit } from '../store/store.ts'
@@ -7,34 +8,64 @@ import type { Limit } from '../store/store.ts'
 /** A limit, with the match that it comes from. */
 export type PolicyLimit = Match & Limit
 
-/** @param slot the id for the slots of `concurrency` policies */
-export async function limitOf(
-  match: Match,
+/**
+ * Makes one limit after the other: most policies have the same key, and its subject is known after the first.
+ * @param slot the id for the slots of `concurrency` policies
+ */
+export function limitsOf(
+  matches: Match[],
   slot: string | undefined,
   nameSubject: NameSubject,
-): Promise<PolicyLimit> {
-  const { policy, partitionKey } = match
-  const { algorithm, penalty } = policy
-  return {
-    ...match,
-    terms: policy,
-    subject: await nameSubject(partitionKey),
-    ...(penalty && { penalty }),
-    ...(algorithm === 'concurrency' && slot !== undefined && { slot }),
-  }
+  limits: PolicyLimit[] = [],
+): Soon<PolicyLimit[]> {
+  const match = matches[limits.length]
+  if (!match) return limits
+  return whenKnown(nameSubject(match.partitionKey), (subject) => {
+    limits.push(limitOf(match, slot, subject))
+    return limitsOf(matches, slot, nameSubject, limits)
+  })
 }
+
+function limitOf(match: Match, slot: string | undefined, subject: string): PolicyLimit {
+  const { policy, partitionKey, cost, period } = match
+  const limit: PolicyLimit = { policy, partitionKey, cost, terms: policy, subject }
+  if (match.floor) limit.floor = match.floor
+  if (policy.overrides) {
+    limit.override = { share: match.share ?? 0, scalesBurst: policy.burstIsLimit }
+  }
+  if (period) limit.period = period
+  if (policy.penalty) limit.penalty = policy.penalty
+  if (policy.algorithm === 'concurrency' && slot !== undefined) limit.slot = slot
+  return limit
+}
+
+/** The quota that binds, of a policy with several: the one that refuses for the longest time, else the one with the least remaining. */
+export const bindingMatch = new WeakMap<LimitState, Match>()
 
 /** The state of each policy of these matches. A policy with several quotas gets one combined state, the strictest. */
 export function limitStates(matches: Match[], states: QuotaState[]): LimitState[] {
   const limits: LimitState[] = []
-  for (const [index, match] of matches.entries()) {
-    const state = limitState(match, states[index]!)
+  for (let index = 0; index < matches.length; index += 1) {
+    const state = limitState(matches[index]!, states[index]!)
     const before = limits.at(-1)
-    if (before?.policy === state.policy) limits[limits.length - 1] = strictest(before, state)
-    else limits.push(state)
+    if (before?.policy === state.policy) {
+      const combined = strictest(before, state)
+      const isFirst = binds(before, state)
+      bindingMatch.set(
+        combined,
+        isFirst ? (bindingMatch.get(before) ?? matches[index - 1]!) : matches[index]!,
+      )
+      limits[limits.length - 1] = combined
+    } else limits.push(state)
   }
   return limits
 }
+
+const waitOf = ({ retryAfterMs }: LimitState) => retryAfterMs ?? Number.POSITIVE_INFINITY
+
+/** True if the first of two states of a policy binds. */
+const binds = (one: LimitState, other: LimitState) =>
+  one.allowed && other.allowed ? one.remaining <= other.remaining : waitOf(one) >= waitOf(other)
 
 /** Combines two states of a policy: the smaller remaining quota, and the longer waits. */
 function strictest(one: LimitState, other: LimitState): LimitState {
@@ -61,23 +92,25 @@ function strictest(one: LimitState, other: LimitState): LimitState {
 export function limitState({ policy, cost, period }: Match, state: QuotaState): LimitState {
   const { name, mode, limit, algorithm } = policy
   const windowMs = period ? period[1] - period[0] : policy.windowMs
-  const unit = algorithm === 'concurrency' && ({ unit: 'concurrent-requests' } as const)
-  return { policy: name, mode, limit, ...unit, windowMs, cost, ...state, ...bannedState(state) }
-}
-
-/** During a ban nothing remains, and no wait ends before the ban. */
-function bannedState({ bannedForMs, resetAfterMs, nextAfterMs }: QuotaState) {
-  return (
-    bannedForMs && {
-      remaining: 0,
-      resetAfterMs: Math.max(resetAfterMs, bannedForMs),
-      nextAfterMs: Math.max(nextAfterMs, bannedForMs),
-    }
-  )
+  const result: LimitState =
+    algorithm === 'concurrency'
+      ? { policy: name, mode, limit, unit: 'concurrent-requests', windowMs, cost, ...state }
+      : { policy: name, mode, limit, windowMs, cost, ...state }
+  const { bannedForMs } = state
+  if (!bannedForMs) return result
+  // During a ban nothing remains, and no wait ends before the ban.
+  result.remaining = 0
+  result.resetAfterMs = Math.max(result.resetAfterMs, bannedForMs)
+  result.nextAfterMs = Math.max(result.nextAfterMs, bannedForMs)
+  return result
 }
 
 /** The longest wait; `null` (never) if any state has `null`. 0 if all admit the request. */
 export function longestWait(states: Pick<QuotaState, 'retryAfterMs'>[]): number | null {
-  const waits = states.map(({ retryAfterMs }) => retryAfterMs)
-  return waits.includes(null) ? null : Math.max(0, ...(waits as number[]))
+  let longest = 0
+  for (const { retryAfterMs } of states) {
+    if (retryAfterMs === null) return null
+    longest = Math.max(longest, retryAfterMs)
+  }
+  return longest
 }

@@ -1,11 +1,12 @@
 /** The operations of the decision API on limits: refunds, peeks, resets and bans. Also the probe of a database for health checks. */
 import type { LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
+import { MOVED } from '../base/several-stores.ts'
 import { isMatch, type Match } from '../match/match.ts'
 import type { NameSubject } from '../match/subject.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../store/store.ts'
 import type { Database } from './create.ts'
-import { limitOf, limitStates, type PolicyLimit } from './limit.ts'
+import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
 import type { LimiterParts, Question } from './question.ts'
 
 /** The deadline of these calls, ms. It is long because no client's request waits for them. */
@@ -53,7 +54,13 @@ function refundOf(limit: PolicyLimit, decidedAt: number | undefined): StoreReque
 }
 
 /** An operation on the quotas of one key. */
-export type Operation = { mode: 'peek' | 'reset' | 'unban' } | { mode: 'ban'; banMs: number }
+export type Operation =
+  | { mode: 'peek' | 'reset' | 'unban' }
+  | { mode: 'ban'; banMs: number }
+  | Resizing
+
+/** Sets or removes the limit of one key. */
+export type Resizing = { mode: 'override'; units: number; forMs: number } | { mode: 'restore' }
 
 export async function operate(
   operation: Operation,
@@ -87,11 +94,13 @@ export async function probe(
     await store.decide([{ mode: 'peek', limits }], { deadlineMs: DEADLINE_MS })
     return { name, status: 'ok', roundTripMs: Date.now() - startedAt }
   } catch (error) {
-    return { name, status: 'failing', code: (error as { code?: string }).code ?? 'internal' }
+    const { code = 'internal', cause } = error as { code?: string; cause?: unknown }
+    if (cause === MOVED) return { name, status: 'ok', roundTripMs: Date.now() - startedAt }
+    return { name, status: 'failing', code }
   }
 }
 
-const PROBE: Terms = {
+export const PROBE: Terms = {
   tag: 'probe',
   algorithm: 'fixed-window',
   limit: 1,
@@ -100,9 +109,6 @@ const PROBE: Terms = {
   align: 'first-request',
   localShare: 1,
 }
-
-const limitsOf = (matches: Match[], slot: string | undefined, nameSubject: NameSubject) =>
-  Promise.all(matches.map((match) => limitOf(match, slot, nameSubject)))
 
 /** Sends the lists in one call, and returns the limit states of each list. */
 async function statusesAfter(

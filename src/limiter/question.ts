@@ -1,7 +1,8 @@
 /** The types of the step `decide`: its inputs, its parts and its results. */
 import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
-import type { Matched } from '../match/match.ts'
+import type { DecidedBy, Observer, StoreUse } from '../base/observer.ts'
+import type { Match, Matched } from '../match/match.ts'
 import type { NameSubject, Part } from '../match/subject.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import type { LocalStore } from '../store/local/local.ts'
@@ -24,6 +25,15 @@ export interface LimiterParts {
   shield?: ((key: Part[]) => Promise<Decision | undefined>) | undefined
   /** Receives every error of the store. */
   onStoreError: (error: StoreError) => void
+  /** Undefined without an observer. */
+  observed?: Observed | undefined
+}
+
+/** Receives decisions. */
+export interface Observed {
+  observer: Observer
+  /** Hashes a partition key, as `nameSubject` does with `hashKeys`. */
+  hash: NameSubject
 }
 
 /** A request to decide. */
@@ -41,6 +51,12 @@ export interface Outcome {
   charges?: Charge[]
   /** Set if this is the stored reply of an earlier call with the same idempotency key. */
   replayed?: true
+  /** The matches that decided. Absent if all of the request did. */
+  matches?: Match[]
+  /** The part that decided without the store. Absent if the store decides. */
+  decidedBy?: DecidedBy
+  /** The part in the calls to the store. Set for an observer, if the question was sent to the store. */
+  use?: StoreUse
 }
 
 /** A question that the store must decide. */

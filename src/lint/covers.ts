@@ -10,18 +10,37 @@ export const covers = (outer: Condition, inner: Condition): boolean =>
   anyOf(outer.host, inner.host, hostCovers) &&
   anyOf(outer.path, inner.path ?? ['/*'], pathCovers) &&
   allOf(outer.header, inner.header) &&
+  allOf(outer.query, inner.query) &&
+  anyOf(outer.asn, inner.asn) &&
+  anyOf(outer.ja4, inner.ja4) &&
+  botCovers(outer.verifiedBot, inner.verifiedBot) &&
+  scoreCovers(outer.botScore, inner.botScore) &&
+  allOf(outer.body, inner.body) &&
   allOf(outer.not, inner.not)
 
 /** For fields of which a request matches any one value. */
-const anyOf = (
-  outer: string[] | undefined,
-  inner: string[] | undefined,
-  test = (wide: string, narrow: string) => wide === narrow,
+const anyOf = <T>(
+  outer: T[] | undefined,
+  inner: T[] | undefined,
+  test = (wide: T, narrow: T) => wide === narrow,
 ) => !outer || (inner?.every((narrow) => outer.some((wide) => test(wide, narrow))) ?? false)
 
 /** For fields of which a request matches every item. */
 const allOf = (outer: object[] = [], inner: object[] = []) =>
   outer.every((item) => inner.some((other) => JSON.stringify(other) === JSON.stringify(item)))
+
+/** `true` covers every category. */
+const botCovers = (outer: Condition['verifiedBot'], inner: Condition['verifiedBot']) =>
+  outer === undefined ||
+  (Array.isArray(inner)
+    ? outer === true || (Array.isArray(outer) && anyOf(outer, inner))
+    : outer === inner)
+
+const scoreCovers = (outer: Condition['botScore'], inner: Condition['botScore']) =>
+  !outer ||
+  (inner !== undefined &&
+    (outer.atLeast ?? 1) <= (inner.atLeast ?? 1) &&
+    (outer.below ?? 100) >= (inner.below ?? 100))
 
 /** `*.example.com` covers `www.example.com` and `*.eu.example.com`. */
 const hostCovers = (wide: string, narrow: string) =>

@@ -46,6 +46,10 @@ export const titleOf = ({ at, name }: Listed) => (name === at ? at : `${at} "${n
 export const writtenOf = (policy: Policy, { config, written }: Facts) =>
   written.policies[config.policies.indexOf(policy)]!
 
+/** The largest limit that a request may have: by a plan or a claim, or `limit`. */
+export const largestLimit = ({ limit, plan, claim }: Policy): number =>
+  Math.max(limit, ...Object.values(plan?.limits ?? {}), claim?.max ?? 0)
+
 /** The parts of a policy's key and of its key in `onMissingKey`, each with its path. */
 export function partsOf({ key, onMissingKey }: Policy, at: string): [KeyPart, string][] {
   const placed = (parts: KeyPart[], where: string) =>

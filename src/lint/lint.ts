@@ -1,7 +1,11 @@
 import { ConfigError } from '../base/errors.ts'
-import type { Finding, FindingCode } from '../config/findings.ts'
+import { type Finding, type FindingCode, findingCodes } from '../config/findings.ts'
 import type { ConfigOptions } from '../config/options.ts'
 import { parseConfig } from '../config/parse.ts'
+import { show } from '../config/schema/checked.ts'
+import { bodyWithoutOrigin, neverABody, smallChunk, unreadableBody } from './bodies.ts'
+import { botConditions, botConditionsInList } from './bots.ts'
+import { claimOfOtherKey } from './claims.ts'
 import { configDurations, policyDurations } from './durations.ts'
 import { type ConfigRule, type Facts, type Found, listed } from './facts.ts'
 import { spoofableList, takesAll } from './lists.ts'
@@ -9,6 +13,9 @@ import { unknownMethods, unknownMethodsInList } from './methods.ts'
 import { unknownPlans } from './plans.ts'
 import { explained } from './problems.ts'
 import { costNeverFits, globalKey, largeLog, neverCharges, noPolicies } from './quota.ts'
+import { refusalOfConfig, refusalOfPolicy } from './refusals.ts'
+import { reserveTakesAll, reserveUnreachable } from './reserve.ts'
+import { sameShards, unknownShard } from './shards.ts'
 import { tightShield } from './shield.ts'
 import { ipv6ByAddress, ipv6Denied, loginFailsOpen, spoofableKey } from './trust.ts'
 
@@ -17,14 +24,29 @@ const policyRules = [
   globalKey,
   costNeverFits,
   neverCharges,
+  reserveTakesAll,
+  reserveUnreachable,
   unknownMethods,
   policyDurations,
   ipv6ByAddress,
   spoofableKey,
   largeLog,
+  claimOfOtherKey,
+  botConditions,
+  refusalOfPolicy,
+  unreadableBody,
+  neverABody,
+  smallChunk,
 ]
-const listRules = [takesAll, ipv6Denied, spoofableList, unknownMethodsInList]
-const configRules = [noPolicies, configDurations, unknownPlans]
+const listRules = [takesAll, ipv6Denied, spoofableList, unknownMethodsInList, botConditionsInList]
+const configRules = [
+  noPolicies,
+  configDurations,
+  unknownPlans,
+  refusalOfConfig,
+  sameShards,
+  unknownShard,
+]
 
 /**
  * Finds mistakes and probable mistakes in a configuration. docs/reference/linter.md describes each code. Takes the options of the Worker
@@ -39,7 +61,10 @@ export const lint = (options: unknown): Finding[] => findingsOf(options, [])
  * @param variables known variables of the Worker
  */
 export const lintWorker = (options: unknown, variables: { ORIGIN?: unknown } = {}): Finding[] =>
-  findingsOf(options, [({ config }) => (config.origin || variables.ORIGIN ? [] : NO_ORIGIN)])
+  findingsOf(options, [
+    (facts) =>
+      facts.config.origin || variables.ORIGIN ? [] : [NO_ORIGIN, bodyWithoutOrigin(facts)].flat(),
+  ])
 
 const NO_ORIGIN: Found = {
   code: 'no-origin',
@@ -77,20 +102,31 @@ function findingsIn(facts: Facts, workerRules: ConfigRule[]): Finding[] {
   const { policies, accept, shield } = facts.config
   return [
     ...policies.flatMap((policy, index) => {
-      const found = policyRules.flatMap((rule) => rule(policy, `policies[${index}]`, facts))
-      return notAccepted(found, policy.accept)
+      const at = `policies[${index}]`
+      const found = policyRules.flatMap((rule) => rule(policy, at, facts))
+      return notAccepted(found, policy.accept, `${at}.`)
     }),
     ...listed(facts).flatMap((entry) => {
       const found = listRules.flatMap((rule) => rule(entry))
-      return notAccepted(found, entry.accept)
+      return notAccepted(found, entry.accept, `${entry.at}.`)
     }),
     ...notAccepted(
       [...configRules, ...workerRules].flatMap((rule) => rule(facts)),
       accept,
+      '',
     ),
-    ...(shield ? notAccepted(tightShield(shield, facts.config), shield.accept) : []),
+    ...(shield ? notAccepted(tightShield(shield, facts.config), shield.accept, 'shield.') : []),
   ]
 }
 
-const notAccepted = (found: Found[], accept: FindingCode[]) =>
-  found.filter(({ code }) => !accept.includes(code))
+/** The findings that are not accepted, and the accepted codes that do not exist. */
+function notAccepted(found: Found[], accept: FindingCode[], at: string): Finding[] {
+  const unknown = accept
+    .filter((code) => !findingCodes.includes(code))
+    .map((code): Finding => {
+      const path = `${at}accept`
+      const expected = `one of ${findingCodes.join(', ')}`
+      return { code: 'invalid', path, ...explained({ path, expected, got: show(code) }) }
+    })
+  return [...unknown, ...found.filter(({ code }) => !accept.includes(code))]
+}

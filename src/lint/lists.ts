@@ -19,28 +19,36 @@ export const takesAll: ListRule = (entry) => {
 
 const MIN_SECRET = 16 // characters, like the tokens of the decision API
 
-/** Reports whether a condition requires headers and none of them contains a secret, so that any client can send them. */
-const isGuessable = ({ header }: Condition): boolean =>
-  header?.every(
+/** The headers and query parameters of a condition. A client chooses them. */
+const chosenIn = ({ header = [], query = [] }: Condition) => [...header, ...query]
+
+/** Reports whether a condition requires headers or parameters and none of them contains a secret, so that any client can send them. */
+function isGuessable(condition: Condition): boolean {
+  const chosen = chosenIn(condition)
+  const guessable = chosen.filter(
     ({ values }) =>
       !values || values.some((text) => text.length < MIN_SECRET || /^\*|\*$/.test(text)),
-  ) ?? false
+  )
+  return chosen.length > 0 && guessable.length === chosen.length
+}
 
 export const spoofableList: ListRule = (entry) => {
   const { list, condition, at } = entry
   // A preflight has no effect on the origin (CORS protocol of the Fetch standard).
   const preflights = condition.method?.every((method) => method === 'OPTIONS')
   if (list === 'deny' || condition.ip || preflights) return []
-  const found = (where: string, verb: string, { header = [] }: Condition): Found => ({
+  const found = (where: string, verb: string, condition: Condition): Found => ({
     code: 'spoofable-list',
-    path: `${at}${where}.header`,
-    message: `${titleOf(entry)} lets any client that ${verb} ${header.map(({ name }) => name).join(', ')} skip limits.`,
+    path: `${at}${where}.${condition.header ? 'header' : 'query'}`,
+    message: `${titleOf(entry)} lets any client that ${verb} ${chosenIn(condition)
+      .map(({ name }) => name)
+      .join(', ')} skip limits.`,
     hint: 'Add a condition on ip, or on a header whose value is a secret of at least 16 characters.',
   })
   return [
     ...(isGuessable(condition) ? [found('', 'sends', condition)] : []),
     ...(condition.not ?? []).flatMap((excluded, index) =>
-      excluded.header ? [found(`.not[${index}]`, 'leaves out', excluded)] : [],
+      chosenIn(excluded).length > 0 ? [found(`.not[${index}]`, 'leaves out', excluded)] : [],
     ),
   ]
 }

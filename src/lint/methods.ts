@@ -36,11 +36,14 @@ function inCondition(condition: unknown, at: string, title: string): Found[] {
 
 export const unknownMethods: PolicyRule = (policy, at, facts) => {
   const title = `"${policy.name}"`
-  const { match, cost } = writtenOf(policy, facts)
+  const { match, cost, reserve = [] } = writtenOf(policy, facts)
   const rules = Array.isArray(cost)
     ? withPaths(cost, `${at}.cost`)
     : withPaths(Object(cost).rules, `${at}.cost.rules`)
-  return [[match, `${at}.match`] as const, ...rules].flatMap(([condition, path]) =>
+  const shares = reserve.map(
+    (rule, index) => [rule.match, `${at}.reserve[${index}].match`] as const,
+  )
+  return [[match, `${at}.match`] as const, ...rules, ...shares].flatMap(([condition, path]) =>
     inCondition(condition, path, title),
   )
 }

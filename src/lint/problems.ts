@@ -2,6 +2,12 @@
 import { type ConfigProblem, messageOf } from '../base/errors.ts'
 import { nearest } from './nearest.ts'
 
+/** Example options of entries that require some. */
+const OPTIONS: Record<string, string> = {
+  jwt: "{ secret: 'JWT_SECRET' }",
+  shards: "['eu-1', 'eu-2']",
+}
+
 const isUnknownField = (expected: string) => expected.startsWith('one of the fields ')
 
 /** Converts a problem to the message of a finding and a hint on what to write instead. The hint is empty if there is nothing to add. */
@@ -15,6 +21,11 @@ export function explained(problem: ConfigProblem): { message: string; hint: stri
 function hintOf({ path, expected, got }: ConfigProblem): string {
   const [, candidates] = /^one of (?:the fields )?(.*)/.exec(expected) ?? []
   if (candidates) return suggestion(path, expected, got, candidates.split(', '))
+  const [, entry] = /^the result of \w+\(\) from '(.*)'/.exec(expected) ?? []
+  if (entry) {
+    const options = OPTIONS[path] ?? ''
+    return `Write import { ${path} } from '${entry}', and ${path}: ${path}(${options}) beside policies.`
+  }
   const text = textOf(got)
   if (/\.path(\[\d+\])?$/.test(path)) return pathHint(got, text)
   if (/\.(key|plan)(\.key)?(\[\d+\])?$/.test(path)) return keyHint(expected, text)
@@ -56,11 +67,8 @@ function pathHint(got: string, text: string | undefined): string {
 }
 
 function keyHint(expected: string, text: string | undefined): string {
-  if (expected.startsWith('the field jwt in the configuration')) {
-    return "Add jwt beside policies to verify tokens, such as jwt: { secret: 'JWT_SECRET' }."
-  }
-  if (text?.startsWith('body:')) {
-    return 'A key cannot read the request body. In your own Hono app, use a key function that reads it.'
+  if (text && /^body\b/.test(text)) {
+    return 'Write the path of a value of the JSON body, such as "body:params.name".'
   }
   const plain = [...expected.matchAll(/"([a-z-]+)"/g)].map(([, name]) => name!)
   const candidate = text && nearest(text, plain)

@@ -2,7 +2,7 @@
 import type { Policy } from '../config/parse.ts'
 import { labelOf } from '../match/key.ts'
 import { covers } from './covers.ts'
-import { type ConfigRule, type PolicyRule, writtenOf } from './facts.ts'
+import { type ConfigRule, largestLimit, type PolicyRule, writtenOf } from './facts.ts'
 
 /** Reports whether one rule matches every request of a policy, so that `otherwise` has no effect. */
 const ruleMatchesAll = ({ cost, match }: Policy) =>
@@ -10,11 +10,11 @@ const ruleMatchesAll = ({ cost, match }: Policy) =>
 
 /** Finds a cost above the quota. A request with this cost is always refused. */
 export const costNeverFits: PolicyRule = (policy, at, facts) => {
-  const { name, algorithm, limit, burst, cost, plan } = policy
+  const { name, algorithm, limit, burst, burstIsLimit, cost, plan } = policy
   const written = writtenOf(policy, facts)
   const field = algorithm === 'token-bucket' ? 'burst' : 'limit'
   // The smallest plan counts, because its clients can never be admitted.
-  const sizes = plan && (field === 'limit' || plan.burstIsLimit) ? Object.values(plan.limits) : []
+  const sizes = plan && (field === 'limit' || burstIsLimit) ? Object.values(plan.limits) : []
   const capacity = Math.min(field === 'burst' ? burst : limit, ...sizes)
   const smallest = sizes.includes(capacity) ? 'smallest ' : ''
   const isDefault = field === 'burst' && written.burst === undefined ? ' by default' : ''
@@ -36,12 +36,14 @@ export const costNeverFits: PolicyRule = (policy, at, facts) => {
 
 const LARGE_LOG = 1_000
 
-export const largeLog: PolicyRule = ({ name, algorithm, plan, ...policy }, at) => {
-  const limit = Math.max(policy.limit, ...Object.values(plan?.limits ?? {}))
+export const largeLog: PolicyRule = (policy, at) => {
+  const { name, algorithm, claim } = policy
+  const limit = largestLimit(policy)
   if (algorithm !== 'sliding-log' || limit <= LARGE_LOG) return []
+  const field = claim ? 'limit.max' : limit === policy.limit ? 'limit' : 'limits'
   return {
     code: 'large-log',
-    path: limit === policy.limit ? `${at}.limit` : `${at}.limits`,
+    path: `${at}.${field}`,
     message: `"${name}" stores an entry for each of up to ${limit} units of every client.`,
     hint: "Use 'sliding-window', which stores two numbers, or a limit of at most 1000.",
   }
@@ -64,6 +66,9 @@ export const neverCharges: PolicyRule = (policy, at, facts) => {
   const charges =
     cost.header !== undefined ||
     cost.response !== undefined ||
+    cost.usage !== undefined ||
+    cost.body !== undefined ||
+    cost.graphql !== undefined ||
     cost.rules.some((rule) => rule.cost > 0) ||
     (cost.otherwise > 0 && !ruleMatchesAll(policy))
   if (charges || writtenOf(policy, facts).penalty === 'manual') return []

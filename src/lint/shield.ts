@@ -3,7 +3,7 @@ import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import type { Shield } from '../config/schema/shield.ts'
 import { accompanies } from './covers.ts'
-import type { Found } from './facts.ts'
+import { type Found, largestLimit } from './facts.ts'
 
 export function tightShield(shield: Shield, config: Config): Found[] {
   const enforced = config.policies.filter(({ mode }) => mode === 'enforce')
@@ -43,6 +43,7 @@ const isBound = (bound: Policy, policy: Policy, { key }: Shield) =>
   bound.algorithm !== 'concurrency' &&
   bound.countOnly === undefined &&
   bound.cost.response === undefined &&
+  bound.cost.usage === undefined &&
   (bound === policy || Math.min(...costs(bound)) > 0)
 
 const sameKey = (one: KeyPart[], other: KeyPart[]) =>
@@ -72,10 +73,10 @@ const costs = ({ cost }: Policy): number[] => [
 
 /** Upper bound of the requests that a policy admits in any period of the shield. The shield does not count requests with a cost of 0. */
 function mostAdmitted(policy: Policy, { periodMs }: Shield): number {
-  const { algorithm, windowMs, burst, plan } = policy
-  const limit = Math.max(policy.limit, ...Object.values(plan?.limits ?? {}))
+  const { algorithm, windowMs, burst, burstIsLimit } = policy
+  const limit = largestLimit(policy)
   const windows = Math.ceil(periodMs / windowMs)
-  const bucket = (plan?.burstIsLimit ? limit : burst) + Math.floor((limit * periodMs) / windowMs)
+  const bucket = (burstIsLimit ? limit : burst) + Math.floor((limit * periodMs) / windowMs)
   const units = {
     'sliding-log': windows * limit,
     'fixed-window': (windows + 1) * limit,

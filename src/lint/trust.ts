@@ -39,21 +39,27 @@ export const ipv6Denied: ListRule = (entry) => {
 }
 
 const isChosenByClient = ({ source }: KeyPart, { apiKeys }: Config) =>
-  ['header', 'cookie', 'query'].includes(source) || (source === 'api-key' && !apiKeys.known)
+  ['header', 'cookie', 'query', 'body'].includes(source) || (source === 'api-key' && !apiKeys.known)
 
 /** Reports whether a client cannot get another quota of a policy by a change of its request. */
 const isUnavoidable = ({ key }: Policy, config: Config) =>
   !key.some(
     (part) =>
       isChosenByClient(part, config) ||
-      ['path', 'path-parameter', 'host', 'function'].includes(part.source),
+      ['path', 'path-parameter', 'host', 'ja4', 'function'].includes(part.source),
   )
 
 /** Finds keys that the client chooses. Not reported beside a policy that clients cannot evade: the key then only separates honest clients. */
 export const spoofableKey: PolicyRule = (policy, at, { config }) => {
   if (alwaysBeside(policy, config).some((other) => isUnavoidable(other, config))) return []
+  const { body = [] } = policy.match
+  const isListed = (part: KeyPart) =>
+    part.source === 'body' &&
+    body.some(
+      ({ name, values }) => name === part.name && values?.every((text) => !text.includes('*')),
+    )
   return partsOf(policy, at)
-    .filter(([part]) => isChosenByClient(part, config))
+    .filter(([part]) => isChosenByClient(part, config) && !isListed(part))
     .map(
       ([part, path]): Found => ({
         code: 'spoofable-key',

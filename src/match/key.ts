@@ -1,11 +1,13 @@
+import type { Claims } from '../base/claims.ts'
 import { network } from '../base/ip.ts'
 import type { Log } from '../base/log.ts'
+import { Unusable } from '../base/unusable.ts'
+import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { createApiKey } from '../credentials/api-key.ts'
-import { type Claims, createClaims } from '../credentials/jwt.ts'
 import { pathMatcher } from '../request/path.ts'
-import { readSource, Unusable } from '../request/source.ts'
+import { readSource, UNREADABLE } from '../request/source.ts'
 import type { RequestView } from '../request/view.ts'
 import type { Part } from './subject.ts'
 
@@ -14,7 +16,7 @@ export interface KeyReaders {
   claims: Claims
   apiKey: (view: RequestView) => Promise<string | Unusable | undefined>
   /** Called if a key function throws or returns an invalid key. The part then counts as missing. */
-  onKeyError: (error: unknown) => void
+  onKeyError: (error: unknown) => undefined
 }
 
 export function keyReaders(
@@ -26,10 +28,10 @@ export function keyReaders(
   const deadlines = policies.length > 0 ? policies : [config] // policies may follow in a live document
   const deadlineMs = Math.min(...deadlines.map((one) => one.deadlineMs)) / 2
   return {
-    claims: jwt ? createClaims(jwt, { deadlineMs, log }) : async () => undefined,
+    claims: jwt ? jwt.createClaims({ deadlineMs, log }) : async () => undefined,
     apiKey: createApiKey(apiKeys, log),
     onKeyError: (error) =>
-      log(
+      void log(
         'key-error',
         (error as Error)?.name ?? '',
         'a key function threw an error or returned an object: the key part counts as missing',
@@ -52,10 +54,19 @@ export function compileKey(
   options: { caseSensitivePaths: boolean },
   readers: KeyReaders,
   label: (part: KeyPart) => string = labelOf,
-): (view: RequestView) => Promise<Part[]> {
+): (view: RequestView) => Soon<Part[]> {
   const patterns = paths.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
-  const reads = key.map((part): [string, Read] => [label(part), reader(part, patterns, readers)])
-  return (view) => Promise.all(reads.map(async ([label, read]) => partOf(label, await read(view))))
+  const reads = key.map((part) => partReader(label(part), reader(part, patterns, readers)))
+  return (view) => whenAllKnown(reads.map((read) => read(view)))
+}
+
+function partReader(label: string, read: Read): (view: RequestView) => Soon<Part> {
+  const partOf = (value: unknown): Part => {
+    if (value instanceof Unusable) return [label, undefined, value.why]
+    const isMissing = value === undefined || value === null || value === ''
+    return [label, isMissing ? undefined : String(value)]
+  }
+  return (view) => whenKnown(read(view), partOf)
 }
 
 function reader(
@@ -63,6 +74,17 @@ function reader(
   patterns: ReturnType<typeof pathMatcher>[],
   { claims, apiKey, onKeyError }: KeyReaders,
 ): Read {
+  /** The result of a key function that is a promise. */
+  const resultOf = async (promise: unknown) => {
+    try {
+      const value = await promise
+      // All objects have the same text, so that all clients would share one quota.
+      if (Object(value) === value) throw new TypeError()
+      return value
+    } catch (error) {
+      return onKeyError(error)
+    }
+  }
   switch (part.source) {
     case 'ip':
       return ({ address }) => address && network(address, part.v4, part.v6)
@@ -80,17 +102,16 @@ function reader(
     case 'path-parameter':
       return ({ path }) => patterns.map((match) => match(path)?.[part.name]).find((value) => value)
     case 'function':
-      return async ({ context }) => {
+      return ({ context }) => {
         try {
-          const value = await part.read(context)
-          // All objects have the same text, so that all clients would share one quota.
-          if (Object(value) === value) throw new TypeError()
-          return value
+          const value = part.read(context)
+          return Object(value) === value ? resultOf(value) : value
         } catch (error) {
-          onKeyError(error) // an error in a key function must not cause an outage
-          return undefined
+          return onKeyError(error) // an error in a key function must not cause an outage
         }
       }
+    case 'body':
+      return ({ message }) => message?.read(part.name, UNREADABLE)
     case 'api-key':
       return apiKey
     case 'global':
@@ -109,9 +130,3 @@ const claim = (value: unknown) =>
     : typeof value === 'string'
       ? value
       : JSON.stringify(value)
-
-function partOf(label: string, value: unknown): Part {
-  if (value instanceof Unusable) return [label, undefined, value.why]
-  const isMissing = value === undefined || value === null || value === ''
-  return [label, isMissing ? undefined : String(value)]
-}

@@ -1,13 +1,18 @@
 import { calendar, type Period } from '../base/calendar.ts'
+import { systemClock } from '../base/clock.ts'
 import type { Denied, Lacking } from '../base/decision.ts'
+import { floorUnits } from '../base/floor.ts'
 import type { Log } from '../base/log.ts'
+import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
+import { keysOfAll, MAX_KEYS } from '../config/schema/keys-in-redis.ts'
 import type { RequestView } from '../request/view.ts'
-import { compileCondition, type Mismatch } from './condition.ts'
+import { compileCondition, compileRules, type Mismatch } from './condition.ts'
 import { compileCost } from './cost.ts'
 import { compileKey, type KeyReaders, keyReaders, labelOf } from './key.ts'
-import { compilePlan } from './plan.ts'
+import { compileSize } from './plan.ts'
+import { compileReserve } from './reserve.ts'
 import { canonical, type Part } from './subject.ts'
 
 /** A policy that applies to a request. */
@@ -17,6 +22,10 @@ export interface Match {
   partitionKey: Part[]
   /** Cost in units. */
   cost: number
+  /** The units that the request must leave free. Absent if it may use the whole quota. */
+  floor?: number
+  /** The part of the quota that these units are, above 0 and at most 1. */
+  share?: number
   /** The current and the next period of a calendar window. */
   period?: Period
 }
@@ -31,7 +40,7 @@ export type Unmet =
 export interface Matched {
   denied?: Denied
   /**
-   * The result of each policy, in order. A policy has several consecutive matches if the readings of a path select several quotas; each
+   * The result of each policy, in order. A policy has several consecutive matches if the readings of a path or the messages of a body select several quotas; each
    * of them is charged. Empty if an entry of `deny` matches.
    */
   policies: (Match | Unmet)[]
@@ -42,7 +51,7 @@ export interface Matched {
 /** Reports whether the policy applies to the request. */
 export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
 
-export type Matcher = (view: RequestView) => Promise<Matched>
+export type Matcher = (view: RequestView) => Soon<Matched>
 
 type MatchConfig = Pick<
   Config,
@@ -55,71 +64,80 @@ type MatchConfig = Pick<
   | 'apiKeys'
   | 'deadlineMs'
   | 'shield'
+  | 'bodies'
 >
 
-/** Compiles a configuration into a function that matches requests against it. */
+/**
+ * Compiles a configuration into a function that matches requests against it.
+ * @param clock selects the period of a calendar window, ms since the epoch
+ */
 export function compileMatcher(
   config: MatchConfig,
   log: Log,
   readers: KeyReaders = keyReaders(config, log),
+  clock: () => number = systemClock,
 ): Matcher {
-  const deny = config.deny.map((entry) => ({
-    ...entry,
-    mismatch: compileCondition(entry.condition, config),
-  }))
-  const allow = config.allow.map((entry) => ({
-    ...entry,
-    mismatch: compileCondition(entry.condition, config),
-  }))
-  const policies = config.policies.map((policy) => compilePolicy(policy, config, readers))
+  const deny = compileRules(config.deny, config)
+  const allow = compileRules(config.allow, config)
+  const freeKeys = MAX_KEYS - keysOfAll(config.policies)
+  const policies = config.policies.map((policy) =>
+    compilePolicy(policy, config, readers, clock, freeKeys),
+  )
   const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
 
-  return async (view) => {
+  // If only a name contains these words, the path is read without need.
+  const usesPath = /"path/.test(JSON.stringify([config.policies, config.allow, config.deny]))
+
+  return (view) => {
     // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
     const readings =
-      view.paths.length === 1 ? [view] : view.paths.map((path) => ({ ...view, path }))
+      usesPath && view.paths.length > 1 ? view.paths.map((path) => view.with({ path })) : [view]
     const denied = deny.find(({ mismatch }) => readings.some((one) => !mismatch(one)))
     if (denied) return { denied: { by: denied.name }, policies: [] }
     const allowed = allow.filter(({ mismatch }) => readings.every((one) => !mismatch(one)))
-    const each = await Promise.all(
-      policies.map(({ policy, describe }): Unmet | Promise<Met | Unmet> => {
-        const entry = allowed.find(({ policies: names = [policy.name] }) =>
-          names.includes(policy.name),
-        )
-        return entry ? { policy, unmet: 'allow', entry: entry.name } : describe(readings)
-      }),
-    )
-    const described = readings.length === 1 ? (each as (Match | Unmet)[]) : each.flat()
-    const refusing = described.find(
-      (one): one is Refusing =>
-        'unmet' in one &&
-        one.unmet === 'key' &&
-        one.policy.onMissingKey === 'refuse' &&
-        one.policy.mode === 'enforce',
-    )
-    const shield = shieldKey && described.some(isMatch) ? await shieldKey(view) : undefined
-    return {
-      ...(refusing && { denied: deniedBy(refusing) }),
-      policies: described,
-      ...(shield?.every(([, value]) => value !== undefined) && { shield }),
-    }
+    const each = policies.map(({ policy, describe }): Soon<Met | Unmet> => {
+      const entry = allowed.find(({ policies: names = [policy.name] }) =>
+        names.includes(policy.name),
+      )
+      return entry ? { policy, unmet: 'allow', entry: entry.name } : describe(readings)
+    })
+    return whenKnown(whenAllKnown(each), (known) => {
+      const isFlat = readings.length === 1 && !config.bodies
+      const matched = matchedBy(isFlat ? (known as (Match | Unmet)[]) : known.flat())
+      if (!shieldKey || !matched.policies.some(isMatch)) return matched
+      return whenKnown(shieldKey(view), (shield) =>
+        isComplete(shield) ? { ...matched, shield } : matched,
+      )
+    })
   }
 }
 
-type Refusing = Extract<Unmet, { unmet: 'key' }>
+function matchedBy(policies: (Match | Unmet)[]): Matched {
+  for (const one of policies) {
+    if (isMatch(one) || one.unmet !== 'key') continue
+    const { policy, unmet: _, ...lacking } = one
+    if (policy.onMissingKey === 'refuse' && policy.mode === 'enforce') {
+      return { denied: { by: policy.name, ...lacking }, policies }
+    }
+  }
+  return { policies }
+}
 
-const deniedBy = ({ policy, unmet: _, ...lacking }: Refusing): Denied => ({
-  by: policy.name,
-  ...lacking,
-})
+const isComplete = (partitionKey: Part[]) => partitionKey.every(([, value]) => value !== undefined)
 
-/** One match, or one for each quota that the readings of the path select. */
+/** One match, or one for each quota that the readings of the path and the messages of the body select. */
 type Met = Match | Match[]
 
 /** The same value of two key functions means different clients, so the fallback function has a different label. */
 const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : labelOf(part))
 
-function compilePolicy(policy: Policy, config: MatchConfig, readers: KeyReaders) {
+function compilePolicy(
+  policy: Policy,
+  config: MatchConfig,
+  readers: KeyReaders,
+  clock: () => number,
+  freeKeys: number,
+) {
   const mismatch = compileCondition(policy.match, config)
   const cost = compileCost(policy.cost, config)
   const compiled = (key: Policy['key'], label = labelOf) =>
@@ -128,33 +146,39 @@ function compilePolicy(policy: Policy, config: MatchConfig, readers: KeyReaders)
   const { onMissingKey } = policy
   const otherKey =
     typeof onMissingKey === 'object' ? compiled(onMissingKey.key, otherLabelOf) : undefined
-  const planned = compilePlan(policy, config, readers)
+  const sized = compileSize(policy, config, readers)
+  const shareOf = compileReserve(policy, config)
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
   // Synchronous for a policy that does not apply, because most policies do not apply to most requests.
-  const describe = (readings: RequestView[]): Unmet | Promise<Met | Unmet> => {
+  const describe = (readings: RequestView[]): Soon<Met | Unmet> => {
     const met = readings.filter((one) => !mismatch(one))
     if (met.length === 0) return { policy, unmet: 'match', field: mismatch(readings[0]!)! }
+    if (policy.usesBody && !met[0]!.message) return config.bodies!.each(met, describe, freeKeys)
     return met.length === 1 ? meet(met[0]!) : meetEach(met)
   }
 
-  const meet = async (view: RequestView): Promise<Match | Unmet> => {
-    let partitionKey = await key(view)
-    if (partitionKey.some(([, value]) => value === undefined)) {
+  const meet = (view: RequestView): Soon<Match | Unmet> =>
+    whenKnown(key(view), (partitionKey) => {
+      if (isComplete(partitionKey)) return meetBy(partitionKey, view)
       const unmet = lackingOf(partitionKey, onMissingKey)
       if (unmet) return { policy, unmet: 'key', ...unmet }
-      if (otherKey) partitionKey = await otherKey(view)
-    }
-    const period = periodOf?.(Date.now())
-    return {
-      policy: await planned(view),
-      partitionKey,
-      cost: await cost(view),
-      ...(period && { period }),
-    }
-  }
+      return whenKnown(otherKey ? otherKey(view) : partitionKey, (other) => meetBy(other, view))
+    })
 
-  // The origin may use any of the readings. So each selected quota is charged, at the highest cost and with the smallest plan.
+  const meetBy = (partitionKey: Part[], view: RequestView): Soon<Match> =>
+    whenKnown(sized(view), (policy) =>
+      whenKnown(cost(view), (cost): Match => {
+        const period = periodOf?.(clock())
+        const match = period
+          ? { policy, partitionKey, cost, period }
+          : { policy, partitionKey, cost }
+        return withShare(match, shareOf?.(view))
+      }),
+    )
+
+  // The origin may use any of the readings. So each selected quota is charged, at the highest cost, with the smallest plan and the
+  // largest reserve.
   const meetEach = async (met: RequestView[]): Promise<Met | Unmet> => {
     const each = await Promise.all(met.map(meet))
     const unmet = each.find((one) => !isMatch(one))
@@ -166,10 +190,15 @@ function compilePolicy(policy: Policy, config: MatchConfig, readers: KeyReaders)
       if (!known || one.policy.limit < known.policy.limit) quotas.set(name, one)
     }
     const highest = Math.max(...each.filter(isMatch).map((one) => one.cost))
-    return [...quotas.values()].map((one) => ({ ...one, cost: highest }))
+    const share = shareOf && Math.max(...met.map(shareOf))
+    return [...quotas.values()].map((one) => withShare({ ...one, cost: highest }, share))
   }
   return { policy, describe }
 }
+
+/** The match with the part of the quota that it must leave free. */
+export const withShare = (match: Match, share: number | undefined): Match =>
+  share ? { ...match, share, floor: floorUnits(match.policy, share) } : match
 
 /** The missing part because of which the policy does not count the request; `undefined` if it counts the request. */
 function lackingOf(

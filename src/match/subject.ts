@@ -1,11 +1,12 @@
 import type { KeyFault } from '../base/decision.ts'
 import { LruCache } from '../base/lru.ts'
+import type { Soon } from '../base/when-known.ts'
 
 /** One part of the partition key of a request. A part without a value is missing, or has a `fault`. */
 export type Part = [label: string, value: string | undefined, fault?: KeyFault]
 
 /** Converts the parts of a partition key to a subject. */
-export type NameSubject = (parts: Part[]) => Promise<string>
+export type NameSubject = (parts: Part[]) => Soon<string>
 
 /** Encodes the parts as JSON. Joined values would collide: ("a", "bc") with ("ab", "c"), and missing with empty. */
 export const canonical = (parts: Part[]): string =>
@@ -24,10 +25,8 @@ export function hashedSubjects(secret: string): NameSubject {
   const utf8 = new TextEncoder()
   const known = new LruCache<string>({ maxSize: MAX_NAMES })
   let key: CryptoKey | undefined
-  return async (parts) => {
-    const text = canonical(parts)
-    const before = known.get(text)
-    if (before !== undefined) return before
+
+  async function sign(text: string): Promise<string> {
     key ??= await crypto.subtle.importKey(
       'raw',
       utf8.encode(secret),
@@ -42,15 +41,23 @@ export function hashedSubjects(secret: string): NameSubject {
     if (text.length <= MAX_LENGTH) known.set(text, subject)
     return subject
   }
+
+  return (parts) => {
+    const text = canonical(parts)
+    return known.get(text) ?? sign(text)
+  }
 }
 
-/** Creates readable subjects such as `ip=203.0.113.7`. Values that are missing, long or have unusual characters are hashed. */
+/** Writes a readable subject such as `ip=203.0.113.7`. Returns `undefined` if a value is missing, long or has unusual characters. */
+export function readableSubject(parts: Part[]): string | undefined {
+  const isReadable = parts.every(
+    ([, value]) => value !== undefined && /^[\w.:/@-]{1,64}$/.test(value),
+  )
+  return isReadable ? parts.map(([label, value]) => `${label}=${value}`).join(',') : undefined
+}
+
+/** Creates readable subjects where possible, and hashes the other ones. */
 export function plainSubjects(secret: string): NameSubject {
   const hashed = hashedSubjects(secret)
-  return async (parts) => {
-    const isReadable = parts.every(
-      ([, value]) => value !== undefined && /^[\w.:/@-]{1,64}$/.test(value),
-    )
-    return isReadable ? parts.map(([label, value]) => `${label}=${value}`).join(',') : hashed(parts)
-  }
+  return (parts) => readableSubject(parts) ?? hashed(parts)
 }

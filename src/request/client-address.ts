@@ -1,5 +1,7 @@
 import { ConfigError } from '../base/errors.ts'
 import { type Address, inNetworks, parseAddress } from '../base/ip.ts'
+import type { Log } from '../base/log.ts'
+import { isCloudflare } from '../base/runtime.ts'
 import type { ClientAddress } from '../config/schema/client-address.ts'
 
 /** A request with the address of its connection, if the runtime knows it. */
@@ -11,20 +13,28 @@ export interface Connection {
 /** Reads the address of the client. Returns `undefined` if the request has none. */
 export type ReadAddress = (connection: Connection) => Address | undefined
 
-/** True on Cloudflare Workers and in workerd. There `CF-Connecting-IP` cannot be forged. */
-export function isCloudflare(): boolean {
-  const { navigator } = globalThis as { navigator?: { userAgent?: string } }
-  return navigator?.userAgent === 'Cloudflare-Workers'
-}
-
 /**
  * Compiles the setting `clientAddress`. Without a setting, the address is `CF-Connecting-IP` on Cloudflare.
+ * @param log gets an event if a request has no address: by default such requests share one quota, so a wrong setting must be visible
  * @throws {ConfigError} when it reads the first address, without a setting outside of Cloudflare: every client would share one quota
  */
-export function addressReader(setting: ClientAddress | undefined): ReadAddress {
+export function addressReader(
+  setting: ClientAddress | undefined,
+  log: Log = () => {},
+): ReadAddress {
+  const read = readerOf(setting)
+  if (setting === undefined) return read
+  return (connection) => {
+    const address = read(connection)
+    if (!address) log('no-address', '', 'clientAddress finds no address in a request')
+    return address
+  }
+}
+
+function readerOf(setting: ClientAddress | undefined): ReadAddress {
+  if (setting === undefined && isCloudflare()) return fromCloudflare
   if (setting === undefined) {
-    return (connection) => {
-      if (isCloudflare()) return fromCloudflare(connection)
+    return () => {
       throw new ConfigError([
         {
           path: 'clientAddress',
@@ -37,12 +47,25 @@ export function addressReader(setting: ClientAddress | undefined): ReadAddress {
   }
   if (setting === 'cloudflare') return fromCloudflare
   if (setting === 'socket') return peerOf
-  if (typeof setting === 'function') return ({ request }) => toAddress(setting(request))
+  if (typeof setting === 'function') return ({ request }) => toAddress(textOf(setting(request)))
   return 'header' in setting ? fromHeader(setting) : fromForwardedFor(setting.forwardedFor)
 }
 
 const fromCloudflare: ReadAddress = ({ request }) =>
   parseAddress(request.headers.get('cf-connecting-ip') ?? '')
+
+/** @throws {ConfigError} if the result of a function is not text, such as the promise of an asynchronous function */
+function textOf(result: unknown): string | undefined {
+  if (typeof result === 'string') return result
+  if (result === undefined || result === null) return undefined
+  throw new ConfigError([
+    {
+      path: 'clientAddress',
+      expected: 'a function that returns the address as text, or nothing',
+      got: result instanceof Promise ? 'a promise' : `a result of type ${typeof result}`,
+    },
+  ])
+}
 
 /** @throws {ConfigError} if the runtime does not report the address of the connection */
 function peerOf({ remoteAddress }: Connection): Address | undefined {
@@ -51,7 +74,7 @@ function peerOf({ remoteAddress }: Connection): Address | undefined {
     {
       path: 'clientAddress',
       expected:
-        'a number of trustedProxies, or a function, because this runtime does not report the address of the connection',
+        'a number of trustedProxies, or a function, because this runtime does not report the address of the connection, or the client has disconnected',
       got: 'a setting that needs it',
     },
   ])
@@ -96,9 +119,9 @@ function fromForwardedFor({
   }
 }
 
-/** Parses an address as proxies write it: with a port (`203.0.113.7:443`, `[2001:db8::1]:443`), or in brackets. */
+/** Parses an address as proxies and sockets write it: with a port (`203.0.113.7:443`, `[2001:db8::1]:443`), in brackets, or with a zone. */
 function toAddress(text: string | undefined | null): Address | undefined {
-  const bare = text?.trim() ?? ''
+  const bare = text?.trim().replace(/%[^\]]*/, '') ?? '' // a zone names a network interface of the server: fe80::1%eth0.100
   const [, inBrackets] = /^\[([^\]]*)\](?::\d+)?$/.exec(bare) ?? []
   return parseAddress(inBrackets ?? bare.replace(/^([\d.]+):\d+$/, '$1'))
 }

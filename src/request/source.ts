@@ -1,31 +1,31 @@
-import { parseCookie } from 'cookie'
-import type { KeyFault } from '../base/decision.ts'
+import type { TokenView } from '../base/claims.ts'
+import { Unusable } from '../base/unusable.ts'
 import type { Source } from '../config/schema/credentials.ts'
-import type { RequestView } from './view.ts'
 
-/** A credential that is present but does not identify a client. The origin may still accept it, unlike a missing one. */
-export class Unusable {
-  readonly why: KeyFault
-  constructor(why: KeyFault) {
-    this.why = why
-  }
-}
 export const UNREADABLE = new Unusable('unreadable')
 export const UNVERIFIED = new Unusable('unverified')
+
+type SourceView = Pick<TokenView, 'request' | 'query'>
+
+/** Reports whether a text has at least three parts, as tokens in compact form do. */
+export const looksLikeJwt = (text: string): boolean => text.indexOf('.') < text.lastIndexOf('.')
 
 /**
  * Reads a header, a cookie, a query parameter or a bearer token (RFC 6750, 2.1). Returns `undefined` if it is absent or empty. Two
  * different values are unreadable. A header that is sent twice arrives as one value with a comma (RFC 9110, 5.3) and is read as such,
  * because values such as `User-Agent` also contain commas. Never throws.
  */
-export const readSource = (source: Source, view: RequestView): string | Unusable | undefined =>
-  only(valuesOf(source, view))
+export function readSource(source: Source, view: SourceView): string | Unusable | undefined {
+  const values = valuesOf(source, view).filter((value) => Boolean(value))
+  const [first, ...others] = values
+  return others.some((other) => other !== first) ? UNREADABLE : (first ?? undefined)
+}
 
 /**
  * Reads the first of several sources that is present. If it is unreadable, later sources are not read. Otherwise a client could make
  * Sluice count one credential while the origin uses another.
  */
-export function readFirst(sources: Source[], view: RequestView): string | Unusable | undefined {
+export function readFirst(sources: Source[], view: SourceView): string | Unusable | undefined {
   for (const source of sources) {
     const found = readSource(source, view)
     if (found !== undefined) return found
@@ -34,28 +34,24 @@ export function readFirst(sources: Source[], view: RequestView): string | Unusab
 }
 
 /** Reports whether none of these sources is present, apart from a bearer token. */
-export const hasAtMostBearer = (sources: Source[], view: RequestView): boolean =>
+export const hasAtMostBearer = (sources: Source[], view: SourceView): boolean =>
   readFirst(
     sources.filter(({ source }) => source !== 'bearer'),
     view,
   ) === undefined
 
-const only = (values: Set<string | Unusable>) => (values.size > 1 ? UNREADABLE : [...values][0])
+type Value = string | Unusable | null | undefined
 
-function valuesOf({ source, name }: Source, view: RequestView): Set<string | Unusable> {
+function valuesOf({ source, name }: Source, view: SourceView): Value[] {
   const { headers } = view.request
-  const values: Record<Source['source'], () => (string | Unusable | null | undefined)[]> = {
-    header: () => [headers.get(name)],
-    bearer: () => bearers(headers.get('authorization') ?? ''),
-    query: () => view.query.getAll(name),
-    // Each pair separately, because the parser returns only the first of two cookies with the same name.
-    cookie: () =>
-      (headers.get('cookie') ?? '')
-        .split(';')
-        .filter((pair) => pair.includes(name))
-        .map((pair) => cookieOf(pair, name)),
-  }
-  return new Set(values[source]().flatMap((value) => value || []))
+  if (source === 'header') return [headers.get(name)]
+  if (source === 'bearer') return bearers(headers.get('authorization') ?? '')
+  if (source === 'query') return view.query.getAll(name)
+  // Each pair separately, because the parser returns only the first of two cookies with the same name.
+  return (headers.get('cookie') ?? '')
+    .split(';')
+    .filter((pair) => pair.includes(name))
+    .map((pair) => cookieOf(pair, name))
 }
 
 /** Matches a JSON Web Token as a separate word, or in `token="…"`. */
@@ -86,9 +82,24 @@ function cookieOf(pair: string, name: string): string | Unusable | undefined {
   const isNamed = (word: string, index: number) =>
     word.startsWith(`${name}=`) || (word === name && words[index + 1]?.startsWith('='))
   if (words.findLastIndex(isNamed) > 0) return UNREADABLE
-  const value = parseCookie(pair)[name]
+  const value = valueIn(pair, name)
   if (!pair.includes('"') || value === undefined) return value
   const sent = pair.slice(pair.indexOf('=') + 1).trim()
   if (!sent.startsWith('"')) return value
-  return /^"[^"\\]*"$/.test(sent) ? parseCookie(`${name}=${sent.slice(1, -1)}`)[name] : UNREADABLE
+  return /^"[^"\\]*"$/.test(sent) ? valueIn(`${name}=${sent.slice(1, -1)}`, name) : UNREADABLE
 }
+
+/** The value of a pair with this name. Its percent-encoding is decoded where it is valid. */
+function valueIn(pair: string, name: string): string | undefined {
+  const equals = pair.indexOf('=')
+  if (equals < 0 || bare(pair.slice(0, equals)) !== name) return undefined
+  const value = bare(pair.slice(equals + 1))
+  try {
+    return decodeURIComponent(value)
+  } catch {
+    return value
+  }
+}
+
+/** Removes spaces and tabs from both ends, in linear time. (`trim` removes other characters too.) */
+const bare = (text: string) => /^[ \t]*([^ \t](?:[\s\S]*[^ \t])?)/.exec(text)?.[1] ?? ''

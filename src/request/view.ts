@@ -1,4 +1,5 @@
 import type { Address } from '../base/ip.ts'
+import type { Message } from '../base/message.ts'
 import type { ReadAddress } from './client-address.ts'
 import { readings } from './path.ts'
 
@@ -11,93 +12,112 @@ export interface RuntimeContext {
   /** Hono's context, for key functions. */
   context: unknown
   /** Reads the address of the connection, where the runtime reports it. A function, because few configurations use it. */
-  remoteAddress?: () => string | undefined
+  remoteAddress?: (() => string | undefined) | undefined
 }
 
-/** The properties of a request that policies use. */
-export interface RequestView extends RuntimeContext {
-  request: Request
+/** A request as policies see it. Reads each property when it is first needed, because few policies use all of them. */
+export class RequestView implements RuntimeContext {
+  readonly request: Request
+  readonly env: RuntimeContext['env']
+  readonly waitUntil: RuntimeContext['waitUntil']
+  readonly context: unknown
+  readonly remoteAddress: RuntimeContext['remoteAddress']
+  /** The message of the body that policies are matched with. Undefined until a policy needs it. */
+  declare readonly message?: Message
+  private readonly caseSensitivePaths: boolean
+  private readonly readAddress: ReadAddress
+  private parsedUrl: URL | undefined
+  private readPaths: string[] | undefined
+  private client: { address: Address | undefined } | undefined
+
+  constructor(
+    request: Request,
+    { env, waitUntil, context, remoteAddress }: RuntimeContext,
+    { caseSensitivePaths }: { caseSensitivePaths: boolean },
+    readAddress: ReadAddress,
+  ) {
+    this.request = request
+    this.env = env
+    this.waitUntil = waitUntil
+    this.context = context
+    this.remoteAddress = remoteAddress
+    this.caseSensitivePaths = caseSensitivePaths
+    this.readAddress = readAddress
+  }
+
+  /** A view that differs in these properties. */
+  with(properties: Partial<RequestView>): RequestView {
+    return Object.create(this, Object.getOwnPropertyDescriptors(properties))
+  }
+
+  private get url(): URL {
+    this.parsedUrl ??= new URL(this.request.url)
+    return this.parsedUrl
+  }
   /** Host in lower case, without port and final dot. */
-  host: string
+  get host(): string {
+    return this.url.hostname.replace(/\.$/, '').toLowerCase()
+  }
   /** Normalized path, in lower case unless paths are case-sensitive. */
-  path: string
+  get path(): string {
+    return this.paths[0]!
+  }
   /** All readings of the path, `path` first. */
-  paths: string[]
-  method: string
-  query: URLSearchParams
+  get paths(): string[] {
+    this.readPaths ??= readings(this.url.pathname).map((path) =>
+      this.caseSensitivePaths ? path : path.toLowerCase(),
+    )
+    return this.readPaths
+  }
+  get method(): string {
+    return this.request.method
+  }
+  get query(): URLSearchParams {
+    return this.url.searchParams
+  }
   /** Address of the client. Reading it throws a `ConfigError` if `clientAddress` is not configured and the runtime is not Cloudflare. */
-  address: Address | undefined
+  get address(): Address | undefined {
+    const { request, readAddress, remoteAddress } = this
+    this.client ??= { address: readAddress({ request, remoteAddress: remoteAddress?.() }) }
+    return this.client.address
+  }
   /** Country code in upper case: ISO 3166-1 alpha-2, `T1` for Tor, `XX` for unknown. */
-  country: string | undefined
+  get country(): string | undefined {
+    return this.known('country')?.toUpperCase()
+  }
   /** Number of the client's autonomous system. */
-  asn: string | undefined
+  get asn(): string | undefined {
+    return this.known('asn')
+  }
   /** IATA code of the Cloudflare data center. */
-  colo: string | undefined
-}
-
-/** What is known about the client of a request. */
-export type ClientDetails = Pick<RequestView, 'address' | 'country' | 'asn' | 'colo'>
-
-/** Reads the details of a client from a request, each when it is first needed, because few policies use them. */
-export function clientOf(
-  request: Request,
-  { remoteAddress }: RuntimeContext,
-  readAddress: ReadAddress,
-): ClientDetails {
-  // `CF-IPCountry` can be forged if the zone does not add it, so country, asn and colo are read from `request.cf`.
-  const known = (name: string) => {
-    const value = (request as { cf?: Record<string, unknown> }).cf?.[name]
+  get colo(): string | undefined {
+    return this.known('colo')
+  }
+  /** JA4 fingerprint of the client's TLS library. */
+  get ja4(): string | undefined {
+    return this.bot.ja4 || undefined
+  }
+  /** Bot score from 1 (a bot) to 99 (a human). 0 means that Cloudflare did not compute it. */
+  get botScore(): number | undefined {
+    return this.bot.score || undefined
+  }
+  /** Category of a verified bot; `'Other'` without a category, empty for another client, `undefined` if Cloudflare does not report it. */
+  get verifiedBot(): string | undefined {
+    const { verifiedBot } = this.bot
+    const category = this.cf.verifiedBotCategory as string | undefined
+    return verifiedBot
+      ? category || 'Other'
+      : (category ?? (verifiedBot === false ? '' : undefined))
+  }
+  private get bot(): { ja4?: string; score?: number; verifiedBot?: boolean } {
+    return this.cf.botManagement ?? {}
+  }
+  private known(name: string): string | undefined {
+    const value = this.cf[name]
     return value ? String(value) : undefined
   }
-  let read: { address: Address | undefined } | undefined
-  return {
-    get address() {
-      read ??= { address: readAddress({ request, remoteAddress: remoteAddress?.() }) }
-      return read.address
-    },
-    get country() {
-      return known('country')?.toUpperCase()
-    },
-    get asn() {
-      return known('asn')
-    },
-    get colo() {
-      return known('colo')
-    },
-  }
-}
-
-export function viewOf(
-  request: Request,
-  runtime: RuntimeContext,
-  { caseSensitivePaths }: { caseSensitivePaths: boolean },
-  client: ClientDetails,
-): RequestView {
-  const url = new URL(request.url)
-  const paths = readings(url.pathname).map((path) =>
-    caseSensitivePaths ? path : path.toLowerCase(),
-  )
-  return {
-    ...runtime,
-    request,
-    host: url.hostname.replace(/\.$/, '').toLowerCase(),
-    path: paths[0]!,
-    paths,
-    method: request.method,
-    get query() {
-      return url.searchParams
-    },
-    get address() {
-      return client.address
-    },
-    get country() {
-      return client.country
-    },
-    get asn() {
-      return client.asn
-    },
-    get colo() {
-      return client.colo
-    },
+  /** The facts that Cloudflare adds to a request. A client could forge `CF-IPCountry` in a zone that does not add it. */
+  private get cf(): Record<string, unknown> {
+    return (this.request as { cf?: Record<string, unknown> }).cf ?? {}
   }
 }

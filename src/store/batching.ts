@@ -1,8 +1,16 @@
 /** Batching: sends concurrent decisions of an isolate in one call to the store. */
 import { systemClock } from '../base/clock.ts'
 import { StoreError } from '../base/errors.ts'
-import { type Waiter, WaitQueue } from '../base/wait-queue.ts'
-import type { Store, StoreOptions, StoreRequest, StoreResult } from './store.ts'
+import { isCloudflare } from '../base/runtime.ts'
+import { withResolvers } from '../base/with-resolvers.ts'
+import {
+  LATE_MS,
+  type Store,
+  type StoreOptions,
+  type StoreReply,
+  type StoreRequest,
+  type StoreResult,
+} from './store.ts'
 
 /** The maximum number of limits in one batch. Each occupies Redis for about 3 µs. */
 const MAX_ROWS = 32
@@ -10,9 +18,11 @@ const MAX_ROWS = 32
 const MAX_LENGTH = 16_384
 /** The characters that a limit adds to a call, without its subject. */
 const ROW_LENGTH = 100
-/** While this many calls are in flight, the next call waits `HOLD_MS` for more lists. */
-const MANY_CALLS = 6
+/** If this many lists have left in one ms of the clock, the next ones wait `HOLD_MS` for more lists. */
+const LISTS_PER_MS = 2
 const HOLD_MS = 2
+/** If a batch is open for longer, the request that opened it may have been killed, ms. */
+const MAX_OPEN_MS = 50
 const DEADLINE_MS = 300
 /** A request is known to live this long after the deadline of its call, ms. */
 const GONE_MS = 500
@@ -22,140 +32,196 @@ export const NOT_SENT = 'not sent'
 export interface BatchingOptions {
   /** ms since the epoch */
   clock?: () => number
-  /** Lets other requests run for `ms`. Defaults to a timer; for 0 ms to one turn of the event loop. */
-  wait?: (ms: number) => Promise<void>
+  /** Runs a task after `ms`, for simulations. Defaults to a timer; for 0 ms to one turn of the event loop. */
+  later?: (ms: number, task: () => void) => void
 }
 
-interface List {
-  requests: StoreRequest[]
+/** The lists of one caller. */
+interface Entry {
+  lists: StoreRequest[][]
   limits: number
   length: number
-  /** How long the request waits, ms. */
-  waitMs: number
-  /** How long the call may run, ms. */
   deadlineMs: number
-  /** When the request stops waiting, ms since the epoch. */
+  /** When the caller stops waiting, ms since the epoch. */
   until: number
+  onCall: StoreOptions['onCall']
+  answer: (results: StoreResult[]) => void
 }
 
-type QueuedList = Waiter<List, StoreResult>
+/** Entries that wait for their common call, with the sums of their sizes. The request of the first entry sends the call. */
+interface Batch extends Pick<Entry, 'limits' | 'length'> {
+  entries: Entry[]
+  /** When any request may send the batch, ms since the epoch. */
+  staleAt: number
+}
 
 /**
- * A store that batches calls. All lists of one turn of the event loop go in one call. While six calls are in flight, a list also waits
- * 2 ms for others.
+ * A store that batches calls. With no call in flight, a list is sent at once. Otherwise it opens a batch for the lists of one turn of
+ * the event loop, or of 2 ms if lists come fast. The lists of one `decideEach` stay together.
  *
- * No request is the leader of a batch, because the runtime may cancel a request before it sends. Instead each request queues its list
- * and waits one turn. If its list is still queued then, it sends the list together with the other queued lists.
+ * The request that opens a batch sends it, under `waitUntil`: its own client may disconnect. So only calls with `waitUntil` join a
+ * batch. Each other request of the batch only has its own promise, because on Workers a request must not await a promise of another
+ * request, and a timer: if the runtime has killed the first request, another one sends the batch.
  *
- * Only calls with `waitUntil` join a batch: the sender must finish the call even if its own client disconnects.
+ * The caller must bound its wait by a timer of its own (deadline.ts).
  */
 export function withBatching(
   store: Store,
-  { clock = systemClock, wait = nextTurn }: BatchingOptions = {},
+  { clock = systemClock, later: given }: BatchingOptions = {},
 ): Store {
-  const queue = new WaitQueue<List, StoreResult>()
+  const later = given ?? inTurn
+  /** Batches that are not sent yet. */
+  const open = new Set<Batch>()
   /** The calls in flight. A call of a cancelled request never ends, so each call counts only until its deadline. */
   const calls = new Set<{ until: number }>()
+  /** The number of lists that left in the latest ms with a call. */
+  let latest = { ms: 0, lists: 0 }
 
-  function busy(): boolean {
-    if (calls.size < MANY_CALLS) return false
-    const now = clock()
-    for (const call of calls) if (call.until <= now) calls.delete(call)
-    return calls.size >= MANY_CALLS
-  }
-
-  async function sendInTurn(list: QueuedList, waitUntil: NonNullable<StoreOptions['waitUntil']>) {
-    await wait(0)
-    if (queue.has(list) && busy()) await wait(HOLD_MS)
-    if (queue.has(list) && !dropIfExpired(list, clock())) waitUntil(send(takeBatch(list)))
-  }
-
-  /** Drops a list after its deadline: its request was cancelled, or its turn came too late. */
-  function dropIfExpired(list: QueuedList, now: number): boolean {
-    if (list.until > now) return false
-    queue.delete(list)
-    list.answer(new StoreError('timeout', NOT_SENT))
-    return true
-  }
-
-  /** Takes a list off the queue, and the queued lists that fit in its batch. The other lists stay for their own requests. */
-  function takeBatch(first: QueuedList): QueuedList[] {
-    const now = clock()
-    const batch = [first]
-    let { limits, length } = first
-    queue.delete(first)
-    for (const list of queue) {
-      if (dropIfExpired(list, now)) continue
-      if (!areSimilar(remainingMs(first, now), remainingMs(list, now))) continue
-      limits += list.limits
-      length += list.length
-      if (limits > MAX_ROWS || length > MAX_LENGTH) break
-      queue.delete(list)
-      batch.push(list)
-    }
-    return batch
-  }
-
-  async function send(lists: QueuedList[]): Promise<void> {
-    const now = clock()
-    const waitMs = Math.max(1, ...lists.map((list) => remainingMs(list, now)))
-    const lateMs = Math.max(...lists.map(({ deadlineMs, waitMs }) => deadlineMs - waitMs))
-    const call = { until: now + waitMs }
+  /** Begins a call. @returns a function that ends it */
+  function begin(lists: number, now: number, deadlineMs: number): () => void {
+    latest = { ms: now, lists: lists + (latest.ms === now ? latest.lists : 0) }
+    const call = { until: now + deadlineMs }
     calls.add(call)
-    const requests = lists.map((list) => list.requests)
-    const options = { waitMs, deadlineMs: waitMs + lateMs }
-    const replies = await store.decideEach(requests, options).catch((): StoreResult[] => [])
-    calls.delete(call)
-    const end = clock()
-    lists.forEach((list, index) => {
-      if (!isGone(list, end)) list.answer(replies[index] ?? new StoreError('internal'))
+    return () => calls.delete(call)
+  }
+
+  function isIdle(now: number): boolean {
+    for (const call of calls) if (call.until <= now) calls.delete(call)
+    return calls.size === 0 && open.size === 0
+  }
+
+  function join(
+    entry: Entry,
+    now: number,
+    waitUntil: NonNullable<StoreOptions['waitUntil']>,
+    rescue: typeof inTurn,
+  ) {
+    for (const batch of open) {
+      if (!fits(entry, batch, now)) continue
+      batch.entries.push(entry)
+      batch.limits += entry.limits
+      batch.length += entry.length
+      rescue(Math.min(MAX_OPEN_MS, entry.deadlineMs / 2), () => {
+        if (open.has(batch)) waitUntil(send(batch))
+      })
+      return
+    }
+    const { limits, length } = entry
+    const batch = { entries: [entry], limits, length, staleAt: now + MAX_OPEN_MS }
+    open.add(batch)
+    const isFast = latest.ms === now && latest.lists >= LISTS_PER_MS
+    const { promise, resolve } = withResolvers<void>()
+    waitUntil(promise)
+    later(isFast ? HOLD_MS : 0, () => resolve(send(batch)))
+  }
+
+  async function send(batch: Batch): Promise<void> {
+    if (!open.delete(batch)) return // another request of the batch has sent it
+    const now = clock()
+    const entries = batch.entries.filter((entry) => {
+      if (entry.until > now) return true
+      entry.answer(entry.lists.map(() => new StoreError('timeout', NOT_SENT)))
+      return false
     })
+    if (entries.length === 0) return
+    const deadlineMs = Math.max(1, ...entries.map((entry) => remainingMs(entry, now)))
+    const lists = entries.flatMap((entry) => entry.lists)
+    const end = begin(lists.length, now, deadlineMs)
+    const onCall = listenersOf(entries)
+    const replies = await store
+      .decideEach(lists, { deadlineMs, ...(onCall && { onCall }) })
+      .catch((): StoreResult[] => [])
+    end()
+    const repliedAt = clock()
+    for (const entry of entries) {
+      const own = replies.splice(0, entry.lists.length)
+      const results = entry.lists.map((_, index) => own[index] ?? new StoreError('internal'))
+      if (!isGone(entry, repliedAt)) entry.answer(results)
+    }
+  }
+
+  /** Sends lists alone with `sendAlone` if there is nothing to share a call with; otherwise they join a batch. */
+  function sendOrJoin<Result>(
+    lists: StoreRequest[][],
+    options: StoreOptions,
+    sendAlone: () => Promise<Result>,
+    resultOf: (results: StoreResult[]) => Result,
+  ): Promise<Result> {
+    const { waitUntil, idempotency, now: time, deadlineMs = DEADLINE_MS, onCall } = options
+    if (!waitUntil || idempotency || time !== undefined) return sendAlone()
+    const now = clock()
+    for (const batch of open) if (batch.staleAt <= now) waitUntil(send(batch))
+    if (isIdle(now)) {
+      const end = begin(lists.length, now, deadlineMs)
+      const deciding = sendAlone()
+      deciding.then(end, end)
+      return deciding
+    }
+    const { promise, resolve } = withResolvers<StoreResult[]>()
+    const until = now + deadlineMs
+    const entry = { lists, ...sizeOf(lists), deadlineMs, until, onCall, answer: resolve }
+    join(entry, now, waitUntil, given ?? options.later ?? inTurn)
+    return promise.then(resultOf)
   }
 
   return {
-    async decide(requests, options = {}) {
-      const { waitUntil, idempotency, now, deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
-      if (!waitUntil || idempotency || now !== undefined) return store.decide(requests, options)
-      const list = { requests, ...sizeOf(requests), waitMs, deadlineMs, until: clock() + waitMs }
-      // A caller that sets `waitMs` has its own timer.
-      const queued = queue.join(list, options.waitMs === undefined ? deadlineMs : undefined)
-      void sendInTurn(queued, waitUntil)
-      const reply = (await queued.answered) ?? new StoreError('timeout')
-      if (reply instanceof StoreError) throw reply
-      return reply
-    },
-    decideEach: store.decideEach,
+    decide: (requests, options = {}) =>
+      sendOrJoin([requests], options, () => store.decide(requests, options), replyOf),
+    decideEach: (lists, options = {}) =>
+      sendOrJoin(
+        lists,
+        options,
+        () => store.decideEach(lists, options),
+        (results) => results,
+      ),
   }
 }
 
-/** True if the request of a list may have ended. The runtime warns if a promise of an ended request is resolved. */
-const isGone = ({ until, waitMs, deadlineMs }: QueuedList, now: number) =>
-  now > until + (deadlineMs - waitMs) + GONE_MS
+/** Passes each call on to all entries. `undefined` if no entry needs it. */
+function listenersOf(entries: Entry[]): StoreOptions['onCall'] {
+  if (!entries.some(({ onCall }) => onCall)) return undefined
+  return (call) => {
+    for (const { onCall } of entries) onCall?.(call)
+  }
+}
 
-/** How long a request will still wait, ms. At most its whole wait, even if the clock was set back. */
-const remainingMs = ({ waitMs, until }: QueuedList, now: number) => Math.min(waitMs, until - now)
+/** True if the request of an entry may have ended. The runtime warns if a promise of an ended request is resolved. */
+const isGone = ({ until }: Entry, now: number) => now > until + LATE_MS + GONE_MS
+
+/** How long a caller will still wait, ms. At most its whole wait, even if the clock was set back. */
+const remainingMs = ({ deadlineMs, until }: Entry, now: number) => Math.min(deadlineMs, until - now)
 
 /** A batch runs until its longest deadline, and the breaker notices a hung store only then. So only similar deadlines share a batch. */
-const areSimilar = (leftMs: number, otherMs: number) =>
-  leftMs <= 2 * otherMs && otherMs <= 2 * leftMs
+function fits(entry: Entry, { entries, limits, length }: Batch, now: number): boolean {
+  const [ms, firstMs] = [entry.deadlineMs, remainingMs(entries[0]!, now)]
+  const areSimilar = ms <= 2 * firstMs && firstMs <= 2 * ms
+  return areSimilar && limits + entry.limits <= MAX_ROWS && length + entry.length <= MAX_LENGTH
+}
 
-function sizeOf(requests: StoreRequest[]) {
-  const limits = requests.flatMap((request) => request.limits)
-  return {
-    limits: limits.reduce((sum, { penalty }) => sum + (penalty ? 2 : 1), 0),
-    length: limits.reduce((sum, { subject }) => sum + subject.length + ROW_LENGTH, 0),
+function sizeOf(lists: StoreRequest[][]) {
+  let [count, length] = [0, 0]
+  for (const list of lists) {
+    for (const { limits } of list) {
+      for (const { subject, penalty } of limits) {
+        count += penalty ? 2 : 1
+        length += subject.length + ROW_LENGTH
+      }
+    }
   }
+  return { limits: count, length }
 }
 
-const { navigator, setImmediate } = globalThis as {
-  navigator?: { userAgent?: string }
-  setImmediate?: (resolve: () => void) => unknown
+function replyOf([result]: StoreResult[]): StoreReply {
+  if (result instanceof StoreError) throw result
+  return result!
 }
-const inWorkers = navigator?.userAgent === 'Cloudflare-Workers'
 
-/** Waits. 0 ms is one turn of the event loop: a timer of 0 ms takes 1 ms, both on Workers and in Node. */
-async function nextTurn(ms: number): Promise<void> {
-  if (ms === 0 && inWorkers) await new Response('').text()
-  else if (ms === 0 && setImmediate) await new Promise<void>((resolve) => setImmediate(resolve))
-  else await new Promise((resolve) => setTimeout(resolve, ms))
+const { setImmediate } = globalThis as { setImmediate?: (task: () => void) => unknown }
+const inWorkers = isCloudflare()
+
+/** Runs a task later. 0 ms is one turn of the event loop: a timer of 0 ms takes 1 ms, both on Workers and in Node. */
+function inTurn(ms: number, task: () => void): void {
+  if (ms === 0 && inWorkers) void new Response('').text().then(task)
+  else if (ms === 0 && setImmediate) setImmediate(task)
+  else setTimeout(task, ms)
 }

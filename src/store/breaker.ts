@@ -1,7 +1,7 @@
 /** A circuit breaker. While the store fails repeatedly, calls fail at once instead of each waiting for its deadline. */
 import { isLate, isWithin, systemClock } from '../base/clock.ts'
 import { StoreError, type StoreErrorCode } from '../base/errors.ts'
-import type { Store, StoreOptions, StoreRequest } from './store.ts'
+import { LATE_MS, type Store, type StoreOptions, type StoreRequest } from './store.ts'
 
 /** The number of consecutive failures that opens the circuit. */
 const THRESHOLD = 5
@@ -29,7 +29,7 @@ const MAX_ROWS = 128
  * A store with a circuit breaker. Five consecutive failures open the circuit: every decision fails at once with `circuit-open`. After
  * one second, one trial call at a time goes to the store. An answer closes the circuit. Each isolate has its own breaker.
  *
- * A call counts as a failure if it has no reply when its caller stops waiting (`waitMs`). The call still runs, and a late reply closes
+ * A call counts as a failure if it has no reply at its deadline. The call still runs, and a late reply closes
  * the circuit. A timeout does not count if its timer fired late: then the isolate is busy, and the store may be healthy.
  */
 export function withBreaker(
@@ -63,44 +63,37 @@ export function withBreaker(
   const isOpen = (now = clock()) =>
     opened !== undefined && (holds(opened, now) || holds(trial, now))
 
-  /** Counts a failure after `waitMs`. @returns a function that cancels the timer */
-  function watch(waitMs: number, onSlow: () => void): () => void {
-    let timer: ReturnType<typeof setTimeout>
-    const start = () => {
-      const due = clock() + waitMs
-      timer = setTimeout(() => {
-        if (isLate(clock() - due)) return start()
-        onSlow()
-        failed('timeout')
-      }, waitMs)
-    }
-    start()
-    return () => clearTimeout(timer)
-  }
-
   /** Begins a call. @returns a function for the reply or error; `undefined` if the circuit is open */
   function begin(
-    isSmall: boolean,
-    { deadlineMs, waitMs = deadlineMs }: StoreOptions = {},
+    lists: StoreRequest[][],
+    { deadlineMs, later }: StoreOptions = {},
   ): ((reply: unknown) => void) | undefined {
     const now = clock()
     const isTrial = opened !== undefined
     if (isTrial) {
       if (isOpen(now)) return undefined
-      trial = { from: now, until: now + Math.min(MAX_TRIAL_MS, Math.max(HOLD_MS, waitMs ?? 0)) }
+      trial = { from: now, until: now + Math.min(MAX_TRIAL_MS, Math.max(HOLD_MS, deadlineMs ?? 0)) }
     }
     let isSlow = false
-    const onSlow = () => {
-      isSlow = true
+    let timer: ReturnType<typeof setTimeout> | undefined
+    /** Counts a failure at the deadline. */
+    function watch(deadlineMs: number) {
+      const due = clock() + deadlineMs
+      const overdue = () => {
+        if (isLate(clock() - due)) return
+        isSlow = true
+        failed('timeout')
+      }
+      if (later) later(deadlineMs, overdue)
+      else timer = setTimeout(overdue, deadlineMs)
     }
-    const isWatched = isSmall && waitMs !== undefined && deadlineMs !== undefined
-    const stop = isWatched && waitMs < deadlineMs ? watch(waitMs, onSlow) : () => {}
+    if (deadlineMs !== undefined && isSmall(lists)) watch(deadlineMs)
     return (reply) => {
-      stop()
+      clearTimeout(timer)
       if (isTrial) trial = undefined
       if (isAnswer(reply)) return succeeded()
       const code = reply instanceof StoreError ? reply.code : 'internal'
-      const overdueMs = deadlineMs === undefined ? 0 : clock() - now - deadlineMs
+      const overdueMs = deadlineMs === undefined ? 0 : clock() - now - deadlineMs - LATE_MS
       if (!isSlow && !(code === 'timeout' && isLate(overdueMs))) failed(code)
     }
   }
@@ -108,22 +101,17 @@ export function withBreaker(
   return {
     isOpen: () => isOpen(),
 
-    async decide(requests, options) {
-      const end = begin(isSmall([requests]), options)
-      if (!end) throw new StoreError('circuit-open')
-      try {
-        const reply = await store.decide(requests, options)
-        end(reply)
-        return reply
-      } catch (error) {
-        end(error)
-        throw error
-      }
+    decide(requests, options) {
+      const end = begin([requests], options)
+      if (!end) return Promise.reject(new StoreError('circuit-open'))
+      const deciding = store.decide(requests, options)
+      deciding.then(end, end)
+      return deciding
     },
 
     async decideEach(lists, options) {
       if (lists.length === 0) return []
-      const end = begin(isSmall(lists), options)
+      const end = begin(lists, options)
       if (!end) return lists.map(() => new StoreError('circuit-open'))
       const replies = await store.decideEach(lists, options)
       end(replies.find(isAnswer) ?? replies[0])
@@ -132,8 +120,11 @@ export function withBreaker(
   }
 }
 
-const isSmall = (lists: StoreRequest[][]): boolean =>
-  lists.flat().reduce((sum, { limits }) => sum + limits.length, 0) <= MAX_ROWS
+function isSmall(lists: StoreRequest[][]): boolean {
+  let rows = 0
+  for (const list of lists) for (const { limits } of list) rows += limits.length
+  return rows <= MAX_ROWS
+}
 
 /** A time span without calls, ms since the epoch. */
 interface Hold {

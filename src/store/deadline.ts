@@ -1,14 +1,16 @@
 /** Bounds how long a caller waits for the store. The call itself may run longer, so that its late reply can be used. */
 import { isLate, systemClock } from '../base/clock.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
-import { withResolvers } from '../base/with-resolvers.ts'
-import type { Store, StoreOptions, StoreResult } from './store.ts'
+import { LATE_MS, type Store, type StoreOptions, type StoreReply } from './store.ts'
 
-/** How long a call may run after its caller has stopped waiting, ms. */
-const MAX_LATE_MS = 5_000
 /** Extra time for a request to receive the late reply, ms: another request may have sent the call and must pass the reply on. */
 const MARGIN_MS = 1_000
 const DEADLINE_MS = 300
+
+interface Task {
+  ms: number
+  run: () => void
+}
 
 /**
  * A store that answers within the caller's deadline. Defaults to 300 ms.
@@ -17,64 +19,77 @@ const DEADLINE_MS = 300
  * caller can learn the states and refund the charges.
  *
  * A busy isolate runs overdue timers before it reads replies that have already arrived. A timer that fires late therefore waits once
- * more: as long as its delay, at most as long as the deadline.
+ * more: as long as its delay, at most as long as the deadline. The tasks of inner layers (`StoreOptions.later`) use the same timer.
  */
 export function withDeadline(store: Store, clock: () => number = systemClock): Store {
-  /** Resolves with the reply, or with `undefined` at the deadline. */
-  function inTime<Result>(reply: Promise<Result>, waitMs: number): Promise<Result | undefined> {
-    const { promise, resolve } = withResolvers<Result | undefined>()
-    const due = clock() + waitMs
-    let timer = setTimeout(() => {
-      const lateMs = clock() - due
-      if (!isLate(lateMs)) return resolve(undefined)
-      timer = setTimeout(() => resolve(undefined), Math.min(lateMs, waitMs))
-    }, waitMs)
-    reply.then((result) => {
-      clearTimeout(timer)
-      resolve(result)
+  /** Settles as the call does, or as `atDeadline` does if the call has no result in time. */
+  function inTime<Result>(
+    deciding: Promise<Result>,
+    waitMs: number,
+    atDeadline: () => Result | Promise<Result>,
+    tasks: Task[] = [],
+  ): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const start = clock()
+      const end = () => resolve(atDeadline())
+      let timer: ReturnType<typeof setTimeout>
+      /** Waits for the next task, or for the deadline. */
+      function wait(passedMs: number) {
+        const dueMs = Math.min(waitMs, ...tasks.map(({ ms }) => ms))
+        timer = setTimeout(() => {
+          for (const task of tasks.filter(({ ms }) => ms <= dueMs)) task.run()
+          tasks = tasks.filter(({ ms }) => ms > dueMs)
+          const lateMs = clock() - start - dueMs
+          if (dueMs < waitMs) wait(dueMs + Math.max(0, lateMs))
+          else if (isLate(lateMs)) timer = setTimeout(end, Math.min(lateMs, waitMs))
+          else end()
+        }, dueMs - passedMs)
+      }
+      wait(0)
+      deciding.then(
+        (result) => {
+          clearTimeout(timer)
+          resolve(result)
+        },
+        (error) => {
+          clearTimeout(timer)
+          reject(asStoreError(error))
+        },
+      )
     })
-    return promise
   }
 
   /** Waits for the late reply, with a separate timer: the request that sent the call may have been cancelled. */
   function lateOf<Result>(
-    reply: Promise<Result>,
+    deciding: Promise<Result>,
     { waitUntil }: StoreOptions,
   ): Promise<Result | StoreError> {
-    const late = inTime(reply, MAX_LATE_MS + MARGIN_MS).then(
-      (result) => result ?? new StoreError('timeout'),
-    )
+    const waiting: Promise<Result | StoreError> = deciding.catch(asStoreError)
+    const late = inTime(waiting, LATE_MS + MARGIN_MS, () => new StoreError('timeout'))
     waitUntil?.(late) // otherwise the request ends before the reply arrives
     return late
   }
 
-  const withLateTime = (options: StoreOptions, waitMs: number): StoreOptions => ({
-    ...options,
-    waitMs,
-    deadlineMs: waitMs + MAX_LATE_MS,
-  })
+  const timeout = (late: Promise<unknown>) => new StoreError('timeout', undefined, undefined, late)
 
   return {
-    async decide(requests, options = {}) {
+    decide(requests, options = {}) {
       const { deadlineMs = DEADLINE_MS } = options
-      const deciding = store.decide(requests, withLateTime(options, deadlineMs)).catch(asStoreError)
-      const reply = await inTime<StoreResult>(deciding, deadlineMs)
-      if (reply === undefined) {
-        throw new StoreError('timeout', undefined, undefined, lateOf(deciding, options))
-      }
-      if (reply instanceof StoreError) throw reply
-      return reply
+      const tasks: Task[] = []
+      const later = (ms: number, run: () => void) => void tasks.push({ ms, run })
+      const deciding = store.decide(requests, { ...options, deadlineMs, later })
+      const atDeadline = () => Promise.reject(timeout(lateOf(deciding, options)))
+      return inTime<StoreReply>(deciding, deadlineMs, atDeadline, tasks)
     },
 
-    async decideEach(lists, options = {}) {
+    decideEach(lists, options = {}) {
       const { deadlineMs = DEADLINE_MS } = options
-      const deciding = store.decideEach(lists, withLateTime(options, deadlineMs))
-      const replies = await inTime(deciding, deadlineMs)
-      if (replies) return replies
-      const late = lateOf(deciding, options)
-      return lists.map((_, index) => {
-        const lateReply = late.then((all) => (all instanceof StoreError ? all : all[index]))
-        return new StoreError('timeout', undefined, undefined, lateReply)
+      const deciding = store.decideEach(lists, { ...options, deadlineMs })
+      return inTime(deciding, deadlineMs, () => {
+        const late = lateOf(deciding, options)
+        return lists.map((_, index) =>
+          timeout(late.then((all) => (all instanceof StoreError ? all : all[index]))),
+        )
       })
     },
   }

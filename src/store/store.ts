@@ -5,6 +5,7 @@
 import type { Period } from '../base/calendar.ts'
 import type { QuotaState } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
+import type { StoreCall } from '../base/observer.ts'
 
 export type Algorithm =
   | 'fixed-window'
@@ -34,11 +35,23 @@ export interface Limit {
   terms: Terms
   /** The units that the request takes, ≥ 0. */
   cost: number
+  /** The units that the request must leave free, at most the whole quota. Defaults to 0. */
+  floor?: number
   /** The current period of a calendar window, and the next one. The clock of the store selects one of them. */
   period?: Period
   /** The id for taking and releasing slots, `[A-Za-z0-9_-]{1,64}`. Required with `concurrency`, except for a peek. */
   slot?: string
   penalty?: Penalty
+  /** Set if an operator may have set another limit for the subject. It replaces `limit` of the terms, and the floor. */
+  override?: Override
+}
+
+/** How the terms of a limit depend on its size, for a limit of an operator. */
+export interface Override {
+  /** The part of the quota that the request must leave free, from 0 to 1. */
+  share: number
+  /** True if the burst equals the limit. */
+  scalesBurst: boolean
 }
 
 /**
@@ -62,10 +75,17 @@ interface Ordinary {
      * admitted take, or if there is none, acts as a take; otherwise as a peek.
      */
     | 'follow'
+    /**
+     * Charges units that were already used, even if they do not fit: the count may exceed the limit. At most 10,000 entries in a log, and
+     * 2^53 / 3 for the count times the window; units beyond are not charged. Not for `concurrency`.
+     */
+    | 'debt'
     /** Reads the states. Never writes. */
     | 'peek'
-    /** Deletes all counts of each limit, including slots and bans. */
+    /** Deletes all counts of each limit, including slots and bans. Keeps limits of operators. */
     | 'reset'
+    /** Deletes the limit that an operator has set. */
+    | 'restore'
     /** Ends bans, and deletes the count of refusals. */
     | 'unban'
   limits: Limit[]
@@ -87,7 +107,17 @@ interface Ban {
   banMs?: number
 }
 
-export type StoreRequest = Ordinary | Refund | Ban
+/** Sets another limit for the subject of each limit that has `override`, for a time. Replaces an earlier one. */
+interface Resize {
+  mode: 'override'
+  limits: Limit[]
+  /** The limit in units, ≥ 1, within the bounds of the terms. */
+  units: number
+  /** ms ≥ 1 */
+  forMs: number
+}
+
+export type StoreRequest = Ordinary | Refund | Ban | Resize
 
 export interface StoreState extends QuotaState {
   /** Set if the shard of this limit failed while another shard answered. All other fields are then meaningless. */
@@ -123,22 +153,33 @@ export type StoreResult = StoreReply | StoreError
 export interface Idempotency {
   /** Names the call. Shares the key space of the subjects, so no subject may have the same name. */
   key: string
-  /** A hash of the call's content, `[A-Za-z0-9_-]{1,64}`. The same key with another fingerprint is an `idempotency-conflict`. */
+  /**
+   * A hash of the call's content with the terms of its limits, `[A-Za-z0-9_-]{1,64}`. The same key with another fingerprint is an
+   * `idempotency-conflict`.
+   */
   fingerprint: string
   /** How long the store keeps the reply, ms ≥ 1. */
   forMs: number
 }
 
+/** How long a call may run after its deadline, so that its late reply can be used, ms. */
+export const LATE_MS = 5_000
+
 export interface StoreOptions {
   /** The time of the decision, ms since the epoch. Defaults to the clock of the store. */
   now?: number
-  /** How long the call may run, ms. */
+  /** How long the caller waits for the reply, ms. The call may run `LATE_MS` longer. */
   deadlineMs?: number
-  /** How long the caller waits for the reply, by its own timer, ms. The call may run until `deadlineMs`. Defaults to `deadlineMs`. */
-  waitMs?: number
   idempotency?: Idempotency
   /** Keeps the isolate alive after the request ends. Required for a call to join a batch. */
   waitUntil?: (promise: Promise<unknown>) => void
+  /**
+   * Runs a task after `ms`, at most the deadline, unless the call has ended. It uses the timer of the caller's deadline: another timer
+   * would cost a request 10 µs. Absent if several callers share the call.
+   */
+  later?: (ms: number, task: () => void) => void
+  /** Called for each HTTP request that is sent for this caller. Its numbers change until the request ends. */
+  onCall?: (call: StoreCall) => void
   /** Accepts a reply in which some shards have failed. Defaults to false: one failed shard fails the whole list. */
   allowPartial?: boolean
 }

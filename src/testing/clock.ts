@@ -19,8 +19,9 @@ export class TestClock {
   advance(duration: Duration): void {
     const ms = parseDuration(duration)
     if (ms === undefined || this.now() + ms > MAX_MS) {
+      const got = typeof duration === 'string' ? JSON.stringify(duration) : String(duration)
       throw new RangeError(
-        `advance: expected a duration such as '1h', or a whole number of milliseconds of at least 1, got ${JSON.stringify(duration) ?? duration}. The clock cannot move backwards.`,
+        `advance: expected a duration such as '1h', or a whole number of milliseconds of at least 1, got ${got}. The clock cannot move backwards.`,
       )
     }
     this.offsetMs += ms

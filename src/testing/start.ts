@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { variablesOf } from '../base/bindings.ts'
 import type { Duration } from '../base/duration.ts'
@@ -38,6 +39,7 @@ export interface SluiceTest extends AsyncDisposable {
   /**
    * Sends a request to the Worker or the app. Does not follow redirects.
    * @param url a path, or an absolute URL, whose host the Worker or the app sees
+   * @throws TypeError if `ip` is not an address
    */
   fetch(url: string, init?: TestRequestInit): Promise<Response>
   /**
@@ -129,6 +131,12 @@ async function start(
     now: () => clock.now(),
     async fetch(url, { ip = '203.0.113.7', cf, ...init } = {}) {
       if (!running) throw new TypeError('fetch: startSluice needs the option worker or app')
+      if (!isIP(ip)) {
+        const got = JSON.stringify(ip)
+        throw new TypeError(
+          `ip: expected an IPv4 or IPv6 address such as '203.0.113.7', got ${got}`,
+        )
+      }
       const headers = new Headers(init.headers)
       if (!headers.has('cf-connecting-ip')) headers.set('cf-connecting-ip', ip)
       return running.fetch(url, { redirect: 'manual', ...init, headers }, { ip, cf })

@@ -1,9 +1,9 @@
 /** Runs the user's Worker in workerd. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
+import { openFolder, type WorkerFolder } from './folder.ts'
 import type { Running } from './running.ts'
-import type { Miniflare, WranglerProject } from './wrangler.ts'
+import type { WranglerProject } from './wrangler.ts'
 
 /** The entrypoint that sets the clock of the isolate. */
 const ENTRYPOINT = 'SluiceTestClock'
@@ -33,8 +33,22 @@ export async function startWorker(
   project: WranglerProject,
   env: Record<string, unknown>,
 ): Promise<Running> {
+  const folder = await openFolder()
+  try {
+    return await start(project, env, folder)
+  } catch (error) {
+    await folder.remove()
+    throw error
+  }
+}
+
+async function start(
+  project: WranglerProject,
+  env: Record<string, unknown>,
+  folder: WorkerFolder,
+): Promise<Running> {
   const { Miniflare, Log, LogLevel, convertV4MiniflareOptions } = project.miniflare
-  const files = await bundle(project)
+  const files = await bundle(project, folder)
   const { main, workers } = project.read()
   const [options, ...others] = workers
   const logs: string[] = []
@@ -55,8 +69,12 @@ export async function startWorker(
     ],
   }
   const converted = () => convertV4MiniflareOptions?.(all) ?? all
-  const miniflare = new Miniflare(converted())
-  let place = await placeOf(miniflare).catch(async (cause: Error) => {
+  const miniflare = folder.run(() => new Miniflare(converted()))
+  const placeOf = async () => {
+    const worker = await miniflare.ready
+    return { worker, clock: await miniflare.unsafeGetDirectURL(undefined, ENTRYPOINT) }
+  }
+  let place = await placeOf().catch(async (cause: Error) => {
     await miniflare.dispose().catch(() => {})
     // workerd logs why the Worker does not start. Miniflare's error repeats this with advice.
     const reason = (logs[0] ?? cause.message).replace(/^service \S+: Uncaught /, '')
@@ -82,17 +100,15 @@ export async function startWorker(
     setOffset,
     async flush() {
       // A new isolate: no other way clears the variables of its modules.
-      await miniflare.setOptions(converted())
-      place = await placeOf(miniflare)
+      await folder.run(() => miniflare.setOptions(converted()))
+      place = await placeOf()
       await setOffset(offsetMs)
     },
-    stop: () => miniflare.dispose(),
+    async stop() {
+      await miniflare.dispose()
+      await folder.remove()
+    },
   }
-}
-
-async function placeOf(miniflare: Miniflare) {
-  const worker = await miniflare.ready
-  return { worker, clock: await miniflare.unsafeGetDirectURL(undefined, ENTRYPOINT) }
 }
 
 interface BuiltFile {
@@ -101,20 +117,16 @@ interface BuiltFile {
   contents: Uint8Array
 }
 
-async function bundle(project: WranglerProject): Promise<BuiltFile[]> {
-  const outdir = await mkdtemp(join(tmpdir(), 'sluice-testing-'))
-  try {
-    await project.bundle(outdir)
-    const names = await readdir(outdir, { recursive: true, withFileTypes: true })
-    const paths = names
-      .filter((file) => file.isFile() && !/\.map$|^README\.md$/.test(file.name))
-      .map((file) => relative(outdir, join(file.parentPath, file.name)))
-    return await Promise.all(
-      paths.map(async (path) => ({ path, contents: await readFile(join(outdir, path)) })),
-    )
-  } finally {
-    await rm(outdir, { recursive: true, force: true })
-  }
+async function bundle(project: WranglerProject, folder: WorkerFolder): Promise<BuiltFile[]> {
+  const outdir = join(folder.path, 'bundle')
+  await folder.run(() => project.bundle(outdir))
+  const names = await readdir(outdir, { recursive: true, withFileTypes: true })
+  const paths = names
+    .filter((file) => file.isFile() && !/\.map$|^README\.md$/.test(file.name))
+    .map((file) => relative(outdir, join(file.parentPath, file.name)))
+  return Promise.all(
+    paths.map(async (path) => ({ path, contents: await readFile(join(outdir, path)) })),
+  )
 }
 
 /** The modules of a Worker in the form of Miniflare 4, behind one that replaces the clock. */

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { promisify, stripVTControlCharacters } from 'node:util'
 
 /** The Worker to test. */
 export interface TestWorker {
@@ -19,7 +19,11 @@ export interface TestWorker {
 }
 
 /** A Worker in the form of Miniflare 4. */
-export type WorkerOptions = Record<string, unknown> & { bindings?: Record<string, unknown> }
+export type WorkerOptions = Record<string, unknown> & {
+  name?: string | undefined
+  bindings?: Record<string, unknown>
+  serviceBindings?: Record<string, string | { name?: unknown }>
+}
 
 /** The part of Miniflare that runs Workers. */
 export interface Miniflare {
@@ -39,6 +43,7 @@ interface MiniflareModule {
 }
 
 interface WranglerModule {
+  unstable_readConfig(args: { config: string; env?: string }): { name?: string }
   unstable_getMiniflareWorkerOptions(
     config: string,
     environment?: string,
@@ -84,7 +89,7 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
         cwd: folder,
         env: { ...process.env, WRANGLER_SEND_METRICS: 'false', WRANGLER_LOG: 'error' },
       }).catch(({ stdout = '', stderr = '', message }) => {
-        const output = `${stdout}${stderr}`.trim() || message
+        const output = stripVTControlCharacters(`${stdout}${stderr}`).trim() || message
         throw new Error(`worker: wrangler cannot build ${entry ?? config}:\n${output}`)
       })
     },
@@ -93,10 +98,27 @@ export function openProject({ main, wranglerConfig, environment }: TestWorker): 
       if (!config) return { main: entry!, workers: [alone] }
       const wrangler = require('wrangler') as WranglerModule
       const found = wrangler.unstable_getMiniflareWorkerOptions(config, environment)
-      const workers = [found.workerOptions, ...(found.externalWorkers ?? [])]
-      return { main: entry ?? found.main!, workers }
+      const { name } = wrangler.unstable_readConfig({
+        config,
+        ...(environment && { env: environment }),
+      })
+      const others = found.externalWorkers ?? []
+      const own = withServices({ ...found.workerOptions, name }, others)
+      return { main: entry ?? found.main!, workers: [own, ...others] }
     },
   }
+}
+
+/** The Worker with an answer for each service that does not run here. workerd does not start without all services. */
+function withServices(worker: WorkerOptions, others: WorkerOptions[]): WorkerOptions {
+  const running = new Set([worker, ...others].map(({ name }) => name))
+  const services = Object.entries(worker.serviceBindings ?? {}).map(([binding, service]) => {
+    const name = typeof service === 'object' ? service.name : service
+    if (typeof name !== 'string' || running.has(name)) return [binding, service]
+    const text = `The service ${name} does not run in this test.\n`
+    return [binding, () => new Response(text, { status: 503 })]
+  })
+  return { ...worker, serviceBindings: Object.fromEntries(services) }
 }
 
 function existing(option: string, path: string): string {

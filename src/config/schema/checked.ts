@@ -67,3 +67,12 @@ export function show(value: unknown): string {
 }
 
 export const shortened = (text: string) => (text.length > 60 ? `${text.slice(0, 60)}…` : text)
+
+/** Matches problems, as "path expected", of fields that may contain a secret by mistake. */
+const CREDENTIAL = /^((jwt|apiKeys)(?!\.(algorithms|from|issuer|audience|jwks))\b|.*SHA-256)/
+
+/** Hides the value of a problem if it may be a secret, written in place of the name of its variable. */
+export const withoutSecret = (problem: ConfigProblem): ConfigProblem =>
+  problem.got !== 'nothing' && CREDENTIAL.test(`${problem.path} ${problem.expected}`)
+    ? { ...problem, got: 'a value that may be secret' }
+    : problem

@@ -14,24 +14,24 @@ const trustedProxies = either(
   whole(1, 32, 'of proxies from 1 to 32'),
 )
 
-const headerFields = {
+const headerFields = () => ({
   /** The name of the header in which the proxy sends the client address, such as `'x-real-ip'`. Required. */
   header: pattern('the name of a header', /^[\w!#$%&'*+.^`|~-]+$/),
   /** The proxies that set the header: their addresses and networks; or a number, if clients can only connect through a proxy. Required. */
   trustedProxies,
-}
+})
 
-const forwardedForFields = {
+const forwardedForFields = () => ({
   /** The proxies in front of the app: their addresses and networks, or their number if clients can only connect through them. Required. */
   trustedProxies,
-}
+})
 
-const wrapped = { forwardedFor: object(forwardedForFields) }
+const wrapped = () => ({ forwardedFor: object(forwardedForFields) })
 
 /** A header with the address of the client, which trusted proxies set. */
-export interface AddressHeader extends Input<typeof headerFields> {}
+export interface AddressHeader extends Input<ReturnType<typeof headerFields>> {}
 /** `X-Forwarded-For`, to which each proxy appends the address of its peer. */
-export interface ForwardedFor extends Input<typeof wrapped> {}
+export interface ForwardedFor extends Input<ReturnType<typeof wrapped>> {}
 
 /**
  * The source of the client address.

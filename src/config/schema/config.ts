@@ -1,18 +1,28 @@
 import * as v from 'valibot'
+import type { Jwt } from '../../base/claims.ts'
+import type { Leases } from '../../base/lease-layer.ts'
+import type { Bodies } from '../../base/message.ts'
+import type { Observe } from '../../base/observer.ts'
+import type { Overrides } from '../../base/override-endpoints.ts'
+import type { Cluster, Shards } from '../../base/several-stores.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
 import { conditionFields } from './condition.ts'
 import { cors } from './cors.ts'
-import { apiKeys, jwt } from './credentials.ts'
+import { apiKeys } from './credentials.ts'
+import { madeBy, resultOf } from './entries.ts'
 import { headers } from './headers.ts'
-import type { KeyPart } from './key.ts'
+import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
 import { live } from './live.ts'
 import { tables } from './plan.ts'
 import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
+import { type Refusal, type RefusalFunction, type Refusals, refusal } from './refusal.ts'
+import type { RefusalOptions } from './refusal-fields.ts'
 import {
   type AddProblem,
   accept,
   flag,
   type Input,
+  isObject,
   list,
   type Named,
   name,
@@ -20,32 +30,33 @@ import {
   type Output,
   object,
   oneOf,
-  pattern,
+  shortName,
   timeout,
 } from './shapes.ts'
 import { type Shield, type ShieldOptions, shield } from './shield.ts'
+import { usesBody } from './uses-body.ts'
 
 /** Reports whether a value is valid as the `origin` of a configuration and as the variable `ORIGIN`. */
 export const isOrigin = (input: unknown): input is string =>
   input === 'zone' ||
   (typeof input === 'string' && /^https?:\/\/[^\s?#@]+$/.test(input) && URL.canParse(input))
 
-const listFields = {
-  ...conditionFields,
+const listFields = () => ({
+  ...conditionFields(),
   /** Name of the entry in answers and log lines: up to 64 letters, digits, `_`, `.` or `-`. Defaults to its position, such as `deny[0]`. */
   name: v.optional(name),
   /** Codes of linter findings to ignore for this entry, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
-}
-const allowFields = {
-  ...listFields,
+})
+const allowFields = () => ({
+  ...listFields(),
   /** Name or list of names of the policies that do not apply to these requests. Defaults to all policies. */
   policies: v.optional(list(v.string('the name of a policy'))),
-}
+})
 
 /** An entry of `allow` or `deny`. It selects requests by the fields of `match`. */
-export interface ListOptions extends Input<typeof listFields>, Named {}
-interface AllowOptions extends Input<typeof allowFields>, Named {}
+export interface ListOptions extends Input<ReturnType<typeof listFields>>, Named {}
+interface AllowOptions extends Input<ReturnType<typeof allowFields>>, Named {}
 
 const deny = v.pipe(
   object(listFields),
@@ -61,18 +72,16 @@ const allow = v.pipe(
   })),
 )
 
-const apiFields = {
+const apiFields = () => ({
   /**
    * A limit on the calls of each API token: `{ limit, window }`, with optional `algorithm` and `burst`. It needs its own call to Redis
    * for each request. It does not apply to forward-auth (`/_sluice/v1/auth`). Defaults to no limit.
    */
   callers,
-}
+})
 
 /** Limits on the callers of the decision API (docs/reference/decision-api.md). */
-export interface ApiOptions extends Input<typeof apiFields>, Named {}
-
-const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
+export interface ApiOptions extends Input<ReturnType<typeof apiFields>>, Named {}
 
 type ParsedPolicy = v.InferOutput<typeof policy>
 
@@ -88,12 +97,12 @@ const configFields = <Context>() => ({
   /** Longest wait for the start of the origin's response, including the upload of the body; then the answer is 504. Less than 25 days. Defaults to `'60s'`. */
   originTimeout: v.optional(timeout, 60_000),
   /**
-   * The policies: at most 128, because one call of the script takes 128 keys. A `sliding-log` or `concurrency` policy with a `penalty`
-   * counts twice. Required, but may be empty.
+   * The policies: at most 128, because one call of the script takes 128 keys. A `sliding-log` or `concurrency` policy with `penalty` or
+   * `overrides` counts twice. Required, but may be empty.
    */
   policies: v.pipe(
     v.array(policy as v.GenericSchema<PolicyOptions<Context>, ParsedPolicy>, 'a list of policies'),
-    v.maxLength(128, 'at most 128 policies'),
+    v.maxLength(MAX_KEYS, `at most ${MAX_KEYS} policies`),
   ),
   /** An entry or a list of entries for requests that skip all policies, or the policies named in the entry. Defaults to none. */
   allow: v.optional(list(named<AllowOptions>()(allow), 0), []),
@@ -116,8 +125,11 @@ const configFields = <Context>() => ({
   clientAddress: v.optional(clientAddress as v.GenericSchema<ClientAddressOptions, ClientAddress>),
   /** Makes paths case-sensitive, so that `/Login` does not match `/login`. Defaults to false, so that letter case does not evade a policy. */
   caseSensitivePaths: v.optional(flag, false),
-  /** How JSON Web Tokens are verified for `jwt:<claim>` keys. Required if a key uses a claim; there is no default. */
-  jwt: v.optional(jwt),
+  /**
+   * Verifies JSON Web Tokens, for `jwt:<claim>` in keys and plans, and `{ claim }` in `limit`: the result of `jwt()` from `sluice/jwt`.
+   * Required if a policy or the shield uses a claim; there is no default.
+   */
+  jwt: v.optional(madeBy<Jwt>('jwt', 'createClaims')),
   /** The source of `api-key`, and the list of known keys. Defaults to any key in `X-Api-Key` or as a bearer token. */
   apiKeys: v.optional(apiKeys, {}),
   /** The rate limit headers of responses: one set, a list of sets without a common header name, or `'off'`. Defaults to `'draft-11'`. */
@@ -127,6 +139,13 @@ const configFields = <Context>() => ({
    * own headers to the exposed ones. Defaults to no CORS headers.
    */
   cors: v.optional(cors),
+  /**
+   * The response to refused requests: `{ status, body, headers }`, or a function of the decision and the context of key functions that
+   * returns a `Response`. An object requires `refusals`. It does not apply to the decision API. Defaults to a problem document, and to a page for browsers.
+   */
+  refusal: v.optional(
+    refusal as v.GenericSchema<RefusalOptions | RefusalFunction<Context>, Refusal>,
+  ),
   /** Longest duration of a decision. After it `onStoreError` of the policies answers. Less than 25 days. Defaults to `'300ms'`. */
   deadline: v.optional(timeout, 300),
   /**
@@ -140,18 +159,13 @@ const configFields = <Context>() => ({
   shield: v.optional(shield as v.GenericSchema<ShieldOptions<Context>, Shield>),
   /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
   batching: v.optional(flag, true),
+  /** Several databases, each with a part of the clients: the result of `shards()` from `sluice/shards`. Defaults to one database, `UPSTASH_REDIS_REST_URL`. */
+  shards: v.optional(madeBy<Shards>('shards', 'scriptFor')),
   /**
-   * Names of several databases, each with its part of the clients: 2 to 64 different names of 1 to 32 lower-case letters, digits or `-`.
-   * The variables of `eu-1` are `UPSTASH_REDIS_REST_URL_EU_1` and `UPSTASH_REDIS_REST_TOKEN_EU_1`. The shard of a client depends only on
-   * the names. Defaults to one database, `UPSTASH_REDIS_REST_URL`.
+   * The database is a Redis Cluster behind one REST endpoint, such as the bridge: the result of `cluster()` from `sluice/shards`. Not with
+   * `shards`. Defaults to a database that accepts all keys in one call.
    */
-  shards: v.optional(
-    v.pipe(
-      v.array(shortName, 'a list of names'),
-      v.minLength(2, 'at least 2 names'),
-      v.maxLength(64, 'at most 64 names'),
-    ),
-  ),
+  cluster: v.optional(madeBy<Cluster>('cluster', 'bySlot', 'shards')),
   /**
    * A part of every key in Redis: 1 to 32 lower-case letters, digits or `-`. Applications that use one database, such as staging and
    * production, need different namespaces; otherwise their policies of the same name share counters. A change of the namespace resets
@@ -162,6 +176,26 @@ const configFields = <Context>() => ({
   hashKeys: v.optional(flag, true),
   /** Adds a header `Sluice-Degraded: allow|deny|local` to responses that a fallback decided. Defaults to false. */
   degradedHeader: v.optional(flag, false),
+  /**
+   * Counts decisions, finds the clients with the most refusals, and reports both: the result of `observe()` from `sluice/observe`. It
+   * adds no call to Redis. Defaults to none.
+   */
+  observe: v.optional(madeBy<Observe>('observe', 'create')),
+  /**
+   * Lets policies use the JSON body of a request (`body:<path>` in `key`, `match.body`, `cost.body`), and the usage in the body of a
+   * response (`cost.usage`): the result of `bodies()` from `sluice/bodies`. A body is read only for policies whose other conditions
+   * match. Defaults to none.
+   */
+  bodies: v.optional(madeBy<Bodies>('bodies', 'each')),
+  /** Lets policies take units in advance (`lease`), also those of a live document: the result of `leases()` from `sluice/leases`. Defaults to none. */
+  leases: v.optional(madeBy<Leases>('leases', 'layer')),
+  /**
+   * Lets operators set the limits of single keys of policies with `overrides: true`, also those of a live document: the result of
+   * `overrides()` from `sluice/overrides`. Defaults to none.
+   */
+  overrides: v.optional(madeBy<Overrides>('overrides', 'endpoints')),
+  /** Writes the refusals that are objects: the result of `refusals()` from `sluice/refusals`. Defaults to none. */
+  refusals: v.optional(madeBy<Refusals>('refusals', 'write')),
   /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
 })
@@ -216,10 +250,8 @@ const withNames = <E extends { name: string | undefined }>(list: string, entries
   entries.map((entry, index) => ({ ...entry, name: entry.name ?? `${list}[${index}]` }))
 
 export const config = v.pipe(
-  object(configFields(), (valid, problem, all) => {
-    valid.shards?.forEach((name, index, shards) => {
-      if (shards.indexOf(name) < index) problem(['shards', index], 'a name that no other shard has')
-    })
+  object(configFields, (valid, problem, all) => {
+    if (valid.cluster && valid.shards) problem(['cluster'], 'either cluster or shards')
     // These checks include policies with problems of their own, as far as their fields are valid.
     if (Array.isArray(all.policies)) {
       const policies = all.policies as Unchecked
@@ -230,6 +262,21 @@ export const config = v.pipe(
         }
       })
       checkKeys(policies, problem)
+      const { bodies, allow, deny, refusal, refusals, shield } = valid
+      bodies?.check({ policies, allow, deny, shield, problem })
+      refusals?.check({ refusal, policies }, problem)
+      const needed = {
+        leases: policies.some((policy) => policy?.lease),
+        overrides: policies.some((policy) => policy?.overrides),
+        jwt: readsClaim(shield?.key) || policies.some(readsClaims),
+        bodies:
+          policies.some((policy) => policy?.usesBody || policy?.cost?.usage) ||
+          usesBody([allow, deny, shield]),
+        refusals: [refusal, ...policies.map((policy) => policy?.refusal)].some(isObject),
+      }
+      for (const [name, isNeeded] of Object.entries(needed)) {
+        if (isNeeded && all[name] === undefined) problem([name], resultOf(name))
+      }
       checkReferences(policies, names, all as Partial<Output<ConfigFields>>, problem)
     }
     if (valid.policies) checkTags(valid.policies, problem)
@@ -239,40 +286,33 @@ export const config = v.pipe(
 
 type Unchecked = (Partial<ParsedPolicy> | undefined)[]
 
-/**
- * Reports policies that together need more than the 128 keys of one call. A policy with its own Redis key needs a second key for its
- * penalty. The script would refuse every request that all these policies apply to.
- */
+/** Reports policies that together need more keys than one call takes. The script would refuse every request that all of them apply to. */
 function checkKeys(policies: Unchecked, problem: AddProblem) {
-  const twice = policies.filter(
-    (policy) =>
-      policy?.penalty && (policy.algorithm === 'sliding-log' || policy.algorithm === 'concurrency'),
-  )
-  if (policies.length <= 128 && policies.length + twice.length > 128) {
+  const keys = keysOfAll(policies.map((policy) => policy ?? {}))
+  if (policies.length <= MAX_KEYS && keys > MAX_KEYS) {
     problem(
       ['policies'],
-      'at most 128 policies, counting each sliding-log or concurrency policy with a penalty twice',
+      'at most 128 policies, counting each sliding-log or concurrency policy with penalty or overrides twice',
     )
   }
 }
 
-const JWT = 'the field jwt in the configuration, to verify the token'
+/** Reports whether parsed keys read a claim of a token. */
+const readsClaim = (...keys: unknown[]) => JSON.stringify(keys).includes('"source":"jwt"')
+const readsClaims = (policy: Unchecked[number]) =>
+  Boolean(policy?.claim) || readsClaim(policy?.key, policy?.onMissingKey, policy?.plan?.key)
+
 const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'
 
 /** Reports references from one part of a configuration to another that is missing. */
 function checkReferences(
   policies: Unchecked,
   names: (string | undefined)[],
-  { jwt, shield, tables, allow }: Partial<Output<ConfigFields>>,
+  { tables, allow }: Partial<Output<ConfigFields>>,
   problem: AddProblem,
 ) {
-  const needsJwt = (key: unknown) =>
-    jwt === undefined && Array.isArray(key) && key.some((part?: KeyPart) => part?.source === 'jwt')
   policies.forEach((policy, index) => {
-    const { key, onMissingKey, plan } = policy ?? {}
-    if (needsJwt(key) || needsJwt(Object(onMissingKey).key))
-      problem(['policies', index, 'key'], JWT)
-    if (needsJwt([plan?.key])) problem(['policies', index, 'plan'], JWT)
+    const plan = policy?.plan
     const table = plan?.table
     if (typeof table !== 'string') return
     if (!Object.hasOwn(Object(tables), table)) {
@@ -283,7 +323,6 @@ function checkReferences(
       if (other >= 0) problem(['tables', table], `${DIGESTS}; entry ${other + 1} is not a digest`)
     }
   })
-  if (needsJwt(shield?.key)) problem(['shield', 'key'], JWT)
   if (!Array.isArray(allow)) return
   allow.forEach((entry, index) => {
     if (!Array.isArray(entry?.policies)) return

@@ -13,15 +13,15 @@ const origin = v.pipe(
   v.transform((input) => (input === '*' ? input : new URL(input).origin)),
 )
 
-const fields = {
+const fields = () => ({
   /** An origin or a list of origins whose pages may read the answers, such as `'https://app.example.com'`; or `'*'` for all. Required. */
   origins: list(origin),
   /** Lets pages read answers to requests with cookies. Cannot be combined with the origin `'*'`. Defaults to false. */
   credentials: v.optional(flag, false),
-}
+})
 
 /** Access of web pages of other origins to refusals (CORS protocol of the Fetch standard). */
-export interface CorsOptions extends Input<typeof fields>, Named {}
+export interface CorsOptions extends Input<ReturnType<typeof fields>>, Named {}
 
 export const cors = named<CorsOptions>()(
   object(fields, ({ origins, credentials }, problem) => {

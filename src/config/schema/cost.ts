@@ -2,23 +2,26 @@ import * as v from 'valibot'
 import { type Condition, conditionFields } from './condition.ts'
 import {
   either,
+  flag,
   type Input,
   isObject,
+  list,
   type Named,
   named,
+  type Output,
   object,
   pattern,
   whole,
 } from './shapes.ts'
 
-const ruleFields = {
-  ...conditionFields,
+const ruleFields = () => ({
+  ...conditionFields(),
   /** Cost of a matching request: a whole number of units, 0 or more. Required. */
   cost: whole(0),
-}
+})
 
 /** A cost for the requests that match a condition. */
-export interface CostRule extends Input<typeof ruleFields>, Named {}
+export interface CostRule extends Input<ReturnType<typeof ruleFields>>, Named {}
 
 const rules = v.array(
   named<CostRule>()(
@@ -35,7 +38,7 @@ const fieldName = v.pipe(
   v.toLowerCase(),
 )
 
-const costFields = {
+const costFields = () => ({
   /**
    * Name of a request header with the cost in units. It is accepted from trusted proxies only: requests with a token of
    * `SLUICE_PROXY_TOKEN` in `Sluice-Token`. Other requests cost what `rules` and `otherwise` say. Defaults to none.
@@ -46,19 +49,50 @@ const costFields = {
    * the upper bound; the difference is refunded. Without the header nothing is refunded. Defaults to none.
    */
   response: v.optional(fieldName),
+  /**
+   * Path of the actual cost in the body of the response, such as `'usage.total_tokens'`; with a list, the sum. The body is JSON or
+   * server-sent events. The cost by `rules` or `otherwise` is charged first; then the difference is refunded or charged, up to `max`.
+   * Requires `bodies`. Defaults to none.
+   */
+  usage: v.optional(list(v.string('a path like "usage.total_tokens"'))),
+  /** Units for each 1 of the number at `usage`, such as 1000000 to count millionths of a dollar. The cost is rounded up. Defaults to 1. */
+  scale: v.optional(
+    v.custom<number>(
+      (input) => Number.isFinite(input) && (input as number) > 0,
+      'a finite number above 0',
+    ),
+  ),
+  /**
+   * Ends a stream of server-sent events when the quota is used up: the stream takes further units in chunks of `otherwise`, and counts one
+   * unit for each event until its usage is known. Requires `usage`. Defaults to false.
+   */
+  cut: v.optional(flag, false),
+  /**
+   * Path of a number in the JSON body, such as `'max_tokens'`: it is the cost if no rule matches. A fraction is rounded up. A value that
+   * is not a positive number, or cannot be read, costs `max`. Requires `bodies`. Defaults to none.
+   */
+  body: v.optional(v.string('the path of a field')),
+  /** With true, `graphqlCost` of `bodies` is the cost if no rule matches. A document without a cost costs `max`. Defaults to none. */
+  graphql: v.optional(v.literal(true, 'true')),
+  /**
+   * Highest cost, at least `otherwise`: of one message of a body and of a body that cannot be read, and of a response with `usage`.
+   * Required with `usage`. Otherwise defaults to no bound, and to `otherwise` for a body that cannot be read.
+   */
+  max: v.optional(whole(1)),
   /** Costs of some requests, as a list of conditions with a `cost`. The first rule that matches counts. Defaults to none. */
   rules: v.optional(rules, []),
   /** Cost of a request that no rule matches: a whole number of units, 0 or more. Defaults to 1. */
   otherwise: v.optional(whole(0), 1),
-}
+})
 
 /** The cost of a request by rules, by a trusted proxy, or by the response of the origin. */
-export interface CostOptions extends Input<typeof costFields>, Named {}
+export interface CostOptions extends Input<ReturnType<typeof costFields>>, Named {}
 
 /** The parsed cost of a request: `header` of a trusted proxy, else the first rule that matches, else `otherwise`. */
 export type Cost = v.InferOutput<typeof cost>
 
-const fixed = { header: undefined, response: undefined, rules: [] }
+type Fields = Output<ReturnType<typeof costFields>>
+const fixed = { rules: [] as Fields['rules'] } as Omit<Fields, 'otherwise'>
 
 export const cost = either(
   isObject,
@@ -73,5 +107,11 @@ export const cost = either(
       v.transform((rules) => ({ ...fixed, rules, otherwise: 1 })),
     ),
   ),
-  named<CostOptions>()(object(costFields)),
+  named<CostOptions>()(
+    object(costFields, ({ cut, scale }, problem, { usage }) => {
+      if (usage !== undefined) return
+      if (cut) problem(['cut'], 'nothing without usage')
+      if (scale) problem(['scale'], 'nothing without usage')
+    }),
+  ),
 )

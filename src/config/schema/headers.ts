@@ -46,10 +46,10 @@ const set: v.GenericSchema<HeaderSet> = either(
     names,
     `one of ${names.join(', ')}, an object with prefix and reset, or "off" outside of a list`,
   ),
-  object({
+  object(() => ({
     prefix: pattern('the start of a header name like "X-RateLimit-"', /^[A-Za-z][\w-]{0,63}$/),
     reset: oneOf('epoch', 'delta', 'iso'),
-  }),
+  })),
 )
 
 export const headers = v.pipe(

@@ -6,9 +6,11 @@ import { either, isObject, list, object, whole } from './shapes.ts'
  * - `ip`: the client address (`clientAddress` of the configuration). IPv4 counts by address and IPv6 by /64; `v4` (1 to 32) and `v6` (1 to 128)
  *   change these prefix lengths.
  * - `country`, `asn`, `colo`: what Cloudflare knows about the address.
+ * - `ja4`, `verifiedBot`: the TLS fingerprint, and the category of a verified bot, with Bot Management of Cloudflare.
  * - `jwt:<claim>`: a claim of a verified token (`jwt` of the configuration).
  * - `api-key`: an API key (`apiKeys` of the configuration).
  * - `path:<name>`: a parameter of the policy's own `match.path`.
+ * - `body:<path>`: a value of a JSON body, such as `body:params.name` (`bodies` of the configuration).
  * - `header:<name>`, `cookie:<name>`, `query:<name>`: a value that the client chooses.
  * - `global`: one quota for all clients.
  * - a function of Hono's context that returns a string or a number.
@@ -22,6 +24,7 @@ export type KeySource<Context = unknown> =
   | `cookie:${string}`
   | `query:${string}`
   | `jwt:${string}`
+  | `body:${string}`
   | ((context: Context) => KeyResult | Promise<KeyResult>)
 
 /** The result of a key function. `undefined`, `null` or an empty string means that the part is missing. */
@@ -35,14 +38,25 @@ export type KeyPart =
   | { source: 'ip'; v4: number; v6: number }
   | { source: (typeof plain)[number] }
   | { source: 'header' | 'cookie' | 'query'; name: string }
-  | { source: 'jwt' | 'path-parameter'; name: string }
+  | { source: 'jwt' | 'path-parameter' | 'body'; name: string }
   | { source: 'function'; read: (context: unknown) => unknown }
 
-const plain = ['path', 'method', 'host', 'country', 'asn', 'colo', 'api-key', 'global'] as const
+const plain = [
+  'path',
+  'method',
+  'host',
+  'country',
+  'asn',
+  'colo',
+  'ja4',
+  'verifiedBot',
+  'api-key',
+  'global',
+] as const
 const withName =
-  /^(?:(header):([\w!#$%&'*+.^`|~-]+)|(cookie):([\w!#$%&'*+.^`|~-]+)|(query|jwt):(\S+)|(path):(\w+))$/
+  /^(?:(header):([\w!#$%&'*+.^`|~-]+)|(cookie):([\w!#$%&'*+.^`|~-]+)|(query|jwt|body):(\S+)|(path):(\w+))$/
 
-const EXPECTED = `"ip", { ip: { v4, v6 } }, ${plain.map((name) => `"${name}"`).join(', ')}, "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", or a function`
+const EXPECTED = `"ip", { ip: { v4, v6 } }, ${plain.map((name) => `"${name}"`).join(', ')}, "path:<parameter>", "header:<name>", "cookie:<name>", "query:<name>", "jwt:<claim>", "body:<path>", or a function`
 
 const byText = v.pipe(
   v.custom<KeySource & string>(
@@ -64,9 +78,9 @@ const byText = v.pipe(
 )
 
 const byAddress = v.pipe(
-  object({
-    ip: object({ v4: v.optional(whole(1, 32), 32), v6: v.optional(whole(1, 128), 64) }),
-  }),
+  object(() => ({
+    ip: object(() => ({ v4: v.optional(whole(1, 32), 32), v6: v.optional(whole(1, 128), 64) })),
+  })),
   v.transform(({ ip }): KeyPart => ({ source: 'ip', ...ip })),
 )
 
@@ -101,6 +115,6 @@ export type MissingKeyOptions<Context = unknown> =
 export const onMissingKey = either(
   isObject,
   v.picklist(['share', 'skip', 'refuse'], 'one of share, skip, refuse, { key }'),
-  object({ key }),
+  object(() => ({ key })),
 )
 export type OnMissingKey = v.InferOutput<typeof onMissingKey>

@@ -25,3 +25,9 @@ export const countOnly = list(
     v.transform((input) => statuses(input)!),
   ),
 )
+
+/** Reports whether a response with this status counts. */
+export const counts = (
+  { countOnly }: { countOnly?: StatusInterval[] | undefined },
+  status: number,
+): boolean => !countOnly || countOnly.some(([low, high]) => low <= status && status <= high)

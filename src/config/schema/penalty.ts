@@ -12,7 +12,7 @@ import {
 
 const DAY_MS = 86_400_000
 
-const fields = {
+const fields = () => ({
   /** Number of refusals by the policy that starts a ban: a whole number, at least 1. Required. */
   after: whole(1),
   /** The time window in which refusals are counted. Required. */
@@ -21,10 +21,10 @@ const fields = {
   ban: duration,
   /** Duration of the longest ban, at least `ban`. Defaults to a day, or to `ban` if that is longer. */
   max: v.optional(duration),
-}
+})
 
 /** A ban of a key after too many refusals: `after` refusals in the time `within` start a ban of the duration `ban`. */
-export interface PenaltyOptions extends Input<typeof fields>, Named {}
+export interface PenaltyOptions extends Input<ReturnType<typeof fields>>, Named {}
 
 const byRefusals = v.pipe(
   object(fields, ({ ban, max }, problem) => {

@@ -13,7 +13,7 @@ export const plan = either(
     oneKey,
     v.transform((key) => ({ key, table: undefined })),
   ),
-  object({ key: oneKey, table: v.string('the name of a table') }),
+  object(() => ({ key: oneKey, table: v.string('the name of a table') })),
 )
 
 export type PlanSource = v.InferOutput<typeof plan>

@@ -12,14 +12,19 @@ import {
   onMissingKey,
 } from './key.ts'
 import { lease } from './lease.ts'
+import { limit, MAX_PRODUCT } from './limit.ts'
 import { countOnly } from './outcomes.ts'
 import { penalty } from './penalty.ts'
 import { limits, type PlanOptions, type PlanSource, plan } from './plan.ts'
+import { type Refusal, type RefusalFunction, refusal } from './refusal.ts'
+import type { RefusalOptions } from './refusal-fields.ts'
+import { reserve } from './reserve.ts'
 import {
   type AddProblem,
   accept,
   duration,
   either,
+  flag,
   type Input,
   type Named,
   name,
@@ -30,9 +35,7 @@ import {
   timeout,
   whole,
 } from './shapes.ts'
-
-/** Upper bound of limit × window in ms. The sum of three such products is exact in a double, so the script never rounds. A million a month fits. */
-const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
+import { usesBody } from './uses-body.ts'
 
 const inWindows = ['fixed-window', 'sliding-window', 'sliding-log'] as const
 const buckets = ['token-bucket', 'gcra', 'leaky-bucket'] as const
@@ -49,9 +52,10 @@ const policyFields = <Context>() => ({
   algorithm: v.optional(oneOf(...inWindows, 'concurrency', ...buckets), 'sliding-window'),
   /**
    * Size of the quota in units. A request costs one unit unless `cost` says otherwise. A whole number, at least 1; at most 10,000 with
-   * `'sliding-log'` and `'concurrency'`. `limit` × `window` in ms must not exceed 2^53 / 3 (a million in 31 days fits). Required.
+   * `'sliding-log'` and `'concurrency'`. `limit` × `window` in ms must not exceed 2^53 / 3 (a million in 31 days fits). Or
+   * `{ claim, max, otherwise }`: the number in a claim of the verified token (`jwt` of the configuration). Required.
    */
-  limit: whole(1),
+  limit,
   /**
    * The time window of the quota: a duration such as `'10s'`, `'1m'`, `'1h'` or `'1d'`, or whole milliseconds. With `'fixed-window'` also
    * a calendar `'day'`, `'week'` (from Monday) or `'month'`. With `'concurrency'` the lifetime of a slot that is not released. Required.
@@ -73,10 +77,12 @@ const policyFields = <Context>() => ({
   countOnly: v.optional(countOnly),
   /** Bans a key after too many refusals: `{ after, within, ban, max }`. With `'manual'` only operators set bans (docs/reference/decision-api.md). Defaults to no bans. */
   penalty: v.optional(penalty),
+  /** Lets operators set another limit for single keys (docs/reference/decision-api.md). Requires `overrides` of the configuration. Defaults to false. */
+  overrides: v.optional(flag, false),
   /**
    * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call and spend them without further calls for at most
-   * `ttl` (at most `'60s'`): docs/reference/configuration.md, "Leases". Cannot be combined with `'sliding-log'`, `'concurrency'`,
-   * `countOnly`, `cost.response` or `penalty`. Defaults to one call for each request.
+   * `ttl` (at most `'60s'`): docs/reference/configuration.md, "Leases of hot keys". Cannot be combined with `'sliding-log'`, `'concurrency'`,
+   * `countOnly`, `cost.response`, `cost.usage` or `penalty`. Requires `leases`. Defaults to one call for each request.
    */
   lease: v.optional(lease),
   /**
@@ -101,9 +107,15 @@ const policyFields = <Context>() => ({
   match: v.optional(condition, {}),
   /**
    * Cost of a request in units: a whole number (0 charges nothing), a list of rules of which the first match counts, or an object with
-   * `header`, `response`, `rules` and `otherwise`. Defaults to 1.
+   * `header`, `response`, `usage`, `body`, `graphql`, `max`, `rules` and `otherwise`. Defaults to 1.
    */
   cost: v.optional(cost, 1),
+  /**
+   * Keeps a part of the quota free for some requests: a list of rules `{ match, share }`, of which the first that matches a request
+   * counts. The request passes only if it leaves this share of `limit` free (of `burst` for `'token-bucket'`), rounded up to whole units.
+   * Requests that no rule matches may use the whole quota. Defaults to no rules.
+   */
+  reserve: v.optional(reserve, []),
   /** `'enforce'` refuses requests over the limit; `'shadow'` only counts and reports them. Defaults to `'enforce'`. */
   mode: v.optional(oneOf('enforce', 'shadow'), 'enforce'),
   /**
@@ -129,6 +141,14 @@ const policyFields = <Context>() => ({
     ),
     1,
   ),
+  /**
+   * The response to requests that the policy refuses: `{ status, body, headers }`, or a function of the decision and the context of key
+   * functions that returns a `Response`. An object requires `refusals`. If several policies refuse a request, the one with the longest
+   * wait answers. Defaults to `refusal` of the configuration.
+   */
+  refusal: v.optional(
+    refusal as v.GenericSchema<RefusalOptions | RefusalFunction<Context>, Refusal>,
+  ),
   /** Codes of linter findings to ignore for this policy, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
 })
@@ -145,6 +165,8 @@ export type AlgorithmName = Policy['algorithm']
 /** A parsed policy, with defaults, and durations in milliseconds. */
 export interface Policy extends ReturnType<typeof parsed> {
   deadlineMs: number
+  /** The name of the plan whose size applies. Absent without a plan. */
+  planName?: string
 }
 
 /**
@@ -155,7 +177,9 @@ const stateOf = (algorithm: string) => (algorithm === 'token-bucket' ? 'missing-
 
 function parsed(options: Output<PolicyFields>) {
   const { window, deadline, timeZone = 'UTC', plan, limits, ...rest } = options
-  const { name, algorithm: written, limit, align = 'first-request', penalty } = rest
+  const { name, algorithm: written, align = 'first-request', penalty } = rest
+  const claim = typeof rest.limit === 'number' ? undefined : rest.limit
+  const limit = claim ? claim.otherwise : (rest.limit as number)
   const calendar = isUnit(window) ? { unit: window, timeZone } : undefined
   const isSpaced = written === 'gcra' || written === 'leaky-bucket'
   const algorithm = isSpaced ? 'token-bucket' : written
@@ -164,21 +188,22 @@ function parsed(options: Output<PolicyFields>) {
     /** Marks the states of this policy in Redis. Depends on name, algorithm, window and align (with a calendar, the time zone). */
     tag: tagOf(name, stateOf(algorithm), window, calendar ? timeZone : align),
     algorithm,
+    limit,
+    /** The claim that sets the limit. Without a valid one, `limit` applies, or that of the plan. */
+    claim,
     /** For a calendar window, the length of the longest period. */
     windowMs: isUnit(window) ? LONGEST_MS[window] : window,
     /** The periods of a calendar window; `undefined` for a duration. */
     calendar,
     burst: rest.burst ?? (isSpaced ? 1 : limit),
+    /** True if the policy sets no burst, so that it equals the limit of a plan, a claim or an operator. */
+    burstIsLimit: rest.burst === undefined && !isSpaced,
     align,
-    /** `burstIsLimit`: the policy sets no burst, so the burst of a plan equals its limit. */
-    plan: plan && {
-      ...plan,
-      limits,
-      burstIsLimit: rest.burst === undefined && !isSpaced,
-    },
+    plan: plan && { ...plan, limits },
     penalty: penalty && { ...penalty, tag: tagOf(name, 'penalty') },
     // An isolate cannot count the slots of other isolates.
     onStoreError: rest.onStoreError ?? (algorithm === 'concurrency' ? 'allow' : 'local'),
+    usesBody: usesBody([rest.key, rest.onMissingKey, plan, rest.match, rest.cost, rest.reserve]),
     /** If undefined, the deadline of the configuration applies. */
     deadlineMs: deadline,
   }
@@ -186,7 +211,7 @@ function parsed(options: Output<PolicyFields>) {
 
 export const policy = named<PolicyOptions>()(
   v.pipe(
-    object(policyFields(), (input, problem, all) => {
+    object(policyFields, (input, problem, all) => {
       checkQuota(input, problem)
       checkCalendar(input, problem)
       checkPlan(input, problem, all)
@@ -198,19 +223,17 @@ export const policy = named<PolicyOptions>()(
   ),
 )
 
-const { limit, burst } = policyFields()
-
-const callerFields = {
+const callerFields = () => ({
   /** The algorithm that counts calls. Defaults to `'sliding-window'`. */
   algorithm: v.optional(oneOf(...inWindows, ...buckets), 'sliding-window'),
   /** Calls of one caller in a window: a whole number, at least 1. Required. */
-  limit,
+  limit: whole(1),
   /** The time window: a duration such as `'1m'`. Required. */
   window: duration,
   /** Capacity of the bucket in calls. Only for `'token-bucket'` (defaults to `limit`), `'gcra'` and `'leaky-bucket'` (default to 1). */
-  burst,
-}
-export interface CallerOptions extends Input<typeof callerFields>, Named {}
+  burst: v.optional(whole(1)),
+})
+export interface CallerOptions extends Input<ReturnType<typeof callerFields>>, Named {}
 
 /** The limit on each caller of the decision API, parsed to a policy. */
 export const callers = named<CallerOptions>()(
@@ -232,7 +255,7 @@ function checkQuota(
   }
   const windowMs = isUnit(window) ? LONGEST_MS[window] : window
   const sizes: [string[], number | undefined][] = [
-    [['limit'], limit],
+    typeof limit === 'object' ? [['limit', 'max'], limit.max] : [['limit'], limit],
     [['burst'], burst],
     ...Object.entries(limits ?? {}).map(([name, size]): [string[], number] => [
       ['limits', name],

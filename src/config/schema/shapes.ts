@@ -1,7 +1,7 @@
 /** Building blocks of the schemas of configurations and of decision API bodies. Each message describes the expected values. */
 import * as v from 'valibot'
 import { type Duration, parseDuration } from '../../base/duration.ts'
-import { findingCodes } from '../findings.ts'
+import type { FindingCode } from '../findings.ts'
 
 export const MAX_UNITS = 2 ** 51
 
@@ -63,6 +63,9 @@ export const whole = (
 
 export const flag = v.boolean('true or false')
 
+/** A namespace, or the name of a shard. */
+export const shortName = pattern('1 to 32 lower-case letters, digits and "-"', /^[a-z0-9-]{1,32}$/)
+
 /** The name of a policy or a list entry. Headers and log lines contain it. */
 export const name = pattern(
   'a name of up to 64 letters, digits, "_", "." or "-", starting with a letter or digit',
@@ -95,13 +98,26 @@ export const list = <I, O>(schema: v.GenericSchema<I, O>, least = 1) =>
     v.minLength<O[], number, string>(least, 'at least one value'),
   )
 
-export const accept = v.optional(list(oneOf(...findingCodes), 0), [])
+/** Codes of findings. The linter itself reports unknown ones, so that the Worker's bundle does not contain the codes. */
+export const accept = v.optional(
+  list(
+    v.custom<FindingCode>((input) => typeof input === 'string', 'a code like "no-origin"'),
+    0,
+  ),
+  [],
+)
 
-/** A schema that the JSON Schema generator (dev/openapi) reads as `shape`, because it supports only valibot's own kinds. */
+/** A schema that the JSON Schema generator (dev/openapi) reads as the result of `shape`, because it supports only valibot's own kinds. */
 const described = <I, O>(
   schema: v.GenericSchema<I, O>,
-  shape: v.GenericSchema,
-): v.GenericSchema<I, O> => v.pipe(schema, v.metadata({ shape }))
+  shape: () => unknown,
+): v.GenericSchema<I, O> => Object.assign(schema, { shape })
+
+/** Calls a function once, when its result is first needed. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => (made ??= make())
+}
 
 export const isObject = (input: unknown): input is Record<string, unknown> =>
   typeof input === 'object' && input !== null && !Array.isArray(input)
@@ -113,12 +129,12 @@ const MAX_UNKNOWN = 20
 export type AddProblem = (path: (string | number)[], expected: string) => void
 
 /**
- * An object with exactly these fields. Each unknown field is a problem of its own.
+ * An object with exactly these fields, which are built when the first value needs them. Each unknown field is a problem of its own.
  * @param relations checks fields against each other. `valid` has the fields without problems, `all` has every field.
  * @param misplaced messages for unknown fields that are valid in another place
  */
 export function object<const E extends v.ObjectEntries>(
-  entries: E,
+  fields: () => E,
   relations?: (
     valid: Partial<Output<E>>,
     problem: AddProblem,
@@ -126,13 +142,17 @@ export function object<const E extends v.ObjectEntries>(
   ) => void,
   misplaced: Record<string, string> = {},
 ): v.GenericSchema<Input<E>, Output<E>> {
-  const names = Object.keys(entries)
-  const blank = Object.fromEntries(names.map((name) => [name, undefined]))
-  const known = v.object(entries)
-  const unknown = v.never(`one of the fields ${names.join(', ')}`)
+  const parts = once(() => {
+    const entries = fields()
+    const names = Object.keys(entries)
+    const blank = Object.fromEntries(names.map((name) => [name, undefined]))
+    return { entries, names, blank, known: v.object(entries) }
+  })
   const withUnknown = (input: unknown) => {
+    const { entries, names, known } = parts()
     const others = Object.keys(input as object).filter((name) => !names.includes(name))
     if (others.length === 0) return known
+    const unknown = v.never(`one of the fields ${names.join(', ')}`)
     const refused = others
       .slice(0, MAX_UNKNOWN)
       .map((name): [string, v.GenericSchema] => [
@@ -143,7 +163,7 @@ export function object<const E extends v.ObjectEntries>(
   }
   const schema = v.pipe(
     v.custom<object>(isObject, 'an object'),
-    v.transform((input) => ({ ...blank, ...input })), // so that a missing field fails with its own message
+    v.transform((input) => ({ ...parts().blank, ...input })), // so that a missing field fails with its own message
     v.lazy(withUnknown),
     v.rawCheck<object>(({ dataset, addIssue }) => {
       const { value, issues } = dataset
@@ -159,7 +179,7 @@ export function object<const E extends v.ObjectEntries>(
       )
     }),
   )
-  return described(schema as v.GenericSchema, v.strictObject(entries)) as never
+  return described(schema as v.GenericSchema, () => parts().entries) as never
 }
 
 /** One of two schemas, chosen by the input. Only the problems of the chosen schema are reported. */
@@ -170,7 +190,7 @@ export const either = <A, P, B, Q>(
 ) =>
   described(
     v.lazy((input): v.GenericSchema<A | B, P | Q> => (isSecond(input) ? other : one)),
-    v.union([one, other]),
+    () => [one, other],
   )
 
 /** Runs a schema only on input that passes the test `fits`. Other input is one problem. */
@@ -178,7 +198,7 @@ export const first = <I, O>(
   fits: (input: unknown) => boolean,
   expected: string,
   schema: v.GenericSchema<I, O>,
-) => described(v.pipe(v.custom<I>(fits, expected), schema), schema)
+) => described(v.pipe(v.custom<I>(fits, expected), schema), () => schema)
 
 /** A list of 1 to `most` items. */
 export const listOf = <I, O>(item: v.GenericSchema<I, O>, most: number, what: string) =>

@@ -18,7 +18,7 @@ const fields = <Context>() => ({
     ),
     v.transform((input) => parseDuration(input)!),
   ),
-  /** Counts by these key parts: one or a list, except parts of the path. A request without a value for a part is not counted. Defaults to `'ip'`. */
+  /** Counts by these key parts: one or a list, except parts of the path and the body. A request without a value for a part is not counted. Defaults to `'ip'`. */
   key: v.optional(key as v.GenericSchema<Key<Context>, KeyPart[]>, 'ip'),
   /** Codes of linter findings to ignore for the shield, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
@@ -36,7 +36,7 @@ export type Shield = v.InferOutput<typeof shield>
 
 export const shield = named<ShieldOptions>()(
   v.pipe(
-    object(fields(), ({ key }, problem) => {
+    object(fields, ({ key }, problem) => {
       key?.forEach(({ source }, index) => {
         if (source.startsWith('path')) problem(['key', index], 'a part other than the path')
       })

@@ -13,8 +13,9 @@ const LAST_OF_YEAR_9999 = 253_402_300_799
 export const policy: Quantity = ({ policy }) => policy
 export const limit = (state: LimitState) => Math.min(state.limit, MAX_SF_INTEGER)
 export const remaining = (state: LimitState) => Math.min(state.remaining, MAX_SF_INTEGER)
-/** Units used, at least 0: with a burst, more than `limit` can remain. */
-export const used = (state: LimitState) => Math.max(0, limit(state) - remaining(state))
+/** Units used, at least 0: with a burst, more than `limit` can remain. Units that are kept free for other requests are not used. */
+export const used = (state: LimitState) =>
+  Math.max(0, limit(state) - remaining(state) - (state.reserved ?? 0))
 
 /** Window in seconds; `undefined` if it is not whole seconds, which no draft can express. */
 export const window = ({ windowMs, unit }: LimitState) =>

@@ -14,15 +14,12 @@ import {
   used,
   window,
 } from './quantities.ts'
-import { quoted } from './structured.ts'
-
-/** A quantity of the reported limit, or a list with an item for each of several limits. */
-type Field = Quantity | { lists: (decision: Decision) => LimitState[]; item: Quantity }
 
 interface FieldSet<Name extends string = string> {
   /** Selects the limit whose state the fields report. */
   reports: (decision: Decision) => LimitState | undefined
-  fields: Record<Name, Field>
+  /** The value of each field, for the reported limit. A field without a value is left out. */
+  fields: Record<Name, Quantity>
 }
 
 const enforced = ({ limits }: Decision) => limits.filter(({ mode }) => mode === 'enforce')
@@ -33,16 +30,22 @@ const enforced = ({ limits }: Decision) => limits.filter(({ mode }) => mode === 
  */
 const nearest =
   (rank: (limit: LimitState) => number, wait: (limit: LimitState) => number) =>
-  (decision: Decision): LimitState | undefined => {
-    const refusing = ({ retryAfterMs }: LimitState) => -(retryAfterMs ?? Number.POSITIVE_INFINITY)
-    const by = decision.allowed ? rank : refusing
-    return enforced(decision)
-      .filter(({ allowed }) => allowed === decision.allowed)
-      .toSorted((a, b) => by(a) - by(b) || wait(b) - wait(a))[0]
+  ({ allowed, limits }: Decision): LimitState | undefined => {
+    const by = allowed ? rank : refusing
+    let first: LimitState | undefined
+    for (const state of limits) {
+      if (state.mode !== 'enforce' || state.allowed !== allowed) continue
+      const isFirst =
+        !first || by(state) < by(first) || (by(state) === by(first) && wait(state) > wait(first))
+      if (isFirst) first = state
+    }
+    return first
   }
 
-/** Selects the limit with the smallest remaining share of its quota. */
-const leastShare = nearest(
+const refusing = ({ retryAfterMs }: LimitState) => -(retryAfterMs ?? Number.POSITIVE_INFINITY)
+
+/** Selects the limit with the smallest remaining share of its quota; on a refusal the one that refuses longest. */
+export const leastShare = nearest(
   ({ remaining, limit }) => remaining / limit,
   ({ nextAfterMs }) => nextAfterMs,
 )
@@ -64,27 +67,35 @@ function distinctQuotas(decision: Decision): LimitState[] {
 }
 
 /** Writes `head;name=value;…`, and omits parameters without a value. */
-const item =
-  (head: Quantity, parameters: Record<string, Quantity>): Quantity =>
-  (...about) =>
-    Object.entries(parameters).reduce(
-      (text, [name, quantity]) => {
-        const value = quantity(...about)
-        return value === undefined ? text : `${text};${name}=${value}`
-      },
-      String(head(...about)),
-    )
+function item(head: Quantity, parameters: Record<string, Quantity>): Quantity {
+  const entries = Object.entries(parameters)
+  return (limit, decision) => {
+    let text = String(head(limit, decision))
+    for (const [name, quantity] of entries) {
+      const value = quantity(limit, decision)
+      if (value !== undefined) text += `;${name}=${value}`
+    }
+    return text
+  }
+}
 
 /** Writes `name=value, …`. */
-const dictionary =
-  (members: Record<string, Quantity>): Quantity =>
-  (...about) =>
-    Object.entries(members)
-      .map(([name, quantity]) => `${name}=${quantity(...about)}`)
-      .join(', ')
+function dictionary(members: Record<string, Quantity>): Quantity {
+  const entries = Object.entries(members)
+  return (...about) => entries.map(([name, quantity]) => `${name}=${quantity(...about)}`).join(', ')
+}
 
-const name: Quantity = ({ policy }) => quoted(policy)
-const oldPolicies: Field = { lists: distinctQuotas, item: item(limit, { w: window }) }
+/** Writes an item for each of several limits; nothing for none. */
+const list =
+  (lists: (decision: Decision) => LimitState[], item: Quantity): Quantity =>
+  (_, decision) =>
+    lists(decision)
+      .map((limit) => item(limit, decision))
+      .join(', ') || undefined
+
+/** An sf-string (RFC 9651, 3.3.3). Policy names need no escaping. */
+const name: Quantity = ({ policy }) => `"${policy}"`
+const oldPolicies = list(distinctQuotas, item(limit, { w: window }))
 
 /**
  * The fields of each set, as data, so that a new draft only changes data. `draft-n` is draft-ietf-httpapi-ratelimit-headers-n, which
@@ -96,7 +107,7 @@ const sets: { [S in keyof typeof fieldNames]: FieldSet<keyof (typeof fieldNames)
   'draft-11': {
     reports: leastShare,
     fields: {
-      policy: { lists: enforced, item: item(name, { q: limit, qu: unit, w: window }) },
+      policy: list(enforced, item(name, { q: limit, qu: unit, w: window })),
       state: item(name, { r: remaining, t: untilMore }),
     },
   },
@@ -133,21 +144,15 @@ export interface FieldValues {
 
 /** Returns the fields of a set for a decision, or `undefined` if the decision has no limit to report. */
 export function fieldValues(set: HeaderSet, decision: Decision): FieldValues | undefined {
-  const [{ reports, fields }, names]: [FieldSet, Record<string, string>] =
-    typeof set === 'string'
-      ? [sets[set], fieldNames[set]]
-      : [prefixed(set.reset), prefixedNames(set.prefix)]
+  const { reports, fields }: FieldSet = typeof set === 'string' ? sets[set] : prefixed(set.reset)
   const reported = reports(decision)
   if (!reported) return undefined
-  return {
-    set,
-    fields: Object.entries(names).flatMap(([key, name]): [string, string][] => {
-      const field = fields[key]!
-      const { lists, item } =
-        typeof field === 'object' ? field : { lists: () => [reported], item: field }
-      const items = lists(decision).map((limit) => item(limit, decision))
-      return items.length > 0 ? [[name, items.join(', ')]] : []
-    }),
-    remaining: remaining(reported),
+  const names: Record<string, string> =
+    typeof set === 'string' ? fieldNames[set] : prefixedNames(set.prefix)
+  const values: FieldValues['fields'] = []
+  for (const key in names) {
+    const value = fields[key]!(reported, decision)
+    if (value !== undefined) values.push([names[key]!, String(value)])
   }
+  return { set, fields: values, remaining: remaining(reported) }
 }

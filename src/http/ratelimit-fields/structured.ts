@@ -58,6 +58,3 @@ export const parseDictionary = (text: string) =>
     (values, { key, value }) => values.set(key, value),
     new Map<string, string>(),
   )
-
-/** Serializes an sf-string (RFC 9651, 4.1.6). */
-export const quoted = (text: string) => `"${text.replace(/[\\"]/g, '\\$&')}"`

@@ -1,7 +1,8 @@
 /** The leased units that one isolate holds of one quota. Plain numbers without I/O; the caller passes the time. */
 import { isWithin } from '../../base/clock.ts'
 import type { QuotaState } from '../../base/decision.ts'
-import type { Terms } from '../store.ts'
+import { capacityOf, resized } from '../algorithms/index.ts'
+import type { Limit } from '../store.ts'
 import { createDemand } from './demand.ts'
 
 /** A lease is at most 1/16 of the remaining quota, so that no isolate holds back the last units. */
@@ -49,25 +50,33 @@ export interface LimitReply {
 export type Lease = ReturnType<typeof createLease>
 
 /**
- * A lease of one quota. Units are charged in the store before the isolate holds them, so every admitted request is counted.
+ * A lease of one quota, or of the part of a quota above a floor. Units are charged in the store before the isolate holds them, so every admitted request is counted.
  * Each unit is in one state: held, in flight with a call (requested, refunded, or lent to its request), spent, or lost.
  *
  * All deadlines count from when the call was sent, the earliest possible time of the charge. So a lease ends no later than the window
  * that was charged.
  */
-export function createLease(terms: Terms, { max, ttlMs }: NonNullable<Terms['lease']>) {
-  const { algorithm, windowMs, limit, burst } = terms
+export function createLease(
+  leased: Pick<Limit, 'terms' | 'floor' | 'override'>,
+  { max, ttlMs }: NonNullable<Limit['terms']['lease']>,
+) {
+  const { algorithm, windowMs } = leased.terms
   const isBucket = algorithm === 'token-bucket'
-  const capacity = isBucket ? burst : limit
   const demand = createDemand(ttlMs)
   let held = noUnits
   let lastReply: LimitReply | undefined
   let isForgotten = false
 
+  /** The floor, and the capacity above it. An operator may have changed both. */
+  function size() {
+    const { terms, floor = 0 } = resized(leased, lastReply?.state.limit)
+    return { floor, capacity: capacityOf(algorithm, terms) - floor }
+  }
+
   function remaining(now: number): number {
     if (!lastReply) return 0
     const { sentAt, state } = lastReply
-    return now < sentAt + state.resetAfterMs ? state.remaining : capacity
+    return now < sentAt + state.resetAfterMs ? state.remaining : size().capacity
   }
 
   const has = (count: number, now: number): boolean =>
@@ -134,6 +143,8 @@ export function createLease(terms: Terms, { max, ttlMs }: NonNullable<Terms['lea
       const elapsed = Math.max(0, now - receivedAt)
       const resetAfterMs = Math.max(0, state.resetAfterMs - elapsed)
       const isFull = resetAfterMs === 0
+      const { floor, capacity } = size()
+      const overriddenForMs = Math.max(0, (state.overriddenForMs ?? 0) - elapsed)
       return {
         decidedAt: decidedAt + elapsed,
         state: {
@@ -142,6 +153,8 @@ export function createLease(terms: Terms, { max, ttlMs }: NonNullable<Terms['lea
           retryAfterMs: 0,
           resetAfterMs,
           nextAfterMs: isFull ? 0 : Math.max(1, state.nextAfterMs - elapsed),
+          ...(floor > 0 && { reserved: isFull ? floor : (state.reserved ?? 0) }),
+          ...(state.limit && { limit: state.limit, overriddenForMs }),
         },
       }
     },

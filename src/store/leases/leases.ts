@@ -71,7 +71,7 @@ export function withLeases(
       const name = nameOf(limit)
       let quota = quotasByName.get(name)
       if (!quota) {
-        quota = { lease: createLease(limit.terms, lease), calls: new Set() }
+        quota = { lease: createLease(limit, lease), calls: new Set() }
         quotasByName.set(name, quota)
       }
       quotas.set(limit, quota)
@@ -85,25 +85,20 @@ export function withLeases(
     quotas: LeasedLimits,
     options: StoreOptions,
   ): Promise<StoreResult> {
-    const { deadlineMs = DEADLINE_MS, waitMs = deadlineMs } = options
+    const { deadlineMs = DEADLINE_MS } = options
     const start = time()
     const inFlight = areLeased(requests, quotas) ? reserve(quotas, start) : undefined
     const reply =
-      inFlight && (await inFlight.waiting.join({ requests, quotas }, waitMs / 2).answered)
+      inFlight && (await inFlight.waiting.join({ requests, quotas }, deadlineMs / 2).answered)
     if (reply) return reply
-    const leftMs = Math.ceil(Math.max(waitMs / 2, waitMs - (time() - start)))
-    return call(requests, leftMs, {
-      ...options,
-      deadlineMs: leftMs + deadlineMs - waitMs,
-      ...(options.waitMs !== undefined && { waitMs: leftMs }),
-    })
+    const leftMs = Math.ceil(Math.max(deadlineMs / 2, deadlineMs - (time() - start)))
+    return call(requests, { ...options, deadlineMs: leftMs })
   }
 
   /** Makes a call to the store. Never rejects. */
   async function call(
     requests: StoreRequest[],
-    waitMs: number,
-    options: StoreOptions,
+    options: StoreOptions & { deadlineMs: number },
   ): Promise<StoreResult> {
     const sentAt = time()
     const quotas = quotasOf(requests) // not those from before the wait: they may have been forgotten
@@ -116,7 +111,7 @@ export function withLeases(
       lent.set(limit, { ...lease.take(limit.cost), spentAt: lease.status(sentAt).decidedAt })
     }
     const sent = callFor(requests, quotas, lent, sentAt)
-    const leaseCall = begin(sent, quotas, lent, sentAt + waitMs)
+    const leaseCall = begin(sent, quotas, lent, sentAt + options.deadlineMs)
     let answer: StoreResult
     try {
       const reply = await store.decide(
@@ -147,9 +142,7 @@ export function withLeases(
 
   /** Forgets the leases, and the units in flight, of quotas that an operator changes. */
   function forgetOperated(requests: StoreRequest[]) {
-    const limits = requests.flatMap(({ mode, limits }) =>
-      mode === 'reset' || mode === 'ban' || mode === 'unban' ? limits : [],
-    )
+    const limits = requests.flatMap(({ mode, limits }) => (OPERATIONS.includes(mode) ? limits : []))
     if (limits.length > 0) forgetIf((name) => limits.some((limit) => isOf(limit, name)))
   }
 
@@ -187,12 +180,14 @@ export function withLeases(
   }
 }
 
+const OPERATIONS: StoreRequest['mode'][] = ['reset', 'ban', 'unban', 'override', 'restore']
+
 const hasLease = (requests: StoreRequest[]) =>
   requests.some(({ limits }) => limits.some(({ terms }) => terms.lease))
 
-/** The name includes the terms: units taken under old terms are not spent under new ones. */
-const nameOf = ({ subject, terms: { tag, limit, burst, lease } }: Limit) =>
-  `${tag} ${limit} ${burst} ${lease?.max} ${lease?.ttlMs} ${subject}`
+/** The name includes the terms and the floor: units taken under old terms, or under a smaller floor, are not spent under others. */
+const nameOf = ({ subject, floor = 0, terms: { tag, limit, burst, lease } }: Limit) =>
+  `${tag} ${limit} ${burst} ${floor} ${lease?.max} ${lease?.ttlMs} ${subject}`
 
 const isOf = ({ subject, terms: { tag } }: Limit, name: string) =>
   name.startsWith(`${tag} `) && name.endsWith(` ${subject}`)

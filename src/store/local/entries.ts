@@ -1,5 +1,5 @@
 import type { QuotaState } from '../../base/decision.ts'
-import type { State } from './algorithms/index.ts'
+import type { State } from '../algorithms/index.ts'
 
 const MAX_ENTRIES = 10_000
 /** The maximum of numbers in all states, 8 bytes each. A sliding log has one number for every unit; an isolate has 128 MB. */
@@ -11,6 +11,7 @@ const SAMPLES = 8
 export interface LastReply {
   state: QuotaState
   cost: number
+  floor: number
   /** The terms of the reply. They may differ from the current ones: one key may have several plans, and a live policy may change. */
   limit: number
   burst: number

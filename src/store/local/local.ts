@@ -1,12 +1,22 @@
 /** The local store: counts in the memory of one isolate while the real store does not answer (`onStoreError: 'local'`). */
 import { systemClock } from '../../base/clock.ts'
 import type { QuotaState } from '../../base/decision.ts'
+import {
+  algorithms,
+  capacityOf,
+  endingIn,
+  MAX_ENTRIES,
+  MAX_PRODUCT,
+  type QuotaTerms,
+  resized,
+  type State,
+  withFloor,
+} from '../algorithms/index.ts'
 import type { Limit, Store, StoreRequest } from '../store.ts'
-import { stateFrom } from './algorithms/from-reply.ts'
-import { algorithms, type QuotaTerms, type State } from './algorithms/index.ts'
-import { refunded } from './algorithms/refund.ts'
 import { type LastReply, LocalEntries, type LocalEntry } from './entries.ts'
-import { capacityOf, cutState, shareOf } from './share.ts'
+import { stateFrom } from './from-reply.ts'
+import { refunded } from './refund.ts'
+import { cutState, shareOf } from './share.ts'
 
 /** Within this time, ms, the store's clock orders replies. Beyond it the order of arrival does: that clock may have been set back. */
 const MAX_DISORDER_MS = 10_000
@@ -22,6 +32,15 @@ function isNewer(
   if (decidedAt !== last.decidedAt) return last.decidedAt > decidedAt
   if (last.state.remaining !== state.remaining) return last.state.remaining < state.remaining
   return state.allowed
+}
+
+/** A limit after its charge. */
+interface ChargedLimit {
+  key: string
+  state: State
+  runOut: number
+  /** The fraction of the quota that remains, from 0 to 1. */
+  left: number
 }
 
 export interface LocalStore extends Store {
@@ -60,8 +79,12 @@ export function createLocalStore(
     const { state: last, limit, burst, receivedAt } = reply
     const runOut = receivedAt + last.resetAfterMs
     if (runOut <= now) return own
-    const { window } = share
-    const state = stateFrom(terms.algorithm, last, receivedAt, { limit, burst, window })
+    const numbers = { ...last, remaining: last.remaining + (last.reserved ?? 0) }
+    const state = stateFrom(terms.algorithm, numbers, receivedAt, {
+      limit,
+      burst,
+      windowMs: share.windowMs,
+    })
     const fromReply = cutState(terms.algorithm, state, terms, share)
     const algorithm = algorithms[terms.algorithm as keyof typeof algorithms]
     const left = (state: State | undefined) => algorithm(now, share, 0, state).remaining
@@ -72,11 +95,16 @@ export function createLocalStore(
     return fromReply
   }
 
-  /** How long a refusal by the store still applies, ms. A ban applies to every cost; another refusal only to this or a higher cost. */
-  function refusedFor({ reply }: LocalEntry, { terms, cost }: Limit, now: number): number {
+  /** How long a refusal by the store still applies, ms. A ban applies to every cost; another refusal only to this or a higher cost and floor. */
+  function refusedFor(
+    { reply }: LocalEntry,
+    { terms, cost, floor = 0 }: Limit,
+    now: number,
+  ): number {
     if (!reply || cost === 0) return 0
     const { state, limit, burst, receivedAt } = reply
-    const isCovered = cost >= reply.cost && terms.limit <= limit && terms.burst <= burst
+    const isSmaller = terms.limit <= limit && terms.burst <= burst
+    const isCovered = cost >= reply.cost && floor >= reply.floor && isSmaller
     const refused = isCovered && !state.allowed && state.retryAfterMs !== null
     const waitMs = Math.max(state.bannedForMs ?? 0, refused ? state.retryAfterMs! : 0)
     return Math.max(0, receivedAt + waitMs - now)
@@ -87,33 +115,40 @@ export function createLocalStore(
     const { terms, period } = limit
     if (terms.algorithm === 'concurrency') return { state: fullState(terms.limit, limit.cost) }
     const key = keyOf(limit)
-    const { share, cost } = shareOf(terms, limit.cost)
+    const { share, cost, floor } = shareOf(terms, limit.cost, limit.floor)
     const entry = entries.get(key)
     const live = entry && stateOf(entry, limit, share, now)
-    const { state, ...outcome } = algorithms[terms.algorithm](now, { ...share, period }, cost, live)
-    const restMs = live ? entry!.runOut - now : Number.POSITIVE_INFINITY
-    const clamp = (wait: number) => (live && !state ? Math.min(wait, restMs) : wait)
+    const smaller = withFloor(terms.algorithm, share, floor)
+    const outcome = algorithms[terms.algorithm](now, { ...smaller, period }, cost, live)
+    const { state, ...numbers } =
+      live && !outcome.state ? endingIn(entry!.runOut - now, outcome) : outcome
     const refusedMs = entry ? refusedFor(entry, limit, now) : 0
-    const clamped: QuotaState = {
-      ...outcome,
-      allowed: outcome.allowed && refusedMs === 0,
-      retryAfterMs:
-        outcome.retryAfterMs === null ? null : Math.max(refusedMs, clamp(outcome.retryAfterMs)),
-      resetAfterMs: clamp(outcome.resetAfterMs),
-      nextAfterMs: clamp(outcome.nextAfterMs),
+    const { allowed, retryAfterMs } = numbers
+    const reported: QuotaState = {
+      ...numbers,
+      allowed: allowed && refusedMs === 0,
+      retryAfterMs: retryAfterMs === null ? null : Math.max(refusedMs, retryAfterMs),
     }
-    const runOut = now + outcome.resetAfterMs
-    const left = outcome.remaining / capacityOf(terms.algorithm, share)
-    return { state: clamped, charged: state && { key, state, runOut, left } }
+    const runOut = now + numbers.resetAfterMs
+    const left = numbers.remaining / capacityOf(terms.algorithm, share)
+    return { state: reported, charged: state && { key, state, runOut, left } }
+  }
+
+  /** The limit in the size that an operator has set, by the last reply. */
+  function inForce(limit: Limit, now: number): Limit {
+    const reply = limit.override && entries.get(keyOf(limit))?.reply
+    const isOver = !reply || now >= reply.receivedAt + (reply.state.overriddenForMs ?? 0)
+    return isOver ? limit : resized(limit, reply.state.limit)
   }
 
   function decide(request: StoreRequest, now: number): QuotaState[] {
-    const { mode, limits } = request
+    const { mode } = request
+    const limits = request.limits.map((limit) => inForce(limit, now))
     if (mode === 'reset') for (const limit of limits) forget(limit)
     if (mode === 'refund') for (const limit of limits) refund(limit, request.decidedAt ?? 0, now)
-    const checked = limits.map((limit) =>
-      check(mode === 'refund' ? { ...limit, cost: 0 } : limit, now),
-    )
+    if (mode === 'debt') for (const limit of limits) charge(limit, now)
+    const isSettled = mode === 'refund' || mode === 'debt'
+    const checked = limits.map((limit) => check(isSettled ? { ...limit, cost: 0 } : limit, now))
     if (mode !== 'take' || !checked.every(({ state }) => state.allowed)) {
       const answers = checked.map(({ state, charged }, index) => {
         if (!charged) return state
@@ -125,16 +160,29 @@ export function createLocalStore(
       return answers
     }
     for (const [index, { charged }] of checked.entries()) {
-      if (!charged) continue
-      const entry = entries.getOrAdd(charged.key, now)
-      entries.setState(entry, charged.state, charged.runOut)
-      entry.isOwn = true
-      entry.localUnits += limits[index]!.cost
-      entry.left = charged.left
-      entry.until = Math.max(entry.until, charged.runOut)
+      if (charged) keep(charged, limits[index]!.cost, now)
     }
     entries.trim(now)
     return checked.map(({ state }) => state)
+  }
+
+  function keep({ key, state, runOut, left }: ChargedLimit, cost: number, now: number) {
+    const entry = entries.getOrAdd(key, now)
+    entries.setState(entry, state, runOut)
+    entry.isOwn = true
+    entry.localUnits += cost
+    entry.left = left
+    entry.until = Math.max(entry.until, runOut)
+  }
+
+  /** Charges a debt. A negative floor makes room for it, up to numbers that are exact in a double. */
+  function charge(limit: Limit, now: number) {
+    const { algorithm, windowMs } = limit.terms
+    const room = algorithm === 'sliding-log' ? MAX_ENTRIES : MAX_PRODUCT / 2 / windowMs
+    const debt = { ...limit, floor: -Math.floor(room) }
+    const { remaining } = check({ ...debt, cost: 0 }, now).state
+    const { charged } = check({ ...debt, cost: Math.min(limit.cost, remaining) }, now)
+    if (charged) keep(charged, limit.cost, now)
   }
 
   /** Drops a state that can be derived from the reply again, so that a refusal does not evict other entries. */
@@ -168,20 +216,21 @@ export function createLocalStore(
     },
 
     learn(limit, state, decidedAt, receivedAt) {
-      const { terms, cost } = limit
+      const { terms, cost, floor = 0 } = resized(limit, state.limit)
       const key = keyOf(limit)
+      const { bannedForMs = 0, overriddenForMs = 0 } = state
+      const waitMs = Math.max(state.resetAfterMs, bannedForMs, overriddenForMs)
       // A full quota needs no entry: without one it counts as full.
-      const isFull = state.resetAfterMs === 0 && !state.bannedForMs
-      const entry = isFull ? entries.get(key) : entries.getOrAdd(key, receivedAt)
+      const entry = waitMs === 0 ? entries.get(key) : entries.getOrAdd(key, receivedAt)
       if (!entry || (entry.reply && isNewer(entry.reply, state, decidedAt, receivedAt))) return
       if (!entry.isOwn || entry.runOut <= receivedAt) entries.setState(entry, undefined, 0)
       if (!entry.state) {
         entry.isOwn = false
         entry.localUnits = 0
       }
-      entry.reply = { state, cost, limit: terms.limit, burst: terms.burst, decidedAt, receivedAt }
+      const { limit: size, burst } = terms
+      entry.reply = { state, cost, floor, limit: size, burst, decidedAt, receivedAt }
       entry.isMerged = false
-      const waitMs = Math.max(state.resetAfterMs, state.bannedForMs ?? 0)
       entry.until = Math.max(entry.runOut, receivedAt + waitMs)
       entry.left = state.allowed ? state.remaining / capacityOf(terms.algorithm, terms) : 0
     },

@@ -1,20 +1,25 @@
 /** The share of a limit that one isolate admits without the store (`localShare`). */
+
+import { capacityOf, type QuotaTerms, type State } from '../algorithms/index.ts'
 import type { Terms } from '../store.ts'
-import type { QuotaTerms, State } from './algorithms/index.ts'
 
 type Amounts = Pick<QuotaTerms, 'limit' | 'burst'>
 
-/** The largest cost that a full quota admits. */
-export const capacityOf = (algorithm: Terms['algorithm'], { limit, burst }: Amounts): number =>
-  algorithm === 'token-bucket' ? burst : limit
+interface Share {
+  share: QuotaTerms
+  cost: number
+  floor: number
+}
 
-/** The share in whole units, at least one. A cost that fits the whole limit is reduced to fit the share. */
-export function shareOf(terms: Terms, cost: number): { share: QuotaTerms; cost: number } {
+/** The share in whole units, at least one, and its part of the floor. A cost that fits the whole limit is reduced to fit the share. */
+export function shareOf(terms: Terms, cost: number, floor = 0): Share {
   const { algorithm, limit, burst, windowMs, align, localShare } = terms
   const cut = (units: number) => Math.max(1, Math.floor(units * localShare))
-  const share: QuotaTerms = { limit: cut(limit), burst: cut(burst), window: windowMs, align }
-  const fits = cost <= capacityOf(algorithm, terms)
-  return { share, cost: fits ? Math.min(cost, capacityOf(algorithm, share)) : cost }
+  const share: QuotaTerms = { limit: cut(limit), burst: cut(burst), windowMs, align }
+  const capacity = capacityOf(algorithm, share)
+  const kept = Math.min(capacity, Math.ceil(floor * localShare))
+  const fits = cost + floor <= capacityOf(algorithm, terms)
+  return { share, cost: fits ? Math.min(cost, Math.max(1, capacity - kept)) : cost, floor: kept }
 }
 
 /** Converts the state of the whole quota to a state of its share. The remaining units stay the same, up to the share. */
@@ -30,7 +35,7 @@ export function cutState(
   const withNumbers = (numbers: number[]) => ({ ...state, numbers })
   switch (algorithm) {
     case 'token-bucket':
-      return withNumbers([Math.max(0, first - less * share.window)])
+      return withNumbers([Math.max(0, first - less * share.windowMs)])
     case 'sliding-log':
       return withNumbers(state.numbers.slice(less))
     case 'sliding-window': {

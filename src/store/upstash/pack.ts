@@ -1,7 +1,8 @@
 /** Packs lists of requests into as few calls of the script as possible, and divides the replies again. */
 import { StoreError } from '../../base/errors.ts'
 import type { Idempotency, StoreRequest, StoreResult } from '../store.ts'
-import { decode, encode, keysOf, type ScriptCall } from './script.ts'
+import { decode } from './reply.ts'
+import { encode, keysOf, type ScriptCall } from './script.ts'
 
 /** Consecutive lists that go in one call of the script. */
 export interface Pack {
@@ -15,12 +16,13 @@ const MAX_REQUESTS = 128
 
 /** Packs lists in order into as few packs as possible. Each further pack gets its own idempotency key. */
 export function pack(lists: StoreRequest[][], idempotency?: Idempotency): Pack[] {
+  if (surelyFits(lists)) return [{ lists: lists.map(withoutLeadingFollows), idempotency }]
   const packs: Pack[] = []
   let keys = new Set<string>()
   let requests = 0
   for (const list of lists) {
     const listKeys = keysOf(list)
-    const newKeys = [...listKeys].filter((key) => !keys.has(key))
+    const newKeys = listKeys.filter((key) => !keys.has(key))
     const fits = keys.size + newKeys.length <= MAX_KEYS && requests + list.length <= MAX_REQUESTS
     if (packs.length === 0 || !fits) {
       packs.push({
@@ -28,7 +30,7 @@ export function pack(lists: StoreRequest[][], idempotency?: Idempotency): Pack[]
         idempotency:
           packs.length > 0 ? withSuffix(idempotency, `.${packs.length + 1}`) : idempotency,
       })
-      keys = listKeys
+      keys = new Set(listKeys)
       requests = 0
     } else {
       for (const key of newKeys) keys.add(key)
@@ -37,6 +39,16 @@ export function pack(lists: StoreRequest[][], idempotency?: Idempotency): Pack[]
     requests += list.length
   }
   return packs
+}
+
+/** True if one call is enough, since a limit has at most two keys. Batches are so small, and naming their keys twice takes time. */
+function surelyFits(lists: StoreRequest[][]): boolean {
+  let [keys, requests] = [0, 0]
+  for (const list of lists) {
+    requests += list.length
+    for (const { limits } of list) keys += 2 * limits.length
+  }
+  return lists.length > 0 && keys <= MAX_KEYS && requests <= MAX_REQUESTS
 }
 
 /** Splits a pack into one pack for each list, each with its own idempotency key. */
@@ -56,6 +68,7 @@ function withoutLeadingFollows(list: StoreRequest[]): StoreRequest[] {
   return list.map((request, index) => (index < leading ? { ...request, mode: 'take' } : request))
 }
 
+/** @throws {StoreError} `internal` if a value is invalid */
 export const callOf = (
   { lists, idempotency }: Pack,
   now?: number,
@@ -63,10 +76,7 @@ export const callOf = (
 ): ScriptCall => encode(lists.flat(), now, idempotency, namespace)
 
 /** Divides the answer to a call into one reply for each list. */
-export function repliesOf(
-  { lists, idempotency }: Pack,
-  answer: number[] | StoreError,
-): StoreResult[] {
+export function repliesOf({ lists, idempotency }: Pack, answer: unknown): StoreResult[] {
   if (answer instanceof StoreError) return lists.map(() => answer)
   const reply = decode(answer, lists.flat(), idempotency)
   if (!reply) return lists.map(() => new StoreError('bad-reply'))

@@ -1,12 +1,13 @@
-/** Encodes calls of the Lua script and decodes its replies. lua/README.md is the contract. */
-import type { QuotaState } from '../../base/decision.ts'
-import type { Idempotency, Limit, StoreReply, StoreRequest, Terms } from '../store.ts'
-
-/** The suffix of the key, for algorithms whose state is not in the record of the subject. */
-const separateKeys: Partial<Record<Terms['algorithm'], string>> = {
-  'sliding-log': 'log',
-  concurrency: 'slots',
-}
+/** Encodes calls of the Lua script: KEYS and ARGV. lua/README.md is the contract. */
+import type { Idempotency, Limit, StoreRequest } from '../store.ts'
+import {
+  checkCall,
+  hasOwnKey,
+  headerText,
+  idempotencyText,
+  penaltyOf,
+  requestText,
+} from './arguments.ts'
 
 /** KEYS and ARGV of one call. */
 export interface ScriptCall {
@@ -17,6 +18,7 @@ export interface ScriptCall {
 /**
  * Encodes a call of the script.
  * @param namespace a part of every key; defaults to none
+ * @throws {StoreError} `internal` if a value is invalid
  */
 export function encode(
   requests: StoreRequest[],
@@ -24,119 +26,43 @@ export function encode(
   idempotency?: Idempotency,
   namespace?: string,
 ): ScriptCall {
-  const indexes = new Map<string, string>()
-  /** The index of a key in KEYS, from 1. Adds a new key. */
-  const indexOf = (key: string) => {
-    const index = indexes.get(key) ?? String(indexes.size + 1)
-    indexes.set(key, index)
-    return index
-  }
-  const args = [now === undefined ? '' : String(now)]
+  const keys = keysOf(requests, namespace)
+  checkCall(requests.length, keys.length, now)
+  const args = [headerText(requests, now, idempotency !== undefined)]
   if (idempotency) {
-    const { key, fingerprint, forMs } = idempotency
-    const unused = ['', '', '', '']
-    args.push(
-      '0',
-      'idempotency',
-      indexOf(recordOf(key, namespace)),
-      fingerprint,
-      'idempotency',
-      '',
-      String(forMs),
-      ...unused,
-    )
+    keys.unshift(recordOf(idempotency.key, namespace))
+    args.push(idempotencyText(idempotency, keys))
   }
+  const indexes = new Map(keys.map((key, index) => [key, index + 1]))
+  const keyIndex = (limit: Limit) => indexes.get(keyOf(limit, namespace))!
+  const recordIndex = ({ subject }: Limit) => indexes.get(recordOf(subject, namespace))!
   requests.forEach((request, index) => {
-    const requestColumns = [String(index + 1), request.mode]
-    for (const limit of request.limits) {
-      const { subject, terms, cost } = limit
-      args.push(
-        ...requestColumns,
-        indexOf(keyOf(limit, namespace)),
-        terms.tag,
-        terms.algorithm,
-        String(terms.limit),
-        String(terms.windowMs),
-        String(terms.burst),
-        String(cost),
-        column10Of(limit),
-        request.mode === 'refund' ? String(request.decidedAt ?? '') : '',
-      )
-      const penalty = penaltyOf(request, limit)
-      if (!penalty) continue
-      const { tag, after, withinMs, banMs, maxMs } = penalty
-      const firstBanMs = request.mode === 'ban' ? (request.banMs ?? banMs) : banMs
-      const numbers = [after, withinMs, firstBanMs, maxMs].map(String)
-      const record = indexOf(recordOf(subject, namespace))
-      args.push(...requestColumns, record, tag, 'penalty', ...numbers, 'first-request', '')
-    }
+    args.push(requestText(request, index + 1, keyIndex, recordIndex))
   })
-  return { keys: [...indexes.keys()], args }
+  return { keys, args }
 }
 
-/** The KEYS of `encode` without a namespace. */
-export function keysOf(requests: StoreRequest[]): Set<string> {
-  const keys = requests.flatMap((request) =>
-    request.limits.flatMap((limit) =>
-      penaltyOf(request, limit) ? [keyOf(limit), recordOf(limit.subject)] : [keyOf(limit)],
-    ),
-  )
-  return new Set(keys)
+/** The KEYS of a call without an idempotency key: the records, then the keys of logs and slots. */
+export function keysOf(requests: StoreRequest[], namespace?: string): string[] {
+  const records = new Set<string>()
+  const others = new Set<string>()
+  for (const request of requests) {
+    for (const limit of request.limits) {
+      const keys = hasOwnKey(limit.terms.algorithm) ? others : records
+      keys.add(keyOf(limit, namespace))
+      if (limit.override || penaltyOf(request, limit))
+        records.add(recordOf(limit.subject, namespace))
+    }
+  }
+  return [...records, ...others]
 }
 
 /** The key of a subject's record. The braces are a hash tag: Redis Cluster keeps all keys of a subject in one slot. */
 export const recordOf = (subject: string, namespace?: string) =>
   namespace ? `sluice:1:${namespace}:{${subject}}` : `sluice:1:{${subject}}`
 
-function keyOf({ subject, terms }: Limit, namespace?: string): string {
-  const suffix = separateKeys[terms.algorithm]
+function keyOf({ subject, terms: { algorithm, tag } }: Limit, namespace?: string): string {
   const record = recordOf(subject, namespace)
-  return suffix ? `${record}:${suffix}:${terms.tag}` : record
-}
-
-/** Column 10 depends on the algorithm: the window alignment, the calendar period, or the slot id. */
-function column10Of({ terms, period, slot = '' }: Limit): string {
-  if (terms.algorithm === 'concurrency') return slot
-  return terms.algorithm === 'fixed-window' && period ? period.join(',') : terms.align
-}
-
-/** The penalty of a limit. A refund has none: it neither counts towards a ban nor bans. */
-const penaltyOf = ({ mode }: StoreRequest, { penalty }: Limit) =>
-  mode === 'refund' ? undefined : penalty
-
-/** Decodes a reply of the script. Returns `undefined` if it does not have the form of one. */
-export function decode(
-  reply: unknown,
-  requests: StoreRequest[],
-  idempotency?: Idempotency,
-): StoreReply | undefined {
-  const head = idempotency ? 6 : 1 // the time, and the row of the idempotency key
-  const size = requests
-    .flatMap((request) => request.limits.map((limit) => (penaltyOf(request, limit) ? 10 : 5)))
-    .reduce((sum, numbers) => sum + numbers, head)
-  if (!Array.isArray(reply) || reply.length !== size || !reply.every(Number.isSafeInteger)) {
-    return undefined
-  }
-  let index = head
-  const next = (): [number, number, number, number, number] => {
-    index += 5
-    return reply.slice(index - 5, index) as ReturnType<typeof next>
-  }
-  const stateOf = (request: StoreRequest, limit: Limit): QuotaState => {
-    const [allowed, remaining, retryAfter, resetAfterMs, nextAfterMs] = next()
-    const bannedForMs = penaltyOf(request, limit) ? next()[2] : 0
-    return {
-      allowed: allowed === 1 && bannedForMs === 0,
-      remaining,
-      retryAfterMs: retryAfter < 0 ? null : Math.max(retryAfter, bannedForMs),
-      resetAfterMs,
-      nextAfterMs,
-      ...(bannedForMs > 0 && { bannedForMs }),
-    }
-  }
-  return {
-    decidedAt: reply[0],
-    states: requests.map((request) => request.limits.map((limit) => stateOf(request, limit))),
-    ...(idempotency && reply[1] === 1 && { replayed: true }),
-  }
+  if (!hasOwnKey(algorithm)) return record
+  return `${record}:${algorithm === 'concurrency' ? 'slots' : 'log'}:${tag}`
 }

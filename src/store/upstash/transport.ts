@@ -4,7 +4,8 @@ import { StoreError } from '../../base/errors.ts'
 export type Answer = { result: unknown } | { error: string }
 
 /**
- * Sends commands over Upstash's REST API. It replaces the transport of Upstash's client, which
+ * Creates a function that sends commands over Upstash's REST API, in order and in one request. Each command gets its answer. It replaces
+ * the transport of Upstash's client, which
  * - follows redirects, and so repeats a call up to twenty times or sends it to another server,
  * - retries failed calls, which may already have been charged,
  * - returns the abort of a plain signal as a result,
@@ -12,34 +13,22 @@ export type Answer = { result: unknown } | { error: string }
  * - drops the HTTP status.
  */
 export function createTransport(url: string, token: string) {
-  async function post(url: string, body: unknown, signal: AbortSignal) {
-    const response = await fetch(url, {
-      method: 'POST',
-      redirect: 'manual',
-      signal,
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    })
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+  const pipelineUrl = `${url.replace(/\/$/, '')}/pipeline`
+  return async (commands: unknown[], signal: AbortSignal): Promise<Answer[]> => {
+    const isOne = commands.length === 1
+    const body = JSON.stringify(isOne ? commands[0] : commands)
+    const request: RequestInit = { method: 'POST', redirect: 'manual', signal, headers, body }
+    const response = await fetch(isOne ? url : pipelineUrl, request)
     const reply = parse(await response.text())
     if (!reply) throw new StoreError('bad-reply', `not JSON, status ${response.status}`)
-    return { reply, ok: response.ok }
-  }
-
-  return {
-    async send(command: unknown, signal: AbortSignal): Promise<Answer> {
-      const { reply, ok } = await post(url, command, signal)
-      return answerOf(reply, ok)
-    },
-    /** Sends several commands in one request, in order. Each command gets its answer. */
-    async sendEach(commands: unknown[], signal: AbortSignal): Promise<Answer[]> {
-      const { reply, ok } = await post(`${url.replace(/\/$/, '')}/pipeline`, commands, signal)
-      if (ok && Array.isArray(reply) && reply.length === commands.length) {
-        return reply.map((one) => answerOf(Object(one)))
-      }
-      const answer = answerOf(reply, ok)
-      if ('result' in answer) throw new StoreError('bad-reply')
-      return commands.map(() => answer)
-    },
+    if (isOne) return [answerOf(reply, response.ok)]
+    if (response.ok && Array.isArray(reply) && reply.length === commands.length) {
+      return reply.map((one) => answerOf(Object(one)))
+    }
+    const answer = answerOf(reply, response.ok)
+    if ('result' in answer) throw new StoreError('bad-reply')
+    return commands.map(() => answer)
   }
 }
 
@@ -66,6 +55,9 @@ export function toStoreError(error: unknown): StoreError {
   return refusal((error as Error).message)
 }
 
+/** The hint for keys in several slots of a Redis Cluster. */
+const CROSSSLOT = "CROSSSLOT: write cluster: cluster() with cluster from 'sluice/shards'"
+
 /** Classifies an error text of Redis. Keeps only the first word of an unknown text: the rest may contain keys, tokens or scripts. */
 export function refusal(text: string): StoreError {
   if (/^(WRONGPASS|NOAUTH|NOPERM|Unauthorized)\b/i.test(text)) return new StoreError('unauthorized')
@@ -76,6 +68,11 @@ export function refusal(text: string): StoreError {
   if (/^OOM\b|DB capacity quota exceeded/i.test(text)) return new StoreError('database-full')
   if (text.startsWith('ERR sluice: idempotency: used'))
     return new StoreError('idempotency-conflict')
+  // The bridge has no answer of Redis: the command may have run.
+  if (/^ERR Redis (is not reachable|disconnected|did not respond|was busy)/.test(text)) {
+    return new StoreError('unreachable')
+  }
+  if (text.startsWith('CROSSSLOT')) return new StoreError('redis-error', CROSSSLOT)
   const ours = /^ERR sluice: [\w :,()'-]+/.exec(text)?.[0]
   return new StoreError('redis-error', ours ?? /^[A-Z]{2,20}\b/.exec(text)?.[0])
 }

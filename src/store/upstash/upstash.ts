@@ -1,11 +1,13 @@
 /** The store on one Upstash database. Uses Upstash's client with our own transport (transport.ts gives the reasons). */
-import { Redis } from '@upstash/redis'
+import { Redis, type Requester } from '@upstash/redis/fastly'
 import { isRestUrl } from '../../base/bindings.ts'
-import { StoreError } from '../../base/errors.ts'
-import type { Store, StoreOptions } from '../store.ts'
+import { asStoreError, StoreError } from '../../base/errors.ts'
+import type { Observer } from '../../base/observer.ts'
+import type { GuardedScript } from '../../base/several-stores.ts'
+import { LATE_MS, type Store, type StoreOptions, type StoreResult } from '../store.ts'
 import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
 import type { ScriptCall } from './script.ts'
-import { script, scriptSha } from './script-text.ts'
+import * as standard from './script-text.ts'
 import { type Answer, createTransport, refusal, toStoreError } from './transport.ts'
 
 export interface UpstashOptions {
@@ -21,10 +23,22 @@ export interface UpstashOptions {
   namespace?: string | undefined
   /** Called when the database has lost the script and gets it again. */
   onReload?: () => void
+  /** Measures each HTTP request. Defaults to none. */
+  observer?: Pick<Observer, 'begin'> | undefined
+  /** Replaces the script while shards move. Defaults to the standard script. */
+  guarded?: GuardedScript | undefined
 }
 
-/** The numbers that the script replies to one call, or an error. */
-type ScriptAnswer = number[] | StoreError
+export interface UpstashStore extends Store {
+  /**
+   * Decides packs in one HTTP request, each in calls of the script of its own. Never rejects: each list gets its reply or its error, in
+   * the order of the packs.
+   */
+  decidePacks(packs: Pack[], options?: StoreOptions): Promise<StoreResult[]>
+}
+
+/** The reply of the script to one call, or an error. reply.ts checks its form. */
+type ScriptAnswer = string | StoreError
 
 /** Creates a store on one Upstash database. With invalid options `decide` fails with `not-configured`. */
 export function createUpstashStore({
@@ -34,97 +48,114 @@ export function createUpstashStore({
   clock = 'store',
   namespace,
   onReload,
-}: UpstashOptions): Store {
+  observer,
+  guarded,
+}: UpstashOptions): UpstashStore {
+  const { script, scriptSha } = guarded ?? standard
   const database = isRestUrl(url) && token ? connect(url, token) : undefined
-  let sha: string | undefined
   let isLoaded = false // true once the database has run the script for this isolate
 
-  /** Runs calls in order, in one HTTP request. Never rejects: each call gets its answer or an error. */
-  async function send(
-    calls: ScriptCall[],
-    withScript: boolean,
+  /**
+   * Runs packs in order, in one HTTP request. Never rejects: each list gets its reply or an error.
+   * @param isResent true if the database has lost the script. The packs did not run then, so nothing is charged twice.
+   */
+  async function run(
+    packs: Pack[],
+    options: StoreOptions,
     deadline: AbortSignal,
-  ): Promise<ScriptAnswer[]> {
+    isResent = false,
+  ): Promise<StoreResult[][]> {
+    const now = options.now ?? (clock === 'edge' ? Date.now() : undefined)
+    const calls: ScriptCall[] = []
+    const invalid = packs.map((pack) => {
+      try {
+        const call = callOf(pack, now, namespace)
+        guarded?.guard(call)
+        calls.push(call)
+        return undefined
+      } catch (error) {
+        return asStoreError(error)
+      }
+    })
+    const observed = database && calls.length > 0 ? observer?.begin(packs) : undefined
+    if (observed) options.onCall?.(observed.call)
+    let sent: ScriptAnswer[]
     try {
       if (!database) throw new StoreError('not-configured')
-      sha ??= await scriptSha()
-      const [first, ...others] = calls
-      const command = withScript ? 'eval' : 'evalsha'
-      const text = withScript ? script : sha
-      if (others.length === 0) {
-        const { keys, args } = first!
-        return [await database.run(command, text, keys, args, deadline)]
+      // The first call carries the script, so that a cold start needs no second round trip.
+      const isEval = isResent || !isLoaded
+      const command = isEval ? 'eval' : 'evalsha'
+      const text = isEval ? script : scriptSha
+      if (calls.length === 1) sent = [await database.run(command, text, calls[0]!, deadline)]
+      else if (calls.length === 0) sent = []
+      else {
+        const commands = calls.map(({ keys, args }, index) => [
+          ...(index === 0 ? [command, text] : ['evalsha', scriptSha]),
+          keys.length,
+          ...keys,
+          ...args,
+        ])
+        sent = (await database.sendEach(commands, deadline)).map(toText)
       }
-      const commands = calls.map(({ keys, args }, index) => [
-        ...(index === 0 ? [command, text] : ['evalsha', sha]),
-        keys.length,
-        ...keys,
-        ...args,
-      ])
-      return (await database.sendEach(commands, deadline)).map(toNumbers)
     } catch (error) {
       const failure = toStoreError(error)
-      return calls.map(() => failure)
+      sent = calls.map(() => failure)
     }
-  }
-
-  async function run(calls: ScriptCall[], deadline: AbortSignal): Promise<ScriptAnswer[]> {
-    // The first call carries the script, so that a cold start needs no second round trip.
-    const answers = await send(calls, !isLoaded, deadline)
-    const notRun = calls.filter((_, index) => isMissingScript(answers[index]!))
-    if (notRun.length === 0) return answers
-    onReload?.()
-    const resent = await send(notRun, true, deadline) // these calls did not run, so nothing is charged twice
-    return answers.map((answer) => (isMissingScript(answer) ? resent.shift()! : answer))
-  }
-
-  async function decide(packs: Pack[], time: number | undefined, deadline: AbortSignal) {
-    const now = time ?? (clock === 'edge' ? Date.now() : undefined)
-    const calls = packs.map((pack) => callOf(pack, now, namespace))
-    const answers = await run(calls, deadline)
+    const answers = invalid.map((error) => error ?? sent.shift()!)
     const replies = packs.map((pack, index) => repliesOf(pack, answers[index]!))
+    observed?.end(replies, now !== undefined)
     isLoaded ||= replies.some(([reply]) => !(reply instanceof StoreError))
-    return replies
+    const notRun = packs.filter((_, index) => isMissingScript(answers[index]!))
+    // Other nodes of a cluster may lack it too. Each time at least one of them gets it.
+    if (notRun.length === 0 || (isResent && notRun.length === packs.length)) return replies
+    if (!isResent) onReload?.()
+    const resent = await run(notRun, options, deadline, true)
+    return replies.map((some, index) => (isMissingScript(answers[index]!) ? resent.shift()! : some))
   }
 
-  // All round trips of a call share one deadline.
+  /** All round trips of a call share one deadline. */
   const deadlineOf = (options: StoreOptions) =>
-    AbortSignal.timeout(options.deadlineMs ?? deadlineMs)
+    AbortSignal.timeout(
+      options.deadlineMs === undefined ? deadlineMs : options.deadlineMs + LATE_MS,
+    )
 
-  return {
+  const store: UpstashStore = {
     async decide(requests, options = {}) {
-      const { now, idempotency } = options
-      const [replies] = await decide([{ lists: [requests], idempotency }], now, deadlineOf(options))
-      const [reply] = replies!
+      const packs = [{ lists: [requests], idempotency: options.idempotency }]
+      const [reply] = (await run(packs, options, deadlineOf(options)))[0]!
       if (reply instanceof StoreError) throw reply
       return reply!
     },
 
     async decideEach(lists, options = {}) {
-      if (lists.length === 0) return []
+      return store.decidePacks([{ lists, idempotency: options.idempotency }], options)
+    },
+
+    async decidePacks(given, options = {}) {
       const deadline = deadlineOf(options)
-      const packs = pack(lists, options.idempotency)
-      const replies = await decide(packs, options.now, deadline)
+      const packs = given.flatMap(({ lists, idempotency }) => pack(lists, idempotency))
+      const replies = await run(packs, options, deadline)
       // One invalid list fails its whole pack before anything is charged. Send each list of such a pack by itself.
       const failed = packs.map(
         ({ lists }, index) => lists.length > 1 && hasChargedNothing(replies[index]![0]!),
       )
       const alone = packs.flatMap((pack, index) => (failed[index] ? unpack(pack) : []))
-      const resent = alone.length > 0 ? (await decide(alone, options.now, deadline)).flat() : []
+      const resent = alone.length > 0 ? (await run(alone, options, deadline)).flat() : []
       return replies.flatMap((some, index) =>
         failed[index] ? resent.splice(0, some.length) : some,
       )
     },
   }
+  return store
 }
 
 const isMissingScript = (answer: ScriptAnswer) =>
   answer instanceof StoreError && answer.cause === 'NOSCRIPT'
 
-/** True if the script refused the call before its first write: it checks all arguments and keys first. */
+/** True if the call was not made, or the script refused it before its first write: it reads all keys first. */
 const hasChargedNothing = (reply: object) =>
   reply instanceof StoreError &&
-  /^(WRONGTYPE$|ERR sluice: (KEYS|ARGV|row|key)\b)/.test(String(reply.cause))
+  /^(WRONGTYPE$|ERR sluice: (call|request|idempotency: unexpected|key)\b)/.test(String(reply.cause))
 
 /**
  * Reads the text of a key; null if the key does not exist. The deadline defaults to 5000 ms: do not make a client's request wait for it.
@@ -134,55 +165,66 @@ export function createUpstashReader({
   url,
   token,
   deadlineMs = 5000,
-}: Pick<UpstashOptions, 'url' | 'token' | 'deadlineMs'>): (key: string) => Promise<string | null> {
+  observer,
+}: Pick<UpstashOptions, 'url' | 'token' | 'deadlineMs' | 'observer'>): (
+  key: string,
+) => Promise<string | null> {
   return async (key) => {
     if (!isRestUrl(url) || !token) throw new StoreError('not-configured')
-    let answer: Answer
-    try {
-      answer = await createTransport(url, token).send(['GET', key], AbortSignal.timeout(deadlineMs))
-    } catch (error) {
-      throw toStoreError(error)
-    }
-    if ('error' in answer) throw new StoreError('redis-error')
-    const { result } = answer
+    const observed = observer?.begin([])
+    const sending = createTransport(url, token)([['GET', key]], AbortSignal.timeout(deadlineMs))
+    const [answer] = await sending.catch((error) => {
+      const failure = toStoreError(error)
+      observed?.end([[failure]], false)
+      throw failure
+    })
+    observed?.end([], false)
+    if ('error' in answer!) throw new StoreError('redis-error')
+    const { result } = answer!
     if (result !== null && typeof result !== 'string') throw new StoreError('bad-reply')
     return result
   }
 }
 
+/**
+ * Upstash's client on another transport. The entry for Fastly has the same commands as the others and is the smallest: it reads no
+ * environment and has no builders of schemas. Its own transport is replaced before it sends anything, so it gets neither URL nor token.
+ */
+class Client extends Redis {
+  /** Otherwise the client would parse each text of a reply as JSON, and would throw and catch an error for each. */
+  protected override opts = { automaticDeserialization: false }
+
+  constructor(transport: Requester) {
+    super({ url: 'http://unused', token: 'unused', backend: '', enableAutoPipelining: false })
+    this.client = transport
+  }
+}
+
 /** Upstash's client on our transport, and `sendEach` for several commands in one request. */
 function connect(url: string, token: string) {
-  const { send, sendEach } = createTransport(url, token)
+  const send = createTransport(url, token)
   let signal: AbortSignal | undefined
-  const redis = new Redis({
-    async request<T>({ body }: { body?: unknown }) {
-      const answer = await send(body, signal!)
-      if ('error' in answer) return answer
-      const numbers = toNumbers(answer)
-      if (numbers instanceof StoreError) throw numbers
-      return { result: numbers as T }
-    },
+  const redis = new Client({
+    request: <T>({ body }: { body?: unknown }) =>
+      send([body], signal!).then(([answer]) => {
+        if ('error' in answer!) return answer
+        const text = toText(answer!)
+        if (text instanceof StoreError) throw text
+        return { result: text as T }
+      }),
   })
   return {
-    sendEach,
-    run(
-      command: 'eval' | 'evalsha',
-      text: string,
-      keys: string[],
-      args: string[],
-      deadline: AbortSignal,
-    ): Promise<number[]> {
+    sendEach: send,
+    run(command: 'eval' | 'evalsha', text: string, call: ScriptCall, deadline: AbortSignal) {
       signal = deadline // safe for concurrent calls: the client calls `request` synchronously
-      return redis[command](text, keys, args)
+      return redis[command]<string[], string>(text, call.keys, call.args)
     },
   }
 }
 
-/** Checks that the reply is an array of integers. The client would also convert text that looks like a number. */
-function toNumbers(answer: Answer): ScriptAnswer {
+/** Checks that the reply begins with the time. */
+function toText(answer: Answer): ScriptAnswer {
   if ('error' in answer) return refusal(answer.error)
   const { result } = answer
-  return Array.isArray(result) && result.every(Number.isSafeInteger)
-    ? result
-    : new StoreError('bad-reply')
+  return typeof result === 'string' && /^\d/.test(result) ? result : new StoreError('bad-reply')
 }

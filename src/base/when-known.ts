@@ -1,0 +1,12 @@
+/** A value that is known now, or later. */
+export type Soon<T> = T | Promise<T>
+
+/** Continues with a value: at once if it is known. An `await` would cost every request a turn of the microtask queue. */
+export const whenKnown = <T, Result>(
+  value: Soon<T>,
+  next: (value: T) => Soon<Result>,
+): Soon<Result> => (value instanceof Promise ? value.then(next) : next(value))
+
+/** Returns the values of a list: at once if all are known. */
+export const whenAllKnown = <T>(values: Soon<T>[]): Soon<T[]> =>
+  values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as T[])

@@ -1,0 +1,67 @@
+/** How a policy applies to the messages of a request. */
+import type { Message } from '../base/message.ts'
+import type { Soon } from '../base/when-known.ts'
+import { keysOf } from '../config/schema/keys-in-redis.ts'
+import { MAX_UNITS } from '../config/schema/shapes.ts'
+import { isMatch, type Match, type Unmet, withShare } from '../match/match.ts'
+import { canonical } from '../match/subject.ts'
+import type { RequestView } from '../request/view.ts'
+
+export type Result = Match | Match[] | Unmet
+
+/** The keys in Redis that the quotas of one request may need in addition to those of one quota for each policy. */
+export interface Room {
+  keys: number
+}
+
+/**
+ * Describes each message, and adds up the costs of those that select the same quota.
+ * @param unreadable a message that stands for all, if they select too many quotas
+ */
+export async function describeEach(
+  views: RequestView[],
+  messages: Message[],
+  describe: (views: RequestView[]) => Soon<Result>,
+  room: Room,
+  unreadable: Message,
+): Promise<Result> {
+  const describeOne = (message: Message) => describe(views.map((view) => view.with({ message })))
+  if (messages.length === 1) return describeOne(messages[0]!)
+  const results = (await Promise.all(messages.map(describeOne))).flat()
+  const matches = results.filter(isMatch)
+  const unmet = results.filter((one): one is Unmet => !isMatch(one))
+  const lacking = unmet.find((one) => one.unmet === 'key')
+  const isRefused = lacking?.policy.onMissingKey === 'refuse'
+  if (isRefused || matches.length === 0) return lacking ?? unmet[0]!
+  const quotas = summed(matches)
+  const keys = (quotas.length - 1) * keysOf(matches[0]!.policy)
+  if (keys <= room.keys) {
+    room.keys -= keys
+    return quotas
+  }
+  const cost = costOf(matches)
+  const instead = await describeOne(unreadable)
+  const atLeast = (one: Match) => ({ ...one, cost: Math.max(one.cost, cost) })
+  if (Array.isArray(instead)) return instead.map(atLeast)
+  return isMatch(instead) ? atLeast(instead) : instead
+}
+
+const costOf = (matches: Match[]) =>
+  Math.min(
+    matches.reduce((sum, { cost }) => sum + cost, 0),
+    MAX_UNITS,
+  )
+
+/** One match for each quota, with the sum of the costs, the smallest plan and the largest share that must stay free. */
+function summed(matches: Match[]): Match[] {
+  const quotas = new Map<string, Match[]>()
+  for (const match of matches) {
+    const name = canonical(match.partitionKey)
+    quotas.set(name, [...(quotas.get(name) ?? []), match])
+  }
+  return [...quotas.values()].map((same) => {
+    const [smallest] = same.sort((one, other) => one.policy.limit - other.policy.limit)
+    const share = Math.max(...same.map(({ share = 0 }) => share))
+    return withShare({ ...smallest!, cost: costOf(same) }, share)
+  })
+}

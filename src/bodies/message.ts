@@ -1,0 +1,100 @@
+import type { BodyCondition, BodyCost, BodyRule, Message } from '../base/message.ts'
+import type { Condition } from '../config/schema/condition.ts'
+import { MAX_UNITS } from '../config/schema/shapes.ts'
+import { textMatcher } from '../match/condition.ts'
+import { textOf, UNREADABLE, valueAt } from './json.ts'
+
+/**
+ * Computes the cost of a GraphQL request in units. `undefined` if it has no document that can be read, such as a persisted query.
+ * @param request the members of the body: `query` and `variables`
+ */
+export type GraphqlCost = (request: { query?: unknown; variables?: unknown }) => number | undefined
+
+/** Matchers of the values of a condition. */
+const matchers = new WeakMap<object, ((text: string) => boolean)[]>()
+
+function matchersOf(values: string[]) {
+  const known = matchers.get(values) ?? values.map(textMatcher)
+  matchers.set(values, known)
+  return known
+}
+
+/**
+ * Makes a message of the parsed body.
+ * @param value `UNREADABLE` for an unreadable body; `undefined` without a body
+ * @param urlQuery the document in the query of the URL, which some GraphQL servers prefer to that in the body
+ */
+export function messageOf(
+  value: unknown,
+  graphqlCost: GraphqlCost | undefined,
+  urlQuery: () => URLSearchParams,
+): Message {
+  const at = (path: string) => (value === UNREADABLE ? value : valueAt(value, path))
+
+  const meetsOne = ({ name, values }: BodyCondition[number]) => {
+    const found = at(name)
+    if (found === undefined) return false
+    if (found === UNREADABLE) return undefined
+    if (!values) return true
+    const text = textOf(found)?.toLowerCase()
+    return text === undefined ? undefined : matchersOf(values).some((matches) => matches(text))
+  }
+
+  const meets = (condition: BodyCondition) => {
+    const results = condition.map(meetsOne)
+    return results.includes(false) ? false : results.includes(undefined) ? undefined : true
+  }
+
+  /** False if a condition matches only because a value cannot be read. */
+  const isCertain = ({ body, not }: Condition): boolean =>
+    (!body || meets(body) !== undefined) && (not ?? []).every(isCertain)
+
+  /**
+   * The rules that may be the first to match, and true if one of them matches for certain. A client cannot choose a cheaper rule with an
+   * unreadable body, because the highest of them counts.
+   */
+  function reached<View, Rule extends BodyRule<View>>(all: Rule[], view: View): [Rule[], boolean] {
+    const rules = all.filter(({ mismatch }) => !mismatch(view))
+    const certain = rules.findIndex(({ condition }) => isCertain(condition))
+    return [rules.slice(0, certain + 1 || undefined), certain >= 0]
+  }
+
+  const documentCost = (): number | undefined => {
+    const found = at('query')
+    const inUrl = urlQuery().get('query')
+    const requests = [
+      ...(found === undefined ? [] : [{ query: found, variables: at('variables') }]),
+      ...(inUrl === null
+        ? []
+        : [{ query: inUrl, variables: urlQuery().get('variables') ?? undefined }]),
+    ]
+    const costs = requests.map((request) => graphqlCost?.(request))
+    return costs.length === 0 || costs.includes(undefined)
+      ? undefined
+      : Math.max(...(costs as number[]))
+  }
+
+  /** The cost without rules. */
+  const ownCost = ({ body, graphql, max, otherwise }: BodyCost): number => {
+    const most = max ?? MAX_UNITS
+    const unusable = max ?? otherwise
+    if (graphql) return Math.min(Math.ceil(documentCost() ?? unusable), most)
+    const found = body === undefined ? value : at(body)
+    if (found === UNREADABLE) return unusable
+    if (body === undefined || found === undefined) return otherwise
+    return typeof found === 'number' && found > 0 ? Math.min(Math.ceil(found), most) : unusable
+  }
+
+  return {
+    read(path, unreadable) {
+      const text = textOf(at(path))
+      return text === null ? unreadable : text
+    },
+    meets,
+    cost(all, cost, view) {
+      const [rules, isDecided] = reached(all, view)
+      return Math.max(...rules.map((rule) => rule.cost), ...(isDecided ? [] : [ownCost(cost)]))
+    },
+    share: (all, view) => Math.max(0, ...reached(all, view)[0].map((rule) => rule.share)),
+  }
+}

@@ -1,0 +1,86 @@
+/** Reads the JSON body of a request. The request itself stays readable. */
+import { bodySources } from '../base/body-sources.ts'
+import { parseStrict } from './json.ts'
+
+export interface ReadOptions {
+  maxBytes: number
+  timeoutMs: number
+}
+
+/** The value of a body, or why it cannot be read. Undefined if the request has no body. */
+export type Content = { value: unknown } | { unreadable: string } | undefined
+
+export async function readBody(
+  request: Request,
+  { maxBytes, timeoutMs }: ReadOptions,
+): Promise<Content> {
+  const { headers } = request
+  const source = bodySources.get(request)
+  const length = headers.get('content-length')
+  const isEmpty = length === '0' || (!source && request.body === null)
+  if (isEmpty) return undefined
+  if (!isJson(headers.get('content-type') ?? '')) return { unreadable: 'its type is not JSON' }
+  const given = source?.()
+  if (given && 'parsed' in given) return { value: given.parsed }
+  if (given && 'unreadable' in given) return given
+  const encoding = headers.get('content-encoding')
+  if (encoding && !/^identity$/i.test(encoding))
+    return { unreadable: `it is encoded (${encoding})` }
+  if (Number(length) > maxBytes) return tooLarge(maxBytes)
+  if (!given && request.bodyUsed) return { unreadable: 'it was read before' }
+  try {
+    const stream = given?.stream ?? request.clone().body!
+    const text = await textOf(stream.getReader(), maxBytes, timeoutMs)
+    if (typeof text !== 'string') return text
+    return text === '' ? undefined : { value: parseStrict(text) }
+  } catch (error) {
+    const why = error instanceof SyntaxError ? error.message : 'it is not UTF-8, or it ended early'
+    return { unreadable: why }
+  }
+}
+
+const tooLarge = (maxBytes: number) => ({ unreadable: `it is larger than ${maxBytes} bytes` })
+
+/** JSON is UTF-8 (RFC 8259, 8.1). Some servers use another `charset` if it is set. */
+function isJson(contentType: string): boolean {
+  const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
+  return (
+    /^application\/([\w.!#$&^-]+\+)?json$/.test(type!) &&
+    parameters.every((one) => !one.includes('charset') || /^charset="?utf-8"?$/.test(one))
+  )
+}
+
+/** @throws {TypeError} if the bytes are not UTF-8, or the stream fails */
+async function textOf(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  maxBytes: number,
+  timeoutMs: number,
+): Promise<string | { unreadable: string }> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  let isLate = false
+  const cancel = () => void reader.cancel().catch(() => {})
+  const timer = setTimeout(() => {
+    isLate = true
+    cancel()
+  }, timeoutMs)
+  try {
+    let text = ''
+    let size = 0
+    while (true) {
+      const { done, value } = await reader.read()
+      if (isLate) return { unreadable: `it did not arrive within ${timeoutMs} ms` }
+      if (done) return text + decoder.decode()
+      size += value.length
+      if (size > maxBytes) {
+        cancel()
+        return tooLarge(maxBytes)
+      }
+      text += decoder.decode(value, { stream: true })
+    }
+  } catch (error) {
+    cancel()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,128 @@
+/** Reads usage in the bytes of a JSON response or of server-sent events. The bytes are those on the wire, so they may be compressed. */
+import { createParser } from 'eventsource-parser'
+import { EventEnds } from './event-ends.ts'
+import { parsed, type Usage } from './usage.ts'
+
+/** Reads the bytes of a body. Reads nothing more after an error or above its bound. */
+export interface Reader {
+  /** A promise if the bytes are compressed. Never throws or rejects. */
+  feed(bytes: Uint8Array): void | Promise<void>
+  /** Reads the rest. */
+  end(): void | Promise<void>
+}
+
+/** Makes the reader for a type of content. Returns `undefined` for a type without usage. */
+export function readerFor(
+  contentType: string,
+  usages: Usage[],
+  maxBytes: number,
+): { reader: Reader; isStream: boolean } | undefined {
+  const type = contentType.split(';', 1)[0]!.trim().toLowerCase()
+  if (type === 'text/event-stream') return { reader: eventReader(usages, maxBytes), isStream: true }
+  return /^application\/(.+\+)?json$/.test(type)
+    ? { reader: jsonReader(usages, maxBytes), isStream: false }
+    : undefined
+}
+
+/** The last events of OpenAI and Anthropic, which have no content. */
+const LAST = /^\[DONE\]$|"type":\s*"message_stop"/
+
+function eventReader(usages: Usage[], maxBufferSize: number): Reader {
+  let text = new TextDecoder()
+  /** Finds the end of an event that is too long. It counts, and its data is not read. */
+  let skipped: EventEnds | undefined
+  const count = (event: unknown) => {
+    for (const usage of usages) usage.count(event)
+  }
+  const parser = createParser({
+    maxBufferSize,
+    onEvent({ data }) {
+      if (data === '' || LAST.test(data)) return
+      count(usages.some((usage) => usage.mayBeIn(data)) ? parsed(data) : undefined)
+    },
+    onError({ type }) {
+      if (type !== 'max-buffer-size-exceeded') return
+      skipped = new EventEnds()
+      count(undefined)
+    },
+  })
+  return {
+    feed(bytes) {
+      const start = skipped ? skipped.endsIn(bytes)[0] : 0
+      if (start === undefined) return
+      if (skipped) {
+        parser.reset()
+        text = new TextDecoder() // the old one may hold a part of a character of the skipped event
+        skipped = undefined
+      }
+      parser.feed(text.decode(bytes.subarray(start), { stream: true }))
+    },
+    end() {
+      if (!skipped) parser.feed('\n\n') // an origin may leave out the empty line after its last event
+    },
+  }
+}
+
+function jsonReader(usages: Usage[], maxBytes: number): Reader {
+  const decoder = new TextDecoder()
+  let text = ''
+  let size = 0
+  return {
+    feed(bytes) {
+      size += bytes.length
+      text = size > maxBytes ? '' : text + decoder.decode(bytes, { stream: true })
+    },
+    end() {
+      if (text === '' || size > maxBytes) return
+      const value = parsed(text + decoder.decode())
+      for (const usage of usages) usage.read(value)
+    },
+  }
+}
+
+/**
+ * Decompresses gzip and deflate for a reader. Other bytes pass unchanged: a runtime may have decoded a body whose `Content-Encoding` it
+ * keeps. Brotli and Zstandard are not readable.
+ */
+export function decompressing(reader: Reader, encoding: string): Reader {
+  let decoder: ReturnType<typeof startDecoder> | undefined
+  let isFirst = true
+  return {
+    feed(bytes) {
+      if (isFirst && bytes.length > 0) {
+        isFirst = false
+        const format = formatOf(bytes[0]!, encoding)
+        if (format) decoder = startDecoder(format, reader)
+      }
+      return decoder ? decoder.write(bytes) : reader.feed(bytes)
+    },
+    async end() {
+      await decoder?.close()
+      await reader.end()
+    },
+  }
+}
+
+/** The compression of a body, by its first byte. No JSON and no event stream begins with one of these. */
+const formatOf = (first: number, encoding: string): CompressionFormat | undefined =>
+  first === 0x1f ? 'gzip' : encoding === 'deflate' && (first & 15) === 8 ? 'deflate' : undefined
+
+function startDecoder(format: CompressionFormat, reader: Reader) {
+  const { readable, writable } = new DecompressionStream(format)
+  const writer = writable.getWriter()
+  const reading = (async () => {
+    const source = readable.getReader()
+    for (;;) {
+      const { done, value } = await source.read()
+      if (done) return
+      await reader.feed(value)
+    }
+  })().catch(() => {}) // invalid or incomplete: what has been read counts
+  return {
+    write: (bytes: Uint8Array) => writer.write(bytes as BufferSource).catch(() => {}),
+    async close() {
+      await writer.close().catch(() => {})
+      await reading
+    },
+  }
+}

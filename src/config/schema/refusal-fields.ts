@@ -1,0 +1,82 @@
+/** The fields of a refusal. Only `sluice/refusals` and the linter import this file, so that other Workers have none of it. */
+import * as v from 'valibot'
+import { type Input, type Named, named, object, pattern, whole } from './shapes.ts'
+
+/** The names of the placeholders, such as `{{limit}}`. */
+export const placeholders = [
+  'limit',
+  'remaining',
+  'retryAfter',
+  'window',
+  'cost',
+  'policy',
+  'reason',
+  'status',
+]
+export const PLACEHOLDER = /\{\{\s*([^{}]*?)\s*\}\}/g
+
+/** Writes a value as JSON. Returns `undefined` for a value that JSON cannot express, such as one with a cycle or a BigInt. */
+function jsonOf(input: unknown): string | undefined {
+  try {
+    return JSON.stringify(input)
+  } catch {
+    return undefined
+  }
+}
+
+/** A value that JSON can express, whose placeholders are known. */
+const template = <T>(expected: string, isValid: (input: unknown) => boolean = () => true) =>
+  v.custom<T>(
+    (input) => {
+      const found = jsonOf(input)?.matchAll(PLACEHOLDER)
+      return (
+        found !== undefined &&
+        isValid(input) &&
+        [...found].every(([, name]) => placeholders.includes(name!))
+      )
+    },
+    `${expected} with no placeholders except {{${placeholders.join('}}, {{')}}}`,
+  )
+
+const text = template<string>('text', (input) => typeof input === 'string')
+
+const bodyFields = () => ({
+  /**
+   * The JSON body. A string that is only a placeholder becomes the value itself, such as a number, or `null` without a value. Defaults to
+   * a problem document, if `text` is not set.
+   */
+  json: v.optional(template<unknown>('a JSON value')),
+  /** The plain text body. Defaults to none. */
+  text: v.optional(text),
+  /**
+   * The HTML body, for clients that name HTML in `Accept`. Values of placeholders are escaped. Defaults to a page with a countdown, if no
+   * other body is set.
+   */
+  html: v.optional(text),
+})
+
+/** Bodies of a refusal. `Accept` of the request chooses one. */
+export interface RefusalBodies extends Input<ReturnType<typeof bodyFields>>, Named {}
+
+const fields = () => ({
+  /** The status: 400 to 599. Defaults to 429 above a limit, 403 for `deny` and a missing key, 503 for `onStoreError: 'deny'`. */
+  status: v.optional(whole(400, 599)),
+  /** The body: `{ json, text, html }`. `Accept` of the request chooses one. Defaults to a problem document, and a page for browsers. */
+  body: v.optional(named<RefusalBodies>()(object(bodyFields))),
+  /** Further header fields. Sluice itself sets the rate limit fields, `Retry-After`, `Cache-Control: no-store` and `Content-Type`. Defaults to none. */
+  headers: v.optional(
+    v.record(
+      pattern('the name of a header', /^[\w!#$%&'*+.^`|~-]+$/),
+      template<string>(
+        'visible ASCII characters',
+        (input) => typeof input === 'string' && /^[ -~]*$/.test(input),
+      ),
+      'an object',
+    ),
+  ),
+})
+
+/** The response to a refused request, written by `sluice/refusals`. Its texts may contain placeholders such as `{{limit}}` and `{{retryAfter}}`. */
+export interface RefusalOptions extends Input<ReturnType<typeof fields>>, Named {}
+
+export const refusalFields = named<RefusalOptions>()(object(fields))

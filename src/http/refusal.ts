@@ -1,0 +1,53 @@
+/** The response to a refused request: that of a policy or of the configuration, or the default. */
+import type { Decision } from '../base/decision.ts'
+import type { Log } from '../base/log.ts'
+import type { Config } from '../config/parse.ts'
+import { withChanged } from './own-fields.ts'
+import { pageOf } from './page.ts'
+import { leastShare } from './ratelimit-fields/sets.ts'
+import { refusal, retryAfter } from './response.ts'
+
+/**
+ * Makes the response to a refused request, without the rate limit fields. It is the refusal of the policy that refuses the request for
+ * the longest time, else that of the configuration. If it is a function, and it throws or returns no refusal, the error is logged and
+ * the default is returned.
+ * @param accept the field `Accept` of the request
+ * @param contextOf makes the argument of a function
+ */
+export async function refuse(
+  decision: Decision,
+  accept: string | null,
+  { policies, refusal: ofAll, refusals }: Pick<Config, 'policies' | 'refusal' | 'refusals'>,
+  log: Log,
+  contextOf: () => unknown,
+): Promise<Response> {
+  const limit = leastShare(decision)
+  const { by, ...lacking } = decision.denied ?? {}
+  // Only a policy lacks a key part. An entry of a list may have the name of a policy.
+  const name = Object.keys(lacking).length > 0 ? by : limit?.policy
+  const own = policies.find((policy) => policy.name === name)?.refusal ?? ofAll
+  const standard = refusal(decision)
+  if (own) {
+    try {
+      const answer = await (typeof own === 'function'
+        ? own(decision, await contextOf())
+        : refusals!.write(own, { decision, limit, accept, standard }))
+      if (!(answer.status >= 400) || answer.bodyUsed) throw new TypeError()
+      return withFields(answer, decision)
+    } catch (error) {
+      const advice = 'a refusal function failed or returned no response of status 400 to 599'
+      log('refusal-error', (error as Error)?.name ?? '', advice)
+    }
+  }
+  return isBrowser(accept ?? '') ? pageOf(standard) : standard
+}
+
+/** Adds the fields that every refusal has. */
+const withFields = (answer: Response, decision: Decision) =>
+  withChanged(answer, (headers) => {
+    const fields = { ...retryAfter(decision), 'Cache-Control': 'no-store' }
+    for (const [name, value] of Object.entries(fields)) headers.set(name, value)
+  })
+
+/** Reports whether a client names HTML, without a quality, and does not name JSON. Browsers do. */
+const isBrowser = (accept: string) => /text\/html *(,|$)/i.test(accept) && !/json/i.test(accept)

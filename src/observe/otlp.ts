@@ -1,0 +1,139 @@
+/** The sink that sends metrics to an OpenTelemetry collector: OTLP/HTTP in JSON (https://opentelemetry.io/docs/specs/otlp/). */
+import { post, ReportError } from './post.ts'
+import type { Counts, Histogram, Sink } from './report.ts'
+
+/** A report is lost after this time, so the connection ends then. */
+const TIMEOUT_MS = 5_000
+
+/** `AggregationTemporality`: each report has the counts since the previous one. */
+const DELTA = 1
+
+/** @param url the complete URL, such as `https://collector.example.com/v1/metrics` */
+export function otlpSink(url: string): Sink {
+  let instance: string | undefined
+  return {
+    name: `otlp:${new URL(url).host}`,
+    async send(counts, env) {
+      const metrics = metricsOf(counts)
+      if (metrics.length === 0) return
+      const headers = headersOf(env.OTEL_EXPORTER_OTLP_HEADERS)
+      // A delta stream must have one writer, so each isolate has a name. Workers have no random numbers before the first request.
+      instance ??= crypto.randomUUID()
+      const resource = attributes({
+        'service.name': String(env.OTEL_SERVICE_NAME ?? 'sluice'),
+        'service.instance.id': instance,
+      })
+      const scopeMetrics = [{ scope: { name: 'sluice' }, metrics }]
+      const body = JSON.stringify({ resourceMetrics: [{ resource, scopeMetrics }] })
+      checkAccepted(await post({ url, headers, body, timeoutMs: TIMEOUT_MS }))
+    },
+  }
+}
+
+/** Converts counts to OTLP metrics. Metrics without a count are left out. */
+function metricsOf({ from, to, series, store }: Counts) {
+  const time = { startTimeUnixNano: nanoseconds(from), timeUnixNano: nanoseconds(to) }
+
+  function sum(name: string, unit: string, points: [labels: OtlpLabels, value: number][]) {
+    const dataPoints = points
+      .filter(([, value]) => value > 0)
+      .map(([labels, value]) => ({ ...attributes(labels), ...time, ...numberOf(value) }))
+    const metric = { aggregationTemporality: DELTA, isMonotonic: true, dataPoints }
+    return dataPoints.length > 0 ? [{ name, unit, sum: metric }] : []
+  }
+
+  const near = new Map<string, number>()
+  for (const one of series) near.set(one.policy, (near.get(one.policy) ?? 0) + one.near)
+  const labelled = series.map((one) => ({
+    one,
+    labels: {
+      'sluice.policy': one.policy,
+      'sluice.outcome': one.outcome,
+      'sluice.decided_by': one.decidedBy,
+    },
+  }))
+  return [
+    ...sum(
+      'sluice.decisions',
+      '{decision}',
+      labelled.map(({ one, labels }) => [labels, one.decisions]),
+    ),
+    ...sum(
+      'sluice.units',
+      '{unit}',
+      labelled.map(({ one, labels }) => [labels, one.units]),
+    ),
+    ...sum(
+      'sluice.near_limit',
+      '{decision}',
+      [...near].map(([policy, count]) => [{ 'sluice.policy': policy }, count]),
+    ),
+    ...sum('sluice.store.calls', '{call}', [[{}, store.calls]]),
+    ...sum('sluice.store.billed_commands', '{command}', [[{}, store.billedCommands]]),
+    ...sum(
+      'sluice.store.errors',
+      '{error}',
+      Object.entries(store.errors).map(([code, count]) => [{ 'sluice.code': code }, count]),
+    ),
+    ...histogram('sluice.store.call.duration', time, store.latency),
+  ]
+}
+
+/** The histogram in seconds, the unit of durations in OpenTelemetry. */
+function histogram(name: string, time: object, { bounds, counts, sum }: Histogram) {
+  const count = counts.reduce((all, one) => all + one, 0)
+  if (count === 0) return []
+  const dataPoint = {
+    ...time,
+    count: String(count),
+    sum: sum / 1000,
+    bucketCounts: counts.map(String),
+    explicitBounds: bounds.map((ms) => ms / 1000),
+  }
+  const metric = { aggregationTemporality: DELTA, dataPoints: [dataPoint] }
+  return [{ name, unit: 's', histogram: metric }]
+}
+
+type OtlpLabels = Record<string, string>
+
+const attributes = (labels: OtlpLabels) => ({
+  attributes: Object.entries(labels).map(([key, stringValue]) => ({ key, value: { stringValue } })),
+})
+
+/** The JSON mapping of protobuf writes integers of 64 bits as text. */
+const numberOf = (value: number) =>
+  Number.isSafeInteger(value) ? { asInt: String(value) } : { asDouble: value }
+
+const nanoseconds = (ms: number) => `${Math.round(ms)}000000`
+
+/**
+ * Reads `OTEL_EXPORTER_OTLP_HEADERS`: `name=value` pairs, separated by commas, each value percent-encoded.
+ * @throws {ReportError} without the values, which may be secrets
+ */
+function headersOf(variable: unknown): Headers {
+  const headers = new Headers()
+  try {
+    const pairs = typeof variable === 'string' ? variable.split(',') : []
+    for (const pair of pairs.filter((text) => text.trim() !== '')) {
+      const [, name, value] = /^([^=]*)=(.*)$/s.exec(pair)!
+      headers.set(name!.trim(), decodeURIComponent(value!.trim()))
+    }
+  } catch {
+    throw new ReportError(
+      'not-configured',
+      'OTEL_EXPORTER_OTLP_HEADERS: expected name=value pairs separated by commas, each value percent-encoded',
+    )
+  }
+  headers.set('content-type', 'application/json')
+  return headers
+}
+
+/** @throws {ReportError} if the collector refused a part of the report. It may answer with a body that is not JSON. */
+function checkAccepted(answer: string) {
+  let refused: unknown
+  try {
+    refused = JSON.parse(answer)?.partialSuccess?.rejectedDataPoints
+  } catch {}
+  if (Number(refused ?? 0) > 0)
+    throw new ReportError('bad-reply', `the server refused ${Number(refused)} data points`)
+}

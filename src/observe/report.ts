@@ -1,0 +1,86 @@
+/** The counts of an isolate. `GET /_sluice/v1/stats` returns it, and sinks receive it. */
+import type { DecidedBy, DecisionOutcome } from './event.ts'
+
+/** The policy of series that are merged because there are too many. No policy can have this name. */
+export const OTHER_POLICIES = '(other)'
+
+/** The decisions with the same policy, outcome and decider. */
+export interface Series {
+  /** The empty text for decisions without a policy. */
+  policy: string
+  outcome: DecisionOutcome
+  decidedBy: DecidedBy
+  decisions: number
+  units: number
+  /** Decisions after which at least 80 % of the quota was used. */
+  near: number
+}
+
+/** A client with many refusals. The true number is at most `refusals`, and at least `refusals - error`. */
+export interface Offender {
+  policy: string
+  subject: string
+  refusals: number
+  /** The maximum overestimate (Metwally, Agrawal, El Abbadi: Space-Saving, ICDT 2005). */
+  error: number
+}
+
+/** Durations in buckets. */
+export interface Histogram {
+  /** The upper bounds of the buckets in ms, ascending; the last bucket has no bound. */
+  bounds: number[]
+  /** The number of durations in each bucket: one more than bounds. Not cumulative. */
+  counts: number[]
+  /** The sum of all durations, ms. */
+  sum: number
+}
+
+/** The calls to the store. */
+export interface StoreUsage {
+  /** HTTP requests, including refunds, releases and failed ones. */
+  calls: number
+  billedCommands: number
+  /** Failed calls by error code. */
+  errors: Record<string, number>
+  latency: Histogram
+}
+
+/** Reports that were lost, by sink. */
+export type Dropped = Record<string, number>
+
+/** The counts of a span of time. */
+export interface Counts {
+  /** ms since the epoch */
+  from: number
+  /** ms since the epoch */
+  to: number
+  series: Series[]
+  offenders: Offender[]
+  store: StoreUsage
+}
+
+/** Where counts go. A sink may fail or hang: it delays no request, and its loss is counted. */
+export interface Sink {
+  /** The name in `dropped`, such as `log`. */
+  name: string
+  /** Sends the counts since the last flush. Called under `waitUntil`. Rejects if they are lost. */
+  send(counts: Counts, env: Record<string, unknown>): Promise<void> | void
+}
+
+/** The answer of `GET /_sluice/v1/stats`. */
+export interface Stats {
+  v: 1
+  /** Whose counts these are: one isolate, or all isolates, from the Analytics Engine. */
+  source: 'isolate' | 'analytics-engine'
+  /** The time of this answer, ms since the epoch. */
+  now: number
+  /** The counts since the start of the isolate. */
+  total: Counts
+  /** The counts in slots of 10 s, oldest first, of the last 10 minutes. Slots without a decision are left out. */
+  slots: Pick<Counts, 'from' | 'to' | 'series'>[]
+  /** One for each database. */
+  databases: { name?: string; circuit: 'open' | 'closed' }[]
+  /** Decisions by a fallback since the start. */
+  fallbacks: number
+  dropped: Dropped
+}

@@ -1,0 +1,99 @@
+import type { Period } from '../../base/calendar.ts'
+import { floorUnits } from '../../base/floor.ts'
+import type { Limit, Terms } from '../store.ts'
+
+/** The terms of a quota. All numbers are whole, and the products of units and window are at most 2^53 / 3. */
+export interface QuotaTerms extends Pick<Terms, 'limit' | 'windowMs' | 'burst' | 'align'> {
+  /** The current period of a calendar window and the next one. Fixed windows only. */
+  period?: Period | undefined
+}
+
+/** The stored state of one limit. */
+export interface State {
+  /** The time of the numbers, ms since the epoch. */
+  time: number
+  /** Each algorithm documents its own numbers. */
+  numbers: number[]
+  /** The end of a fixed window, ms since the epoch. Defaults to one window after `time`. */
+  end?: number
+}
+
+/** The decision of one limit. Durations are in ms from `now`. */
+export interface QuotaOutcome {
+  allowed: boolean
+  /** The largest cost that the limit would admit now. */
+  remaining: number
+  /** `null` if the limit can never admit this cost. */
+  retryAfterMs: number | null
+  resetAfterMs: number
+  nextAfterMs: number
+  /** The state after the charge. Absent if the state does not change. The fields above are also those after the charge. */
+  state?: State
+}
+
+/**
+ * Charges `cost` units (≥ 0) at `now` to the state of one limit, as docs/explanation/algorithms.md describes. No I/O. The local store
+ * decides with it. For a reply of the script, which charges by itself, it computes the numbers from the stored state.
+ *
+ * The caller drops a state once it expires (`now + resetAfterMs`). If the clock was set back, the algorithm uses the time of the state,
+ * while waits count from `now`.
+ */
+export type QuotaAlgorithm = (
+  now: number,
+  terms: QuotaTerms,
+  cost: number,
+  state?: State,
+) => QuotaOutcome
+
+/** Upper bound of units times window in ms. Sums of three such products are exact in a double. */
+export const MAX_PRODUCT = Math.floor(2 ** 53 / 3)
+/** The most units of a sliding log, and slots of a limit. */
+export const MAX_ENTRIES = 10_000
+
+type Sized = Pick<QuotaTerms, 'limit' | 'burst'>
+
+/** The largest cost that a full quota admits. */
+export const capacityOf = (algorithm: Terms['algorithm'], { limit, burst }: Sized): number =>
+  algorithm === 'token-bucket' ? burst : limit
+
+/**
+ * Terms of a smaller quota with the same state. A cost leaves `floor` units free if it fits in these terms, because only the comparison
+ * of a cost with the quota depends on its size.
+ */
+export function withFloor<T extends Sized>(
+  algorithm: Terms['algorithm'],
+  terms: T,
+  floor: number | undefined,
+): T {
+  if (!floor) return terms
+  return algorithm === 'token-bucket'
+    ? { ...terms, burst: terms.burst - floor }
+    : { ...terms, limit: terms.limit - floor }
+}
+
+/** A limit in the size that an operator has set, if any. */
+export function resized<L extends Pick<Limit, 'terms' | 'floor' | 'override'>>(
+  limit: L,
+  units: number | undefined,
+): L {
+  const { terms, override } = limit
+  if (!units || !override) return limit
+  const { share, scalesBurst } = override
+  const sized = { ...terms, limit: units, burst: scalesBurst ? units : terms.burst }
+  const isSame = terms.algorithm === 'token-bucket' && !scalesBurst
+  return { ...limit, terms: sized, floor: isSame ? (limit.floor ?? 0) : floorUnits(sized, share) }
+}
+
+/**
+ * Shortens the waits of an outcome to the rest of its state's life, ms. From the run-out of the state on, the whole quota is available,
+ * even if the terms have changed since the charge.
+ */
+export function endingIn(restMs: number, outcome: QuotaOutcome): QuotaOutcome {
+  const { retryAfterMs, resetAfterMs, nextAfterMs } = outcome
+  return {
+    ...outcome,
+    retryAfterMs: retryAfterMs === null ? null : Math.min(retryAfterMs, restMs),
+    resetAfterMs: Math.min(resetAfterMs, restMs),
+    nextAfterMs: Math.min(nextAfterMs, restMs),
+  }
+}

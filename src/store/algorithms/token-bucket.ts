@@ -1,0 +1,28 @@
+import type { QuotaAlgorithm } from './algorithm.ts'
+
+/** State: `time` is the time of the number; `numbers` is [missing parts]. A token is `window` parts; `limit` parts refill each ms. */
+export const tokenBucket: QuotaAlgorithm = (
+  now,
+  { limit, windowMs: window, burst },
+  cost,
+  state,
+) => {
+  const at = Math.max(now, state?.time ?? now)
+  const capacity = burst * window
+  const missing = state ? Math.max(0, state.numbers[0]! - (at - state.time) * limit) : 0
+
+  const fits = cost === 0 || (cost <= burst && missing + cost * window <= capacity)
+  const after = fits ? missing + cost * window : missing
+  /** ms until at most `target` parts are missing, if `current` parts are missing now. */
+  const wait = (target: number, current: number) =>
+    current > target ? at - now + Math.ceil((current - target) / limit) : 0
+  const remaining = Math.max(0, Math.floor((capacity - after) / window))
+  return {
+    allowed: fits,
+    remaining,
+    retryAfterMs: fits ? 0 : cost > burst ? null : wait(capacity - cost * window, missing),
+    resetAfterMs: wait(0, after),
+    nextAfterMs: remaining < burst ? wait(capacity - (remaining + 1) * window, after) : 0,
+    ...(after > missing && { state: { time: at, numbers: [after] } }),
+  }
+}

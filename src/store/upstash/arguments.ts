@@ -1,0 +1,201 @@
+/** Writes the requests of a call as texts for the script, and checks them. The script checks only the version. lua/README.md is the contract. */
+import { StoreError } from '../../base/errors.ts'
+import { capacityOf, MAX_ENTRIES, MAX_PRODUCT, resized, withFloor } from '../algorithms/index.ts'
+import type { Idempotency, Limit, Penalty, StoreRequest, Terms } from '../store.ts'
+
+const MAX_INTEGER = 2 ** 51
+
+const names: Record<Terms['algorithm'], string> = {
+  'fixed-window': 'fixed',
+  'sliding-window': 'sliding',
+  'token-bucket': 'bucket',
+  'sliding-log': 'log',
+  concurrency: 'slots',
+}
+const modes: Record<StoreRequest['mode'], 'charges' | 'peeks' | 'operates'> = {
+  take: 'charges',
+  follow: 'charges',
+  refund: 'charges',
+  debt: 'charges',
+  peek: 'peeks',
+  reset: 'operates',
+  ban: 'operates',
+  unban: 'operates',
+  override: 'operates',
+  restore: 'operates',
+}
+
+const isWhole = (value: number, least: number) =>
+  Number.isInteger(value) && value >= least && value <= MAX_INTEGER
+const isName = (text: string) => /^[\w-]+$/.test(text)
+const isId = (text: string) => /^[\w-]{1,64}$/.test(text)
+
+/** Throws if a value of the call is invalid. No call is made then. It is a bug, since the configuration and the API check their values. */
+function check(isValid: boolean, place: string, what: string): asserts isValid {
+  if (!isValid) throw new StoreError('internal', `ERR sluice: ${place}: unexpected ${what}`)
+}
+
+/** The arguments of limits that depend on the terms alone: checked and written once for each configuration. */
+const written = new WeakMap<Terms, string>()
+
+function termsText(terms: Terms, place: string): string {
+  const known = written.get(terms)
+  if (known !== undefined) return known
+  const { tag, algorithm, limit, windowMs, burst, align } = terms
+  check(isName(tag), place, 'tag')
+  check(Object.hasOwn(names, algorithm), place, 'algorithm')
+  check(isWhole(limit, 1) && (!hasOwnKey(algorithm) || limit <= MAX_ENTRIES), place, 'limit')
+  check(isWhole(windowMs, 1) && limit * windowMs <= MAX_PRODUCT, place, 'window')
+  check(isWhole(burst, 1) && burst * windowMs <= MAX_PRODUCT, place, 'burst')
+  check(align === 'clock' || align === 'first-request', place, 'align')
+  const text = textOf(terms)
+  written.set(terms, text)
+  return text
+}
+
+const textOf = ({ tag, algorithm, limit, windowMs }: Terms) =>
+  `;${tag}:${names[algorithm]},${limit},${windowMs},`
+
+/** True if the state of a limit is not in the record of its subject, but has a key of its own. */
+export const hasOwnKey = (algorithm: Terms['algorithm']): boolean =>
+  algorithm === 'sliding-log' || algorithm === 'concurrency'
+
+/** The option of a limit: the burst, the slot, the calendar period, or when a window opens. */
+function optionOf(
+  terms: Terms,
+  { period, slot = '' }: Limit,
+  mode: StoreRequest['mode'],
+  place: string,
+) {
+  switch (terms.algorithm) {
+    case 'token-bucket':
+      return terms.burst
+    case 'concurrency':
+      check(isId(slot) || (slot === '' && modes[mode] !== 'charges'), place, 'slot')
+      return slot
+    case 'fixed-window': {
+      if (!period) return terms.align === 'clock' ? 'clock' : ''
+      const [start, end, nextEnd] = period
+      const longest = Math.max(end - start, nextEnd - end)
+      const isValid =
+        period.length === 3 &&
+        period.every((time) => isWhole(time, 0)) &&
+        start < end &&
+        end < nextEnd &&
+        terms.limit * longest <= MAX_PRODUCT
+      check(isValid, place, 'period')
+      return period.join('/')
+    }
+    default:
+      return ''
+  }
+}
+
+/** The penalty of a limit. A refund and a debt have none: they are never refused. */
+export const penaltyOf = ({ mode }: StoreRequest, { penalty }: Limit) =>
+  mode === 'refund' || mode === 'debt' ? undefined : penalty
+
+/**
+ * Writes one request, with a text for each limit and each penalty.
+ * @param keyIndex the index of a limit's key in KEYS, from 1
+ * @param recordIndex the index of the record of its subject
+ */
+export function requestText(
+  request: StoreRequest,
+  number: number,
+  keyIndex: (limit: Limit) => number,
+  recordIndex: (limit: Limit) => number,
+): string {
+  const { mode, limits } = request
+  const decidedAt = mode === 'refund' ? request.decidedAt : undefined
+  const place = `request ${number}`
+  check(Object.hasOwn(modes, mode), place, 'mode')
+  check(limits.length > 0, place, 'number of limits')
+  check(decidedAt === undefined || isWhole(decidedAt, 0), place, 'decidedAt')
+  let text: string = decidedAt === undefined ? mode : `${mode}@${decidedAt}`
+  let hasPenalty = false
+  for (const limit of limits) {
+    const { terms, cost } = limit
+    check(isWhole(cost, 0), place, 'cost')
+    check(mode !== 'debt' || terms.algorithm !== 'concurrency', place, 'algorithm of a debt')
+    const units = mode === 'refund' ? Math.min(cost, mostRefunded(terms)) : cost
+    const whole = termsText(terms, place)
+    const { floor = 0 } = limit
+    check(isWhole(floor, 0) && floor <= capacityOf(terms.algorithm, terms), place, 'floor')
+    const sent = withFloor(terms.algorithm, terms, floor)
+    const head = sent === terms ? whole : textOf(sent)
+    if (limit.override) text += ` ${recordIndex(limit)}${overrideText(request, limit, place)}`
+    text += ` ${keyIndex(limit)}${head}${optionOf(sent, limit, mode, place)},${units}`
+    const penalty = penaltyOf(request, limit)
+    if (!penalty) continue
+    hasPenalty = true
+    text += ` ${recordIndex(limit)}${penaltyText(request, penalty, place)}`
+  }
+  check(mode !== 'override' || limits.every(({ override }) => override), place, 'mode')
+  check(mode !== 'ban' || hasPenalty, place, 'mode (a ban needs a penalty)')
+  check((limits.length === 1 && !hasPenalty) || hasDistinctStates(text), place, 'tag (repeated)')
+  return text
+}
+
+/** A bucket multiplies the units of a refund with the window, which must be exact in a double. No charge has more units. */
+const mostRefunded = ({ algorithm, windowMs }: Terms) =>
+  algorithm === 'token-bucket' ? Math.floor(Number.MAX_SAFE_INTEGER / windowMs) : Infinity
+
+function penaltyText(request: StoreRequest, penalty: Penalty, place: string): string {
+  const { tag, after, withinMs, maxMs } = penalty
+  const banMs = (request.mode === 'ban' ? request.banMs : undefined) ?? penalty.banMs
+  check(isName(tag), place, 'tag of a penalty')
+  check(isWhole(after, 1), place, 'after')
+  check(isWhole(withinMs, 1), place, 'withinMs')
+  check(isWhole(maxMs, 1), place, 'maxMs')
+  check(isWhole(banMs, 1) && (request.mode !== 'ban' || banMs <= maxMs), place, 'banMs')
+  return `;${tag}:penalty,${after},${withinMs},${banMs},${maxMs}`
+}
+
+function overrideText(request: StoreRequest, limit: Limit, place: string): string {
+  const { share, scalesBurst } = limit.override!
+  const head = `;${limit.terms.tag}-limit:override,${share},${scalesBurst ? 1 : 0},`
+  check(share >= 0 && share <= 1, place, 'share')
+  if (request.mode !== 'override') return `${head},0`
+  const { forMs, units } = request
+  check(isWhole(forMs, 1), place, 'forMs')
+  termsText(resized(limit, units).terms, place)
+  return `${head}${forMs},${units}`
+}
+
+/** True if no two limits of a request name the same state: each would be charged without the other. */
+function hasDistinctStates(text: string): boolean {
+  const states = text.match(/\d+;[\w-]+/g)!
+  return new Set(states).size === states.length
+}
+
+/** Writes the header: the version, the features that the call needs, and the time. */
+export function headerText(
+  requests: StoreRequest[],
+  now: number | undefined,
+  isIdempotent: boolean,
+): string {
+  const isSpecial = requests.some(
+    ({ mode, limits }) =>
+      modes[mode] === 'operates' ||
+      limits.some(
+        ({ terms, penalty, override }) => penalty || override || hasOwnKey(terms.algorithm),
+      ),
+  )
+  const features = isIdempotent ? 'idempotency' : isSpecial ? 'special' : ''
+  return `3:${features}:${now ?? ''}`
+}
+
+/** @param keys KEYS of the call, with the idempotency key first */
+export function idempotencyText({ fingerprint, forMs }: Idempotency, keys: string[]): string {
+  check(keys.indexOf(keys[0]!, 1) === -1, 'idempotency', 'key (used by a limit)')
+  check(isId(fingerprint), 'idempotency', 'fingerprint')
+  check(isWhole(forMs, 1), 'idempotency', 'forMs')
+  return `${fingerprint}:${forMs}`
+}
+
+export function checkCall(requests: number, keys: number, now: number | undefined): void {
+  check(requests >= 1 && requests <= 128, 'call', 'number of requests')
+  check(keys <= 128, 'call', 'number of keys')
+  check(now === undefined || isWhole(now, 0), 'call', 'now')
+}
