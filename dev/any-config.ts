@@ -1,11 +1,50 @@
-/** The deployed Worker with its configuration as JSON in the variable CONFIG, so that tests need one build for all configurations. */
-import { createGateway } from '../src/index.ts'
+/**
+ * The deployed Worker with its configuration as JSON in the variable CONFIG, so that tests need one build for all configurations. The
+ * variable OBSERVE has the options of `observe()`, and BODIES those of `bodies()`. Defaults to a configuration without both. It always has
+ * `refusals()` and `overrides()`. The JSON of a result of `shards()` has its arguments, and that of `cluster()` is an empty object.
+ */
+import openapi from '../src/api/openapi.json' with { type: 'json' }
+import { bodies } from '../src/bodies/index.ts'
+import { graphqlCost } from '../src/graphql/graphql.ts'
+import { type ConfigOptions, createGateway } from '../src/index.ts'
+import { type JwtOptions, jwt } from '../src/jwt/index.ts'
+import { leases } from '../src/leases/index.ts'
+import { observe } from '../src/observe/index.ts'
+import { overrides } from '../src/overrides/index.ts'
+import { refusals } from '../src/refusals/index.ts'
+import { cluster, shards } from '../src/shards/index.ts'
+
+/** A configuration as JSON: `jwt` has the options of `jwt()`. */
+export type JsonConfig = Omit<ConfigOptions, 'jwt'> & { jwt?: JwtOptions | undefined }
+
+const withJwt = ({ jwt: options, ...config }: JsonConfig): ConfigOptions =>
+  options ? { ...config, jwt: jwt(options) } : config
 
 let gateway: ReturnType<typeof createGateway> | undefined
 
 export default {
-  fetch(request: Request, env: { CONFIG: string }, context: never) {
-    gateway ??= createGateway(JSON.parse(env.CONFIG))
+  fetch(
+    request: Request,
+    env: { CONFIG: string; OBSERVE?: string; BODIES?: string },
+    context: never,
+  ) {
+    const { shards: layout, cluster: isCluster, ...config } = JSON.parse(env.CONFIG)
+    gateway ??= createGateway(
+      {
+        ...withJwt(config),
+        ...(layout && { shards: shards(layout.names, { moveFrom: layout.moveFrom }) }),
+        ...(isCluster && { cluster: cluster() }),
+        // As in a project: only if the configuration, or a live document, may need it.
+        ...(/"(lease|live)":/.test(env.CONFIG) && { leases: leases() }),
+        overrides: overrides(),
+        refusals: refusals(),
+        ...(env.OBSERVE && { observe: observe(JSON.parse(env.OBSERVE)) }),
+        ...(env.BODIES && {
+          bodies: bodies({ ...JSON.parse(env.BODIES), graphql: graphqlCost() }),
+        }),
+      },
+      { openapi },
+    )
     return gateway.fetch(request, env, context)
   },
 }

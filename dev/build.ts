@@ -1,12 +1,10 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { gzipSync } from 'node:zlib'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** The entry of wrangler, to run with this Node. */
@@ -42,34 +40,18 @@ export async function build(outdir: string, entry?: string, project = root): Pro
 /** The modules of a built Worker, in the form that Miniflare expects. */
 export interface BuiltModules {
   mainModule: string
-  modules: Record<string, { type: 'esm' | 'text'; contents: string }>
+  modules: Record<string, { type: 'esm'; contents: string }>
 }
 
 export async function readModules(outdir: string): Promise<BuiltModules> {
-  const names = (await readdir(outdir, { recursive: true })).filter((name) =>
-    /\.(js|lua)$/.test(name),
-  )
+  const names = (await readdir(outdir, { recursive: true })).filter((name) => name.endsWith('.js'))
   const modules: BuiltModules['modules'] = {}
   let mainModule = ''
   for (const name of names) {
     if (!(await stat(join(outdir, name))).isFile()) continue
     const path = relative(outdir, join(outdir, name))
-    const type = name.endsWith('.js') ? 'esm' : 'text'
-    if (type === 'esm') mainModule = path
-    modules[path] = { type, contents: await readFile(join(outdir, name), 'utf8') }
+    mainModule = path
+    modules[path] = { type: 'esm', contents: await readFile(join(outdir, name), 'utf8') }
   }
   return { mainModule, modules }
-}
-
-/** The compressed size in bytes of the Worker as it would be deployed. */
-export async function bundleSize(entry?: string): Promise<number> {
-  const outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  try {
-    await build(outdir, entry)
-    const { modules } = await readModules(outdir)
-    const contents = Object.values(modules).map(({ contents }) => contents)
-    return gzipSync(contents.join('')).length
-  } finally {
-    await rm(outdir, { recursive: true })
-  }
 }

@@ -9,10 +9,10 @@ interface Room {
 
 /** The import rule. Each room comes after the rooms that it imports. */
 const rooms: Record<string, Room> = {
-  base: { rooms: [], packages: ['ipaddr.js'] },
+  base: { rooms: [] },
   config: { rooms: ['base'], packages: ['valibot'] },
-  request: { rooms: ['base', 'config'], packages: ['cookie'] },
-  credentials: { rooms: ['base', 'config', 'request'], packages: ['jose'] },
+  request: { rooms: ['base', 'config'] },
+  credentials: { rooms: ['base', 'config', 'request'] },
   match: { rooms: ['base', 'config', 'request', 'credentials'] },
   store: { rooms: ['base'], packages: ['@upstash/redis'] },
   limiter: { rooms: ['base', 'config', 'request', 'match', 'store'] },
@@ -28,12 +28,24 @@ const rooms: Record<string, Room> = {
   adapters: { rooms: ['base', 'config', 'gateway'] },
   client: { rooms: ['base', 'api'] },
   lint: { rooms: ['base', 'config', 'match'] },
+  bodies: {
+    rooms: ['base', 'config', 'request', 'match', 'http'],
+    packages: ['valibot', 'eventsource-parser'],
+  },
+  graphql: { rooms: ['base', 'config', 'bodies'], packages: ['graphql', 'valibot'] },
+  jwt: { rooms: ['base', 'config', 'request'], packages: ['jose', 'valibot'] },
+  leases: { rooms: ['base', 'store'] },
+  overrides: { rooms: ['base', 'api'] },
+  refusals: { rooms: ['base', 'config', 'http'], packages: ['valibot'] },
+  observe: { rooms: ['base', 'config', 'match'], packages: ['valibot'] },
+  shards: { rooms: ['base', 'config', 'store'], packages: ['valibot'] },
   testing: {
     rooms: ['base'],
     packages: [
       'sluice-upstash-bridge',
       'node:async_hooks',
       'node:child_process',
+      'node:diagnostics_channel',
       'node:fs',
       'node:http',
       'node:module',
@@ -81,11 +93,6 @@ function reasonAgainst(file: string, specifier: string, isType: boolean): string
     return room.packages?.includes(name) ? undefined : `${own} may not import the package ${name}`
   }
   const target = normalize(join(dirname(file), specifier))
-  if (specifier.endsWith('.lua')) {
-    return file === 'store/upstash/script-text.ts'
-      ? undefined
-      : 'only store/upstash/script-text.ts may import Lua'
-  }
   if (target === '../sluice.config.ts')
     return own === 'worker.ts' ? undefined : 'only worker.ts may import sluice.config.ts'
   if (target.startsWith('..')) return 'files of src may not import files outside src'

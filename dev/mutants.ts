@@ -8,7 +8,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Mutant, mutants } from './mutants/list.ts'
+import { mutants } from './mutants/list.ts'
+import type { Mutant } from './mutants/mutant.ts'
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 const vitest = path('../node_modules/vitest/vitest.mjs')

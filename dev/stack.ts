@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
-import type { ConfigOptions } from '../src/config/options.ts'
+import type { BodiesOptions } from '../src/bodies/index.ts'
+import type { ObserveOptions } from '../src/observe/index.ts'
+import type { JsonConfig } from './any-config.ts'
 import { build } from './build.ts'
 import { startOrigin } from './origin.ts'
 import { startWorker, type WorkerOptions } from './worker.ts'
@@ -14,7 +16,11 @@ export async function buildStack(): Promise<void> {
 
 export interface StackOptions {
   /** The configuration. Defaults to sluice.config.ts, in the Worker as it is deployed. */
-  config?: ConfigOptions
+  config?: JsonConfig
+  /** The options of `observe()`. Only together with `config`. */
+  observe?: ObserveOptions
+  /** The options of `bodies()`, except `graphql`, which is `graphqlCost()`. Only together with `config`. */
+  bodies?: Omit<BodiesOptions, 'graphql'>
   /** The folder of a built Worker to run instead. */
   worker?: string
   /** Variables and secrets. They override those of the stack. */
@@ -26,7 +32,14 @@ export interface StackOptions {
 export type FetchOptions = RequestInit & { ip?: string; cf?: Record<string, unknown> }
 
 /** Starts a Redis, the bridge, the demo origin, and the Worker in workerd, on free loopback ports. */
-export async function startStack({ config, worker: folder, env, ratelimits }: StackOptions = {}) {
+export async function startStack({
+  config,
+  observe,
+  bodies,
+  worker: folder,
+  env,
+  ratelimits,
+}: StackOptions = {}) {
   const redis = await startRedis()
   const bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
   const origin = await startOrigin()
@@ -37,6 +50,8 @@ export async function startStack({ config, worker: folder, env, ratelimits }: St
       ORIGIN: origin.url,
       // A long deadline, so that a slow machine causes no store errors.
       ...(config && { CONFIG: JSON.stringify({ deadline: '10s', ...config }) }),
+      ...(observe && { OBSERVE: JSON.stringify(observe) }),
+      ...(bodies && { BODIES: JSON.stringify(bodies) }),
       ...env,
     },
     ...(ratelimits && { ratelimits }),

@@ -8,5 +8,6 @@ await dev({
     file: fileURLToPath(new URL('cli/main.ts', import.meta.url)),
     project: fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, ''),
     check: 'npm run check',
+    observe: fileURLToPath(new URL('../src/observe/index.ts', import.meta.url)),
   },
 })

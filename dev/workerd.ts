@@ -22,8 +22,8 @@ export interface RunningWorker {
 }
 
 export interface WorkerOptions {
-  /** Variables and secrets. */
-  env?: Record<string, string>
+  /** Variables and secrets. A value that is not a text becomes a JSON binding. */
+  env?: Record<string, unknown>
   /** The bindings of empty KV namespaces, or the ids of namespaces by binding. */
   kv?: string[] | Record<string, string>
   /** The folder for persistent resources. Defaults to memory. */
@@ -57,7 +57,7 @@ export async function runWorkerd(
   const env = Object.fromEntries(
     Object.entries(options.env ?? {}).map(([name, value]) => [
       name,
-      { type: 'text' as const, value },
+      { type: typeof value === 'string' ? 'text' : 'json', value },
     ]),
   )
   const namespaces = Object.fromEntries(
@@ -83,8 +83,8 @@ export async function runWorkerd(
           compatibilityDate,
           ...(compatibilityFlags && { compatibilityFlags }),
           manifest: { mainModule, modules },
+          ...options.more?.config,
           env: { ...env, ...namespaces, ...ratelimits, ...options.more?.bindings },
-          ...(options.more && { exports: options.more.exports }),
         },
         dev: {
           unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],

@@ -1,6 +1,7 @@
 import { ConfigError } from '../../src/base/errors.ts'
+import type { Finding } from '../../src/config/findings.ts'
 import { lintWorker, problemsOf } from '../../src/lint/lint.ts'
-import { loadConfig } from '../project/load-config.ts'
+import { loadConfig, placed } from '../project/load-config.ts'
 import { readBindings } from '../project/wrangler-config.ts'
 
 /**
@@ -8,15 +9,20 @@ import { readBindings } from '../project/wrangler-config.ts'
  * @param file the configuration
  * @param wrangler the configuration of wrangler, which may not exist
  */
-export async function checkPolicies(file: string, wrangler: string): Promise<string | undefined> {
+export async function findingsOf(file: string, wrangler: string): Promise<Finding[]> {
   const { vars } = await readBindings(wrangler)
-  const findings = await loadConfig(file).then(
+  return loadConfig(file).then(
     (config) => lintWorker(config, vars),
     (error) => {
       if (error instanceof ConfigError) return problemsOf(error)
-      throw new Error(`${file}: ${error.message}`)
+      throw new Error(placed(file, error))
     },
   )
+}
+
+/** The findings as text; `undefined` without any. */
+export async function checkPolicies(file: string, wrangler: string): Promise<string | undefined> {
+  const findings = await findingsOf(file, wrangler)
   const lines = findings.map(({ code, path, message, hint }) => {
     const more = [hint, code === 'invalid' ? '' : `docs/reference/linter.md#${code}`].filter(
       Boolean,

@@ -2,6 +2,7 @@
 import { dirname, resolve } from 'node:path'
 import { checkPolicies } from '../check/policies.ts'
 import { bindingChecks, type Check, type Details, runChecks } from '../check/run.ts'
+import { CONFIG_FILE } from '../project/load-config.ts'
 import { wranglerFile } from '../project/wrangler-config.ts'
 import type { Call } from './call.ts'
 import { readOptions } from './options.ts'
@@ -22,7 +23,7 @@ Exits with 1 if a check fails.`
 export async function main(args: string[], call: Call): Promise<void> {
   const options = readOptions(
     args,
-    { policies: { type: 'boolean' }, config: { type: 'string', default: 'sluice.config.ts' } },
+    { policies: { type: 'boolean' }, config: { type: 'string', default: CONFIG_FILE } },
     usage(call.title),
     call,
   )

@@ -32,6 +32,21 @@ export const commands: Command[] = [
       (await import('../explain/cli.ts')).main(args, title, onUsageError),
   },
   {
+    name: 'replay',
+    about: 'show what a configuration would have done to an access log',
+    run: async (args, call) => (await import('./replay.ts')).main(args, call),
+  },
+  {
+    name: 'dashboard',
+    about: 'show live what a Worker admits and refuses',
+    run: async (args, call) => (await import('./dashboard.ts')).main(args, call),
+  },
+  {
+    name: 'shards',
+    about: 'move clients between shards, and show the state of each shard',
+    run: async (args, call) => (await import('./shards.ts')).main(args, call),
+  },
+  {
     name: 'bridge',
     about: "serve Upstash's REST API from any Redis",
     run: async (args, { title, onUsageError }) =>
@@ -40,10 +55,8 @@ export const commands: Command[] = [
   {
     name: 'simulate',
     about: 'measure the bill and the exactness of many isolates in virtual time',
-    run: async (args, { title, file, onUsageError }) => {
+    run: async (args, { title, onUsageError }) => {
       needNode(22, title)
-      // From source, Node must import the Lua files as text.
-      if (file.endsWith('.ts')) await import('../../bench/lua-loader.mjs')
       const { main } = await import('../../bench/simulate/cli.ts')
       await main(args, { command: title, onUsageError })
     },

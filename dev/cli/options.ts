@@ -1,19 +1,24 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import type { Call } from './call.ts'
 
+type Options = NonNullable<ParseArgsConfig['options']>
+type Mistakes = Pick<Call, 'onUsageError'>
+
 /**
- * Parses the options of a command. Returns `undefined` after `--help` and after a mistake, which it prints.
+ * Parses the options and the other arguments of a command. Returns `undefined` after `--help` and after a mistake, which it prints.
  */
-export function readOptions<Options extends NonNullable<ParseArgsConfig['options']>>(
+export function readArguments<Own extends Options>(
   args: string[],
-  options: Options,
+  options: Own,
   usage: string,
-  { onUsageError }: Pick<Call, 'onUsageError'>,
+  { onUsageError }: Mistakes,
+  allowPositionals = true,
 ) {
   try {
-    const config = { args, options: { ...options, ...HELP } }
-    const { values } = parseArgs<typeof config>(config)
-    if (!(values as { help?: boolean }).help) return values
+    const config = { args, options: { ...options, ...HELP }, allowPositionals }
+    const { values, positionals } = parseArgs<typeof config>(config)
+    if (!(values as { help?: boolean }).help)
+      return { values, positionals: positionals as string[] }
     console.log(usage)
   } catch (error) {
     onUsageError((error as Error).message)
@@ -21,11 +26,16 @@ export function readOptions<Options extends NonNullable<ParseArgsConfig['options
   return undefined
 }
 
-/** Parses the options of a script of this repository. A mistake is printed with the usage, and sets the exit code. */
-export const readScriptOptions = <Options extends NonNullable<ParseArgsConfig['options']>>(
-  options: Options,
+/** Parses the options of a command that takes no other arguments. */
+export const readOptions = <Own extends Options>(
+  args: string[],
+  options: Own,
   usage: string,
-) =>
+  call: Mistakes,
+) => readArguments(args, options, usage, call, false)?.values
+
+/** Parses the options of a script of this repository. A mistake is printed with the usage, and sets the exit code. */
+export const readScriptOptions = <Own extends Options>(options: Own, usage: string) =>
   readOptions(process.argv.slice(2), options, usage, {
     onUsageError(message) {
       console.error(`${message}\n\n${usage}`)

@@ -6,7 +6,7 @@ const USAGE = `An edge rate limiter: policies on Cloudflare Workers and other ru
 
   npx sluice <command> [options]
 
-${commands.map(({ name, about }) => `  ${name.padEnd(8)}  ${about}`).join('\n')}
+${commands.map(({ name, about }) => `  ${name.padEnd(9)}  ${about}`).join('\n')}
 
   --version  print the version
   --help     show this text; after a command, show its options

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
+import { HOST } from '../../src/base/host.ts'
 import { networkRange } from '../../src/base/ip.ts'
 import { parseConfig } from '../../src/config/parse.ts'
-import { loadConfig } from '../project/load-config.ts'
+import { CONFIG_FILE, loadConfig, placed } from '../project/load-config.ts'
 import { explain } from './explain.ts'
 import { toJson, toText } from './print.ts'
 import type { RequestTerms } from './request.ts'
@@ -19,9 +20,14 @@ others do not apply. Needs no Redis and charges nothing.
   --ip ADDRESS     the client's address (default unknown)
   --header TEXT    a header field, as 'name: value'; repeatable
   --cookie TEXT    a cookie, as 'name=value'; repeatable
+  --body TEXT      the body, sent as POST and application/json unless --method and --header say otherwise
   --country CODE   the client's country according to Cloudflare, such as DE
   --asn NUMBER     the client's network according to Cloudflare, such as 64500
   --colo CODE      the Cloudflare data centre, such as FRA
+  --ja4 TEXT       the JA4 fingerprint according to Cloudflare
+  --bot-score N    the bot score according to Cloudflare, from 1 to 99
+  --verified-bot CATEGORY
+                   a verified bot according to Cloudflare, such as 'AI Crawler'; 'no' for another client
   --config FILE    the configuration (default sluice.config.ts)
   --json           print JSON
   --help           show this text
@@ -43,10 +49,11 @@ interface CliOptions {
 export function parseCli(args: string[]): CliOptions | 'help' {
   const values = read(args)
   if (values.help) return 'help'
-  const { method = 'GET', host = 'www.example.com', path } = values
+  const { body, host = 'www.example.com', path } = values
+  const { method = body === undefined ? 'GET' : 'POST' } = values
   if (path === undefined) throw new UsageError('--path: expected a path like "/login"')
   check('--path', path, /^\/[^\s#\p{Cc}]*$/u, 'a path like "/login?next=%2F", percent-encoded')
-  check('--host', host, /^[^\s/?#@\\]+$/, 'a host like "www.example.com"')
+  check('--host', host, HOST, 'a host like "www.example.com"')
   if (!URL.canParse(`https://${host}/`)) wrong('--host', 'a host like "www.example.com"', host)
   check(
     '--method',
@@ -54,25 +61,44 @@ export function parseCli(args: string[]): CliOptions | 'help' {
     /^(?!(connect|trace|track)$)[\w!#$%&'*+.^`|~-]+$/i,
     'a method like "POST"',
   )
-  const { ip, country, asn, colo } = values
+  if (body !== undefined && /^(get|head)$/i.test(method)) {
+    throw new UsageError(`--body: a ${method} request has no body`)
+  }
+  const { ip, country, asn, colo, ja4 } = values
+  const { 'bot-score': score, 'verified-bot': bot } = values
   if (ip !== undefined && (ip.includes('/') || !networkRange(ip))) {
     wrong('--ip', 'an address like "203.0.113.7" or "2001:db8::7"', ip)
   }
   check('--country', country, /^[A-Za-z][A-Za-z\d]$/, 'a country code like "DE"')
   check('--asn', asn, /^\d{1,10}$/, 'a number like "64500"')
+  check(
+    '--ja4',
+    ja4,
+    /^\w{10}_\w{12}_\w{12}$/,
+    't13d1516h2_8daaf6152771_02713d6af862, or another JA4',
+  )
+  check('--bot-score', score, /^[1-9]\d?$/, 'a score from 1 to 99')
+  check('--verified-bot', bot, /./, "a category like 'AI Crawler', or no")
   check('--colo', colo, /^[A-Za-z]{3}$/, 'the code of a data centre like "FRA"')
   return {
-    config: values.config ?? 'sluice.config.ts',
+    config: values.config ?? CONFIG_FILE,
     json: values.json ?? false,
     request: {
       method,
       url: `https://${host}${path}`,
       path: path.replace(/\?.*/s, ''),
-      headers: readHeaders(values.header ?? [], values.cookie ?? [], ip),
+      headers: readHeaders(values, body),
+      body,
       cf: {
         ...(country && { country: country.toUpperCase() }),
         ...(asn && { asn: Number(asn) }),
         ...(colo && { colo: colo.toUpperCase() }),
+        botManagement: {
+          ...(ja4 && { ja4 }),
+          ...(score && { score: Number(score) }),
+          ...(bot && { verifiedBot: bot !== 'no' }),
+        },
+        ...(bot && bot !== 'no' && { verifiedBotCategory: bot }),
       },
     },
   }
@@ -80,14 +106,18 @@ export function parseCli(args: string[]): CliOptions | 'help' {
 
 function read(args: string[]) {
   const text = { type: 'string' } as const
-  const options = { path: text, method: text, host: text, ip: text, country: text, asn: text }
+  const options = { path: text, method: text, host: text, ip: text, country: text, body: text }
   const texts = { type: 'string', multiple: true } as const
   try {
     return parseArgs({
       args,
       options: {
         ...options,
+        asn: text,
         colo: text,
+        ja4: text,
+        'bot-score': text,
+        'verified-bot': text,
         config: text,
         header: texts,
         cookie: texts,
@@ -100,7 +130,14 @@ function read(args: string[]) {
   }
 }
 
-function readHeaders(fields: string[], cookies: string[], ip: string | undefined): Headers {
+function readHeaders(
+  {
+    header: fields = [],
+    cookie: cookies = [],
+    ip,
+  }: Pick<ReturnType<typeof read>, 'header' | 'cookie' | 'ip'>,
+  body: string | undefined,
+): Headers {
   const headers = new Headers()
   for (const field of fields) {
     const [, name = '', value = ''] = /^([^:\s]+):(.*)$/s.exec(field) ?? []
@@ -116,6 +153,9 @@ function readHeaders(fields: string[], cookies: string[], ip: string | undefined
   const sent = [headers.get('cookie') ?? [], cookies].flat().join('; ')
   if (sent) headers.set('cookie', sent)
   if (ip) headers.set('cf-connecting-ip', ip)
+  if (body !== undefined && !headers.has('content-type')) {
+    headers.set('content-type', 'application/json')
+  }
   return headers
 }
 
@@ -144,7 +184,7 @@ export async function main(
     const config = await loadConfig(options.config)
       .then(parseConfig)
       .catch((error) => {
-        throw new Error(`${options.config}: ${error.message}`)
+        throw new Error(placed(options.config, error))
       })
     const explanation = await explain(config, options.request)
     console.log(options.json ? toJson(explanation) : toText(explanation))

@@ -8,7 +8,7 @@ import { compileMatcher, isMatch, type Match } from '../../src/match/match.ts'
 import { canonical } from '../../src/match/subject.ts'
 import { addressReader } from '../../src/request/client-address.ts'
 import { normalizePath } from '../../src/request/path.ts'
-import { clientOf, viewOf } from '../../src/request/view.ts'
+import { RequestView } from '../../src/request/view.ts'
 import { type RequestTerms, toRequest } from './request.ts'
 import { spanText } from './text.ts'
 import { type NotMet, whyNot } from './why.ts'
@@ -25,6 +25,10 @@ export interface Explanation {
     country: string | null
     asn: string | null
     colo: string | null
+    ja4: string | null
+    botScore: number | null
+    /** The category of a verified bot; empty for another client. */
+    verifiedBot: string | null
   }
   denied: Denied | null
   /**
@@ -46,6 +50,10 @@ export interface Met {
   limit: number
   /** True if the limit comes from the plan of the request; null if the policy has no plans. */
   ofPlan: boolean | null
+  /** The claim that may set the limit, and if it does. Absent if the policy reads no claim. */
+  ofClaim?: { claim: string; isSet: boolean }
+  /** Present if operators may have set another limit for the key. */
+  overrides?: true
   /** Length of the window in ms. For a calendar window, the length of the current period. */
   windowMs: number
   calendar: Policy['calendar'] | null
@@ -59,6 +67,12 @@ export interface Met {
   /** What happens if a key part has no value. */
   onMissingKey: string
   cost: number
+  /** Its own response to refused requests: the status and the kinds of body that are set, or a function; null for the default. */
+  refusal: string | null
+  /** The units that the request must leave free. Absent if it may use the whole quota. */
+  floor?: number
+  /** The paths of the cost in the body of the response, and its bounds (`cost.usage`). */
+  usage?: { paths: string[]; max: number; cut: boolean }
 }
 
 /** Explains how the Worker would treat a request. Uses the code of the Worker. */
@@ -69,11 +83,14 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   const request = toRequest(terms)
   // The options name the address of the client, wherever `clientAddress` reads it.
-  const client = clientOf(request, runtime, addressReader('cloudflare'))
-  const seen = viewOf(request, runtime, config, client)
+  const seen = new RequestView(request, runtime, config, addressReader('cloudflare'))
   const { denied, policies, shield } = await describe(seen)
   if (/^\/_sluice(\/|$)/.test(normalizePath(new URL(seen.request.url).pathname))) {
     notes.push('the Worker itself responds to paths under /_sluice/, before any policy applies')
+  }
+  if (config.policies.some(({ usesBody }) => usesBody)) {
+    const problem = await config.bodies!.problemOf(request)
+    if (problem) notes.push(`the body cannot be read: ${problem}`)
   }
   const charged = policies.some(
     (one) => isMatch(one) && one.policy.mode === 'enforce' && one.cost > 0,
@@ -86,10 +103,15 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     )
   }
   const keys = new Set(policies.filter(isMatch).map((one) => canonical(one.partitionKey)))
-  const shards = Math.min(keys.size, config.shards?.length ?? 1)
+  const shards = Math.min(keys.size, config.shards?.names.length ?? 1)
   if (shards > 1) {
     notes.push(
-      `the ${keys.size} keys may be in ${shards} of the ${config.shards!.length} shards, with one call for each shard`,
+      `the ${keys.size} keys may be in ${shards} of the ${config.shards!.names.length} shards, with one call for each shard`,
+    )
+  }
+  if (config.cluster && keys.size > 1) {
+    notes.push(
+      `the ${keys.size} keys may be in ${keys.size} slots of the cluster, with one call of the script for each slot`,
     )
   }
   if (config.namespace && keys.size > 0) {
@@ -107,6 +129,9 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
       country: seen.country ?? null,
       asn: seen.asn ?? null,
       colo: seen.colo ?? null,
+      ja4: seen.ja4 ?? null,
+      botScore: seen.botScore ?? null,
+      verifiedBot: seen.verifiedBot ?? null,
     },
     denied: denied ?? null,
     policies: policies.map((one) => (isMatch(one) ? met(one, config) : whyNot(one, seen, config))),
@@ -114,8 +139,10 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
   }
 }
 
-function met({ policy, partitionKey, cost, period }: Match, { policies }: Config): Met {
+function met({ policy, partitionKey, cost, floor, period }: Match, config: Config): Met {
+  const { policies } = config
   const { name, mode, algorithm, limit, windowMs, burst, align, check, onMissingKey } = policy
+  const isSet = !policies.includes(policy) && policy.planName === undefined
   const own = policy.key.map(labelOf)
   const isOwn = own.join() === partitionKey.map(([part]) => part).join()
   return {
@@ -124,7 +151,9 @@ function met({ policy, partitionKey, cost, period }: Match, { policies }: Config
     mode,
     algorithm,
     limit,
-    ofPlan: policy.plan ? !policies.includes(policy) : null,
+    ofPlan: policy.plan ? policy.planName !== undefined : null,
+    ...(policy.claim && { ofClaim: { claim: policy.claim.claim, isSet } }),
+    ...(policy.overrides && { overrides: true }),
     windowMs: period ? period[1] - period[0] : windowMs,
     calendar: policy.calendar ?? null,
     burst,
@@ -134,7 +163,23 @@ function met({ policy, partitionKey, cost, period }: Match, { policies }: Config
     insteadOf: isOwn ? null : own,
     onMissingKey: typeof onMissingKey === 'object' ? 'share' : onMissingKey,
     cost,
+    refusal: refusalText(policy.refusal ?? config.refusal),
+    ...(floor !== undefined && { floor }),
+    ...(policy.cost.usage && {
+      usage: { paths: policy.cost.usage, max: policy.cost.max!, cut: policy.cost.cut },
+    }),
   }
+}
+
+function refusalText(refusal: Policy['refusal']): string | null {
+  if (refusal === undefined) return null
+  if (typeof refusal === 'function') return 'by a function'
+  const { status, body, headers = {} } = refusal
+  const kinds = Object.entries(body ?? {}).flatMap(([kind, text]) =>
+    text === undefined ? [] : [kind],
+  )
+  const parts = [...(status ? [`status ${status}`] : []), ...kinds, ...Object.keys(headers)]
+  return parts.join(', ') || null
 }
 
 /** Stands in for the result of a key function. Functions are not called, since they need the context of the app. */

@@ -6,8 +6,16 @@ export const toJson = (explanation: Explanation): string =>
   harmless(JSON.stringify(explanation, null, 2))
 
 export function toText({ request, denied, policies, notes }: Explanation): string {
-  const { method, url, path, seenAs, ip, country, asn, colo } = request
-  const from = [ip ?? 'an unknown address', country, asn && `AS${asn}`, colo].filter(Boolean)
+  const { method, url, path, seenAs, ip, country, asn, colo, ja4, botScore, verifiedBot } = request
+  const from = [
+    ip ?? 'an unknown address',
+    country,
+    asn && `AS${asn}`,
+    colo,
+    ja4 && `JA4 ${ja4}`,
+    botScore && `bot score ${botScore}`,
+    verifiedBot && `verified bot (${verifiedBot})`,
+  ].filter(Boolean)
   const lines = [
     `${method} ${url} from ${from.join(', ')}`,
     ...(seenAs.join() === path ? [] : [seenText(path, seenAs)]),
@@ -63,12 +71,14 @@ function table(policies: Explained[]): string[] {
 }
 
 function metText(met: Met): string[] {
-  const { algorithm, burst, align, mode, check, cost, key, insteadOf } = met
+  const { algorithm, limit, burst, align, mode, check, cost, floor, key, insteadOf } = met
+  const { refusal, usage } = met
   const quota = [
     sizeText(met),
     algorithm,
     ...(algorithm === 'token-bucket' ? [`burst ${burst}`] : []),
     ...(align === 'clock' ? ['aligned to the clock'] : []),
+    ...(met.overrides ? ['operators may set another limit'] : []),
     ...(mode === 'shadow' ? ['in shadow'] : []),
     ...(check === 'parallel' ? ['checked in parallel'] : []),
   ]
@@ -76,11 +86,25 @@ function metText(met: Met): string[] {
   const instead = insteadOf
     ? ` (instead of ${insteadOf.join(' + ')}, ${insteadOf.length > 1 ? 'since a part' : 'which'} has no value)`
     : ''
-  return [`limit  ${quota.join(', ')}`, `key    ${parts}${instead}`, `cost   ${cost}`]
+  const whole = algorithm === 'token-bucket' ? burst : limit
+  const kept = floor ? `, leaves ${floor} of ${whole} units free` : ''
+  return [
+    `limit  ${quota.join(', ')}`,
+    `key    ${parts}${instead}`,
+    `cost   ${cost}${kept}${usage ? usageText(usage) : ''}`,
+    ...(refusal && mode === 'enforce' ? [`refused  ${refusal}`] : []),
+  ]
 }
 
-function sizeText({ limit, ofPlan, windowMs, calendar, algorithm }: Met): string {
-  const units = `${limit}${ofPlan ? ' (of the plan)' : ofPlan === false ? ' (no plan)' : ''}`
+const usageText = ({ paths, max, cut }: NonNullable<Met['usage']>) =>
+  `, then ${paths.join(' + ')} of the response, at most ${max}${cut ? '; ends a stream when the quota is used up' : ''}`
+
+function sizeText({ limit, ofPlan, ofClaim, windowMs, calendar, algorithm }: Met): string {
+  const sources = [
+    ...(ofClaim ? [`${ofClaim.isSet ? 'of' : 'no'} claim ${ofClaim.claim}`] : []),
+    ...(ofPlan === null || ofClaim?.isSet ? [] : [ofPlan ? 'of the plan' : 'no plan']),
+  ]
+  const units = `${limit}${sources.length > 0 ? ` (${sources.join(', ')})` : ''}`
   if (algorithm === 'concurrency') return `${units} in flight, each for up to ${spanText(windowMs)}`
   return calendar
     ? `${units} per ${calendar.unit} (${calendar.timeZone})`

@@ -67,6 +67,21 @@ function detail(
       return `the path is ${quote(seen.path)}, the policy matches ${series(match.path!)}`
     case 'ip':
       return `the address is ${address ? formatAddress(address) : 'unknown'}, the policy matches ${series(match.ip!)}`
+    case 'asn':
+      return `the network is ${seen.asn ? `AS${seen.asn}` : 'unknown'}, the policy matches ${series(match.asn!)}`
+    case 'verifiedBot':
+      return `${botText(seen.verifiedBot)}, the policy matches ${botsText(match.verifiedBot!)}`
+    case 'ja4':
+      return `the JA4 fingerprint is ${seen.ja4 ? quote(seen.ja4) : 'unknown'}, the policy matches ${series(match.ja4!)}`
+    case 'botScore':
+      return `the bot score is ${seen.botScore ?? 'unknown'}, the policy matches ${rangeText(match.botScore!)}`
+    case 'query': {
+      const { name, values } = match.query!.find((one) => !meets({ query: [one] }))!
+      const sent = seen.query.getAll(name)
+      return sent.length === 0
+        ? `the parameter ${name} is missing`
+        : `the parameter ${name} is ${series(sent)}, the policy matches ${series(values!)}`
+    }
     case 'header': {
       const { name, values } = match.header!.find((one) => !meets({ header: [one] }))!
       const sent = request.headers.get(name)
@@ -74,6 +89,8 @@ function detail(
         ? `the header ${name} is missing`
         : `the header ${name} is ${JSON.stringify(sent)}, the policy matches ${series(values!)}`
     }
+    case 'body':
+      return `the body has other values, the policy matches ${bodyText(match.body!)}`
     default: {
       const index = match.not!.findIndex(meets)
       return `match.not[${index}] excludes the request (${conditionText(match.not![index]!)})`
@@ -83,18 +100,50 @@ function detail(
 
 const SHOWN = 5
 
-const series = (texts: string[], between = ', ') =>
-  texts.slice(0, SHOWN).map(quote).join(between) +
-  (texts.length > SHOWN ? ` … and ${texts.length - SHOWN} more` : '')
+const series = (values: (string | number)[], between = ', ') =>
+  values
+    .slice(0, SHOWN)
+    .map((value) => quote(String(value)))
+    .join(between) + (values.length > SHOWN ? ` … and ${values.length - SHOWN} more` : '')
+
+const botText = (bot: string | undefined) =>
+  bot === undefined
+    ? 'it is unknown if the client is a verified bot'
+    : bot === ''
+      ? 'the client is not a verified bot'
+      : `the client is a verified bot of the category ${quote(bot)}`
+
+const botsText = (wanted: NonNullable<Condition['verifiedBot']>) =>
+  Array.isArray(wanted)
+    ? series(wanted, ' or ')
+    : wanted
+      ? 'verified bots'
+      : 'other clients than verified bots'
+
+const rangeText = ({ atLeast, below }: NonNullable<Condition['botScore']>) =>
+  [atLeast && `at least ${atLeast}`, below && `below ${below}`].filter(Boolean).join(' and ')
+
+const namedText = ({ name, values }: NonNullable<Condition['header']>[number]) =>
+  values ? `${name} ${series(values, ' or ')}` : `any ${name}`
+
+const bodyText = (body: NonNullable<Condition['body']>) => body.map(namedText).join(', ')
 
 /** A condition as text, such as `method POST, path /a or /b`. */
-const conditionText = ({ header, not, ...fields }: Condition): string =>
+const conditionText = ({
+  header,
+  query,
+  body,
+  verifiedBot,
+  botScore,
+  not,
+  ...fields
+}: Condition): string =>
   [
     ...Object.entries(fields).flatMap(([field, values]) =>
       values ? [`${field} ${series(values, ' or ')}`] : [],
     ),
-    ...(header ?? []).map(({ name, values }) =>
-      values ? `${name} ${series(values, ' or ')}` : `any ${name}`,
-    ),
+    ...(verifiedBot === undefined ? [] : [botsText(verifiedBot)]),
+    ...(botScore ? [`bot score ${rangeText(botScore)}`] : []),
+    ...[...(header ?? []), ...(query ?? []), ...(body ?? [])].map(namedText),
     ...(not ?? []).map((condition) => `but not ${conditionText(condition)}`),
   ].join(', ') || 'every request'

@@ -1,14 +1,5 @@
-export interface Mutant {
-  /** The file in `lua/`. */
-  file: string
-  /** A description of the injected fault. */
-  fault: string
-  /** The text to replace, which must occur exactly once in the file. */
-  search: string
-  replace: string
-  /** The test file in `test/script/` that must detect the fault. */
-  killedBy: string
-}
+import { moveMutants } from './move.ts'
+import type { Mutant } from './mutant.ts'
 
 const of =
   (file: string) =>
@@ -26,7 +17,12 @@ const log = of('sliding_log.lua')
 const bucket = of('token_bucket.lua')
 const penalty = of('penalty.lua')
 const slots = of('concurrency.lua')
-const args = of('arguments.lua')
+const call = of('call.lua')
+const records = of('records.lua')
+const apart = of('apart.lua')
+const operators = of('operators.lua')
+const override = of('override.lua')
+const idempotency = of('idempotency.lua')
 const driver = of('decide.lua')
 
 export const mutants: Mutant[] = [
@@ -38,66 +34,55 @@ export const mutants: Mutant[] = [
     'bounds',
   ),
   fixed(
-    'computes the wait from the start of the window, not from now',
-    'run_out - now',
-    'run_out - math.max(now, start)',
+    'a clock that is behind opens a new window',
+    'if not start then',
+    'if not start or now < start then',
     'backwards',
   ),
   fixed('does not align windows to the clock', 'now - now % window', 'now', 'oracle'),
   fixed(
     'a refund with a decided_at of its first millisecond returns nothing',
-    'decided_at >= start',
-    'decided_at > start',
+    'decided_at < start',
+    'decided_at <= start',
     'refund',
   ),
-  fixed(
-    'the next period begins a millisecond late',
-    'now < period[2]',
-    'now <= period[2]',
-    'calendar',
-  ),
+  fixed('the next period begins a millisecond late', 'now < to + 0', 'now <= to + 0', 'calendar'),
   fixed(
     'the next period gets the length of the current one',
-    'period[3] - period[2]',
-    'period[2] - period[1]',
+    'next_to - to',
+    'to - from',
     'calendar',
   ),
   fixed(
     'a period gets the length of the window',
-    'run_out = period[1], period[2]',
-    'run_out = period[1], period[1] + window',
+    'start, run_out = from + 0, to + 0',
+    'start, run_out = from + 0, from + window',
     'calendar',
   ),
   fixed(
     'a clock that is ahead resets the current period',
     'if not start then',
-    'if not start or period and start < period[1] then',
+    "if not start or find(option, '/', 1, true) and start < match(option, '^%d+') + 0 then",
     'calendar',
   ),
   fixed(
     'a clock that is behind returns to the previous period',
     'if not start then',
-    'if not start or period and start >= period[2] then',
+    "if not start or find(option, '/', 1, true) and start >= match(option, '/(%d+)/') + 0 then",
     'calendar',
   ),
 
   sliding(
-    'rounds the wait within a window down',
-    'left - math.floor((limit - current',
-    'left - math.ceil((limit - current',
-    'waits',
-  ),
-  sliding(
-    'rounds the wait into the next window down',
-    'window - math.floor((limit - units)',
-    'window - math.ceil((limit - units)',
-    'waits',
-  ),
-  sliding(
-    'rounds the estimate down',
-    'math.ceil(previous * left',
-    'math.floor(previous * left',
+    'the last unit is refused',
+    '* window > limit * window',
+    '* window >= limit * window',
     'quota',
+  ),
+  sliding(
+    'does not weight the previous window',
+    'cost > 0 and previous * left',
+    'cost > 0 and previous * window',
+    'waits',
   ),
   sliding(
     'forgets the previous window',
@@ -105,17 +90,58 @@ export const mutants: Mutant[] = [
     'opened - start >= window',
     'bounds',
   ),
+  sliding('a state runs out with its window', 'opened + 2 * window', 'opened + window', 'bounds'),
   sliding(
-    'reports too early that the full limit is available',
-    'late + left + window',
-    'late + left',
-    'bounds',
+    'reads a state at a time before it',
+    'start and start > now and start or now',
+    'now',
+    'backwards',
   ),
   sliding(
-    'computes the wait from the time of the state, not from now',
-    'wait > 0 and late + wait or wait',
-    'wait',
-    'backwards',
+    'a refund returns units of an earlier window',
+    'decided_at < opened',
+    'decided_at < opened - window',
+    'refund',
+  ),
+
+  fixed('refuses a debt', 'if not most then', 'if true then', 'debt'),
+  fixed('debts have no bound', 'math.min(cost, math.floor(most / window) - count)', 'cost', 'debt'),
+  sliding('refuses a debt', 'if not most then', 'if true then', 'debt'),
+  sliding(
+    'debts have no bound',
+    'math.min(cost, math.floor(most / window) - current)',
+    'cost',
+    'debt',
+  ),
+  bucket('refuses a debt', 'if not most then', 'if true then', 'debt'),
+  bucket('the bound of debts is twice as high', 'most - missing', '2 * most - missing', 'debt'),
+  log('refuses a debt', 'if debt then', 'if false then', 'debt'),
+  log('the bound of debts is one entry too high', '10000 - used', '10001 - used', 'debt'),
+  log(
+    'does not report how much more than the limit is used',
+    'allowed, limit - counted, retry_after, reset_after, next_after\n    end',
+    'allowed, remaining, retry_after, reset_after, next_after\n    end',
+    'reserve',
+  ),
+  log(
+    'does not report how much more than the limit is used after a charge',
+    'limit - counted, retry_after, reset_after, next_after, counted',
+    'remaining, retry_after, reset_after, next_after, counted',
+    'oracle',
+  ),
+  slots(
+    'does not report how much more than the limit is used',
+    'allowed, limit - counted, retry_after, reset_after, next_after\n      end',
+    'allowed, remaining, retry_after, reset_after, next_after\n      end',
+    'reserve',
+  ),
+  driver('the bound of debts is one part too high', '3002399751580330', '3002399751580331', 'debt'),
+  driver('charges no debt', 'or most or', 'or', 'debt'),
+  driver(
+    'a follow charges after a debt',
+    "passed = admitted and mode == 'take'",
+    "passed = admitted and (most or mode == 'take')",
+    'debt',
   ),
 
   log('a unit counts a millisecond longer', "'(%.0f', at", "'%.0f', at", 'waits'),
@@ -171,12 +197,7 @@ export const mutants: Mutant[] = [
   ),
   log('sets no TTL', "redis.call('PEXPIRE', log.key, ", 'tostring(', 'expiry'),
 
-  bucket(
-    'rounds the wait down',
-    'math.ceil((missing - parts)',
-    'math.floor((missing - parts)',
-    'oracle',
-  ),
+  bucket('rounds the run-out down', 'math.ceil(after', 'math.floor(after', 'oracle'),
   bucket(
     'overflows',
     'math.max(0, missing - (moment - at) * limit)',
@@ -185,36 +206,24 @@ export const mutants: Mutant[] = [
   ),
   bucket(
     'refills a second time when the clock goes back',
-    ', moment, missing',
-    ', now, missing',
+    'return true, moment, after',
+    'return true, now, after',
     'bounds',
   ),
-  bucket(
-    'computes the wait from the time of the state, not from now',
-    'moment - now --',
-    '0 --',
-    'backwards',
-  ),
-  bucket(
-    'rounds what remains up',
-    'math.floor((capacity - missing)',
-    'math.ceil((capacity - missing)',
-    'quota',
-  ),
-  bucket('uses the limit as the capacity', 'cost > burst', 'cost > limit', 'waits'),
+  bucket('the last unit is refused', '> burst * window', '>= burst * window', 'quota'),
+  bucket('uses the limit as the capacity', '> burst * window', '> limit * window', 'waits'),
   bucket(
     'forgets units that were taken under a plan with a larger burst',
     'missing = at and math.max(0, missing - (moment - at) * limit)',
-    'missing = at and math.max(0, math.min(capacity, missing) - (moment - at) * limit)',
+    'missing = at and math.max(0, math.min(burst * window, missing) - (moment - at) * limit)',
     'plans',
   ),
   bucket(
     'a refund removes the deficit beyond the burst',
     'math.max(0, missing + parts)',
-    'math.min(capacity, math.max(0, missing + parts))',
+    'math.min(burst * window, math.max(0, missing + parts))',
     'plans',
   ),
-  bucket('reports a full bucket while a part of a unit is missing', 'wait(0)', 'wait(1)', 'oracle'),
   bucket('a late refund is not reduced', 'if decided_at then', 'if false then', 'bounds'),
   bucket(
     'a late refund takes units',
@@ -230,44 +239,54 @@ export const mutants: Mutant[] = [
   ),
   bucket(
     'a refund forgets the refill before the clock went back',
-    'moment - decided_at',
-    'now - decided_at',
+    'math.max(0, moment - decided_at)',
+    'math.max(0, now - decided_at)',
     'oracle',
   ),
 
-  penalty('the ban starts one refusal late', 'count < after', 'count <= after', 'penalty'),
+  penalty('the ban starts one refusal late', 'count < row.after', 'count <= row.after', 'penalty'),
   penalty('requests during a ban prolong it', 'rest > 0 or not refused', 'not refused', 'penalty'),
-  penalty('every ban is as long as the first', 'math.max(ban, 2 * length)', 'ban', 'penalty'),
-  penalty('bans have no maximum length', 'math.min(most, again', 'math.max(1, again', 'penalty'),
+  penalty(
+    'every ban is as long as the first',
+    'math.max(row.ban, 2 * length)',
+    'row.ban',
+    'penalty',
+  ),
+  penalty(
+    'bans have no maximum length',
+    'math.min(row.most, again',
+    'math.max(1, again',
+    'penalty',
+  ),
   penalty(
     'forgets a ban as soon as it ends',
-    'run_out = now + 2 * length',
-    'run_out = now + length',
+    'now, 2 * length, length',
+    'now, length, length',
     'penalty',
   ),
   penalty(
     'remembers a ban longer than a lowered maximum',
-    'last and now < last.time + 2 * length',
-    'last',
+    'began and now < began + 2 * length',
+    'began',
     'penalty',
   ),
-  penalty(
-    'a lowered maximum does not end a ban',
-    'math.min(last.first, most)',
-    'last.first',
-    'penalty',
-  ),
+  penalty('a lowered maximum does not end a ban', 'math.min(last, row.most)', 'last', 'penalty'),
   penalty(
     'each refusal restarts the counting period',
-    'local since = counting or',
-    'local since =',
+    'since or now, since and run_out - since or row.within',
+    'now, row.within',
     'penalty',
   ),
-  penalty('counted refusals remain after the ban', '{ run_out = 0 }', 'nil', 'penalty'),
+  penalty(
+    'counted refusals remain after the ban',
+    'record = without_state(record, row.tag)',
+    '',
+    'penalty',
+  ),
   penalty(
     'computes the wait from the time of the ban, not from now',
     'length - now)',
-    'length - math.max(now, last.time))',
+    'length - math.max(now, began))',
     'penalty',
   ),
   penalty('a ban ends a millisecond early', 'rest > 0 or', 'rest > 1 or', 'penalty'),
@@ -310,40 +329,54 @@ export const mutants: Mutant[] = [
     'concurrency',
   ),
 
-  driver(
+  penalty(
     'a refusal by another limit counts for a penalty',
-    'if row.own and not row.own.allowed then',
-    'if row.own then',
+    'if row.refused and charges then',
+    'if charges then',
     'penalty',
   ),
-  driver(
+  penalty(
     'a peek counts for a penalty',
-    'if penalties and takes and',
-    'if penalties and',
+    'if row.refused and charges then',
+    'if row.refused then',
     'penalty',
   ),
   driver(
-    'refusals count after their period has ended',
-    'counting.run_out > now and counting',
-    'counting',
+    'the penalty of a refused limit does not count',
+    'penalty(record, row, false, now), not fits',
+    'penalty(record, row, false, now), false',
     'penalty',
   ),
   driver(
-    'a penalty writes without a refusal',
-    'return rest == 0, rest',
-    'record.charged = true\n  return rest == 0, rest',
-    'commands',
+    'a ban refuses only its own limit',
+    'admitted = admitted and row.rest == 0',
+    '',
+    'penalty',
+  ),
+  driver('a refused request writes', 'if undo and not admitted then', 'if false then', 'unchanged'),
+  driver(
+    'a limit is charged after another has refused',
+    'time and charges and admitted',
+    'time and charges',
+    'unchanged',
   ),
   driver(
-    'a refused request writes',
-    'charges = admitted and takes',
-    'charges = takes',
+    'only the last charge of a refused request is undone',
+    'if not undo[key] then',
+    'if true then',
+    'unchanged',
+  ),
+  driver('reports a refused request as charged', 'reported = uncharged or reported', '', 'oracle'),
+  driver(
+    'a log is written although a later limit refuses',
+    'admitted and writes and',
+    'writes and',
     'unchanged',
   ),
   driver(
     'a peek charges',
-    "takes = mode == 'take'",
-    "takes = mode == 'peek' or mode == 'take'",
+    "charges = mode == 'take'",
+    "charges = mode == 'peek' or mode == 'take'",
     'unchanged',
   ),
   driver(
@@ -371,213 +404,342 @@ export const mutants: Mutant[] = [
     'follow',
   ),
   driver(
-    'a refused follow refuses the next request',
-    'admitted = rows[first].mode, true',
-    "admitted = rows[first].mode, first == 1 or rows[first - 1].mode ~= 'follow' or rows[first - 1].allowed",
-    'follow',
-  ),
-  driver(
     'a refusal affects requests after the next one',
     "passed = admitted and mode == 'take'",
     "passed = passed and admitted and mode == 'take'",
     'follow',
   ),
-  driver('reports a refused row as charged', 'ask(row, 0) --', 'row.state = nil --', 'unchanged'),
-  driver('decides with a time in whole seconds', 'floor(tonumber(time[2]) / 1000)', '0', 'expiry'),
-  driver(
-    'detects a log of another type too late',
-    "row.view = row.mode ~= 'reset' and read(row) or nil",
-    'row.view = nil',
-    'arguments',
-  ),
+  driver('decides with a time in whole seconds', 'math.floor(time[2] / 1000)', '0', 'expiry'),
   driver(
     'the TTL is a millisecond short',
     'run_out - now + room',
     'run_out - now + room - 1',
     'oracle',
   ),
-  driver('sets no TTL', ", 'PX', string.format('%.0f', run_out - now + room)", '', 'expiry'),
+  driver('sets no TTL', ", 'PX', format('%d', run_out - now + room)", '', 'expiry'),
+  driver(
+    'keeps the TTL of a shorter state',
+    'ends_at ~= run_out or room > 0',
+    'not run_out or room > 0',
+    'expiry',
+  ),
+  driver(
+    'a key that expires before the write loses its TTL',
+    ' or run_out - now < 1000 then',
+    ' then',
+    'expiry',
+  ),
+  driver('keeps the TTL of a call that sends the time', 'or room > 0 or', 'or', 'expiry'),
   driver(
     'the TTL is that of the last state, not the longest',
-    'max(run_out, state.run_out)',
-    'state.run_out',
-    'expiry',
-  ),
-  driver(
-    'the TTL has no tolerance for the clock of Redis',
-    "ARGV[1] == '' and 0 or 60000",
-    '0',
-    'expiry',
-  ),
-  driver(
-    'keeps a state that has just run out',
-    'state.run_out > now then',
-    'state.run_out >= now then',
-    'records',
-  ),
-  driver(
-    'counts a state that has just run out',
-    'state.run_out <= now then',
-    'state.run_out < now then',
-    'records',
-  ),
-  driver(
-    'the wait is longer than the time to the run-out',
-    'retry_after = min(retry_after, runs_out_in)',
-    '',
-    'waits',
-  ),
-  driver(
-    'a charge does not move the run-out of a live state',
-    'run_out = now + reset_after',
-    'run_out = state ~= absent and state.run_out or now + reset_after',
-    'plans',
-  ),
-  driver('a refund postpones the run-out', '(cost < 0 or not time)', '(not time)', 'refund'),
-  driver('encodes unchanged states again', 'text = state_text', 'text = nil', 'records'),
-  driver('loses digits', "'%s:%.0f:%.0f:%.0f'", "'%s:%.0f:%.0f:%.14g'", 'records'),
-  driver(
-    'a reset deletes the states of other limits',
-    'if record.by_tag[tag] then',
-    'if next(record.states) then\n    record.states = {}',
-    'operators',
-  ),
-  driver(
-    'a reset does not delete a state that has run out',
-    'if record.by_tag[tag] then',
-    'if record.by_tag[tag] and record.by_tag[tag].run_out > now then',
+    'run_out > longest and run_out or longest',
+    'run_out',
     'oracle',
   ),
   driver(
-    'a reset writes without a state',
-    'if record.by_tag[tag] then',
-    'if true then',
-    'commands',
+    'the TTL leaves out states of other requests',
+    'if changed[key] == true and seen + 1 == #record then',
+    'if changed[key] == true then',
+    'oracle',
   ),
   driver(
+    'the TTL has no tolerance for the clock of Redis',
+    "sent == '' and 0 or 60000",
+    '0',
+    'expiry',
+  ),
+  records(
+    'keeps a state that has just run out',
+    'if run_out > now then',
+    'if run_out >= now then',
+    'records',
+  ),
+  records(
+    'counts a state that has just run out',
+    'time + life > now then',
+    'time + life >= now then',
+    'records',
+  ),
+  records(
+    'the TTL is that of the last state of a record',
+    'longest = math.max(longest, run_out)',
+    'longest = run_out',
+    'oracle',
+  ),
+  records(
+    'a tag is found within another tag',
+    'local start, stop = string.find(record, tag, 1, true)',
+    'local start, stop = string.find(record, sub(tag, 2), 1, true)',
+    'operators',
+  ),
+  driver(
+    'a charge does not move the run-out of a live state',
+    'if ends_at <= now then',
+    'ends_at = run_out or ends_at\n          if ends_at <= now then',
+    'oracle',
+  ),
+  driver('a refund postpones the run-out', 'ends_at = math.min(ends_at, run_out)', '', 'oracle'),
+  driver(
+    'writes a record that has not changed',
+    "if run_out == 'KEEPTTL' then",
+    "if not run_out or run_out == 'KEEPTTL' then",
+    'commands',
+  ),
+  operators(
+    'a reset deletes the states of other limits',
+    "elseif mode == 'reset' and record then\n        record = without_state(record, tag)",
+    "elseif mode == 'reset' and record then\n        record = '1;'",
+    'operators',
+  ),
+  operators(
     'a reset does not delete the log and the slots',
-    "redis.call('DEL', KEYS[row.key])\n  else",
-    '\n  else',
+    "redis.call('DEL', KEYS[key])",
+    '',
     'operators',
   ),
-  driver(
+  apart(
     'a reset reads the state',
-    "row.view = row.mode ~= 'reset' and read(row) or nil",
-    'row.view = read(row)',
+    "match(request, '^%l+') ~= 'reset' and algorithms",
+    'algorithms',
     'commands',
   ),
-  driver(
+  apart(
     'reports the state of a log before its reset',
-    "row.apart and row.mode == 'reset'",
-    'false',
+    "if mode == 'reset' then",
+    'if false then',
     'commands',
   ),
-  driver(
+  apart(
+    'detects a log of another type too late',
+    "match(request, '^%l+') ~= 'reset' and algorithms[algorithm](KEYS[key], window + 0, now)",
+    'false',
+    'arguments',
+  ),
+  apart(
+    'a later request of the call reads an old log',
+    'opened[key] = false',
+    'opened[key] = view',
+    'oracle',
+  ),
+  apart('reports the refused log as charged', 'uncharged or text, text', 'text, text', 'unchanged'),
+  operators(
     'a ban lasts as long as the maximum',
-    'first = row.burst }',
-    'first = row.cost }',
+    'now, 2 * option, option',
+    'now, 2 * option, 2 * option',
     'operators',
   ),
-  driver(
+  operators(
     'a ban is forgotten as soon as it ends',
-    'run_out = now + 2 * row.burst',
-    'run_out = now + row.burst',
+    'now, 2 * option, option',
+    'now, option, option',
     'operators',
   ),
-  driver(
+  operators(
     'counted refusals remain after a ban by an operator',
-    "remove(record, row.tag)\n    if mode == 'ban'",
+    "record = without_state(record, tag)\n        if mode == 'ban'",
     "if mode == 'ban'",
     'operators',
   ),
-  driver(
+  operators(
     'ending a ban does not delete it',
-    'remove(record, ban_tag)',
-    'remove(record, row.tag)',
+    'record = without_state(record, ban_tag)',
+    '',
     'operators',
   ),
-  driver(
-    'a ban does not replace a current one',
-    "if mode == 'ban' then",
-    "if mode == 'ban' and not record.by_tag[ban_tag] then",
+  operators(
+    'ending a ban also resets the limit',
+    "elseif mode == 'reset' and record then",
+    'elseif record then',
     'operators',
   ),
-  driver('ending a ban also resets the limit', "elseif mode == 'reset' then", 'else', 'operators'),
   driver(
     'a follow charges after a request of an operator',
     "passed = admitted and mode == 'take'",
     "passed = admitted and mode ~= 'peek' and mode ~= 'refund'",
     'operators',
   ),
-  driver('a replay is charged', 'reply[2] = 1\n    return reply', 'reply[2] = 1', 'idempotency'),
-  driver(
+  idempotency('a replay is charged', "return time .. ' 1' .. replies", 'return nil', 'idempotency'),
+  idempotency(
     'a replay reports another time',
-    'reply[2] = 1',
-    'reply[1], reply[2] = now, 1',
+    "time .. ' 1'",
+    "format('%d', now) .. ' 1'",
     'idempotency',
   ),
-  driver(
+  idempotency('a replay is not marked', "time .. ' 1'", "time .. ' 0'", 'idempotency'),
+  idempotency(
     'a remembered reply lasts a millisecond too long',
-    'tonumber(run_out) > now',
-    'tonumber(run_out) >= now',
+    'run_out + 0 <= now',
+    'run_out + 0 < now',
     'idempotency',
   ),
-  driver(
+  idempotency(
     'calls with different fingerprints count as the same call',
-    'fingerprint ~= idempotency.fingerprint or',
+    'stored ~= fingerprint or ',
     '',
     'idempotency',
   ),
-  driver(
-    'a call with another number of rows counts as the same call',
-    'or #reply ~= 6 + 5 * #rows',
+  idempotency(
+    'a call with another number of requests counts as the same call',
+    ' or requests + 2 ~= #ARGV',
     '',
     'idempotency',
   ),
-  driver(
-    'a remembered reply loses digits',
-    "numbers[index] = string.format('%.0f', number)",
-    'numbers[index] = number',
+  idempotency(
+    'a reply overwrites a key of another type',
+    "text, previous and 'XX' or 'NX',",
+    'text,',
     'idempotency',
   ),
-  driver('a reply overwrites a key of another type', 'text, exists,', 'text,', 'idempotency'),
-  driver(
+  idempotency(
     'a reply is not remembered after the previous one has run out',
-    "texts[1] and 'XX' or 'NX'",
+    "previous and 'XX' or 'NX'",
     "'NX'",
     'idempotency',
   ),
-  driver(
+  idempotency(
     'the TTL of a reply has no tolerance for the clock of Redis',
-    'idempotency.window + room',
-    'idempotency.window',
+    'window + room',
+    'window',
     'idempotency',
+  ),
+  idempotency(
+    'a remembered reply of any format is accepted',
+    'if not stored then',
+    'if not stored then\n      return nil\n    end\n    if false then',
+    'idempotency',
+  ),
+  idempotency('a reply with a limit of an operator is not remembered', '!= -]', '! -]', 'override'),
+  override(
+    'the limit of an operator never ends',
+    'state_of(records[key + 0], tag, now)',
+    'state_of(records[key + 0], tag, 0)',
+    'override',
+  ),
+  override(
+    'the limit of an operator is not applied',
+    'if not time then',
+    'if true then',
+    'override',
+  ),
+  override(
+    'reports the whole time instead of the rest',
+    'run_out - now)',
+    'run_out - time)',
+    'override',
+  ),
+  override(
+    'the floor keeps the rounding errors of a product',
+    "math.ceil(format('%.15g', units * share))",
+    'math.ceil(units * share)',
+    'override',
+  ),
+  override(
+    'the floor is rounded down',
+    "math.ceil(format('%.15g', units * share))",
+    'math.floor(units * share)',
+    'override',
+  ),
+  override(
+    'the limit of an operator has no floor',
+    "units - math.ceil(format('%.15g', units * share))",
+    'units',
+    'override',
+  ),
+  override(
+    'a bucket keeps the rate of its terms',
+    "return head .. format('%d', units) .. window",
+    'return head .. limit .. window',
+    'override',
+  ),
+  override(
+    'the rate of a bucket is rounded to 14 digits',
+    "return head .. format('%d', units) .. window",
+    'return head .. units .. window',
+    'override',
+  ),
+  override(
+    'every bucket gets the limit as its burst',
+    "scales == '1' and rest or option",
+    'rest',
+    'override',
+  ),
+  override(
+    'no bucket gets the limit as its burst',
+    "scales == '1' and rest or option",
+    'option',
+    'override',
+  ),
+  override(
+    'a bucket counts as a window',
+    "if not string.find(head, ':bucket,', 1, true) then",
+    'if true then',
+    'override',
+  ),
+  operators(
+    'the limit of an operator begins in the past',
+    "format('%d:%d:%d', now, option, cost)",
+    "format('%d:%d:%d', now - 1, option, cost)",
+    'override',
+  ),
+  operators(
+    'a limit of an operator does not lengthen the life of its record',
+    'records[key], moved[key] = record, true',
+    "records[key], moved[key] = record, mode ~= 'override' or nil",
+    'override',
+  ),
+  operators(
+    'a reset removes the limit of an operator',
+    "elseif algorithm == 'override' and sizes then",
+    "elseif algorithm == 'override' and (sizes or mode == 'reset') then",
+    'override',
+  ),
+  operators(
+    'the removal of a limit ends bans',
+    "if sizes or algorithm == 'override' then",
+    "if sizes and algorithm ~= 'penalty' or algorithm == 'override' then",
+    'override',
+  ),
+  operators(
+    'the limit of an operator cannot be removed',
+    "elseif algorithm == 'override' and sizes then",
+    'elseif false then',
+    'override',
   ),
   driver(
-    'a remembered reply of any format is accepted',
-    "return fail('idempotency: its key holds something else')\n  elseif",
-    "fingerprint, run_out = '', 0\n  elseif",
-    'idempotency',
+    'the modes for limits of operators have no effect',
+    'if operates[mode] then',
+    "if operates[mode] and mode ~= 'override' and mode ~= 'restore' then",
+    'override',
   ),
-  args(
-    'a ban may be longer than its maximum',
-    "or mode == 'ban' and row.burst > row.cost and 'burst'",
-    '',
-    'operators',
+  driver(
+    'limits of operators are read before an operator changes them',
+    'if operates[mode] then',
+    "if find(request, ':override,', 1, true) then\n      request, overrides = in_force(request, records, now)\n    end\n    if operates[mode] then",
+    'override',
   ),
-  args('a ban is accepted without a penalty', 'if number > 0 then', 'if false then', 'operators'),
-  args(
-    'a row may use the idempotency key as its key',
-    ' and not (idempotency and idempotency.key == row.key)',
-    '',
+  driver(
+    'limits of operators are not reported',
+    'reported = overrides .. reported',
+    "reported = string.gsub(overrides, '%d+:%d+', '') .. reported",
+    'override',
+  ),
+  call(
+    'accepts the arguments of every version',
+    "'^3:(%l*):(%d*)$'",
+    "'^%d*:?(%l*):?(%d*)'",
     'arguments',
   ),
-  args('accepts a fraction as a whole number', ' and number == floor(number)', '', 'arguments'),
-  args('accepts the same key twice', 'if seen[KEYS[index]] then', 'if false then', 'arguments'),
+  driver(
+    'accepts a record of every version',
+    "if sub(record, 1, 2) ~= '1;' then",
+    'if false then',
+    'arguments',
+  ),
   driver(
     'sends one more command for each request',
-    'record.charged = true',
-    "record.charged = true; redis.call('PING')",
+    'ARGV[index] = reported',
+    "ARGV[index] = reported; redis.call('PING')",
     'commands',
   ),
+  ...moveMutants,
 ]

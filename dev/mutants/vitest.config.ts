@@ -1,24 +1,21 @@
-import { readFile } from 'node:fs/promises'
-import { basename } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { luaModule } from '../lua/script.ts'
 
 /** The edits of one mutant, from the variable `MUTANT`. The plugin applies them to the Lua that the tests import. */
 const edits: [file: string, search: string, replace: string][] = JSON.parse(
   process.env.MUTANT ?? '[]',
 )
 
+const mutate = (text: string, file: string) =>
+  edits
+    .filter(([edited]) => edited === file)
+    .reduce((result, [, search, replace]) => result.replace(search, () => replace), text)
+
 export default defineConfig({
   plugins: [
     {
-      name: 'mutated-lua-as-text',
-      async load(id) {
-        if (!id.endsWith('.lua')) return
-        let text = await readFile(id, 'utf8')
-        for (const [file, search, replace] of edits) {
-          if (file === basename(id)) text = text.replace(search, () => replace)
-        }
-        return `export default ${JSON.stringify(text)}`
-      },
+      name: 'mutated-script',
+      load: (id) => luaModule(id, mutate),
     },
   ],
   test: {

@@ -1,10 +1,13 @@
 /** Schemas of the answers of the decision API, for the description only. `same` checks them against the types of the Worker. */
 import * as v from 'valibot'
 import type { Trial } from '../../src/api/explain.ts'
+import type { OverrideList } from '../../src/api/override.ts'
 import type { PolicyReport } from '../../src/api/policies.ts'
 import type { Decision, LimitState, LimitStatus } from '../../src/base/decision.ts'
 import type { Problem } from '../../src/client/error.ts'
 import type { DatabaseReport } from '../../src/limiter/operate.ts'
+import { deciders, outcomes } from '../../src/observe/event.ts'
+import type { Stats } from '../../src/observe/report.ts'
 
 /** Compiles only if two types are assignable to each other. */
 type Same<A, B> = [A, B] extends [B, A] ? true : false
@@ -40,6 +43,9 @@ export const limitState = v.object({
   windowMs: described(ms, 'The window, in milliseconds.'),
   cost: described(units, 'The units that the request costs.'),
   remaining: described(units, 'The largest cost that is allowed now.'),
+  reserved: v.exactOptional(
+    described(units, 'The free units that the request must leave free. Absent without a reserve.'),
+  ),
   retryAfterMs: described(
     v.nullable(ms),
     'Milliseconds until the same request is allowed. Null if it never is. An upper bound for concurrent requests.',
@@ -47,6 +53,9 @@ export const limitState = v.object({
   resetAfterMs: described(ms, 'Milliseconds until the whole quota is available.'),
   nextAfterMs: described(ms, 'Milliseconds until `remaining` grows.'),
   bannedForMs: v.exactOptional(described(ms, 'Milliseconds until the ban of this key ends.')),
+  overriddenForMs: v.exactOptional(
+    described(ms, 'Milliseconds until the limit that an operator has set for this key ends.'),
+  ),
   decidedAt: v.exactOptional(
     described(
       ms,
@@ -97,6 +106,17 @@ export const limitStatus = v.object({
 })
 same<Same<v.InferOutput<typeof limitStatus>, LimitStatus>>()
 
+export const overrideList = v.object({
+  overrides: v.array(
+    v.object({
+      subject: described(v.string(), 'The client, as GET /stats names it by default.'),
+      limit: units,
+      overriddenForMs: described(ms, 'Milliseconds until the limit ends.'),
+    }),
+  ),
+})
+same<Same<v.InferOutput<typeof overrideList>, OverrideList>>()
+
 const onStoreError = ['allow', 'deny', 'local'] as const
 export const policyReport = v.object({
   name: v.string(),
@@ -112,8 +132,17 @@ export const policyReport = v.object({
   burst: units,
   mode: v.picklist(['enforce', 'shadow']),
   key: described(v.array(v.string()), 'The parts of the key.'),
+  match: v.exactOptional(
+    described(
+      v.record(v.string(), v.unknown()),
+      'The requests that the policy applies to, as in the configuration, with lists for single values. Absent for a policy that applies to all.',
+    ),
+  ),
   onStoreError: described(v.picklist(onStoreError), 'The fallback if the store gives no answer.'),
   bans: described(v.boolean(), 'Whether keys of this policy can be banned.'),
+  overrides: v.exactOptional(
+    described(v.literal(true), 'Present if operators may set the limit of single keys.'),
+  ),
   decidedBy: described(
     v.picklist(['store', ...onStoreError]),
     'The store, or the fallback that decides now. With several databases, the fallback for the keys of those that fail.',
@@ -154,6 +183,9 @@ export const trial = v.variant('met', [
     limit: units,
     windowMs: ms,
     cost: units,
+    floor: v.exactOptional(
+      described(units, 'The units that the request must leave free. Absent without a reserve.'),
+    ),
   }),
   v.object({
     policy: v.string(),
@@ -166,6 +198,66 @@ export const trial = v.variant('met', [
   }),
 ])
 same<Same<v.InferOutput<typeof trial>, Trial>>()
+
+const series = v.array(
+  v.object({
+    policy: described(v.string(), 'The name of the policy. Empty if none applies.'),
+    outcome: v.picklist(outcomes),
+    decidedBy: v.picklist(deciders),
+    decisions: described(v.number(), 'The number of decisions.'),
+    units: described(v.number(), 'The units that the requests cost.'),
+    near: described(v.number(), 'Decisions after which at least 80 % of the quota was used.'),
+  }),
+)
+const span = { from: ms, to: ms }
+const counters = v.record(v.string(), v.number())
+
+export const stats = v.object({
+  v: v.literal(1),
+  source: described(
+    v.picklist(['isolate', 'analytics-engine']),
+    'Whose counts these are: one isolate, or all isolates.',
+  ),
+  now: described(ms, 'The time of this answer, in ms since the epoch.'),
+  total: described(
+    v.object({
+      ...span,
+      series,
+      offenders: described(
+        v.array(
+          v.object({
+            policy: v.string(),
+            subject: described(v.string(), 'The label of the client, by `observe.subjects`.'),
+            refusals: described(v.number(), 'The upper bound of the number of refusals.'),
+            error: described(v.number(), 'The maximum overestimate of `refusals`.'),
+          }),
+        ),
+        'The clients with the most refusals.',
+      ),
+      store: v.object({
+        calls: described(v.number(), 'HTTP requests to the store.'),
+        billedCommands: v.number(),
+        errors: described(counters, 'Failed calls by error code.'),
+        latency: v.object({
+          bounds: described(v.array(v.number()), 'The upper bounds of the buckets, in ms.'),
+          counts: described(
+            v.array(v.number()),
+            'The calls in each bucket, not cumulative. The last bucket has no bound.',
+          ),
+          sum: described(v.number(), 'The sum of all durations, in ms.'),
+        }),
+      }),
+    }),
+    'The counts since `from`.',
+  ),
+  slots: described(v.array(v.object({ ...span, series })), 'The last 10 minutes in slots of 10 s.'),
+  databases: v.array(
+    v.object({ name: v.exactOptional(v.string()), circuit: v.picklist(['open', 'closed']) }),
+  ),
+  fallbacks: described(v.number(), 'Decisions by `onStoreError`.'),
+  dropped: described(counters, 'Lost reports by sink.'),
+})
+same<Same<v.InferOutput<typeof stats>, Stats>>()
 
 /** A problem document (RFC 9457). Loose, because each problem type may have more members. */
 export const problem = v.looseObject({

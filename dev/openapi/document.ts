@@ -42,6 +42,10 @@ export const document = () => ({
     },
     parameters: {
       policy: inPath('name', 'The name of the policy.'),
+      key: inPath(
+        'key',
+        'The values of the key, percent-encoded and separated by commas. Or `subject:` and a subject, as GET /stats reports it.',
+      ),
       target: inPath('target', "The path and query of the client's request, unchanged."),
       idempotencyKey: {
         name: 'Idempotency-Key',
@@ -78,5 +82,5 @@ export const document = () => ({
   },
 })
 
-/** The content of src/api/openapi.json. On one line, because the file is a part of the Worker. */
+/** The content of src/api/openapi.json. On one line, because a Worker may contain the file. */
 export const serialized = () => `${JSON.stringify(document())}\n`

@@ -31,5 +31,6 @@ export const examples = {
   refund: { policy: 'per-user', key: 'user-7', cost: 1, decidedAt: 1_795_176_000_400 },
   target: { key: 'user-7' },
   ban: { key: 'user-7', for: '1h' },
+  override: { limit: 5000, for: '30d' },
   try: { request },
 }

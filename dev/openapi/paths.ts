@@ -1,3 +1,4 @@
+import { OPEN_METRICS } from '../../src/observe/open-metrics.ts'
 import { examples } from './examples.ts'
 import { ref, type SchemaName } from './schemas.ts'
 
@@ -15,14 +16,15 @@ const problems = {
   },
   403: { description: 'The token has another scope.' },
   404: {
-    description: 'The policy does not exist, or the Worker has no token for this endpoint.',
+    description:
+      'The policy does not exist, the Worker has no token for this endpoint, or the configuration has no `observe`.',
   },
   405: { description: 'The endpoint does not support this method.', headers: header('Allow') },
-  409: { description: 'The policy has no bans, or does not apply to the request.' },
+  409: { description: 'The policy has no bans or no overrides, or does not apply to the request.' },
   413: { description: 'The body is larger than 64 KiB.' },
   422: { description: 'The body is invalid. `errors` lists each error with its path.' },
   429: { description: 'The caller exceeds its own limit.', headers: header('Retry-After') },
-  503: { description: 'The store gave no answer.' },
+  503: { description: 'The store gave no answer. Of /metrics: the Analytics Engine gave none.' },
 } satisfies Record<number, { description: string; headers?: object }>
 
 const problemJson = { 'application/problem+json': { schema: ref('Problem') } }
@@ -82,6 +84,19 @@ const operation = (
     },
   },
 })
+const limitOfKey = (
+  operationId: string,
+  summary: string,
+  ...statuses: (keyof typeof problems)[]
+) => ({
+  operationId,
+  summary,
+  ...by('operate'),
+  responses: {
+    200: { description: answerOf.LimitStatus, content: json(ref('LimitStatus')) },
+    ...answers(400, 401, 403, 404, 405, 409, ...statuses, 422, 429, 503),
+  },
+})
 const onTarget = { schema: 'Target', example: examples.target } as const
 const onBan = { schema: 'Ban', example: examples.ban } as const
 const onTry = { schema: 'Try', example: examples.try } as const
@@ -109,6 +124,24 @@ const forwardAuth = (
       ...answers(401, 404),
       400: refusal('The fields do not describe a valid request.'),
       ...refusals,
+    },
+  },
+})
+
+const counts = (
+  operationId: string,
+  summary: string,
+  content: object,
+  ...statuses: (keyof typeof problems)[]
+) => ({
+  get: {
+    operationId,
+    summary,
+    description: 'Exists only if the configuration has `observe`.',
+    ...by('operate'),
+    responses: {
+      200: { description: 'The counts.', content },
+      ...answers(401, 403, 404, 405, 429, ...statuses),
     },
   },
 })
@@ -226,6 +259,13 @@ export const paths = {
       },
     },
   },
+  '/stats': counts('stats', 'Retrieve the counts of decisions and calls', json(ref('Stats'))),
+  '/metrics': counts(
+    'metrics',
+    'Retrieve the counts as OpenMetrics 1.0',
+    { [OPEN_METRICS]: { schema: { type: 'string' } } },
+    503,
+  ),
   '/policies/{name}/peek': operation(
     'peek',
     'Retrieve the status of a key',
@@ -250,6 +290,30 @@ export const paths = {
     onTry,
     'Trial',
   ),
+  '/policies/{name}/keys': {
+    parameters: [{ $ref: '#/components/parameters/policy' }],
+    get: {
+      operationId: 'overrides',
+      summary: 'List the keys with a limit of their own',
+      ...by('operate'),
+      responses: {
+        200: { description: 'The limits that are set.', content: json(ref('OverrideList')) },
+        ...answers(401, 403, 404, 405, 409, 429, 503),
+      },
+    },
+  },
+  '/policies/{name}/keys/{key}/limit': {
+    parameters: [
+      { $ref: '#/components/parameters/policy' },
+      { $ref: '#/components/parameters/key' },
+    ],
+    get: limitOfKey('getLimit', 'Retrieve the limit of a key'),
+    put: {
+      ...limitOfKey('setLimit', 'Set the limit of a key', 413),
+      requestBody: body(ref('Override'), { example: examples.override }),
+    },
+    delete: limitOfKey('removeLimit', 'Remove the limit that is set for a key'),
+  },
   '/openapi.json': {
     get: {
       operationId: 'openapi',

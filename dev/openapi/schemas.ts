@@ -1,12 +1,14 @@
 import { toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema'
-import { type GenericSchema, getMetadata } from 'valibot'
+import { type GenericSchema, type ObjectEntries, strictObject, union } from 'valibot'
 import * as api from '../../src/api/schema.ts'
 import {
   decision,
   limitState,
   limitStatus,
+  overrideList,
   policyReport,
   problem,
+  stats,
   storeReport,
   trial,
 } from './answers.ts'
@@ -19,12 +21,15 @@ export const schemas = {
   Refund: api.refund,
   Target: api.targetBody,
   Ban: api.banBody,
+  Override: api.overrideBody,
   Try: api.tryBody,
   LimitState: limitState,
   Decision: decision,
   LimitStatus: limitStatus,
+  OverrideList: overrideList,
   PolicyReport: policyReport,
   StoreReport: storeReport,
+  Stats: stats,
   Trial: trial,
   Problem: problem,
 } satisfies Record<string, GenericSchema>
@@ -34,9 +39,11 @@ export const ref = (name: SchemaName) => ({ $ref: `#/components/schemas/${name}`
 
 const requestField = 'The request. All policies that apply to it are used.'
 const target = {
-  key: "The values of the policy's key. Send either key or request.",
+  key: "The values of the policy's key. Send one of key, subject and request.",
+  subject:
+    'The subject of a client, as GET /stats reports it. Send one of key, subject and request.',
   plan: 'The plan of the client, if the policy has plans.',
-  request: 'A request that the policy applies to. Send either key or request.',
+  request: 'A request that the policy applies to. Send one of key, subject and request.',
 }
 
 /** The descriptions of body fields. They are not in the schemas, because the Worker loads those at runtime. */
@@ -69,6 +76,10 @@ const fields: Partial<Record<SchemaName, Record<string, string>>> = {
   },
   Target: target,
   Ban: { ...target, for: 'The duration of the ban, such as 1h, or whole milliseconds.' },
+  Override: {
+    limit: 'The limit of the key, in units.',
+    for: 'How long it is in force, such as 30d, or whole milliseconds. At most 10 years.',
+  },
   Try: { request: 'The request to check.' },
 }
 
@@ -105,14 +116,22 @@ export const jsonSchemaOf = (schema: GenericSchema) =>
 
 const converted = new WeakMap<object, unknown>()
 
-/** Replaces the schemas of src/config/schema/shapes.ts by the standard schema in their metadata, which the converter knows. Keeps identity. */
+/** The standard schema of a shape of src/config/schema/shapes.ts: a schema, alternatives, or the fields of an object. */
+function standard(shape: unknown): GenericSchema {
+  if (Array.isArray(shape)) return union(shape)
+  return 'kind' in Object(shape) ? (shape as GenericSchema) : strictObject(shape as ObjectEntries)
+}
+
+/** Replaces the schemas of src/config/schema/shapes.ts by standard schemas, which the converter knows. Keeps identity. */
 function known(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof RegExp) return value
   if (Array.isArray(value)) return value.map(known)
   if (!converted.has(value)) {
-    const { shape } = 'pipe' in value ? getMetadata(value as unknown as GenericSchema) : {}
+    const { shape, pipe } = value as { shape?: () => unknown; pipe?: { shape?: unknown }[] }
+    // A pipe copies the properties of its first schema.
+    const isOwn = shape && shape !== pipe?.[0]?.shape
     const fields = Object.entries(value).map(([name, field]) => [name, known(field)])
-    converted.set(value, shape ? known(shape) : Object.fromEntries(fields))
+    converted.set(value, isOwn ? known(standard(shape())) : Object.fromEntries(fields))
   }
   return converted.get(value)
 }

@@ -5,12 +5,13 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { readScriptOptions } from '../cli/options.ts'
+import { checkSizes } from '../size/check.ts'
+import { entryLimits } from '../size/limits.ts'
 import { apiReport } from './api-report.ts'
 import { changedLines } from './changed-lines.ts'
 import { unexpectedFiles } from './files.ts'
 import { readEntries, readManifest } from './manifest.ts'
 import { build, pack } from './pack.ts'
-import { checkSizes } from './sizes.ts'
 
 const USAGE = `Builds and packs the package, and checks what would be published: its files, package.json (publint), the types of
 each entry (attw), the size of each entry, and the public API against api.md. Exits with 1 if a check fails.
@@ -60,7 +61,7 @@ if (options) {
   const { file, folder, paths } = await pack()
   const tarball = await readFile(file)
   await rm(folder, { recursive: true })
-  const sizes = await checkSizes()
+  const sizes = await checkSizes(entryLimits)
   const checks: [name: string, detail: string, problems: string[]][] = [
     ['files', `${paths.length}`, await unexpectedFiles(paths)],
     [

@@ -8,8 +8,8 @@ const root = new URL('../../', import.meta.url)
 /** The scripts that the bridge reads when it starts. */
 const guard = new URL('packages/upstash-bridge/src/guard', root)
 
-/** Files of the package outside dist. */
-const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+/** Files of the package that are no modules. */
+const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json', 'dist/openapi.json']
 
 const IMPORT = /(?:from|import\(?) ?["'](\.{1,2}\/[\w./-]+)\.js["']/g
 

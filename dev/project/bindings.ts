@@ -1,18 +1,23 @@
 import { miniflareOf, wranglerOf } from './tools.ts'
 import { wranglerFile } from './wrangler-config.ts'
 
-/** Bindings and exported classes of a Worker, in the form of Miniflare 5. Plain data. */
+/** Bindings and other settings of a Worker, in the form of Miniflare 5. Plain data. */
 export interface MoreBindings {
   bindings: Record<string, { type: string }>
-  exports: Record<string, object>
+  config: {
+    /** Classes of Durable Objects. */
+    exports?: Record<string, object>
+    /** Queues whose messages the Worker gets. */
+    triggers?: { type: string }[]
+    /** Static files. */
+    assets?: object
+  }
 }
 
 /** The part of Miniflare that converts the options that wrangler makes. */
 interface Converter {
   convertV4MiniflareOptions(options: object): {
-    workers: {
-      config: { env?: MoreBindings['bindings']; exports?: MoreBindings['exports'] }
-    }[]
+    workers: { config: MoreBindings['config'] & { env?: MoreBindings['bindings'] } }[]
   }
 }
 
@@ -25,6 +30,7 @@ const TYPES = [
   'analytics-engine-dataset',
   'hyperdrive',
   'version-metadata',
+  'assets',
 ]
 
 /**
@@ -42,7 +48,14 @@ export async function moreBindings(project: string, name: string): Promise<MoreB
   const { workers } = (miniflare as unknown as Converter).convertV4MiniflareOptions({
     workers: [{ ...workerOptions, ...code, name }],
   })
-  const { env = {}, exports = {} } = workers[0]!.config
+  const { env = {}, exports, triggers = [], assets } = workers[0]!.config
   const known = Object.entries(env).filter(([, { type }]) => TYPES.includes(type))
-  return { bindings: Object.fromEntries(known), exports }
+  return {
+    bindings: Object.fromEntries(known),
+    config: {
+      ...(exports && { exports }),
+      triggers: triggers.filter(({ type }) => type === 'queue'),
+      ...(assets && { assets }),
+    },
+  }
 }

@@ -26,11 +26,13 @@ const loadersOf = (rules: WranglerConfig['rules']) =>
 
 /**
  * Bundles the Worker of a project as `wrangler deploy` does, without minifying it.
+ * @param observe the module with `observe`, to count requests if the configuration does not
  * @throws Error with the file, line and column of the first error
  */
 export async function bundle(
   project: string,
   { main, rules, compatibilityFlags, define, alias }: WranglerConfig,
+  observe?: string,
 ): Promise<Bundle> {
   const esbuild = esbuildOf(project)
   if (!esbuild) throw missingWrangler()
@@ -45,10 +47,42 @@ export async function bundle(
     external: ['cloudflare:*', 'node:*'],
     alias: { ...Object.fromEntries(nodeModules.map((name) => [name, `node:${name}`])), ...alias },
     define,
+    plugins: observe ? [observed(observe)] : [],
   })
-  const files = Object.keys(metafile!.inputs).map((file) => join(project, file))
+  const inputs = Object.keys(metafile!.inputs).filter((file) => !file.startsWith(`${OBSERVED}:`))
+  const files = inputs.map((file) => join(project, file))
   return { script: outputFiles[0]!.text, files }
 }
+
+const OBSERVED = 'observed'
+
+/** The part of esbuild's plugins that Sluice uses. */
+interface PluginBuild {
+  onResolve(
+    options: { filter: RegExp },
+    resolve: (of: Record<'path' | 'resolveDir' | 'namespace', string>) => object | undefined,
+  ): void
+  onLoad(
+    options: { filter: RegExp; namespace: string },
+    load: (of: { path: string }) => { resolveDir: string; contents: string },
+  ): void
+}
+
+/** A plugin of esbuild that adds `observe` to the default export of sluice.config.ts. */
+const observed = (observe: string) => ({
+  name: OBSERVED,
+  setup(build: PluginBuild) {
+    build.onResolve({ filter: /\bsluice\.config\.ts$/ }, ({ path, resolveDir, namespace }) =>
+      namespace === OBSERVED ? undefined : { path: join(resolveDir, path), namespace: OBSERVED },
+    )
+    build.onLoad({ filter: /.*/, namespace: OBSERVED }, ({ path }) => ({
+      resolveDir: dirname(path),
+      contents: `import config from ${JSON.stringify(path)}
+import { observe } from ${JSON.stringify(observe)}
+export default { observe: observe(), ...config }`,
+    }))
+  },
+})
 
 /** The folders of the source files of a bundle, without packages. */
 export const foldersOf = (files: string[]): string[] => [

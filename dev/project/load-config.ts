@@ -1,10 +1,16 @@
-import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync, rmSync } from 'node:fs'
+import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ConfigError, type ConfigProblem } from '../../src/base/errors.ts'
 import { esbuildOf, INSTALL_WRANGLER, runEsbuild } from './tools.ts'
+
+export const CONFIG_FILE = 'sluice.config.ts'
+
+/** The message of an error of `loadConfig`, with the file, or with the place in a file that the message names. */
+export const placed = (file: string, { message }: Error) =>
+  /^\S.*:\d+:\d+: /.test(message) ? message : `${file}: ${message}`
 
 /**
  * Loads the default export of a configuration file, with its functions. The file runs in this process, with its environment.
@@ -12,7 +18,10 @@ import { esbuildOf, INSTALL_WRANGLER, runEsbuild } from './tools.ts'
  */
 export async function loadConfig(file: string): Promise<unknown> {
   const path = resolve(file)
-  if (!existsSync(path)) throw new Error('the file does not exist')
+  if (!existsSync(path)) {
+    const remedy = file === CONFIG_FILE ? '. To write one: npx sluice init' : ''
+    throw new Error(`the file does not exist${remedy}`)
+  }
   const { default: config } = await load(path).catch((error) => {
     throw isConfigError(error) ? new ConfigError(error.problems) : error
   })
@@ -31,6 +40,13 @@ async function load(path: string): Promise<{ default?: unknown }> {
   const esbuild = esbuildOf(dirname(path))
   if (!esbuild) return importPlain(path)
   const folder = await mkdtemp(join(tmpdir(), 'sluice-config-'))
+  const remove = () => rmSync(folder, { recursive: true })
+  const ended = () => {
+    remove()
+    console.error(`${basename(path)}: the file ends the process`)
+    process.exitCode = 1
+  }
+  process.once('exit', ended)
   try {
     const outfile = join(folder, 'config.mjs')
     const { outputFiles } = await runEsbuild(esbuild, basename(path), {
@@ -39,7 +55,6 @@ async function load(path: string): Promise<{ default?: unknown }> {
       platform: 'node',
       target: 'es2022',
       sourcemap: 'inline',
-      loader: { '.lua': 'text' },
       external: ['cloudflare:*'],
       define: {
         'import.meta.url': JSON.stringify(pathToFileURL(path).href),
@@ -54,7 +69,8 @@ async function load(path: string): Promise<{ default?: unknown }> {
     await writeFile(outfile, outputFiles[0]!.text)
     return await import(pathToFileURL(outfile).href)
   } finally {
-    await rm(folder, { recursive: true })
+    process.off('exit', ended)
+    remove()
   }
 }
 

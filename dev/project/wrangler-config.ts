@@ -41,6 +41,7 @@ const PROVIDED = [
   'hyperdrive',
   'analytics_engine_datasets',
   'version_metadata',
+  'assets',
 ]
 
 /** The fields with bindings that `sluice dev` does not provide: remote products and other Workers. */
@@ -54,7 +55,6 @@ const UNSUPPORTED = [
   'ai',
   'browser',
   'images',
-  'assets',
 ]
 
 const isUsed = (value: unknown) => Object.values(Object(value)).some((one) => one !== undefined)
@@ -98,7 +98,7 @@ export async function readWrangler(project: string): Promise<WranglerConfig> {
     hasMore:
       PROVIDED.some((name) => isUsed(fields[name])) ||
       objects.bindings.length > 0 ||
-      Boolean(queues.producers?.length),
+      Boolean(queues.producers?.length || queues.consumers?.length),
     unsupported: UNSUPPORTED.filter((name) => isUsed(fields[name])),
   }
 }
@@ -116,13 +116,16 @@ const bindingsOf = ({ vars, kv_namespaces, ratelimits }: Read): WranglerBindings
   ratelimits: ratelimits as WranglerBindings['ratelimits'],
 })
 
-/** Adds the file, line and column to the errors of wrangler. */
+/** Adds the file, line and column to the errors of wrangler, in one line. */
 function placed<T>(file: string, read: () => T): T {
   try {
     return read()
   } catch (error) {
     const { message, location } = error as Error & { location?: { line: number; column: number } }
     const place = location ? `:${location.line}:${location.column + 1}` : ''
-    throw new Error(`${file}${place}: ${message.split('\n')[0]}`, { cause: error })
+    const [first, ...problems] = message.trim().split(/\n\s*- /)
+    const text = (problems[0] ?? first)!.split('\n')[0]
+    const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''
+    throw new Error(`${file}${place}: ${text}${more}`, { cause: error })
   }
 }

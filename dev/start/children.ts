@@ -1,6 +1,9 @@
 /** The processes of `sluice dev`: one runs workerd, and one reads the configuration. Both are this program, called with `PROCESS`. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Description } from './describe.ts'
@@ -18,6 +21,8 @@ export const processes: Record<string, () => Promise<unknown>> = {
 
 /** How a process is started. */
 export interface Program {
+  /** The module with `observe`, to count requests if the configuration does not. Defaults to none. */
+  observe?: string
   /** The file to run: dev/cli/main.ts, or its bundle. */
   file: string
   /** The folder of the project. */
@@ -29,15 +34,25 @@ export interface Program {
 /** Reads the configuration in a separate process (read.ts). */
 export async function readConfiguration({ file, project, check }: Program): Promise<Description> {
   const args = [PROCESS, 'read', join(project, 'sluice.config.ts'), project, check]
+  // A folder of its own, because a process that is killed does not remove its files.
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-read-'))
   const child = fork(file, args, {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    env: { ...process.env, TMPDIR: folder },
     timeout: 10_000,
     killSignal: 'SIGKILL',
   })
+  const end = () => {
+    child.kill('SIGKILL')
+    rmSync(folder, { recursive: true })
+  }
+  process.once('exit', end)
   const [answer] = (await Promise.race([
     once(child, 'message'),
     once(child, 'exit').then(() => [undefined]),
   ])) as [FromReader | undefined]
+  process.off('exit', end)
+  end()
   if (!answer)
     throw new Error('sluice.config.ts: the file does not load within 10 s, or ends the process')
   if ('problem' in answer) throw new Error(answer.problem)

@@ -1,9 +1,11 @@
 /** Describes a configuration for `sluice dev`. */
 
+import type { Finding } from '../../src/config/findings.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { type Policy, parseConfig } from '../../src/config/parse.ts'
 import type { Condition } from '../../src/config/schema/condition.ts'
 import type { KeyPart } from '../../src/config/schema/key.ts'
+import { lint } from '../../src/lint/lint.ts'
 import { labelOf } from '../../src/match/key.ts'
 
 /** Plain data, since one process sends it to another. */
@@ -19,6 +21,8 @@ export interface Description {
   ask: { policy: string; key: unknown } | undefined
   /** A request, and how often to send it to use up the smallest quota. */
   flood: { count: number; path: string } | undefined
+  /** What the linter finds. The origin is not checked: `sluice dev` provides one. */
+  findings: Finding[]
 }
 
 /** The description of a project without sluice.config.ts. */
@@ -29,6 +33,7 @@ export const NO_CONFIGURATION: Description = {
   tries: [],
   ask: undefined,
   flood: undefined,
+  findings: [],
 }
 
 export const POLICY_COLUMNS = ['policy', 'limit', 'algorithm', 'counted by', 'applies to']
@@ -42,7 +47,7 @@ export interface Try {
 
 export function describe(options: ConfigOptions): Description {
   const config = parseConfig(options)
-  const { policies, jwt, apiKeys, shards = [] } = config
+  const { policies, jwt, apiKeys } = config
   const plain = policies.filter(({ match }) => isPlain(match))
   const smallest = plain
     .filter(({ match, algorithm }) => algorithm !== 'concurrency' && !isWrite(match))
@@ -50,7 +55,7 @@ export function describe(options: ConfigOptions): Description {
   const example = policies.find(({ key }) => key.every(({ source }) => source !== 'function'))
   return {
     policies: policies.map((policy, index) => rowOf(policy, options.policies[index]!)),
-    shards,
+    shards: [...(config.shards?.databases ?? [])],
     variables: [jwt?.secret, apiKeys.known].filter((name) => name !== undefined),
     tries: plain.slice(0, 3).map(tryOf),
     ask: example && { policy: example.name, key: keyOf(example.key) },
@@ -58,6 +63,7 @@ export function describe(options: ConfigOptions): Description {
       smallest && smallest.limit <= 100
         ? { count: Math.ceil(smallest.limit * 1.2), path: pathOf(smallest.match) }
         : undefined,
+    findings: lint(options),
   }
 }
 
@@ -91,14 +97,18 @@ function keyOf(key: KeyPart[]): unknown {
   return values.length === 1 ? values[0] : values
 }
 
-function rowOf({ name, limit, algorithm, plan, key, match, mode }: Policy, written: PolicyOptions) {
-  const { window } = written
+function rowOf(policy: Policy, { window }: PolicyOptions) {
+  const { name, limit, claim, algorithm, plan, key, match, mode } = policy
   const span = typeof window === 'number' ? `${window} ms` : window
   const size = algorithm === 'concurrency' ? `${limit} in flight` : `${limit} per ${span}`
   const plans = Object.entries(plan?.limits ?? {}).map(([name, size]) => `${name} ${size}`)
   return [
     name,
-    plan ? `${size} (plans of ${labelOf(plan.key)}: ${plans.join(', ')})` : size,
+    [
+      size,
+      ...(claim ? [`(claim ${claim.claim}: up to ${claim.max})`] : []),
+      ...(plan ? [`(plans of ${labelOf(plan.key)}: ${plans.join(', ')})`] : []),
+    ].join(' '),
     algorithm,
     key.map(labelOf).join(' + '),
     `${conditionText(match)}${mode === 'shadow' ? ' (shadow)' : ''}`,

@@ -4,6 +4,9 @@ import { createServer } from 'node:net'
 import { basename, join } from 'node:path'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { variablesOf } from '../../src/base/bindings.ts'
+import { isOrigin } from '../../src/config/schema/config.ts'
+import { tokensIn } from '../../src/credentials/trusted-token.ts'
+import { DASHBOARD_PORT, type DashboardOptions, startDashboard } from '../dashboard/server.ts'
 import { startOrigin } from '../origin.ts'
 import { moreBindings } from '../project/bindings.ts'
 import { needNode } from '../project/node.ts'
@@ -58,10 +61,35 @@ async function checkFree(port: number, command: string): Promise<void> {
   })
 }
 
+/** Sends one PING to a database. */
+async function checkDatabase(url: string, token: string): Promise<void> {
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+    throw new Error(
+      `UPSTASH_REDIS_REST_URL: expected a URL like "https://name.upstash.io", got ${JSON.stringify(url)}`,
+    )
+  }
+  const { ok, status } = await fetch(url, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}` },
+    body: '["PING"]',
+    signal: AbortSignal.timeout(10_000),
+  }).catch(({ message, cause }: Error) => {
+    const reason = (cause as Error | undefined)?.message ?? message
+    throw new Error(`UPSTASH_REDIS_REST_URL: ${url} does not respond: ${reason}`)
+  })
+  if (status === 401 || status === 403) {
+    throw new Error(`UPSTASH_REDIS_REST_TOKEN: ${url} answers ${status} to this token`)
+  }
+  if (!ok) throw new Error(`UPSTASH_REDIS_REST_URL: ${url} answers ${status} to a PING`)
+}
+
 /** Returns the database that the variables name, or starts a Redis and the bridge. */
 async function startDatabase(variables: Record<string, string>) {
   const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = variables
-  if (url && token) return { url, token, rows: [['Database', url, 'from UPSTASH_REDIS_REST_URL']] }
+  if (url && token) {
+    await checkDatabase(url, token)
+    return { url, token, rows: [['Database', url, 'from UPSTASH_REDIS_REST_URL']] }
+  }
   if (url || token) {
     throw new Error('set both UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or neither')
   }
@@ -83,6 +111,15 @@ async function startDemoOrigin(): Promise<string> {
   const demo = await startOrigin()
   undo.push(() => demo.close())
   return demo.url
+}
+
+/** Starts the dashboard at its usual port, so that an open page works again after a restart; or at a free one. */
+async function startDashboardNear(options: Omit<DashboardOptions, 'port'>): Promise<string> {
+  const dashboard = await startDashboard({ ...options, port: DASHBOARD_PORT }).catch(() =>
+    startDashboard({ ...options, port: 0 }),
+  )
+  undo.push(() => dashboard.close())
+  return dashboard.url
 }
 
 /** Checks the project before anything starts. */
@@ -128,34 +165,39 @@ async function start({ command, program }: DevOptions): Promise<void> {
   await checkFree(port, command)
   checkProject(project, command)
   const given = { ...(await readDevVars(devVars)), ...variablesIn(process.env) }
+  if (given.ORIGIN && !isOrigin(given.ORIGIN)) {
+    throw new Error(
+      `ORIGIN: expected a URL like "http://127.0.0.1:3000", got ${JSON.stringify(given.ORIGIN)}`,
+    )
+  }
   const database = await startDatabase(given)
   const origin = given.ORIGIN || (await startDemoOrigin())
   let missing: string[] = []
   let unsupported: string[] = []
+  let findings: Description['findings'] = []
+  let operateToken = OPERATE_TOKEN
 
   /** Collects the bindings of the Worker. The environment overrides .dev.vars, which overrides the defaults, then wrangler.toml. */
   async function runtime(
-    { variables, shards }: Description,
+    { variables, shards, ...description }: Description,
     wrangler: WranglerConfig,
   ): Promise<HostOptions> {
     const { vars, kv, ratelimits, compatibilityDate, compatibilityFlags } = wrangler
     const given = { ...(await readDevVars(devVars)), ...variablesIn(process.env, variables) }
     unsupported = wrangler.unsupported
+    findings = description.findings
+    operateToken = tokensIn(given.SLUICE_OPERATE_TOKEN)[0] ?? OPERATE_TOKEN
     const more = wrangler.hasMore ? await moreBindings(project, WORKER_NAME) : undefined
     missing = variables.filter((name) => !(name in given) && !(name in vars))
     const databases = [undefined, ...shards].map((name) => {
       const { url, token } = variablesOf(name)
       return { [url]: database.url, [token]: database.token }
     })
-    const texts = Object.entries(vars).map(([name, value]) => [
-      name,
-      typeof value === 'string' ? value : JSON.stringify(value),
-    ])
     return {
       project,
       runtime: { compatibilityDate: compatibilityDate ?? today(), compatibilityFlags },
       env: {
-        ...Object.fromEntries(texts),
+        ...vars,
         ...(shards.length > 0 && { SLUICE_SECRET: 'local' }),
         SLUICE_API_TOKEN: API_TOKEN,
         SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
@@ -179,12 +221,18 @@ async function start({ command, program }: DevOptions): Promise<void> {
   const { description } = worker
   const { shards, policies } = description
   const url = `http://127.0.0.1:${port}`
+  const dashboard = await startDashboardNear({
+    url,
+    token: () => operateToken,
+    ...(configured && { findings: () => ({ file: 'sluice.config.ts', list: findings }) }),
+  })
   const parts = [
     [
       'Worker',
       url,
       `send requests here; reloads when you edit ${configured ? 'sluice.config.ts' : 'the source'}`,
     ],
+    ['Dashboard', dashboard, 'shows live what the Worker admits and refuses'],
     ...database.rows,
     ...(shards.length > 0 ? [['Shards', shards.join(', '), 'all use this one database']] : []),
     ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo app that echoes requests'],

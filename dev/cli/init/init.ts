@@ -1,20 +1,22 @@
 /** `sluice init`: writes a configuration, a Worker and a first test into the current folder. */
 import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { WRANGLER_FILES } from '../../project/wrangler-config.ts'
+import { table } from '../../start/banner.ts'
 import type { Call } from '../call.ts'
 import { readOptions } from '../options.ts'
 import { confirm } from './confirm.ts'
 import { type Installer, install, installerOf } from './install.ts'
 import { mergePackage } from './package-json.ts'
-import { filesOf, IGNORED, TSCONFIG } from './templates.ts'
+import { appFiles, gatewayFiles, IGNORED, SCRIPTS, TSCONFIG } from './templates.ts'
+import { existingWorker } from './worker.ts'
 import { type Files, textOf, writeAll } from './write.ts'
 
 const usage = (
   title: string,
 ) => `Writes a project into this folder: sluice.config.ts, wrangler.toml, src/worker.ts, a first test in
 test/policies.test.ts, and tsconfig.json if there is none. Adds scripts and packages to package.json
-and lines to .gitignore, and installs the packages. Asks before it overwrites a file.
+and lines to .gitignore, and installs the packages. Asks before it overwrites a file. If the folder
+has a Worker, its files stay, and init prints the lines to add to it.
 
   ${title} [options]
 
@@ -38,14 +40,16 @@ export async function main(args: string[], call: Call): Promise<void> {
   await writeAll(folder, plan.files)
   for (const name of Object.keys(plan.files)) console.log(`Wrote ${name}`)
   for (const name of plan.kept) {
-    console.log(`Kept the script "${name}" of package.json. To run Sluice's: npx sluice ${name}`)
+    console.log(`Kept the script "${name}" of package.json. Sluice's is: ${SCRIPTS[name]}`)
   }
+  if (plan.missing) console.log(`\n${plan.missing}`)
   const installer = installerOf(folder)
   if (plan.added.length > 0 && !options['no-install']) {
     console.log(`\nInstalling ${plan.added.join(', ')} …`)
     await install(folder, installer)
   }
-  console.log(nextSteps(installer, plan.added.length > 0 && options['no-install'] === true))
+  const mustInstall = plan.added.length > 0 && options['no-install'] === true
+  console.log(nextSteps(installer, mustInstall, plan.kept))
 }
 
 interface Plan {
@@ -55,6 +59,8 @@ interface Plan {
   /** See `Merged`. */
   kept: string[]
   added: string[]
+  /** What the user must add to the own Worker. */
+  missing: string | undefined
 }
 
 /** Reads the folder, and plans all changes. @throws Error if something cannot be written */
@@ -63,16 +69,12 @@ async function planOf(folder: string): Promise<Plan> {
   if (manifest === undefined) {
     throw new Error('package.json: the file does not exist. To write one: npm init -y')
   }
-  const other = WRANGLER_FILES.find(
-    (name) => name !== 'wrangler.toml' && existsSync(join(folder, name)),
-  )
-  if (other) {
-    throw new Error(
-      `${other}: this folder has a Worker, and wrangler would not read wrangler.toml. Run init in an empty folder, or use rateLimiter() in your app. Nothing was written.`,
-    )
-  }
   const merged = merge(manifest)
-  const wanted = filesOf(workerName(merged.name ?? basename(folder)))
+  const worker = await existingWorker(folder)
+  const wanted = worker?.main
+    ? appFiles(worker.main)
+    : gatewayFiles(workerName(merged.name ?? basename(folder)))
+  if (worker) delete wanted['wrangler.toml']
   if (existsSync(join(folder, TSCONFIG))) delete wanted[TSCONFIG]
   const files: Files = {}
   const existing: string[] = []
@@ -86,7 +88,8 @@ async function planOf(folder: string): Promise<Plan> {
   const ignore = (await textOf(join(folder, '.gitignore'))) ?? ''
   const more = withIgnored(ignore)
   if (more !== ignore) files['.gitignore'] = more
-  return { files, existing, kept: merged.kept, added: merged.added }
+  const { kept, added } = merged
+  return { files, existing, kept, added, missing: worker?.missing }
 }
 
 function merge(manifest: string) {
@@ -113,11 +116,20 @@ function withIgnored(text: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${missing.join('\n')}\n`
 }
 
-const nextSteps = ({ name, run }: Installer, mustInstall: boolean) => `
-Next steps:
+const STEPS: [script: string, about: string][] = [
+  ['dev', 'run the Worker with a Redis and a demo origin on this machine'],
+  ['test', 'run test/policies.test.ts'],
+  ['check', 'find mistakes in sluice.config.ts'],
+  ['deploy', 'deploy the Worker, after: npx wrangler secret put UPSTASH_REDIS_REST_URL'],
+]
 
-${mustInstall ? `  ${name} install\n` : ''}  ${run} dev     run the Worker with a Redis and a demo origin on this machine
-  ${run} test    run test/policies.test.ts
-  ${run} check   find mistakes in sluice.config.ts
-  ${run} deploy  deploy the Worker, after: npx wrangler secret put UPSTASH_REDIS_REST_URL
-                 and: npx wrangler secret put UPSTASH_REDIS_REST_TOKEN`
+/** @param kept scripts of package.json that are not those of Sluice */
+function nextSteps({ name, run }: Installer, mustInstall: boolean, kept: string[]): string {
+  const rows = STEPS.map(([script, about]) => {
+    const isOther = kept.includes(script) && script !== 'deploy'
+    return [isOther ? `npx ${SCRIPTS[script]}` : `${run} ${script}`, about]
+  })
+  if (mustInstall) rows.unshift([`${name} install`, ''])
+  rows.push(['', 'and: npx wrangler secret put UPSTASH_REDIS_REST_TOKEN'])
+  return `\nNext steps:\n\n${table(rows)}`
+}

@@ -30,9 +30,11 @@ export async function install(folder: string, { name }: Installer): Promise<void
     stdio: 'inherit',
     shell: process.platform === 'win32',
   })
-  const code = await new Promise((resolve, reject) => {
+  const code = await new Promise((resolve) => {
     child.once('exit', resolve)
-    child.once('error', reject)
+    child.once('error', resolve)
   })
-  if (code !== 0) throw new Error(`The files are written, but "${name} install" failed.`)
+  if (code === 0) return
+  const reason = code instanceof Error ? `: ${code.message}` : ''
+  throw new Error(`The files are written, but "${name} install" failed${reason}.`)
 }

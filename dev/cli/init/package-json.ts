@@ -19,6 +19,9 @@ export interface Merged {
 
 const GROUPS = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies']
 
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** The script that `npm init` writes. */
 const isPlaceholder = (script: string) => script.includes('Error: no test specified')
 
@@ -28,10 +31,11 @@ const isPlaceholder = (script: string) => script.includes('Error: no test specif
  */
 export function mergePackage(text: string): Merged {
   const before: unknown = JSON.parse(text.replace(/^\uFEFF/, ''))
-  if (typeof before !== 'object' || before === null || Array.isArray(before)) {
-    throw new SyntaxError('expected an object')
+  if (!isObject(before)) throw new SyntaxError('expected an object')
+  const fields: Fields = before
+  for (const name of ['scripts', ...GROUPS]) {
+    if (!isObject(fields[name] ?? {})) throw new SyntaxError(`${name}: expected an object`)
   }
-  const fields = before as Fields
   const scripts = { ...fields.scripts }
   const kept: string[] = []
   for (const [name, command] of Object.entries(SCRIPTS)) {

@@ -3,13 +3,14 @@
 /** A date that the pinned wrangler supports. A test compares it with this repository's wrangler.toml. */
 export const COMPATIBILITY_DATE = '2026-10-01'
 
-const config = `import { defineConfig } from 'sluice'
+/** The Worker, if init writes it. */
+export const WORKER = 'src/worker.ts'
 
-/** The policies, and the origin behind the Worker. "npx sluice check" finds mistakes. */
+const config = (origin: string) => `import { defineConfig } from 'sluice'
+
+/** The configuration of Sluice. "npx sluice check" finds mistakes. */
 export default defineConfig({
-  // 'zone' is the origin of the zone that routes to this Worker. A URL works too.
-  origin: 'zone',
-  policies: [
+${origin}  policies: [
     { name: 'per-ip', limit: 10, window: '10s' },
     {
       name: 'login',
@@ -23,30 +24,34 @@ export default defineConfig({
 })
 `
 
+const ORIGIN = `  // 'zone' is the origin of the zone that routes to this Worker. A URL works too.
+  origin: 'zone',
+`
+
 const worker = `import { createGateway } from 'sluice'
 import config from '../sluice.config'
 export default createGateway(config)
 `
 
-const test = `import { startSluice } from 'sluice/testing'
+const test = (main: string) => `import { startSluice } from 'sluice/testing'
 import { afterAll, expect, test } from 'vitest'
 
 // A real Redis and your Worker, on free ports.
-const sluice = await startSluice({ worker: { main: 'src/worker.ts' } })
+const sluice = await startSluice({ worker: { main: '${main}' } })
 afterAll(() => sluice.stop())
 
-test('A client may try to log in five times a minute.', async () => {
+test('A client may send ten requests in ten seconds.', async () => {
   const statuses: number[] = []
-  for (let attempt = 1; attempt <= 6; attempt++) {
-    const response = await sluice.fetch('/login', { method: 'POST', ip: '192.0.2.1' })
+  for (let count = 1; count <= 11; count++) {
+    const response = await sluice.fetch('/', { ip: '192.0.2.1' })
     statuses.push(response.status)
   }
-  expect(statuses).toEqual([200, 200, 200, 200, 200, 429])
+  expect(statuses.indexOf(429)).toBe(10)
 })
 `
 
 const wrangler = (name: string) => `name = "${name}"
-main = "src/worker.ts"
+main = "${WORKER}"
 compatibility_date = "${COMPATIBILITY_DATE}"
 
 # In front of your zone's own origin (origin: 'zone' in sluice.config.ts):
@@ -74,13 +79,25 @@ const tsconfig = `{
 /** The file that is written only if there is none. */
 export const TSCONFIG = 'tsconfig.json'
 
-/** @param name the name of the Worker */
-export const filesOf = (name: string): Record<string, string> => ({
-  'sluice.config.ts': config,
+/**
+ * The files of a project whose Worker is a gateway.
+ * @param name the name of the Worker
+ */
+export const gatewayFiles = (name: string): Record<string, string> => ({
+  'sluice.config.ts': config(ORIGIN),
   'wrangler.toml': wrangler(name),
-  'src/worker.ts': worker,
-  'test/policies.test.ts': test,
+  [WORKER]: worker,
+  'test/policies.test.ts': test(WORKER),
   [TSCONFIG]: tsconfig,
+})
+
+/**
+ * The files for a Worker that exists.
+ * @param main its path
+ */
+export const appFiles = (main: string): Record<string, string> => ({
+  'sluice.config.ts': config(''),
+  'test/policies.test.ts': test(main),
 })
 
 /** What Git must not store. */

@@ -4,11 +4,14 @@ import { dirname, join } from 'node:path'
 /** The texts of files by their paths relative to a folder. */
 export type Files = Record<string, string>
 
-/** The text of a file; `undefined` if it does not exist. */
+/**
+ * The text of a file; `undefined` if it does not exist.
+ * @throws Error with the path if it cannot be read
+ */
 export const textOf = (file: string): Promise<string | undefined> =>
   readFile(file, 'utf8').catch((error) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
-    throw error
+    throw new Error(`Nothing was written: ${file}: ${error.message}`, { cause: error })
   })
 
 /**

@@ -1,0 +1,83 @@
+import type { IncomingMessage } from 'node:http'
+
+/** An answer of the local server. */
+export interface Answer {
+  status: number
+  type: string
+  body: string
+  retryAfter?: string
+}
+
+/** The Worker that the dashboard shows. */
+export interface WatchedWorker {
+  /** Its origin, such as `https://www.example.com`. */
+  url: string
+  /** Returns a token of `SLUICE_OPERATE_TOKEN`. */
+  token(): string
+}
+
+const MAX_BODY = 64 * 1024
+const TIMEOUT_MS = 10_000
+const JSON_TYPE = /^application\/(problem\+)?json\b/
+
+/** The calls that the page needs. No other path of the Worker can be reached. */
+const forwarded = [
+  /^GET \/_sluice\/v1\/(?:stats|policies|policies\/[^/?#\\]+\/keys)$/,
+  /^POST \/_sluice\/v1\/policies\/[^/?#\\]+\/(?:peek|ban|unban|try)$/,
+]
+
+export function problem(status: number, detail: string): Answer {
+  return { status, type: 'application/problem+json', body: JSON.stringify({ status, detail }) }
+}
+
+/** Sends a call of the page to the Worker, with the token. Returns `undefined` for calls that the page does not need. */
+export async function forward(
+  request: IncomingMessage,
+  { url, token }: WatchedWorker,
+): Promise<Answer | undefined> {
+  const { method, url: path = '' } = request
+  if (!forwarded.some((one) => one.test(`${method} ${path}`))) return undefined
+  const target = new URL(path, url)
+  if (target.pathname !== path) return undefined // dots, which a URL resolves
+  const body = method === 'POST' ? await readBody(request) : null
+  if (body === undefined) return problem(413, `The body is larger than ${MAX_BODY / 1024} KiB.`)
+  try {
+    const response = await fetch(target, {
+      method: method!,
+      headers: {
+        Authorization: `Bearer ${token()}`,
+        ...(body && { 'Content-Type': 'application/json' }),
+      },
+      body,
+      redirect: 'manual', // the token is for this host only
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+    return await answerOf(response, url)
+  } catch (error) {
+    const { message, cause } = error as Error & { cause?: { code?: string; message?: string } }
+    return problem(502, `${url} does not respond: ${cause?.code ?? cause?.message ?? message}.`)
+  }
+}
+
+async function answerOf(response: Response, url: string): Promise<Answer> {
+  const { status, headers } = response
+  const type = headers.get('content-type') ?? ''
+  const body = await response.text()
+  if (!JSON_TYPE.test(type)) {
+    if (status === 404) return problem(404, 'The Worker has no such endpoint.')
+    return problem(502, `${url} answers ${status} without JSON. Is this the address of the Worker?`)
+  }
+  const retryAfter = headers.get('retry-after')
+  return { status, type, body, ...(retryAfter && { retryAfter }) }
+}
+
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += chunk.length
+    if (bytes > MAX_BODY) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,50 @@
+import type { About } from '../about.ts'
+
+/** A call that has no usable answer. The message is for the user. */
+export class CallError extends Error {
+  readonly status: number
+  /** The time until the next attempt, s. */
+  readonly retryAfter: number
+  constructor(status: number, message: string, retryAfter = 0) {
+    super(message)
+    this.status = status
+    this.retryAfter = retryAfter
+  }
+}
+
+interface Problem {
+  detail?: string
+  status?: number
+}
+
+/** Calls the decision API of the Worker, through the local server. */
+export const call = <T>(path: string, body?: object): Promise<T> =>
+  send(`/_sluice/v1/${path}`, body)
+
+export const about = (): Promise<About> => send('/about')
+
+async function send<T>(path: string, body?: object): Promise<T> {
+  const response = await fetch(path, {
+    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    headers: { 'Content-Type': 'application/json' },
+    signal: AbortSignal.timeout(15_000),
+  }).catch(() => {
+    throw new CallError(0, 'The command sluice dashboard does not respond. Is it still running?')
+  })
+  const answer = await response.json().catch(() => undefined)
+  if (response.ok && answer) return answer
+  const retryAfter = Number(response.headers.get('retry-after') ?? 0)
+  throw new CallError(response.status, messageOf(response.status, answer ?? {}), retryAfter)
+}
+
+function messageOf(status: number, { detail }: Problem): string {
+  if (status === 401) {
+    return `The Worker refuses the token (401). Start the dashboard with a token of the Worker's variable SLUICE_OPERATE_TOKEN: --token TOKEN, or set the same variable here.`
+  }
+  if (status === 429)
+    return 'The Worker refuses the calls of this token: its limit api.callers is used up.'
+  return detail ?? `The Worker answers ${status}.`
+}
+
+export const messageIn = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error)

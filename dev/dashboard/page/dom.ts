@@ -1,0 +1,87 @@
+/** Writes texts into the document. Each text is set as text, never as markup: names and subjects may contain anything. */
+
+export const byId = <E extends HTMLElement = HTMLElement>(id: string): E =>
+  document.getElementById(id) as E
+
+export function setText(node: Node, text: string): void {
+  if (node.textContent !== text) node.textContent = text
+}
+
+export function element<K extends keyof HTMLElementTagNameMap>(
+  name: K,
+  text = '',
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(name)
+  made.textContent = text
+  return made
+}
+
+interface RowsOf<T> {
+  key(item: T): string
+  /** The first text is the heading of the row. */
+  cells(item: T): string[]
+  /** The contents of a last cell, made once. */
+  actions?(item: T): Node[]
+}
+
+/** Shows a list as rows. A row keeps its elements while its key stays, so that an update takes neither focus nor selection away. */
+export function showRows<T>(body: HTMLElement, items: T[], { key, cells, actions }: RowsOf<T>) {
+  const before = new Map([...body.children].map((row) => [(row as HTMLElement).dataset.key, row]))
+  const rows = items.map((item) => {
+    const texts = cells(item)
+    const row = before.get(key(item)) ?? newRow(key(item), texts, actions?.(item))
+    texts.forEach((text, index) => {
+      setText(row.children[index]!, text)
+    })
+    return row
+  })
+  const isSame = rows.length === before.size && rows.every((row, n) => row === body.children[n])
+  if (isSame) return
+  const focused = document.activeElement as HTMLElement | null
+  body.replaceChildren(...rows)
+  if (body.contains(focused)) focused!.focus({ preventScroll: true }) // a moved element loses the focus
+}
+
+function newRow(key: string, texts: string[], actions?: Node[]): HTMLElement {
+  const row = element('tr')
+  row.dataset.key = key
+  row.append(...texts.map((_, index) => element(index === 0 ? 'th' : 'td')))
+  ;(row.firstChild as HTMLTableCellElement).scope = 'row'
+  if (actions) {
+    const cell = element('td')
+    cell.append(...actions)
+    row.append(cell)
+  }
+  return row
+}
+
+/** Shows pairs of a name and a value. */
+export function showPairs(list: HTMLElement, pairs: Record<string, string>) {
+  for (const [name, value] of Object.entries(pairs)) {
+    const known = [...list.children].find((one) => one.firstChild?.textContent === name)
+    if (known) setText(known.lastChild!, value)
+    else {
+      const pair = element('div')
+      pair.append(element('dt', name), element('dd', value))
+      list.append(pair)
+    }
+  }
+  for (const pair of [...list.children]) {
+    if (!(pair.firstChild!.textContent! in pairs)) pair.remove()
+  }
+}
+
+/** Shows the options of a selection, and keeps the selected one. */
+export function showOptions(select: HTMLSelectElement, options: [value: string, text: string][]) {
+  const before = [...select.options].map(({ value, text }) => [value, text])
+  if (JSON.stringify(before) === JSON.stringify(options)) return
+  const { value } = select
+  select.replaceChildren(
+    ...options.map(([value, text]) => {
+      const option = element('option', text)
+      option.value = value
+      return option
+    }),
+  )
+  if (options.some(([one]) => one === value)) select.value = value
+}

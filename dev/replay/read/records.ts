@@ -1,0 +1,199 @@
+import type { Fact, LogLine } from '../line.ts'
+import { aliases, type Role, targetsWithQuery } from './formats/aliases.ts'
+import { findHeaders } from './headers.ts'
+import { LogError } from './log.ts'
+import { type Fields, factsOf, type ParserOptions, type Property, properties } from './parser.ts'
+import { Rejection } from './rejection.ts'
+import { readMethodAndTarget, readRequest } from './request.ts'
+import { readTime, timeProblem } from './time.ts'
+import { readAddress, readStatus, readText, setProperty } from './values.ts'
+
+/** Reads lines with named fields. */
+export interface RecordReader {
+  facts: ReadonlySet<Fact>
+  read(fields: Fields): LogLine | Rejection
+}
+
+const WITHOUT_REQUEST = new Rejection('the line is not about a request', 'without-request')
+const NO_TIME = new Rejection('there is no time')
+const SET_BY_REQUEST: Property[] = ['time', 'method', 'target', 'query']
+
+/**
+ * Finds the fields of requests in the first lines of a log.
+ * @throws LogError if a field is missing
+ */
+export function createRecordReader(
+  samples: Fields[],
+  { map, host: otherwise }: ParserOptions,
+): RecordReader {
+  const paths = findPaths(samples, map)
+  const [time, method, target] = [paths.get('time'), paths.get('method'), paths.get('target')]
+  const request = usesRequestLine(map, paths) ? paths.get('request') : undefined
+  if (!time) throw missing('time', samples)
+  if (!request && !target) throw missing('target', samples)
+  if (!request && !method) throw missing('method', samples)
+  const query = paths.get('query')
+  const simple = [...paths].flatMap(([role, path]) =>
+    role === 'request' || SET_BY_REQUEST.includes(role)
+      ? []
+      : [{ property: role, get: getter(path) }],
+  )
+  const headers = findHeaders(samples)
+  const get = {
+    time: getter(time),
+    request: request && getter(request),
+    method: method && getter(method),
+    target: target && getter(target),
+    query: query && getter(query),
+  }
+
+  const readParts = (fields: Fields) => {
+    if (get.request) {
+      const text = get.request(fields)
+      return typeof text === 'string' ? readRequest(text, false) : WITHOUT_REQUEST
+    }
+    const [name, path] = [get.method!(fields), get.target!(fields)]
+    if (typeof name !== 'string' || typeof path !== 'string') return WITHOUT_REQUEST
+    const extra = path.includes('?') ? undefined : readText(get.query?.(fields))
+    return readMethodAndTarget(name, extra ? `${path}?${extra.replace(/^\?/, '')}` : path)
+  }
+
+  const read = (fields: Fields) => {
+    const stamp = get.time(fields)
+    if (stamp === undefined) return NO_TIME
+    const milliseconds = readTime(stamp)
+    const problem = timeProblem(milliseconds)
+    if (problem) return problem
+    const parts = readParts(fields)
+    if (parts instanceof Rejection) return parts
+    const line: LogLine = {
+      time: milliseconds,
+      ip: undefined,
+      sender: undefined,
+      method: parts.method,
+      target: parts.target,
+      host: parts.host ?? otherwise,
+      status: undefined,
+      userAgent: undefined,
+      referer: undefined,
+      country: undefined,
+      asn: undefined,
+      colo: undefined,
+      headers: undefined,
+    }
+    headers.read(fields, line)
+    for (const { property, get } of simple) setProperty(line, property, get(fields))
+    return line
+  }
+
+  const facts = headers.facts
+  for (const { property } of simple) for (const fact of factsOf(property)) facts.add(fact)
+  if (otherwise) facts.add('host')
+  const hasQuery = query ?? (request || targetsWithQuery.includes(target!.name) || undefined)
+  if (hasQuery || samples.some((one) => String(getter(target!)(one)).includes('?'))) {
+    facts.add('query')
+  }
+  return { facts, read }
+}
+
+/** A request line has the query, which some fields of paths do not have. */
+function usesRequestLine(map: ParserOptions['map'], paths: Map<Role | Property, Path>): boolean {
+  const target = paths.get('target')
+  if (map.has('target') && paths.has('method')) return false
+  return !(paths.has('method') && target && targetsWithQuery.includes(target.name))
+}
+
+function missing(property: string, samples: Fields[]): LogError {
+  const names = [...new Set(samples.flatMap((fields) => Object.keys(fields)))].slice(0, 30)
+  return new LogError(
+    'map',
+    `No field holds the ${property} of the requests. Name it: --map ${property}=FIELD. The fields are ${names.join(', ')}.`,
+  )
+}
+
+/** The place of a field: its name, and the keys that lead to it. */
+interface Path {
+  name: string
+  keys: string[]
+}
+
+function findPaths(samples: Fields[], map: ParserOptions['map']): Map<Role | Property, Path> {
+  const paths = new Map<Role | Property, Path>()
+  for (const role of [...properties, 'request'] as const) {
+    if (map.has(role as Property)) continue
+    const path = bestPath(samples, role, paths.get('ip')?.name)
+    if (path) paths.set(role, path)
+  }
+  for (const [property, name] of map) {
+    const candidates = pathsOf(samples, name)
+    const path = mostOften(samples, candidates, (value) => value !== undefined)
+    if (!path) throw notFound(property, name, samples)
+    paths.set(property, path)
+  }
+  return paths
+}
+
+const notFound = (property: Property, name: string, samples: Fields[]) =>
+  new LogError(
+    'map',
+    `--map ${property}=${name}: the first ${samples.length} lines have no field ${name}.`,
+  )
+
+/** The alias that most lines have with a fitting value. */
+function bestPath(samples: Fields[], role: Role, ip: string | undefined): Path | undefined {
+  const names = aliases[role].filter((name) => role !== 'host' || name !== ip)
+  const candidates = names.flatMap((name) => pathsOf(samples, name))
+  return (
+    mostOften(samples, candidates, fits[role]) ??
+    (role === 'time'
+      ? mostOften(samples, candidates, (value) => !Number.isNaN(readTime(value)))
+      : undefined)
+  )
+}
+
+function mostOften(samples: Fields[], paths: Path[], test: (value: unknown) => boolean) {
+  let best: { path?: Path; count: number } = { count: 0 }
+  for (const path of paths) {
+    const count = samples.filter((fields) => test(getter(path)(fields))).length
+    if (count > best.count) best = { path, count }
+  }
+  return best.path
+}
+
+/** A name with dots can be one key, or keys of nested objects. */
+const pathsOf = (samples: Fields[], name: string): Path[] =>
+  [[name], name.split('.')]
+    .map((keys) => ({ name, keys }))
+    .filter((path) => samples.some((fields) => getter(path)(fields) !== undefined))
+    .slice(0, 1)
+
+function getter({ keys }: Path): (fields: Fields) => unknown {
+  const [first = '', ...others] = keys
+  if (others.length === 0) return (fields) => ownValue(fields, first)
+  return (fields) => keys.reduce<unknown>(ownValue, fields)
+}
+
+const ownValue = (value: unknown, key: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, key)
+    ? (value as Fields)[key]
+    : undefined
+
+const isText = (value: unknown) => typeof value === 'string' && readText(value) !== undefined
+const matches = (pattern: RegExp) => (value: unknown) =>
+  typeof value === 'string' && pattern.test(value)
+
+const fits: Record<Role, (value: unknown) => boolean> = {
+  time: (value) => timeProblem(readTime(value)) === undefined,
+  ip: (value) => typeof value === 'string' && readAddress(value) !== undefined,
+  request: matches(/^\S+ \S+/),
+  method: matches(/^[A-Z]+$/i),
+  target: matches(/^(\/|https?:\/\/)/i),
+  query: matches(/./),
+  host: matches(/^[\w.-]+(:\d+)?$|^\[[\da-f:.]+\](:\d+)?$/i),
+  status: (value) => readStatus(value) !== undefined,
+  userAgent: isText,
+  referer: isText,
+  country: matches(/^[A-Z][A-Z\d]$/i),
+  asn: (value) => /^\d+$/.test(readText(value) ?? ''),
+  colo: matches(/^[A-Z]{3}$/i),
+}

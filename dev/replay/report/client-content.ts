@@ -1,0 +1,118 @@
+/** The parts of a report about clients. */
+import { numberText } from '../../dashboard/page/text.ts'
+import type { NotReplayed } from '../decide/verdict.ts'
+import type { Block, Section } from './document.ts'
+import type { Change, ClientReport, Frequencies, ReplayReport } from './types.ts'
+import {
+  atLeastText,
+  betweenText,
+  countText,
+  minuteText,
+  percentText,
+  plainText,
+  rangeText,
+  shortText,
+  timeText,
+} from './words.ts'
+
+export function offenderSections({ offenders }: ReplayReport): Section[] {
+  if (offenders.length === 0) return []
+  const items = offenders.map(
+    (client): Block => ({ kind: 'item', title: titleOf(client), lines: linesOf(client) }),
+  )
+  return [{ title: 'Clients with the most refusals', blocks: items }]
+}
+
+function titleOf({ client, network, country, asn }: ClientReport): string {
+  const place = [network, country, asn && `AS${asn.replace(/^AS/i, '')}`].filter(Boolean).join(', ')
+  return plainText(place ? `${client} (${place})` : client)
+}
+
+function linesOf(client: ClientReport): string[] {
+  const { requests, refused, wouldRefuse, policies, statuses, worstMinute, paths } = client
+  const rules = policies.map(({ name, refused }) => `${name} ${rangeText(refused)}`).join(', ')
+  const outcome = [
+    ...(refused.high > 0 ? [`${betweenText(refused)} refused`] : []),
+    ...(wouldRefuse.high > 0 ? [`${betweenText(wouldRefuse)} would be refused`] : []),
+  ].join(', ')
+  const admitted = { low: requests - refused.high, high: requests - refused.low }
+  const logged = Object.entries(statuses).map(([status, count]) => `${status} ${numberText(count)}`)
+  return [
+    `${countText(requests, 'request')}: ${rangeText(admitted)} admitted, ${outcome} (${rules}).`,
+    `From ${timeText(client.from)} to ${timeText(client.to)} UTC; at most ${countText(worstMinute.requests, 'request')} in one minute (${minuteText(worstMinute.time)}).`,
+    `Logged statuses: ${logged.join(', ')}.`,
+    ...agentLines(client.userAgents),
+    ...(paths.requests > 0
+      ? [
+          `${lookedAt(paths, requests)}${different(paths, 'path')}: ${paths.top.map(({ text, requests }) => `${shortText(text)} ${atLeastText(requests)}`).join(', ')}`,
+        ]
+      : []),
+  ]
+}
+
+const lookedAt = ({ requests }: Frequencies, all: number) =>
+  requests < all ? `Of ${numberText(requests)} requests that were looked at: ` : ''
+
+const different = ({ different: { low, high } }: Frequencies, noun: string) =>
+  low === high ? countText(low, noun) : `${numberText(low)} ${noun}s or more`
+
+function agentLines(agents: Frequencies): string[] {
+  const [first] = agents.top
+  if (!first) return []
+  const share = percentText(first.requests.low / agents.requests)
+  const others =
+    agents.different.high === 1
+      ? ''
+      : ` (${share} of the requests; ${different(agents, 'user agent')})`
+  return [`User agent: ${shortText(first.text)}${others}`]
+}
+
+export function changeSections({ config, against }: ReplayReport): Section[] {
+  if (!against) return []
+  const { both, added, removed, notReplayed } = against
+  const other = plainText(against.config)
+  const blocks: Block[] = [
+    { kind: 'text', text: `Both configurations refuse ${requestsText(both)}.` },
+    ...changeBlocks(`Refused by ${plainText(config)}, admitted by ${other}`, added),
+    ...changeBlocks(`Admitted by ${plainText(config)}, refused by ${other}`, removed),
+  ]
+  blocks.push(...notReplayedBlocks(`Not replayed of ${other}:`, notReplayed))
+  return [{ title: `Changes against ${other}`, blocks }]
+}
+
+/** The policies that the log cannot decide, with a title if there are any. */
+export const notReplayedBlocks = (title: string, notReplayed: NotReplayed[]): Block[] =>
+  notReplayed.length === 0
+    ? []
+    : [
+        { kind: 'text', text: title },
+        {
+          kind: 'list',
+          items: notReplayed.map(({ policy, reason }) => `${policy}: ${plainText(reason)}`),
+        },
+      ]
+
+const requestsText = (bounds: Change['requests']) =>
+  `${betweenText(bounds)} request${bounds.low === 1 && bounds.high === 1 ? '' : 's'}`
+
+function changeBlocks(title: string, { requests, clients, policies, top }: Change): Block[] {
+  if (requests.high === 0) return [{ kind: 'text', text: `${title}: no request.` }]
+  return [
+    {
+      kind: 'text',
+      text: `${title}: ${requestsText(requests)} of ${betweenText(clients)} clients.`,
+    },
+    {
+      kind: 'table',
+      caption: `${title}, by policy`,
+      head: ['policy', 'requests'],
+      rows: policies.map(({ name, requests }) => [name, rangeText(requests)]),
+    },
+    {
+      kind: 'table',
+      caption: `${title}, by client`,
+      head: ['client', 'requests'],
+      rows: top.map(({ client, requests }) => [client, rangeText(requests)]),
+    },
+  ]
+}

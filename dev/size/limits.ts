@@ -1,0 +1,32 @@
+/** A bundle, and its maximum size in KiB: minified and compressed, with its dependencies. */
+export interface SizeLimit {
+  name: string
+  /** A file of dist, without Hono. Undefined for the Worker of this repository, which has Hono. */
+  file?: string
+  /** Defaults to all exports. */
+  exports?: string
+  /** Runs in Node only. Defaults to false: a Worker. */
+  node?: boolean
+  maxKiB: number
+}
+
+export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 78 }
+
+export const entryLimits: SizeLimit[] = [
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 59 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 69 },
+  { name: 'sluice/node', file: 'node.js', maxKiB: 61 },
+  { name: 'sluice/next', file: 'next.js', maxKiB: 59 },
+  { name: 'sluice/client', file: 'client.js', maxKiB: 3 },
+  { name: 'sluice/observe', file: 'observe.js', maxKiB: 16 },
+  { name: 'sluice/bodies', file: 'bodies.js', maxKiB: 11 },
+  { name: 'sluice/graphql', file: 'graphql.js', maxKiB: 14 },
+  { name: 'sluice/jwt', file: 'jwt.js', maxKiB: 12 },
+  { name: 'sluice/leases', file: 'leases.js', maxKiB: 5 },
+  { name: 'sluice/overrides', file: 'overrides.js', maxKiB: 13 },
+  { name: 'sluice/refusals', file: 'refusals.js', maxKiB: 7 },
+  { name: 'sluice/shards', file: 'shards.js', maxKiB: 16 },
+  { name: 'sluice/lint', file: 'lint.js', maxKiB: 20 },
+  { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 107 },
+  { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 280 },
+]
