@@ -65,7 +65,7 @@ async function measure(server: BenchServer, contenders: Contender[], rounds: num
     counted.push({ by, algorithm, commands, bytes: await countBytes(server, contender) })
     await server.send('FLUSHALL')
   }
-  const cpu = await measureCpu(server, contenders, rounds, (line) => console.error(line))
+  const cpu = await measureCpu(server, contenders, { rounds, log: console.error })
   const limits: Row[] = counted.map((row, index) => ({ ...row, cpu: cpu.contenders[index]! }))
   return { limits, bare: cpu.bare satisfies Cpu }
 }

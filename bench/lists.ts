@@ -1,7 +1,7 @@
 /**
  * Measures the cost of a long list of networks: once at startup, and for each request.
  *
- *     npx node --import ./bench/lua-loader.mjs bench/lists.ts [size]
+ *     npx node bench/lists.ts [size]
  */
 
 import { inNetworks, parseAddress } from '../src/base/ip.ts'

@@ -1,5 +1,5 @@
 import type { AlgorithmName, ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
-import { algorithms } from '../../src/store/local/algorithms/index.ts'
+import { algorithms } from '../../src/store/algorithms/index.ts'
 
 /** The default deadline of a decision, in ms. */
 export const DEADLINE_MS = 300

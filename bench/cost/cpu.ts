@@ -1,5 +1,5 @@
 import type { BenchServer } from '../server.ts'
-import { median, quartiles } from '../statistics.ts'
+import { median } from '../statistics.ts'
 import { type Contender, type Question, record } from './contender.ts'
 import { exhausted, regular } from './past.ts'
 
@@ -8,9 +8,8 @@ export interface Figure {
   /** µs: the minimum and the median of the rounds. */
   min: number
   median: number
-  /** Relative to a bare INCR of the same round: the median, and the range of the middle half. */
-  ratio: number
-  spread: [low: number, high: number]
+  /** Relative to a bare INCR of the same round, for each round. */
+  ratios: number[]
 }
 
 /** The CPU time of Redis for one decision. */
@@ -31,9 +30,6 @@ interface Sample {
   thread: number | undefined
 }
 
-/** The number of clients of a contender, with one request each per round. With this many, few of their keys are in the CPU caches. */
-const CLIENTS = 3200
-
 /** The commands that are sent once per round, and the number of decisions in them. */
 interface Load {
   name: 'incr' | 'evalsha'
@@ -42,19 +38,25 @@ interface Load {
   samples: Sample[]
 }
 
+export interface CpuOptions {
+  rounds: number
+  log: (line: string) => void
+  /** The number of clients of a contender, with one request each per round. With the default, few of their keys are in the CPU caches. */
+  clients?: number
+}
+
 /** Measures all contenders in turn, with INCR between them, so that other load on the machine affects all equally. */
 export async function measureCpu(
   server: BenchServer,
   contenders: Contender[],
-  rounds: number,
-  log: (line: string) => void,
+  { rounds, log, clients = 3200 }: CpuOptions,
 ): Promise<{ bare: Cpu; contenders: CpuOfContender[] }> {
   const loads: Record<Outcome, Load>[] = []
   for (const contender of contenders) {
     const network = loads.length * 2
     loads.push({
-      admitted: await prepare(server, contender, 'admitted', network),
-      refused: await prepare(server, contender, 'refused', network + 1),
+      admitted: await prepare(server, contender, 'admitted', network, clients),
+      refused: await prepare(server, contender, 'refused', network + 1, clients),
     })
     log(`prepared ${contender.by}, ${contender.algorithm}`)
   }
@@ -63,7 +65,7 @@ export async function measureCpu(
     const increments: Sample[] = []
     for (const [index, byOutcome] of loads.entries()) {
       for (const outcome of OUTCOMES) {
-        increments.push(await measure(server, increment(index, outcome)))
+        increments.push(await measure(server, increment(`${index}:${outcome}`, clients)))
         const sample = await measure(server, byOutcome[outcome])
         if (round > 0) byOutcome[outcome].samples.push(sample) // round 0 warms up
       }
@@ -80,14 +82,9 @@ export async function measureCpu(
   }
 }
 
-function increment(index: number, outcome: Outcome): Load {
-  const keys = Array.from({ length: CLIENTS }, (_, key) => `bare:${index}:${outcome}:${key}`)
-  return {
-    name: 'incr',
-    commands: keys.map((key) => ['INCR', key]),
-    decisions: CLIENTS,
-    samples: [],
-  }
+function increment(name: string, decisions: number): Load {
+  const commands = Array.from({ length: decisions }, (_, key) => ['INCR', `bare:${name}:${key}`])
+  return { name: 'incr', commands, decisions, samples: [] }
 }
 
 /** Puts the clients of one load into the state in which they are measured. */
@@ -96,27 +93,30 @@ async function prepare(
   contender: Contender,
   outcome: Outcome,
   network: number,
+  decisions: number,
 ): Promise<Load> {
   const commandsOf = async (question: Question) =>
     Promise.all((await record(contender, question)).map(server.toCommand))
 
-  const past: string[][] = []
+  const past: string[][][] = []
   const commands: string[][] = []
-  const hosts = CLIENTS / contender.decisions
+  const hosts = decisions / contender.decisions
   const clients = Array.from({ length: hosts }, (_, n) => `10.${network}.${n >> 8}.${n & 255}`)
   for (const client of clients) {
-    for (const question of outcome === 'admitted' ? regular(client) : exhausted(client)) {
-      past.push(...(await commandsOf(question)))
+    const questions = outcome === 'admitted' ? regular(client) : exhausted(client)
+    for (const [turn, question] of questions.entries()) {
+      past[turn] = [...(past[turn] ?? []), ...(await commandsOf(question))]
     }
     commands.push(...(await commandsOf({ client })))
   }
-  await server.pour(past)
+  // One turn after the other: the order matters to a client, and the connections do not keep it.
+  for (const turn of past) await server.pour(turn)
   for (const client of [clients[0]!, clients.at(-1)!]) {
     if ((await contender.ask(server.call, { client })) !== (outcome === 'admitted')) {
       throw new Error(`${contender.by}, ${contender.algorithm}: ${client} was not ${outcome}`)
     }
   }
-  return { name: 'evalsha', commands, decisions: CLIENTS, samples: [] }
+  return { name: 'evalsha', commands, decisions, samples: [] }
 }
 
 async function measure(server: BenchServer, { name, commands, decisions }: Load): Promise<Sample> {
@@ -141,12 +141,7 @@ function summarize(samples: Sample[], bare: Sample[]): Cpu {
   const figure = (read: (sample: Sample) => number): Figure => {
     const values = samples.map(read)
     const ratios = values.map((value, round) => value / read(bare[round]!))
-    return {
-      min: Math.min(...values),
-      median: median(values),
-      ratio: median(ratios),
-      spread: quartiles(ratios),
-    }
+    return { min: Math.min(...values), median: median(values), ratios }
   }
   const run = figure((sample) => sample.run)
   if (samples[0]!.thread === undefined) return { run }

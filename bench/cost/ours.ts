@@ -3,20 +3,14 @@ import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { hashedSubjects } from '../../src/match/subject.ts'
 import type { StoreRequest } from '../../src/store/store.ts'
-import { decode, encode } from '../../src/store/upstash/script.ts'
+import { decode } from '../../src/store/upstash/reply.ts'
+import { encode } from '../../src/store/upstash/script.ts'
 import { script } from '../../src/store/upstash/script-text.ts'
 import { type Contender, LIMIT, type Question, WINDOW_MS } from './contender.ts'
 
 const nameSubject = hashedSubjects('any secret; all subjects have the same length')
-const subjects = new Map<string, Promise<string>>()
-
-/** The subject of a client, as the limiter makes it. Computed once for each client. */
-function subjectOf(client: string): Promise<string> {
-  if (!subjects.has(client)) {
-    subjects.set(client, nameSubject([['ip', network(parseAddress(client)!, 32, 64)]]))
-  }
-  return subjects.get(client)!
-}
+/** The subject of a client, as the limiter makes it. */
+const subjectOf = (client: string) => nameSubject([['ip', network(parseAddress(client)!, 32, 64)]])
 
 const quota = { limit: LIMIT, window: WINDOW_MS }
 const fixed: PolicyOptions = { name: 'per-ip-fixed', algorithm: 'fixed-window', ...quota }

@@ -1,3 +1,5 @@
+import { table } from '../stack/report/table.ts'
+import { spread } from '../statistics.ts'
 import type { Bytes } from './bytes.ts'
 import type { Commands } from './commands.ts'
 import type { Contender } from './contender.ts'
@@ -68,12 +70,6 @@ const us = (figure: Figure | undefined) =>
 
 function cell(figure: Figure | undefined): string {
   if (!figure) return '–'
-  const [low, high] = figure.spread
-  return `${us(figure)}, ${figure.ratio.toFixed(1)} × (${low.toFixed(1)}–${high.toFixed(1)})`
-}
-
-function table(head: string[], lines: (string | number)[][]): string {
-  return [head, head.map(() => '---'), ...lines]
-    .map((cells) => `| ${cells.join(' | ')} |`)
-    .join('\n')
+  const { median, low, high } = spread(figure.ratios)
+  return `${us(figure)}, ${median.toFixed(1)} × (${low.toFixed(1)}–${high.toFixed(1)})`
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Policy } from '../../src/config/parse.ts'
 import type { StoreState } from '../../src/store/store.ts'
-import { decode, encode } from '../../src/store/upstash/script.ts'
+import { decode } from '../../src/store/upstash/reply.ts'
+import { encode } from '../../src/store/upstash/script.ts'
 import { script } from '../../src/store/upstash/script-text.ts'
 import type { BenchServer } from '../server.ts'
 

@@ -1,3 +1,4 @@
+import { card, round, WIDTH } from '../svg.ts'
 import type { Played } from './play.ts'
 import type { Phase } from './traffic.ts'
 
@@ -18,7 +19,6 @@ export interface Picture {
   full: number
 }
 
-const WIDTH = 960
 const LEFT = 178
 const RIGHT = 136
 const TOP = 52
@@ -30,18 +30,13 @@ const ADMITTED = 26
 const REFUSED = 12
 
 const STYLE = `
-text { font: 13px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
-.title { font-size: 16px; font-weight: 600 } .muted { fill: #59636e }
-.most { font-size: 26px; font-weight: 600; text-anchor: end } .end { text-anchor: end }
-.middle { text-anchor: middle } .card { fill: #fff; stroke: #d1d9e0 }
+.most { font-size: 26px; font-weight: 600; text-anchor: end } .middle { text-anchor: middle }
 .band { fill: #f3f5f8 } .grid { stroke: #c4ccd4; stroke-dasharray: 2 4 }
 .base { stroke: #818b98 } .quota { fill: #c8dcf6 }
-.admitted { stroke: #067a53; stroke-width: 1.7 } .refused { stroke: #d1481f; stroke-width: 1.7 }
-@media (prefers-color-scheme: dark) {
-text { fill: #f0f6fc } .muted { fill: #9da7b1 } .card { fill: #0d1117; stroke: #3d444d }
+.admitted { stroke: #067a53; stroke-width: 1.7 } .refused { stroke: #d1481f; stroke-width: 1.7 }`.trim()
+const DARK = `
 .band { fill: #161c24 } .grid { stroke: #3d444d } .base { stroke: #848d97 } .quota { fill: #1f3a5f }
-.admitted { stroke: #4cd39b } .refused { stroke: #ff8f6b }
-}`.trim()
+.admitted { stroke: #4cd39b } .refused { stroke: #ff8f6b }`.trim()
 
 export function draw({ limits, phases, lengthMs, full }: Picture): string {
   const bottom = TOP + limits.length * ROW
@@ -62,20 +57,20 @@ export function draw({ limits, phases, lengthMs, full }: Picture): string {
   const lines = limits.map((row, index) => drawRow(row, TOP + index * ROW, x, lengthMs, full))
 
   const most = limits.map((row) => `${row.title} ${row.most}`).join(', ')
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-labelledby="t d">
-<title id="t">The same traffic under four algorithms</title>
-<desc id="d">Admitted and refused requests of one client over a minute. Most admitted in any ten seconds: ${most}.</desc>
-<style>
-${STYLE}
-</style>
-<rect class="card" x=".5" y=".5" width="${WIDTH - 1}" height="${height - 1}" rx="8"/>
-${bands.join('\n')}
-<text class="end" x="${WIDTH - 20}" y="36">most admitted</text>
-${ticks.join('\n')}
-${lines.join('\n')}
-${legend(height - 20)}
-</svg>
-`
+  return card({
+    title: 'The same traffic under five algorithms',
+    description: `Admitted and refused requests of one client over a minute. Most admitted in any ten seconds: ${most}.`,
+    height,
+    style: STYLE,
+    dark: DARK,
+    body: [
+      ...bands,
+      `<text class="end" x="${WIDTH - 20}" y="36">most admitted</text>`,
+      ...ticks,
+      ...lines,
+      legend(height - 20),
+    ],
+  })
 }
 
 function drawRow(
@@ -113,5 +108,3 @@ function legend(y: number): string {
 <path class="quota" d="M${LEFT + 212} ${y}v-7h8v-7h10v14z"/>
 <text x="${LEFT + 240}" y="${y - 2}">remaining quota</text>`
 }
-
-const round = (value: number) => Math.round(value * 10) / 10

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { openServer } from '../server.ts'
 import { within } from '../within.ts'
-import { LEGEND, text } from './report.ts'
+import { LEGEND, MASTERS_LEGEND, mastersText, text } from './report.ts'
 import { type Simulated, simulate } from './run.ts'
 import { ways, worldsUpTo } from './worlds.ts'
 
@@ -20,7 +20,9 @@ Prints billed commands, HTTP calls, exactness and latency.
   --isolates N  number of isolates, 1 to 10000 (default 100)
   --colos N     number of data centres, at most the number of isolates (default 20)
   --rps N       requests per second over all isolates, 100 to 10000000 (default 100000)
-  --seconds N   seconds of virtual time, 1 to 60 (default 3)${write ? WRITE : ''}
+  --seconds N   seconds of virtual time, 1 to 60 (default 3)
+  --masters N   a Redis Cluster of 1 to 1000 masters instead of one database: shows the load of each
+                master, for this world only${write ? WRITE : ''}
   --help        show this text
 
 Simulates smaller worlds with the same rate per isolate first. A million decisions take one to two minutes.`
@@ -33,7 +35,7 @@ export interface Caller {
   /** How the user calls this program, for the usage. */
   command: string
   /** Writes the results for the option `--write`. Without it there is no such option. */
-  write?(report: string, results: Simulated[]): Promise<void>
+  write?(results: Simulated[]): Promise<void>
   /** Prints a mistake on the command line. Defaults to the message and the usage. */
   onUsageError?(message: string): void
 }
@@ -47,6 +49,7 @@ function read(args: string[], { write }: Caller) {
         colos: { type: 'string', default: '20' },
         rps: { type: 'string', default: '100000' },
         seconds: { type: 'string', default: '3' },
+        masters: { type: 'string' },
         ...(write && { write: { type: 'boolean' } }),
         help: { type: 'boolean', short: 'h' },
       },
@@ -59,6 +62,7 @@ function read(args: string[], { write }: Caller) {
         colos: within('--colos', values.colos, 1, isolates),
         rps: within('--rps', values.rps, 100, 10_000_000),
         seconds: within('--seconds', values.seconds, 1, 60),
+        ...(values.masters && { masters: within('--masters', values.masters, 1, 1000) }),
       },
     }
   } catch (error) {
@@ -73,7 +77,7 @@ async function simulateWorlds(args: string[], caller: Caller) {
   const results: Simulated[] = []
   try {
     if (!server.owned) throw new Error('This command empties its Redis. Unset REDIS_URL.')
-    for (const one of worldsUpTo(world)) {
+    for (const one of world.masters ? [world] : worldsUpTo(world)) {
       for (const way of ways) {
         console.error(`${one.isolates} isolates, ${one.rps} requests per second, ${way.name}`)
         results.push(await simulate(one, way, server))
@@ -82,9 +86,9 @@ async function simulateWorlds(args: string[], caller: Caller) {
   } finally {
     await server.stop()
   }
-  const report = text(results)
-  console.log(`${report}\n\n${LEGEND}`)
-  if (write) await caller.write!(report, results)
+  console.log(`${text(results)}\n\n${LEGEND}`)
+  if (world.masters) console.log(`\n${mastersText(results)}\n\n${MASTERS_LEGEND}`)
+  if (write) await caller.write!(results)
 }
 
 /** Prints the results. Sets the exit code 1 after an error. */

@@ -2,14 +2,17 @@
 import { writeFile } from 'node:fs/promises'
 import { writeBetween } from '../../dev/markers.ts'
 import { main } from './cli.ts'
-import { picture } from './report.ts'
+import { mastersText, picture, text } from './report.ts'
 
 const docs = new URL('../../docs/reference/', import.meta.url)
 
 await main(process.argv.slice(2), {
   command: 'npm run simulate --',
-  async write(report, results) {
-    await writeBetween(new URL('benchmarks.md', docs), 'simulation', report)
+  async write(results) {
+    const page = new URL('benchmarks.md', docs)
+    const masters = mastersText(results)
+    if (masters) return writeBetween(page, 'masters', masters)
+    await writeBetween(page, 'simulation', text(results))
     await writeFile(new URL('simulation.svg', docs), picture(results))
   },
 })

@@ -15,6 +15,10 @@ over                requests admitted beyond a limit
 under               share of the due requests that were not admitted
 p50 / p99           latency of a decision`
 
+/** Explains the columns about masters. */
+export const MASTERS_LEGEND = `decisions/s, calls/s  decisions that reach a master, and calls of the script: a call has one slot
+imbalance             calls of the busiest master, relative to the mean`
+
 export function text(results: Simulated[]): string {
   const lines = results.map(
     ({ isolates, colos, rps, way, calls, billed, commands, over, under, p50, p99 }) => [
@@ -47,6 +51,40 @@ export function text(results: Simulated[]): string {
   return table(head, lines)
 }
 
+/** The load of each master of a cluster; empty if there is none. */
+export function mastersText(results: Simulated[]): string {
+  const clusters = results.filter(({ loads }) => loads.length > 0)
+  if (clusters.length === 0) return ''
+  const lines = clusters.map(({ isolates, rps, way, loads }) => {
+    const runs = loads.map((load) => load.runs)
+    const mean = runs.reduce((sum, one) => sum + one, 0) / runs.length
+    const most = Math.max(...runs)
+    const decisions = loads.reduce((sum, one) => sum + one.decisions, 0) / loads.length
+    const each = runs.map((one) => `${((one / mean) * 100).toFixed(0)} %`).join(', ')
+    return [
+      isolates,
+      rps,
+      way,
+      loads.length,
+      ...[decisions, mean, most].map((value) => value.toFixed(0)),
+      `${digits(most / mean)} ×`,
+      each,
+    ]
+  })
+  const head = [
+    'isolates',
+    'requests/s',
+    'mode',
+    'masters',
+    'decisions/s of a master',
+    'calls/s of a master',
+    'calls/s of the busiest',
+    'imbalance',
+    'calls of each master, of the mean',
+  ]
+  return table(head, lines)
+}
+
 const dollars = (billed: number) => (billed * 1e6 * DOLLARS) / 100_000
 const percent = (share: number) => `${digits(share * 100)} %`
 
@@ -57,7 +95,7 @@ export function picture(results: Simulated[]): string {
     bars: results.map((one) => {
       const value = read(one)
       const by = one.way === 'one call per decision' ? ('floor' as const) : ('ours' as const)
-      return { label: `${one.isolates}: ${one.way}`, by, value, min: value, max: value }
+      return { label: `${one.isolates}: ${one.way}`, by, value, low: value, high: value }
     }),
   })
   return draw('How the bill grows with isolates', [

@@ -2,6 +2,7 @@
 
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
+import { leases } from '../../src/leases/index.ts'
 import { stackOn } from '../../src/limiter/create.ts'
 import { decideEach } from '../../src/limiter/decide.ts'
 import { createDenialCache } from '../../src/limiter/denial-cache.ts'
@@ -13,7 +14,7 @@ import { createRandom, gapMs } from '../random.ts'
 import type { BenchServer } from '../server.ts'
 import { billed } from '../stack/measure.ts'
 import { quantile } from '../statistics.ts'
-import { createDatabase, type Database } from './database.ts'
+import { createDatabase, type Database, type MasterLoad } from './database.ts'
 import { startVirtualTime, type VirtualTime } from './time.ts'
 import { createZipf, rttOf } from './traffic.ts'
 
@@ -23,6 +24,8 @@ export interface World {
   /** Requests per second, over all isolates. */
   rps: number
   seconds: number
+  /** Masters of a Redis Cluster. Without them there is one database. */
+  masters?: number
 }
 
 /** The features that an isolate uses to save calls. */
@@ -48,6 +51,8 @@ export interface Simulated extends World {
   /** Latency of a decision, ms. */
   p50: number
   p99: number
+  /** The load of each master, per second. */
+  loads: MasterLoad[]
 }
 
 /** Number of tenants. Half of all requests are of tenants, which use all isolates; half are of clients near one data centre each. */
@@ -57,12 +62,30 @@ const WINDOW_MS = 1000
 /** Duration of a turn of the event loop of an isolate, in which other requests can join a batch. */
 const TURN_MS = 0.1
 
-export async function simulate(world: World, way: Way, server: BenchServer): Promise<Simulated> {
+/** One decision of a simulation. */
+export interface SimulatedDecision {
+  /** `tenant-3` or `client-7`. */
+  name: string
+  allowed: boolean
+  /** The time of the decision by the database, ms since the epoch. */
+  at: number
+  /** When the isolate asked, and when it knew the answer. */
+  sent: number
+  answered: number
+}
+
+/** @param onDecision gets each decision when it is answered */
+export async function simulate(
+  world: World,
+  way: Way,
+  server: BenchServer,
+  onDecision: (decision: SimulatedDecision) => void = () => {},
+): Promise<Simulated> {
   await server.send('FLUSHALL')
   const before = await billed(server)
   const time = startVirtualTime(START)
   try {
-    const database = createDatabase(server, time)
+    const database = createDatabase(server, time, world.masters)
     const tally = createTally()
     const ask = createIsolates(world, way, database, time)
     const { isolates, colos, rps, seconds } = world
@@ -76,8 +99,10 @@ export async function simulate(world: World, way: Way, server: BenchServer): Pro
       const near = (client % colos) + colos * Math.floor(random() * Math.floor(isolates / colos))
       const isolate = tenant === undefined ? near : Math.floor(random() * isolates)
       const sent = time.now()
-      void ask(isolate, tenant, client).then(({ allowed, at }) => {
+      const name = tenant === undefined ? `client-${client}` : `tenant-${tenant}`
+      void ask(isolate, tenant, name).then(({ allowed, at }) => {
         tally.add(tenant, allowed, at, time.now() - sent)
+        onDecision({ name, allowed, at, sent, answered: time.now() })
       })
       const next = time.now() + gapMs(rps, random)
       if (next < end) time.at(next, arrive)
@@ -95,6 +120,10 @@ export async function simulate(world: World, way: Way, server: BenchServer): Pro
       calls: calls / decisions,
       billed: commands / decisions,
       commands: commands / seconds,
+      loads: database.masters().map(({ runs, decisions }) => ({
+        runs: runs / seconds,
+        decisions: decisions / seconds,
+      })),
       ...figures,
     }
   } finally {
@@ -105,37 +134,42 @@ export async function simulate(world: World, way: Way, server: BenchServer): Pro
 /** The limit of a tenant per second. A few tenants send far more requests, most send fewer. */
 const limitOf = (rps: number) => Math.max(1, Math.round(rps / TENANTS))
 
+/** The policies for tenants and for clients. The simulation makes the keys itself. */
+export const policiesOf = (rps: number): [PolicyOptions, PolicyOptions] => [
+  {
+    name: 'per-tenant',
+    algorithm: 'fixed-window',
+    align: 'clock',
+    limit: limitOf(rps),
+    window: WINDOW_MS,
+    key: 'global',
+    deadline: '1s',
+  },
+  { name: 'per-client', limit: 100, window: '10s', deadline: '1s' },
+]
+
 function createIsolates(
   { isolates, colos, rps }: World,
   { batching, denialCache, lease }: Way,
   database: Database,
   time: VirtualTime,
 ) {
+  const [perTenant, perClient] = policiesOf(rps)
   const config = parseConfig({
     batching,
-    policies: [
-      {
-        name: 'per-tenant',
-        algorithm: 'fixed-window',
-        align: 'clock',
-        limit: limitOf(rps),
-        window: WINDOW_MS,
-        key: 'global', // replaced by the tenant below
-        deadline: '1s',
-        ...(lease && { lease }),
-      },
-      { name: 'per-client', limit: 100, window: '10s', deadline: '1s' },
-    ],
+    leases: leases(),
+    policies: [{ ...perTenant, ...(lease && { lease }) }, perClient],
   })
   const nameSubject = plainSubjects('simulated')
-  const wait = (ms: number) => time.wait(ms || TURN_MS)
+  const later = (ms: number, task: () => void) =>
+    void time.at(time.now() + (ms || TURN_MS), () => task())
   // Nothing fails in the simulation, so a log line is an error.
   const log = (...line: unknown[]) => {
     throw new Error(line.join(' '))
   }
   const all = Array.from({ length: isolates }, (_, isolate): LimiterParts => {
     const far = database.from(rttOf(isolate % colos))
-    const { store } = stackOn(far, undefined, config, log, { wait })
+    const { store } = stackOn(far, undefined, config, log, { later })
     return {
       store,
       local: createLocalStore(),
@@ -147,9 +181,8 @@ function createIsolates(
     }
   })
   const waitUntil = () => {}
-  return async (isolate: number, tenant: number | undefined, client: number) => {
+  return async (isolate: number, tenant: number | undefined, name: string) => {
     const policy = config.policies[tenant === undefined ? 1 : 0]!
-    const name = tenant === undefined ? `client-${client}` : `tenant-${tenant}`
     const matched: Matched = {
       policies: [{ policy, partitionKey: [['key', name]], cost: 1 }],
     }

@@ -8,7 +8,7 @@ export const ways: Way[] = [
 ]
 
 /** The world and smaller ones by factors of ten, with the same rate per isolate; the smallest first. */
-export function worldsUpTo({ isolates, colos, rps, seconds }: World): World[] {
+export function worldsUpTo({ isolates, colos, rps, ...others }: World): World[] {
   const worlds: World[] = []
   for (let part = 1; isolates / part >= 1; part *= 10) {
     const fewer = Math.floor(isolates / part)
@@ -16,7 +16,7 @@ export function worldsUpTo({ isolates, colos, rps, seconds }: World): World[] {
       isolates: fewer,
       colos: Math.max(1, Math.min(fewer, Math.round(colos / part))),
       rps: Math.round((rps * fewer) / isolates),
-      seconds,
+      ...others,
     })
   }
   return worlds

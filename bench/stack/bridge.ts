@@ -23,6 +23,11 @@ export function startFarRedis(redis: string, rtt: number): Promise<FarRedis> {
   return start('--redis', redis, '--rtt', `${rtt}`, '--no-check-keys')
 }
 
+/** Starts a bridge with the default settings to a Redis Cluster. @param node the URL of one of its nodes */
+export function startFarCluster(node: string, rtt: number): Promise<FarRedis> {
+  return start('--cluster', new URL(node).host, '--rtt', `${rtt}`)
+}
+
 /**
  * Starts a bridge to several databases, each throttled to `maxCommands` per second.
  * @param databases URLs by name

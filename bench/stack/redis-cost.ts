@@ -1,54 +1,53 @@
 /** Measures the cost of the scripts for Redis alone, without Worker and bridge. */
 import { type Bytes, countBytes } from '../cost/bytes.ts'
-import { type Figure, measureCpu } from '../cost/cpu.ts'
+import { measureCpu, type Outcome } from '../cost/cpu.ts'
+import { floor } from '../cost/floor.ts'
 import { hono } from '../cost/hono.ts'
 import { ours } from '../cost/ours.ts'
 import { peer } from '../cost/peer.ts'
 import type { BenchServer } from '../server.ts'
 
 export interface RedisCost {
-  name: string
-  /** The target that uses this value. */
-  id?: 'one' | 'three' | 'sixteen'
+  by: string
+  algorithm: string
   bytes?: Bytes
-  /** CPU of one admitted decision; absent if the system does not report it. */
-  cpu: Figure | undefined
+  /** CPU of one decision, relative to a bare INCR of the same round; absent if it was not measured. */
+  cpu?: Record<Outcome, number[]>
 }
 
-const SHOWN: { by: typeof ours; algorithm: string; id?: RedisCost['id'] }[] = [
-  { by: ours, algorithm: 'sliding window', id: 'one' },
-  { by: ours, algorithm: 'three limits', id: 'three' },
-  { by: ours, algorithm: '16 requests', id: 'sixteen' },
-  { by: peer, algorithm: 'sliding window' },
-  { by: peer, algorithm: 'three limits' },
+const SHOWN: [by: typeof ours, algorithm: string][] = [
+  [ours, 'sliding window'],
+  [ours, 'three limits'],
+  [ours, '16 requests'],
+  [peer, 'sliding window'],
+  [peer, 'three limits'],
 ]
 
+/** @param clients number of clients in a round */
 export async function measureRedisCost(
   server: BenchServer,
-  rounds: number,
-  log: (line: string) => void,
+  options: { rounds: number; clients: number; log: (line: string) => void },
 ): Promise<RedisCost[]> {
   await server.send('FLUSHALL')
-  const shown = SHOWN.map(({ by, algorithm, id }) => ({
-    id,
-    contender: by.find((one) => one.algorithm.startsWith(algorithm))!,
-  }))
-  const bytes: Bytes[] = []
-  for (const { contender } of shown) bytes.push(await countBytes(server, contender))
-  await server.send('FLUSHALL')
-  const contenders = shown.map(({ contender }) => contender)
-  const cpu = await measureCpu(server, contenders, rounds, (line) => log(`Redis CPU: ${line}`))
-  const rows: RedisCost[] = shown.map(({ id, contender: { by, algorithm } }, index) => ({
-    name: `${by}, ${algorithm}`,
-    ...(id && { id }),
-    bytes: bytes[index]!,
-    cpu: cpu.contenders[index]!.admitted.thread,
-  }))
-  // hono-rate-limiter counts units one by one, so the preparation of its CPU measurement would take too long.
-  const name = `${hono.by}, ${hono.algorithm}`
-  return [
-    { name: 'a bare INCR', cpu: cpu.bare.thread },
-    ...rows,
-    { name, bytes: await countBytes(server, hono), cpu: undefined },
+  const contenders = [
+    floor,
+    ...SHOWN.map(([list, start]) => list.find(({ algorithm }) => algorithm.startsWith(start))!),
   ]
+  const bytes: Bytes[] = []
+  // hono-rate-limiter counts units one by one, so the preparation of its CPU measurement would take too long.
+  for (const contender of [...contenders, hono]) bytes.push(await countBytes(server, contender))
+  await server.send('FLUSHALL')
+  const cpu = await measureCpu(server, contenders, options)
+  return [...contenders, hono].map(({ by, algorithm }, index) => {
+    const { admitted, refused } = cpu.contenders[index] ?? {}
+    return {
+      by,
+      algorithm,
+      bytes: bytes[index]!,
+      ...(admitted?.thread &&
+        refused?.thread && {
+          cpu: { admitted: admitted.thread.ratios, refused: refused.thread.ratios },
+        }),
+    }
+  })
 }

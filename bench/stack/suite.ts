@@ -1,112 +1,124 @@
-/** A whole run: the workloads, the other measurements, and Redis alone. */
+/** A whole run: the parts of the verdict, and the other measurements. */
+import { measureClients } from './legs/clients.ts'
+import { measureColdStarts } from './legs/cold-start.ts'
 import { measureDatabases } from './legs/databases.ts'
 import { measureExactness } from './legs/exactness.ts'
-import { measureGreedy } from './legs/greedy.ts'
 import { measureIsolates } from './legs/isolates.ts'
-import { measureOverload } from './legs/overload.ts'
 import { measureParallel } from './legs/parallel.ts'
-import { measureProfile } from './legs/profile.ts'
 import { measureShield } from './legs/shield.ts'
+import { measureSizes } from './legs/size.ts'
 import { soak } from './legs/soak.ts'
-import { measureWaits } from './legs/waits.ts'
 import { measureRedisCost } from './redis-cost.ts'
 import { figure, type Results } from './results.ts'
-import { runWorkload, type Samples, type Stack } from './run.ts'
-import { exists, type VariantId, variants } from './variants.ts'
+import { runWorkloads, type Samples, type Stack } from './run.ts'
+import { type VariantId, variants } from './variants.ts'
 import { workloads } from './workloads.ts'
 
 export interface Plan {
   rounds: number
+  /** Duration of a turn in ms. Short turns expose all variants to the same load of the machine. */
   turnMs: number
-  soakSeconds: number
-  /** Number of windows in which greedy clients send requests. */
-  greedyWindows: number
+  coldStarts: number
   redisRounds: number
+  redisClients: number
+  soakSeconds: number
   /** Ids of workloads and other parts. Defaults to all. */
   only?: string[] | undefined
-  /** Skips some variants and workloads. */
+  /** Runs only the parts and the variants of the verdict. */
   quick: boolean
 }
 
 export const thorough: Plan = {
-  rounds: 5,
-  turnMs: 1000,
-  soakSeconds: 60,
-  greedyWindows: 10,
-  redisRounds: 7,
+  rounds: 15,
+  turnMs: 300,
+  coldStarts: 15,
+  redisRounds: 9,
+  redisClients: 3200,
+  soakSeconds: 20,
   quick: false,
 }
 
-/** A short run of less than a minute, for a first impression. */
+/** A run of less than 90 seconds, for a first impression. */
 export const quick: Plan = {
-  rounds: 1,
+  rounds: 3,
   turnMs: 200,
+  coldStarts: 3,
+  redisRounds: 3,
+  redisClients: 800,
   soakSeconds: 3,
-  greedyWindows: 2,
-  redisRounds: 0,
   quick: true,
 }
 
-/** True for the variants of a quick run, which skips most variants of other limiters. */
-const isQuick = (id: VariantId) =>
-  variants[id].by !== 'peer' || ['upstash-sliding', 'upstash-sliding-cache', 'hono'].includes(id)
+/** The variants of a quick run: each row of the verdict reads some of them. */
+export const quickVariants: VariantId[] = [
+  'nothing',
+  'bare',
+  'same-response',
+  'ours',
+  'ours-unbatched',
+  'upstash-sliding',
+  'upstash-sliding-cache',
+  'hono',
+  'cloudflare',
+]
+
+/** The other parts of a run, by id. */
+type Parts = Omit<Results, 'workloads'>
+export const verdictParts = ['redis', 'sizes', 'coldStarts'] as const
+export const otherParts = [
+  'exactness',
+  'clients',
+  'isolates',
+  'soak',
+  'databases',
+  'parallel',
+  'shield',
+] as const satisfies (keyof Parts)[]
 
 export async function runAll(
-  parts: Omit<Stack, 'takes'>,
+  tools: Omit<Stack, 'takes'>,
   plan: Plan,
   log: (line: string) => void,
 ): Promise<Results> {
-  const { rounds, turnMs, only } = plan
-  const takes = (id: VariantId) => exists(id) && (!plan.quick || isQuick(id))
-  const stack: Stack = { ...parts, takes }
-  const wanted = (id: string) => only?.includes(id) ?? true
-  const part = async <Result>(id: string, run: () => Promise<Result>, nothing: Result) => {
-    if (!wanted(id)) return nothing
-    log(id)
-    return run()
+  const stack: Stack = { ...tools, takes: (id) => !plan.quick || quickVariants.includes(id) }
+  const options = { rounds: plan.rounds, turnMs: plan.turnMs, log }
+  const measure: { [Id in keyof Parts]-?: () => Promise<Parts[Id]> } = {
+    redis: () =>
+      measureRedisCost(stack.server, {
+        rounds: plan.redisRounds,
+        clients: plan.redisClients,
+        log: (line) => log(`redis: ${line}`),
+      }),
+    sizes: () => measureSizes(stack.workers),
+    coldStarts: () => measureColdStarts(stack, plan.coldStarts),
+    exactness: () => measureExactness(stack),
+    clients: () => measureClients(stack),
+    isolates: () => measureIsolates(stack, 6),
+    soak: () => soak(stack, plan.soakSeconds),
+    databases: () => measureDatabases(stack, 3),
+    parallel: () => measureParallel(stack, options),
+    shield: () => measureShield(stack),
   }
-  const results: Results = {
-    workloads: {},
-    redis: [],
-    exactness: [],
-    waits: [],
-    greedy: [],
-    isolates: [],
-    soak: undefined,
-    profiles: [],
+  const wanted = (id: string, isOfVerdict = false) =>
+    plan.only?.includes(id) ?? (isOfVerdict || !plan.quick)
+  const results: Results = { workloads: {} }
+  const chosen = workloads.filter(({ id, verdict }) => wanted(id, verdict))
+  for (const group of Map.groupBy(chosen, ({ quotas }) => quotas).values()) {
+    log(group.map(({ id }) => id).join(', '))
+    const samples = await runWorkloads(group, stack, options)
+    for (const one of Object.values(samples)) expectWarmScripts(one)
+    Object.assign(results.workloads, samples)
   }
-  for (const workload of workloads) {
-    if (!wanted(workload.id) || (plan.quick && workload.thorough && !only)) continue
-    const samples = await runWorkload(workload, stack, { rounds, turnMs, log })
-    expectWarmScripts(samples)
-    results.workloads[workload.id] = samples
-  }
-  results.exactness = await part('exactness', () => measureExactness(stack), [])
-  results.waits = await part('waits', () => measureWaits(stack), [])
-  results.greedy = await part('greedy', () => measureGreedy(stack, plan.greedyWindows), [])
-  if (!plan.quick || only) {
-    results.isolates = await part('isolates', () => measureIsolates(stack, 6), [])
-  }
-  results.soak = await part('soak', () => soak(stack, plan.soakSeconds), undefined)
-  if (!plan.quick) results.profiles = await part('profile', () => measureProfile(stack), [])
-  if (!plan.quick || only) {
-    results.databases = await part('databases', () => measureDatabases(stack, 3), undefined)
-  }
-  const options = { rounds, turnMs, log }
-  results.parallel = await part('parallel', () => measureParallel(stack, options), undefined)
-  if (!plan.quick) results.shield = await part('shield', () => measureShield(stack), undefined)
-  const scenarios = overloadsIn(only) ?? (plan.quick ? [] : undefined)
-  if (scenarios?.length !== 0) {
-    const seconds = plan.quick ? 5 : 20
-    log('overload')
-    results.overload = await measureOverload(stack, { seconds, log, scenarios })
-  }
-  if (plan.redisRounds > 0) {
-    results.redis = await part(
-      'redis',
-      () => measureRedisCost(stack.server, plan.redisRounds, log),
-      [],
+  for (const id of [...verdictParts, ...otherParts]) {
+    if (
+      !wanted(
+        id,
+        verdictParts.some((one) => one === id),
+      )
     )
+      continue
+    log(id)
+    Object.assign(results, { [id]: await measure[id]() })
   }
   return results
 }
@@ -115,13 +127,7 @@ export async function runAll(
 function expectWarmScripts(samples: Samples) {
   for (const id of Object.keys(samples) as VariantId[]) {
     if (!/^upstash-[a-z]+$/.test(id)) continue
-    const { max } = figure(samples, id, ({ calls }) => calls)!
-    if (max > 1.02) throw new Error(`${variants[id].name} made ${max} HTTP calls per decision`)
+    const { high } = figure(samples, id, ({ calls }) => calls)!
+    if (high > 1.02) throw new Error(`${variants[id].name} made ${high} HTTP calls per decision`)
   }
-}
-
-/** The overload scenarios that `--only` names, such as `overload-query`; `undefined` means all. */
-function overloadsIn(only: string[] | undefined): string[] | undefined {
-  if (!only || only.includes('overload')) return undefined
-  return only.flatMap((id) => /^overload-(.+)$/.exec(id)?.[1] ?? [])
 }

@@ -1,6 +1,6 @@
-/** The measured variants: Sluice with different settings, other limiters (peers), and two Workers as baselines (floor). */
+/** The measured variants: Sluice with different settings, other limiters (peers), and three Workers that decide nothing (floor). */
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
-import { parseConfig } from '../../src/config/parse.ts'
+import { shards } from '../../src/shards/index.ts'
 
 /** The quota that every limiter enforces. */
 export interface Quota {
@@ -15,19 +15,43 @@ export interface UpstashSettings {
   quotas: Quota[]
 }
 
+/** The variables of every Worker. The same object for each request, as on Cloudflare. */
+export interface WorkerEnv {
+  UPSTASH_REDIS_REST_URL: string
+  UPSTASH_REDIS_REST_TOKEN: string
+  /** JSON of `settings`. */
+  settings: string
+}
+
+/** Cloudflare's rate limiting bindings, by name. `period` is in seconds. */
+export type Ratelimits = Record<string, { limit: number; period: 10 | 60 }>
+
 export interface Variant {
   name: string
   by: 'floor' | 'ours' | 'peer'
   /** The file of the Worker in workers/. */
-  worker: 'nothing' | 'bare-get' | 'ours' | 'gateway' | 'upstash' | 'hono-rate-limiter'
+  worker:
+    | 'nothing'
+    | 'bare-get'
+    | 'same-response'
+    | 'ours'
+    | 'ours-observe'
+    | 'ours-shards'
+    | 'ours-leases'
+    | 'gateway'
+    | 'upstash'
+    | 'hono-rate-limiter'
+    | 'cloudflare'
   /** The settings of the Worker. */
   settings(quotas: Quota[]): object
+  /** A variant with such bindings runs in Miniflare, which simulates them. workerd alone has none. */
+  ratelimits?(quotas: Quota[]): Ratelimits
 }
 
-/** The changes of a variant to the default configuration. Allows options that this version does not have. */
+/** The changes of a variant to the default configuration. */
 interface Changes {
   policy?: Partial<PolicyOptions>
-  config?: Partial<ConfigOptions> & Record<string, unknown>
+  config?: Partial<ConfigOptions>
   /** Use only the first of several quotas. */
   one?: boolean
   /** Use the whole Worker in front of an origin, not the middleware. */
@@ -50,19 +74,18 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
   return {
     name: name && `Sluice, ${name}`,
     by: 'ours',
-    worker: gateway ? 'gateway' : 'ours',
+    worker: gateway ? 'gateway' : config.shards ? 'ours-shards' : 'ours',
     settings,
   }
 }
 
-/** Plain subjects, so that the benchmark can compute the shard of a client. */
-function shardedOver(count: number) {
-  const shards = Array.from({ length: count }, (_, n) => `db-${n + 1}`)
-  return { shards, hashKeys: false } as const
-}
+const shardedOver = (count: number) => ({
+  shards: shards(Array.from({ length: count }, (_, n) => `db-${n + 1}`)),
+})
 
-const leases = (max: number): Changes => ({
-  policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } },
+const leasing = (max: number): Variant => ({
+  ...ours(`leases of ${max}`, { policy: { algorithm: 'fixed-window', lease: { max, ttl: '5s' } } }),
+  worker: 'ours-leases',
 })
 
 function upstash(algorithm: UpstashSettings['algorithm'], cache: boolean): Variant {
@@ -82,7 +105,14 @@ const all = {
     settings: () => ({}),
   },
   bare: { name: 'one bare GET', by: 'floor', worker: 'bare-get', settings: () => ({}) },
+  'same-response': {
+    name: 'the same response, no decision',
+    by: 'floor',
+    worker: 'same-response',
+    settings: ([quota]) => quota!,
+  },
   ours: ours('default settings'),
+  'ours-observe': { ...ours('with observe'), worker: 'ours-observe' },
   'ours-one': ours('one policy', { one: true }),
   'ours-unbatched': ours('batching off', { config: { batching: false } }),
   'ours-uncached': ours('denial cache off', { config: { denialCache: false } }),
@@ -105,18 +135,15 @@ const all = {
   'ours-origin': ours('no policy applies', { gateway: true, config: { allow: {} } }),
   'ours-before': ours("check: 'before'", { gateway: true }),
   'ours-parallel': ours("check: 'parallel'", { gateway: true, policy: { check: 'parallel' } }),
-  'ours-shield': ours('with a shield', {
-    gateway: true,
-    config: { denialCache: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
-  }),
-  overload: {
-    name: 'Sluice, default settings',
-    by: 'ours',
-    worker: 'gateway',
-    settings: () => ({ policies: [] }),
+  'ours-shield': {
+    ...ours('with a shield', {
+      gateway: true,
+      config: { denialCache: false, shield: { binding: 'SHIELD', limit: 1, period: '60s' } },
+    }),
+    ratelimits: () => ({ SHIELD: { limit: 1, period: 60 } }),
   },
-  'ours-lease-10': ours('leases of 10', leases(10)),
-  'ours-lease-50': ours('leases of 50', leases(50)),
+  'ours-lease-10': leasing(10),
+  'ours-lease-50': leasing(50),
   'upstash-fixed': upstash('fixed window', false),
   'upstash-sliding': upstash('sliding window', false),
   'upstash-bucket': upstash('token bucket', false),
@@ -129,19 +156,15 @@ const all = {
     worker: 'hono-rate-limiter',
     settings: (quotas) => ({ quotas }),
   },
+  cloudflare: {
+    name: "Cloudflare's binding, simulated",
+    by: 'peer',
+    worker: 'cloudflare',
+    settings: () => ({}),
+    // Its periods are 10 s and 60 s.
+    ratelimits: (quotas) => ({ LIMITER: { limit: quotas[0]!.limit, period: 60 } }),
+  },
 } satisfies Record<string, Variant>
 
 export type VariantId = keyof typeof all
 export const variants: Record<VariantId, Variant> = all
-
-/** True if this version has the options of the variant. */
-export function exists(id: VariantId): boolean {
-  const { by, settings } = variants[id]
-  if (by !== 'ours') return true
-  try {
-    parseConfig(settings([{ limit: 1, windowMs: 1000 }]) as ConfigOptions)
-    return true
-  } catch {
-    return false
-  }
-}

@@ -14,8 +14,6 @@ export const pinned: string = createRequire(import.meta.url)('workerd').default
 export interface Isolate {
   port: number
   pid: number
-  /** Port of the inspector, if it is enabled. */
-  inspectorPort?: number
   stop(): Promise<void>
 }
 
@@ -25,18 +23,15 @@ let started = 0
  * Runs a built Worker in workerd, without Miniflare.
  * @param outdir the folder into which `build` wrote the modules
  * @param bindings the variables of the Worker
- * @param inspect enables the inspector, for profiling
  */
 export async function startIsolate(
   outdir: string,
   bindings: Record<string, string>,
   binary: string,
-  { inspect = false } = {},
 ): Promise<Isolate> {
   const file = join(outdir, `${process.pid}-${++started}.capnp`)
   await writeFile(file, config(await readdir(outdir), bindings))
-  const inspector = inspect ? ['--inspector-addr=127.0.0.1:0'] : []
-  const child = spawn(binary, ['serve', file, '--control-fd=3', ...inspector], {
+  const child = spawn(binary, ['serve', file, '--control-fd=3'], {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
   })
   let output = ''
@@ -53,17 +48,15 @@ export async function startIsolate(
     await rm(file, { force: true })
   }
   try {
-    const events = inspect ? ['listen', 'listen-inspector'] : ['listen']
-    const [port, inspectorPort] = await portsOf(child, events)
-    return { port: port!, pid: child.pid!, ...(inspectorPort && { inspectorPort }), stop }
+    return { port: await portOf(child), pid: child.pid!, stop }
   } catch (cause) {
     await stop()
     throw new Error(`workerd did not start. Its output:\n${output}`, { cause })
   }
 }
 
-/** Waits for control events of workerd, and returns their ports. */
-function portsOf(child: ChildProcess, events: string[]): Promise<number[]> {
+/** Waits until workerd listens, and returns its port. */
+function portOf(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     const late = setTimeout(() => reject(new Error('not ready after 20 s')), 20_000)
     child.once('error', reject)
@@ -72,12 +65,10 @@ function portsOf(child: ChildProcess, events: string[]): Promise<number[]> {
     let received = ''
     control.setEncoding('utf8').on('data', (text: string) => {
       received += text
-      const ports = events.map((event) =>
-        Number(new RegExp(`"event":"${event}".*?"port":(\\d+)`).exec(received)?.[1]),
-      )
-      if (ports.some(Number.isNaN)) return
+      const port = /"event":"listen".*?"port":(\d+)/.exec(received)?.[1]
+      if (!port) return
       clearTimeout(late)
-      resolve(ports)
+      resolve(Number(port))
     })
   })
 }

@@ -1,26 +1,19 @@
 /** Builds all Workers of a run once, into a temporary folder. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterDeath } from 'sluice-upstash-bridge'
 import { build } from '../../dev/build.ts'
+import { startWorker } from '../../dev/worker.ts'
 import type { FarRedis } from './bridge.ts'
-import { type Quota, type VariantId, variants } from './variants.ts'
+import { type Quota, type Ratelimits, type VariantId, variants } from './variants.ts'
 import { type Isolate, startIsolate } from './workerd.ts'
 
 export interface Workers {
-  /** Starts an isolate with a variant, whose Redis is behind a bridge. */
-  start(
-    id: VariantId,
-    quotas: Quota[],
-    far: Far,
-    more?: object,
-    options?: { inspect?: boolean },
-  ): Promise<Isolate>
-  /** Returns the folder of the modules and the variables, to start a variant in another way. */
-  parts(id: VariantId, quotas: Quota[], far: Far, more?: object): [string, Record<string, string>]
-  /** The source map of a variant. */
-  mapOf(id: VariantId): string
+  /** Starts an isolate with a variant, whose Redis is behind a bridge. `more` adds to its settings. */
+  start(id: VariantId, quotas: Quota[], far: Far, more?: object): Promise<Isolate>
+  /** The folder of the modules of a variant. */
+  outdir(id: VariantId): string
   remove(): Promise<void>
 }
 
@@ -35,19 +28,41 @@ export async function buildWorkers(binary: string): Promise<Workers> {
   await Promise.all(
     names.map((name) => build(join(folder, name), `bench/stack/workers/${name}.ts`)),
   )
-  const parts: Workers['parts'] = (id, quotas, { url, token, variables }, more) => {
-    const { worker, settings } = variants[id]
-    const text = JSON.stringify({ ...settings(quotas), ...more })
-    return [join(folder, worker), { ...variables, url, token, settings: text }]
-  }
+  const outdir = (id: VariantId) => join(folder, variants[id].worker)
   return {
-    parts,
-    start: (id, quotas, far, more, options) =>
-      startIsolate(...parts(id, quotas, far, more), binary, options),
-    mapOf: (id) => join(folder, variants[id].worker, `${variants[id].worker}.js.map`),
+    outdir,
+    start(id, quotas, { url, token, variables }, more) {
+      const { settings, ratelimits } = variants[id]
+      const env = {
+        ...variables,
+        UPSTASH_REDIS_REST_URL: url,
+        UPSTASH_REDIS_REST_TOKEN: token,
+        settings: JSON.stringify({ ...settings(quotas), ...more }),
+      }
+      return ratelimits
+        ? startInMiniflare(outdir(id), env, ratelimits(quotas))
+        : startIsolate(outdir(id), env, binary)
+    },
     async remove() {
       await rm(folder, { recursive: true, force: true })
       cancel()
     },
   }
+}
+
+async function startInMiniflare(
+  outdir: string,
+  env: Record<string, string>,
+  ratelimits: Ratelimits,
+): Promise<Isolate> {
+  const before = await children()
+  const { directUrl, stop } = await startWorker(outdir, { env, ratelimits })
+  const pid = (await children()).find((child) => !before.includes(child))
+  return { port: Number(new URL(directUrl).port), pid: Number(pid), stop }
+}
+
+/** The processes that this one started; none on systems without /proc. */
+async function children(): Promise<string[]> {
+  const list = `/proc/${process.pid}/task/${process.pid}/children`
+  return (await readFile(list, 'utf8').catch(() => '')).split(' ').filter(Boolean)
 }

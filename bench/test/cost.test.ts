@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { countBytes } from '../cost/bytes.ts'
 import { countCommands } from '../cost/commands.ts'
 import type { Contender } from '../cost/contender.ts'
+import { floor } from '../cost/floor.ts'
 import { hono } from '../cost/hono.ts'
 import { ours } from '../cost/ours.ts'
 import { peer } from '../cost/peer.ts'
@@ -59,6 +60,11 @@ describe.skipIf(process.env.REDIS_URL)('the cost of a decision', () => {
       expect(await countCommands(server, find(peer, name))).toEqual(commands)
     },
   )
+
+  test('The floor reads the clock and one record, and writes it only if it admits.', async () => {
+    const commands = { first: 4, admitted: 4, refused: 3, peek: 4 }
+    expect(await countCommands(server, floor)).toEqual(commands)
+  })
 
   test('hono-rate-limiter reads the expiry in each request and sets it in the first.', async () => {
     const commands = { first: 4, admitted: 3, refused: 3, peek: 3 }

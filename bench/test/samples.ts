@@ -7,7 +7,6 @@ export const sample = (changes: Partial<Sample> = {}): Sample => ({
   statuses: { 200: 1000 },
   perSecond: 100,
   p50: 10,
-  p99: 12,
   latencies: Float64Array.of(10, 12),
   calls: 1,
   billed: 4,
@@ -18,14 +17,4 @@ export const sample = (changes: Partial<Sample> = {}): Sample => ({
   ...changes,
 })
 
-export const results = (changes: Partial<Results> = {}): Results => ({
-  workloads: {},
-  redis: [],
-  exactness: [],
-  waits: [],
-  greedy: [],
-  isolates: [],
-  soak: undefined,
-  profiles: [],
-  ...changes,
-})
+export const results = (changes: Partial<Results> = {}): Results => ({ workloads: {}, ...changes })

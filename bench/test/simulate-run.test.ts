@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type BenchServer, openServer } from '../server.ts'
+import { mastersText } from '../simulate/report.ts'
 import { simulate } from '../simulate/run.ts'
 import { ways, worldsUpTo } from '../simulate/worlds.ts'
 
@@ -34,6 +35,46 @@ test.each(ways)(
     expect(billed).toBeLessThan(4.1)
   },
 )
+
+test('In a cluster each subject has one master, and no call has several slots.', async () => {
+  const { loads, calls, over, under, decisions } = await simulate(
+    { ...world, masters: 3 },
+    ways[1]!,
+    server,
+  )
+  expect([over, under]).toEqual([0, 0])
+  expect(calls).toBeLessThan(0.9) // one HTTP request carries the calls of all slots
+  const sum = (read: (load: (typeof loads)[0]) => number) =>
+    loads.map(read).reduce((one, other) => one + other, 0) * world.seconds
+  // The denial cache answers the others.
+  expect(sum((load) => load.decisions)).toBeGreaterThan(0.7 * decisions)
+  expect(sum((load) => load.decisions)).toBeLessThanOrEqual(decisions)
+  expect(sum((load) => load.runs)).toBeGreaterThan(calls * decisions)
+  expect(Math.min(...loads.map(({ runs }) => runs))).toBeGreaterThan(0)
+})
+
+test('Decisions are the same with and without a cluster.', async () => {
+  const outcomes = async (masters?: number) => {
+    const all: string[] = []
+    const one = { ...world, ...(masters && { masters }) }
+    await simulate(one, ways[1]!, server, ({ name, allowed, sent }) => {
+      all.push(`${sent} ${name} ${allowed}`)
+    })
+    return all.sort()
+  }
+  expect(await outcomes(12)).toEqual(await outcomes())
+})
+
+test('The report shows the load of each master, and how uneven it is.', async () => {
+  const result = await simulate(world, ways[0]!, server)
+  expect(mastersText([result])).toBe('')
+  const loads = [300, 100, 200].map((runs) => ({ runs, decisions: 2 * runs }))
+  expect(
+    mastersText([{ ...result, loads }])
+      .split('\n')
+      .at(-1),
+  ).toBe('| 6 | 1500 | one call per decision | 3 | 400 | 200 | 300 | 1.50 × | 150 %, 50 %, 100 % |')
+})
 
 test('Two simulations of the same world give the same results.', async () => {
   const [first, second] = [

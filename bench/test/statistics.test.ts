@@ -16,8 +16,9 @@ test.each([
   expect(quantile(values, share)).toBe(expected)
 })
 
-test('A spread has the median, the minimum and the maximum.', () => {
-  expect(spread([3, 1, 8])).toEqual({ median: 3, min: 1, max: 8 })
+test('A spread has the median and the middle half.', () => {
+  expect(spread([3, 1, 8, 100, 2])).toEqual({ median: 3, low: 2, high: 8 })
+  expect(spread([7])).toEqual({ median: 7, low: 7, high: 7 })
   expect(median([1, 2, 3, 10])).toBe(2.5)
 })
 
@@ -57,8 +58,8 @@ describe('the comparison of variants', () => {
   test('Variants are compared in each round, not by their medians.', () => {
     expect(ratio(samples, 'ours', 'bare', ({ workerUs }) => workerUs)).toEqual({
       median: 1.275,
-      min: 1.05,
-      max: 1.5,
+      low: 1.05,
+      high: 1.5,
     })
     expect(added(samples, 'ours', 'bare', ({ p50 }) => p50)?.median).toBe(0.75)
     expect(figure(samples, 'ours', ({ billed }) => billed)?.median).toBe(4)

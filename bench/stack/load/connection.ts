@@ -8,8 +8,6 @@ export interface RequestOptions {
   target?: string
   /** Header lines, each with its CRLF. */
   headers?: string
-  /** Makes it a POST. */
-  body?: string
 }
 
 /** A minimal HTTP/1.1 keep-alive connection. It uses little CPU, which the results do not include. */
@@ -24,16 +22,10 @@ export class Connection {
   }
 
   /** Sends a request as the client with this address. One request at a time. */
-  ask(
-    address: string,
-    take: Take,
-    { target = '/', headers = '', body }: RequestOptions = {},
-  ): void {
+  ask(address: string, take: Take, { target = '/', headers = '' }: RequestOptions = {}): void {
     this.#take = take
-    const method = body === undefined ? 'GET' : 'POST'
-    const length = body === undefined ? '' : `Content-Length: ${body.length}\r\n`
     this.#open().write(
-      `${method} ${target} HTTP/1.1\r\nHost: bench\r\nCF-Connecting-IP: ${address}\r\nAccept: */*\r\n${headers}${length}\r\n${body ?? ''}`,
+      `GET ${target} HTTP/1.1\r\nHost: bench\r\nCF-Connecting-IP: ${address}\r\nAccept: */*\r\n${headers}\r\n`,
     )
   }
 

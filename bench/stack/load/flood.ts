@@ -12,7 +12,6 @@ export async function flood(order: FloodOrder): Promise<FloodOutcome> {
   const { port, connections, ms, others } = order
   const began = performance.now()
   const until = began + ms
-  const body = order.bodyBytes === undefined ? undefined : 'x'.repeat(order.bodyBytes)
   let refusedAt = Number.POSITIVE_INFINITY
   let passedAfterRefusal = 0
   let sent = 0
@@ -22,7 +21,6 @@ export async function flood(order: FloodOrder): Promise<FloodOutcome> {
     return {
       ...(order.vary === 'query' && { target: `/?q=${unique}` }),
       ...(order.vary === 'header' && { headers: `X-Key: ${unique}\r\n` }),
-      ...(body !== undefined && { body }),
     }
   }
 

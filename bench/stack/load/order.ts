@@ -39,8 +39,6 @@ export interface FloodOrder {
   ms: number
   /** The part of the flooding client's requests that differs each time. */
   vary?: 'query' | 'header'
-  /** Size of the request body in bytes. Defaults to GET requests without a body. */
-  bodyBytes?: number
   /** Other clients, each with its requests per second. */
   others: number[]
 }

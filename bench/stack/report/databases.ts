@@ -2,13 +2,12 @@ import type { Databases } from '../legs/databases.ts'
 import { digits, table } from './table.ts'
 
 /** The results of several shards. */
-export function databasesText({ maxCommands, scale, killed }: Databases): string {
+export function databasesText({ maxCommands, scale }: Databases): string {
   const lines = scale.map(({ databases, batching, perSecond, billed, failed }) => {
     const one = scale.find((other) => other.databases === 1 && other.batching === batching)!
     const times = `${digits(perSecond / one.perSecond)} ×`
     return [databases, batching ? 'on' : 'off', digits(perSecond), times, digits(billed), failed]
   })
-  const { living, dead } = killed
   return [
     `### Shards, each throttled to ${maxCommands} commands per second`,
     table(
@@ -23,6 +22,5 @@ export function databasesText({ maxCommands, scale, killed }: Databases): string
       lines,
     ),
     'With batching, one saturated database makes the batches larger, so that more shards add less. Requests of different isolates are never in one batch.',
-    `After one of two shards is killed, a fallback decides ${dead.fallback} of ${dead.requests} requests of its clients, and **${living.fallback}** of ${living.requests} requests of the other clients.`,
   ].join('\n\n')
 }

@@ -3,21 +3,20 @@ import { type VariantId, variants } from '../variants.ts'
 import { table } from './table.ts'
 
 /** Over- and under-admission, false refusals, and the soak test. */
-export function legsText({ exactness, waits, greedy, soak }: Results): string {
-  const ids = new Set([...exactness, ...waits, ...greedy].map(({ id }) => id))
+export function legsText({ exactness = [], clients = [], soak }: Results): string {
+  const ids = new Set([...exactness, ...clients].map(({ id }) => id))
   const of = <One extends { id: VariantId }>(list: One[], id: VariantId) =>
     list.find((one) => one.id === id)
   const lines = [...ids].map((id) => {
     const exact = of(exactness, id)
-    const waited = of(waits, id)
-    const share = of(greedy, id)?.share
+    const client = of(clients, id)
     return [
       variants[id].name,
       exact?.over ?? '–',
       exact?.under ?? '–',
       exact?.failed ?? '–',
-      waited ? `${waited.falsely} of ${waited.waited}` : '–',
-      share === undefined ? '–' : `${(share * 100).toFixed(0)} %`,
+      client ? `${client.falsely} of ${client.waited}` : '–',
+      client ? `${(client.share * 100).toFixed(0)} %` : '–',
     ]
   })
   const head = [

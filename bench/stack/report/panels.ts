@@ -21,7 +21,7 @@ export function panelsOf({ workloads }: Results): Panel[] {
         .replace('@upstash/ratelimit', 'upstash')
         .replace('a Worker that', '')
         .replace('batching and denial cache off', 'no batching, no cache')
-      return [{ label: label.trim(), by, value: found.median, min: found.min, max: found.max }]
+      return [{ label: label.trim(), by, value: found.median, low: found.low, high: found.high }]
     })
     return { title, subtitle, bars }
   }
@@ -30,7 +30,7 @@ export function panelsOf({ workloads }: Results): Panel[] {
       ['Dollars per million decisions', '64 at once, many keys; $0.20 per 100,000 commands'],
       'closed-64',
       (samples, id) =>
-        id === 'nothing' || id === 'bare'
+        variants[id].by === 'floor'
           ? undefined
           : figure(samples, id, ({ billed }) => dollarsAMillion(billed)),
     ),

@@ -1,20 +1,22 @@
+import { spread } from '../../statistics.ts'
 import type { RedisCost } from '../redis-cost.ts'
-import { table } from './table.ts'
+import { table, withSpread } from './table.ts'
 
 export function redisText(costs: RedisCost[]): string {
-  const lines = costs.map(({ name, bytes, cpu }) => [
-    name,
+  const ratio = (values: number[] | undefined) => withSpread(values && spread(values))
+  const lines = costs.map(({ by, algorithm, bytes, cpu }) => [
+    `${by}, ${algorithm}`,
     bytes?.ipv4 ?? '–',
     bytes?.ipv6 ?? '–',
-    cpu ? cpu.min.toFixed(1) : '–',
-    cpu ? `${cpu.ratio.toFixed(1)} (${cpu.spread.map((one) => one.toFixed(1)).join('–')})` : '–',
+    ratio(cpu?.admitted),
+    ratio(cpu?.refused),
   ])
   const head = [
     'script',
     'bytes per client, IPv4',
     'bytes per client, IPv6',
-    'Redis CPU, µs in the best round',
-    'relative to a bare INCR of the same round',
+    'Redis CPU over a bare INCR, admitted',
+    'Redis CPU over a bare INCR, refused',
   ]
   return `### Redis by itself\n\n${table(head, lines)}`
 }

@@ -1,12 +1,13 @@
+import { asText, card, round, WIDTH } from '../../svg.ts'
 import { digits } from './table.ts'
 
 export interface Bar {
   label: string
   by: 'floor' | 'ours' | 'peer'
   value: number
-  /** The lowest and the highest round. */
-  min: number
-  max: number
+  /** The middle half of the rounds. */
+  low: number
+  high: number
 }
 
 export interface Panel {
@@ -15,7 +16,6 @@ export interface Panel {
   bars: Bar[]
 }
 
-const WIDTH = 960
 const PANEL = WIDTH / 2
 const TOP = 24
 const HEAD = 50
@@ -26,15 +26,12 @@ const LABEL = 206
 const NUMBER = 64
 
 const STYLE = `
-text { font: 13px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
-.title { font-size: 16px; font-weight: 600 } .muted { fill: #59636e } .end { text-anchor: end }
-.card { fill: #fff; stroke: #d1d9e0 } .ours { fill: #067a53 } .peer { fill: #7d9cc9 } .floor { fill: #afb8c1 }
+.ours { fill: #067a53 } .peer { fill: #7d9cc9 } .floor { fill: #afb8c1 }
 .spread { stroke: #1f2328; stroke-width: 1.2 } text.ours { font-weight: 600 }
-text.peer, text.floor { fill: #1f2328 }
-@media (prefers-color-scheme: dark) {
-text, text.peer, text.floor { fill: #f0f6fc } .muted { fill: #9da7b1 } .card { fill: #0d1117; stroke: #3d444d }
-.ours { fill: #4cd39b } .peer { fill: #4a6fa5 } .floor { fill: #656c76 } .spread { stroke: #f0f6fc }
-}`.trim()
+text.peer, text.floor { fill: #1f2328 }`.trim()
+const DARK = `
+text.peer, text.floor { fill: #f0f6fc }
+.ours { fill: #4cd39b } .peer { fill: #4a6fa5 } .floor { fill: #656c76 } .spread { stroke: #f0f6fc }`.trim()
 
 /** Draws panels of bars, two in each row. */
 export function draw(title: string, panels: Panel[]): string {
@@ -50,33 +47,25 @@ export function draw(title: string, panels: Panel[]): string {
     const figures = bars.map(({ label, value }) => `${label} ${digits(value)}`)
     return `${title}: ${figures.join(', ')}.`
   })
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" role="img" aria-labelledby="t d">
-<title id="t">${asText(title)}</title>
-<desc id="d">${asText(sentences.join(' '))}</desc>
-<style>
-${STYLE}
-</style>
-<rect class="card" x=".5" y=".5" width="${WIDTH - 1}" height="${y - 1}" rx="8"/>
-${drawn.join('\n')}
-</svg>
-`
+  const description = sentences.join(' ')
+  return card({ title, description, height: y, style: STYLE, dark: DARK, body: drawn })
 }
 
 function drawPanel({ title, subtitle, bars }: Panel, left: number, top: number): string {
   const room = PANEL - 40 - LABEL - NUMBER
-  const most = Math.max(...bars.map(({ max }) => max), Number.MIN_VALUE)
+  const most = Math.max(...bars.map(({ high }) => high), Number.MIN_VALUE)
   const length = (value: number) => round((Math.max(0, value) / most) * room)
   const start = left + LABEL
-  const lines = bars.map(({ label, by, value, min, max }, index) => {
+  const lines = bars.map(({ label, by, value, low, high }, index) => {
     const y = top + HEAD + index * ROW
     const middle = y + 9
     const spread =
-      max > min
-        ? `<path class="spread" d="M${start + length(min)} ${middle}H${start + length(max)}"/>`
+      high > low
+        ? `<path class="spread" d="M${start + length(low)} ${middle}H${start + length(high)}"/>`
         : ''
     return `<text class="${by} end" x="${start - 8}" y="${y + 13}">${asText(label)}</text>
 <rect class="${by}" x="${start}" y="${y}" width="${Math.max(1, length(value))}" height="18" rx="2"/>${spread}
-<text class="muted" x="${start + length(max) + 8}" y="${y + 13}">${digits(value)}</text>`
+<text class="muted" x="${start + length(high) + 8}" y="${y + 13}">${digits(value)}</text>`
   })
   return `<g>
 <text class="title" x="${left}" y="${top + 12}">${asText(title)}</text>
@@ -84,8 +73,3 @@ function drawPanel({ title, subtitle, bars }: Panel, left: number, top: number):
 ${lines.join('\n')}
 </g>`
 }
-
-const round = (value: number) => Math.round(value * 10) / 10
-
-const asText = (text: string) =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

@@ -2,22 +2,15 @@ import type { Results } from '../results.ts'
 import { judge, targets } from '../targets.ts'
 import { digits, table } from './table.ts'
 
-/** @param all include targets that this run did not measure */
-export function targetsText(results: Results, all = true): string {
+/** The targets that this run measured; an empty text if there are none. */
+export function targetsText(results: Results): string {
   const lines = targets.flatMap((target) => {
-    const { of, title, most, unit } = target
-    const [value, verdict] = judge(target, results)
-    if (value === undefined && !all) return []
-    const text = (number: number) => [digits(number).replace(/^-/, '−'), unit].join(' ').trim()
-    return [
-      [
-        of,
-        title,
-        `≤ ${unit ? `${most} ${unit}` : most}`,
-        value === undefined ? '–' : text(value),
-        verdict === 'not met' ? '**not met**' : verdict,
-      ],
-    ]
+    const { what, most, unit } = target
+    const found = judge(target, results)
+    if (!found) return []
+    const text = `${digits(found.value).replace(/^-/, '−')} ${unit}`.trim()
+    return [[what, text, `≤ ${most} ${unit}`.trim(), found.isMet ? '✓ met' : '✗ missed']]
   })
-  return table(['workload', 'metric', 'target', 'measured', 'result'], lines)
+  if (lines.length === 0) return ''
+  return `### Other targets\n\n${table(['measured', 'Sluice', 'target', ''], lines)}`
 }

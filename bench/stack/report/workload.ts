@@ -2,18 +2,16 @@ import type { Sample } from '../measure.ts'
 import { added, failures, figure, pooled, ratio } from '../results.ts'
 import type { Samples } from '../run.ts'
 import { type VariantId, variants } from '../variants.ts'
-import type { Workload } from '../workloads.ts'
+import { RTT_MS, type Workload } from '../workloads.ts'
 import { digits, signed, table, withSign, withSpread } from './table.ts'
 
 /** The price of a million decisions in dollars, at Upstash's $0.20 per 100,000 commands. */
 export const dollarsAMillion = (billed: number) => billed * 2
 
-export const titleOf = ({ title, rtt }: Workload) => `${title}, Redis ${rtt} ms away`
-
 /** Explains the columns of the tables of workloads. */
 export const WORKLOAD_LEGEND = `### Workloads
 
-All values except \`decisions/s\` are per decision. Latency (p50, p99, p99.9): the row *one bare GET* has its own latency, the other rows have the difference from it. *billed commands* include those inside scripts; *$ per million* is their price for a million decisions. *× bare GET* is the Worker CPU relative to the bare GET.`
+All values except \`decisions/s\` are per decision. Latency (p50, p99, p99.9): the row *one bare GET* has its own latency, the other rows have the difference from it, for p99 and p99.9 over all rounds together. *billed commands* include those inside scripts; *$ per million* is their price for a million decisions. *× bare GET* is the Worker CPU relative to the bare GET.`
 
 const HEAD = [
   'limiter',
@@ -47,7 +45,11 @@ export function workloadTable(workload: Workload, samples: Samples): string {
       floor ? '–' : (read((sample) => sample.redisUs)?.median.toFixed(1) ?? '–'),
     ]
   })
-  return [`### ${titleOf(workload)}`, table(HEAD, lines), ...remarks(samples, ids)].join('\n\n')
+  return [
+    `### ${workload.title}, Redis ${RTT_MS} ms away`,
+    table(HEAD, lines),
+    ...remarks(samples, ids),
+  ].join('\n\n')
 }
 
 /** The latency of the bare GET; for the other variants the difference from it. */
@@ -59,8 +61,7 @@ function latency(samples: Samples, id: VariantId): string[] {
   }
   return [
     withSign(added(samples, id, 'bare', (sample) => sample.p50)),
-    withSign(added(samples, id, 'bare', (sample) => sample.p99)),
-    signed(pooled(own, 0.999) - pooled(bare, 0.999)),
+    ...[0.99, 0.999].map((share) => signed(pooled(own, share) - pooled(bare, share))),
   ]
 }
 

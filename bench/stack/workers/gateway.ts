@@ -1,21 +1,12 @@
-/** The whole Worker in front of an origin, with a shield if the settings have one. */
+/** The whole Worker in front of an origin. */
 import { createGateway } from '../../../src/index.ts'
-
-interface Env {
-  url: string
-  token: string
-  settings: string
-  /** Cloudflare's rate-limit binding. */
-  SHIELD?: object
-}
+import type { WorkerEnv } from '../variants.ts'
 
 let gateway: ReturnType<typeof createGateway> | undefined
 
 export default {
-  fetch(request: Request, env: Env, context: never) {
+  fetch(request: Request, env: WorkerEnv, context: never) {
     gateway ??= createGateway(JSON.parse(env.settings))
-    const { url, token, SHIELD } = env
-    const bindings = { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token, SHIELD }
-    return gateway.fetch(request, bindings, context)
+    return gateway.fetch(request, env, context)
   },
 }

@@ -2,14 +2,12 @@
 import { Redis } from '@upstash/redis/cloudflare'
 import { Hono } from 'hono/tiny'
 import { RedisStore, rateLimiter } from 'hono-rate-limiter'
-import type { Quota } from '../variants.ts'
+import type { Quota, WorkerEnv } from '../variants.ts'
 
-type Env = Record<'url' | 'token' | 'settings', string>
-
-function create({ url, token, settings }: Env) {
-  const { quotas }: { quotas: Quota[] } = JSON.parse(settings)
+function create(env: WorkerEnv) {
+  const { quotas }: { quotas: Quota[] } = JSON.parse(env.settings)
   // The store loads scripts when it is created, which Workers allow only within a request.
-  const client = new Redis({ url, token })
+  const client = Redis.fromEnv(env)
   const app = new Hono()
   for (const [index, { limit, windowMs }] of quotas.entries()) {
     app.use(
@@ -28,7 +26,7 @@ function create({ url, token, settings }: Env) {
 let app: Hono | undefined
 
 export default {
-  fetch(request: Request, env: Env, context: never) {
+  fetch(request: Request, env: WorkerEnv, context: never) {
     app ??= create(env)
     return app.fetch(request, env, context)
   },

@@ -1,8 +1,7 @@
 /** The middleware in a Hono app whose handler does nothing. */
 import { Hono } from 'hono/tiny'
 import { rateLimiter } from '../../../src/index.ts'
-
-type Env = Record<'url' | 'token' | 'settings', string>
+import type { WorkerEnv } from '../variants.ts'
 
 function create(settings: string) {
   const app = new Hono()
@@ -14,10 +13,8 @@ function create(settings: string) {
 let app: Hono | undefined
 
 export default {
-  fetch(request: Request, env: Env, context: never) {
+  fetch(request: Request, env: WorkerEnv, context: never) {
     app ??= create(env.settings)
-    const one = { UPSTASH_REDIS_REST_URL: env.url, UPSTASH_REDIS_REST_TOKEN: env.token }
-    const bindings = { ...env, ...one }
-    return app.fetch(request, bindings, context)
+    return app.fetch(request, env, context)
   },
 }

@@ -1,13 +1,11 @@
 /** `@upstash/ratelimit` as its documentation recommends for Workers, one limiter for each quota. */
 import { Ratelimit } from '@upstash/ratelimit'
 import { Redis } from '@upstash/redis/cloudflare'
-import type { UpstashSettings } from '../variants.ts'
+import type { UpstashSettings, WorkerEnv } from '../variants.ts'
 
-type Env = Record<'url' | 'token' | 'settings', string>
-
-function create({ url, token, settings }: Env): Ratelimit[] {
-  const { algorithm, cache, quotas }: UpstashSettings = JSON.parse(settings)
-  const redis = new Redis({ url, token })
+function create(env: WorkerEnv): Ratelimit[] {
+  const { algorithm, cache, quotas }: UpstashSettings = JSON.parse(env.settings)
+  const redis = Redis.fromEnv(env)
   return quotas.map(({ limit, windowMs }, index) => {
     const window = `${windowMs} ms` as const
     const limiter = {
@@ -29,7 +27,11 @@ function create({ url, token, settings }: Env): Ratelimit[] {
 let limiters: Ratelimit[] | undefined
 
 export default {
-  async fetch(request: Request, env: Env, context: { waitUntil(promise: Promise<unknown>): void }) {
+  async fetch(
+    request: Request,
+    env: WorkerEnv,
+    context: { waitUntil(promise: Promise<unknown>): void },
+  ) {
     limiters ??= create(env)
     const client = request.headers.get('cf-connecting-ip') ?? ''
     const answers = await Promise.all(limiters.map((limiter) => limiter.limit(client)))

@@ -1,0 +1,257 @@
+/** The verdict: Sluice and other limiters, row by row, with the targets. */
+import { median, type Spread, spread } from '../statistics.ts'
+import type { Sample } from './measure.ts'
+import type { RedisCost } from './redis-cost.ts'
+import { differences, each, type Results, ratios } from './results.ts'
+import type { VariantId } from './variants.ts'
+
+export const limiters = {
+  sluice: 'Sluice',
+  floor: 'Floor',
+  peer: '@upstash/ratelimit',
+  hono: 'hono-rate-limiter',
+  cloudflare: "Cloudflare's binding, simulated",
+}
+export type LimiterId = keyof typeof limiters
+
+/** The value of a limiter in each round, relative to the same baseline; `undefined` if it was not measured. */
+type Values = (results: Results, limiter: LimiterId) => number[] | undefined
+
+export interface Row {
+  what: string
+  unit: '×' | 'ms' | 'bytes' | 'KiB' | ''
+  values: Values
+  /** The maximum for Sluice. */
+  most?: number
+  /** The maximum relative to the peer. */
+  mostOfPeer?: number
+  /** Why Sluice takes more than the peer, or more than its target. */
+  why: string
+}
+
+const variantOf: Record<LimiterId, VariantId> = {
+  sluice: 'ours',
+  floor: 'same-response',
+  peer: 'upstash-sliding',
+  hono: 'hono',
+  cloudflare: 'cloudflare',
+}
+
+/** Reads the samples of a workload. `ids` replaces the variants of some limiters. */
+const inWorkload =
+  (
+    workload: string,
+    values: (samples: Results['workloads'][string], id: VariantId) => number[] | undefined,
+    ids: Partial<typeof variantOf> = {},
+  ): Values =>
+  ({ workloads }, limiter) =>
+    values(workloads[workload] ?? {}, { ...variantOf, ...ids }[limiter])
+
+const cpuOver = (base: VariantId, workload: string, ids?: Partial<typeof variantOf>) =>
+  inWorkload(workload, (samples, id) => ratios(samples, id, base, ({ workerUs }) => workerUs), ids)
+const addedP50 = (workload: string) =>
+  inWorkload(workload, (samples, id) => differences(samples, id, 'bare', ({ p50 }) => p50))
+const perDecision = (workload: string, read: (sample: Sample) => number) =>
+  inWorkload(workload, (samples, id) => each(samples, id, read))
+
+/** @param algorithms the beginnings of their names */
+const inRedis =
+  (
+    algorithms: Partial<Record<LimiterId, string>>,
+    read: (cost: RedisCost) => number[] | undefined,
+  ): Values =>
+  ({ redis = [] }, limiter) => {
+    const name = algorithms[limiter]
+    const cost = redis.find(
+      ({ by, algorithm }) => name && by === limiters[limiter] && algorithm.startsWith(name),
+    )
+    return cost && read(cost)
+  }
+const one = {
+  floor: 'one record',
+  sluice: 'sliding window',
+  peer: 'sliding window',
+  hono: 'fixed window',
+}
+const three = { sluice: 'three limits', peer: 'three limits' }
+/** The peer makes 16 calls. */
+const sixteen = { sluice: '16 requests', peer: 'sliding window' }
+const bytes = ({ bytes: found }: RedisCost) => found && [Math.max(found.ipv4, found.ipv6)]
+
+const size =
+  (whole: boolean): Values =>
+  ({ sizes = [] }, limiter) => {
+    const found = sizes.find(({ id }) => id === variantOf[limiter])
+    return found && [whole ? (found.whole ?? found.worker) : found.library]
+  }
+
+const coldStart: Values = ({ coldStarts = {} }, limiter) => {
+  const empty = coldStarts.nothing
+  return empty && coldStarts[variantOf[limiter]]?.map((ms, round) => ms - empty[round]!)
+}
+
+const FIELDS =
+  'Sluice parses the address, hashes the name of the client, sets response fields and keeps a deadline; the Worker of the peer does none of this.'
+const SCRIPT =
+  'The script takes the time from Redis, not from a Worker, and every algorithm is in one script. EVALSHA costs as much as two INCR before a script begins.'
+
+export const rows: Row[] = [
+  {
+    what: 'Worker CPU, one request at a time (× a bare GET)',
+    unit: '×',
+    values: cpuOver('bare', 'lone'),
+    mostOfPeer: 1,
+    why: FIELDS,
+  },
+  {
+    what: 'Worker CPU, 64 at once, not batched (× a bare GET)',
+    unit: '×',
+    values: cpuOver('bare', 'closed-64', { sluice: 'ours-unbatched' }),
+    mostOfPeer: 1,
+    why: FIELDS,
+  },
+  {
+    what: 'Worker CPU, 64 at once, batched by default (× a bare GET)',
+    unit: '×',
+    values: cpuOver('bare', 'closed-64'),
+    most: 0.8,
+    why: 'A batch saves calls, but each request still has its own promise, timer and response fields.',
+  },
+  {
+    what: 'Worker CPU of a refusal from the denial cache (× an empty Worker)',
+    unit: '×',
+    values: cpuOver('nothing', 'flood', { peer: 'upstash-sliding-cache' }),
+    mostOfPeer: 1,
+    why: 'A refusal of Sluice has a problem document and exact fields; that of the peer is a short text.',
+  },
+  {
+    what: 'Latency over a bare GET, one request at a time, p50',
+    unit: 'ms',
+    values: addedP50('lone'),
+    most: 0.2,
+    why: 'The difference is CPU of the Worker and of Redis, at a low rate on cold caches.',
+  },
+  {
+    what: 'Latency over a bare GET, 1500 requests a second at random times, p50',
+    unit: 'ms',
+    values: addedP50('open-1500'),
+    most: 0.5,
+    why: 'Requests wait for a batch while several calls are in flight.',
+  },
+  {
+    what: 'Calls to Redis per decision, the same load',
+    unit: '',
+    values: perDecision('open-1500', ({ calls }) => calls),
+    most: 0.7,
+    why: 'Few requests arrive close enough together to be in one batch.',
+  },
+  {
+    what: 'Redis CPU, one limit, admitted (× an INCR)',
+    unit: '×',
+    values: inRedis(one, ({ cpu }) => cpu?.admitted),
+    most: 8,
+    mostOfPeer: 1.25,
+    why: SCRIPT,
+  },
+  {
+    what: 'Redis CPU, one limit, refused (× an INCR)',
+    unit: '×',
+    values: inRedis(one, ({ cpu }) => cpu?.refused),
+    most: 6.5,
+    mostOfPeer: 1.25,
+    why: SCRIPT,
+  },
+  {
+    what: 'Redis CPU, three limits, admitted (× an INCR)',
+    unit: '×',
+    values: inRedis(three, ({ cpu }) => cpu?.admitted),
+    most: 13,
+    mostOfPeer: 0.75,
+    why: SCRIPT,
+  },
+  {
+    what: 'Redis CPU, each of 16 decisions at once (× an INCR)',
+    unit: '×',
+    values: inRedis(sixteen, ({ cpu }) => cpu?.admitted),
+    most: 5,
+    why: 'Each of the 16 decisions still reads and writes its own record.',
+  },
+  {
+    what: 'Memory in Redis for a client, one limit',
+    unit: 'bytes',
+    values: inRedis(one, bytes),
+    most: 120,
+    why: 'A record also contains the version and the kind of the limit.',
+  },
+  {
+    what: 'Memory in Redis for a client, three limits',
+    unit: 'bytes',
+    values: inRedis(three, bytes),
+    most: 200,
+    why: 'A record also contains the version and the kind of each limit.',
+  },
+  {
+    what: 'Code of the whole Worker, gzip (the peers: a Worker with the limiter only)',
+    unit: 'KiB',
+    values: size(true),
+    most: 70,
+    why: 'The Worker also contains the proxy, the decision API, credentials and plans. 18 KiB are `@upstash/redis`, which has a method for each command.',
+  },
+  {
+    what: 'Code of the limiter as a library, gzip, without Hono',
+    unit: 'KiB',
+    values: size(false),
+    most: 50,
+    why: 'The library validates its configuration, and contains plans, lists, leases and fallbacks. 18 KiB are `@upstash/redis`.',
+  },
+  {
+    what: 'CPU of a cold start until the first answer (over an empty Worker)',
+    unit: 'ms',
+    values: coldStart,
+    mostOfPeer: 1,
+    why: 'There is more code to compile, and the configuration is validated.',
+  },
+]
+
+export interface Verdict {
+  row: Row
+  sluice: Spread
+  peer: Spread | undefined
+  /** Sluice against the peer: the median of the ratios, or for `ms` of the differences, of each round. */
+  against: Spread | undefined
+  result: 'better' | 'even' | 'worse' | undefined
+  isMet: boolean
+}
+
+/** The verdict on a row; `undefined` if it was not measured. */
+export function judgeRow(row: Row, results: Results): Verdict | undefined {
+  const sluice = row.values(results, 'sluice')
+  if (!sluice) return undefined
+  const peer = row.values(results, 'peer')
+  const isDifference = row.unit === 'ms'
+  const against =
+    peer && spread(sluice.map((own, n) => (isDifference ? own - peer[n]! : own / peer[n]!)))
+  // Compares rounded values, as they are shown.
+  const distance = against && round(against.median) - (isDifference ? 0 : 1)
+  const result =
+    distance === undefined || Number.isNaN(distance)
+      ? undefined
+      : distance === 0
+        ? 'even'
+        : distance < 0
+          ? 'better'
+          : 'worse'
+  const { most = Number.POSITIVE_INFINITY, mostOfPeer } = row
+  const isWithinPeer =
+    mostOfPeer === undefined || (distance !== undefined && round(distance) <= round(mostOfPeer - 1))
+  return {
+    row,
+    sluice: spread(sluice),
+    peer: peer && spread(peer),
+    against,
+    result,
+    isMet: isWithinPeer && round(median(sluice)) <= most,
+  }
+}
+
+const round = (value: number) => Math.round(value * 100) / 100
