@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { bundleSize } from '../../dev/build.ts'
+import { checkSizes } from '../../dev/size/check.ts'
+import { workerLimit } from '../../dev/size/limits.ts'
 
-test('The Worker without policies of its own has at most 99 KiB, compressed.', async () => {
-  expect(await bundleSize('dev/any-config.ts')).toBeLessThanOrEqual(99 * 1024)
+test('The Worker is within its limit, compressed.', async () => {
+  expect((await checkSizes([workerLimit])).problems).toEqual([])
 })

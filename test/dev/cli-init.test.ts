@@ -152,6 +152,11 @@ describe('npx sluice init', () => {
     [undefined, 'package.json: the file does not exist. To write one: npm init -y\n'],
     ['{', /^package\.json: .*JSON.* Nothing was written\.\n$/],
     ['[]', 'package.json: expected an object. Nothing was written.\n'],
+    ['{"scripts":"x"}', 'package.json: scripts: expected an object. Nothing was written.\n'],
+    [
+      '{"dependencies":[]}',
+      'package.json: dependencies: expected an object. Nothing was written.\n',
+    ],
   ])('With the package.json %j init writes nothing.', async (text, message) => {
     if (text === undefined) await rm(join(project.folder, 'package.json'))
     else await project.write('package.json', text)
@@ -163,14 +168,111 @@ describe('npx sluice init', () => {
     expect(await files()).toEqual(before)
   })
 
-  test('In a folder with a wrangler.jsonc init writes nothing, even with --force.', async () => {
-    await project.write('wrangler.jsonc', '{}')
+  /** A Worker as `npm create hono` makes it. */
+  const HONO = "import { Hono } from 'hono'\nconst app = new Hono()\nexport default app\n"
+  const JSONC = `{
+  // "main": "src/other.ts",
+  "name": "my-app", "main": "./src/index.ts", "compatibility_date": "2026-10-01"
+}\n`
+  const wranglers: [string, string][] = [
+    ['wrangler.jsonc', JSONC],
+    ['wrangler.json', '{"name":"my-app","main":"src/index.ts","compatibility_date":"2026-10-01"}'],
+    [
+      'wrangler.toml',
+      'name = "my-app"\nmain = "src/index.ts"\ncompatibility_date = "2026-10-01"\n',
+    ],
+  ]
+
+  /** Runs `sluice dev`, and checks that the policies apply. */
+  async function expectPolicies() {
+    const run = await project.dev()
+    try {
+      expect(run.output()).toContain('Sluice is running.')
+      const answer = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.1' } })
+      expect(answer.headers.get('ratelimit-policy')).toBe('"per-ip";q=10;w=10')
+    } finally {
+      process.kill(-run.pid, 'SIGINT')
+      await run.ended
+      await rm(join(project.folder, '.wrangler'), { recursive: true, force: true })
+    }
+  }
+
+  test.each(wranglers)(
+    'Beside a Hono app and a %s init writes the policies, and prints the lines to add.',
+    async (name, text) => {
+      await project.write(name, text)
+      await project.write('src/index.ts', HONO)
+      const { code, stdout, stderr } = await init('--force')
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      const written = await files()
+      expect(Object.keys(written)).toEqual(
+        [
+          ...FILES.filter((one) => !/^(src|tsconfig|wrangler)/.test(one)),
+          'src/index.ts',
+          name,
+        ].sort(),
+      )
+      expect(written).toMatchObject({ [name]: text, 'src/index.ts': HONO })
+      expect(written['sluice.config.ts']).not.toContain('origin')
+      const [, lines] =
+        /To apply the policies, add to src\/index\.ts:\n\n(( {2}.*\n|\n)*?)\n\S/.exec(stdout)!
+      const [imports, use] = lines!.replace(/^ {2}/gm, '').split('\n\n')
+      await project.write('src/index.ts', `${imports}\n${HONO.replace('()\n', `()\n${use}\n`)}`)
+      if (name === 'wrangler.jsonc') await expectPolicies()
+      const again = await init()
+      expect(again).toMatchObject({ code: 0, stderr: '' })
+      expect(again.stdout).not.toContain('add to src/index.ts')
+    },
+    60_000,
+  )
+
+  test('Beside a Worker without Hono init prints lines for createSluice.', async () => {
+    await project.write('wrangler.toml', 'main = "index.js"\n')
+    await project.write('index.js', 'export default { fetch: () => new Response() }\n')
+    const { code, stdout } = await init()
+    expect(code).toBe(0)
+    expect(stdout).toContain(`To apply the policies, add to index.js:
+
+  import { createSluice } from 'sluice'
+  import config from './sluice.config'
+
+  const sluice = createSluice(config)
+`)
+    expect((await files())['test/policies.test.ts']).toContain("main: 'index.js'")
+  })
+
+  test.each([
+    ['wrangler.jsonc', '{}', '"main": "src/worker.ts"'],
+    ['wrangler.toml', 'main = "src/gone.ts"\n', 'main = "src/worker.ts"'],
+  ])(
+    'With a %s without a Worker init writes one, and prints its main.',
+    async (name, text, line) => {
+      await project.write(name, text)
+      const { code, stdout } = await init('--force')
+      expect(code).toBe(0)
+      expect(stdout).toContain(`To run src/worker.ts, write into ${name}:\n\n  ${line}\n`)
+      expect(await files()).toMatchObject({ [name]: text, 'src/worker.ts': expect.anything() })
+    },
+  )
+
+  test('The next steps replace scripts of the user.', async () => {
+    const scripts = { dev: 'wrangler dev', test: 'jest', deploy: 'wrangler deploy --minify' }
+    await project.write('package.json', JSON.stringify({ scripts }))
+    const { stdout } = await init()
+    expect(stdout).toContain('Kept the script "dev" of package.json. Sluice\'s is: sluice dev\n')
+    const commands = [...stdout.matchAll(/^ {2}(n.*?)(?: {3}|$)/gm)].map(([, command]) => command)
+    expect(commands).toEqual([
+      'npm install',
+      ...['npx sluice dev', 'npx vitest run', 'npm run check', 'npm run deploy'],
+    ])
+  })
+
+  test('A folder in the place of a file is named, and nothing is written.', async () => {
+    await mkdir(join(project.folder, 'sluice.config.ts'))
     const before = await files()
     const { code, stderr } = await init('--force')
     expect(code).toBe(1)
-    expect(stderr).toMatch(
-      /^wrangler\.jsonc: this folder has a Worker, .* Nothing was written\.\n$/,
-    )
+    expect(stderr).toMatch(/^Nothing was written: \/.*\/sluice\.config\.ts: EISDIR.*\n$/)
     expect(await files()).toEqual(before)
   })
 
@@ -196,6 +298,13 @@ describe('npx sluice init', () => {
       code: 1,
       stderr: 'The files are written, but "npm install" failed.\n',
     })
+    await project.write('package.json', MANIFEST)
+    await project.write('pnpm-lock.yaml', '')
+    expect(await project.sluice(['init'], { env })).toMatchObject({
+      code: 1,
+      stderr: 'The files are written, but "pnpm install" failed: spawn pnpm ENOENT.\n',
+    })
+    await rm(join(project.folder, 'pnpm-lock.yaml'))
     await npm(0)
     await project.write('package.json', MANIFEST)
     const { code, stdout } = await project.sluice(['init'], { env })

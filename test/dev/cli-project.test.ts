@@ -93,7 +93,7 @@ shield.limit: 100 here, but limit = 50 in wrangler.jsonc
     expect(await sluice(['check'])).toMatchObject({
       code: 1,
       stdout: expect.stringMatching(
-        /^✗ policies\nError: sluice\.config\.ts: the file does not exist\n/,
+        /^✗ policies\nError: sluice\.config\.ts: the file does not exist\. To write one: npx sluice init\n/,
       ),
     })
   })
@@ -164,31 +164,39 @@ describe('npx sluice dev', () => {
   test('A Worker with the middleware and without sluice.config.ts gets its bindings from a wrangler.jsonc, and reloads.', async () => {
     const source = (limit: number) => `import { rateLimiter } from 'sluice'
 import { Hono } from 'hono'
-const app = new Hono<{ Bindings: { NOTE: string; KV: any; DB: any; COUNTER: any } }>()
+const app = new Hono<{ Bindings: { NOTE: { text: string }; KV: any; DB: any; COUNTER: any; FILES: any; QUEUE: any } }>()
 app.use(rateLimiter({ policies: [{ name: 'all', limit: ${limit}, window: '1h' }] }))
 app.get('/', async (c) => {
-  await c.env.KV.put('a', c.env.NOTE)
+  await c.env.KV.put('a', c.env.NOTE.text)
+  await c.env.QUEUE.send('a message')
+  const file = await (await c.env.FILES.fetch('http://a/file.txt')).text()
   const { two } = await c.env.DB.prepare('SELECT 1 + 1 AS two').first()
   const counter = c.env.COUNTER.get(c.env.COUNTER.idFromName('a'))
-  return c.json([await c.env.KV.get('a'), two, await (await counter.fetch('http://a/')).text()])
+  return c.json([await c.env.KV.get('a'), two, await (await counter.fetch('http://a/')).text(), file])
 })
 export class Counter {
   fetch() {
     return new Response('object')
   }
 }
-export default app
+export default { fetch: app.fetch, queue: ({ messages }: any) => console.log('got ' + messages[0].body) }
 `
     await rename(path('wrangler.toml'), path('elsewhere'))
     await rm(path('sluice.config.ts'))
     await project.write('app/index.ts', source(2))
+    await project.write('files/file.txt', 'a file')
     await project.write(
       'wrangler.jsonc',
       `{ "name": "shop", "main": "app/index.ts", "compatibility_date": "2026-10-01", // a comment
-        "vars": { "NOTE": "hello" }, "kv_namespaces": [{ "binding": "KV", "id": "kv" }],
+        "vars": { "NOTE": { "text": "hello" } }, "kv_namespaces": [{ "binding": "KV", "id": "kv" }],
         "d1_databases": [{ "binding": "DB", "database_name": "db", "database_id": "db" }],
         "durable_objects": { "bindings": [{ "name": "COUNTER", "class_name": "Counter" }] },
         "migrations": [{ "tag": "v1", "new_sqlite_classes": ["Counter"] }],
+        "assets": { "directory": "files", "binding": "FILES" },
+        "queues": {
+          "producers": [{ "binding": "QUEUE", "queue": "orders" }],
+          "consumers": [{ "queue": "orders", "max_batch_timeout": 0 }]
+        },
         "services": [{ "binding": "OTHER", "service": "other" }] }`,
     )
     try {
@@ -199,7 +207,8 @@ export default app
       }
       expect(run.output()).toContain('There is no sluice.config.ts')
       const response = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.9' } })
-      expect(await response.json()).toEqual(['hello', 2, 'object'])
+      expect(await response.json()).toEqual(['hello', 2, 'object', 'a file'])
+      await expect.poll(run.output, { timeout: 10_000 }).toContain('got a message')
       expect(run.output()).toContain('The Worker runs without the bindings of services:')
       await get('192.0.2.1')
       await get('192.0.2.1')

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type ConfigFolder, configFolder, explain } from '../support/dev-command.ts'
+import { type ConfigFolder, configFolder, explain, root } from '../support/dev-command.ts'
 
 let configs: ConfigFolder
 let write: ConfigFolder['write']
@@ -10,6 +10,42 @@ beforeAll(async () => {
 afterAll(() => configs.remove())
 
 describe('npm run explain of special cases', () => {
+  test('npm run explain shows the units that a request must leave free.', async () => {
+    const file = await write(
+      'reserve',
+      `export default {
+      policies: [
+        { name: 'shop', limit: 10, window: '1s', key: 'host', reserve: [{ match: { path: '/checkout/*' }, share: 0 }, { share: 0.25 }] },
+      ],
+    }`,
+    )
+    const output = async (path: string) =>
+      (await explain(['--config', file, '--path', path])).stdout
+    expect(await output('/a')).toContain('cost   1, leaves 3 of 10 units free\n')
+    expect(await output('/checkout/pay')).toContain('cost   1\n')
+  })
+
+  test('npm run explain shows the claim that may set a limit, and the source of the limit in force.', async () => {
+    const file = await write(
+      'claim',
+      `import { jwt } from ${JSON.stringify(`${root}src/jwt/index.ts`)}
+      import { overrides } from ${JSON.stringify(`${root}src/overrides/index.ts`)}
+      export default {
+      overrides: overrides(),
+      jwt: jwt({ secret: 'JWT_SECRET' }),
+      policies: [
+        { name: 'user', limit: { claim: 'rate', max: 50, otherwise: 5 }, window: '1s', key: 'jwt:sub', limits: { pro: 9 }, plan: 'query:plan', overrides: true },
+      ],
+    }`,
+    )
+    const output = async (path: string) =>
+      (await explain(['--config', file, '--path', path])).stdout
+    expect(await output('/')).toContain(
+      'limit  5 (no claim rate, no plan) per 1s, sliding-window, operators may set another limit',
+    )
+    expect(await output('/?plan=pro')).toContain('limit  9 (no claim rate, of the plan) per 1s, ')
+  })
+
   test('npm run explain shows a request without a policy, a refusal for a missing key, and a path of the Worker itself.', async () => {
     const file = await write(
       'refuse',
@@ -180,8 +216,9 @@ no       customer  the key part api-key is unverified (onMissingKey: refuse)
   test('A note reports how many of several shards a request may call.', async () => {
     const file = await write(
       'shards',
-      `export default {
-      shards: ['a', 'b'],
+      `import { shards } from ${JSON.stringify(`${root}/src/shards/index.ts`)}
+    export default {
+      shards: shards(['a', 'b']),
       policies: [
         { name: 'per-ip', limit: 5, window: '1m' },
         { name: 'more', limit: 50, window: '1h' },
@@ -200,5 +237,27 @@ no       customer  the key part api-key is unverified (onMissingKey: refuse)
       `the ${keys} keys may be in 2 of the 2 shards, with one call for each shard`
     expect(await notes('x-a')).toEqual([note(2)])
     expect(await notes('x-a', 'x-b')).toEqual([note(3)])
+  })
+
+  test('A note reports how many slots of a Redis Cluster a request may need.', async () => {
+    const file = await write(
+      'cluster',
+      `import { cluster } from ${JSON.stringify(`${root}/src/shards/index.ts`)}
+    export default {
+      cluster: cluster(),
+      policies: [
+        { name: 'per-ip', limit: 5, window: '1m' },
+        { name: 'tenant', limit: 5, window: '1m', key: 'header:x-a', onMissingKey: 'skip' },
+      ],
+    }`,
+    )
+    const notes = async (...args: string[]) => {
+      const { stdout } = await explain(['--config', file, '--path', '/', '--json', ...args])
+      return JSON.parse(stdout).notes
+    }
+    expect(await notes()).toEqual([])
+    expect(await notes('--header', 'x-a: 1')).toEqual([
+      'the 2 keys may be in 2 slots of the cluster, with one call of the script for each slot',
+    ])
   })
 })

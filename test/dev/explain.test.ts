@@ -3,11 +3,13 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ConfigFolder, configFolder, explain, root, run } from '../support/dev-command.ts'
+import { importsFor } from '../support/entries.ts'
 import { exporting, isConfig } from '../support/examples.ts'
 import { type Block, blocksOf, pages } from '../support/pages.ts'
 
-const CONFIG = `export default {
-  jwt: { secret: 'EXPLAIN_SECRET' },
+const CONFIG = `import { jwt } from ${JSON.stringify(`${root}src/jwt/index.ts`)}
+export default {
+  jwt: jwt({ secret: 'EXPLAIN_SECRET' }),
   apiKeys: { known: 'EXPLAIN_KEYS' },
   deny: [{ ip: '192.0.2.0/24' }, { name: 'tor', country: 'T1' }],
   allow: [
@@ -223,6 +225,9 @@ yes      app      limit  5 per 1h, sliding-window
         country: null,
         asn: null,
         colo: null,
+        ja4: null,
+        botScore: null,
+        verifiedBot: null,
       },
       denied: null,
       notes: [],
@@ -247,6 +252,7 @@ yes      app      limit  5 per 1h, sliding-window
         insteadOf: null,
         onMissingKey: 'share',
         cost: 5,
+        refusal: null,
       },
       expect.objectContaining({
         policy: 'user',
@@ -262,13 +268,61 @@ yes      app      limit  5 per 1h, sliding-window
     ])
   })
 
+  test('Conditions on bots and the query are explained with the values of both sides, and a refusal with its parts.', async () => {
+    const policy = "limit: 1, window: '1s'"
+    const file = await write(
+      'bots',
+      `import { refusals } from ${JSON.stringify(`${root}/src/refusals/index.ts`)}
+    export default {
+      refusals: refusals(),
+      refusal: { headers: { 'x-docs': 'yes' } },
+      policies: [
+        { name: 'own', ${policy}, refusal: { status: 420, body: { json: 1, html: 'x' } } },
+        { name: 'function', ${policy}, refusal: () => new Response() },
+        { name: 'all', ${policy} },
+        { name: 'network', ${policy}, match: { asn: [1, 2] } },
+        { name: 'verified', ${policy}, match: { verifiedBot: true } },
+        { name: 'category', ${policy}, match: { verifiedBot: ['AI Search'] } },
+        { name: 'score', ${policy}, match: { botScore: { atLeast: 30, below: 90 } } },
+        { name: 'ja4', ${policy}, match: { ja4: 'q13d*' } },
+        { name: 'query', ${policy}, match: { query: { a: 'x', b: ['y', 'z'] } } },
+        { name: 'not', ${policy}, match: { not: { verifiedBot: 'AI Crawler', botScore: { below: 5 }, query: { a: true } } } },
+      ],
+    }`,
+    )
+    const cf = ['--asn', '7', '--bot-score', '3', '--ja4', 't13d1516h2_8daaf6152771_02713d6af862']
+    const args = ['--config', file, '--path', '/?a=x&b=1&b=2', ...cf]
+    const { stdout } = await explain([...args, '--verified-bot', 'AI Crawler'])
+    expect(stdout).toContain(
+      'from an unknown address, AS7, JA4 t13d1516h2_8daaf6152771_02713d6af862, bot score 3, verified bot (AI Crawler)',
+    )
+    for (const line of [
+      'refused  status 420, json, html',
+      'refused  by a function',
+      'refused  x-docs',
+      'the network is AS7, the policy matches 1, 2',
+      'the client is a verified bot of the category "AI Crawler", the policy matches "ai search"',
+      'the bot score is 3, the policy matches at least 30 and below 90',
+      'the JA4 fingerprint is t13d1516h2_8daaf6152771_02713d6af862, the policy matches q13d*',
+      'the parameter b is 1, 2, the policy matches y, z',
+      'match.not[0] excludes the request ("ai crawler", bot score below 5, any a)',
+    ]) {
+      expect(stdout).toContain(line)
+    }
+    const other = await explain([...args, '--verified-bot', 'no'])
+    expect(other.stdout).toContain(
+      'the client is not a verified bot, the policy matches verified bots',
+    )
+    const unknown = await explain(args)
+    expect(unknown.stdout).toContain('it is unknown if the client is a verified bot')
+  })
+
   test.each(documented)('%s prints what %s shows.', async (command, _, example, output) => {
     const args = command.split(' ').slice(4)
     if (example) {
       await mkdir(join(root, '.cache/explain'), { recursive: true })
       const file = join(root, '.cache/explain/sluice.config.ts')
-      const head = "import { defineConfig } from '../../src/config/parse.ts'\n"
-      await writeFile(file, head + exporting(example.code))
+      await writeFile(file, importsFor(example.code) + exporting(example.code))
       args.push('--config', file)
     }
     expect((await explain(args)).stdout).toBe(output)
@@ -287,6 +341,9 @@ yes      app      limit  5 per 1h, sliding-window
       'country',
       'asn',
       'colo',
+      'ja4',
+      'bot-score',
+      'verified-bot',
       'config',
       'json',
     ]) {

@@ -218,8 +218,9 @@ test('npm start reads variables from .dev.vars, and the variables that the confi
   const good = await readFile(file, 'utf8')
   const digest = (key: string) => createHash('sha256').update(key).digest('hex')
   const config = `import { defineConfig } from './src/config/parse.ts'
+import { jwt } from './src/jwt/index.ts'
 export default defineConfig({
-  jwt: { secret: 'JWT_SECRET' },
+  jwt: jwt({ secret: 'JWT_SECRET' }),
   apiKeys: { known: 'API_KEYS' },
   policies: [
     { name: 'per-key', limit: 7, limits: { pro: 70 }, plan: 'header:x-plan', window: '1h', key: 'api-key',

@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Echo, startOrigin } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Series } from '../../src/observe/index.ts'
 import { copyProject, type Project, processes, waitUntilEnded } from '../support/npm-start.ts'
 
 let project: Project
@@ -31,6 +32,19 @@ test('npm start runs the Worker, prints the address of each part, and stops ever
   process.kill(-run.pid, 'SIGINT')
   await run.ended
   await waitUntilEnded(family)
+})
+
+test('The dashboard of npm start has the counts of the requests that were sent.', async () => {
+  const run = await npmStart()
+  for (let count = 1; count <= 12; count++) await (await fetch(run.url)).text()
+  const [, dashboard] = /Dashboard +(http:\S+)/.exec(run.output())!
+  expect(await (await fetch(dashboard!)).text()).toContain('<title>')
+  const stats = await (await fetch(`${dashboard}/_sluice/v1/stats`)).json()
+  const counts = { allowed: 0, limited: 0 }
+  for (const { outcome, decisions } of stats.total.series as Series[]) {
+    counts[outcome as keyof typeof counts] += decisions
+  }
+  expect(counts).toEqual({ allowed: 10, limited: 2 })
 })
 
 test('npm start reports a port that is in use, and leaves nothing running.', async () => {
@@ -119,12 +133,12 @@ test('A WebSocket and an upload go through the port of npm start unchanged.', as
 test('npm start uses the database and the origin of the environment.', async () => {
   const stack: Stack = await startStack()
   const origin = await startOrigin()
-  const before = stack.httpRequests()
   const run = await npmStart({
     UPSTASH_REDIS_REST_URL: stack.bridge.url,
     UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
     ORIGIN: `${origin.url}/base`,
   })
+  const before = stack.httpRequests()
   expect(await (await fetch(`${run.url}/x`)).json()).toMatchObject({ url: '/base/x' })
   expect(stack.httpRequests() - before).toBe(1)
   expect(run.output()).toMatch(/from UPSTASH_REDIS_REST_URL/)

@@ -5,15 +5,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type SchemaName, schemas } from '../../dev/openapi/schemas.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { defineConfig } from '../../src/config/parse.ts'
 import { commandsBetween } from '../support/commands.ts'
+import { evaluate } from '../support/entries.ts'
+import { exporting } from '../support/examples.ts'
 import { byJsonSchema } from '../support/json-schema.ts'
+import { parseOpenMetrics } from '../support/open-metrics.ts'
 
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
 const page = await read('docs/reference/decision-api.md')
 const block = (name: string) => new RegExp(`^\`\`\`ts ${name}\n(.*?)^\`\`\`$`, 'ms').exec(page)![1]!
 const configOf = (code: string): ConfigOptions =>
-  new Function('defineConfig', `return ${code.replace('export default ', '')}`)(defineConfig)
+  evaluate(exporting(code).replace('export default', 'return'))
 
 interface Call {
   /** The command without its headers, for test titles. */
@@ -21,6 +23,7 @@ interface Call {
   url: string
   token: 'API_TOKEN' | 'OPERATE'
   headers: Record<string, string>
+  method: string
   body: string | undefined
   /** The status, the header fields and the body that the page shows. */
   status: number | undefined
@@ -49,12 +52,13 @@ function callOf(text: string): Call {
     url: /(?:\$API|http:)\S+/.exec(command)![0],
     token: /OPERATE/.test(command) ? 'OPERATE' : 'API_TOKEN',
     headers: Object.fromEntries(headers.filter(([name]) => name !== 'Authorization')),
+    method: / -X (\w+)/.exec(command)?.[1] ?? (/ -d '/.test(command) ? 'POST' : 'GET'),
     body: / -d '(.*)'/s.exec(command)?.[1],
     status: head ? Number(head.split(' ')[1]) : undefined,
     fields: Object.fromEntries(
       [...head!.matchAll(/^([\w-]+): (.*)$/gm)].map(([, name, value]) => [name!, value!]),
     ),
-    answer: JSON.parse(json!),
+    answer: json!.startsWith('#') ? json! : JSON.parse(json!),
   }
 }
 
@@ -63,7 +67,8 @@ const stable = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value, (key, value) => {
       if (key === 'decidedAt' || key === 'roundTripMs' || key === 'slot') return typeof value
-      if (/^(retryAfter|resetAfter|nextAfter|bannedFor)Ms$/.test(key) && value > 0) return '> 0'
+      if (/^(retryAfter|resetAfter|nextAfter|bannedFor|overriddenFor)Ms$/.test(key) && value > 0)
+        return '> 0'
       return value
     }),
   )
@@ -77,7 +82,7 @@ describe('The commands of docs/reference/decision-api.md', () => {
   let stack: Stack
   beforeAll(async () => {
     shipped = await startStack({ env: { ...env } })
-    stack = await startStack({ config: configOf(block('decision-api')), env })
+    stack = await startStack({ config: configOf(block('decision-api')), observe: {}, env })
   })
   afterAll(() => Promise.all([shipped?.stop(), stack?.stop()]))
 
@@ -98,12 +103,21 @@ describe('The commands of docs/reference/decision-api.md', () => {
         .replace('$API', `${stack.url}/_sluice/v1`)
         .replace('http://127.0.0.1:8787', shipped.url)
       const response = await fetch(url, {
-        method: body === undefined ? 'GET' : 'POST',
+        method: call.method,
         headers: { Authorization: `Bearer ${token[call.token]}`, ...call.headers },
         ...(body !== undefined && { body }),
       })
+      if (typeof call.answer === 'string') {
+        const metrics = parseOpenMetrics(await response.text())
+        for (const [name, shown] of parseOpenMetrics(call.answer.replace(/\n*$/, '\n'))) {
+          expect(metrics.get(name)).toEqual(shown)
+        }
+        return
+      }
       const answer = await response.json()
-      expect(stable(answer)).toEqual(stable(call.answer))
+      // The page omits some of the stats.
+      if (call.url.endsWith('/stats')) expect(answer).toMatchObject(call.answer as object)
+      else expect(stable(answer)).toEqual(stable(call.answer))
       expect(response.status).toBe(call.status ?? 200)
       for (const [name, value] of Object.entries(call.fields)) {
         expect(stableField(response.headers.get(name)), name).toBe(stableField(value))
@@ -150,11 +164,14 @@ describe('The bodies on docs/reference/decision-api.md', () => {
   /** The schemas of the body and of the answer. */
   const schemasOf = ({
     url,
+    method,
   }: Call): [body: SchemaName | undefined, answer: SchemaName | undefined] => {
     if (url.endsWith('/decide')) return ['Ask', 'Decision']
     if (url.endsWith('/refund')) return ['Refund', 'LimitStatus']
     if (url.endsWith('/try')) return ['Try', 'Trial']
-    if (url.endsWith('/policies')) return [undefined, undefined]
+    if (/\/(policies|stats|metrics)$/.test(url)) return [undefined, undefined]
+    if (url.endsWith('/keys')) return [undefined, 'OverrideList']
+    if (url.endsWith('/limit')) return [method === 'PUT' ? 'Override' : undefined, 'LimitStatus']
     return [url.endsWith('/ban') ? 'Ban' : 'Target', 'LimitStatus']
   }
   /** Each body or answer; of a list, each item. */

@@ -22,6 +22,7 @@ import { headers } from '../support/configuration-examples/headers.ts'
 import { operation } from '../support/configuration-examples/operation.ts'
 import { quotas } from '../support/configuration-examples/quotas.ts'
 import { requests } from '../support/configuration-examples/requests.ts'
+import { importsFor } from '../support/entries.ts'
 import { configOf, examples, exporting } from '../support/examples.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { blocksOf, pages, root } from '../support/pages.ts'
@@ -73,11 +74,10 @@ test('Each example has a scenario or a transcript, and each scenario has an exam
 test('Each example passes the type check against the published types.', async () => {
   const folder = join(root, 'dist/examples')
   await mkdir(folder, { recursive: true })
-  const head = "import { defineConfig } from '../../src/index.ts'\n"
   for (const { name, code } of examples) {
-    await writeFile(join(folder, `${name}.ts`), head + exporting(code))
+    await writeFile(join(folder, `${name}.ts`), importsFor(code) + exporting(code))
   }
-  const tsconfig = { extends: '../../tsconfig.json', include: ['*.ts', '../../src/lua.d.ts'] }
+  const tsconfig = { extends: '../../tsconfig.json', include: ['*.ts'], exclude: [] }
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig))
   const tsc = join(root, 'node_modules/.bin/tsc')
   const { stdout } = await promisify(execFile)(tsc, ['-p', folder]).catch((error) => error)

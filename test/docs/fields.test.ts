@@ -2,6 +2,8 @@
 import { expect, test } from 'vitest'
 import { jsonSchemaOf } from '../../dev/openapi/schemas.ts'
 import { config } from '../../src/config/schema/config.ts'
+import { refusalFields } from '../../src/config/schema/refusal-fields.ts'
+import { jwtOptions } from '../../src/jwt/options.ts'
 import { pages } from '../support/pages.ts'
 
 interface JsonSchema {
@@ -20,10 +22,19 @@ function fieldsOf(schema: JsonSchema, path: string[] = []): string[] {
   return [...new Set([...own, ...others.flatMap((other) => fieldsOf(other, path))])]
 }
 
-// A rule of a cost is a condition with a price: its fields are those of `match`.
-const fields = fieldsOf(jsonSchemaOf(config)).filter(
+// A rule of a cost is a condition with a price: its fields are those of `match`. Other entries have the fields of `refusal` and `jwt`.
+const all = [
+  ...fieldsOf(jsonSchemaOf(config)),
+  ...fieldsOf(jsonSchemaOf(refusalFields), ['refusal']),
+  ...fieldsOf(jsonSchemaOf(jwtOptions), ['jwt']),
+]
+const fields = all.filter(
   (field) =>
-    !/^policies\.cost\.(rules\.)?(host|path|method|header|country|ip|not|cost)$/.test(field),
+    !field.startsWith('policies.reserve.match.') &&
+    !/^policies\.cost\.(rules\.)?(host|path|method|header|country|ip|query|asn|verifiedBot|ja4|botScore(\.\w+)?|not|cost)$/.test(
+      field,
+    ) &&
+    field !== 'policies.cost.rules.body', // `cost.body` is another field
 )
 
 /** The anchor of a field's row: `policies.penalty.after` is `policy-penalty-after`. */

@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { lint, lintWorker } from '../../src/lint/lint.ts'
+import { evaluate } from '../support/entries.ts'
 
 const root = new URL('../../', import.meta.url)
 const pages = (await readdir(new URL('docs', root), { recursive: true }))
@@ -28,7 +29,8 @@ test('The pages have the configurations that this test looks for.', () => {
 })
 
 test.each(examples)('The linter has no findings about the configuration %s.', (_, code, page) => {
-  const options = new Function(`return ${code}`)()
+  const policies = [{ name: 'per-ip', limit: 100, window: '1m' }]
+  const options = evaluate(`return ${code}`, { policies })
   expect(lint(options)).toEqual([])
   // The README shows complete configurations. Examples in docs/ may leave out `origin`.
   if (page === 'README.md' && code.includes('origin:')) expect(lintWorker(options)).toEqual([])

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { findingCodes } from '../../src/config/findings.ts'
 import { lintWorker } from '../../src/lint/lint.ts'
+import { evaluate } from '../support/entries.ts'
 import { pages } from '../support/pages.ts'
 
 const { text } = pages.find(({ path }) => path === 'docs/reference/linter.md')!
@@ -18,7 +19,7 @@ function codesOf(fields: string, code: string): string[] {
     ...(!fields.includes('policies:') && {
       policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
     }),
-    ...new Function(`return {${fields}}`)(),
+    ...evaluate(`return {${fields}}`),
   }
   return lintWorker(options).map((finding) => finding.code)
 }

@@ -10,10 +10,12 @@ const files = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
 
 /** The event and the code of each call of `log`; the code is undefined unless it is a literal. */
 const logged = files.flatMap((text) =>
-  [...text.matchAll(/\blog\(\s*'([a-z-]+)',\s*(?:'([a-z0-9-]*)')?/g)].map(([, event, code]) => ({
-    event: event!,
-    code,
-  })),
+  [...text.matchAll(/\blog(?:\?\.)?\(\s*'([a-z-]+)',\s*(?:'([a-z0-9-]*)')?/g)].map(
+    ([, event, code]) => ({
+      event: event!,
+      code,
+    }),
+  ),
 )
 
 const { text } = pages.find(({ path }) => path === 'docs/reference/log-events.md')!
@@ -49,7 +51,7 @@ test('Every code of a store error has a row, except those that are not logged.',
 })
 
 test('Every code of a failed download of keys has a row.', () => {
-  const codes = ['credentials/download.ts', 'credentials/jwks.ts'].flatMap((file) =>
+  const codes = ['jwt/download.ts', 'jwt/jwks.ts'].flatMap((file) =>
     [...source(file).matchAll(/\bcode: '([a-z-]+)'/g)].map(([, code]) => code!),
   )
   expect(codesOf('jwks').sort()).toEqual(codes.sort())

@@ -1,7 +1,7 @@
 import type { FaultText } from 'sluice-fault-proxy'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
-import { algorithms } from '../../src/store/local/algorithms/index.ts'
+import { algorithms } from '../../src/store/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 
@@ -25,6 +25,7 @@ beforeAll(async () => {
   stack = await startFaultStack()
   await stack.renew({ policies, deadline: '5s' })
 })
+afterEach(() => stack.faults.set(null))
 afterAll(() => stack.stop())
 
 let keys = 0
@@ -60,6 +61,7 @@ describe.each(names)('%s', (algorithm) => {
       await stack.faults.set(null)
       const after = await admitted(path, client, LIMIT)
       expect(before).toBe(LIMIT - 5)
+      expect(during).toBeGreaterThan(0)
       expect(before + during + after).toBeLessThanOrEqual(LIMIT)
     },
   )
@@ -70,7 +72,7 @@ describe.each([
   ['batch', true],
 ])('a %s whose reply is lost', (kind, batching) => {
   test.each<FaultText>([
-    'late=400',
+    'late=1500',
     'lose',
     'stall-body',
     'reset-after',
@@ -82,13 +84,14 @@ describe.each([
       // The circuit is still closed after three failures.
       await stack.renew({ policies, deadline: '250ms', batching })
       const client = newKey()
-      const remaining = async () => {
-        for (;;) {
-          const { headers } = await stack.get('/fixed-window', client)
-          const field = headers.get('ratelimit')
-          if (field) return Number(/;r=(\d+)/.exec(field)![1])
-        }
-      }
+      const remaining = () =>
+        vi.waitFor(
+          async () => {
+            const { headers } = await stack.get('/fixed-window', client)
+            return Number(/;r=(\d+)/.exec(headers.get('ratelimit')!)![1])
+          },
+          { timeout: 20_000, interval: 1 },
+        )
       const first = await remaining()
       const delivered = () => stack.faults.counts().delivered.evalsha ?? 0
       const before = { arrived: stack.faults.counts().arrived, delivered: delivered() }

@@ -8,10 +8,20 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-const decided = (path: string) =>
-  vi.waitFor(async () => expect((await stack.get(path)).headers.has('ratelimit')).toBe(true), {
-    timeout: 10_000,
-  })
+/** Waits until the store decides and the calls that follow a decision, such as a release, have been made. */
+async function decided(path: string) {
+  await vi.waitFor(
+    async () => expect((await stack.get(path)).headers.has('ratelimit')).toBe(true),
+    { timeout: 10_000 },
+  )
+  let calls = ''
+  const isQuiet = () => {
+    const before = calls
+    calls = JSON.stringify(stack.faults.counts())
+    expect(calls).toBe(before)
+  }
+  await vi.waitFor(isQuiet, { timeout: 10_000, interval: 300 })
+}
 
 test.each(['late=900', 'lose'] as const)(
   'A slot that a request refused by the fallback may have taken is released (%s).',

@@ -84,7 +84,7 @@ test(
     const before = calls()
     let answered = 0
     await many(64, async () => {
-      while (performance.now() < until) {
+      while (performance.now() < until || answered <= 500) {
         if (answered++ % 500 === 0) void askAndHangUp(newKey(), 5)
         const { status } = await ask(key, { agent }).catch((error) => ({ status: error.code }))
         tally[status] = (tally[status] ?? 0) + 1

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
-import { algorithms } from '../../src/store/local/algorithms/index.ts'
+import { algorithms } from '../../src/store/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 import { secrets } from '../support/secrets.ts'
@@ -25,6 +25,7 @@ beforeAll(async () => {
   stack = await startFaultStack()
   await stack.renew({ policies, deadline: '5s', degradedHeader: true })
 })
+afterEach(() => stack.faults.set(null))
 afterAll(() => stack.stop())
 
 const ask = (path: string, ip: string, count: number) =>

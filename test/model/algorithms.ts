@@ -26,12 +26,17 @@ export interface Algorithm {
   at(held: Held | undefined, t: bigint, terms: Terms): Held
   fits(held: Held, cost: bigint, t: bigint, terms: Terms): boolean
   charge(held: Held, cost: bigint, t: bigint, terms: Terms): Held
+  /** Charges a debt: a cost that need not fit, up to a bound. */
+  owe(held: Held, cost: bigint, t: bigint, terms: Terms): Held
   /** Returns `held` itself if nothing is refunded. */
   refund(held: Held, units: bigint, t: bigint, terms: Terms, decidedAt: bigint | undefined): Held
 }
 
 export const least = (a: bigint, b: bigint) => (a < b ? a : b)
 export const greatest = (a: bigint, b: bigint) => (a > b ? a : b)
+
+/** The most units times window, which keeps the products of the script exact. */
+const mostParts = 2n ** 53n / 3n
 
 /** Returns the period of a new count. The current one also applies before `start`. Later periods are as long as the next one. */
 function periodAt(t: bigint, [start, end, nextEnd]: Period) {
@@ -50,6 +55,10 @@ const fixedWindow: Algorithm = {
   },
   fits: ({ numbers: [count] }, cost, _, { limit }) => count! + cost <= limit,
   charge: ({ numbers: [count], ...rest }, cost) => ({ ...rest, numbers: [count! + cost] }),
+  owe: ({ numbers: [count], ...rest }, cost, _, { window }) => ({
+    ...rest,
+    numbers: [least(count! + cost, mostParts / window)],
+  }),
   refund(held, units, _, __, decidedAt) {
     const [count] = held.numbers
     if (count === 0n || (decidedAt !== undefined && decidedAt < held.time)) return held
@@ -73,6 +82,10 @@ const slidingWindow: Algorithm = {
     time,
     numbers: [current! + cost, previous!],
   }),
+  owe: ({ time, numbers: [current, previous] }, cost, _, { window }) => ({
+    time,
+    numbers: [least(current! + cost, mostParts / window), previous!],
+  }),
   refund(held, units, _, __, decidedAt) {
     const [current, previous] = held.numbers
     if (current === 0n || (decidedAt !== undefined && decidedAt < held.time)) return held
@@ -93,6 +106,11 @@ const slidingLog: Algorithm = {
       ...Array<bigint>(Number(cost)).fill(t),
     ],
   }),
+  owe(held, cost, t, terms) {
+    const live = held.numbers.filter((score) => score > t - terms.window)
+    const room = least(cost, 10_000n - BigInt(live.length))
+    return room === 0n ? held : this.charge(held, room, t, terms)
+  },
   refund(held, units, t, { window }, decidedAt) {
     // The units taken at `decidedAt` no longer count once that time has left the window.
     if (decidedAt !== undefined && decidedAt <= t - window) return held
@@ -121,7 +139,8 @@ function refundedParts(
   decidedAt: bigint | undefined,
 ): bigint {
   const flowed = decidedAt === undefined ? 0n : greatest(0n, t - decidedAt) * limit
-  return greatest(0n, units * window - flowed)
+  const parts = least(units, BigInt(Number.MAX_SAFE_INTEGER) / window) * window // no charge has more units
+  return greatest(0n, parts - flowed)
 }
 
 /**
@@ -139,6 +158,10 @@ const tokenBucket: Algorithm = {
   charge: ({ time, numbers: [missing] }, cost, _, { window }) => ({
     time,
     numbers: [missing! + cost * window],
+  }),
+  owe: ({ time, numbers: [missing] }, cost, _, { window }) => ({
+    time,
+    numbers: [least(missing! + cost * window, mostParts)],
   }),
   refund(held, units, t, terms, decidedAt) {
     const [missing] = held.numbers

@@ -31,8 +31,13 @@ export class LimitModel {
   readonly algorithm: Algorithm
   readonly terms: Terms
   readonly capacity: bigint
+  readonly floor: bigint
 
-  constructor({ terms: policy, period }: Pick<ModelLimit, 'terms' | 'period'>) {
+  constructor({
+    terms: policy,
+    period,
+    floor = 0,
+  }: Pick<ModelLimit, 'terms' | 'period' | 'floor'>) {
     const { algorithm, limit, windowMs, burst, align } = policy
     if (algorithm === 'concurrency')
       throw new Error('LimitModel does not support concurrency. Use Slots.')
@@ -46,6 +51,7 @@ export class LimitModel {
       period: calendar ? (period.map(BigInt) as Period) : undefined,
     }
     this.capacity = this.algorithm.capacity(this.terms)
+    this.floor = BigInt(floor)
   }
 
   /** Returns the state to decide by. If the clock moves back, a state is read at its stored time. */
@@ -55,11 +61,15 @@ export class LimitModel {
     return { held: this.algorithm.at(live, t, this.terms), t }
   }
 
+  /** True if the cost leaves the floor free. */
   fits(state: State | undefined, cost: bigint, now: bigint): boolean {
-    if (cost === 0n) return true
-    if (cost > this.capacity) return false
+    return cost === 0n || this.isFree(state, cost + this.floor, now)
+  }
+
+  isFree(state: State | undefined, units: bigint, now: bigint): boolean {
+    if (units > this.capacity) return false
     const { held, t } = this.stateAt(state, now)
-    return this.algorithm.fits(held, cost, t, this.terms)
+    return this.algorithm.fits(held, units, t, this.terms)
   }
 
   /** Returns the shortest wait in ms after which `cost` fits, if no other request is charged. */
@@ -67,16 +77,29 @@ export class LimitModel {
     return search((wait) => this.fits(state, cost, now + wait))
   }
 
+  /** Returns the wait in ms until the whole quota is free. */
+  fullAfter(state: State | undefined, now: bigint): bigint {
+    return search((wait) => this.isFree(state, this.capacity, now + wait))
+  }
+
   /** Returns `after` with its run-out, or `undefined` if it runs out immediately. */
   keep(after: Held, now: bigint): State | undefined {
     const endless = { ...after, runOut: 1n << 62n }
-    const runOut = now + this.wait(endless, this.capacity, now)
+    const runOut = now + this.fullAfter(endless, now)
     return runOut === now ? undefined : { ...after, runOut }
   }
 
   take(state: State | undefined, cost: bigint, now: bigint): State | undefined {
     const { held, t } = this.stateAt(state, now)
     return this.keep(this.algorithm.charge(held, cost, t, this.terms), now)
+  }
+
+  /** Returns `state` itself if the bound is already reached. */
+  owe(state: State | undefined, cost: bigint, now: bigint): State | undefined {
+    const { held, t } = this.stateAt(state, now)
+    const after = this.algorithm.owe(held, cost, t, this.terms)
+    const isSame = after === held || after.numbers.join() === held.numbers.join()
+    return isSame ? state : this.keep(after, now)
   }
 
   /** Returns `state` itself if nothing is refunded. A refund never postpones the run-out. */
@@ -89,12 +112,14 @@ export class LimitModel {
   }
 
   report(state: State | undefined, now: bigint) {
-    const remaining = search((c) => c === this.capacity || !this.fits(state, c + 1n, now))
-    const full = remaining === this.capacity
+    const free = search((c) => c === this.capacity || !this.isFree(state, c + 1n, now))
+    const remaining = greatest(0n, free - this.floor)
+    const full = remaining === this.capacity - this.floor
     return {
       remaining: Number(remaining),
-      resetAfterMs: Number(this.wait(state, this.capacity, now)),
+      resetAfterMs: Number(this.fullAfter(state, now)),
       nextAfterMs: full ? 0 : Number(this.wait(state, remaining + 1n, now)),
+      ...(this.floor > 0n && { reserved: Number(free - remaining) }),
     }
   }
 }

@@ -39,21 +39,23 @@ export class Model {
   }
 
   #request(request: ModelRequest, now: bigint): StoreState[] {
-    const { limits, decidedAt } = request
-    const operates = ['reset', 'ban', 'unban'].includes(request.mode)
-    if (operates) for (const row of limits) this.#operate(request, row, now)
+    const { limits: sent, decidedAt } = request
+    const operates = ['reset', 'ban', 'unban', 'override', 'restore'].includes(request.mode)
+    if (operates) for (const row of sent) this.#operate(request, row, now)
     const mode = operates ? 'peek' : request.mode
+    const overrides = sent.map((row) => this.#override(row, now))
+    const limits = sent.map((row, i) => resized(row, overrides[i]))
     const models = limits.map((row) =>
       row.terms.algorithm === 'concurrency' ? new Slots(row) : new LimitModel(row),
     )
     const costs = limits.map(({ cost }) => BigInt(cost))
     const fits = limits.map((row, i) => models[i]!.fits(this.#state(row), costs[i]!, now))
-    const bans = limits.map((row) => (mode === 'refund' ? 0n : this.#ban(row, now)))
+    const bans = limits.map((row) => (settles(mode) ? 0n : this.#ban(row, now)))
     const admitted = fits.every(Boolean) && bans.every((rest) => rest === 0n)
     // Computed before any charge, because a refused row reports the waits of its uncharged state.
     const waits = limits.map((row, i) => {
-      if (mode === 'refund' || fits[i]) return 0
-      if (costs[i]! > models[i]!.capacity) return null
+      if (settles(mode) || fits[i]) return 0
+      if (costs[i]! + models[i]!.floor > models[i]!.capacity) return null
       return Number(models[i]!.wait(this.#state(row), costs[i]!, now))
     })
     limits.forEach((row, i) => {
@@ -63,6 +65,11 @@ export class Model {
         const since = decidedAt === undefined ? undefined : BigInt(decidedAt)
         const after = models[i]!.refund(before, costs[i]!, now, since)
         if (after !== before) this.#write(mode, row, after, now)
+      } else if (mode === 'debt') {
+        const model = models[i]!
+        if (model instanceof Slots) throw new Error('Slots have no debt.')
+        const after = model.owe(before, costs[i]!, now)
+        if (after !== before) this.#write('take', row, after, now)
       } else if (admitted) {
         const after = models[i]!.take(before, costs[i]!, now)
         if (after !== before) this.#write('take', row, after, now)
@@ -78,22 +85,33 @@ export class Model {
       const ban = Number(bans[i])
       return {
         ...models[i]!.report(this.#state(row), now),
-        allowed: mode === 'refund' || (fits[i]! && ban === 0),
+        allowed: settles(mode) || (fits[i]! && ban === 0),
         retryAfterMs: waits[i] === null ? null : Math.max(waits[i]!, ban),
         ...(ban > 0 && { bannedForMs: ban }),
+        ...(overrides[i] && {
+          limit: Number(overrides[i].numbers[0]),
+          overriddenForMs: Number(overrides[i].runOut - now),
+        }),
       }
     })
   }
 
   /** Applies an operator's mode to a row, before a peek at the row. */
-  #operate({ mode, banMs }: ModelRequest, row: ModelLimit, now: bigint) {
+  #operate({ mode, banMs, units, forMs }: ModelRequest, row: ModelLimit, now: bigint) {
+    const [key, tag] = [recordOf(row.subject), overrideTag(row)]
+    if (mode === 'restore' && row.override) this.#forget(key, tag, now)
+    if (mode === 'override') {
+      const runOut = now + BigInt(forMs!)
+      this.#store(key, tag, { time: now, runOut, numbers: [BigInt(units!)] }, now)
+    }
+    if (mode === 'override' || mode === 'restore') return
     if (mode === 'reset') this.#forget(keyOf(row), row.terms.tag, now)
     if (!row.penalty) return
-    const [record, tag] = [recordOf(row.subject), row.penalty.tag]
-    this.#forget(record, tag, now)
-    this.#forget(record, `${tag}-ban`, now)
+    const [record, penalty] = [recordOf(row.subject), row.penalty.tag]
+    this.#forget(record, penalty, now)
+    this.#forget(record, `${penalty}-ban`, now)
     if (mode !== 'ban') return
-    this.#store(record, `${tag}-ban`, banned(BigInt(banMs ?? row.penalty.banMs), now).ban, now)
+    this.#store(record, `${penalty}-ban`, banned(BigInt(banMs ?? row.penalty.banMs), now).ban, now)
   }
 
   /** Removes a state. Writes nothing if there is none. */
@@ -103,6 +121,13 @@ export class Model {
 
   #state(row: ModelLimit): State | undefined {
     return this.keys.get(keyOf(row))?.states.get(row.terms.tag)
+  }
+
+  /** The limit that an operator has set, until its end. */
+  #override(row: ModelLimit, now: bigint): State | undefined {
+    if (!row.override) return undefined
+    const state = this.keys.get(recordOf(row.subject))?.states.get(overrideTag(row))
+    return state && now < state.runOut ? state : undefined
   }
 
   #penaltyState({ subject, penalty }: ModelLimit): LimitStatus {
@@ -150,6 +175,8 @@ export class Model {
   }
 }
 
+const settles = (mode: ModelRequest['mode']) => mode === 'refund' || mode === 'debt'
+
 export const recordOf = (subject: string) => `sluice:1:{${subject}}`
 
 /** Returns the Redis key of a limit. A log and slots have separate keys; all other states of a subject share the record. */
@@ -157,6 +184,17 @@ export function keyOf({ subject, terms: policy }: ModelLimit): string {
   if (policy.algorithm === 'concurrency') return `${recordOf(subject)}:slots:${policy.tag}`
   if (policy.algorithm === 'sliding-log') return `${recordOf(subject)}:log:${policy.tag}`
   return recordOf(subject)
+}
+
+const overrideTag = ({ terms }: ModelLimit) => `${terms.tag}-limit`
+
+/** A limit in the size of an operator. Its floor is a share in eighths. */
+function resized(row: ModelLimit, override: State | undefined): ModelLimit {
+  if (!override) return row
+  const [limit, { share, scalesBurst }] = [Number(override.numbers[0]), row.override!]
+  const terms = { ...row.terms, limit, burst: scalesBurst ? limit : row.terms.burst }
+  const whole = BigInt(terms.algorithm === 'token-bucket' ? terms.burst : limit)
+  return { ...row, terms, floor: Number((whole * BigInt(share * 8) + 7n) / 8n) }
 }
 
 /** Encodes a state as in a record: `tag:time:life:numbers`. */

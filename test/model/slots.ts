@@ -7,11 +7,13 @@ import type { ModelLimit } from './types.ts'
 /** The slots of one key. A state has `members` and, in the same order, their ends. */
 export class Slots {
   readonly capacity: bigint
+  readonly floor: bigint
   readonly life: bigint
   readonly id: string | undefined
 
-  constructor({ terms: { limit, windowMs }, slot }: ModelLimit) {
+  constructor({ terms: { limit, windowMs }, slot, floor = 0 }: ModelLimit) {
     this.capacity = BigInt(limit)
+    this.floor = BigInt(floor)
     this.life = BigInt(windowMs)
     this.id = slot
   }
@@ -29,7 +31,7 @@ export class Slots {
     this.live(state, now).some(({ member }) => this.hasOwnId(member))
 
   hasRoom = (state: State | undefined, cost: bigint, now: bigint) =>
-    BigInt(this.live(state, now).length) + cost <= this.capacity
+    BigInt(this.live(state, now).length) + cost + this.floor <= this.capacity
 
   fits = (state: State | undefined, cost: bigint, now: bigint) =>
     cost === 0n || this.holds(state, now) || this.hasRoom(state, cost, now)
@@ -58,12 +60,14 @@ export class Slots {
 
   report(state: State | undefined, now: bigint) {
     const live = BigInt(this.live(state, now).length)
-    const remaining = greatest(0n, this.capacity - live)
-    const waitFor = (cost: bigint) => Number(this.wait(state, cost, now))
+    const free = greatest(0n, this.capacity - live)
+    const remaining = greatest(0n, free - this.floor)
+    const isFull = remaining === this.capacity - this.floor
     return {
       remaining: Number(remaining),
-      resetAfterMs: live === 0n ? 0 : waitFor(this.capacity),
-      nextAfterMs: live === 0n ? 0 : waitFor(remaining + 1n),
+      resetAfterMs: Number(search((wait) => this.live(state, now + wait).length === 0)),
+      nextAfterMs: isFull ? 0 : Number(this.wait(state, remaining + 1n, now)),
+      ...(this.floor > 0n && { reserved: Number(free - remaining) }),
     }
   }
 }

@@ -17,4 +17,7 @@ export interface ModelRequest {
   limits: ModelLimit[]
   decidedAt?: number
   banMs?: number
+  /** The size and the life of a limit that an operator sets. */
+  units?: number
+  forMs?: number
 }

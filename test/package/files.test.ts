@@ -11,5 +11,11 @@ test('npm pack contains no test, no source and no development file.', () => {
       !/^dist\/(node\/)?[\w-]+\.(js|js\.map|d\.ts)$/.test(path) &&
       !/^dist\/node\/guard\/\w+\.lua$/.test(path), // scripts of the bridge
   )
-  expect(outside).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+  expect(outside).toEqual([
+    'CHANGELOG.md',
+    'LICENSE',
+    'README.md',
+    'dist/openapi.json',
+    'package.json',
+  ])
 })

@@ -43,6 +43,6 @@ test('The eleventh request is refused.', () => expectOneRefusal(() => sluice.fet
   expect(await project.npm('test')).toMatch(/Tests\s+2 passed/)
   const config = join(project.folder, 'sluice.config.ts')
   const text = await readFile(config, 'utf8')
-  await writeFile(config, text.replace('limit: 5,', 'limit: 6,'))
+  await writeFile(config, text.replace('limit: 10,', 'limit: 11,'))
   await expect(project.npm('test', '--', 'policies')).rejects.toThrow(/Tests\s+1 failed/)
 })

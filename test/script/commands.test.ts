@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Idempotency } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
@@ -38,7 +39,9 @@ async function commands(requests: ModelRequest[], now?: number, idempotency?: Id
   return Object.fromEntries(counted)
 }
 
-const decided = { evalsha: 1, time: 1, mget: 1 }
+/** One record is read by GET, several by MGET. */
+const decided = { evalsha: 1, time: 1, get: 1 }
+const decidedMany = { evalsha: 1, time: 1, mget: 1 }
 
 test('Ten limits of one subject cost four commands if admitted and three if refused.', async () => {
   const subject = newSubject()
@@ -77,13 +80,13 @@ test('A follow request costs no command if another request of the call has the s
 test('Each charged subject costs one write, and a subject without a charge costs none.', async () => {
   const [first, second, third] = [newSubject(), newSubject(), newSubject()]
   const three = [request(first), request(second), request(third, 'peek')]
-  expect(await commands(three)).toEqual({ ...decided, set: 2 })
+  expect(await commands(three)).toEqual({ ...decidedMany, set: 2 })
 })
 
 test('A call that sends the time does not need the TIME command.', async () => {
   expect(await commands([request(newSubject())], 1_789_000_000_000)).toEqual({
     evalsha: 1,
-    mget: 1,
+    get: 1,
     set: 1,
   })
 })
@@ -92,7 +95,7 @@ test('A refund costs one SET, or one DEL if the record becomes empty.', async ()
   const subject = newSubject()
   const now = 1_789_000_000_000
   await server.decide([request(subject, 'take', 2)], now)
-  const refund = { evalsha: 1, mget: 1 }
+  const refund = { evalsha: 1, get: 1 }
   expect(await commands([request(subject, 'refund')], now)).toEqual({ ...refund, set: 1 })
   expect(await commands([request(subject, 'refund')], now)).toEqual({ ...refund, del: 1 })
   expect(await commands([request(subject, 'refund')], now)).toEqual(refund)
@@ -184,7 +187,7 @@ test.each([
   ['sliding-log', { zrevrange: 1, zremrangebyscore: 1, zadd: 1, pexpire: 1 }],
   ['concurrency', { zrange: 1, zadd: 1, pexpire: 1 }],
 ] as const)(
-  'A penalty of a %s limit costs one MGET, because the limit itself does not read the record.',
+  'A penalty of a %s limit costs one GET, because the limit itself does not read the record.',
   async (algorithm, own) => {
     const policy: ModelPolicy = { ...policies[0]!, algorithm, penalty }
     const limits = [{ subject: newSubject(), terms: policy, cost: 1 }]
@@ -224,6 +227,7 @@ test.each(['sliding-log', 'concurrency'] as const)(
 test('A ban costs one SET, an unban costs one write, and an unban without a ban costs none.', async () => {
   const subject = newSubject()
   expect(await commands([penal(subject, 'ban')])).toEqual({ ...decided, set: 1 })
+  await setTimeout(2) // the same ban in the same millisecond changes nothing
   expect(await commands([penal(subject, 'ban')])).toEqual({ ...decided, set: 1 })
   expect(await commands([penal(subject, 'unban')])).toEqual({ ...decided, del: 1 })
   expect(await commands([penal(subject, 'unban')])).toEqual(decided)
@@ -240,13 +244,13 @@ test('An idempotency key costs one SET, even for a refusal, and a replay costs n
     forMs: 60_000,
   })
   expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual({
-    ...decided,
+    ...decidedMany,
     set: 2,
   })
-  expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual(decided)
+  expect(await commands([request(subject)], undefined, idempotency('a'))).toEqual(decidedMany)
   const refused = [request(subject, 'take', 40)]
-  expect(await commands(refused, undefined, idempotency('b'))).toEqual({ ...decided, set: 1 })
-  expect(await commands(refused, undefined, idempotency('b'))).toEqual(decided)
+  expect(await commands(refused, undefined, idempotency('b'))).toEqual({ ...decidedMany, set: 1 })
+  expect(await commands(refused, undefined, idempotency('b'))).toEqual(decidedMany)
   // A replay does not read or write the slots.
   const slots: ModelPolicy = { ...policies[0]!, algorithm: 'concurrency' }
   const take: ModelRequest[] = [{ mode: 'take', limits: [{ subject, terms: slots, cost: 1 }] }]

@@ -67,3 +67,49 @@ test.each(algorithms)(
     expect(again.states[0]![0]!.allowed).toBe(true)
   },
 )
+
+const take = (...limits: ModelLimit[]) => server.decide([{ mode: 'take', limits }])
+const rowOf = (subject: string, algorithm: ModelPolicy['algorithm']): ModelLimit => ({
+  subject,
+  terms: { tag: algorithm, algorithm, limit: 9, windowMs: 3_600_000, burst: 9, align: 'clock' },
+  cost: 1,
+})
+
+test('Without a time, a charge that moves no run-out keeps the expiry, and another one moves it.', async () => {
+  const [window, bucket] = [
+    rowOf(newSubject(), 'sliding-window'),
+    rowOf(newSubject(), 'token-bucket'),
+  ]
+  const expiry = (row: ModelLimit) => server.send('PEXPIRETIME', keyOf(row)).then(Number)
+  await take(window, bucket)
+  await server.send('PEXPIRE', keyOf(window), '123456')
+  const kept = await expiry(window)
+  await take(window)
+  expect(await expiry(window)).toBe(kept)
+  expect((await read(server, keyOf(window))).states[0]).toMatch(/:2:0$/)
+  const { decidedAt, states } = await take(bucket)
+  expect(await expiry(bucket)).toBeGreaterThanOrEqual(decidedAt + states[0]![0]!.resetAfterMs)
+  // A charge of one limit that moves no run-out keeps the expiry of the whole record, and another limit moves it.
+  const both = rowOf(window.subject, 'token-bucket')
+  const first = await take(both, window)
+  const longest = Math.max(...first.states[0]!.map(({ resetAfterMs }) => resetAfterMs))
+  expect(await expiry(window)).toBeGreaterThanOrEqual(first.decidedAt + longest)
+})
+
+test('A state that ends within a second gets a new expiry, because its key might expire before the write.', async () => {
+  const row = rowOf(newSubject(), 'fixed-window')
+  const now = await clock(server)
+  await server.send('SET', keyOf(row), `1;fixed-window:${now - 1000}:1900:1;`)
+  await take(row)
+  expect(Number(await server.send('PTTL', keyOf(row)))).toBeGreaterThan(0)
+})
+
+test('A write that keeps the expiry copies states that have run out, and the next other write drops them.', async () => {
+  const row = rowOf(newSubject(), 'fixed-window')
+  const now = await clock(server)
+  await server.send('SET', keyOf(row), `1;old:1:1:1;fixed-window:${now}:60000:1;`, 'PX', '60000')
+  await take(row)
+  expect((await read(server, keyOf(row))).states).toContain('old:1:1:1')
+  await take(rowOf(row.subject, 'token-bucket'))
+  expect((await read(server, keyOf(row))).states.join()).not.toContain('old')
+})

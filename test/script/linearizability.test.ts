@@ -1,6 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
@@ -35,6 +37,16 @@ const { policies } = parseConfig({
   ] satisfies PolicyOptions[],
 })
 
+/** Posts on a connection of its own: workerd may close an idle one at the moment it is used again. */
+async function post(path: string, body: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const headers = { 'content-length': Buffer.byteLength(body) }
+  httpRequest(stack.url + path, { method: 'POST', agent: false, headers }, resolve)
+    .on('error', reject)
+    .end(body)
+  return (await json(await promise)) as StoreReply
+}
+
 let histories = 0
 
 /** Sends the calls to these paths in turn, `atOnce` of them concurrently. A refund carries the time of an earlier reply. */
@@ -54,10 +66,8 @@ async function record(plans: ModelRequest[][], atOnce: number, paths: string[]):
         request.mode === 'refund' && decidedAt !== undefined ? { ...request, decidedAt } : request,
       )
       const sent = performance.now()
-      const path = paths[waiting.length % paths.length]
-      const body = JSON.stringify(requests)
-      const response = await fetch(stack.url + path, { method: 'POST', body })
-      const reply = (await response.json()) as StoreReply
+      const path = paths[waiting.length % paths.length]!
+      const reply = await post(path, JSON.stringify(requests))
       history.push({ sent, answered: performance.now(), requests, reply })
     }
   }

@@ -237,10 +237,10 @@ test('A ban longer than the maximum, or without a penalty, is an error and write
   })
   const messageOf = (...requests: ModelRequest[]) =>
     server.decide(requests, now).then(String, String)
-  expect(await messageOf(ban([row], 60_001))).toMatch('ERR sluice: row 2: unexpected burst')
-  expect(await messageOf(ban([row], 0))).toMatch('ERR sluice: row 2: unexpected burst')
+  expect(await messageOf(ban([row], 60_001))).toMatch('ERR sluice: request 1: unexpected banMs')
+  expect(await messageOf(ban([row], 0))).toMatch('ERR sluice: request 1: unexpected banMs')
   expect(await messageOf(ban([row, free], 1), ban([free], 1))).toMatch(
-    'ERR sluice: row 4: unexpected mode (a ban needs a penalty)',
+    'ERR sluice: request 2: unexpected mode (a ban needs a penalty)',
   )
   expect(await server.send('EXISTS', recordOf(subject))).toBe(0)
   await server.decide([ban([free, row], 60_000)], now)

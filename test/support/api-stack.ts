@@ -1,6 +1,6 @@
-import { startStack } from '../../dev/stack.ts'
+import type { JsonConfig } from '../../dev/any-config.ts'
+import { type StackOptions, startStack } from '../../dev/stack.ts'
 import type { Decision } from '../../src/base/decision.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
 
 export const API_TOKEN = 'a-api-token-for-tests'
 export const OPERATE = 'an-operate-token-for-tests'
@@ -19,8 +19,13 @@ export interface CallOptions {
 }
 
 /** Starts the whole stack with the decision API. */
-export async function startApi(config: ConfigOptions, env: Record<string, string> = {}) {
+export async function startApi(
+  config: JsonConfig,
+  env: Record<string, string> = {},
+  options: Pick<StackOptions, 'observe'> = {},
+) {
   const stack = await startStack({
+    ...options,
     config,
     env: { SLUICE_API_TOKEN: API_TOKEN, SLUICE_OPERATE_TOKEN: OPERATE, ...env },
   })

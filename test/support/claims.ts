@@ -1,7 +1,6 @@
-import type { JwtOptions } from '../../src/config/options.ts'
-import { parseConfig } from '../../src/config/parse.ts'
-import { type Claims, createClaims } from '../../src/credentials/jwt.ts'
-import { Unusable } from '../../src/request/source.ts'
+import type { Claims } from '../../src/base/claims.ts'
+import { Unusable } from '../../src/base/unusable.ts'
+import { type JwtOptions, jwt } from '../../src/jwt/index.ts'
 import type { RequestView } from '../../src/request/view.ts'
 import { bearing, json, sign, signer, startIssuer } from './issuer.ts'
 
@@ -23,9 +22,9 @@ export const verified = (claims: Claims) => async (view: RequestView) => {
   return found instanceof Unusable ? undefined : found
 }
 
-export const create = (jwt: JwtOptions, deadlineMs = 10_000) =>
+export const create = (options: JwtOptions, deadlineMs = 10_000) =>
   verified(
-    createClaims(parseConfig({ policies: [], jwt }).jwt!, {
+    jwt(options).createClaims({
       deadlineMs,
       log: (event, code, message) => void lines.push(`${event} ${code}: ${message}`),
       clock: () => clock.now,

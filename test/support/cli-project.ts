@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
 import { freePort } from 'sluice-upstash-bridge'
+import { pageModule } from '../../dev/dashboard/bundle.ts'
 import { root } from './dev-command.ts'
 
 /** Bundles the command and the library into a package `sluice`. */
 async function buildPackage(folder: string): Promise<void> {
-  const bundled = { bundle: true, format: 'esm', loader: { '.lua': 'text' } } as const
+  const bundled = { bundle: true, format: 'esm' } as const
   await build({
     ...bundled,
     entryPoints: { cli: join(root, 'dev/cli/main.ts') },
@@ -18,27 +19,42 @@ async function buildPackage(folder: string): Promise<void> {
     target: 'node20',
     splitting: true,
     external: ['wrangler', 'miniflare', 'esbuild'],
+    plugins: [
+      {
+        // As in tsdown.config.ts.
+        name: 'dashboard-page',
+        setup(build) {
+          build.onLoad({ filter: /\/dashboard\/page-files\.ts$/ }, async () => ({
+            contents: await pageModule(),
+            loader: 'js',
+          }))
+        },
+      },
+    ],
     banner: {
       js: "import { createRequire as r } from 'node:module'; const require = r(import.meta.url);",
     },
   })
   await build({
     ...bundled,
-    entryPoints: { index: join(root, 'src/index.ts') },
+    entryPoints: { index: join(root, 'src/index.ts'), shards: join(root, 'src/shards/index.ts') },
     outdir: join(folder, 'dist'),
     target: 'es2022',
   })
   await cp(join(root, 'packages/upstash-bridge/src/guard'), join(folder, 'dist/guard'), {
     recursive: true,
   })
-  const manifest = { name: 'sluice', type: 'module', exports: './dist/index.js' }
+  const exports = { '.': './dist/index.js', './shards': './dist/shards.js' }
+  const manifest = { name: 'sluice', type: 'module', exports }
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
 }
 
 export interface RunOptions {
   /** Written to the standard input. */
-  input?: string
+  input?: string | Uint8Array
   env?: Record<string, string>
+  /** A folder of the project. Defaults to its root. */
+  cwd?: string
 }
 
 /** Makes an empty folder in which `sluice`, Hono and wrangler are installed. */
@@ -54,12 +70,15 @@ export async function cliProject() {
   await symlink('../sluice/dist/cli.js', join(modules, '.bin/sluice'))
 
   /** Starts the command, in a process group of its own. */
-  const start = (args: string[], { env = {} }: RunOptions = {}) =>
-    spawn(process.execPath, [join(modules, '.bin/sluice'), ...args], {
-      cwd: folder,
+  function start(args: string[], { env = {}, cwd = '.' }: RunOptions = {}) {
+    const child = spawn(process.execPath, [join(modules, '.bin/sluice'), ...args], {
+      cwd: join(folder, cwd),
       env: { ...process.env, ...env },
       detached: true,
     })
+    child.stdin.on('error', () => {}) // a command that fails or stops does not read all of its input
+    return child
+  }
 
   /** Runs the command until it exits. */
   async function sluice(args: string[], options: RunOptions = {}) {

@@ -17,7 +17,7 @@ export function createMatcher(options: ConfigOptions, lines: string[] = []) {
     config,
     (event, code) => void lines.push(`${event} ${code}`),
   )
-  return (
+  return async (
     url: string,
     init: RequestInit = {},
     { cf, env = {}, context }: Circumstances = {},

@@ -1,11 +1,12 @@
 /** A Worker that only reads credentials. It answers with the subject of the token, or with null. */
 
+import type { Claims } from '../../src/base/claims.ts'
 import { createLog } from '../../src/base/log.ts'
+import { Unusable } from '../../src/base/unusable.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { createApiKey } from '../../src/credentials/api-key.ts'
-import { type Claims, createClaims } from '../../src/credentials/jwt.ts'
 import { isTrustedProxy } from '../../src/credentials/trusted-token.ts'
-import { Unusable } from '../../src/request/source.ts'
+import { jwt } from '../../src/jwt/index.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 interface Env {
@@ -25,11 +26,15 @@ export default {
   async fetch(request: Request, env: Env, context: { waitUntil(promise: Promise<unknown>): void }) {
     if (!claims || Date.now() - since >= Number(env.FORGET_MS ?? Number.POSITIVE_INFINITY)) {
       since = Date.now()
-      const { jwt, apiKeys } = parseConfig({ policies: [], jwt: JSON.parse(env.JWT) })
+      const { apiKeys } = parseConfig({ policies: [] })
       const log = createLog()
       const start = Date.now()
       const clock = () => start + (Date.now() - start) * Number(env.SPEED ?? 1)
-      claims = createClaims(jwt!, { deadlineMs: Number(env.DEADLINE_MS), log, clock })
+      claims = jwt(JSON.parse(env.JWT)).createClaims({
+        deadlineMs: Number(env.DEADLINE_MS),
+        log,
+        clock,
+      })
       apiKey = createApiKey(apiKeys, log)
     }
     const waitUntil = (promise: Promise<unknown>) => context.waitUntil(promise)

@@ -1,6 +1,7 @@
 /** The example configurations of the documentation: code blocks ```ts <name> that call `defineConfig`. */
+
 import type { ConfigOptions } from '../../src/config/options.ts'
-import { defineConfig } from '../../src/config/parse.ts'
+import { entries, evaluate } from './entries.ts'
 import { type Block, blocksOf, pages } from './pages.ts'
 
 export const isConfig = ({ language, name, code }: Block) =>
@@ -12,9 +13,20 @@ export const exporting = (code: string) =>
     .replace(/^import .*\n+/gm, '')
     .replace(/^(export default )?(?=defineConfig\()/m, 'export default ')
 
+/** A function whose result is its options in JSON. `test/support/examples-worker.ts` calls the function with them. */
+const inJson =
+  (make: (options: never) => object) =>
+  (options: object = {}) =>
+    Object.assign(make(options as never), { toJSON: () => options })
+
+const { defineConfig: _, shards: __, ...others } = entries
+const jsonEntries = Object.fromEntries(
+  Object.entries(others).map(([name, make]) => [name, inJson(make)]),
+)
+
 /** Evaluates an example. Returns the argument of `defineConfig`, after its check. */
 export const configOf = (code: string): ConfigOptions =>
-  new Function('defineConfig', exporting(code).replace('export default', 'return'))(defineConfig)
+  evaluate(exporting(code).replace('export default', 'return'), jsonEntries)
 
 /** The examples of all pages. */
 export const examples: Block[] = pages.flatMap(blocksOf).filter(isConfig)

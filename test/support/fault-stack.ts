@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
+import type { JsonConfig } from '../../dev/any-config.ts'
 import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
 import { planted, secrets } from './secrets.ts'
 
 // These tests flush and stop Redis, so they always start their own.
@@ -27,9 +27,9 @@ export interface FaultStack {
   bridge: Bridge
   origin: RunningOrigin
   faults: Faults
-  /** Stops the Worker and starts one with a new isolate. `store` defaults to the URL of the fault proxy. */
+  /** Ends the fault, stops the Worker and starts one with a new isolate. `store` defaults to the URL of the fault proxy. */
   renew(
-    config: ConfigOptions,
+    config: JsonConfig,
     store?: string,
     variables?: Record<string, string>,
   ): Promise<RunningWorker>
@@ -62,6 +62,7 @@ export async function startFaultStack(): Promise<FaultStack> {
     origin,
     faults,
     async renew(config, store = faults.url, variables = {}) {
+      await faults.set(null) // a failed test may have left one
       await stopWorker()
       worker = await startWorker(anyConfig, {
         env: {

@@ -2,7 +2,8 @@
 import { StoreError } from '../../src/base/errors.ts'
 import { type LeasesOptions, withLeases } from '../../src/store/leases/leases.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
-import { decode, encode } from '../../src/store/upstash/script.ts'
+import { decode } from '../../src/store/upstash/reply.ts'
+import { encode } from '../../src/store/upstash/script.ts'
 import type { Server } from './server.ts'
 
 /** A limit of a request that was admitted. */

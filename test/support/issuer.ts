@@ -66,7 +66,7 @@ export function seenWith(
     { env, waitUntil, context: undefined },
     { caseSensitivePaths: false },
   )
-  return { ...view, background }
+  return Object.assign(view, { background })
 }
 
 export const bearing = (token: string, env: Record<string, unknown> = {}) =>

@@ -23,6 +23,7 @@ export function property<T>(
   test(claim, { timeout }, async () => {
     // After a failure the other lanes stop, and the failed lane shrinks its counter-example alone.
     let failed: number | undefined
+    const { seed } = fc.readConfigureGlobal()
     const lane = async (number: number) => {
       const one = async (value: T) => {
         if (failed !== undefined && failed !== number) return
@@ -32,7 +33,8 @@ export function property<T>(
         })
       }
       const share = Math.floor((numRuns + number) / lanes)
-      if (share > 0) await fc.assert(fc.asyncProperty(values, one), { numRuns: share })
+      const parameters = { numRuns: share, ...(seed !== undefined && { seed: seed + number }) }
+      if (share > 0) await fc.assert(fc.asyncProperty(values, one), parameters)
     }
     await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)))
   })

@@ -6,6 +6,7 @@ import type {
   MatchOptions,
   PolicyOptions,
 } from '../../src/config/options.ts'
+import { jwt as createJwt } from '../../src/jwt/index.ts'
 import { lint } from '../../src/lint/lint.ts'
 
 type Terms = Partial<PolicyOptions>
@@ -44,7 +45,7 @@ export const planned = (customers: Record<string, string>): ConfigOptions => ({
   }),
   tables: { customers },
 })
-export const jwt = { secret: 'JWT_SECRET' }
+export const jwt = createJwt({ secret: 'JWT_SECRET' })
 
 /** The findings of a configuration, each as "code path". */
 export const found = (config: unknown) => lint(config).map(({ code, path }) => `${code} ${path}`)

@@ -55,7 +55,7 @@ export const policy: StoreRequest['limits'][number]['terms'] = {
   localShare: 1,
 }
 export const ask = (
-  mode: StoreRequest['mode'],
+  mode: Exclude<StoreRequest['mode'], 'override'>,
   subjects: string[],
   row: Partial<StoreRequest['limits'][number]> = {},
 ): StoreRequest => ({

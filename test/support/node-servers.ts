@@ -6,11 +6,11 @@ import { serve } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
-import { afterAll, afterEach, beforeAll, onTestFinished } from 'vitest'
+import { afterEach, beforeAll, onTestFinished } from 'vitest'
 import { fastifyRateLimiter, rateLimiter } from '../../src/adapters/node.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { rateLimiter as honoRateLimiter } from '../../src/gateway/middleware.ts'
+import { useDatabase as useDatabaseOf } from './database.ts'
 
 export type Options = Omit<ConfigOptions, 'origin'>
 
@@ -25,18 +25,8 @@ export const configOf = (options: Options): Options => ({
 
 /** A database for the servers of a file. The variables of the process name it. */
 export function useDatabase(): void {
-  let redis: RunningRedis
-  let bridge: Bridge
-  beforeAll(async () => {
-    redis = await startRedis()
-    bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
-    process.env.UPSTASH_REDIS_REST_URL = bridge.url
-    process.env.UPSTASH_REDIS_REST_TOKEN = bridge.token
-  })
-  afterAll(async () => {
-    await bridge?.close()
-    await redis?.stop()
-  })
+  const { env } = useDatabaseOf()
+  beforeAll(() => void Object.assign(process.env, env))
   afterEach(() => release())
 }
 
@@ -132,7 +122,13 @@ export const startHono: Start = async (options) => {
   const server = new Hono()
   server.use(honoRateLimiter(options))
   server.route('/', inHono)
-  const running = serve({ fetch: server.fetch, port: 0, hostname: '127.0.0.1' })
+  // Other test files of this process need the classes of Node.
+  const running = serve({
+    fetch: server.fetch,
+    port: 0,
+    hostname: '127.0.0.1',
+    overrideGlobalObjects: false,
+  })
   await once(running, 'listening')
   return listen(running as Server)
 }

@@ -93,6 +93,16 @@ const byPolicy = fc.record(
   { requiredKeys: ['policy', 'key'] },
 )
 const byKey = fc.record({ key: keys, plan: name }, { requiredKeys: ['key'] })
+const bySubject = fc.record(
+  {
+    subject: fc.oneof(
+      fc.stringMatching(/^[\w-]{15,17}$/),
+      fc.constantFrom('', 'x'.repeat(15).concat('='), 'x'.repeat(16).concat('\n')),
+    ),
+    plan: name,
+  },
+  { requiredKeys: ['subject'] },
+)
 const byRequest = fc.record({ request: requests })
 
 /** Adds a random selection of the named fields to a body. */
@@ -103,7 +113,7 @@ const withSome = (bodies: fc.Arbitrary<object>, ...names: (keyof typeof more)[])
   }))
 
 const asks = withSome(fc.oneof(byPolicy, byRequest), 'cost', 'mode')
-const targets = fc.oneof(byKey, byRequest)
+const targets = fc.oneof(byKey, bySubject, byRequest)
 const plausible = {
   RequestDescription: requests,
   KeyValues: keys,
@@ -148,7 +158,7 @@ const disturbance = fc.tuple(
   fc.nat(9),
   fc.nat(4),
   junk,
-  fc.constantFrom('x', 'request', 'policy', 'key', '__proto__', 'toString', 'mode'),
+  fc.constantFrom('x', 'request', 'policy', 'key', 'subject', '__proto__', 'toString', 'mode'),
 )
 
 /** Bodies, most of them for the named schema. Without a name, bodies for any schema. */

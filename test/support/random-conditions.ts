@@ -30,7 +30,17 @@ const fields = {
     '/./*',
   ),
   header: fc.dictionary(fc.constantFrom('x-a', 'X-A', 'x-b'), text, { minKeys: 1, maxKeys: 2 }),
+  query: fc.dictionary(fc.constantFrom('a', 'B'), text, { minKeys: 1, maxKeys: 2 }),
   country: some('DE', 'fr', 'XX'),
+  asn: some(64500, 64501, 64502),
+  ja4: some('t13d*', 't13d1516h2_8daaf6152771_02713d6af862', '*02713D6AF862'),
+  verifiedBot: fc.oneof(fc.boolean(), some('AI Crawler', 'ai assistant', 'Other')),
+  botScore: fc.constantFrom(
+    { below: 30 },
+    { atLeast: 30 },
+    { atLeast: 2, below: 50 },
+    { below: 2 },
+  ),
   ip: some(
     '10.0.0.0/8',
     '10.1.0.0/16',
@@ -55,7 +65,7 @@ const matchOf = (depth: number): fc.Arbitrary<MatchOptions> =>
     })
     .chain((all) =>
       fc
-        .subarray(Object.keys(all) as (keyof MatchOptions)[], { maxLength: 3 })
+        .subarray(Object.keys(all) as (keyof typeof all)[], { maxLength: 3 })
         .map((names): MatchOptions => Object.fromEntries(names.map((name) => [name, all[name]]))),
     )
 
@@ -88,7 +98,17 @@ export const request = fc
       fc.constantFrom('x-a', 'x-b'),
       fc.constantFrom('', 'free', 'Freedom', 'pro', 'seed', 'kingdom', 'xfree', 'domain'),
     ),
+    query: fc.constantFrom('', '?a=free', '?a=pro&a=Freedom', '?B=seed&a', '?b=free'),
     country: fc.constantFrom(undefined, 'DE', 'FR', 'XX', 'AT'),
+    asn: fc.constantFrom(undefined, 64500, 64501),
+    bot: fc.constantFrom(
+      undefined,
+      { score: 0, verifiedBot: false },
+      { score: 1, verifiedBot: true },
+      { score: 30, verifiedBot: false, ja4: 't13d1516h2_8daaf6152771_02713d6af862' },
+      { score: 99, ja4: 'q13d0312h3_55b375c5d22e_06cda9e17597' },
+    ),
+    category: fc.constantFrom(undefined, '', 'AI Crawler', 'Search Engine Crawler'),
     address: fc.constantFrom(
       undefined,
       '10.1.2.3',
@@ -104,8 +124,15 @@ export const request = fc
       'fe80::1',
     ),
   })
-  .map(({ method, host, path, headers, country, address }) => ({
-    url: `https://${host}${path}`,
+  .map(({ method, host, path, query, headers, country, asn, bot, category, address }) => ({
+    url: `https://${host}${path}${query}`,
     init: { method, headers: { ...headers, ...(address && { 'cf-connecting-ip': address }) } },
-    circumstances: { cf: country ? { country } : {} },
+    circumstances: {
+      cf: {
+        ...(country && { country }),
+        ...(asn && { asn }),
+        ...(bot && { botManagement: bot }),
+        ...(category !== undefined && { verifiedBotCategory: category }),
+      },
+    },
   }))

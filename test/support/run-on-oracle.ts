@@ -54,18 +54,45 @@ export function runOnOracle(
   }
   return { calls, replies, policies, subjects: Object.values(subjects), stored }
 
-  function toRequest({ mode, limits, decidedAt, eighths }: Ask, edge: number): ModelRequest {
+  function toRequest(ask: Ask, edge: number): ModelRequest {
+    const { mode, limits, decidedAt, eighths } = ask
     const distinct = new Map<string, ModelLimit>()
-    for (const { policy: index, plan, subject: number, cost, slot } of limits) {
+    for (const { policy: index, plan, subject: number, cost, slot, floor: eighths } of limits) {
       subjects[number] ??= newSubject()
       const policy = { ...policies[index]!, ...plans[index]?.[plan - 1] }
       const slots = policy.algorithm === 'concurrency' && { slot: `slot${slot}` }
+      // As in the oracle: a product of doubles is not exact above 2^53.
+      const floor = Number((BigInt(capacityOf(policy)) * BigInt(eighths) + 7n) / 8n)
       const row = completeLimit(
-        { subject: subjects[number], terms: policy, cost: 0, ...slots },
+        {
+          subject: subjects[number],
+          terms: policy,
+          cost: 0,
+          ...(floor && { floor }),
+          ...slots,
+          ...(ask.overrides && { override: { share: eighths / 8, scalesBurst: index % 2 === 0 } }),
+        },
         edge,
       )
       row.cost = costUnits(cost, row)
+      // The entries of a debt make a log as long as the debt, so long logs are left to the tests of debts.
+      if (mode === 'debt' && policy.algorithm === 'sliding-log') {
+        row.cost = Math.min(row.cost, capacityOf(policy) + 2)
+      }
       distinct.set(`${number} ${index}`, row)
+    }
+    if (mode === 'debt') {
+      const owing = [...distinct.values()].filter(({ terms }) => terms.algorithm !== 'concurrency')
+      return owing.length > 0
+        ? { mode, limits: owing }
+        : { mode: 'peek', limits: [...distinct.values()] }
+    }
+    if (mode === 'override') {
+      const rows = [...distinct.values()]
+      const units = Math.min(ask.units, ...rows.map(({ terms }) => mostUnits(terms)))
+      const { windowMs } = rows[0]!.terms
+      const forMs = clamp(1 + Math.floor((windowMs * eighths) / 4))
+      return { mode, limits: rows, units, forMs: Math.min(forMs, 2 ** 51 - 1) }
     }
     const most = [...distinct.values()].flatMap(({ penalty }) => penalty?.maxMs ?? [])
     if (mode === 'ban' && most.length === 0) return { mode: 'peek', limits: [...distinct.values()] }
@@ -101,6 +128,16 @@ function waitMs(wait: Wait, { windowMs }: ModelPolicy, before: StoreState | unde
 export const capacityOf = ({ algorithm, limit, burst }: ModelPolicy) =>
   algorithm === 'token-bucket' ? burst : limit
 
+/** The largest limit that the script accepts for the terms. */
+function mostUnits({ algorithm, windowMs, lengths = [] }: ModelPolicy): number {
+  const most = Math.floor(2 ** 53 / 3 / Math.max(windowMs, ...lengths))
+  return algorithm === 'sliding-log'
+    ? Math.min(1000, most)
+    : algorithm === 'concurrency'
+      ? Math.min(100, most)
+      : most
+}
+
 /** Formats calls as lines, for a readable counter-example. */
 export const formatCalls = (calls: Call[]) => calls.map(line).join('')
 
@@ -110,13 +147,14 @@ const lines = new WeakMap<Call, string>()
 function line(call: Call): string {
   const known = lines.get(call)
   if (known !== undefined) return known
-  const requests = call.requests.map(({ mode, limits, decidedAt, banMs }) => {
+  const requests = call.requests.map(({ mode, limits, decidedAt, banMs, units, forMs }) => {
     const parts = limits.map(({ subject, terms: policy, cost, ...rest }) => {
       const { tag, algorithm, limit, windowMs, burst, align } = policy
       return `${cost} of ${subject}/${tag} (${algorithm} ${limit} per ${windowMs} burst ${burst} ${align}) ${JSON.stringify(rest)}`
     })
     const length = banMs === undefined ? '' : ` for ${banMs}`
-    return `${mode}${length}${decidedAt === undefined ? '' : ` against ${decidedAt}`} ${parts.join(' and ')}`
+    const size = units === undefined ? '' : ` to ${units} for ${forMs}`
+    return `${mode}${length}${size}${decidedAt === undefined ? '' : ` against ${decidedAt}`} ${parts.join(' and ')}`
   })
   const text = `\n  at ${call.now}: ${requests.join('; ')}`
   lines.set(call, text)

@@ -28,11 +28,25 @@ export interface Step {
 export interface Ask {
   mode: ModelRequest['mode']
   /** `slot` is the id of the slots to take or release. */
-  limits: { policy: number; plan: number; subject: number; cost: Cost; slot: number }[]
-  /** The length of a ban in eighths of the longest allowed ban. */
+  limits: AskedLimit[]
+  /** The length of a ban in eighths of the longest allowed ban, and the life of a limit of an operator in eighths of the window. */
   eighths: number
+  /** The limit of an operator. It is reduced to the largest one that the window allows. */
+  units: number
+  /** True if operators may set other limits. */
+  overrides: boolean
   /** How many steps ago the refunded units were taken. null leaves out `decidedAt`. */
   decidedAt: number | null
+}
+
+interface AskedLimit {
+  policy: number
+  plan: number
+  subject: number
+  cost: Cost
+  slot: number
+  /** The floor in eighths of the quota. */
+  floor: number
 }
 
 export type Wait =
@@ -168,12 +182,14 @@ const cost: fc.Arbitrary<Cost> = fc.oneof(
 const ask = (
   subjects: number,
   policies: number,
-  { operators = false, plans = 0 }: Shape,
+  { operators = false, plans = 0, floors = false, debts = false, overrides = false }: Shape,
 ): fc.Arbitrary<Ask> =>
   fc.record({
     mode: fc.constantFrom<Ask['mode']>(
       ...(['take', 'take', 'take', 'take', 'peek', 'refund', 'follow', 'follow'] as const),
       ...(operators ? (['reset', 'ban', 'unban'] as const) : []),
+      ...(debts ? (['debt', 'debt'] as const) : []),
+      ...(overrides ? (['override', 'override', 'restore'] as const) : []),
     ),
     limits: fc.array(
       fc.record({
@@ -182,11 +198,16 @@ const ask = (
         subject: fc.nat(subjects - 1),
         cost,
         slot: fc.nat(4),
+        floor: floors ? fc.constantFrom(0, 0, 1, 4, 7, 8) : fc.constant(0),
       }),
       { minLength: 1, maxLength: subjects * policies > 1 ? 4 : 1 },
     ),
     decidedAt: fc.option(fc.nat(4)),
     eighths: fc.nat(8),
+    units: overrides
+      ? fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 1e14 }))
+      : fc.constant(1),
+    overrides: fc.constant(overrides),
   })
 
 export interface Shape {
@@ -201,6 +222,12 @@ export interface Shape {
   penalties?: boolean
   /** True if operators reset, ban and unban. */
   operators?: boolean
+  /** True if requests may have floors. */
+  floors?: boolean
+  /** True if units may be charged as debt. */
+  debts?: boolean
+  /** True if operators set and remove limits of single keys. */
+  overrides?: boolean
   /** The number of plans of a policy, besides its own terms. Each request may use any of them. */
   plans?: number
 }

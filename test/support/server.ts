@@ -1,7 +1,9 @@
+import assert from 'node:assert/strict'
 import { startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import type { Idempotency, StoreReply, StoreRequest } from '../../src/store/store.ts'
-import { decode, encode } from '../../src/store/upstash/script.ts'
+import { decode } from '../../src/store/upstash/reply.ts'
+import { encode } from '../../src/store/upstash/script.ts'
 import { script } from '../../src/store/upstash/script-text.ts'
 import type { ModelRequest } from '../model/model.ts'
 import { completeRequests } from './complete-limit.ts'
@@ -49,7 +51,7 @@ export function useServer(): Server {
       const complete = completeRequests(requests, now ?? Date.now()) as StoreRequest[]
       const { keys, args } = encode(complete, now, once)
       const reply = decode(await server.evaluate(keys, args), complete, once)
-      if (!reply) throw new Error('The reply of the script violates its contract.')
+      assert(reply, 'The reply of the script violates its contract.')
       return reply
     },
     async connect() {

@@ -2,7 +2,7 @@
 import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import type { StoreError } from '../../src/base/errors.ts'
-import { createShards } from '../../src/store/shards/shards.ts'
+import { createShards } from '../../src/shards/split-store.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
 import { newSubject } from './subjects.ts'

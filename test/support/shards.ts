@@ -7,7 +7,8 @@ import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { Decision } from '../../src/base/decision.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
-import { rendezvous } from '../../src/store/shards/rendezvous.ts'
+import { shards as shardsOf } from '../../src/shards/index.ts'
+import { rendezvous } from '../../src/shards/rendezvous.ts'
 import { CROSS_REQUEST_IO } from './cross-request-io.ts'
 
 export const shards = ['eu-1', 'eu-2']
@@ -28,7 +29,7 @@ const policies: PolicyOptions[] = (['allow', 'deny', 'local'] as const).flatMap(
   })),
 )
 const config: ConfigOptions = {
-  shards,
+  shards: shardsOf(shards),
   hashKeys: false, // so that a test knows which database has a key
   degradedHeader: true,
   deadline: '10s', // a busy machine must not turn a wait into a store error

@@ -1,5 +1,6 @@
 /** A Worker that only has the store. It decides the requests in the body of a POST, and at `/shared` it batches them. */
 import { withBatching } from '../../src/store/batching.ts'
+import { withDeadline } from '../../src/store/deadline.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
 
@@ -17,7 +18,7 @@ export default {
         url: env.UPSTASH_REDIS_REST_URL,
         token: env.UPSTASH_REDIS_REST_TOKEN,
       })
-      stores = { '/': store, '/shared': withBatching(store) }
+      stores = { '/': store, '/shared': withDeadline(withBatching(store)) }
     }
     const store = stores[new URL(request.url).pathname]!
     const requests = (await request.json()) as never

@@ -1,6 +1,7 @@
 /** A Worker and app for the tests of sluice/testing: each first part of the path has a policy. */
 import { Hono } from 'hono'
 import { type Bindings, type PolicyOptions, rateLimiter } from '../../src/index.ts'
+import { leases } from '../../src/leases/index.ts'
 
 const policy = (name: string, options: Partial<PolicyOptions>): PolicyOptions => ({
   name,
@@ -17,6 +18,7 @@ const app = new Hono<{ Bindings: Bindings & Record<string, unknown> }>()
 app.use(
   rateLimiter({
     clientAddress: 'cloudflare', // also in this process
+    leases: leases(),
     deadline: '10s', // a slow machine must cause no store errors
     policies: [
       policy('daily', { algorithm: 'fixed-window' }),

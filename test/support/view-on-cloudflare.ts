@@ -1,5 +1,5 @@
 import { addressReader } from '../../src/request/client-address.ts'
-import { clientOf, type RuntimeContext, viewOf } from '../../src/request/view.ts'
+import { RequestView, type RuntimeContext } from '../../src/request/view.ts'
 
 const readAddress = addressReader('cloudflare')
 
@@ -8,4 +8,4 @@ export const viewOnCloudflare = (
   request: Request,
   runtime: RuntimeContext,
   config: { caseSensitivePaths: boolean },
-) => viewOf(request, runtime, config, clientOf(request, runtime, readAddress))
+) => new RequestView(request, runtime, config, readAddress)

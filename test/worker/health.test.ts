@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
+import { shards } from '../../src/shards/index.ts'
 
 const anyConfig = new URL('../../.cache/workers/any-config', import.meta.url).pathname
 const OPERATE = 'an-operate-token-for-tests'
@@ -68,8 +69,8 @@ describe('a Worker that is configured', () => {
     const refused = await ready('a-token-that-is-wrong')
     expect(refused.status).toBe(401)
     expect(await refused.text()).not.toContain('login')
-    const events = stack.worker.logs.map((line) => JSON.parse(line)).map(({ event }) => event)
-    expect(events).toEqual(['api-refused', 'api-refused'])
+    const events = () => stack.worker.logs.map((line) => JSON.parse(line).event)
+    await expect.poll(events).toEqual(['api-refused', 'api-refused'])
   })
 })
 
@@ -79,7 +80,6 @@ describe('a Worker that is not configured', () => {
     [URL_OF]: 'http://127.0.0.1:1',
     [TOKEN_OF]: 'hidden-token',
   }
-  const shards = ['eu-1', 'eu-2']
   test.each<[string, Partial<ConfigOptions>, Record<string, string>, object[]]>([
     ['without secrets', {}, { [URL_OF]: '', [TOKEN_OF]: '' }, [noUrl(), noToken()]],
     ['without a token', {}, { [TOKEN_OF]: '' }, [noToken()]],
@@ -91,7 +91,7 @@ describe('a Worker that is not configured', () => {
     ],
     [
       'without the secrets of one of its databases',
-      { shards },
+      { shards: shards(['eu-1', 'eu-2']) },
       { [`${URL_OF}_EU_1`]: 'http://127.0.0.1:1', [`${TOKEN_OF}_EU_1`]: 'hidden-token' },
       [noUrl(`${URL_OF}_EU_2`), noToken(`${TOKEN_OF}_EU_2`)],
     ],
@@ -151,7 +151,7 @@ test.each<[string, Partial<ConfigOptions>, object]>([
   ['its database', {}, {}],
   [
     'one of its databases',
-    { shards: ['eu-1', 'eu-2'] },
+    { shards: shards(['eu-1', 'eu-2']) },
     { store: expect.stringMatching(/^eu-[12]$/) },
   ],
 ])(

@@ -134,18 +134,18 @@ test('A request whose cost exceeds the limit is refused without Retry-After.', a
   expect(await response.json()).toMatchObject({ retryAfterMs: null })
 })
 
-test('A request with three limits is one HTTP request with EVALSHA, TIME, MGET and SET, and without SET if refused.', async () => {
+test('A request with three limits is one HTTP request with EVALSHA, TIME, GET and SET, and without SET if refused.', async () => {
   const ip = '198.51.100.5'
   await (await stack.fetch('/three', { ip })).arrayBuffer() // loads the script
   const before = stack.httpRequests()
   const pass = await commandsBetween(stack.redis.url, async () =>
     expect((await stack.fetch('/three', { ip })).status).toBe(200),
   )
-  expect(pass).toEqual({ evalsha: 1, time: 1, mget: 1, set: 1 })
+  expect(pass).toEqual({ evalsha: 1, time: 1, get: 1, set: 1 })
   const refuse = await commandsBetween(stack.redis.url, async () =>
     expect((await stack.fetch('/three', { ip })).status).toBe(429),
   )
-  expect(refuse).toEqual({ evalsha: 1, time: 1, mget: 1 })
+  expect(refuse).toEqual({ evalsha: 1, time: 1, get: 1 })
   expect(stack.httpRequests() - before).toBe(2)
 })
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
-import { algorithms } from '../../src/store/local/algorithms/index.ts'
+import { algorithms } from '../../src/store/algorithms/index.ts'
 import { type Script, startScriptedOrigin } from '../support/scripted-origin.ts'
 
 /** Each policy applies to /<name>/…. `/<name>/left` costs 0, so it shows the remaining units without a charge. */

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from 'redis'
 import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { JsonConfig } from '../../dev/any-config.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
@@ -11,7 +12,7 @@ import { sign } from '../support/issuer.ts'
 
 const SECRET = 'a-secret-of-tokens-of-32-bytes-or-more'
 const limits = { free: 3, pro: 100 }
-const config: ConfigOptions = {
+const config: JsonConfig = {
   deadline: '10s',
   jwt: { secret: 'JWT_SECRET' },
   tables: { customers: { acme: 'pro', globex: 'free', initech: 'unheard-of' } },

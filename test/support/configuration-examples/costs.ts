@@ -27,6 +27,23 @@ export const costs: Scenarios = {
     expect((await send('/api/quota')).body.detail).toBe('The request lacks api-key.')
   },
 
+  async reserve({ send, statuses }) {
+    expect(await statuses(80, '/products')).toEqual(ok(80))
+    expect((await send('/products')).status).toBe(429)
+    expect((await send('/checkout/pay')).remaining).toBe(19)
+  },
+
+  async 'reserve-by-path'({ remaining }) {
+    const prefetch = { headers: { 'sec-purpose': 'prefetch;prerender' } }
+    const left = await remaining(['/cart/1'], ['/products', prefetch], ['/products'])
+    // The bucket regains ten tokens a second.
+    const expected = [599, 598 - 300, 597 - 120]
+    for (const [index, units] of left.entries()) {
+      expect(units).toBeGreaterThanOrEqual(expected[index]!)
+      expect(units).toBeLessThan(expected[index]! + 20)
+    }
+  },
+
   async outcomes({ send, remaining, statuses }) {
     const failing = 'POST /login?answer-status=401'
     expect(await statuses(3, 'POST /login')).toEqual(ok(3))

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { rateLimitProxy } from '../../../src/adapters/next.ts'
 import { ConfigError } from '../../../src/base/errors.ts'
+import { bodies } from '../../../src/bodies/index.ts'
 import type { PolicyOptions } from '../../../src/config/options.ts'
 import { configOf, useDatabase } from '../../support/node-servers.ts'
 
@@ -47,10 +48,23 @@ test('The own proxy function runs for admitted requests only, and its response g
   expect(calls).toBe(1)
 })
 
+test('A response of the own function keeps its cookies.', async () => {
+  const cookies = ['a=1; Path=/', 'b=2; Path=/']
+  const proxy = rateLimitProxy(configOf({ clientAddress, policies: [policy] }), () => {
+    const response = new Response('ok', { status: 201 })
+    for (const cookie of cookies) response.headers.append('set-cookie', cookie)
+    return response
+  })
+  const { status, headers } = await proxy(from('192.0.2.1'), event)
+  expect([status, headers.getSetCookie()]).toEqual([201, cookies])
+  expect(headers.get('ratelimit')).not.toBeNull()
+})
+
 test('The work after a response is handed to waitUntil.', async () => {
   work.length = 0
   const proxy = rateLimitProxy(configOf({ clientAddress, policies: [policy] }))
-  await proxy(from('192.0.2.1'), event)
+  // The second request joins a batch, which is sent after this turn.
+  await Promise.all([proxy(from('192.0.2.1'), event), proxy(from('192.0.2.1'), event)])
   expect(work.length).toBeGreaterThan(0)
   await Promise.all(work)
 })
@@ -65,9 +79,11 @@ test('With the address of the connection, a request fails with a ConfigError tha
 test.each<[path: string, Partial<PolicyOptions>]>([
   ['policies[0].countOnly', { countOnly: '4xx' }],
   ['policies[0].cost.response', { cost: { response: 'x-price' } }],
+  ['policies[0].cost.usage', { cost: { usage: 'usage.total_tokens', max: 9 } }],
   ['policies[0].algorithm', { algorithm: 'concurrency' }],
 ])('A configuration with %s is a ConfigError at creation.', (path, more) => {
-  const create = () => rateLimitProxy(configOf({ policies: [{ ...policy, ...more }] }))
+  const create = () =>
+    rateLimitProxy(configOf({ policies: [{ ...policy, ...more }], bodies: bodies() }))
   expect(create).toThrow(ConfigError)
   expect(create).toThrow(path)
 })

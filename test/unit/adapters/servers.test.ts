@@ -1,8 +1,12 @@
+import { once } from 'node:events'
 /** What every server does: Express, Fastify, plain `http`, and Hono on Node. */
-import { Agent, request as send } from 'node:http'
+import { Agent, createServer, request as send } from 'node:http'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test, vi } from 'vitest'
-import { configOf, release, servers, useDatabase } from '../../support/node-servers.ts'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { refusals } from '../../../src/refusals/index.ts'
+import { configOf, listen, release, servers, useDatabase } from '../../support/node-servers.ts'
+import { raw, request } from '../../support/raw-http.ts'
 
 useDatabase()
 
@@ -51,6 +55,57 @@ describe.each(servers)('a limiter in %s', (_name, start) => {
     expect(last.headers.get('cache-control')).toBe('no-store')
     expect(last.headers.get('content-type')).toMatch(/^application\/problem\+json/)
     expect(await last.json()).toMatchObject({ status: 429, 'violated-policies': ['per-ip'] })
+  })
+
+  test('An own refusal has its status, body and header fields, and a browser gets the page.', async () => {
+    const refusal = {
+      status: 420,
+      body: { text: 'wait {{retryAfter}} s' },
+      headers: { 'x-policy': '{{policy}}' },
+    }
+    const policies = [
+      { ...policy, limit: 1, match: { path: '/own' }, refusal },
+      { ...policy, name: 'page', limit: 1, match: { path: '/page' } },
+    ]
+    const url = await start(configOf({ policies, refusals: refusals() }))
+    const path = (name: string) => new URL(name, url).href
+    await statusOf(path('/own'))
+    await statusOf(path('/page'))
+    const own = await fetch(path('/own'))
+    expect([own.status, own.headers.get('x-policy')]).toEqual([420, 'per-ip'])
+    expect(own.headers.get('content-type')).toBe('text/plain;charset=utf-8')
+    expect(own.headers.get('cache-control')).toBe('no-store')
+    expect(own.headers.get('ratelimit-policy')).toBe('"per-ip";q=1;w=3600')
+    expect(await own.text()).toBe(`wait ${own.headers.get('retry-after')} s`)
+    const page = await fetch(path('/page'), { headers: { accept: 'text/html' } })
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'nonce-")
+    expect(page.headers.get('ratelimit')).toMatch(/^"page";r=0;t=\d+$/)
+    expect(await page.text()).toContain('<h1>Too many requests</h1>')
+  })
+
+  test('A refusal with a binary body arrives unchanged, and HEAD gets its length only.', async () => {
+    const bytes = Uint8Array.from({ length: 256 }, (_, index) => index)
+    const headers = { 'content-type': 'image/png' }
+    const refusal = () => new Response(bytes, { status: 429, headers })
+    const url = await start(configOf({ policies: [{ ...policy, limit: 1, refusal }] }))
+    expect(await statusOf(url)).toBe(200)
+    const response = await fetch(url)
+    expect(response.status).toBe(429)
+    expect(response.headers.get('content-type')).toBe('image/png')
+    expect(new Uint8Array(await response.arrayBuffer())).toEqual(bytes)
+    const head = await fetch(url, { method: 'HEAD' })
+    expect([head.status, await head.text()]).toEqual([429, ''])
+  })
+
+  test('A refusal by a function keeps all of its cookies.', async () => {
+    const headers: [string, string][] = [
+      ['set-cookie', 'a=1'],
+      ['set-cookie', 'b=2'],
+    ]
+    const refusal = () => new Response('wait', { status: 429, headers })
+    const url = await start(configOf({ policies: [{ ...policy, limit: 1, refusal }] }))
+    expect(await statusOf(url)).toBe(200)
+    expect((await fetch(url)).headers.getSetCookie()).toEqual(['a=1', 'b=2'])
   })
 
   test('A refused HEAD request gets the fields and no body.', async () => {
@@ -138,6 +193,48 @@ describe.each(servers)('a limiter in %s', (_name, start) => {
     client.abort()
     expect(await soon(url)).toBe(200)
   })
+
+  test('Ten of twenty pipelined requests pass.', async () => {
+    const url = await start(configOf({ policies: [policy] }))
+    const one = 'GET / HTTP/1.1\r\nHost: a.example\r\n\r\n'
+    const answers = await raw(url, one.repeat(19) + request('/', 'Host: a.example'), false)
+    const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
+    // Concurrent decisions may be made in another order than that of the requests.
+    expect(statuses.toSorted()).toEqual(
+      Array.from({ length: 20 }, (_, index) => (index < 10 ? '200' : '429')),
+    )
+  })
+
+  test('The slots of pipelined requests are released when the client disconnects.', async () => {
+    const url = await start(configOf({ policies: [{ ...slots, limit: 2 }] }))
+    const { hostname, port } = new URL(url)
+    const client = connect(Number(port), hostname)
+    client.write('GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n'.repeat(2))
+    await once(client, 'data') // otherwise the next request may take the slot of one of them
+    expect(await soon(url, 429)).toBe(429)
+    client.destroy()
+    for (const _ of [1, 2]) {
+      await expect.poll(async () => (await fetch(`${url}/slow`)).status).toBe(200)
+    }
+  })
+
+  test.each([
+    ['deny', 503],
+    ['allow', 200],
+    ['local', 200],
+  ] as const)(
+    'If Redis does not answer, onStoreError: %j gives %i.',
+    async (onStoreError, status) => {
+      const silent = await listen(createServer(() => {}))
+      vi.spyOn(console, 'error').mockImplementation(() => {}) // the event store-error
+      vi.stubEnv('UPSTASH_REDIS_REST_URL', silent)
+      onTestFinished(() => void vi.unstubAllEnvs())
+      const deadline = '200ms'
+      const url = await start(configOf({ deadline, policies: [{ ...policy, onStoreError }] }))
+      expect(await statusOf(url)).toBe(status)
+      expect(await statusOf(url)).toBe(status)
+    },
+  )
 
   test('A connection stays usable after a refused POST with a body.', async () => {
     const url = await start(configOf({ policies: [{ ...policy, limit: 1 }] }))

@@ -75,7 +75,7 @@ describe.each([
 ])('answers %s', (state, env: Record<string, string>) => {
   let api: Api
   beforeAll(async () => {
-    api = await startApi(config, env)
+    api = await startApi(config, env, { observe: {} })
   })
   afterAll(() => api?.stop())
 
@@ -121,14 +121,17 @@ describe.each([
       for (const name of [...config.policies.map(({ name }) => name), 'none']) {
         const length = operation === 'ban' ? { for: '1h' } : {}
         const path = `/policies/${name}/${operation}`
-        for (const body of [{ key: '203.0.113.1' }, request(`/${name}`), ...requests.slice(0, 3)]) {
+        const targets = [{ key: '203.0.113.1' }, { subject: 'A'.repeat(16) }, request(`/${name}`)]
+        for (const body of [...targets, ...requests.slice(0, 3)]) {
           const route = `/policies/{name}/${operation}`
           await check(api, route, path, { ...body, ...length }, { token: OPERATE })
         }
       }
     }
     for (const token of [OPERATE, API_TOKEN, null]) {
-      await check(api, '/policies', '/policies', undefined, { token })
+      for (const path of ['/policies', '/stats', '/metrics']) {
+        await check(api, path, path, undefined, { token })
+      }
     }
   })
 })

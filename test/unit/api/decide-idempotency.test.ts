@@ -80,18 +80,30 @@ describe('an Idempotency-Key', () => {
     expect([other.status, other.body.errors]).toMatchObject([422, [{ path: 'Idempotency-Key' }]])
   })
 
-  test('An Idempotency-Key is refused after a change of policies.', async () => {
-    const ip = newIp()
-    await api.decide(request(ip), once('changed'))
-    const { url, token } = api.stack.bridge
-    const database = { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }
-    const changed = await startApi({ policies: [{ ...policy, name: 'another' }] }, database)
-    try {
-      expect((await changed.decide(request(ip), once('changed'))).status).toBe(422)
-    } finally {
-      await changed.stop()
-    }
-  })
+  test.each([
+    ['the name', { name: 'another' }],
+    ['the limit', { limit: 2 }],
+    ['the penalty', { penalty: { after: 5, within: '1m', ban: '1m', max: '1h' } }],
+    ['the cost', { cost: 2 }],
+  ] as const)(
+    'An Idempotency-Key is refused after a change of %s of a policy.',
+    async (what, change) => {
+      const ip = newIp()
+      const idempotency = once(`changed-${what.replace(' ', '-')}`)
+      await api.decide(request(ip), idempotency)
+      const { url, token } = api.stack.bridge
+      const database = { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }
+      const changed = await startApi(
+        { policies: [{ ...policy, name: 'per-ip', ...change }] },
+        database,
+      )
+      try {
+        expect((await changed.decide(request(ip), idempotency)).status).toBe(422)
+      } finally {
+        await changed.stop()
+      }
+    },
+  )
 
   test.each(['', 'x'.repeat(256), 'a b', 'é'])(
     'The Idempotency-Key %j is refused.',

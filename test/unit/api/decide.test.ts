@@ -44,7 +44,7 @@ describe('a decision on a request', () => {
     expect(api.stack.httpRequests() - before).toBe(1)
     const { eval: first = 0, evalsha = 0, ...others } = commands
     expect(first + evalsha).toBe(1)
-    expect(others).toEqual({ time: 1, mget: 1, set: 1 })
+    expect(others).toEqual({ time: 1, get: 1, set: 1 })
   })
 
   test('A peek charges nothing.', async () => {

@@ -126,6 +126,7 @@ const usual = fc.oneof(
     ),
   }),
   fc.record({ key: fc.oneof(fc.ipV4(), text) }),
+  fc.record({ subject: fc.stringMatching(/^[\w-]{15,16}$/) }),
   fc.record({ key: fc.ipV4(), for: fc.constantFrom('1s', '1d', 5) }),
   fc.record({ request: described }),
 )

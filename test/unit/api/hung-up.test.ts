@@ -8,7 +8,7 @@ const token = 'an-operate-token-for-tests'
 let arrived = Promise.withResolvers<() => void>()
 /** A database that holds its reply until the test releases it. */
 const redis = createServer((_, response) =>
-  arrived.resolve(() => void response.end(JSON.stringify({ result: [0, 1, 1, 0, 0, 0] }))),
+  arrived.resolve(() => void response.end(JSON.stringify({ result: '0 +;' }))),
 )
 beforeAll(() => new Promise<void>((resolve) => void redis.listen(0, '127.0.0.1', resolve)))
 afterAll(() => void redis.close())

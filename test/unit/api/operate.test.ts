@@ -45,6 +45,18 @@ beforeAll(async () => {
         match: { path: '/keyed' },
       },
       { ...policy, name: 'users', key: 'path:id', match: { path: '/users/:id/*' } },
+      {
+        ...policy,
+        name: 'conditions',
+        match: {
+          path: '/conditions/*',
+          method: 'get',
+          header: { 'X-Plan': ['free', 'Trial*'], 'x-debug': true },
+          query: { q: 'x' },
+          botScore: { below: 30 },
+          not: [{ header: { 'x-test': '1' } }, { country: 'de' }],
+        },
+      },
     ],
     allow: { name: 'friends', ip: '192.0.2.77' },
     deny: { name: 'abuse', ip: '192.0.2.66' },
@@ -259,7 +271,7 @@ test('The list of policies reports whether the store or a fallback decides.', as
   const { status, body } = await list()
   expect(status).toBe(200)
   expect(body.store).toEqual({ status: 'ok', roundTripMs: expect.any(Number) })
-  expect(body.policies).toHaveLength(10)
+  expect(body.policies).toHaveLength(11)
   expect(body.policies[0]).toEqual({
     name: 'other',
     algorithm: 'fixed-window',
@@ -272,6 +284,20 @@ test('The list of policies reports whether the store or a fallback decides.', as
     bans: false,
     decidedBy: 'store',
   })
+  expect(body.policies.slice(-2)).toEqual([
+    expect.objectContaining({ name: 'users', match: { path: ['/users/:id/*'] } }),
+    expect.objectContaining({
+      name: 'conditions',
+      match: {
+        path: ['/conditions/*'],
+        method: ['GET', 'HEAD'],
+        header: { 'x-plan': ['free', 'trial*'], 'x-debug': true },
+        query: { q: ['x'] },
+        botScore: { below: 30 },
+        not: [{ header: { 'x-test': ['1'] } }, { country: ['DE'] }],
+      },
+    }),
+  ])
   expect(body.policies).toContainEqual(
     expect.objectContaining({ name: 'gcra', algorithm: 'token-bucket', burst: 3 }),
   )

@@ -1,7 +1,14 @@
+import { isIP } from 'node:net'
 import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { expect, test } from 'vitest'
-import { inNetworks, network, networkRange, parseAddress } from '../../../src/base/ip.ts'
+import {
+  formatAddress,
+  inNetworks,
+  network,
+  networkRange,
+  parseAddress,
+} from '../../../src/base/ip.ts'
 
 const networkOf = (text: string, v4: number, v6: number) => network(parseAddress(text)!, v4, v6)
 const hex = (bytes: readonly number[]) =>
@@ -27,6 +34,79 @@ test.each([
 
 test.each(['', 'localhost', '256.1.1.1', '1.2.3.4, 5.6.7.8', '2001:db8::1::2', '203.0.113.7:80'])(
   'The text %j is not an address.',
+  (text) => {
+    expect(parseAddress(text)).toBeUndefined()
+  },
+)
+
+/** Texts that are an address or nearly one. */
+const nearlyAddress = fc.oneof(
+  fc.ipV4(),
+  fc.ipV6(),
+  fc
+    .array(
+      fc.constantFrom(
+        ':',
+        '::',
+        '0',
+        '00',
+        '1',
+        'ffff',
+        'FFFF',
+        '12345',
+        '1.2.3.4',
+        '256',
+        '.',
+        '-1',
+        'NaN',
+        ' ',
+      ),
+      {
+        maxLength: 17,
+      },
+    )
+    .map((parts) => parts.join('')),
+  fc
+    .array(fc.constantFrom('0', '0', '0', 'ffff', 'db8', ''), { minLength: 7, maxLength: 9 })
+    .map((groups) => groups.join(':')),
+)
+
+test('A text is an address if and only if Node parses it.', () => {
+  fc.assert(
+    fc.property(nearlyAddress, (text) => {
+      expect(parseAddress(text) !== undefined).toBe(isIP(text) !== 0)
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test('The bytes and the text of an address are those of ipaddr.js.', () => {
+  const isNear = (text: string) => isIP(text) !== 0 && !/^::[^:]*\./.test(text) // IPv4-compatible: obsolete
+  fc.assert(
+    fc.property(nearlyAddress.filter(isNear), (text) => {
+      const expected = ipaddr.process(text)
+      const address = parseAddress(text)!
+      expect(address).toEqual(expected.toByteArray())
+      expect(formatAddress(address)).toBe(ipaddr.fromByteArray(expected.toByteArray()).toString())
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test.each([
+  ['fe80::1%eth0', 'fe80::1'],
+  ['::1.2.3.4', '::102:304'],
+  ['1:2:3:4:5:6:1.2.3.4', '1:2:3:4:5:6:102:304'],
+  ['1:0:0:2:0:0:0:3', '1:0:0:2::3'],
+  ['1:0:0:2:3:0:0:4', '1::2:3:0:0:4'],
+  ['10:0:2:3:4:5:6:0', '10:0:2:3:4:5:6:0'],
+  ['::', '::'],
+])('The address %s is written as %s.', (text, expected) => {
+  expect(formatAddress(parseAddress(text)!)).toBe(expected)
+})
+
+test.each(['6', '1.2.3', '010.0.0.1', '0x7f.0.0.1', '2130706433'])(
+  'The short form %s is not an address.',
   (text) => {
     expect(parseAddress(text)).toBeUndefined()
   },

@@ -16,7 +16,7 @@ test('Items wait in order until each is answered.', async () => {
 test('An item without an answer in time leaves the queue, and a later answer has no effect.', async () => {
   const queue = new WaitQueue<object, number>()
   const late = queue.join({}, 100)
-  const patient = queue.join({})
+  const patient = queue.join({}, 101)
   vi.advanceTimersByTime(100)
   late.answer(1)
   expect(await late.answered).toBeUndefined()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { defineConfig, parseConfig } from '../../../src/config/parse.ts'
+import { jwt } from '../../../src/jwt/index.ts'
 import { problems, valid } from '../../support/parse.ts'
 
 test('All problems of a configuration are reported at once, one line each.', () => {
@@ -54,7 +55,7 @@ describe('the message of a problem', () => {
   })
 
   test('A message shows a value as written, not as parsed.', () => {
-    expect(messageOf(config({ key: 'jwt:sub' }))).toMatch(/^policies\[0\]\.key: .*, got "jwt:sub"/)
+    expect(messageOf(config({ key: 'path:id' }))).toMatch(/^policies\[0\]\.key: .*, got "path:id"/)
     expect(messageOf(config({ limit: 2 ** 51, window: '1h' }))).toContain(', got 2251799813685248')
   })
 
@@ -78,14 +79,17 @@ describe('the message of a problem', () => {
 
 describe('a secret in the configuration', () => {
   const policies = [{ name: 'a', limit: 1, window: '1m', key: 'jwt:sub' }]
-  const message = (rest: object) => {
+  const made = jwt({ secret: 'JWT_SECRET' })
+  const messageOf = (work: () => unknown) => {
     try {
-      parseConfig({ policies, ...rest })
+      work()
     } catch (error) {
       return (error as Error).message
     }
     return ''
   }
+  const message = (rest: object) => messageOf(() => parseConfig({ policies, ...rest }))
+  const messageFor = (options: unknown) => messageOf(() => jwt(options as never))
 
   test.each([
     's3cr3tVALUE0123456789',
@@ -97,18 +101,21 @@ describe('a secret in the configuration', () => {
   ])('The secret %s is refused, and no message shows it.', (secret) => {
     for (const rest of [
       { jwt: { secret } },
-      { jwt: { secert: secret } },
       { jwt: secret },
-      { jwt: { secret: 'JWT_SECRET' }, apiKeys: { known: secret } },
-      { jwt: { secret: 'JWT_SECRET' }, apiKeys: secret },
+      { jwt: made, apiKeys: { known: secret } },
+      { jwt: made, apiKeys: secret },
     ]) {
       expect(message(rest)).toContain('expected')
       expect(message(rest)).not.toContain(secret)
+    }
+    for (const options of [{ secret }, { secert: secret }, secret]) {
+      expect(messageFor(options)).toContain('expected')
+      expect(messageFor(options)).not.toContain(secret)
     }
   })
 
   test.each(['JWT_SECRET', 'A', 'KEYS', 'JWT_SECRET_2027', 'AUTH0_SIGNING_SECRET_OF_PRODUCTION'])(
     'The name %s is accepted as the name of a variable.',
-    (secret) => expect(message({ jwt: { secret } })).toBe(''),
+    (secret) => expect(message({ jwt: jwt({ secret }) })).toBe(''),
   )
 })

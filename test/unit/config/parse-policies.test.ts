@@ -3,6 +3,7 @@ import type { Duration } from '../../../src/base/duration.ts'
 import { tagOf } from '../../../src/base/tag.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
+import type { ClaimLimit } from '../../../src/config/schema/limit.ts'
 import { problems, shield, valid } from '../../support/parse.ts'
 
 test('The types of a configuration accept valid options and reject wrong literals.', () => {
@@ -11,7 +12,7 @@ test('The types of a configuration accept valid options and reject wrong literal
     policies: [{ ...valid, key: ['ip', key], countOnly: '4xx', plan: { key, table: 'plans' } }],
     shield: { ...shield, key },
   }
-  expectTypeOf(written.policies[0]!.limit).toEqualTypeOf<number>()
+  expectTypeOf(written.policies[0]!.limit).toEqualTypeOf<number | ClaimLimit>()
   expectTypeOf(written.deadline).toEqualTypeOf<Duration | undefined>()
   const policies = [
     // @ts-expect-error
@@ -64,13 +65,17 @@ describe('the policy parser', () => {
           tag: expect.stringMatching(/^[0-9a-z]{1,7}$/),
           algorithm: 'sliding-window',
           limit: 5,
+          claim: undefined,
+          overrides: false,
           windowMs: 10_000,
           burst: 5,
+          burstIsLimit: true,
           align: 'first-request',
           key: [{ source: 'ip', v4: 32, v6: 64 }],
           onMissingKey: 'share',
           match: {},
           cost: { header: undefined, response: undefined, rules: [], otherwise: 1 },
+          reserve: [],
           calendar: undefined,
           plan: undefined,
           countOnly: undefined,
@@ -80,6 +85,7 @@ describe('the policy parser', () => {
           check: 'before',
           deadlineMs: 300,
           onStoreError: 'local',
+          usesBody: false,
           localShare: 1,
           accept: [],
         },
@@ -113,8 +119,8 @@ describe('the policy parser', () => {
     const token = bucketOf('token-bucket')
     expect(token).toMatchObject({ algorithm: 'token-bucket', burst: 5 })
     for (const name of ['gcra', 'leaky-bucket']) {
-      expect(bucketOf(name)).toEqual({ ...token, burst: 1 })
-      expect(bucketOf(name, 5)).toEqual(token)
+      expect(bucketOf(name)).toEqual({ ...token, burst: 1, burstIsLimit: false })
+      expect(bucketOf(name, 5)).toEqual({ ...token, burstIsLimit: false })
     }
   })
 
@@ -167,7 +173,7 @@ describe('parsed options of a policy', () => {
   test('The option plan accepts a key part, or a key part with a table.', () => {
     const plans = { limits: { free: 1, pro: 50 } }
     const key = { source: 'header', name: 'x-plan' }
-    const common = { key, limits: plans.limits, burstIsLimit: true }
+    const common = { key, limits: plans.limits }
     expect(parsed({ ...plans, plan: 'header:X-Plan' }).plan).toEqual({
       ...common,
       table: undefined,
@@ -176,8 +182,9 @@ describe('parsed options of a policy', () => {
     const plan = { key: 'header:x-plan', table: 'customers' }
     expect(parsed({ ...plans, plan }, { tables }).plan).toEqual({ ...common, table: 'customers' })
     const bucket = { ...plans, plan: 'header:x-plan', algorithm: 'token-bucket' }
-    expect(parsed({ ...bucket, burst: 5 }).plan?.burstIsLimit).toBe(false)
-    expect(parsed({ ...bucket, algorithm: 'gcra' }).plan?.burstIsLimit).toBe(false)
+    expect(parsed(bucket).burstIsLimit).toBe(true)
+    expect(parsed({ ...bucket, burst: 5 }).burstIsLimit).toBe(false)
+    expect(parsed({ ...bucket, algorithm: 'gcra' }).burstIsLimit).toBe(false)
   })
 
   test('A calendar window is in UTC unless the policy has a time zone.', () => {

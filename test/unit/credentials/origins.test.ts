@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { jwt } from '../../../src/jwt/index.ts'
 import { isMatch } from '../../../src/match/match.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
 
@@ -117,7 +118,7 @@ function unquote(value: string): string {
 
 const describeWith = (from?: string) =>
   createMatcher({
-    jwt: { secret: 'JWT', ...(from && { from: from as 'bearer' }) },
+    jwt: jwt({ secret: 'JWT', ...(from && { from: from as 'bearer' }) }),
     policies: [{ name: 'a', limit: 5, window: '1m', key: 'jwt:tenant', onMissingKey: 'skip' }],
   })
 

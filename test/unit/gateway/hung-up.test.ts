@@ -10,8 +10,9 @@ let arrived = Promise.withResolvers<() => void>()
 /** A database that holds the reply to a take until the test releases it. */
 const redis = createServer(async (request, response) => {
   const body = (await request.toArray()).join('')
-  const reply = () => void response.end(JSON.stringify({ result: [0, 1, 0, 0, 0, 0] }))
-  if (body.includes('"take"')) arrived.resolve(reply)
+  const state = body.includes(':slots,') ? '+0,0,0,0;' : '+;'
+  const reply = () => void response.end(JSON.stringify({ result: `0 ${state}` }))
+  if (body.includes('"take ')) arrived.resolve(reply)
   else reply()
 })
 beforeAll(() => new Promise<void>((resolve) => void redis.listen(0, '127.0.0.1', resolve)))

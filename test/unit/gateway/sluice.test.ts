@@ -1,21 +1,10 @@
-import { startBridge, startRedis } from 'sluice-upstash-bridge'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { ConfigError } from '../../../src/base/errors.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
 import { createSluice } from '../../../src/gateway/sluice.ts'
+import { useDatabase } from '../../support/database.ts'
 
-let redis: Awaited<ReturnType<typeof startRedis>>
-let bridge: Awaited<ReturnType<typeof startBridge>>
-let env: Record<string, string>
-beforeAll(async () => {
-  redis = await startRedis()
-  bridge = await startBridge({ redis: redis.url, token: 'token' })
-  env = { UPSTASH_REDIS_REST_URL: bridge.url, UPSTASH_REDIS_REST_TOKEN: bridge.token }
-})
-afterAll(async () => {
-  await bridge.close()
-  await redis.stop()
-})
+const { env } = useDatabase()
 
 /** A limiter with counters of its own, and a function that checks a request from an address. */
 function limiter(namespace: string, policy: Partial<ConfigOptions['policies'][number]> = {}) {
@@ -25,8 +14,11 @@ function limiter(namespace: string, policy: Partial<ConfigOptions['policies'][nu
     deadline: '5s',
     policies: [{ name: 'a', limit: 2, window: '1h', ...policy }],
   })
-  return (request: Request = new Request('http://localhost/'), remoteAddress = '192.0.2.1') =>
-    sluice.check(request, { env, remoteAddress })
+  return (
+    request: Request = new Request('http://localhost/'),
+    remoteAddress = '192.0.2.1',
+    waitUntil?: (promise: Promise<unknown>) => void,
+  ) => sluice.check(request, { env, remoteAddress, waitUntil })
 }
 
 test('A request within the limit is allowed, and its headers report what remains.', async () => {
@@ -55,6 +47,31 @@ test('The response that finish gets decides what counts.', async () => {
   await expect.poll(async () => (await check()).headers.get('ratelimit')).toMatch(/r=1/)
   ;(await check()).settle({ status: 401, headers: new Headers() })
   await expect.poll(async () => (await check()).allowed).toBe(false)
+})
+
+test('Finishing a request twice refunds it once.', async () => {
+  const check = limiter('twice', { countOnly: '4xx', limit: 9 })
+  for (const _ of [1, 2, 3]) await check()
+  const work: Promise<unknown>[] = []
+  const { finish, settle } = await check(undefined, undefined, (promise) => work.push(promise))
+  for (const _ of [1, 2]) finish(new Response('ok'))
+  settle({ status: 200, headers: new Headers() })
+  await Promise.all(work)
+  expect((await check()).headers.get('ratelimit')).toMatch(/r=5/)
+})
+
+test.each([
+  ['An upgrade', Object.defineProperty(new Response(null), 'status', { value: 101 })],
+  ['A network error', Response.error()],
+])('%s is returned without fields, because it cannot be copied.', async (_name, response) => {
+  const request = new Request('http://localhost/')
+  const { finish } = await limiter('copied')(request)
+  Object.defineProperty(request, 'headers', {
+    get() {
+      throw new TypeError('Request closed') // as in Deno after an upgrade
+    },
+  })
+  expect(finish(response)).toBe(response)
 })
 
 test('A slot is released when the body of the finished response has ended.', async () => {

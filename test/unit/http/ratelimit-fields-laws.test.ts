@@ -31,6 +31,8 @@ const limits = fc.array(
     nextAfterMs: natural,
     unit: fc.constantFrom(undefined, undefined, 'concurrent-requests'),
     bannedForMs: fc.option(natural, { nil: undefined }),
+    reserved: fc.nat(),
+    overriddenForMs: natural,
     decidedAt: natural,
   } satisfies Record<keyof LimitState, unknown>) as fc.Arbitrary<LimitState>,
   { maxLength: 4 },

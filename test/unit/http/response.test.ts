@@ -87,6 +87,16 @@ describe('the RateLimit fields of a response', () => {
     expect(parseList(headers.get('RateLimit')!).map(([name]) => name)).toEqual(['origin', 'a'])
     expect(headers.get('X-Other')).toBe('1')
   })
+
+  test('The RateLimit fields are set on the response itself, or on a copy if it is immutable.', () => {
+    const mutable = new Response('x')
+    expect(withDecisionFields(mutable, allowed(state()), draft11)).toBe(mutable)
+    const immutable = Response.redirect('https://www.example.com/')
+    const copy = withDecisionFields(immutable, allowed(state()), draft11)
+    expect(copy.headers.has('RateLimit')).toBe(true)
+    expect(copy.headers.get('Location')).toBe('https://www.example.com/')
+    expect(copy.status).toBe(302)
+  })
 })
 
 describe('the field Sluice-Degraded', () => {

@@ -3,6 +3,7 @@ import { ConfigError } from '../../../src/base/errors.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
 import { createGateway } from '../../../src/gateway/gateway.ts'
 import { rateLimiter } from '../../../src/gateway/middleware.ts'
+import { shards } from '../../../src/shards/index.ts'
 
 type Changes = Partial<PolicyOptions>
 const policy = (changes: Changes = {}): PolicyOptions => ({
@@ -71,7 +72,7 @@ test.each<[claim: string, changes: Changes, config?: Partial<ConfigOptions>]>([
   ['another algorithm', { algorithm: 'fixed-window', limit: 5 }],
   ['another key', { key: 'header:x-key', limit: 5 }],
   ['another namespace', { limit: 5 }, { namespace: 'admin' }],
-  ['other databases', { limit: 5 }, { shards: ['eu-1', 'eu-2'] }],
+  ['other databases', { limit: 5 }, { shards: shards(['eu-1', 'eu-2']) }],
   ['readable keys in one of them', { limit: 5 }, { hashKeys: false }],
   ['a penalty in only one of them', { penalty }],
 ])('Two limiters of one Worker may have policies with %s.', (_, changes, config) => {

@@ -4,13 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
-import { decideEach } from '../../../src/limiter/decide.ts'
+import { jwt } from '../../../src/jwt/index.ts'
+import { decideEach, prepare } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
-import { limitOf } from '../../../src/limiter/limit.ts'
+import { limitsOf } from '../../../src/limiter/limit.ts'
 import type { DecideOptions, LimiterParts, Question } from '../../../src/limiter/question.ts'
 import { isMatch } from '../../../src/match/match.ts'
+import { createShards } from '../../../src/shards/split-store.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
-import { createShards } from '../../../src/store/shards/shards.ts'
 import type { Store, StoreReply } from '../../../src/store/store.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
 
@@ -51,7 +52,7 @@ test('A wait for the keys of an issuer takes at most half of the shortest deadli
   const token = `${btoa('{"alg":"RS256"}')}.e30.AA`.replaceAll('=', '')
   const config: ConfigOptions = {
     deadline: '20s',
-    jwt: { jwks: `http://127.0.0.1:${port}/` },
+    jwt: jwt({ jwks: `http://127.0.0.1:${port}/` }),
     policies: [{ ...quota, deadline: '2s', key: 'jwt:sub' }],
   }
   const start = performance.now()
@@ -82,7 +83,7 @@ function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {})
   }
   const limits = async () => {
     const matches = (await describe('/', init)).policies.filter(isMatch)
-    return Promise.all(matches.map((one) => limitOf(one, undefined, parts.nameSubject)))
+    return limitsOf(matches, undefined, parts.nameSubject)
   }
   return { ask, parts, errors, limits }
 }
@@ -265,4 +266,13 @@ describe('a request with a failed shard', () => {
     expect(decision.allowed).toBe(false)
     expect(left).toContain(single.limit - 1)
   })
+})
+
+test('A refusal from the denial cache is decided without a promise.', async () => {
+  const policies = [{ ...single, key: 'global' as const }]
+  const { ask, parts } = newLimiter({ policies }, createLocalStore())
+  await ask()
+  expect((await ask()).decision.reason).toBe('limited')
+  const matched = await createMatcher({ policies })('/')
+  expect(prepare({ matched }, parts)).toMatchObject({ decision: { reason: 'limited' } })
 })

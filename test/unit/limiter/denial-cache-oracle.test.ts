@@ -5,7 +5,7 @@ import type { LimitState } from '../../../src/base/decision.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { decideEach } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
-import { limitOf, limitState } from '../../../src/limiter/limit.ts'
+import { limitState, limitsOf } from '../../../src/limiter/limit.ts'
 import type { LimiterParts } from '../../../src/limiter/question.ts'
 import { dependsOnResponse } from '../../../src/limiter/settle.ts'
 import type { Match } from '../../../src/match/match.ts'
@@ -52,10 +52,11 @@ const option = fc
     ...(open && algorithm !== 'concurrency' && { countOnly: 401 }),
     ...(algorithm === 'concurrency' && { onStoreError: 'deny' }),
   }))
-/** The policies that apply to a request, and its cost for each. */
+/** The policies that apply to a request, and its cost and floor for each. */
 const kind = fc.record({
   policyIndexes: fc.subarray([0, 1, 2], { minLength: 1 }),
   costs: fc.array(fc.constantFrom(0, 1, 1, 1, 1, 1, 1, 2), { minLength: 3, maxLength: 3 }),
+  floors: fc.array(fc.constantFrom(0, 0, 0, 1, 2), { minLength: 3, maxLength: 3 }),
 })
 const step = fc.record({
   wait: fc.oneof(
@@ -113,7 +114,7 @@ test('A refusal by the denial cache is also a refusal of the oracle, with the sa
         for (const { wait, who, what, mode, like, there, back } of steps) {
           advance(wait)
           path = { there, back }
-          const { policyIndexes, costs } = kinds[like]!
+          const { policyIndexes, costs, floors } = kinds[like]!
           const matches = policyIndexes.map((index): Match => {
             const policy = policies[index]!
             const { windowMs } = policy
@@ -122,15 +123,14 @@ test('A refusal by the denial cache is also a refusal of the oracle, with the sa
               policy,
               partitionKey: [['ip', 'a']],
               cost: costs[index]!,
+              floor: Math.min(floors[index]!, policy.limit, policy.burst),
               // By the isolate's clock, which differs from the store's.
               ...(calendars.has(policy.name) && {
                 period: [begun, begun + windowMs, begun + 2 * windowMs],
               }),
             }
           })
-          const limits = await Promise.all(
-            matches.map((one) => limitOf(one, `slot-${who}`, nameSubject)),
-          )
+          const limits = await limitsOf(matches, `slot-${who}`, nameSubject)
           const each = (mode: StoreRequest['mode'], some = limits) =>
             some.forEach((row) => {
               truth.decide([{ mode, limits: [row] }], now + ahead)

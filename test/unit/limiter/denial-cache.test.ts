@@ -6,7 +6,7 @@ import { parseConfig } from '../../../src/config/parse.ts'
 import { decideEach } from '../../../src/limiter/decide.ts'
 import { createDenialCache } from '../../../src/limiter/denial-cache.ts'
 import type { LimiterParts } from '../../../src/limiter/question.ts'
-import { algorithms } from '../../../src/store/local/algorithms/index.ts'
+import { algorithms } from '../../../src/store/algorithms/index.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
 import type { Store } from '../../../src/store/store.ts'
 
@@ -363,4 +363,13 @@ test('A refund makes the cache forget the refusals of its subject, including tho
   for (let other = 0; other < 3000; other++) cache.forget(start + 4, [`other ${other}`])
   keep(start + 4)
   expect(cache.find([first], start + 4)).toBeUndefined() // beyond 1,000 subjects every refusal in flight is discarded
+})
+
+test('A refusal by the limit of an operator is forgotten when that limit ends.', () => {
+  const cache = createDenialCache()
+  const limit = ofClient(0)
+  const state = { ...refusing, limit: 1, overriddenForMs: 40 }
+  cache.keep([limit], [state], start, start, start)
+  expect(cache.find([limit], start + 39)?.states[0]).toMatchObject({ limit: 1, overriddenForMs: 1 })
+  expect(cache.find([limit], start + 40)).toBeUndefined()
 })

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
+import { jwt } from '../../../src/jwt/index.ts'
 import { createLimiter } from '../../../src/limiter/create.ts'
 import { createLive } from '../../../src/limiter/live.ts'
 import { viewOnCloudflare } from '../../support/view-on-cloudflare.ts'
@@ -155,7 +156,7 @@ test('New policies do not download the keys of an issuer again.', async () => {
   const policy = { name: 'per-user', limit: 5, window: '1m', key: 'jwt:sub' } as const
   const options = {
     policies: [policy],
-    jwt: { jwks: 'https://issuer.example.com/keys' },
+    jwt: jwt({ jwks: 'https://issuer.example.com/keys' }),
     live: { from: 'kv:RULES', every: 1 },
   } as const
   const config = parseConfig(options)

@@ -3,9 +3,11 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
+import { leases } from '../../../src/leases/index.ts'
 import { createParts } from '../../../src/limiter/create.ts'
 import { decideEach } from '../../../src/limiter/decide.ts'
 import type { Match } from '../../../src/match/match.ts'
+import { shards } from '../../../src/shards/index.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -19,10 +21,15 @@ function heapMiB(): number {
 /** Answers like the script. Refuses every request if `allowed` is 0. */
 const answerAll = (allowed: 0 | 1) =>
   vi.stubGlobal('fetch', async (_: string, { body }: { body: string }) => {
+    const now = Date.now()
+    const fixed = allowed ? `+${now}:60000:1;` : `-${now}:60000:50;`
+    const log = allowed ? '+49,0,60000,60000;' : '-0,60000,60000,60000;'
+    // The reply to a request has a part for each limit, in order.
+    const partsOf = (request: string) =>
+      [...request.matchAll(/:(fixed|log),/g)].map(([, name]) => (name === 'log' ? log : fixed))
     const reply = ([, , count, ...rest]: (string | number)[]) => {
-      const limits = (rest.length - Number(count) - 1) / 11
-      const row = allowed ? [1, 49, 0, 60_000, 60_000] : [0, 0, 60_000, 60_000, 60_000]
-      return { result: [Date.now(), ...Array.from({ length: limits }, () => row).flat()] }
+      const requests = rest.slice(Number(count) + 1).map(String)
+      return { result: [now, ...requests.map((request) => partsOf(request).join(''))].join(' ') }
     }
     const command = JSON.parse(body)
     return Response.json(Array.isArray(command[0]) ? command.map(reply) : reply(command))
@@ -47,7 +54,8 @@ test.each([
   async (_, allowed) => {
     answerAll(allowed)
     const config = parseConfig({
-      shards: names,
+      shards: shards(names),
+      leases: leases(),
       deadline: '10s',
       policies: [
         {

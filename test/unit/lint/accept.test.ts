@@ -1,6 +1,7 @@
 /** Findings that a configuration accepts. */
 import { expect, test } from 'vitest'
-import { allowing, found, one, several } from '../../support/lint.ts'
+import { lint } from '../../../src/lint/lint.ts'
+import { allowing, found, one, several, shielded } from '../../support/lint.ts'
 
 test('A policy accepts findings by their codes, and its other findings are still reported.', () => {
   const accept = ['global-key', 'cost-never-fits'] as const
@@ -26,4 +27,18 @@ test('The configuration accepts its own findings, but not those of its policies.
   expect(found(one({ cost: 0 }, { accept: 'never-charges' }))).toEqual([
     'never-charges policies[0].cost',
   ])
+})
+
+test('An unknown code is reported in every place, and accepts nothing.', () => {
+  const accept = 'no-orgin' as never
+  expect(found(one({ accept, cost: 0 }))).toEqual([
+    'invalid policies[0].accept',
+    'never-charges policies[0].cost',
+  ])
+  expect(found(allowing({ ip: '198.51.100.7', accept }))).toEqual(['invalid allow[0].accept'])
+  expect(found(one({}, { accept }))).toEqual(['invalid accept'])
+  expect(found(one({}, shielded(1000, { accept })))).toEqual(['invalid shield.accept'])
+  const [finding] = lint(one({ accept }))
+  expect(finding!.message).toMatch(/^expected one of list-takes-all, .*, got "no-orgin"$/)
+  expect(finding!.hint).toBe("Did you mean 'no-origin'?")
 })

@@ -25,6 +25,12 @@ const wider: [MatchOptions, MatchOptions][] = [
   [{ path: '/*' }, {}],
   [{ path: '/a/*' }, { path: ['/a', '/a/b', '/a/:x/*'] }],
   [{ header: { 'x-a': true } }, { header: { 'X-A': true, 'x-b': true } }],
+  [{ query: { a: true } }, { query: { a: true, b: 'x' } }],
+  [{ asn: [64500, 64501] }, { asn: 64501 }],
+  [{ ja4: ['t13d*', 'q13d*'] }, { ja4: 'T13D*' }],
+  [{ verifiedBot: true }, { verifiedBot: 'AI Crawler' }],
+  [{ verifiedBot: ['AI Crawler', 'AI Search'] }, { verifiedBot: 'ai search' }],
+  [{ botScore: { below: 30 } }, { botScore: { atLeast: 2, below: 30 } }],
   [{ ip: ['10.0.0.0/8', '2001:db8::/32'] }, { ip: '10.0.0.0/8' }],
   [{ not: { path: '/a' } }, { not: [{ path: '/b' }, { path: '/a' }] }],
 ]
@@ -37,6 +43,12 @@ const beside: [MatchOptions, MatchOptions][] = [
   [{ header: { 'x-a': '*dom' } }, { header: { 'x-a': 'dom*' } }],
   [{ header: { 'x-a': 'a' } }, { header: { 'x-b': 'a' } }],
   [{ ip: '::/0' }, { ip: '10.0.0.1' }],
+  [{ query: { a: 'x' } }, { query: { A: 'x' } }],
+  [{ asn: 64500 }, { asn: 64501 }],
+  [{ verifiedBot: false }, { verifiedBot: true }],
+  [{ verifiedBot: 'AI Crawler' }, { verifiedBot: 'AI Search' }],
+  [{ verifiedBot: false }, { not: { verifiedBot: true } }],
+  [{ botScore: { below: 30 } }, { botScore: { atLeast: 29 } }],
   [{ not: { path: '/a' } }, { path: '/:x' }],
 ]
 

@@ -3,6 +3,8 @@ import { expect, test } from 'vitest'
 import type { ConfigError, ConfigProblem } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { lint } from '../../../src/lint/lint.ts'
+import { explained } from '../../../src/lint/problems.ts'
+import { cluster } from '../../../src/shards/index.ts'
 import { base, found, matching, one, several, testFindings } from '../../support/lint.ts'
 
 testFindings([
@@ -69,18 +71,33 @@ test.each<[object, string, string | RegExp]>([
     'policies[0].match.path[1]',
     "Write '/b': a path does not include the query.",
   ],
-  [one({ key: 'body:x' as never }), 'policies[0].key', /^A key cannot read the request body\./],
+  [one({ key: 'body:x' }), 'bodies', /^Write import { bodies }/],
+  [one({ key: 'body' as never }), 'policies[0].key', /^Write the path of a value of the JSON body/],
   [one({ key: 'apikey' as never }), 'policies[0].key', "Did you mean 'api-key'?"],
   [one({ key: 'user' as never }), 'policies[0].key', ''],
-  [one({ key: ['ip', 'jwt:sub'] }), 'policies[0].key', /^Add jwt beside policies/],
   [
-    one({}, { jwt: { secret: 's3cr3tVALUE0123456789' } }),
-    'jwt.secret',
-    /wrangler secret put JWT_SECRET/,
+    one({ key: ['ip', 'jwt:sub'] }),
+    'jwt',
+    /^Write import { jwt } .* jwt: jwt\({ secret: 'JWT_SECRET' }\)/,
+  ],
+  [
+    one({}, { apiKeys: { known: 's3cr3tVALUE0123456789' } }),
+    'apiKeys.known',
+    /wrangler secret put API_KEYS/,
+  ],
+  [
+    one({}, { cluster: cluster as never }),
+    'cluster',
+    "Write import { cluster } from 'sluice/shards', and cluster: cluster() beside policies.",
   ],
 ])('The hint for %j at %s says what to write instead.', (config, path, hint) => {
   const problem = lint(config).find((one) => one.path === path)
   expect(problem).toMatchObject({ code: 'invalid' })
   if (typeof hint === 'string') expect(problem!.hint).toBe(hint)
   else expect(problem!.hint).toMatch(hint)
+})
+
+test('The hint for a secret of jwt names its usual variable.', () => {
+  const problem = { path: 'jwt.secret', expected: 'the name of a variable', got: '"a b"' }
+  expect(explained(problem).hint).toMatch(/wrangler secret put JWT_SECRET$/)
 })

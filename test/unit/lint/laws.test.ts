@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
 import { lint } from '../../../src/lint/lint.ts'
 import { isMatch, type Match } from '../../../src/match/match.ts'
-import { algorithms, type State } from '../../../src/store/local/algorithms/index.ts'
+import { algorithms, type State } from '../../../src/store/algorithms/index.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
 import { match, request } from '../../support/random-conditions.ts'
 
@@ -151,10 +151,9 @@ test('A shield with the limit that the linter suggests refuses no request that t
 
 function decide({ policy, partitionKey, cost }: Match, now: number, states: Map<string, State>) {
   const subject = JSON.stringify([policy.tag, partitionKey])
-  const { windowMs: window, ...terms } = policy
   const algorithm = policy.algorithm as keyof typeof algorithms // the generator leaves out concurrency
   return {
     subject,
-    outcome: algorithms[algorithm](now, { ...terms, window }, cost, states.get(subject)),
+    outcome: algorithms[algorithm](now, policy, cost, states.get(subject)),
   }
 }

@@ -2,6 +2,7 @@
 import {
   denying,
   matching,
+  one,
   planned,
   priced,
   testFindings,
@@ -32,6 +33,12 @@ testFindings([
     'unknown-method policies[0].match.not.method',
     matching({ not: { method: 'OPTION' } }),
     matching({ not: { method: 'OPTIONS' } }),
+  ],
+  [
+    'A reserve names a method that does not exist.',
+    'unknown-method policies[0].reserve[0].match.method',
+    one({ reserve: [{ match: { method: 'GTE' }, share: 0.5 }] }),
+    one({ reserve: [{ match: { method: 'GET' }, share: 0.5 }] }),
   ],
   [
     'A cost rule has an unknown method.',

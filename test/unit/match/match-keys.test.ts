@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/config/options.ts'
+import { jwt } from '../../../src/jwt/index.ts'
 import { isMatch } from '../../../src/match/match.ts'
 import { type Circumstances, createMatcher } from '../../support/create-matcher.ts'
-
 import { base, met } from '../../support/match.ts'
 
 describe('a partition key', () => {
@@ -151,7 +151,7 @@ describe('a missing part of a key', () => {
   ] as const)('the key %s of the headers %j, which is %s', (key, headers, fault) => {
     const of = async (onMissingKey: PolicyOptions['onMissingKey'], mode?: 'shadow') =>
       createMatcher({
-        jwt: { secret: 'JWT' },
+        jwt: jwt({ secret: 'JWT' }),
         apiKeys: { known: 'KEYS' },
         policies: [{ name: 'a', ...base, key, onMissingKey: onMissingKey!, ...(mode && { mode }) }],
       })(

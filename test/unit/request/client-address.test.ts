@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { ConfigError } from '../../../src/base/errors.ts'
 import { formatAddress } from '../../../src/base/ip.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import type { ClientAddressOptions } from '../../../src/config/schema/client-address.ts'
@@ -53,6 +54,33 @@ test('With a function, its result is the address, and an unusable one is none.',
   expect(read(() => undefined, {})).toBeUndefined()
 })
 
+test.each([
+  ['a promise', () => Promise.resolve('203.0.113.7')],
+  ['a result of type object', () => ({ address: '203.0.113.7' })],
+  ['a result of type number', () => 7],
+])('A function that returns %s is a ConfigError at the first request.', (got, setting) => {
+  const failed = expect(() => read(setting as never, {}))
+  failed.toThrow(ConfigError)
+  failed.toThrow(
+    `clientAddress: expected a function that returns the address as text, or nothing, got ${got}`,
+  )
+})
+
+test('An error of a function is the error of the request.', () => {
+  const fail = () => {
+    throw new RangeError('no session')
+  }
+  expect(() => read(fail, {})).toThrow(RangeError)
+})
+
+test.each([
+  ['fe80::1%eth0', 'fe80::1'],
+  ['fe80::1%br-12ab.100', 'fe80::1'],
+  ['[fe80::1%wlan_0]:443', 'fe80::1'],
+])('The zone of the address %s is ignored.', (peer, address) => {
+  expect(read('socket', {}, peer)).toBe(address)
+})
+
 describe('a header of trusted proxies', () => {
   const setting = { header: 'X-Real-IP', trustedProxies: ['10.0.0.0/8', '2001:db8:1::/48'] }
 
@@ -79,6 +107,29 @@ describe('a header of trusted proxies', () => {
   })
 })
 
+describe('a request without an address', () => {
+  test.each<[ClientAddressOptions, fits: string, lacks: string]>([
+    ['cloudflare', '203.0.113.7', ''],
+    [{ header: 'cf-connecting-ip', trustedProxies: 1 }, '203.0.113.7', 'unknown'],
+    [{ forwardedFor: { trustedProxies: 2 } }, '203.0.113.7, 10.0.0.2', '203.0.113.7'],
+    [({ headers }) => headers.get('x-forwarded-for'), '203.0.113.7', 'unknown'],
+  ])(
+    'With the setting %j, only a request without an address is logged.',
+    (setting, fits, lacks) => {
+      const lines: string[] = []
+      const readAddress = addressReader(setting as never, (event) => void lines.push(event))
+      for (const value of [fits, lacks]) {
+        const headers = { 'cf-connecting-ip': value, 'x-forwarded-for': value }
+        const request = new Request('https://www.example.com/', { headers })
+        expect(readAddress({ request, remoteAddress: '10.0.0.1' }) !== undefined).toBe(
+          value === fits,
+        )
+      }
+      expect(lines).toEqual(['no-address'])
+    },
+  )
+})
+
 describe('X-Forwarded-For', () => {
   const listed = { forwardedFor: { trustedProxies: ['10.0.0.0/8', '2001:db8:1::/48'] } }
 
@@ -92,10 +143,18 @@ describe('X-Forwarded-For', () => {
     ['203.0.113.7', '192.0.2.1', '192.0.2.1'],
     ['10.0.0.9, 10.0.0.2', '10.0.0.1', '10.0.0.9'],
     ['', '10.0.0.1', '10.0.0.1'],
+    ['203.0.113.7, ::ffff:10.0.0.2, [2001:db8:1::2]', '::ffff:10.0.0.1', '203.0.113.7'],
+    ['203.0.113.7, , 10.0.0.2', '10.0.0.1', '10.0.0.2'],
+    ['203.0.113.7,,', '10.0.0.1', '10.0.0.1'],
     ['203.0.113.7, unknown', '10.0.0.1', undefined],
     ['203.0.113.7, <script>', '192.0.2.1', '192.0.2.1'],
   ])('The field "%s" over a connection from %s gives the address %s.', (field, peer, address) => {
     expect(read(listed, { 'x-forwarded-for': field }, peer)).toBe(address)
+  })
+
+  test('The client before 10,000 trusted proxies is found.', () => {
+    const field = `203.0.113.7${', 10.0.0.2'.repeat(10_000)}`
+    expect(read(listed, { 'x-forwarded-for': field }, '10.0.0.1')).toBe('203.0.113.7')
   })
 
   test.each([

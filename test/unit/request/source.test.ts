@@ -1,3 +1,4 @@
+import { parseCookie } from 'cookie'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Source } from '../../../src/config/schema/credentials.ts'
@@ -137,16 +138,30 @@ describe('arbitrary input of a client', () => {
         fc.string({ unit: 'binary' }),
         where,
         (a, b, c, query, from) => {
-          const request = {
-            ...viewWith({ 'X-A': a, Authorization: b, Cookie: c }),
+          const request = viewWith({ 'X-A': a, Authorization: b, Cookie: c }).with({
             query: new URLSearchParams(query),
-          }
+          })
           for (const value of [readSource(from, request), readFirst([from], request)]) {
             const isText = typeof value === 'string' && value !== ''
             expect(value === undefined || value === UNREADABLE || isText).toBe(true)
           }
         },
       ),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('A cookie has the value that the package cookie reads.', () => {
+    const characters = fc.constantFrom(..."ab=%61%C3%A4%ff+\xa0\t '\\")
+    const value = fc.array(characters, { maxLength: 12 }).map((list) => list.join(''))
+    fc.assert(
+      fc.property(value, (value) => {
+        const Cookie = `id=${value}`
+        const request = viewWith({ Cookie })
+        const expected = parseCookie(request.request.headers.get('cookie')!).id || undefined
+        const found = readSource(sourceOf('cookie:id'), request)
+        if (found !== UNREADABLE) expect(found).toBe(expected)
+      }),
       { numRuns: 2000 },
     )
   })

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { withBatching } from '../../../src/store/batching.ts'
+import { withDeadline } from '../../../src/store/deadline.ts'
 import type {
   Idempotency,
   Store,
@@ -24,39 +25,35 @@ interface Call {
 
 let now: number
 let calls: Call[]
-/** Requests that wait for their turn, in order. */
-let turns: { ms: number; come: () => void }[]
+/** Requests that wait, in order. */
+let waits: { ms: number; end: () => void }[]
 /** Promises passed to `waitUntil`. */
 let background: Promise<unknown>[]
-let direct: [method: string, options: StoreOptions | undefined][]
+let inner: Store
 let store: Store
 
 beforeEach(() => {
   now = 1_000_000
   calls = []
-  turns = []
+  waits = []
   background = []
-  direct = []
-  const inner: Store = {
-    async decide(_, options) {
-      direct.push(['decide', options])
-      return replyTo('direct')
-    },
-    decideEach(lists, options) {
-      const { promise, resolve, reject } = Promise.withResolvers<Replies>()
-      calls.push({
-        names: lists.map((list) => list[0]!.limits[0]!.subject),
-        deadlineMs: options?.deadlineMs,
-        answer: resolve,
-        fail: reject,
-      })
-      return promise
-    },
+  const call = (lists: StoreRequest[][], options: StoreOptions | undefined) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Replies>()
+    const names = lists.map((list) => list[0]!.limits[0]!.subject)
+    calls.push({ names, deadlineMs: options?.deadlineMs, answer: resolve, fail: reject })
+    return promise
   }
-  store = withBatching(inner, {
-    clock: () => now,
-    wait: (ms) => new Promise((come) => turns.push({ ms, come })),
-  })
+  inner = {
+    async decide(list, options) {
+      const [reply] = await call([list], options)
+      if (reply instanceof StoreError) throw reply
+      return reply!
+    },
+    decideEach: call,
+  }
+  const clock = () => now
+  const later = (ms: number, end: () => void) => void waits.push({ ms, end })
+  store = withDeadline(withBatching(inner, { clock, later }), clock)
 })
 
 const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '1m' }] }).policies
@@ -81,18 +78,61 @@ const ask = (requests: StoreRequest[] | string, deadlineMs = 60_000): Promise<un
     )
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
-/** Runs the turns of this many waiting requests, one after the other. */
-async function turn(count = turns.length) {
-  for (const { come } of turns.splice(0, count)) {
-    come()
+const echo = ({ names, answer }: Call) => answer(names.map(replyTo))
+/** Ends the waits that match, one after the other. By default those of requests that opened a batch. */
+async function turn(matches = ({ ms }: { ms: number }) => ms <= 2) {
+  const matching = waits.filter(matches)
+  waits = waits.filter((one) => !matching.includes(one))
+  for (const { end } of matching) {
+    end()
     await settled()
   }
 }
-const echo = ({ names, answer }: Call) => answer(names.map(replyTo))
-/** Cancels a request: its turn never comes. */
-const cancel = (index = 0) => turns.splice(index, 1)
+/** Ends the waits of requests that joined a batch. */
+const lapse = () => turn(({ ms }) => ms > 2)
+/** Makes a call that stays in flight, so that other requests open a batch. */
+const occupy = () => {
+  void ask('early', 1_000_000)
+  return calls.pop()!
+}
+/** Kills the request with this wait. */
+const kill = (index = 0) => waits.splice(index, 1)
+
+describe('a request with no call in flight', () => {
+  test('The request is sent at once, without waitUntil.', async () => {
+    const reply = ask('ann')
+    expect([calls.map(({ names }) => names), waits, background]).toEqual([[['ann']], [], []])
+    echo(calls[0]!)
+    expect(await reply).toBe('ann')
+    void ask('bob')
+    expect([calls.length, waits]).toEqual([2, []])
+  })
+
+  test('A call counts as in flight until its reply, its error or its deadline.', async () => {
+    void ask('ann', 1000)
+    void ask('bob', 1000)
+    expect([calls.length, waits.length]).toEqual([1, 1])
+    await turn()
+    echo(calls[0]!)
+    calls[1]!.fail(new StoreError('unreachable'))
+    await settled()
+    void ask('eve', 1000)
+    expect(calls).toHaveLength(3)
+    now += 1000 // the request may be cancelled
+    void ask('dan', 1000)
+    expect(calls).toHaveLength(4)
+  })
+
+  test('An error reaches its request.', async () => {
+    const reply = ask('ann')
+    calls[0]!.answer([new StoreError('redis-error')])
+    expect(await reply).toBe('redis-error')
+  })
+})
 
 describe('a batch', () => {
+  beforeEach(() => void occupy())
+
   test('Requests of one turn go in one call, in order, and each gets its own reply.', async () => {
     const replies = Promise.all(['ann', 'bob', 'eve'].map((name) => ask(name)))
     await turn()
@@ -147,8 +187,8 @@ describe('a batch', () => {
 
   test('A limit with a penalty counts as two limits of a batch.', async () => {
     for (let index = 0; index < 20; index++) {
-      const [{ mode, limits }] = list('ann') as [StoreRequest]
-      void ask([{ mode, limits: [{ ...limits[0]!, penalty }] }])
+      const [{ limits }] = list('ann') as [StoreRequest]
+      void ask([{ mode: 'take', limits: [{ ...limits[0]!, penalty }] }])
     }
     await turn()
     expect(calls.map(({ names }) => names.length)).toEqual([16, 4])
@@ -170,6 +210,8 @@ describe('a batch', () => {
 })
 
 describe('a failure of a batch', () => {
+  beforeEach(() => void occupy())
+
   test('The error of one list reaches only its own request.', async () => {
     const replies = Promise.all(['ann', 'bob', 'eve'].map((name) => ask(name)))
     await turn()
@@ -205,6 +247,8 @@ describe('a failure of a batch', () => {
 })
 
 describe('the deadline of a batch', () => {
+  beforeEach(() => void occupy())
+
   test('Each request keeps its own deadline, and the call has the longest one.', async () => {
     const short = ask('short', 60)
     now += 10
@@ -230,11 +274,12 @@ describe('the deadline of a batch', () => {
 
   test('A request that times out before its turn makes no call, so nothing is charged.', async () => {
     expect(await ask('ann', 20)).toBe('timeout')
+    now += 20
     await turn()
     expect(calls).toEqual([])
   })
 
-  test('A request nameOf deadline has passed at its turn makes no call, even if its timer is late.', async () => {
+  test('A request whose deadline has passed at its turn makes no call, even if its timer is late.', async () => {
     const replies = ask('ann', 60_000)
     now += 60_000
     await turn()
@@ -262,72 +307,93 @@ describe('the deadline of a batch', () => {
   })
 })
 
-describe('a cancelled request', () => {
-  test('A request that is cancelled before its turn has its list sent by the next request.', async () => {
+describe('a killed request', () => {
+  beforeEach(() => void occupy())
+
+  test('If the request that opened a batch is killed, another request of the batch sends it.', async () => {
     void ask('gone')
-    cancel()
     const replies = Promise.all([ask('ann'), ask('bob')])
-    await turn()
-    expect(calls.map(({ names }) => names)).toEqual([['ann', 'gone', 'bob']])
+    kill()
+    await lapse()
+    expect(calls.map(({ names }) => names)).toEqual([['gone', 'ann', 'bob']])
+    expect(background).toHaveLength(2)
     echo(calls[0]!)
     expect(await replies).toEqual(['ann', 'bob'])
   })
 
-  test('The list of a cancelled request is not sent after its deadline.', async () => {
+  test('A request waits 50 ms for the one that opened its batch, and at most half of its deadline.', () => {
+    for (const deadlineMs of [60, 120, 100, 80, 30]) void ask('ann', deadlineMs)
+    expect(waits.map(({ ms }) => ms)).toEqual([0, 50, 50, 40, 15])
+  })
+
+  test('A later request sends a batch whose request was killed, and does not wait for it.', async () => {
+    void ask('gone')
+    kill()
+    now += 50
+    const reply = ask('ann')
+    await turn()
+    expect(calls.map(({ names }) => names)).toEqual([['gone'], ['ann']])
+    echo(calls[1]!)
+    expect(await reply).toBe('ann')
+  })
+
+  test('The list of a killed request is not sent after its deadline.', async () => {
     void ask('gone', 60_000)
-    cancel()
+    kill()
     now += 60_000
     void ask('ann')
     await turn()
-    now += 1
-    void ask('bob')
-    await turn()
-    expect(calls.map(({ names }) => names)).toEqual([['ann'], ['bob']])
+    expect(calls.map(({ names }) => names)).toEqual([['ann']])
   })
 
-  test('Cancelled requests with more lists than fit in a batch delay no other request.', async () => {
+  test('Killed requests with more lists than fit in a batch delay no other request.', async () => {
     for (let index = 0; index < 100; index++) void ask('gone')
-    turns = []
-    const replies = ask('ann')
+    waits = []
+    now += 50
+    const reply = ask('ann')
     await turn()
-    expect(calls).toHaveLength(1)
-    echo(calls[0]!)
-    expect(await replies).toBe('ann')
+    const call = calls.find(({ names }) => names.includes('ann'))!
+    expect([calls.length, call.names]).toEqual([5, ['ann']])
+    echo(call)
+    expect(await reply).toBe('ann')
   })
 })
 
-test('No list is sent twice, and every request that is not cancelled gets its own reply.', async () => {
+test('No list is sent twice, and every request that is not killed gets its own reply.', async () => {
   const event = fc.record({
-    what: fc.constantFrom('ask', 'ask', 'ask', 'turn', 'turn', 'cancel', 'answer', 'pass'),
+    what: fc.constantFrom('ask', 'ask', 'ask', 'wait', 'wait', 'kill', 'answer', 'pass'),
     which: fc.nat(20),
     deadlineMs: fc.constantFrom(300_000, 500_000, 5_000_000),
   })
   let count = 0
   await fc.assert(
     fc.asyncProperty(fc.array(event, { maxLength: 120 }), async (events) => {
-      turns = []
+      waits = []
+      const answered = new Set<Call>()
       calls = []
       const nameOf = new Map<object, string>()
       const expected = new Map<string, Promise<unknown>>()
-      async function next() {
-        const [first, before] = [turns[0], turns.length]
-        await turn(1)
-        if (first && turns.length === before) nameOf.set(turns.at(-1)!, nameOf.get(first)!) // the request waits another 2 ms
+      const answer = (call: Call) => {
+        answered.add(call)
+        echo(call)
       }
       for (const { what, which, deadlineMs } of events) {
+        const wait = waits[which % waits.length]
         if (what === 'ask') {
           const name = `${count++}`
+          const { length } = waits
           expected.set(name, ask(name, deadlineMs))
-          nameOf.set(turns.at(-1)!, name)
-        } else if (what === 'turn') await next()
-        else if (what === 'cancel' && turns[0]) {
-          expected.delete(nameOf.get(turns[0])!)
-          cancel()
-        } else if (what === 'answer' && calls[which]) echo(calls[which])
+          if (waits.length > length) nameOf.set(waits.at(-1)!, name)
+        } else if (what === 'wait' && wait) await turn((one) => one === wait)
+        else if (what === 'kill' && wait) {
+          expected.delete(nameOf.get(wait)!)
+          kill(waits.indexOf(wait))
+        } else if (what === 'answer' && calls[which]) answer(calls[which])
         else if (what === 'pass') now += which
+        await settled()
       }
-      while (turns.length > 0) await turn()
-      for (const call of calls) echo(call)
+      while (waits.length > 0) await turn(() => true)
+      for (const call of calls) answer(call)
       const sent = calls.flatMap(({ names }) => names)
       expect(new Set(sent).size).toBe(sent.length)
       expect(await Promise.all(expected.values())).toEqual([...expected.keys()])
@@ -336,55 +402,68 @@ test('No list is sent twice, and every request that is not cancelled gets its ow
   )
 })
 
-describe('batching with six calls in flight', () => {
-  const hold = async () => {
-    for (let index = 0; index < 6; index++) {
-      void ask('early', 1000)
-      await turn()
-    }
-  }
-
-  test('With six calls in flight, the next request waits 2 ms for others to join.', async () => {
-    await hold()
+describe('batching of fast requests', () => {
+  test('If two lists have left in the same ms, the next request waits 2 ms for others to join.', async () => {
     void ask('ann')
-    await turn()
     void ask('bob')
-    expect(calls).toHaveLength(6)
-    expect(turns.map(({ ms }) => ms)).toEqual([2, 0])
-    await turn(1)
-    expect(calls[6]!.names).toEqual(['ann', 'bob'])
+    await turn()
+    void ask('eve')
+    expect(waits.map(({ ms }) => ms)).toEqual([2])
+    void ask('dan')
+    await turn()
+    expect(calls.map(({ names }) => names)).toEqual([['ann'], ['bob'], ['eve', 'dan']])
   })
 
-  test('Once one of six calls has ended, the next request does not wait.', async () => {
-    await hold()
-    echo(calls[3]!)
-    await settled()
+  test('In the next ms, a request waits for one turn only.', async () => {
     void ask('ann')
+    void ask('bob')
     await turn()
-    expect(calls).toHaveLength(7)
-  })
-
-  test('Calls after their deadline do not count as in flight, because their requests may be cancelled.', async () => {
-    await hold()
-    now += 1000
-    void ask('ann')
-    await turn()
-    expect(calls).toHaveLength(7)
+    now += 1
+    void ask('eve')
+    expect(waits.map(({ ms }) => ms)).toEqual([0])
   })
 })
 
 test('A request without waitUntil, with a given time or with an idempotency key joins no batch.', async () => {
   const idempotency: Idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
   const all: StoreOptions[] = [{ deadlineMs: 5 }, { waitUntil, idempotency }, { waitUntil, now: 7 }]
-  for (const options of all) await store.decide(list('ann'), options)
-  await store.decide(list('ann'))
-  expect(direct).toEqual([...all, {}].map((options) => ['decide', options]))
-  expect([turns, background]).toEqual([[], []])
+  const decide = vi.fn(async () => replyTo('direct'))
+  const batched = withBatching({ ...inner, decide }, { later: () => expect.unreachable() })
+  for (const options of all) await batched.decide(list('ann'), options)
+  await batched.decide(list('ann'))
+  expect(decide.mock.calls).toEqual([...all, {}].map((options) => [list('ann'), options]))
+  expect(background).toEqual([])
 })
 
-test('A decideEach call passes through unchanged.', async () => {
+test('A decideEach call without another call in flight passes through unchanged.', async () => {
   const replies = store.decideEach([list('ann'), list('bob')], { deadlineMs: 7, waitUntil })
   expect(calls.map(({ names, deadlineMs }) => [names, deadlineMs])).toEqual([[['ann', 'bob'], 7]])
   echo(calls[0]!)
   expect(await replies).toEqual([replyTo('ann'), replyTo('bob')])
+})
+
+test('The lists of a decideEach call stay together in a batch with other requests, and each gets its own reply.', async () => {
+  const deadlineMs = 60_000
+  const first = ask('ann')
+  const others = [
+    ask('bob'),
+    store.decideEach([list('cid'), list('dot')], { deadlineMs, waitUntil }),
+    ask('eve'),
+    store.decideEach([list('fay', 20), list('gus', 20)], { deadlineMs, waitUntil }), // too many limits for the batch
+  ]
+  for (const { end } of waits.splice(0)) end()
+  expect(calls.map(({ names }) => names)).toEqual([
+    ['ann'],
+    ['bob', 'cid', 'dot', 'eve'],
+    ['fay', 'gus'],
+  ])
+  calls[1]!.answer([replyTo('bob'), replyTo('cid'), new StoreError('redis-error'), replyTo('eve')])
+  for (const call of [calls[0]!, calls[2]!]) echo(call)
+  expect(await first).toBe('ann')
+  expect(await Promise.all(others)).toEqual([
+    'bob',
+    [replyTo('cid'), new StoreError('redis-error')],
+    'eve',
+    [replyTo('fay'), replyTo('gus')],
+  ])
 })

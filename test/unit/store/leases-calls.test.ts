@@ -138,7 +138,7 @@ describe('requests without a lease', () => {
   const big = policyOf({ limit: 100_000, windowMs: 3_600_000 })
   const idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
 
-  test.each<[what: string, StoreRequest['mode'], cost: number, StoreOptions]>([
+  test.each<[what: string, Exclude<StoreRequest['mode'], 'override'>, cost: number, StoreOptions]>([
     ['A peek', 'peek', 1, {}],
     ['A request with the cost 0', 'take', 0, {}],
     ['A refund', 'refund', 1, {}],

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/config/options.ts'
-import { algorithms } from '../../../src/store/local/algorithms/index.ts'
+import { algorithms } from '../../../src/store/algorithms/index.ts'
 import { createLocalStore } from '../../../src/store/local/local.ts'
 import type { Limit, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'

@@ -83,11 +83,13 @@ describe('a list with an error', () => {
     claim: string,
     prepare: (subject: string) => Promise<StoreRequest>,
     cause: string,
+    code?: string,
   ][] = [
     [
       'for its arguments',
       async (subject) => ask('take', [subject], { cost: -1 }),
-      'ERR sluice: row 1: unexpected cost',
+      'ERR sluice: request 1: unexpected cost',
+      'internal',
     ],
     [
       'for a key of another type',
@@ -108,20 +110,21 @@ describe('a list with an error', () => {
     [
       'for its size',
       async () => ask('take', newSubjects(129)),
-      'ERR sluice: KEYS: expected 1 to 128',
+      'ERR sluice: call: unexpected number of keys',
+      'internal',
     ],
   ]
 
   test.each(wrong)(
     'A list that is refused %s fails alone, and no list is charged twice.',
-    async (_, prepare, cause) => {
+    async (_, prepare, cause, code = 'redis-error') => {
       const store = newStore()
       const lists = hundred()
       lists[50] = [await prepare(newSubject())]
       for (const left of [99, 98]) {
         const replies = await store.decideEach(lists)
         const failed = replies[50] as StoreError
-        expect([failed.code, failed.cause]).toEqual(['redis-error', cause])
+        expect([failed.code, failed.cause]).toEqual([code, cause])
         const others = outcomes(replies.filter((_, index) => index !== 50))
         expect(others).toEqual(Array(99).fill([left, left, left]))
       }
@@ -131,7 +134,12 @@ describe('a list with an error', () => {
   test('The lists of a failed call are sent again one by one, once, in one HTTP request.', async () => {
     const store = newStore()
     const lists = hundred()
-    lists[50] = [ask('take', ['x'], { cost: -1 })]
+    const unreadable = async () => {
+      const subject = newSubject()
+      await running.client.set(`sluice:1:{${subject}}`, 'text')
+      return ask('take', [subject])
+    }
+    lists[50] = [await unreadable()]
     await store.decideEach(lists)
     let http = 0
     const commands = await commandsBetween(running.redis.url, async () => {
@@ -139,10 +147,25 @@ describe('a list with an error', () => {
     })
     expect(http).toBe(2)
     // Three calls, then one call for each of the 43 lists of the second (42 of three keys, and the list of one key).
-    expect(commands).toMatchObject({ evalsha: 3 + 43, time: 2 + 42, set: 297 })
-    const alone = [[ask('take', ['x'], { cost: -1 })]]
+    expect(commands).toMatchObject({ evalsha: 3 + 43, time: 3 + 43, set: 297 })
+    const alone = [[await unreadable()]]
     expect(await requestsOf(() => store.decideEach(alone))).toBe(1)
   })
+})
+
+test('A call with an invalid list is not sent. Its other lists are sent one by one, after the other calls.', async () => {
+  const store = newStore()
+  const lists = hundred()
+  await store.decideEach(lists)
+  lists[50] = [ask('take', ['x'], { cost: -1 })]
+  let http = 0
+  const commands = await commandsBetween(running.redis.url, async () => {
+    http = await requestsOf(() => store.decideEach(lists))
+  })
+  expect(http).toBe(2)
+  expect(commands).toMatchObject({ evalsha: 2 + 42, set: 297 })
+  const alone = [[ask('take', ['x'], { cost: -1 })]]
+  expect(await requestsOf(() => store.decideEach(alone))).toBe(0)
 })
 
 describe('a script that Redis has lost', () => {

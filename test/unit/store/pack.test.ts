@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import type { StoreRequest } from '../../../src/store/store.ts'
-import { callOf, pack, repliesOf, unpack } from '../../../src/store/upstash/pack.ts'
+import { pack, repliesOf, unpack } from '../../../src/store/upstash/pack.ts'
+import { keysOf } from '../../../src/store/upstash/script.ts'
 
 const policy: StoreRequest['limits'][number]['terms'] = {
   tag: 't',
@@ -13,7 +14,10 @@ const policy: StoreRequest['limits'][number]['terms'] = {
   align: 'clock',
   localShare: 1,
 }
-const request = (subjects: number[], mode: StoreRequest['mode'] = 'take'): StoreRequest => ({
+const request = (
+  subjects: number[],
+  mode: Exclude<StoreRequest['mode'], 'override'> = 'take',
+): StoreRequest => ({
   mode,
   limits: subjects.map((subject) => ({ subject: `${subject}`, terms: policy, cost: 1 })),
 })
@@ -31,7 +35,7 @@ test('Lists go in as few calls as possible, each with at most 128 keys and 128 r
       const packs = pack(all, isIdempotent ? idempotency : undefined)
       expect(packs.flatMap(({ lists }) => lists)).toEqual(all)
       const fits = (some: StoreRequest[][]) =>
-        callOf({ lists: some }).keys.length <= 128 && some.flat().length <= 128
+        keysOf(some.flat()).length <= 128 && some.flat().length <= 128
       packs.forEach(({ lists }, index) => {
         expect(lists.length).toBeGreaterThan(0)
         expect(lists.length === 1 || fits(lists)).toBe(true)
@@ -55,7 +59,7 @@ test('Each list of an unpacked call has its own idempotency key.', () => {
 })
 
 test('The leading follows of a list become takes, so that they do not follow the list before.', () => {
-  const modes = (...list: StoreRequest['mode'][]) => {
+  const modes = (...list: Exclude<StoreRequest['mode'], 'override'>[]) => {
     const [packed] = pack([[request([1])], list.map((mode) => request([2], mode))])
     return packed!.lists[1]!.map(({ mode }) => mode)
   }
@@ -66,12 +70,14 @@ test('The leading follows of a list become takes, so that they do not follow the
 
 test('An answer is divided into one reply for each list, and an error becomes the reply of each list.', () => {
   const two = { lists: [[request([1])], [request([1]), request([2])]] }
-  const row = (remaining: number) => [1, remaining, 0, 0, 0]
-  const [first, second] = repliesOf(two, [9, ...row(1), ...row(2), ...row(3)])
-  expect(first).toMatchObject({ decidedAt: 9, states: [[{ remaining: 1 }]] })
-  expect(second).toMatchObject({ decidedAt: 9, states: [[{ remaining: 2 }], [{ remaining: 3 }]] })
+  const [first, second] = repliesOf(two, '9 +; -9:1:1; +9:1:1;')
+  expect(first).toMatchObject({ decidedAt: 9, states: [[{ allowed: true, remaining: 1 }]] })
+  expect(second).toMatchObject({
+    decidedAt: 9,
+    states: [[{ allowed: false, remaining: 0 }], [{ allowed: true }]],
+  })
   const failure = new StoreError('timeout')
   expect(repliesOf(two, failure)).toEqual([failure, failure])
-  const codes = repliesOf(two, [9]).map((reply) => (reply as StoreError).code)
+  const codes = repliesOf(two, '9').map((reply) => (reply as StoreError).code)
   expect(codes).toEqual(['bad-reply', 'bad-reply'])
 })

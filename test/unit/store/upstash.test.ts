@@ -1,30 +1,25 @@
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { createClient } from 'redis'
-import { startBridge, startRedis } from 'sluice-upstash-bridge'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import type { PolicyOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import type { StoreRequest } from '../../../src/store/store.ts'
 import { createUpstashStore } from '../../../src/store/upstash/upstash.ts'
 import { commandsBetween } from '../../support/commands.ts'
+import { useDatabase } from '../../support/database.ts'
 
-let redis: Awaited<ReturnType<typeof startRedis>>
-let bridge: Awaited<ReturnType<typeof startBridge>>
-const client = async () => createClient({ url: redis.url }).connect()
-
-beforeAll(async () => {
-  redis = await startRedis()
-  bridge = await startBridge({ redis: redis.url, token: 'the-right-token' })
-})
-afterAll(async () => {
-  await bridge.close()
-  await redis.stop()
-})
+const database = useDatabase()
+const client = async () => createClient({ url: database.redis.url }).connect()
 
 const newStore = (options: Partial<Parameters<typeof createUpstashStore>[0]> = {}) =>
-  createUpstashStore({ url: bridge.url, token: bridge.token, deadlineMs: 10_000, ...options })
+  createUpstashStore({
+    url: database.bridge.url,
+    token: database.bridge.token,
+    deadlineMs: 10_000,
+    ...options,
+  })
 
 let subjects = 0
 const newSubject = () => `test-${process.pid}-${Date.now()}-${++subjects}`
@@ -62,7 +57,7 @@ describe('a call of the script', () => {
       ],
     })
     const store = newStore()
-    const commands = await commandsBetween(redis.url, async () => {
+    const commands = await commandsBetween(database.redis.url, async () => {
       const { states } = await store.decide([request(2), request(1)])
       expect(states[0]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
         [true, 3],
@@ -84,7 +79,7 @@ describe('a call of the script', () => {
     expect(commands).toEqual({ eval: 1, time: 1, mget: 1, set: 3 })
   })
 
-  test('A call costs EVALSHA, TIME, MGET and one SET for any number of limits of one subject, and no SET if refused.', async () => {
+  test('A call costs EVALSHA, TIME, GET and one SET for any number of limits of one subject, and no SET if refused.', async () => {
     const store = newStore()
     const subject = newSubject()
     const three = policies(
@@ -97,22 +92,22 @@ describe('a call of the script', () => {
       limits: three.map((policy) => ({ subject, terms: policy, cost: 1 })),
     }
     await store.decide([{ ...request, mode: 'peek' }])
-    const before = bridge.stats()[bridge.token]!.http
-    expect(await commandsBetween(redis.url, () => store.decide([request]))).toEqual({
+    const before = database.bridge.stats()[database.bridge.token]!.http
+    expect(await commandsBetween(database.redis.url, () => store.decide([request]))).toEqual({
       evalsha: 1,
       time: 1,
-      mget: 1,
+      get: 1,
       set: 1,
     })
-    expect(await commandsBetween(redis.url, () => store.decide([request]))).toEqual({
+    expect(await commandsBetween(database.redis.url, () => store.decide([request]))).toEqual({
       evalsha: 1,
       time: 1,
-      mget: 1,
+      get: 1,
     })
     expect(
-      await commandsBetween(redis.url, () => store.decide([{ ...request, mode: 'peek' }])),
-    ).toEqual({ evalsha: 1, time: 1, mget: 1 })
-    expect(bridge.stats()[bridge.token]!.http - before).toBe(3)
+      await commandsBetween(database.redis.url, () => store.decide([{ ...request, mode: 'peek' }])),
+    ).toEqual({ evalsha: 1, time: 1, get: 1 })
+    expect(database.bridge.stats()[database.bridge.token]!.http - before).toBe(3)
   })
 
   test('A refund with the decidedAt of the take returns its units, and one with an earlier time does not.', async () => {
@@ -255,6 +250,11 @@ describe('a store error', () => {
       'redis-error',
     ],
     [400, '{"error":"planted-subject"}', 'redis-error'],
+    // The bridge has no answer of Redis.
+    [503, '{"error":"ERR Redis is not reachable"}', 'unreachable'],
+    [503, '{"error":"ERR Redis disconnected: read ECONNRESET"}', 'unreachable'],
+    [503, '{"error":"ERR Redis did not respond within 200 ms"}', 'unreachable'],
+    [503, '{"error":"ERR Redis was busy: the request has waited for 5000 ms"}', 'unreachable'],
     [500, '{"error":""}', 'redis-error'],
   ])('The response %d %s causes the error %s.', async (status, body, code) => {
     const server = await answering(status, body)
@@ -287,6 +287,15 @@ describe('a store error', () => {
     server.close()
   })
 
+  test('A call with a deadline runs on after it, for its late reply.', async () => {
+    const server = await answering(200, '{"result":"late"}', 300)
+    const deciding = newStore({ url: server.url }).decide([{ mode: 'take', limits }], {
+      deadlineMs: 50,
+    })
+    await expect(deciding).rejects.toMatchObject({ code: 'bad-reply' })
+    server.close()
+  })
+
   test.each([
     [undefined, 'token'],
     ['', 'token'],
@@ -298,11 +307,26 @@ describe('a store error', () => {
   })
 
   test('The message of a script error has the text of the script.', async () => {
+    const redisClient = await client()
+    const subject = newSubject()
+    await redisClient.set(`sluice:1:{${subject}}`, 'planted')
+    redisClient.destroy()
+    const error = await newStore()
+      .decide([{ mode: 'take', limits: [{ ...limits[0]!, subject }] }])
+      .catch((error) => error)
+    expect(error.message).toBe(
+      'redis-error: Redis refused the command (ERR sluice: key 1 holds a record of an unknown format)',
+    )
+  })
+
+  test('An invalid call is not sent, and its error names the request and the value.', async () => {
+    const before = database.bridge.stats()[database.bridge.token]!.http
     const error = await newStore()
       .decide([{ mode: 'take', limits: [{ ...limits[0]!, cost: -1 }] }])
       .catch((error) => error)
     expect(error.message).toBe(
-      'redis-error: Redis refused the command (ERR sluice: row 1: unexpected cost)',
+      'internal: the limiter failed (ERR sluice: request 1: unexpected cost)',
     )
+    expect(database.bridge.stats()[database.bridge.token]!.http).toBe(before)
   })
 })

@@ -1,6 +1,7 @@
 /** Errors of startSluice, and what stop leaves behind. */
-import { execFile, execFileSync } from 'node:child_process'
-import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -61,6 +62,45 @@ test(
     expect(Date).not.toBe(before.Date)
     await Promise.all(stacks.map((stack) => stack.stop()))
     expect({ children: children(), Date, now: Date.now }).toEqual(before)
+  },
+  SLOW_MS,
+)
+
+test(
+  'When the process of a test is killed, no process and no file stays.',
+  async () => {
+    await write('worker.js', 'export default { fetch: () => new Response() }')
+    const code = `
+      import { execFileSync } from 'node:child_process'
+      import { startSluice } from ${entry}
+      process.chdir(${JSON.stringify(process.cwd())})
+      const sluice = await startSluice({ worker: { main: ${JSON.stringify(join(folder, 'worker.js'))} } })
+      await sluice.flush()
+      console.log(execFileSync('ps', ['-A', '-o', 'pid=,ppid=,comm='], { encoding: 'utf8' }))
+      setInterval(() => {}, 1000)`
+    const tmp = join(folder, 'tmp')
+    await mkdir(tmp)
+    const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
+      env: { ...process.env, TMPDIR: tmp, VITEST: '' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const [output] = await once(child.stdout, 'data')
+    child.kill('SIGKILL')
+    const pids = String(output)
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, parent, command]) => Number(parent) === child.pid && command !== 'ps')
+    expect(pids.map(([, , command]) => command).join('\n')).toMatch(/workerd/)
+    const isRunning = ([pid]: string[]) => {
+      try {
+        return process.kill(Number(pid), 0)
+      } catch {
+        return false
+      }
+    }
+    await expect.poll(() => pids.filter(isRunning), { timeout: 10_000 }).toEqual([])
+    const files = async () => (await readdir(tmp)).filter((name) => /sluice|miniflare/.test(name))
+    await expect.poll(files, { timeout: 10_000 }).toEqual([])
   },
   SLOW_MS,
 )
@@ -134,6 +174,22 @@ test('Errors of the options are reported, and nothing is left running.', async (
   expect({ children: children(), Date }).toEqual(before)
 })
 
+test('An invalid address or duration is reported.', async () => {
+  await using sluice = await startSluice({ app })
+  for (const ip of ['1.2.3', 'localhost', '', '192.0.2.1, 192.0.2.2']) {
+    expect(await errorOf(sluice.fetch('/', { ip }))).toBe(
+      `ip: expected an IPv4 or IPv6 address such as '203.0.113.7', got ${JSON.stringify(ip)}`,
+    )
+  }
+  for (const duration of ['-1h', '1y', Number.NaN, 1.5, 10n, {}]) {
+    const got = typeof duration === 'string' ? JSON.stringify(duration) : String(duration)
+    expect(await errorOf(sluice.advance(duration as never))).toMatch(
+      `advance: expected a duration such as '1h', or a whole number of milliseconds of at least 1, got ${got}.`,
+    )
+  }
+  expect((await sluice.fetch('/', { ip: '2001:db8::1' })).status).toBe(200)
+})
+
 test('A Worker without a main file is reported.', async () => {
   const code = `await startSluice({ worker: {} }).catch((error) => console.log(error.message))`
   expect(await runNode(code)).toBe(
@@ -166,8 +222,49 @@ test.each([
     const before = children()
     await write('wrangler.toml', `name = "worker"\n${config}\n`)
     const main = await write('worker.js', code)
-    expect(await errorOf(startSluice({ worker: { main } }))).toMatch(message)
+    const error = await errorOf(startSluice({ worker: { main } }))
+    expect(error).toMatch(message)
+    expect(error).not.toContain('\u001b') // colours
     expect(children()).toEqual(before)
+  },
+  SLOW_MS,
+)
+
+test(
+  'A Worker can call itself by a service binding, and a service that does not run here answers 503.',
+  async () => {
+    await write(
+      'wrangler.toml',
+      `name = "worker"
+main = "src.js"
+compatibility_date = "2026-10-01"
+services = [
+  { binding = "SELF", service = "worker", entrypoint = "Named" },
+  { binding = "OTHER", service = "other" },
+]
+`,
+    )
+    await write(
+      'src.js',
+      `import { WorkerEntrypoint } from 'cloudflare:workers'
+export class Named extends WorkerEntrypoint {
+  now() {
+    return Date.now()
+  }
+}
+export default {
+  async fetch(request, { SELF, OTHER }) {
+    const { status } = await OTHER.fetch(request.clone())
+    return Response.json({ now: await SELF.now(), status })
+  },
+}`,
+    )
+    const worker = { wranglerConfig: join(folder, 'wrangler.toml') }
+    await using sluice = await startSluice({ worker })
+    await sluice.advance('1d')
+    const { now, status } = (await (await sluice.fetch('/')).json()) as Record<string, number>
+    expect(sluice.now() - now!).toBeLessThan(60_000)
+    expect(status).toBe(503)
   },
   SLOW_MS,
 )

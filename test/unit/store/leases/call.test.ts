@@ -30,7 +30,7 @@ const replyOf = (...states: StoreState[][]): StoreReply => ({ decidedAt: 5000, s
 function leased(held: number, ...limits: Limit[]): LeasedLimits {
   return new Map(
     limits.map((limit) => {
-      const lease = createLease(limit.terms, { max: 10, ttlMs: 1000 })
+      const lease = createLease(limit, { max: 10, ttlMs: 1000 })
       lease.addDemand(20, NOW)
       const sentAt = NOW
       lease.receive(held, { state: stateOf(), decidedAt: 4000, sentAt, receivedAt: NOW })
@@ -146,7 +146,7 @@ describe('a call in flight', () => {
   test('A call that ends answers the waiting requests in order, as long as the lease has units.', async () => {
     const { a, quotas, quota, call } = inFlight()
     const waiting = Array.from({ length: 3 }, () =>
-      call.waiting.join({ requests: [take(a)], quotas }),
+      call.waiting.join({ requests: [take(a)], quotas }, 1000),
     )
     const reply = { state: stateOf(), decidedAt: 5000, sentAt: NOW, receivedAt: NOW }
     quota.lease.receive(2, reply)

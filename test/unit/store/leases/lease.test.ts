@@ -22,7 +22,7 @@ const replyOf = (state: Partial<LimitReply['state']> = {}, change: Partial<Limit
 })
 
 function holding(count: number, reply = replyOf(), change: Partial<Terms> = {}) {
-  const lease = createLease({ ...terms, ...change }, bounds)
+  const lease = createLease({ terms: { ...terms, ...change } }, bounds)
   lease.receive(count, reply)
   return lease
 }
@@ -99,7 +99,7 @@ describe('the size of a lease', () => {
   })
 
   test('A call takes no units in advance before the first reply.', () => {
-    const lease = createLease(terms, bounds)
+    const lease = createLease({ terms }, bounds)
     lease.addDemand(100, 1010)
     expect(lease.unitsToTake(1, 0, 1010)).toBe(0)
   })
@@ -125,4 +125,17 @@ test('A reply with an earlier decision does not replace a later one.', () => {
   const lease = holding(0)
   lease.receive(0, replyOf({ remaining: 950 }, { decidedAt: 4999 }))
   expect(lease.status(1010).state.remaining).toBe(900)
+})
+
+test('The state of a lease has the limit of an operator, its rest, and its floor.', () => {
+  const override = { share: 0.5, scalesBurst: true }
+  const lease = createLease({ terms, floor: terms.limit / 2, override }, bounds)
+  const inForce = { limit: 5000, overriddenForMs: 9000, remaining: 2400, reserved: 2500 }
+  lease.receive(3, replyOf(inForce))
+  expect(lease.status(1510).state).toMatchObject({
+    ...inForce,
+    overriddenForMs: 8500,
+    remaining: 2403,
+  })
+  expect(lease.status(1010 + 30_000).state).toMatchObject({ remaining: 2500, reserved: 2500 })
 })

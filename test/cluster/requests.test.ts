@@ -1,0 +1,238 @@
+/** Requests to a Redis Cluster: the HTTP requests and script calls that they make, and the errors of their parts. */
+import { startBridge } from 'sluice-upstash-bridge'
+import { describe, expect, test } from 'vitest'
+import { StoreError } from '../../src/base/errors.ts'
+import { beginCall, createMeter } from '../../src/observe/measure.ts'
+import type { Limit, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import { recordOf } from '../../src/store/upstash/script.ts'
+import { subjectAt, useCluster } from '../support/cluster.ts'
+import { allowed, follow, left, peek, policy, row, take } from '../support/sharded-redis.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const { running, newShards, httpOf } = useCluster()
+
+/** The calls of the script that each master has run. */
+async function scriptCalls() {
+  const counts = await Promise.all(
+    [0, 1, 2].map(async (node) => {
+      const info = await running.admin.info(node, 'commandstats')
+      return [...info.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce(
+        (sum, [, calls]) => sum + Number(calls),
+        0,
+      )
+    }),
+  )
+  return counts.reduce((sum, calls) => sum + calls, 0)
+}
+
+const flushScripts = () =>
+  Promise.all([0, 1, 2].map((node) => running.admin.ask(node, 'SCRIPT', 'FLUSH')))
+
+const codes = (replies: (StoreReply | StoreError)[]) =>
+  replies.map((reply) => (reply instanceof StoreError ? reply.message : left(reply)))
+
+describe('a batch', () => {
+  test('Concurrent requests with keys in many slots share one HTTP request, with one call of the script for each slot.', async () => {
+    const { shards, waitUntil } = newShards()
+    const [first, one, two] = [subjectAt(0), subjectAt(1), subjectAt(2)]
+    await shards.decide([take(row(first))])
+    await peek(shards, first, one, two) // loads the script on each node
+    const before = await scriptCalls()
+    const replies: StoreReply[][] = []
+    const http = await httpOf(async () => {
+      const asks = [first, one, two, one, first, one, one].map((subject) =>
+        shards.decide([take(row(subject))], { waitUntil }),
+      )
+      replies.push(await Promise.all(asks))
+    })
+    expect(http).toBe(2) // the first request leaves at once, the others in a batch
+    expect((await scriptCalls()) - before).toBe(1 + 3)
+    expect(replies[0]!.map(left)).toEqual([[1], [2], [2], [1], [0], [0], [0]])
+    expect(replies[0]!.flatMap(allowed)).toEqual([true, true, true, true, true, true, false])
+  })
+
+  test('Requests with limits in several slots join a batch with all of their parts.', async () => {
+    const { shards, waitUntil, settled } = newShards()
+    const pairs = Array.from({ length: 4 }, () => [subjectAt(0), subjectAt(1)] as const)
+    const [busy] = pairs
+    await peek(shards, newSubject())
+    const http = await httpOf(async () => {
+      const asks = pairs.map(([a, b]) => shards.decide([take(row(a), row(b))], { waitUntil }))
+      expect((await Promise.all(asks)).map(left)).toEqual(pairs.map(() => [2, 2]))
+    })
+    expect(http).toBe(2)
+    await settled()
+    expect(await peek(shards, ...busy!)).toEqual([2, 2])
+  })
+
+  test('A meter counts the share of each part in the call of its batch.', async () => {
+    const { shards, waitUntil } = newShards({
+      observer: { begin: (sent) => beginCall(sent, () => {}, Date.now) },
+    })
+    const pair = [row(subjectAt(0)), row(subjectAt(1))]
+    const meters = [createMeter(Date.now), createMeter(Date.now), createMeter(Date.now, 2)]
+    const [alone, inBatch, list] = meters.map(({ onCall }) => ({ waitUntil, onCall }))
+    await Promise.all([
+      shards.decide([take(...pair)], alone),
+      shards.decide([take(...pair)], inBatch),
+      shards.decideEach([[take(row(subjectAt(2)))], [take(row(subjectAt(2)))]], list),
+    ])
+    // The first request leaves at once. The batch has two parts of the second one, and two lists.
+    expect(meters.map((meter) => meter.stop().calls)).toEqual([1, 2 / 4, 1 / 4])
+  })
+
+  test('A key with a wrong type fails its own request, and the others are decided once.', async () => {
+    const { shards, waitUntil } = newShards()
+    const [broken, healthy] = [subjectAt(0), subjectAt(0)]
+    await running.admin.ask(0, 'LPUSH', recordOf(broken), 'x')
+    const lists = [[take(row(healthy))], [take(row(broken))], [take(row(subjectAt(1)))]]
+    expect(codes(await shards.decideEach(lists, { waitUntil }))).toEqual([
+      [2],
+      'redis-error: Redis refused the command (WRONGTYPE)',
+      [2],
+    ])
+    expect(await peek(shards, healthy)).toEqual([2])
+  })
+})
+
+describe('a request with limits in several slots', () => {
+  test('It makes one HTTP request, and is charged in each slot.', async () => {
+    const { shards } = newShards()
+    const subjects = [subjectAt(0), subjectAt(1), subjectAt(2), subjectAt(2)]
+    const http = await httpOf(async () => {
+      const list = [take(...subjects.slice(0, 3).map((one) => row(one))), follow(row(subjects[3]!))]
+      expect(left(await shards.decide(list))).toEqual([2, 2, 2, 2])
+    })
+    expect(http).toBe(1)
+    expect(await peek(shards, ...subjects)).toEqual([2, 2, 2, 2])
+  })
+
+  test('If one slot refuses, the charges of the others are refunded, and the numbers are those before the charge.', async () => {
+    const { shards, waitUntil, settled, refunded } = newShards()
+    const [a, b] = [subjectAt(0), subjectAt(1)]
+    await shards.decide([take(row(b, { cost: 3 }))])
+    const reply = await shards.decide([take(row(a), row(b))], { waitUntil })
+    expect([allowed(reply), left(reply)]).toEqual([
+      [true, false],
+      [3, 0],
+    ])
+    await settled()
+    expect(refunded).toEqual([[a]])
+    expect(await peek(shards, a, b)).toEqual([3, 0])
+  })
+
+  test('If one slot fails, the error of its limits is in the reply, and the other slots decide.', async () => {
+    const { shards } = newShards()
+    const [a, b] = [subjectAt(0), subjectAt(1)]
+    await running.admin.ask(1, 'LPUSH', recordOf(b), 'x')
+    const reply = await shards.decide([take(row(a), row(b))], { allowPartial: true })
+    const [one, other] = reply.states[0]!
+    expect(one).toMatchObject({ allowed: true, remaining: 2 })
+    expect(other!.unanswered!.error).toMatchObject({ code: 'redis-error', store: undefined })
+    expect(left({ ...reply, states: reply.uncharged! })[0]).toBe(3)
+    await expect(shards.decide([take(row(a), row(b))])).rejects.toThrow('WRONGTYPE')
+  })
+
+  test('Slots of concurrency limits, logs and bans are charged and released in their own slots of the cluster.', async () => {
+    const { shards, waitUntil, settled } = newShards()
+    const [a, b] = [subjectAt(0), subjectAt(1)]
+    const held = row(a, { terms: { ...policy, algorithm: 'concurrency', limit: 1 }, slot: 'one' })
+    const penalty = { tag: 'p', after: 1, withinMs: 60_000, banMs: 60_000, maxMs: 60_000 }
+    const logged = row(b, { terms: { ...policy, algorithm: 'sliding-log', limit: 1 }, penalty })
+    expect(allowed(await shards.decide([take(held, logged)], { waitUntil }))).toEqual([true, true])
+    await shards.decideEach([[{ mode: 'refund', limits: [held] }]], { waitUntil })
+    const again = [take({ ...held, slot: 'two' }, logged)]
+    const reply = await shards.decide(again, { waitUntil })
+    expect(allowed(reply)).toEqual([true, false])
+    expect(reply.states[0]![1]!.bannedForMs).toBeGreaterThan(0)
+    await settled()
+    const slots: Limit = { ...held, cost: 0 }
+    expect(left(await shards.decide([{ mode: 'peek', limits: [slots] }]))).toEqual([1])
+  })
+
+  test('With the time of the isolate, all slots decide at that time.', async () => {
+    const { shards } = newShards({ clock: 'edge' })
+    const before = Date.now()
+    const reply = await shards.decide([take(row(subjectAt(0)), row(subjectAt(1)))])
+    const times = reply.states.flat().map(({ decidedAt }) => decidedAt!)
+    expect(times[0]).toBe(times[1])
+    expect(times[0]).toBeGreaterThanOrEqual(before)
+    expect(times[0]).toBeLessThanOrEqual(Date.now())
+  })
+})
+
+test('A lease holds units of a key in one slot, and its isolate spends them without a call.', async () => {
+  const { shards, waitUntil } = newShards()
+  const terms = { ...policy, limit: 100, burst: 100, lease: { max: 10, ttlMs: 60_000 } }
+  const list: StoreRequest[] = [take(row(subjectAt(2), { terms }))]
+  const http = await httpOf(async () => {
+    for (let n = 0; n < 20; n++) {
+      expect(left(await shards.decide(list, { waitUntil }))).toEqual([99 - n])
+    }
+  })
+  expect(http).toBeLessThan(15)
+})
+
+describe('a call with an idempotency key', () => {
+  const newKey = () => ({ key: `once-${newSubject()}`, fingerprint: 'f', forMs: 60_000 })
+
+  test('A repeated call is a replay in each slot, and charges nothing.', async () => {
+    const { shards, waitUntil, settled } = newShards()
+    const [a, b, c] = [subjectAt(0), subjectAt(1), subjectAt(2)]
+    const options = { idempotency: newKey(), waitUntil }
+    const lists = [[take(row(a), row(b))], [take(row(c))], [take(row(a))]]
+    const first = await shards.decideEach(lists, options)
+    expect(codes(first)).toEqual([[2, 2], [2], [1]])
+    expect(await shards.decideEach(lists, options)).toEqual(
+      first.map((reply) => ({ ...reply, replayed: true })),
+    )
+    await settled()
+    expect(await peek(shards, a, b, c)).toEqual([1, 2, 2])
+  })
+
+  test('The same key with another fingerprint is a conflict, and charges nothing.', async () => {
+    const { shards } = newShards()
+    const [a, b] = [subjectAt(0), subjectAt(1)]
+    const idempotency = newKey()
+    await shards.decide([take(row(a), row(b))], { idempotency })
+    const other = { idempotency: { ...idempotency, fingerprint: 'g' } }
+    await expect(shards.decide([take(row(a), row(b))], other)).rejects.toMatchObject({
+      code: 'idempotency-conflict',
+    })
+    expect(await peek(shards, a, b)).toEqual([2, 2])
+  })
+})
+
+describe('nodes without the script', () => {
+  test('The bridge loads the script on each node, and every list is decided once.', async () => {
+    const { shards } = newShards()
+    const subjects = [subjectAt(0), subjectAt(1), subjectAt(2)]
+    await peek(shards, newSubject())
+    await flushScripts()
+    const http = await httpOf(() => shards.decide([take(...subjects.map((one) => row(one)))]))
+    expect(http).toBe(1)
+    expect(await peek(shards, ...subjects)).toEqual([2, 2, 2])
+  })
+
+  test('After a restart of the bridge the parts without the script are sent again, and every list is decided once.', async () => {
+    const { shards } = newShards()
+    const subjects = [subjectAt(0), subjectAt(1), subjectAt(2)]
+    await peek(shards, newSubject())
+    const { port } = new URL(running.bridge.url)
+    await running.bridge.close()
+    await flushScripts()
+    running.bridge = await startBridge({ cluster: running.admin.urls, port: Number(port) })
+    const http = await httpOf(() => shards.decide([take(...subjects.map((one) => row(one)))]))
+    expect(http).toBe(2)
+    expect(await peek(shards, ...subjects)).toEqual([2, 2, 2])
+  })
+})
+
+test('Without `cluster` a batch with keys in several slots fails with an error that says what to write.', async () => {
+  const { upstash } = newShards()
+  const [reply] = await upstash.decideEach([[take(row(subjectAt(0)))], [take(row(subjectAt(1)))]])
+  expect(reply).toMatchObject({
+    message:
+      "redis-error: Redis refused the command (CROSSSLOT: write cluster: cluster() with cluster from 'sluice/shards')",
+  })
+})

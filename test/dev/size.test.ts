@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { growth } from '../../dev/size/check.ts'
+import { groupOf, sharesOf } from '../../dev/size/shares.ts'
+import { treemap } from '../../dev/size/treemap.ts'
+
+/** The first half of the line is from a module of src, the second half from a package. */
+const script = {
+  code: 'export const a="'.padEnd(40, 'xyz') + '";export const b=1;',
+  map: JSON.stringify({
+    version: 3,
+    sources: ['../../src/base/ip.ts', '../../node_modules/@upstash/redis/chunk.mjs'],
+    names: [],
+    mappings: 'AAAA,yCCAA',
+  }),
+}
+
+test('The share of a part is what the bundle loses without it.', () => {
+  const shares = sharesOf(script)
+  expect(shares.map(({ name }) => name).sort()).toEqual([
+    '@upstash/redis/chunk.mjs',
+    'src/base/ip.ts',
+  ])
+  expect(shares.every(({ gzip }) => gzip > 0)).toBe(true)
+})
+
+test.each([
+  ['src/base/ip.ts', 'src/base'],
+  ['@upstash/redis/chunk.mjs', '@upstash/redis'],
+  ['jose/dist/webapi/lib/key.js', 'jose'],
+])('The module %s belongs to %s.', (name, group) => {
+  expect(groupOf(name)).toBe(group)
+})
+
+test('The check names the parts that have grown since the record, the largest growth first.', () => {
+  const shares = [
+    { name: 'src/base', gzip: 3000 },
+    { name: 'jose', gzip: 6000 },
+    { name: 'hono', gzip: 5050 },
+  ]
+  expect(growth(shares, { 'src/base': 2500, hono: 5000 })).toEqual([
+    'jose +5.9 KiB',
+    'src/base +0.5 KiB',
+  ])
+})
+
+test('The treemap has a box for each module.', () => {
+  const svg = treemap(sharesOf(script))
+  expect(svg.match(/<rect/g)).toHaveLength(2)
+})

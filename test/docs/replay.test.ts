@@ -1,0 +1,71 @@
+/** Runs the commands of the guides about `sluice replay`, and compares the output with what the pages show. */
+import { spawn } from 'node:child_process'
+import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type CliProject, cliProject } from '../support/cli-project.ts'
+import { root } from '../support/dev-command.ts'
+import { blocksOf, pages } from '../support/pages.ts'
+
+const log = `${root}test/dev/replay/logs/apache.log.gz`
+
+let project: CliProject
+beforeAll(async () => {
+  project = await cliProject()
+  const { folder } = project
+  await writeFile(join(folder, 'access.log'), gunzipSync(await readFile(log)))
+  await mkdir(join(folder, 'logs'))
+  await copyFile(log, join(folder, 'logs/access.log.1.gz'))
+  const npx = join(folder, 'node_modules/.bin/npx')
+  await writeFile(
+    npx,
+    `#!/bin/sh\nshift\nexec "${process.execPath}" "$(dirname "$0")/sluice" "$@"\n`,
+  )
+  await chmod(npx, 0o755)
+})
+afterAll(() => project.remove())
+
+/** Runs a command line in the project, with the output and the errors in one text. */
+async function shell(command: string): Promise<string> {
+  const child = spawn('sh', ['-c', `${command} 2>&1`], {
+    cwd: project.folder,
+    env: {
+      ...process.env,
+      PATH: `${join(project.folder, 'node_modules/.bin')}:${process.env.PATH}`,
+    },
+  })
+  let output = ''
+  child.stdout.on('data', (part) => (output += part))
+  await new Promise((resolve) => child.once('close', resolve))
+  return output
+}
+
+const guides = pages.filter(({ path }) => /^docs\/guides\/replay-/.test(path))
+
+describe.each(guides.map((page) => [page.path, page] as const))('The page %s', (path, page) => {
+  const blocks = blocksOf(page)
+  const steps = blocks
+    .filter(({ language, name }) => language === 'console' && name === 'replay')
+    .flatMap(({ code }) => code.split(/^\$ /m).slice(1))
+    .map((step) => /^(.*)\n([\s\S]*)$/.exec(step)!.slice(1) as [string, string])
+
+  beforeAll(async () => {
+    for (const { code } of blocks.filter(({ language }) => language === 'ts')) {
+      await project.write(/^\/\/ (\S+)/.exec(code)![1]!, code)
+    }
+  })
+
+  test('It has commands.', () => expect(steps.length).toBeGreaterThan(1))
+
+  test.each(steps)('The output of %s is the one on the page.', async (command, shown) => {
+    const output = await shell(command)
+    // A line with "…" stands for any lines.
+    let from = 0
+    for (const part of shown.split(/^…\n/m)) {
+      const at = output.indexOf(part, from)
+      expect(at, `${path}: ${part}\nis not in\n${output}`).toBeGreaterThanOrEqual(from)
+      from = at + part.length
+    }
+  })
+})

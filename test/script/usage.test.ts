@@ -1,0 +1,267 @@
+/** The laws of `cost.usage`: how much streams in flight spend of one budget, however their calls overtake each other. */
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import type { MeteredCharge } from '../../src/base/metering.ts'
+import { meterBody } from '../../src/bodies/meter.ts'
+import type { PolicyLimit } from '../../src/limiter/limit.ts'
+import { type Charge, type Kept, settle } from '../../src/limiter/settle.ts'
+import type { Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
+import { property } from '../support/law.ts'
+import { event, limitWith } from '../support/metered.ts'
+import { useServer } from '../support/server.ts'
+import { newSubject } from '../support/subjects.ts'
+
+const server = useServer()
+const runs = Number(process.env.LAW_RUNS ?? 1000)
+
+const WINDOW_MS = 3_600_000
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+const utf8 = new TextEncoder()
+
+type Step =
+  | { do: 'start' }
+  /** Events of one stream; some arrive together. */
+  | { do: 'events'; stream: number; events: number }
+  /**
+   * The usage is `max` less this number of units, at least the events that have passed. A stream with cut ends without usage, so that its
+   * events are what it has spent.
+   */
+  | { do: 'end'; stream: number; unused: number }
+  | { do: 'hang-up'; stream: number }
+  /** Delivers one of the calls that are under way. */
+  | { do: 'arrive'; call: number }
+  | { do: 'wait'; ms: number }
+
+const index = fc.nat(7)
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('start' as const) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('events' as const),
+      stream: index,
+      events: fc.integer({ min: 1, max: 12 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('end' as const), stream: index, unused: fc.nat(40) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('hang-up' as const), stream: index }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('arrive' as const), call: fc.nat(20) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(20_000) }) },
+)
+
+const schedules = (cut: boolean) =>
+  fc.record({
+    cut: fc.constant(cut),
+    algorithm: fc.constantFrom(
+      'fixed-window' as const,
+      'sliding-window' as const,
+      'token-bucket' as const,
+    ),
+    budget: fc.integer({ min: 1, max: 60 }),
+    otherwise: fc.integer({ min: 1, max: 12 }),
+    beyond: fc.nat(30),
+    steps: fc.array(step, { minLength: 5, maxLength: 40 }),
+  })
+type Schedule = ReturnType<typeof schedules> extends fc.Arbitrary<infer S> ? S : never
+
+/** A stream between the origin and a client that reads all events at once. */
+interface Stream {
+  write: (text: string) => void
+  close: (unused: number) => void
+  hangUp: () => void
+  /** The events that the client has received. */
+  passed: () => number
+  isOpen: () => boolean
+}
+
+/** Runs a schedule, and returns what the streams have spent. */
+async function run({ cut, algorithm, budget, otherwise, beyond, steps }: Schedule) {
+  const max = otherwise + beyond
+  const startedAt = Math.ceil(1_789_000_000_000 / WINDOW_MS) * WINDOW_MS
+  let now = startedAt
+  const calls: (() => Promise<void>)[] = []
+  const evaluate = (requests: StoreRequest[]) => server.decide(requests as never, now)
+  /** Decides each call when the schedule delivers it. */
+  const store = {
+    decide(requests: StoreRequest[]) {
+      const { promise, resolve } = Promise.withResolvers<StoreReply>()
+      calls.push(async () => resolve(await evaluate(requests)))
+      return promise
+    },
+  } as Store
+
+  const subject = newSubject()
+  const base = {
+    ...limitWith(
+      { usage: 'usage.total_tokens', otherwise, max, cut },
+      {
+        algorithm,
+        limit: budget,
+        window: WINDOW_MS,
+        ...(algorithm === 'fixed-window' && { align: 'clock' }),
+      },
+    ),
+    subject,
+  }
+  const streams: Stream[] = []
+  let unsettled = 0
+  let mostUnsettled = 0
+  /** Units of streams that have ended. */
+  let spent = 0
+  /** Units that these streams are charged. A response whose usage is unknown costs at least its reservation. */
+  let charged = 0
+
+  function start(limit: PolicyLimit, at: number): Stream {
+    let passed = 0
+    let isOpen = true
+    let isWhole = false
+    let usage: number | undefined
+    let text = ''
+    let controller: ReadableStreamDefaultController<Uint8Array>
+    const body = new ReadableStream<Uint8Array>({
+      start(given) {
+        controller = given
+      },
+      cancel() {
+        isOpen = false
+      },
+    })
+    const charges: Charge[] = [{ limits: [limit], charged: new Map([[limit, at]]), store }]
+    const response = meterBody(
+      new Response(body, { headers: { 'content-type': 'text/event-stream' } }),
+      {
+        charges: charges as MeteredCharge<PolicyLimit>[],
+        onStoreError(error) {
+          throw error
+        },
+        waitUntil() {},
+        end(kept: Kept) {
+          isOpen = false
+          spent += usage ?? passed
+          charged += usage ?? (isWhole || passed === 0 ? Math.max(passed, otherwise) : passed)
+          const head = { status: 200, headers: new Headers() }
+          const settling = charges.map((charge) => settle(charge, head, undefined, kept))
+          Promise.all(settling).then(() => {
+            unsettled -= 1
+          })
+        },
+      },
+      100_000,
+    )!
+    unsettled += 1
+    mostUnsettled = Math.max(mostUnsettled, unsettled)
+    const reader = response.body!.getReader()
+    const decoder = new TextDecoder()
+    const reading = (async () => {
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (done) return
+        text += decoder.decode(value)
+        passed = text.split('"index"').length - 1
+      }
+    })()
+    reading.catch(() => {})
+    return {
+      passed: () => passed,
+      isOpen: () => isOpen,
+      write: (part) => controller.enqueue(utf8.encode(part)),
+      close(unused) {
+        isOpen = false
+        isWhole = true
+        if (!cut) {
+          usage = Math.max(passed, max - unused)
+          controller.enqueue(utf8.encode(event({ usage: { total_tokens: usage } })))
+        }
+        controller.close()
+      },
+      hangUp() {
+        isOpen = false
+        reader.cancel().catch(() => {})
+      },
+    }
+  }
+
+  const drain = async () => {
+    do {
+      for (const call of calls.splice(0)) await call()
+      for (let turn = 0; turn < 10; turn += 1) await settled()
+    } while (calls.length > 0)
+  }
+
+  for (const one of steps) {
+    const open = streams.filter((stream) => stream.isOpen())
+    const stream = 'stream' in one && open.length > 0 ? open[one.stream % open.length]! : undefined
+    if (one.do === 'start') {
+      const limit = { ...base }
+      const { decidedAt, states } = await evaluate([{ mode: 'take', limits: [limit] }])
+      if (states[0]![0]!.allowed) streams.push(start(limit, decidedAt))
+    } else if (one.do === 'wait') {
+      now = Math.min(now + one.ms, startedAt + WINDOW_MS - 1)
+    } else if (one.do === 'arrive' && calls.length > 0) {
+      await calls.splice(one.call % calls.length, 1)[0]!()
+    } else if (one.do === 'events' && stream) {
+      // Without cut, the origin itself ends a response at `max`.
+      const room = cut ? one.events : Math.max(0, max - stream.passed())
+      stream.write(event({ index: 0 }).repeat(Math.min(one.events, room)))
+    } else if (one.do === 'end' && stream) {
+      stream.close(one.unused)
+    } else if (one.do === 'hang-up' && stream) {
+      stream.hangUp()
+    }
+    for (let turn = 0; turn < 10; turn += 1) await settled()
+  }
+  const inFlight = streams.filter((stream) => stream.isOpen())
+  const spentNow = spent + inFlight.reduce((sum, stream) => sum + stream.passed(), 0)
+  const elapsed = now - startedAt
+  const refilled = algorithm === 'token-bucket' ? (elapsed * budget) / WINDOW_MS : 0
+  const bound = (each: number) => budget + refilled + mostUnsettled * each
+  for (const stream of inFlight) stream.hangUp()
+  await drain()
+  await drain()
+  const { states } = await evaluate([{ mode: 'peek', limits: [{ ...base, cost: 0 }] }])
+  return {
+    spentNow,
+    charged,
+    bound,
+    otherwise,
+    max,
+    remaining: states[0]![0]!.remaining,
+    unsettled,
+  }
+}
+
+property(
+  'Streams in flight spend at most the budget and what each may use beyond its reservation.',
+  schedules(false),
+  async (schedule) => {
+    const { spentNow, bound, otherwise, max } = await run(schedule)
+    expect(spentNow).toBeLessThanOrEqual(bound(max - otherwise))
+  },
+  runs,
+)
+
+property(
+  'With cut, streams in flight spend at most the budget and one chunk for each of them.',
+  schedules(true),
+  async (schedule) => {
+    const { spentNow, bound, otherwise } = await run(schedule)
+    expect(spentNow).toBeLessThanOrEqual(bound(otherwise))
+  },
+  runs,
+)
+
+property(
+  'When all streams have ended, the budget is charged what they have spent.',
+  fc
+    .oneof(schedules(false), schedules(true))
+    .map((one) => ({ ...one, algorithm: 'fixed-window' as const })),
+  async (schedule) => {
+    const { charged, remaining, unsettled } = await run(schedule)
+    expect(unsettled).toBe(0)
+    expect(remaining).toBe(Math.max(0, schedule.budget - charged))
+  },
+  runs,
+)

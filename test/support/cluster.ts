@@ -1,0 +1,83 @@
+/** A Redis Cluster of six nodes behind a bridge, and stores in front of it. */
+import { type Bridge, startBridge } from 'sluice-upstash-bridge'
+import { afterAll, beforeAll } from 'vitest'
+import { type Admin, startAdmin } from '../../packages/upstash-bridge/test/cluster-admin.ts'
+import type { StoreError } from '../../src/base/errors.ts'
+import { bySlot, createCluster } from '../../src/shards/cluster.ts'
+import { slotOf } from '../../src/shards/slot.ts'
+import { withBatching } from '../../src/store/batching.ts'
+import { withBreaker } from '../../src/store/breaker.ts'
+import { withDeadline } from '../../src/store/deadline.ts'
+import { withLeases } from '../../src/store/leases/leases.ts'
+import type { Store } from '../../src/store/store.ts'
+import { createUpstashStore, type UpstashOptions } from '../../src/store/upstash/upstash.ts'
+import { newSubject } from './subjects.ts'
+
+/** How long a node may stay silent until the others declare it failed, ms. */
+export const NODE_TIMEOUT = 1_500
+
+/** Starts a cluster for the tests of one file. */
+export function useCluster() {
+  const running = {} as { admin: Admin; bridge: Bridge }
+
+  beforeAll(async () => {
+    running.admin = await startAdmin(NODE_TIMEOUT)
+    running.bridge = await startBridge({ cluster: running.admin.urls })
+  })
+  afterAll(async () => {
+    await running.bridge?.close()
+    await running.admin?.stop()
+  })
+
+  /** The store of an isolate, with its background work. */
+  function newShards(change: Partial<UpstashOptions> = {}) {
+    const background: Promise<unknown>[] = []
+    const refunded: (string[] | StoreError)[] = []
+    const { url, token } = running.bridge
+    const upstash = createUpstashStore({ url, token, deadlineMs: 10_000, ...change })
+    const stack = withDeadline(withLeases(withBatching(withBreaker(bySlot(upstash)))))
+    return {
+      upstash,
+      shards: patient(
+        createCluster(stack, {
+          onRefund: (subjects, error) => void refunded.push(error ?? subjects),
+        }),
+      ),
+      refunded,
+      waitUntil: (promise: Promise<unknown>) => void background.push(promise),
+      async settled() {
+        while (background.length > 0) await background.shift()
+      },
+    }
+  }
+
+  /** The number of HTTP requests to the bridge while `run` runs. */
+  const httpOf = async (run: () => Promise<unknown>) => {
+    const total = () =>
+      Object.values(running.bridge.stats()).reduce((sum, { http }) => sum + http, 0)
+    const before = total()
+    await run()
+    return total() - before
+  }
+
+  return { running, newShards, httpOf }
+}
+
+/** A store with a deadline of 10 s, for a busy machine. */
+const patient = (store: Store): Store => ({
+  decide: (list, options) => store.decide(list, { deadlineMs: 10_000, ...options }),
+  decideEach: (lists, options) => store.decideEach(lists, { deadlineMs: 10_000, ...options }),
+})
+
+const MASTERS = 3
+
+/** The master of a new cluster that has the keys of this subject, from 0 to 2. */
+export const masterOf = (subject: string) => Math.floor((slotOf(subject) * MASTERS) / 16_384)
+
+/** A new subject whose keys belong to this master. */
+export function subjectAt(master: number): string {
+  for (;;) {
+    const subject = newSubject()
+    if (masterOf(subject) === master) return subject
+  }
+}

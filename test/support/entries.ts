@@ -1,0 +1,42 @@
+/** The functions that examples of the documentation use, as a page imports them: by name, and by entry of the package. */
+import { bodies } from '../../src/bodies/index.ts'
+import { defineConfig } from '../../src/config/parse.ts'
+import { graphqlCost } from '../../src/graphql/graphql.ts'
+import { jwt } from '../../src/jwt/index.ts'
+import { leases } from '../../src/leases/index.ts'
+import { observe } from '../../src/observe/index.ts'
+import { overrides } from '../../src/overrides/index.ts'
+import { refusals } from '../../src/refusals/index.ts'
+import { cluster, shards } from '../../src/shards/index.ts'
+
+export const entries = {
+  defineConfig,
+  observe,
+  bodies,
+  graphqlCost,
+  refusals,
+  jwt,
+  shards,
+  cluster,
+  leases,
+  overrides,
+}
+
+const entryOf: Record<string, string> = {
+  defineConfig: 'sluice',
+  graphqlCost: 'sluice/graphql',
+  cluster: 'sluice/shards',
+}
+
+/** The imports of the functions that a code calls. */
+export const importsFor = (code: string): string =>
+  Object.keys(entries)
+    .filter((name) => code.includes(`${name}(`))
+    .map((name) => `import { ${name} } from '${entryOf[name] ?? `sluice/${name}`}'\n`)
+    .join('')
+
+/** Evaluates code that uses these functions, and `more` names. */
+export const evaluate = (code: string, more: object = {}) => {
+  const names = { ...entries, ...more }
+  return new Function(...Object.keys(names), code)(...Object.values(names))
+}

@@ -1,0 +1,23 @@
+/** A Worker that only has sinks. A POST sends the counts in its body; a GET reads the counts of all isolates. */
+import { analyticsSink, dataPointsOf } from '../../src/observe/analytics.ts'
+import { readAnalytics } from '../../src/observe/analytics-read.ts'
+import { otlpSink } from '../../src/observe/otlp.ts'
+import type { Counts, Sink } from '../../src/observe/report.ts'
+
+const analytics = analyticsSink('METRICS')
+let otlp: Sink | undefined
+
+export default {
+  async fetch(request: Request, env: Record<string, unknown>) {
+    const logged: unknown[] = []
+    if (request.method !== 'POST') {
+      const stats = await readAnalytics(env, (...line) => logged.push(line))
+      return Response.json({ stats, logged })
+    }
+    const counts = (await request.json()) as Counts
+    otlp ??= otlpSink(String(env.COLLECTOR))
+    await analytics.send(counts, env)
+    await otlp.send(counts, env)
+    return Response.json(dataPointsOf(counts))
+  },
+}

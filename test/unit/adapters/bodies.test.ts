@@ -1,0 +1,289 @@
+/** Policies by the body in servers of Node: the app reads the same body after the limiter. */
+import { once } from 'node:events'
+import { createServer, request as http, type IncomingMessage } from 'node:http'
+import { connect, createServer as createHttp2Server } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { buffer, text } from 'node:stream/consumers'
+import { gzipSync } from 'node:zlib'
+import { getRequestListener } from '@hono/node-server'
+import express from 'express'
+import fastify from 'fastify'
+import { Hono } from 'hono'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { rateLimitProxy } from '../../../src/adapters/next.ts'
+import { fastifyRateLimiter, rateLimiter } from '../../../src/adapters/node.ts'
+import { bodies } from '../../../src/bodies/index.ts'
+import { rateLimiter as honoRateLimiter } from '../../../src/gateway/middleware.ts'
+import { configOf, listen, type Options, useDatabase } from '../../support/node-servers.ts'
+
+useDatabase()
+
+const options = (limit = 2): Options =>
+  configOf({
+    policies: [
+      {
+        name: 'tools',
+        limit,
+        window: '1h',
+        key: 'body:name',
+        onMissingKey: 'refuse',
+        match: { method: 'POST' },
+      },
+    ],
+    bodies: bodies({ timeout: '500ms' }),
+  })
+
+/** Servers that answer with the body that the app has read. */
+const servers: [string, (options: Options) => Promise<string>][] = [
+  [
+    'http',
+    (options) => {
+      const limit = rateLimiter(options)
+      return listen(
+        createServer(async (request, response) => {
+          if (await limit(request, response)) response.end(await text(request))
+        }),
+      )
+    },
+  ],
+  [
+    'Express, before express.json()',
+    (options) => {
+      const app = express()
+      app.use(rateLimiter(options), express.json({ limit: '1mb' }))
+      app.post('/', (request, response) => void response.end(JSON.stringify(request.body)))
+      return listen(createServer(app))
+    },
+  ],
+  [
+    'Express, after express.json()',
+    (options) => {
+      const app = express()
+      app.use(express.json({ limit: '1mb' }), rateLimiter(options))
+      app.post('/', (request, response) => void response.end(JSON.stringify(request.body)))
+      return listen(createServer(app))
+    },
+  ],
+  [
+    'Fastify',
+    async (options) => {
+      const app = fastify()
+      await app.register(fastifyRateLimiter(options))
+      app.post('/', (request) => JSON.stringify(request.body))
+      await app.ready()
+      return listen(app.server)
+    },
+  ],
+  [
+    'Hono on Node',
+    (options) => {
+      const app = new Hono().use(honoRateLimiter(options))
+      app.post('/', async (c) => c.text(JSON.stringify(await c.req.json())))
+      return listen(createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false })))
+    },
+  ],
+]
+
+const post = (url: string, body: string) =>
+  fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json' } })
+
+describe.each(servers)('%s', (name, start) => {
+  test('The limiter counts by the body, and the app reads all of it.', async () => {
+    const url = await start(options())
+    const body = JSON.stringify({ name: 'search', pad: 'x'.repeat(50_000) })
+    const first = await post(url, body)
+    expect(first.status).toBe(200)
+    expect(await first.text()).toBe(body)
+    expect((await post(url, '{"name":"other"}')).status).toBe(200)
+    expect((await post(url, body)).status).toBe(200)
+    const refused = await post(url, body)
+    expect(refused.status).toBe(429)
+    expect(await refused.json()).toMatchObject({ 'violated-policies': ['tools'] })
+  })
+
+  test('A body in chunks is read, and a body without a value is refused.', async () => {
+    const url = await start(options())
+    const sent = http(url, { method: 'POST', headers: { 'content-type': 'application/json' } })
+    const answered: Promise<[IncomingMessage]> = once(sent, 'response') as never
+    for (const part of ['{"na', 'me":', '"a"}']) {
+      sent.write(part)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    sent.end()
+    const [response] = await answered
+    expect(response.statusCode).toBe(200)
+    expect(await text(response)).toBe('{"name":"a"}')
+    expect((await post(url, '{}')).status).toBe(403)
+  })
+
+  test('A large body is refused, and the connection serves the next request.', async () => {
+    const url = await start(options())
+    const large = JSON.stringify({ name: 'a', pad: 'x'.repeat(300_000) })
+    // After express.json() the app has chosen what to read.
+    expect((await post(url, large)).status).toBe(name.includes('after') ? 200 : 403)
+    expect((await post(url, '{"name":"b"}')).status).toBe(200)
+  })
+})
+
+test('A body that is larger than the limiter reads arrives whole.', async () => {
+  const [, start] = servers[0]!
+  const url = await start({
+    ...options(),
+    policies: [{ name: 'all', limit: 5, window: '1h', key: ['global', 'body:name'] }],
+  })
+  const large = JSON.stringify({ name: 'a', pad: 'x'.repeat(300_000) })
+  expect(await (await post(url, large)).text()).toBe(large)
+})
+
+/** Counts each value of `name`, for all methods. A request without a body has no value. */
+const anyMethod = (): Options => ({
+  ...options(),
+  policies: [{ name: 'tools', limit: 1, window: '1h', key: 'body:name', onMissingKey: 'refuse' }],
+})
+
+test('The body of a GET request counts too, because an app on Node can read it.', async () => {
+  const [, start] = servers[0]!
+  const url = await start(anyMethod())
+  const get = async () => {
+    const body = '{"name":"a"}'
+    const headers = { 'content-type': 'application/json', 'content-length': body.length }
+    const sent = http(url, { method: 'GET', headers }).end(body)
+    const [response]: [IncomingMessage] = (await once(sent, 'response')) as never
+    return [response.statusCode, await text(response)]
+  }
+  expect(await get()).toEqual([200, '{"name":"a"}'])
+  expect((await get())[0]).toBe(429)
+})
+
+test('A request of HTTP/2 without a body has no value, and its body counts if there is one.', async () => {
+  const limit = rateLimiter(anyMethod())
+  const server = createHttp2Server(async (request, response) => {
+    if (await limit(request, response)) response.end(await text(request))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  onTestFinished(() => {
+    client.close()
+    server.close()
+  })
+  const send = async (method: string, body?: string) => {
+    const headers = { ':method': method, ':path': '/', 'content-type': 'application/json' }
+    const sent = client.request(headers, { endStream: body === undefined })
+    if (body !== undefined) sent.end(body)
+    const [{ ':status': status }] = (await once(sent, 'response')) as [{ ':status': number }]
+    return [status, await text(sent)]
+  }
+  for (const method of ['GET', 'POST']) {
+    const [status, problem] = await send(method)
+    expect([status, problem]).toEqual([403, expect.stringContaining('lacks body:name')])
+  }
+  expect(await send('POST', '{"name":"a"}')).toEqual([200, '{"name":"a"}'])
+  expect((await send('POST', '{"name":"a"}'))[0]).toBe(429)
+})
+
+const shared = (): Options => ({
+  ...options(),
+  policies: [{ name: 'all', limit: 5, window: '1h', key: ['global', 'body:name'] }],
+})
+
+/** Answers with the bytes that the app has read by events, as most parsers do. */
+const echo =
+  (limit: ReturnType<typeof rateLimiter>) =>
+  async (request: IncomingMessage, response: { end(body: Buffer): unknown }) => {
+    if (!(await limit(request, response as never))) return
+    const chunks: Buffer[] = []
+    request.on('data', (chunk) => chunks.push(chunk))
+    request.on('end', () => response.end(Buffer.concat(chunks)))
+  }
+const startEcho = () => listen(createServer(echo(rateLimiter(shared()))))
+
+test('A body that the limiter does not begin to read arrives while the client sends it, each byte once.', async () => {
+  const url = await startEcho()
+  const zipped = gzipSync('{"name":"a"}')
+  const headers = { 'content-type': 'application/json' }
+  const answer = await fetch(url, {
+    method: 'POST',
+    body: zipped,
+    headers: { ...headers, 'content-encoding': 'gzip' },
+  })
+  expect(Buffer.from(await answer.arrayBuffer()).equals(zipped)).toBe(true)
+
+  const large = Buffer.alloc(300_000, 'x')
+  const sent = http(url, { method: 'POST', headers: { ...headers, 'content-length': '300000' } })
+  const answered: Promise<[IncomingMessage]> = once(sent, 'response') as never
+  for (let at = 0; at < large.length; at += 100_000) {
+    sent.write(large.subarray(at, at + 100_000))
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  sent.end()
+  const [response] = await answered
+  expect((await buffer(response)).equals(large)).toBe(true)
+})
+
+test('An app that reads an empty body in chunks gets its end.', async () => {
+  const url = await startEcho()
+  for (const wait of [0, 50]) {
+    const sent = http(url, { method: 'POST', headers: { 'content-type': 'application/json' } })
+    const answered: Promise<[IncomingMessage]> = once(sent, 'response') as never
+    sent.setHeader('transfer-encoding', 'chunked')
+    sent.flushHeaders()
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
+    sent.end()
+    const [response] = await answered
+    expect([response.statusCode, await text(response)]).toEqual([200, ''])
+  }
+})
+
+test.each(['{"name":"a"}', '', JSON.stringify({ name: 'a', pad: 'x'.repeat(300_000) })])(
+  'A body of HTTP/2 arrives whole (%#).',
+  async (body) => {
+    const server = createHttp2Server(echo(rateLimiter(shared())) as never)
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    onTestFinished(() => {
+      client.destroy()
+      server.close()
+    })
+    const sent = client.request({ ':method': 'POST', 'content-type': 'application/json' })
+    sent.end(body)
+    expect(await text(sent)).toBe(body)
+  },
+)
+
+test('Two limiters of one app both read the body, before its parser and after it.', async () => {
+  const [first, second, third] = [options(5), options(4), options(1)].map((one) => rateLimiter(one))
+  const app = express().use(first!, second!, express.json(), third!)
+  app.post('/', (request, response) => void response.end(JSON.stringify(request.body)))
+  const url = await listen(createServer(app))
+  expect(await (await post(url, '{"name":"a"}')).text()).toBe('{"name":"a"}')
+  expect((await post(url, '{"name":"a"}')).status).toBe(429)
+})
+
+test('A client that hangs up in the middle of a body leaves the server running.', async () => {
+  const [, start] = servers[0]!
+  const url = await start(options())
+  const sent = http(url, { method: 'POST', headers: { 'content-type': 'application/json' } })
+  sent.on('error', () => {})
+  sent.write('{"name":')
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  sent.destroy()
+  expect((await post(url, '{"name":"b"}')).status).toBe(200)
+})
+
+test('The proxy of Next.js counts by the body, which stays readable.', async () => {
+  const proxy = rateLimitProxy({
+    ...options(1),
+    clientAddress: { forwardedFor: { trustedProxies: 1 } },
+  })
+  const event = { waitUntil: () => {} }
+  const request = () =>
+    new Request('https://a.test/', {
+      method: 'POST',
+      body: '{"name":"a"}',
+      headers: { 'content-type': 'application/json' },
+    })
+  const first = request()
+  expect((await proxy(first, event)).status).toBe(200)
+  expect(await first.text()).toBe('{"name":"a"}')
+  expect((await proxy(request(), event)).status).toBe(429)
+})

@@ -1,0 +1,82 @@
+/** The Hono middleware and the app's handlers read the same body. */
+import { Hono } from 'hono'
+import { expect, test } from 'vitest'
+import { bodies } from '../../../src/bodies/index.ts'
+import type { ConfigOptions } from '../../../src/config/options.ts'
+import { rateLimiter } from '../../../src/gateway/middleware.ts'
+import { createSluice } from '../../../src/gateway/sluice.ts'
+import { configOf, useDatabase } from '../../support/node-servers.ts'
+
+useDatabase()
+
+const options = (rest: Partial<ConfigOptions> = {}) =>
+  configOf({
+    policies: [{ name: 'tools', limit: 1, window: '1h', key: 'body:name', onMissingKey: 'refuse' }],
+    bodies: bodies(),
+    ...rest,
+  })
+const headers = { 'content-type': 'application/json' }
+const request = (body: string) => ({ method: 'POST', body, headers })
+
+test('A handler reads the body after the limiter, in every way that Hono offers.', async () => {
+  const app = new Hono().use(rateLimiter(options()))
+  app.post('/json', async (c) => c.json(await c.req.json()))
+  app.post('/text', async (c) => c.text(await c.req.text()))
+  app.post('/raw', (c) => new Response(c.req.raw.body))
+  app.post('/parsed', async (c) => c.text(String((await c.req.arrayBuffer()).byteLength)))
+  for (const [path, body, answer] of [
+    ['/json', '{"name":"a"}', '{"name":"a"}'],
+    ['/text', '{ "name" : "b" }', '{ "name" : "b" }'],
+    ['/raw', '{"name":"c"}\n', '{"name":"c"}\n'],
+    ['/parsed', '{"name":"d"}', '12'],
+  ] as const) {
+    const response = await app.request(path, request(body))
+    expect([response.status, await response.text()]).toEqual([200, answer])
+    expect((await app.request(path, request(body))).status).toBe(429)
+  }
+})
+
+test('Two limiters of one app read the same body.', async () => {
+  const app = new Hono().use(rateLimiter(options()), rateLimiter(options()))
+  app.post('/', async (c) => c.text(await c.req.text()))
+  expect(await (await app.request('/', request('{"name":"a"}'))).text()).toBe('{"name":"a"}')
+})
+
+test('A body that earlier middleware has read is unreadable.', async () => {
+  const app = new Hono().use(async (c, next) => {
+    await c.req.text()
+    await next()
+  }, rateLimiter(options()))
+  app.post('/', (c) => c.text('ok'))
+  expect((await app.request('/', request('{"name":"a"}'))).status).toBe(403)
+})
+
+test('createSluice leaves the body of the request readable.', async () => {
+  const sluice = createSluice(options())
+  const sent = new Request('https://a.test/', request('{"name":"a"}'))
+  expect((await sluice.check(sent)).allowed).toBe(true)
+  expect(await sent.text()).toBe('{"name":"a"}')
+  expect(
+    (await sluice.check(new Request('https://a.test/', request('{"name":"a"}')))).allowed,
+  ).toBe(false)
+})
+
+test('A body that arrives later than the deadline is counted, because Redis still has half of the deadline.', async () => {
+  const deadline = '600ms'
+  const sluice = createSluice(options({ deadline }))
+  const slow = () =>
+    new Request('https://a.test/', {
+      ...request(''),
+      body: new ReadableStream({
+        async start(controller) {
+          await new Promise((resolve) => setTimeout(resolve, 700))
+          controller.enqueue(new TextEncoder().encode('{"name":"a"}'))
+          controller.close()
+        },
+      }),
+      duplex: 'half',
+    } as RequestInit)
+  const first = await sluice.check(slow())
+  expect(first.decision).toMatchObject({ allowed: true, reason: 'within-limit' })
+  expect((await sluice.check(slow())).decision).toMatchObject({ allowed: false })
+})

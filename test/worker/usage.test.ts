@@ -1,0 +1,166 @@
+/** Costs in the body of a response, through the whole stack: an origin that streams like OpenAI's API, workerd and Redis. */
+import { get as httpGet } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Stack, startStack } from '../../dev/stack.ts'
+import type { PolicyOptions } from '../../src/config/options.ts'
+import { type ChatServer, chatBody, startChatServer } from '../support/chat-server.ts'
+
+/** Each policy has a budget of its own under /<name>/…. `/<name>/left` costs 0, so it shows what remains. */
+const policy = (
+  name: string,
+  limit: number,
+  cost: { otherwise: number; max: number; cut?: boolean },
+  options: Partial<PolicyOptions> = {},
+): PolicyOptions => ({
+  name,
+  algorithm: 'fixed-window',
+  limit,
+  window: '1d',
+  key: 'global',
+  match: { path: `/${name}/*` },
+  cost: { usage: 'usage.total_tokens', rules: [{ path: `/${name}/left`, cost: 0 }], ...cost },
+  ...options,
+})
+
+const policies = [
+  policy('exact', 10_000, { otherwise: 500, max: 4000 }),
+  policy('one', 1000, { otherwise: 1, max: 4000 }),
+  policy('debt', 1000, { otherwise: 100, max: 4000 }),
+  policy('many', 12_500, { otherwise: 120, max: 150 }),
+  policy('cut', 4000, { otherwise: 20, max: 4000, cut: true }),
+  policy('hang', 10_000, { otherwise: 50, max: 4000 }),
+  policy('bytes', 10_000, { otherwise: 50, max: 4000 }),
+  policy('failed', 10_000, { otherwise: 50, max: 4000 }, { countOnly: '2xx' }),
+  policy('down', 10_000, { otherwise: 50, max: 4000 }, { onStoreError: 'allow' }),
+]
+
+let stack: Stack
+let chat: ChatServer
+beforeAll(async () => {
+  chat = await startChatServer()
+  stack = await startStack({ config: { policies }, env: { ORIGIN: chat.url, BODIES: '{}' } })
+})
+afterAll(async () => {
+  await stack?.stop()
+  await chat?.close()
+})
+
+/** Sends a request directly to workerd, because Miniflare's entry buffers small parts of a body. */
+const send = (path: string, init: RequestInit = {}) =>
+  fetch(stack.worker.directUrl + path, { ...init, headers: { 'cf-connecting-ip': '203.0.113.7' } })
+const get = async (path: string) => {
+  const response = await send(path)
+  return { status: response.status, headers: response.headers, body: await response.text() }
+}
+const left = async (name: string) =>
+  Number(/;r=(\d+)/.exec((await get(`/${name}/left?tokens=0`)).headers.get('ratelimit')!)![1])
+const leftOf = (name: string) => expect.poll(() => left(name), { timeout: 10_000 })
+
+test('The usage of a stream and of a JSON response is charged exactly.', async () => {
+  expect((await get('/exact/chat?tokens=150')).body).toBe(chatBody(150))
+  await leftOf('exact').toBe(10_000 - 150)
+  await get('/exact/chat?tokens=40&stream=false')
+  await leftOf('exact').toBe(10_000 - 150 - 40)
+  await get('/exact/chat?tokens=1200')
+  expect(chat.accepted()).toBe('identity')
+  await leftOf('exact').toBe(10_000 - 150 - 40 - 1200)
+})
+
+test.each(['members', 'longer'])(
+  'A response in gzip that is not read to its end passes completely (%s).',
+  async (kind) => {
+    const path = `/exact/chat?tokens=40&stream=false&gzip=${kind}`
+    const bytes = (url: string) =>
+      new Promise<Buffer>((resolve, reject) => {
+        httpGet(url, { headers: { 'cf-connecting-ip': '203.0.113.7' } }, async (response) => {
+          const parts: Buffer[] = []
+          for await (const part of response) parts.push(part)
+          resolve(Buffer.concat(parts))
+        }).on('error', reject)
+      })
+    const [passed, sent] = await Promise.all([
+      bytes(stack.worker.directUrl + path),
+      bytes(chat.url + path),
+    ])
+    expect(passed).toEqual(sent)
+  },
+)
+
+test('A reservation of 1 for a response of 150 is charged 150.', async () => {
+  for (let time = 0; time < 6; time += 1) {
+    await get('/one/chat?tokens=150')
+    await leftOf('one').toBe(1000 - 150 * (time + 1))
+  }
+})
+
+test('A debt is paid by the next requests.', async () => {
+  expect((await get('/debt/chat?tokens=1500')).status).toBe(200)
+  await expect.poll(async () => (await get('/debt/chat?tokens=1')).status).toBe(429)
+})
+
+test('Of 500 concurrent streams, as many pass as the budget and what each may use beyond its reservation.', async () => {
+  const before = chat.sent()
+  const answers = await Promise.all(
+    Array.from({ length: 500 }, () => get('/many/chat?tokens=150&ms=1')),
+  )
+  const admitted = answers.filter(({ status }) => status === 200)
+  for (const { body } of admitted) expect(body).toBe(chatBody(150))
+  // Admit-then-count would admit all: 75,000 tokens, six times the budget.
+  const spent = chat.sent() - before
+  expect(spent).toBe(admitted.length * 150)
+  expect(spent).toBeGreaterThan(12_500 - 150)
+  expect(spent).toBeLessThanOrEqual(12_500 + Math.ceil(12_500 / 120) * (150 - 120))
+}, 120_000)
+
+test('Of 200 concurrent streams with cut, none spends more than one chunk beyond the budget.', async () => {
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, () => get('/cut/chat?tokens=300&ms=2')),
+  )
+  const admitted = answers.filter(({ status }) => status === 200)
+  const passed = admitted.map(({ body }) => body.split('"content"').length - 1)
+  const spent = passed.reduce((sum, tokens) => sum + tokens, 0)
+  expect(spent).toBeGreaterThanOrEqual(3_900)
+  expect(spent).toBeLessThanOrEqual(4_000 + admitted.length * 20)
+  for (const { body } of admitted) {
+    expect(body).toMatch(
+      /\n\n(event: error\ndata: \{.*"code":"rate_limit_exceeded".*|data: \[DONE\])\n\n$/,
+    )
+  }
+  await leftOf('cut').toBe(0)
+  await expect.poll(chat.inFlight).toBe(0) // the origin stops too
+}, 120_000)
+
+test('A client that hangs up is charged what has passed.', async () => {
+  const client = new AbortController()
+  const response = await send('/hang/chat?tokens=1000&ms=5', { signal: client.signal })
+  const reader = response.body!.getReader()
+  let text = ''
+  while (text.split('"content"').length <= 120)
+    text += new TextDecoder().decode((await reader.read()).value)
+  client.abort()
+  await expect.poll(chat.inFlight, { timeout: 10_000 }).toBe(0)
+  await expect.poll(() => left('hang'), { timeout: 10_000 }).toBeLessThan(10_000 - 119)
+  await sleep(200)
+  expect(await left('hang')).toBeGreaterThan(10_000 - 400)
+})
+
+test('The first event arrives while the origin still streams.', async () => {
+  const response = await send('/bytes/chat?tokens=3&ms=1000')
+  const reader = response.body!.getReader()
+  const { value } = await reader.read()
+  expect(chat.inFlight()).toBe(1)
+  expect(chatBody(3).startsWith(new TextDecoder().decode(value))).toBe(true)
+  await reader.cancel()
+})
+
+test('A response that does not count is refunded completely.', async () => {
+  await get('/failed/chat?tokens=150&stream=false&status=500')
+  await leftOf('failed').toBe(10_000)
+})
+
+test('If Redis is down when a response ends, its client still gets the whole response.', async () => {
+  const response = await send('/down/chat?tokens=50&ms=10')
+  await stack.bridge.close()
+  expect(await response.text()).toBe(chatBody(50))
+})
