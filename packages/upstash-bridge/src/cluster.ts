@@ -221,10 +221,11 @@ export class Cluster implements Backend {
       const node = this.#topology.node(name, from)
       this.#topology.assign(Number(slot), node)
       this.#topology.refresh(from)
-      if (node.isUp() && attempt === 0) return { node, asking: false }
-    } else if (word !== 'TRYAGAIN') {
-      await this.#topology.refresh(from)
+      // Not the owner of the slot: the refresh may have read it from a node that does not know the new one yet.
+      if (attempt > 0 || !node.isUp()) await sleep(RETRY_MS)
+      return { node, asking: false }
     }
+    if (word !== 'TRYAGAIN') await this.#topology.refresh(from)
     await sleep(RETRY_MS)
     return { node: this.#nodeOf(command), asking: false }
   }
