@@ -137,20 +137,21 @@ export class Database {
   #batch(commands: Command[], format: Format, caller: Caller, whole: Call): Promise<Reply[]> {
     const isSplit = commands.length > 1 && this.backend.load !== undefined
     return new Promise((resolve, reject) => {
-      const replies: Reply[] = []
-      const unanswered = new Set(commands.keys())
+      const replies = new Array<Reply | undefined>(commands.length)
+      let unanswered = commands.length
       let failures = 0
       let timer: NodeJS.Timeout | undefined
-      const call = { ...whole, isOver: () => unanswered.size === 0 || whole.isOver() }
+      const call = { ...whole, isOver: () => unanswered === 0 || whole.isOver() }
       const answer = (index: number, reply: Reply) => {
-        if (!unanswered.delete(index)) return
+        if (replies[index] !== undefined) return
         replies[index] = reply
-        if (unanswered.size > 0) return
+        unanswered -= 1
+        if (unanswered > 0) return
         clearTimeout(timer)
-        resolve(replies)
+        resolve(replies as Reply[])
       }
       const fail = (index: number, error: Error) => {
-        if (!unanswered.has(index)) return
+        if (replies[index] !== undefined) return
         failures += 1
         if (!isSplit || failures === commands.length) reject(error)
         answer(index, new ErrorReply(`ERR ${error.message}`))
@@ -171,10 +172,10 @@ export class Database {
       const watch = () => {
         timer = setTimeout(() => {
           if (performance.now() > whole.until) return
-          if (unanswered.size === commands.length) return watch()
+          if (unanswered === commands.length) return watch()
           this.backend.giveUp()
           const late = new Error(`Redis did not respond within ${this.#pipelineTimeout} ms`)
-          for (const index of [...unanswered]) fail(index, late)
+          for (const index of replies.keys()) fail(index, late)
         }, this.#pipelineTimeout)
       }
       if (isSplit && this.#pipelineTimeout < this.#timeout) watch()
