@@ -62,13 +62,13 @@ export const mutants: Mutant[] = [
   fixed(
     'a clock that is ahead resets the current period',
     'if not start then',
-    "if not start or find(option, '/', 1, true) and start < match(option, '^%d+') + 0 then",
+    "if not start or string.find(option, '/', 1, true) and start < string.match(option, '^%d+') + 0 then",
     'calendar',
   ),
   fixed(
     'a clock that is behind returns to the previous period',
     'if not start then',
-    "if not start or find(option, '/', 1, true) and start >= match(option, '/(%d+)/') + 0 then",
+    "if not start or string.find(option, '/', 1, true) and start >= string.match(option, '/(%d+)/') + 0 then",
     'calendar',
   ),
 
@@ -95,7 +95,7 @@ export const mutants: Mutant[] = [
     'reads a state at a time before it',
     'start and start > now and start or now',
     'now',
-    'backwards',
+    'oracle',
   ),
   sliding(
     'a refund returns units of an earlier window',
@@ -197,7 +197,12 @@ export const mutants: Mutant[] = [
   ),
   log('sets no TTL', "redis.call('PEXPIRE', log.key, ", 'tostring(', 'expiry'),
 
-  bucket('rounds the run-out down', 'math.ceil(after', 'math.floor(after', 'oracle'),
+  bucket(
+    'rounds the run-out down',
+    'math.ceil(after / limit)',
+    'math.max(1, math.floor(after / limit))',
+    'oracle',
+  ),
   bucket(
     'overflows',
     'math.max(0, missing - (moment - at) * limit)',
@@ -683,8 +688,8 @@ export const mutants: Mutant[] = [
   ),
   operators(
     'a limit of an operator does not lengthen the life of its record',
-    'records[key], moved[key] = record, true',
-    "records[key], moved[key] = record, mode ~= 'override' or nil",
+    'records[key], changed[key] = record, true',
+    "records[key], changed[key] = record, mode ~= 'override' or nil",
     'override',
   ),
   operators(
@@ -714,7 +719,7 @@ export const mutants: Mutant[] = [
   driver(
     'limits of operators are read before an operator changes them',
     'if operates[mode] then',
-    "if find(request, ':override,', 1, true) then\n      request, overrides = in_force(request, records, now)\n    end\n    if operates[mode] then",
+    "if string.find(request, ':override,', 1, true) then\n      request, overrides = in_force(request, records, now)\n    end\n    if operates[mode] then",
     'override',
   ),
   driver(
