@@ -12,7 +12,7 @@ export interface Database {
   from(rttMs: number): Store
   /** Number of HTTP requests, and of runs of the script. */
   count(): { calls: number; runs: number }
-  /** What each master of a cluster has done; empty for one database. */
+  /** The work of each master of a cluster. Empty for one database. */
   masters(): MasterLoad[]
 }
 

@@ -51,7 +51,7 @@ export function text(results: Simulated[]): string {
   return table(head, lines)
 }
 
-/** The load of each master of a cluster; empty if there is none. */
+/** The load of each master of a cluster. Empty without a cluster. */
 export function mastersText(results: Simulated[]): string {
   const clusters = results.filter(({ loads }) => loads.length > 0)
   if (clusters.length === 0) return ''

@@ -216,7 +216,7 @@ export const stats = v.object({
   v: v.literal(1),
   source: described(
     v.picklist(['isolate', 'analytics-engine']),
-    'Whose counts these are: one isolate, or all isolates.',
+    'The source of the counts: one isolate, or all isolates.',
   ),
   now: described(ms, 'The time of this answer, in ms since the epoch.'),
   total: described(

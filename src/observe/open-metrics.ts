@@ -18,7 +18,7 @@ export function toOpenMetrics({ source, total, databases, fallbacks, dropped }: 
     decided_by: decidedBy,
   })
   const families = [
-    family('info', 'sluice_source', 'Whose counts these are: one isolate, or all isolates.', [
+    family('info', 'sluice_source', 'The source of the counts: one isolate, or all isolates.', [
       [{ source }, 1],
     ]),
     family(

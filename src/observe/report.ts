@@ -70,7 +70,7 @@ export interface Sink {
 /** The answer of `GET /_sluice/v1/stats`. */
 export interface Stats {
   v: 1
-  /** Whose counts these are: one isolate, or all isolates, from the Analytics Engine. */
+  /** The source of the counts: one isolate, or all isolates, from the Analytics Engine. */
   source: 'isolate' | 'analytics-engine'
   /** The time of this answer, ms since the epoch. */
   now: number

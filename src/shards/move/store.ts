@@ -157,7 +157,7 @@ export function createMovingShards(
   return createShards(oldLayout, { onRefund })
 }
 
-/** The result, or the error `timeout` if there is none in time. */
+/** Resolves with the result, or with the error `timeout` when the time is over. */
 async function inTime(moving: Promise<StoreError | undefined>, ms: number) {
   let timer: ReturnType<typeof setTimeout> | undefined
   const timeout = new Promise<StoreError>((resolve) => {
