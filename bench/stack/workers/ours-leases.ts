@@ -1,21 +1,5 @@
 /** Like ours.ts, with `leases`. */
-import { Hono } from 'hono/tiny'
-import { rateLimiter } from '../../../src/index.ts'
 import { leases } from '../../../src/leases/index.ts'
-import type { WorkerEnv } from '../variants.ts'
+import { limited } from './limited.ts'
 
-function create(settings: string) {
-  const app = new Hono()
-  app.use(rateLimiter({ ...JSON.parse(settings), leases: leases() }))
-  app.get('/', (c) => c.text('ok'))
-  return app
-}
-
-let app: Hono | undefined
-
-export default {
-  fetch(request: Request, env: WorkerEnv, context: never) {
-    app ??= create(env.settings)
-    return app.fetch(request, env, context)
-  },
-}
+export default limited((settings) => ({ ...settings, leases: leases() }))

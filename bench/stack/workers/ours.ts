@@ -1,20 +1,4 @@
-/** The middleware in a Hono app whose handler does nothing. */
-import { Hono } from 'hono/tiny'
-import { rateLimiter } from '../../../src/index.ts'
-import type { WorkerEnv } from '../variants.ts'
+/** The middleware with the settings of the variant. */
+import { limited } from './limited.ts'
 
-function create(settings: string) {
-  const app = new Hono()
-  app.use(rateLimiter(JSON.parse(settings)))
-  app.get('/', (c) => c.text('ok'))
-  return app
-}
-
-let app: Hono | undefined
-
-export default {
-  fetch(request: Request, env: WorkerEnv, context: never) {
-    app ??= create(env.settings)
-    return app.fetch(request, env, context)
-  },
-}
+export default limited((settings) => settings)
