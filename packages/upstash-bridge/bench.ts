@@ -14,7 +14,7 @@ import { startCluster } from './src/redis-cluster.ts'
  */
 const { values } = parseArgs({
   options: {
-    commands: { type: 'string', default: '500000' },
+    commands: { type: 'string', default: '2000000' },
     pipeline: { type: 'string', default: '100,1000' },
     concurrency: { type: 'string', default: '8' },
     requests: { type: 'string', default: '100000' },
@@ -26,7 +26,7 @@ const USAGE = `Measures the throughput and the memory of the Upstash bridge.
 
   node packages/upstash-bridge/bench.ts [options]
 
-  --commands N     commands in each throughput run (default 500000)
+  --commands N     commands in each throughput run (default 2000000)
   --pipeline N,N   commands in one pipeline; one run for each value (default 100,1000)
   --concurrency N  pipelines in flight (default 8)
   --requests N     HTTP requests in the memory run; 0 omits it (default 100000)
