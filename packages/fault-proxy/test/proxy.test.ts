@@ -105,7 +105,7 @@ describe('a fault', () => {
       await command('SET', 'n', '0')
       const before = faults.counts()
       await faults.set(fault)
-      await post('/', ['INCR', 'n'], AbortSignal.timeout(500))
+      await post('/', ['INCR', 'n'], AbortSignal.timeout(2000))
         .then((response) => response.text())
         .catch(() => {})
       await faults.set(null)

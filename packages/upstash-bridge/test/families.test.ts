@@ -71,8 +71,9 @@ describe('every command of Redis', () => {
   })
 
   test('Commands with variable replies, such as TIME, return a reply.', async () => {
-    await stack.command('set', 'only', 'x')
+    await stack.command('set', 'only', 'x', 'ex', 100)
     expect(await stack.command('randomkey')).toEqual({ result: 'only' })
+    expect((await stack.http('/ttl/only')).text).toMatch(/^\{"result":(9[5-9]|100)\}$/)
     expect((await stack.command('time')).result).toEqual([
       expect.stringMatching(/^\d{10}$/),
       expect.stringMatching(/^\d{1,6}$/),

@@ -23,6 +23,9 @@ afterEach(async () => {
 const post = (stack: BridgeStack, path: string, body: unknown) =>
   stack.http(path, { method: 'POST', body })
 
+/** Waits until a check passes, which takes longer on a busy machine. */
+const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000, interval: 5 })
+
 describe('TLS', () => {
   let secure: RunningRedis
   let port: number
@@ -58,7 +61,7 @@ describe('TLS', () => {
 
 describe('backpressure', () => {
   test('Requests beyond the queue get 429 with Retry-After; the others succeed.', async () => {
-    const stack = await start({ maxRunning: 2, maxWaiting: 3, rtt: 300 })
+    const stack = await start({ maxRunning: 2, maxWaiting: 3, rtt: 1000 })
     const answers = await Promise.all(
       Array.from({ length: 12 }, () => post(stack, '/', ['incr', 'n'])),
     )
@@ -71,15 +74,15 @@ describe('backpressure', () => {
   })
 
   test('A request whose client disconnects while it waits runs nothing.', async () => {
-    const stack = await start({ maxRunning: 1, rtt: 300 })
+    const stack = await start({ maxRunning: 1, rtt: 1500 })
     const first = post(stack, '/', ['incr', 'n'])
     const metrics = async () => (await stack.http('/metrics')).text
-    await vi.waitFor(async () => expect(await metrics()).toContain('requests_running 1\n'))
+    await until(async () => expect(await metrics()).toContain('requests_running 1\n'))
     const leaving = new AbortController()
     const headers = { authorization: 'Bearer dev' }
     const init = { method: 'POST', headers, body: '["incr","n"]', signal: leaving.signal }
     const left = expect(fetch(stack.bridge.url, init)).rejects.toThrow()
-    await vi.waitFor(async () => expect(await metrics()).toContain('requests_waiting 1\n'))
+    await until(async () => expect(await metrics()).toContain('requests_waiting 1\n'))
     leaving.abort()
     await left
     expect((await first).json).toEqual({ result: 1 })
@@ -87,14 +90,14 @@ describe('backpressure', () => {
   })
 
   test('The time in the queue counts towards the deadline of a request.', async () => {
-    const stack = await start({ maxRunning: 1, timeout: 400 })
+    const stack = await start({ maxRunning: 1, timeout: 2000 })
     const hangs = post(stack, '/', ['eval', 'while true do end', 0])
     const answers = [hangs, ...Array.from({ length: 3 }, () => post(stack, '/', ['incr', 'n']))]
     const begin = performance.now()
     const statuses = (await Promise.all(answers)).map(({ status }) => status)
     expect(statuses).toEqual([503, 503, 503, 503])
-    // Not 400 ms for each request in turn.
-    expect(performance.now() - begin).toBeLessThan(1500)
+    // Not 2 s for each request in turn.
+    expect(performance.now() - begin).toBeLessThan(6000)
     await stack.direct('SCRIPT', 'KILL')
   })
 
@@ -183,9 +186,9 @@ describe('health and metrics', () => {
     expect(await health('/health')).toEqual([200, 'ready'])
     expect(await health('/health/ready')).toEqual([200, 'ready'])
     await stack.direct('CLIENT', 'KILL', 'TYPE', 'normal') // reconnects
-    await vi.waitFor(async () => expect(await health('/health')).toEqual([200, 'ready']))
+    await until(async () => expect(await health('/health')).toEqual([200, 'ready']))
     await stack.stopRedis()
-    await vi.waitFor(async () => expect(await health('/health')).toEqual([503, 'not ready']))
+    await until(async () => expect(await health('/health')).toEqual([503, 'not ready']))
     expect(await health('/health/live')).toEqual([200, 'live'])
   })
 })
@@ -221,14 +224,14 @@ describe('the request log', () => {
 
 describe('shutdown', () => {
   test('Closing the bridge accepts no connections, finishes requests in flight, and closes theirs.', async () => {
-    const stack = await start({ rtt: 1500, grace: 20_000 })
+    const stack = await start({ rtt: 5000, grace: 20_000 })
     const answer = post(stack, '/', ['incr', 'n'])
-    await vi.waitFor(async () => {
+    await until(async () => {
       const { text } = await stack.http('/metrics')
       expect(text).toContain('upstash_bridge_requests_running 1\n')
     })
     const closed = stack.bridge.close()
-    await vi.waitFor(() => expect(fetch(`${stack.bridge.url}/health`)).rejects.toThrow())
+    await until(() => expect(fetch(`${stack.bridge.url}/health`)).rejects.toThrow())
     const { status, headers, json } = await answer
     expect([status, headers.get('connection'), json]).toEqual([200, 'close', { result: 1 }])
     await closed
@@ -238,7 +241,7 @@ describe('shutdown', () => {
     const stack = await start({ rtt: 60_000, grace: 200 })
     const answer = post(stack, '/', ['ping'])
     const refused = expect(answer).rejects.toThrow()
-    await vi.waitFor(async () =>
+    await until(async () =>
       expect((await stack.http('/metrics')).text).toContain('requests_running 1\n'),
     )
     await stack.bridge.close()

@@ -86,7 +86,9 @@ describe('a Redis that startRedis starts', () => {
     const url = await firstLine(parent)
     expect(await ask(url, 'PING')).toBe('PONG')
     parent.kill('SIGKILL')
-    await vi.waitFor(() => expect(ask(url, 'PING')).rejects.toThrow('ECONNREFUSED'))
+    await vi.waitFor(() => expect(ask(url, 'PING')).rejects.toThrow('ECONNREFUSED'), {
+      timeout: 10_000,
+    })
   })
 })
 

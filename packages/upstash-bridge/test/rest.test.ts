@@ -19,7 +19,7 @@ describe('a command in the body', () => {
       text: '{"result":"OK"}',
     })
     expect((await post('/', ['get', 'a'])).text).toBe('{"result":"b"}')
-    expect((await post('/', ['ttl', 'a'])).json).toEqual({ result: 100 })
+    expect((await post('/', ['ttl', 'a'])).text).toMatch(/^\{"result":(9[5-9]|100)\}$/)
     expect((await post('/', ['get', 'absent'])).text).toBe('{"result":null}')
     expect((await post('/', ['mget', 'a', 'absent{a}'])).text).toBe('{"result":["b",null]}')
   })

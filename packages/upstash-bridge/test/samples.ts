@@ -48,9 +48,9 @@ type a
 type nothing
 expire a 100
 expire a 50 GT
-ttl a
 pexpire a 100000
 persist a
+ttl a
 pttl a
 expireat a 4000000000
 expiretime a
