@@ -1,8 +1,9 @@
 /** Tests the policies of sluice.config.ts: runs the Worker as deployed, on a real Redis. */
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, beforeEach, expect, test } from 'vitest'
 import { startSluice } from '../src/testing/index.ts' // 'sluice/testing' in your own project
 
 const sluice = await startSluice({ worker: { wranglerConfig: 'wrangler.toml' } })
+beforeEach(() => sluice.flush())
 afterAll(() => sluice.stop())
 
 test('The sixth login of an address within a minute is refused; other addresses can still log in.', async () => {

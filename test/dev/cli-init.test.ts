@@ -188,8 +188,12 @@ describe('npx sluice init', () => {
     const run = await project.dev()
     try {
       expect(run.output()).toContain('Sluice is running.')
-      const answer = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.1' } })
-      expect(answer.headers.get('ratelimit-policy')).toBe('"per-ip";q=10;w=10')
+      const policy = async () => {
+        const answer = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.1' } })
+        return answer.headers.get('ratelimit-policy')
+      }
+      // Without the field the store was late. A refusal has it, too.
+      await expect.poll(policy).toBe('"per-ip";q=10;w=10')
     } finally {
       process.kill(-run.pid, 'SIGINT')
       await run.ended

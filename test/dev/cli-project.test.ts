@@ -11,6 +11,7 @@ const config = (limit: number, more = '') => `import { defineConfig } from 'slui
 ${more}
 export default defineConfig({
   origin: 'zone',
+  deadline: '10s',
   policies: [{ name: 'per-ip', limit: ${limit}, window: '1h', algorithm: 'fixed-window' }],
 })
 `
@@ -165,7 +166,7 @@ describe('npx sluice dev', () => {
     const source = (limit: number) => `import { rateLimiter } from 'sluice'
 import { Hono } from 'hono'
 const app = new Hono<{ Bindings: { NOTE: { text: string }; KV: any; DB: any; COUNTER: any; FILES: any; QUEUE: any } }>()
-app.use(rateLimiter({ policies: [{ name: 'all', limit: ${limit}, window: '1h' }] }))
+app.use(rateLimiter({ deadline: '10s', policies: [{ name: 'all', limit: ${limit}, window: '1h' }] }))
 app.get('/', async (c) => {
   await c.env.KV.put('a', c.env.NOTE.text)
   await c.env.QUEUE.send('a message')

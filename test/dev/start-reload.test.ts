@@ -220,6 +220,7 @@ test('npm start reads variables from .dev.vars, and the variables that the confi
   const config = `import { defineConfig } from './src/config/parse.ts'
 import { jwt } from './src/jwt/index.ts'
 export default defineConfig({
+  deadline: '10s',
   jwt: jwt({ secret: 'JWT_SECRET' }),
   apiKeys: { known: 'API_KEYS' },
   policies: [

@@ -36,7 +36,13 @@ test('npm start runs the Worker, prints the address of each part, and stops ever
 
 test('The dashboard of npm start has the counts of the requests that were sent.', async () => {
   const run = await npmStart()
-  for (let count = 1; count <= 12; count++) await (await fetch(run.url)).text()
+  const seen = { allowed: 0, limited: 0 }
+  while (seen.limited < 2) {
+    const response = await fetch(run.url)
+    await response.text()
+    seen[response.status === 200 ? 'allowed' : 'limited']++
+  }
+  expect(seen.allowed).toBeGreaterThanOrEqual(10) // 11 if a window of the clock ends meanwhile
   const [, dashboard] = /Dashboard +(http:\S+)/.exec(run.output())!
   expect(await (await fetch(dashboard!)).text()).toContain('<title>')
   const stats = await (await fetch(`${dashboard}/_sluice/v1/stats`)).json()
@@ -44,7 +50,7 @@ test('The dashboard of npm start has the counts of the requests that were sent.'
   for (const { outcome, decisions } of stats.total.series as Series[]) {
     counts[outcome as keyof typeof counts] += decisions
   }
-  expect(counts).toEqual({ allowed: 10, limited: 2 })
+  expect(counts).toEqual(seen)
 })
 
 test('npm start reports a port that is in use, and leaves nothing running.', async () => {

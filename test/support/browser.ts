@@ -51,7 +51,7 @@ export const textOf = (page: Page, selector: string): Promise<string> =>
  * dashboard forbids.
  */
 export const waitUntil = (page: Page, expression: string) =>
-  expect.poll(() => page.evaluate(`Boolean(${expression})`), { timeout: 5_000 }).toBe(true)
+  expect.poll(() => page.evaluate(`Boolean(${expression})`), { timeout: 15_000 }).toBe(true)
 
 /** Waits for an element. */
 export const waitForElement = (page: Page, selector: string) =>
