@@ -1,7 +1,7 @@
 /** Runs every curl command of docs/reference/decision-api.md in order, and checks the bodies on the page against the schemas. */
 import { readFile } from 'node:fs/promises'
 import * as v from 'valibot'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type SchemaName, schemas } from '../../dev/openapi/schemas.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
@@ -83,6 +83,10 @@ describe('The commands of docs/reference/decision-api.md', () => {
   beforeAll(async () => {
     shipped = await startStack({ env: { ...env } })
     stack = await startStack({ config: configOf(block('decision-api')), observe: {}, env })
+    // The first decision of a Worker may take longer than the default deadline.
+    const decided = async () =>
+      expect((await shipped.fetch('/', { ip: '192.0.2.254' })).headers.has('ratelimit')).toBe(true)
+    await vi.waitFor(decided, { timeout: 20_000, interval: 100 })
   })
   afterAll(() => Promise.all([shipped?.stop(), stack?.stop()]))
 

@@ -5,9 +5,11 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
+import type { ConfigOptions } from '../../src/config/options.ts'
 import { env } from '../support/configuration-examples/client.ts'
 import { parseCurl, sendCurl } from '../support/curl.ts'
 import { configOf, isConfig } from '../support/examples.ts'
@@ -36,21 +38,24 @@ function expectText(actual: string, shown: string) {
 }
 
 let outdir: string
+let configs: Record<string, ConfigOptions>
 let shipped: Stack
 let stack: Stack
 beforeAll(async () => {
   const named = transcripts.map(({ example }) => example)
-  const configs = pages
-    .flatMap(blocksOf)
-    .filter((block) => isConfig(block) && named.includes(block.name))
-    .map((block) => [block.name, configOf(block.code)])
+  configs = Object.fromEntries(
+    pages
+      .flatMap(blocksOf)
+      .filter((block) => isConfig(block) && named.includes(block.name))
+      .map((block) => [block.name, configOf(block.code)]),
+  )
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
   await build(outdir, 'test/support/examples-worker.ts')
   const tokens = {
     SLUICE_API_TOKEN: 'dev-api-token-0000',
     SLUICE_OPERATE_TOKEN: 'dev-operate-token-0000',
   }
-  const EXAMPLES = JSON.stringify(Object.fromEntries(configs))
+  const EXAMPLES = JSON.stringify(configs)
   stack = await startStack({ worker: outdir, env: { ...env, ...tokens, EXAMPLES } })
   shipped = await startStack({ env: tokens })
 })
@@ -59,14 +64,19 @@ afterAll(async () => {
   await rm(outdir, { recursive: true })
 })
 
+let runs = 0
 test.each(transcripts.map((transcript) => [transcript.title, transcript] as const))(
   'The commands at %s print what the page shows.',
   async (title, { example, steps }) => {
-    // Each block counts for itself: an address of its own, and keys of its own.
-    const index = transcripts.findIndex((transcript) => transcript.title === title)
+    // Each run of a block counts for itself: an address of its own, and keys of its own.
+    const run = ++runs
     const own = {
-      'CF-Connecting-IP': `192.0.2.${index + 1}`,
-      ...(example && { 'x-example': `${example}#${title}` }),
+      'CF-Connecting-IP': `198.51.100.${run}`,
+      ...(example && { 'x-example': `${example}#${title}#${run}` }),
+    }
+    // Requests to a window of a second must not spread over two windows.
+    if (configs[example]?.policies?.some((policy) => policy.window === '1s')) {
+      await sleep(1010 - (Date.now() % 1000))
     }
     const { directUrl } = example ? stack.worker : shipped.worker
     for (const { command, output } of steps) {

@@ -217,7 +217,7 @@ describe('a store that fails', () => {
     }
     try {
       await expect
-        .poll(async () => new Set(await round()), { timeout: 10_000 })
+        .poll(async () => new Set(await round()), { timeout: 25_000 })
         .toEqual(new Set([200]))
       await chaos.faults.set('delay=100')
       const interrupted = round()
@@ -230,12 +230,12 @@ describe('a store that fails', () => {
       await chaos.faults.set(null)
       await chaos.restart()
       await expect
-        .poll(async () => new Set(await round()), { timeout: 10_000 })
+        .poll(async () => new Set(await round()), { timeout: 25_000 })
         .toEqual(new Set([200]))
     } finally {
       await chaos.stop()
     }
-  })
+  }, 60_000)
 })
 
 test(

@@ -2,7 +2,7 @@ import type { FaultText } from 'sluice-fault-proxy'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
 import { algorithms } from '../../src/store/algorithms/index.ts'
-import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { decided, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 
 const names = Object.keys(algorithms) as AlgorithmName[]
@@ -72,7 +72,7 @@ describe.each([
   ['batch', true],
 ])('a %s whose reply is lost', (kind, batching) => {
   test.each<FaultText>([
-    'late=1500',
+    'late=4000',
     'lose',
     'stall-body',
     'reset-after',
@@ -83,6 +83,7 @@ describe.each([
     async (fault) => {
       // The circuit is still closed after three failures.
       await stack.renew({ policies, deadline: '250ms', batching })
+      await decided(stack, '/fixed-window', newKey())
       const client = newKey()
       const remaining = () =>
         vi.waitFor(

@@ -13,15 +13,15 @@ import type { Store } from '../../src/store/store.ts'
 import { createUpstashStore, type UpstashOptions } from '../../src/store/upstash/upstash.ts'
 import { newSubject } from './subjects.ts'
 
-/** How long a node may stay silent until the others declare it failed, ms. */
-export const NODE_TIMEOUT = 1_500
-
-/** Starts a cluster for the tests of one file. */
-export function useCluster() {
+/**
+ * Starts a cluster for the tests of one file.
+ * @param nodeTimeout how long a node may stay silent until the others declare it failed, ms
+ */
+export function useCluster(nodeTimeout = 1_500) {
   const running = {} as { admin: Admin; bridge: Bridge }
 
   beforeAll(async () => {
-    running.admin = await startAdmin(NODE_TIMEOUT)
+    running.admin = await startAdmin(nodeTimeout)
     running.bridge = await startBridge({ cluster: running.admin.urls })
   })
   afterAll(async () => {

@@ -1,6 +1,6 @@
 /**
- * Runs all examples of the documentation in one Worker. The header `x-example` selects one: `<name>` or `<name>#<run>`. Each run has
- * separate counters.
+ * Runs all examples of the documentation in one Worker. The header `x-example` selects one: `<name>#<run>`. Each run has separate
+ * counters and an app of its own.
  */
 import keyFunction from '../../examples/key-function.ts'
 import { type BodiesOptions, bodies } from '../../src/bodies/index.ts'
@@ -17,8 +17,8 @@ interface App {
   fetch(request: Request, env: object, context: never): Response | Promise<Response>
 }
 
-/** Apps by name. Configurations are created on demand from the JSON in the variable EXAMPLES. */
-const apps = new Map<string, App>([['key-function', keyFunction as unknown as App]])
+/** Apps by run. Configurations are created on demand from the JSON in the variable EXAMPLES. */
+const apps = new Map<string, App>()
 
 type Example = Omit<
   ConfigOptions,
@@ -53,7 +53,7 @@ export default {
     const run = headers.get('x-example')!
     const [name] = run.split('#') as [string]
     headers.delete('x-example')
-    let app = apps.get(name)
+    let app = name === 'key-function' ? (keyFunction as unknown as App) : apps.get(run)
     if (!app) {
       const examples = JSON.parse(env.EXAMPLES) as Record<string, Example>
       const {
@@ -80,7 +80,7 @@ export default {
       const entries = { ...some, ...verified, ...lent, ...overridden }
       const all = { deadline: '10s', ...config, ...entries } as ConfigOptions
       app = createGateway(all) as unknown as App
-      apps.set(name, app)
+      apps.set(run, app)
     }
     // The secret hashes the keys in Redis, so a secret for each run separates the counters.
     const variables = { ...env, ...shardVariables(env), SLUICE_SECRET: run }

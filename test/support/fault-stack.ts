@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
+import { expect, vi } from 'vitest'
 import type { JsonConfig } from '../../dev/any-config.ts'
 import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
@@ -106,4 +107,23 @@ export async function startFaultStack(): Promise<FaultStack> {
       await redis.stop()
     },
   }
+}
+
+/** Waits until the store decides and the calls that follow a decision, such as a release, have been made. */
+export async function decided(
+  { get, faults }: FaultStack,
+  path: string,
+  headers: Record<string, string> = {},
+) {
+  await vi.waitFor(
+    async () => expect((await get(path, headers)).headers.has('ratelimit')).toBe(true),
+    { timeout: 10_000 },
+  )
+  let calls = ''
+  const isQuiet = () => {
+    const before = calls
+    calls = JSON.stringify(faults.counts())
+    expect(calls).toBe(before)
+  }
+  await vi.waitFor(isQuiet, { timeout: 10_000, interval: 300 })
 }

@@ -30,12 +30,17 @@ export function useDatabase(): void {
   afterEach(() => release())
 }
 
-/** Ends the responses of `/slow` that are in flight. */
 let slow = Promise.withResolvers<void>()
+let held = 0
+/** Ends the responses of `/slow` and `/hold` that are in flight. */
 export function release() {
   slow.resolve()
   slow = Promise.withResolvers()
+  held = 0
 }
+
+/** The number of requests that the app has held since the last `release`. They have passed their limiter. */
+export const heldRequests = () => held
 
 /** Listens on a free loopback port until the test finishes. Returns the URL. */
 export async function listen(server: Server): Promise<string> {
@@ -53,6 +58,7 @@ export async function listen(server: Server): Promise<string> {
  */
 export const app: RequestListener = async (request, response) => {
   const [, kind, value] = (request.url ?? '/').split('/')
+  if (kind === 'hold' || kind === 'slow') held += 1
   if (kind === 'hold') await slow.promise
   if (kind === 'slow') {
     response.write('first ')
@@ -67,6 +73,7 @@ const inHono = new Hono()
 inHono.get('/status/:code', (c) => c.text('ok', Number(c.req.param('code')) as 200))
 inHono.get('/priced/:price', (c) => c.text('ok', 200, { 'x-price': c.req.param('price') }))
 inHono.get('/slow', (c) => {
+  held += 1
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(new TextEncoder().encode('first ')),
     async pull(controller) {

@@ -18,7 +18,7 @@ const policies: PolicyOptions[] = [
     algorithm: 'fixed-window',
     limit: 1,
     window: '1h',
-    penalty: { after: 2, within: '1m', ban: '2s' },
+    penalty: { after: 2, within: '1m', ban: '1m' },
     match: { path: '/banning' },
   },
 ]

@@ -27,6 +27,8 @@ afterAll(async () => {
   await plain?.stop()
 })
 
+let clients = 40
+const newIp = () => `198.51.100.${++clients}`
 const authorized = (token: string) => ({ headers: { Authorization: `Bearer ${token}` } })
 const get = async (path: string, ip: string, { fetch } = stack) => {
   const response = await fetch(path, { ip })
@@ -110,15 +112,16 @@ test('A line of the log has the counts since the previous one, and no address.',
     stack.worker.logs
       .filter((line) => line.includes('"event":"decisions"'))
       .map((line) => JSON.parse(line.slice(line.indexOf('{'))))
-  await get('/few', '198.51.100.40')
+  const [one, other] = [newIp(), newIp()]
+  await get('/few', one)
   await sleep(1_100)
-  await get('/few', '198.51.100.40')
-  await sleep(300)
+  const earlier = linesOf().length
+  await get('/few', one)
+  await expect.poll(() => linesOf().length).toBeGreaterThan(earlier)
   const before = linesOf().length
-  expect(before).toBeGreaterThan(0)
   await sleep(1_100)
-  for (let n = 0; n < 5; n++) await get('/few', '198.51.100.41')
-  for (let wait = 0; wait < 20 && linesOf().length === before; wait++) await sleep(100)
+  for (let n = 0; n < 5; n++) await get('/few', other)
+  await expect.poll(() => linesOf().length).toBeGreaterThan(before)
   const line = linesOf()[before]
   expect(line.series).toEqual([
     expect.objectContaining({ policy: 'few', outcome: 'allowed', decisions: 1, units: 1 }),

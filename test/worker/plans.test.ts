@@ -47,7 +47,7 @@ const config: JsonConfig = {
       algorithm: 'gcra',
       limit: 1,
       window: '1h',
-      limits: { pro: 3600 },
+      limits: { pro: 360 }, // one unit in ten seconds
       plan: 'header:x-plan',
       match: { path: '/spaced' },
     },
@@ -115,7 +115,10 @@ describe('plans', () => {
     const ip = newClient()
     expect(left(await ask(ip))).toBe(0)
     const { status, headers } = await ask(ip)
-    expect([status, headers.get('retry-after')]).toEqual([429, '1'])
+    expect([status, headers.get('retry-after')]).toEqual([
+      429,
+      expect.stringMatching(/^([1-9]|10)$/),
+    ])
   })
 })
 

@@ -71,8 +71,8 @@ describe('a refusal of the gateway', () => {
     expect(headers.get('content-security-policy')).toMatch(
       /^default-src 'nonce-[\w-]+';base-uri 'none'$/,
     )
-    expect(headers.get('retry-after')).toBe('3600')
-    expect(headers.get('ratelimit')).toMatch(/^"default";r=0;t=3600$/)
+    expect(headers.get('retry-after')).toMatch(/^3(600|59\d)$/)
+    expect(headers.get('ratelimit')).toMatch(/^"default";r=0;t=3(600|59\d)$/)
     expect(await response.text()).toContain('in <b id=60>60</b> min')
   })
 

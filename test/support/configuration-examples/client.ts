@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Echo } from '../../../dev/origin.ts'
 import type { Stack } from '../../../dev/stack.ts'
@@ -36,9 +37,13 @@ export interface RequestOptions {
   headers?: Record<string, string>
 }
 
-/** Sends a request, such as `POST /login` or `https://shop.example.com/x`, to an example. Does not normalize the path. */
+let runs = 0
+/** Names a new run of an example. Each run has separate counters and an app of its own, so that a failed test can run again. */
+export const newRun = (example: string) => `${example}#${++runs}`
+
+/** Sends a request, such as `POST /login` or `https://shop.example.com/x`, to a run. Does not normalize the path. */
 async function sendTo(
-  example: string,
+  run: string,
   target: string,
   { ip = '203.0.113.7', cf, headers }: RequestOptions,
 ) {
@@ -54,7 +59,7 @@ async function sendTo(
     agent: false,
     headers: {
       host,
-      'x-example': example,
+      'x-example': run,
       'cf-connecting-ip': ip,
       ...(cf && { 'mf-cf-blob': JSON.stringify(cf) }),
       ...headers,
@@ -84,7 +89,8 @@ export interface Scenario {
 }
 
 export function scenarioOf(example: string): Scenario {
-  const send: Send = (target, options = {}) => sendTo(example, target, options)
+  const run = newRun(example)
+  const send: Send = (target, options = {}) => sendTo(run, target, options)
   const inSequence = async <T>(requests: Parameters<Send>[], value: (answer: Answer) => T) => {
     const values: T[] = []
     for (const one of requests) values.push(value(await send(...one)))
@@ -98,13 +104,19 @@ export function scenarioOf(example: string): Scenario {
 }
 
 /** Sends concurrent requests. Returns the number of HTTP requests to the database. */
-export async function callsOf(example: string, times = 50, target = '/'): Promise<number> {
-  await sendTo(example, target, {})
+export async function callsOf(run: string, times = 50, target = '/'): Promise<number> {
+  await sendTo(run, target, {})
   const before = running.stack.httpRequests()
-  const requests = Array.from({ length: times }, () => sendTo(example, target, {}))
+  const requests = Array.from({ length: times }, () => sendTo(run, target, {}))
   const answers = await Promise.all(requests)
   expect(answers.map(({ status }) => status)).toEqual(ok(times))
   return running.stack.httpRequests() - before
+}
+
+/** Waits for the next minute if this one ends soon, because a sliding window regains units after it. */
+export async function withinMinute() {
+  const msToMinute = 60_000 - (Date.now() % 60_000)
+  if (msToMinute < 10_000) await sleep(msToMinute + 50)
 }
 
 export const ok = (times: number) => Array(times).fill(200)

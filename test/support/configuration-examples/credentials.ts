@@ -42,6 +42,7 @@ export const credentials: Scenarios = {
     const claims = { iss: 'https://login.example.com', aud: 'https://www.example.com', sub: 'ann' }
     const otherIssuer = await signer('ES256', 'key-1')
     running.issuer.answer = json({ keys: [issuer.jwk] })
+    running.issuer.fetches = 0
     const bearer = async (token: Promise<string>): Promise<RequestOptions> => ({
       headers: { authorization: `Bearer ${await token}` },
     })
