@@ -75,6 +75,18 @@ async function record(plans: ModelRequest[][], atOnce: number, paths: string[]):
   return history
 }
 
+/** Expects an order that explains every reply. @returns false if the search gave up */
+function expectExplained(history: Call[]): boolean {
+  try {
+    const explained = unexplained(history)
+    expect(explained?.length ?? history.length).toBe(history.length)
+    return true
+  } catch (error) {
+    if (!(error instanceof Undecided)) throw error
+    return false
+  }
+}
+
 const plans = (choice: Policy[]) => {
   const row = fc.record({
     subject: fc.constantFrom('x', 'y'),
@@ -130,13 +142,12 @@ test.each([
         for (const { reply } of history) {
           for (const row of reply.states.flat()) row.allowed ? allowed++ : refused++
         }
-        try {
-          const explained = unexplained(history)
-          expect(explained?.length ?? history.length).toBe(history.length)
-        } catch (error) {
-          if (!(error instanceof Undecided)) throw error
-          undecided++
+        let decided = expectExplained(history)
+        // Calls that queue during a pause of the machine have the same time: fewer have fewer orders.
+        for (let repeat = 1; repeat <= 2 && !decided; repeat++) {
+          decided = expectExplained(await record(plans, 8, paths))
         }
+        if (!decided) undecided++
       }),
       {
         // Always include the highest concurrency.

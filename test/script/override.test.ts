@@ -210,7 +210,7 @@ test('A decision with a limit of an operator costs no command more; a log reads 
     )
   }
   const once = { evalsha: 1, time: 1, get: 1 }
-  const row = rowOf({ limit: 1 })
+  const row = rowOf({ limit: 1, windowMs: 60_000 })
   const change = { units: 5, forMs: 60_000 }
   expect(await commands('override', row, change)).toEqual({ ...once, set: 1 })
   expect(await commands('take', { ...row, cost: 5 })).toEqual({ ...once, set: 1 })

@@ -30,7 +30,7 @@ const options = (limit = 2): Options =>
         match: { method: 'POST' },
       },
     ],
-    bodies: bodies({ timeout: '500ms' }),
+    bodies: bodies(),
   })
 
 /** Servers that answer with the body that the app has read. */

@@ -8,7 +8,13 @@ import { describe, expect, test, vi } from 'vitest'
 import { fastifyRateLimiter, rateLimiter } from '../../../src/adapters/node.ts'
 import type { Decision } from '../../../src/base/decision.ts'
 import { ConfigError } from '../../../src/base/errors.ts'
-import { configOf, listen, nodeServers, useDatabase } from '../../support/node-servers.ts'
+import {
+  configOf,
+  heldRequests,
+  listen,
+  nodeServers,
+  useDatabase,
+} from '../../support/node-servers.ts'
 import { raw, request } from '../../support/raw-http.ts'
 
 useDatabase()
@@ -45,7 +51,8 @@ describe.each(nodeServers)('a limiter in %s', (_name, start) => {
     const url = await start(configOf({ policies: [slots] }))
     const client = new AbortController()
     const held = fetch(`${url}/hold`, { signal: client.signal }).catch(() => 'aborted')
-    await vi.waitFor(async () => expect(await statusOf(url)).toBe(429), 5_000)
+    await expect.poll(heldRequests).toBe(1)
+    expect(await statusOf(url)).toBe(429)
     client.abort()
     expect(await held).toBe('aborted')
     await vi.waitFor(async () => expect(await statusOf(url)).toBe(200), 5_000)
@@ -159,9 +166,11 @@ describe('a limiter in Express', () => {
 
   test('A request whose client left before the check is not counted, and reaches no handler.', async () => {
     const app = express()
+    const client = new AbortController()
     const left = Promise.withResolvers<void>()
     app.use(async (request, response, next) => {
       if (request.path === '/late') {
+        client.abort()
         await once(response, 'close')
         setImmediate(left.resolve)
       }
@@ -174,7 +183,7 @@ describe('a limiter in Express', () => {
       response.send('ok')
     })
     const url = await listen(createServer(app))
-    await fetch(`${url}/late`, { signal: AbortSignal.timeout(100) }).catch(() => {})
+    await fetch(`${url}/late`, { signal: client.signal }).catch(() => {})
     await left.promise
     expect(await statusOf(url)).toBe(200)
     expect(await statusOf(url)).toBe(429)

@@ -1,11 +1,17 @@
-import { once } from 'node:events'
 /** What every server does: Express, Fastify, plain `http`, and Hono on Node. */
 import { Agent, createServer, request as send } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { refusals } from '../../../src/refusals/index.ts'
-import { configOf, listen, release, servers, useDatabase } from '../../support/node-servers.ts'
+import {
+  configOf,
+  heldRequests,
+  listen,
+  release,
+  servers,
+  useDatabase,
+} from '../../support/node-servers.ts'
 import { raw, request } from '../../support/raw-http.ts'
 
 useDatabase()
@@ -210,8 +216,8 @@ describe.each(servers)('a limiter in %s', (_name, start) => {
     const { hostname, port } = new URL(url)
     const client = connect(Number(port), hostname)
     client.write('GET /slow HTTP/1.1\r\nHost: a.example\r\n\r\n'.repeat(2))
-    await once(client, 'data') // otherwise the next request may take the slot of one of them
-    expect(await soon(url, 429)).toBe(429)
+    await expect.poll(heldRequests).toBe(2)
+    expect(await statusOf(url)).toBe(429)
     client.destroy()
     for (const _ of [1, 2]) {
       await expect.poll(async () => (await fetch(`${url}/slow`)).status).toBe(200)

@@ -114,7 +114,7 @@ describe.each([
         })
       }
     }
-  })
+  }, 120_000)
 
   test(`The answers to operators match the description ${state}.`, async () => {
     for (const operation of operations) {

@@ -8,6 +8,7 @@ import { networkRange } from '../../../src/base/ip.ts'
 import { checked } from '../../../src/config/schema/checked.ts'
 import { byJsonSchema } from '../../support/json-schema.ts'
 import { type BodyName, bodiesFor, requests } from '../../support/random-bodies.ts'
+import { shortestRun } from '../../support/shortest-run.ts'
 
 const named = {
   RequestDescription: api.requestDescription,
@@ -120,9 +121,8 @@ describe('an invalid body', () => {
     ]
     for (const body of hostile) {
       for (const schema of Object.values(inBodies)) {
-        const start = performance.now()
+        expect(shortestRun(250, () => problemsOf(schema, body))).toBeLessThan(250)
         const problems = problemsOf(schema, body)
-        expect(performance.now() - start).toBeLessThan(250)
         expect(problems.length).toBeGreaterThan(0)
         expect(problems.length).toBeLessThanOrEqual(api.MAX_PROBLEMS)
         expect(Math.max(...problems.map(({ got }) => got.length))).toBeLessThanOrEqual(61)

@@ -230,14 +230,16 @@ describe('the events of requests', () => {
 
   test('The shares of concurrent decisions add up to the calls and commands of Redis.', async () => {
     const { check, events, waiting } = setUp({ policies: [{ ...policy, limit: 100 }] })
-    await check('203.0.113.1') // loads the script
+    const addresses = Array.from({ length: 50 }, (_, n) => `203.0.113.${n % 10}`)
+    // The first requests load the script and cache the subjects. The others then reach the store in one turn of the event loop.
+    for (const address of addresses.slice(0, 10)) await check(address)
     events.length = 0
     const before = bill()
-    await Promise.all(Array.from({ length: 50 }, (_, n) => check(`203.0.113.${n % 10}`)))
+    await Promise.all(addresses.map((address) => check(address)))
     await Promise.all(waiting)
     const after = bill()
     expect(events).toHaveLength(50)
-    expect(after.http - before.http).toBeLessThan(20) // they were batched
+    expect(after.http - before.http).toBeLessThanOrEqual(4) // they were batched
     const sum = (read: (event: DecisionEvent) => number) =>
       events.reduce((total, event) => total + read(event), 0)
     expect(sum(({ calls }) => calls)).toBeCloseTo(after.http - before.http, 6)

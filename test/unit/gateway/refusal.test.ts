@@ -8,12 +8,13 @@ import { useDatabase } from '../../support/database.ts'
 const { env } = useDatabase()
 
 const terms = { limit: 1, window: '1h', key: 'global', algorithm: 'fixed-window' } as const
+let namespaces = 0
 
 test("In a Hono app the function gets Hono's context, and the fields are added to its response.", async () => {
   const app = new Hono()
   app.use(
     rateLimiter({
-      namespace: 'hono',
+      namespace: `hono-${++namespaces}`,
       deadline: '5s',
       refusal: (decision, c) => c.json({ wait: decision.retryAfterMs, path: c.req.path }, 402),
       policies: [{ name: 'a', ...terms }],
@@ -23,8 +24,8 @@ test("In a Hono app the function gets Hono's context, and the fields are added t
   expect((await app.request('/page', {}, env)).status).toBe(200)
   const response = await app.request('/page', {}, env)
   expect(response.status).toBe(402)
-  expect(response.headers.get('ratelimit')).toBe('"a";r=0;t=3600')
-  expect(response.headers.get('retry-after')).toBe('3600')
+  expect(response.headers.get('ratelimit')).toMatch(/^"a";r=0;t=(3600|359\d)$/)
+  expect(response.headers.get('retry-after')).toMatch(/^(3600|359\d)$/)
   expect(response.headers.get('cache-control')).toBe('no-store')
   expect(await response.json()).toEqual({ wait: expect.any(Number), path: '/page' })
 })
@@ -55,7 +56,7 @@ test('A function that throws in an app is logged, and a browser gets the page.',
 test("In Next.js the function gets the proxy's request.", async () => {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   const proxy = rateLimitProxy({
-    namespace: 'next',
+    namespace: `next-${++namespaces}`,
     deadline: '5s',
     policies: [
       { name: 'a', ...terms, refusal: (_, { url }) => new Response(url, { status: 420 }) },
@@ -65,6 +66,6 @@ test("In Next.js the function gets the proxy's request.", async () => {
   expect((await ask()).status).toBe(200)
   const response = await ask()
   expect([response.status, await response.text()]).toEqual([420, 'https://a.test/x'])
-  expect(response.headers.get('retry-after')).toBe('3600')
+  expect(response.headers.get('retry-after')).toMatch(/^(3600|359\d)$/)
   vi.unstubAllEnvs()
 })

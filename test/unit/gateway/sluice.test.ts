@@ -6,10 +6,12 @@ import { useDatabase } from '../../support/database.ts'
 
 const { env } = useDatabase()
 
+let namespaces = 0
+
 /** A limiter with counters of its own, and a function that checks a request from an address. */
 function limiter(namespace: string, policy: Partial<ConfigOptions['policies'][number]> = {}) {
   const sluice = createSluice({
-    namespace,
+    namespace: `${namespace}-${++namespaces}`,
     clientAddress: 'socket',
     deadline: '5s',
     policies: [{ name: 'a', limit: 2, window: '1h', ...policy }],
@@ -102,7 +104,8 @@ test('A slot is released by settle, for a server without a Response.', async () 
 
 test('A key function gets the request, or the context that the caller passes.', async () => {
   const sluice = createSluice<{ user: string }>({
-    namespace: 'context',
+    namespace: `context-${++namespaces}`,
+    deadline: '5s',
     policies: [{ name: 'a', limit: 5, window: '1h', key: ({ user }) => user }],
   })
   const request = new Request('http://localhost/')
@@ -131,7 +134,8 @@ test('Without an environment, the variables of the process are used.', async () 
   Object.assign(process.env, env)
   try {
     const sluice = createSluice({
-      namespace: 'process',
+      namespace: `process-${++namespaces}`,
+      deadline: '5s',
       clientAddress: 'socket',
       policies: [{ name: 'a', limit: 2, window: '1h' }],
     })

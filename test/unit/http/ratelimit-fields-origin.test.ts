@@ -4,6 +4,7 @@ import type { HeaderSet } from '../../../src/config/schema/headers.ts'
 import { withDecisionFields } from '../../../src/http/response.ts'
 import { allowed, state } from '../../support/decisions.ts'
 import { every, merged } from '../../support/ratelimit-fields.ts'
+import { shortestRun } from '../../support/shortest-run.ts'
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
 beforeEach(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))
@@ -236,14 +237,15 @@ describe('the merge with the fields of an origin', () => {
     '1,'.repeat(50_000),
     `"a";r=${'1'.repeat(100_000)}`,
   ])('Merging very long fields of an origin takes less than a second.', (value) => {
-    const started = performance.now()
-    for (const set of every) {
-      merged(set, {
-        ratelimit: value,
-        'ratelimit-remaining': value,
-        'x-ratelimit-remaining': value,
-      })
-    }
-    expect(performance.now() - started).toBeLessThan(1000)
+    const shortestMs = shortestRun(1000, () => {
+      for (const set of every) {
+        merged(set, {
+          ratelimit: value,
+          'ratelimit-remaining': value,
+          'x-ratelimit-remaining': value,
+        })
+      }
+    })
+    expect(shortestMs).toBeLessThan(1000)
   })
 })

@@ -150,11 +150,14 @@ describe('the key set of an issuer', () => {
       const claims = claimsOf()
       const token = await second.sign(ann)
       expect(await ask(claims, await first.sign(ann))).toEqual(ann)
-      issuer.answer = set(first.jwk, second.jwk)
+      const asked = Promise.withResolvers<void>()
+      issuer.answer = async (response, request) => {
+        await asked.promise
+        set(first.jwk, second.jwk)(response, request)
+      }
       clock.now += 30_000
-      const before = performance.now()
       expect(await ask(claims, token)).toBe(undefined)
-      expect(performance.now() - before).toBeLessThan(500)
+      asked.resolve()
       await settled()
       expect(await ask(claims, token)).toEqual(ann)
       expect(await ask(claims, await first.sign(ann))).toEqual(ann)

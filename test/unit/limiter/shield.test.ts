@@ -82,7 +82,7 @@ describe('the shield', () => {
       const ask = made()
       const start = performance.now()
       expect(await ask(env, 'subject')).toBeUndefined()
-      expect(performance.now() - start).toBeLessThan(1000)
+      expect(performance.now() - start).toBeLessThan(4000)
       expect(lines).toEqual([`shield ${code}`])
       const well = bound(async () => ({ success: false }))
       now += 999

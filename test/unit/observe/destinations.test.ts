@@ -1,5 +1,4 @@
 /** The options of observe() from a decision to each destination, with real servers on loopback. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { DecisionFact, Observer } from '../../../src/base/observer.ts'
 import type { DataPoint } from '../../../src/observe/analytics.ts'
@@ -13,6 +12,7 @@ let collector: Awaited<ReturnType<typeof startCollector>>
 let lines: string[]
 let background: Promise<unknown>[]
 beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['Date'] })
   receiver = await startReceiver()
   collector = await startCollector()
   lines = []
@@ -20,6 +20,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   vi.restoreAllMocks()
+  vi.useRealTimers()
   await receiver.close()
   await collector.stop()
 })
@@ -42,7 +43,7 @@ test('A report goes to each destination of to, and all have the same counts.', a
   const env = { DATA: { writeDataPoint: (point: DataPoint) => void points.push(point) } }
   const observer = create({ to: ['log', 'analytics:DATA', `otlp:${collector.url}`], every: 20 })
   for (let n = 0; n < 3; n++) decide(observer, { env })
-  await sleep(30)
+  vi.setSystemTime(Date.now() + 20)
   decide(observer, { env })
   await Promise.all(background)
   const line = JSON.parse(log.mock.calls[0]![0])
@@ -65,7 +66,7 @@ test('A missing binding and a collector that fails lose their reports, with thei
   }
   const observer = create({ to: ['analytics:DATA', `otlp:${collector.url}`], every: 20 })
   decide(observer)
-  await sleep(30)
+  vi.setSystemTime(Date.now() + 20)
   decide(observer)
   await Promise.all(background)
   expect(lines.sort()).toEqual(['report-lost bad-status', 'report-lost not-configured'])

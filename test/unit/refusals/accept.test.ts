@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type BodyKind, preferred } from '../../../src/refusals/accept.ts'
+import { shortestRun } from '../../support/shortest-run.ts'
 
 const chrome =
   'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7'
@@ -85,9 +86,10 @@ test('Any Accept selects one of the kinds, and a long one in less than a second.
       },
     ),
   )
-  const startedAt = performance.now()
-  for (const piece of ['; ', ';q=', '"\\', ';  q', 'text/html;', ' ']) {
-    preferred(piece.repeat(32_000 / piece.length), ['json', 'text', 'html'])
-  }
-  expect(performance.now() - startedAt).toBeLessThan(1000)
+  const shortestMs = shortestRun(1000, () => {
+    for (const piece of ['; ', ';q=', '"\\', ';  q', 'text/html;', ' ']) {
+      preferred(piece.repeat(32_000 / piece.length), ['json', 'text', 'html'])
+    }
+  })
+  expect(shortestMs).toBeLessThan(1000)
 })

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Source } from '../../../src/config/schema/credentials.ts'
 import { readFirst, readSource, UNREADABLE } from '../../../src/request/source.ts'
+import { shortestRun } from '../../support/shortest-run.ts'
 import { viewOnCloudflare } from '../../support/view-on-cloudflare.ts'
 
 const sourceOf = (text: string): Source => {
@@ -180,19 +181,20 @@ describe('arbitrary input of a client', () => {
   })
 
   test('Reading headers of 100 KB takes less than a second.', () => {
-    const many = viewWith({
-      Cookie: 'id;'.repeat(33_000),
-      Authorization: `Bearer ${' '.repeat(99_000)},${','.repeat(900)}`,
+    const shortestMs = shortestRun(1000, () => {
+      const many = viewWith({
+        Cookie: 'id;'.repeat(33_000),
+        Authorization: `Bearer ${' '.repeat(99_000)},${','.repeat(900)}`,
+      })
+      const blank = viewWith({
+        Cookie: `a=id${' '.repeat(99_000)}b; id="${'a'.repeat(50_000)}`,
+        Authorization: `Bearer a${' bearer'.repeat(14_000)}`,
+      })
+      expect(readSource(sourceOf('cookie:id'), many)).toBe(undefined)
+      expect(readSource(sourceOf('bearer'), many)).toBe(UNREADABLE)
+      expect(readSource(sourceOf('cookie:id'), blank)).toBe(UNREADABLE)
+      expect(readSource(sourceOf('bearer'), blank)).toBe(UNREADABLE)
     })
-    const blank = viewWith({
-      Cookie: `a=id${' '.repeat(99_000)}b; id="${'a'.repeat(50_000)}`,
-      Authorization: `Bearer a${' bearer'.repeat(14_000)}`,
-    })
-    const before = performance.now()
-    expect(readSource(sourceOf('cookie:id'), many)).toBe(undefined)
-    expect(readSource(sourceOf('bearer'), many)).toBe(UNREADABLE)
-    expect(readSource(sourceOf('cookie:id'), blank)).toBe(UNREADABLE)
-    expect(readSource(sourceOf('bearer'), blank)).toBe(UNREADABLE)
-    expect(performance.now() - before).toBeLessThan(1000)
+    expect(shortestMs).toBeLessThan(1000)
   })
 })

@@ -100,7 +100,7 @@ describe('a call in flight that brings enough units', () => {
 
   test('A request waits for at most half of its deadline.', async () => {
     const { world, row, answers, sent } = await crowd(1)
-    const late = world.isolates[0]!.decide([take({ ...row })], { deadlineMs: 100 })
+    const late = world.isolates[0]!.decide([take({ ...row })], { deadlineMs: 2_000 })
     await settled()
     expect(sent()).toBe(1)
     await expect.poll(sent).toBe(2)

@@ -98,12 +98,12 @@ describe('a failed answer to many lists', () => {
   test('A slow server is a timeout of each list, with one deadline for all HTTP requests.', async () => {
     using server = await answering(
       (commands) => commands.map(() => ({ error: 'NOSCRIPT No matching script.' })),
-      { delayMs: 150 },
+      { delayMs: 600 },
     )
     const start = performance.now()
-    const replies = await newStore({ url: server.url, deadlineMs: 250 }).decideEach(two())
+    const replies = await newStore({ url: server.url, deadlineMs: 1_000 }).decideEach(two())
     expect(outcomes(replies)).toEqual(['timeout', 'timeout'])
-    expect(performance.now() - start).toBeLessThan(1_000)
+    expect(performance.now() - start).toBeLessThan(5_000)
     expect(server.requests()).toBe(2)
   })
 

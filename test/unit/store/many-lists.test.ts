@@ -75,7 +75,7 @@ describe('many lists', () => {
       }),
       { numRuns: 150 },
     )
-  })
+  }, 120_000)
 })
 
 describe('a list with an error', () => {

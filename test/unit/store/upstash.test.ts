@@ -283,7 +283,7 @@ describe('a store error', () => {
     const server = await answering(200, '{"result":[]}', 5_000)
     const start = performance.now()
     expect((await failure({ url: server.url, deadlineMs: 100 })).code).toBe('timeout')
-    expect(performance.now() - start).toBeLessThan(1_000)
+    expect(performance.now() - start).toBeLessThan(4_000)
     server.close()
   })
 

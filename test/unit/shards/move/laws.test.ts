@@ -100,9 +100,9 @@ describe('the laws of a move', () => {
         const key = keysOf([take(limit)])
         const { from, to } = placesOf({ from: OLD, to: NEW })(limit.subject)
         if (from === to) return
-        const signal = AbortSignal.timeout(10_000)
-        const departed = await depart(wireTo(from), BEGUN, key, signal).catch(() => [])
-        if (index % 2) late.push(() => arrive(wireTo(to), departed, signal))
+        const signal = () => AbortSignal.timeout(10_000)
+        const departed = await depart(wireTo(from), BEGUN, key, signal()).catch(() => [])
+        if (index % 2) late.push(() => arrive(wireTo(to), departed, signal()))
       }
       const late: (() => Promise<void>)[] = []
       for (const one of before) await ask(one)

@@ -242,8 +242,13 @@ describe('a database that is down', () => {
     const limit = row(moving())
     await isolate().decide([take(limit)])
     await begin()
-    await expect(cut.decide([take(limit)])).rejects.toMatchObject({ code: 'unreachable' })
-    await expect(cut.decide([take(limit)])).rejects.toMatchObject({ code: 'circuit-open' })
+    const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now())
+    try {
+      await expect(cut.decide([take(limit)])).rejects.toMatchObject({ code: 'unreachable' })
+      await expect(cut.decide([take(limit)])).rejects.toMatchObject({ code: 'circuit-open' })
+    } finally {
+      now.mockRestore()
+    }
   })
 
   test('After a clock is set back, an isolate asks again at once.', async () => {
