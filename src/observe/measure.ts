@@ -1,6 +1,7 @@
 /** Measures calls to the store, and the part of each decision in them. */
 import type { StoreErrorCode } from '../base/errors.ts'
 import type { CallInFlight, ListAnswer, Meter, SentLists, StoreCall } from '../base/observer.ts'
+import { MOVED } from '../base/several-stores.ts'
 import { billOf } from './bill.ts'
 
 /**
@@ -53,10 +54,13 @@ export function beginCall(
   }
 }
 
-/** The error of a failed call. A lost script and an idempotency key of another call are no failures of the store. */
+/** Causes of errors after which the call is repeated: the script is lost, or the keys have moved to another shard. */
+const REPEATED: unknown[] = ['NOSCRIPT', MOVED]
+
+/** The error of a failed call. An error that is followed by a repetition, and an idempotency key of another call, are no failures. */
 function failureOf(answers: ListAnswer[][]): StoreErrorCode | undefined {
   const first = answers[0]?.[0]
   if (!first || !('code' in first)) return undefined
-  if (first.cause === 'NOSCRIPT' || first.code === 'idempotency-conflict') return undefined
+  if (REPEATED.includes(first.cause) || first.code === 'idempotency-conflict') return undefined
   return answers.flat().every((answer) => 'code' in answer) ? first.code : undefined
 }
