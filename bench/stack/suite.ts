@@ -54,6 +54,7 @@ export const quickVariants: VariantId[] = [
   'nothing',
   'bare',
   'same-response',
+  'shared-response',
   'ours',
   'ours-unbatched',
   'upstash-sliding',

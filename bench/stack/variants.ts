@@ -34,6 +34,7 @@ export interface Variant {
     | 'nothing'
     | 'bare-get'
     | 'same-response'
+    | 'shared-response'
     | 'ours'
     | 'ours-observe'
     | 'ours-shards'
@@ -109,6 +110,12 @@ const all = {
     name: 'the same response, no decision',
     by: 'floor',
     worker: 'same-response',
+    settings: ([quota]) => quota!,
+  },
+  'shared-response': {
+    name: 'the same response, no decision, one GET for all of 2 ms',
+    by: 'floor',
+    worker: 'shared-response',
     settings: ([quota]) => quota!,
   },
   ours: ours('default settings'),

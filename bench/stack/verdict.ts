@@ -113,7 +113,7 @@ export const rows: Row[] = [
   {
     what: 'Worker CPU, 64 at once, batched by default (× a bare GET)',
     unit: '×',
-    values: cpuOver('bare', 'closed-64'),
+    values: cpuOver('bare', 'closed-64', { floor: 'shared-response' }),
     most: 0.8,
     why: 'A batch saves calls, but each request still has its own promise, timer and response fields.',
   },

@@ -51,6 +51,7 @@ export const workloads: Workload[] = [
       'nothing',
       'bare',
       'same-response',
+      'shared-response',
       'ours',
       'ours-observe',
       'ours-unbatched',
@@ -67,7 +68,7 @@ export const workloads: Workload[] = [
   {
     id: 'open-1500',
     title: '1500 requests a second at random times, many keys',
-    variants: ['bare', 'ours', 'ours-unbatched', 'upstash-sliding', 'hono'],
+    variants: ['bare', 'same-response', 'ours', 'ours-unbatched', 'upstash-sliding', 'hono'],
     ...many,
     rate: 1500,
     verdict: true,
