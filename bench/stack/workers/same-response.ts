@@ -1,4 +1,5 @@
 /** Responds as Sluice does, and decides nothing. Makes one GET for each request. */
-import { get, undecided } from './undecided.ts'
+import { get } from './get.ts'
+import { undecided } from './undecided.ts'
 
 export default undecided(get)

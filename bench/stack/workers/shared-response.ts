@@ -1,5 +1,6 @@
 /** Responds as Sluice does, and decides nothing. Makes one GET for all requests of 2 ms, each with a timer of its own: the floor of batching. */
-import { type Get, get, undecided } from './undecided.ts'
+import { get } from './get.ts'
+import { type Get, undecided } from './undecided.ts'
 
 const HOLD_MS = 2
 const DEADLINE_MS = 5_000
@@ -17,7 +18,7 @@ const shared: Get = async (env, client, context) => {
     const send = async () => {
       await new Promise((next) => setTimeout(next, HOLD_MS))
       waiting = undefined
-      await get(env, client, context)
+      await get(env, client)
       for (const answer of own) answer()
     }
     context.waitUntil(send())

@@ -1,21 +1,9 @@
 import { Hono } from 'hono/tiny'
 import type { Quota, WorkerEnv } from '../variants.ts'
 
-/** Sends a GET to Redis. */
-export type Get = (env: WorkerEnv, client: string, context: Context) => Promise<void>
+/** Waits for the GET of a request. */
+export type Get = (env: WorkerEnv, client: string, context: Context) => Promise<unknown>
 type Context = { waitUntil(promise: Promise<unknown>): void }
-
-export const get: Get = async (env, client) => {
-  const response = await fetch(env.UPSTASH_REDIS_REST_URL, {
-    method: 'POST',
-    headers: {
-      Authorization: `Bearer ${env.UPSTASH_REDIS_REST_TOKEN}`,
-      'Content-Type': 'application/json',
-    },
-    body: JSON.stringify(['GET', `bare:${client}`]),
-  })
-  await response.json()
-}
 
 /**
  * Makes a Worker that responds as Sluice does, and decides nothing: it counts the requests of a client in memory, and calls `get` for each
