@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { createClient } from 'redis'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Bridge, type RunningRedis, startBridge, startRedis } from '../src/index.ts'
+import { until } from './until.ts'
 
 const SCRIPT = `#!lua flags=allow-key-locking\nreturn redis.call('INCR', KEYS[1])`
 const SHA = createHash('sha1').update(SCRIPT).digest('hex')
@@ -40,9 +41,6 @@ async function direct<Result>(
   await client.connect()
   return work((...command) => client.sendCommand(command)).finally(() => client.destroy())
 }
-
-/** Waits until a check passes, which takes longer on a busy machine. */
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000 })
 
 const ERROR = { error: expect.stringMatching(/^ERR Redis /) }
 

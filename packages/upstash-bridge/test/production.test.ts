@@ -3,9 +3,10 @@ import { readFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { freePort, type RunningRedis, startBridge, startRedis } from '../src/index.ts'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
+import { until } from './until.ts'
 
 const file = (name: string) => fileURLToPath(new URL(`./tls/${name}.pem`, import.meta.url))
 const [cert, key] = [readFileSync(file('cert')), readFileSync(file('key'))]
@@ -22,9 +23,6 @@ afterEach(async () => {
 
 const post = (stack: BridgeStack, path: string, body: unknown) =>
   stack.http(path, { method: 'POST', body })
-
-/** Waits until a check passes, which takes longer on a busy machine. */
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000, interval: 5 })
 
 describe('TLS', () => {
   let secure: RunningRedis

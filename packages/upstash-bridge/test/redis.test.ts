@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from 'redis'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type RunningRedis, startRedis } from '../src/index.ts'
+import { until } from './until.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const running: RunningRedis[] = []
@@ -86,9 +87,7 @@ describe('a Redis that startRedis starts', () => {
     const url = await firstLine(parent)
     expect(await ask(url, 'PING')).toBe('PONG')
     parent.kill('SIGKILL')
-    await vi.waitFor(() => expect(ask(url, 'PING')).rejects.toThrow('ECONNREFUSED'), {
-      timeout: 10_000,
-    })
+    await until(() => expect(ask(url, 'PING')).rejects.toThrow('ECONNREFUSED'))
   })
 })
 

@@ -1,7 +1,8 @@
 import { Redis } from '@upstash/redis'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startBridge } from '../src/index.ts'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
+import { until } from './until.ts'
 
 let stack: BridgeStack
 beforeAll(async () => {
@@ -39,9 +40,6 @@ async function listen(path: string, base = stack.bridge.url) {
     })
   return { response, lines, stop: () => abort.abort(), ended: () => ended }
 }
-
-/** Waits until a check passes, which takes longer on a busy machine. */
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000 })
 
 const subscribers = async (channel: string) =>
   ((await stack.direct('PUBSUB', 'NUMSUB', channel)) as [string, number])[1]
