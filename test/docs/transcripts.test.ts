@@ -5,7 +5,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
@@ -15,6 +14,7 @@ import { parseCurl, sendCurl } from '../support/curl.ts'
 import { configOf, isConfig } from '../support/examples.ts'
 import { blocksOf, pages } from '../support/pages.ts'
 import { transcripts } from '../support/transcripts.ts'
+import { nextWindow } from '../support/windows.ts'
 
 /** Replaces values that differ between runs: times, ports, request ids. */
 const stable = (text: string) =>
@@ -76,7 +76,7 @@ test.each(transcripts.map((transcript) => [transcript.title, transcript] as cons
     }
     // Requests to a window of a second must not spread over two windows.
     if (configs[example]?.policies?.some((policy) => policy.window === '1s')) {
-      await sleep(1010 - (Date.now() % 1000))
+      await nextWindow(1000)
     }
     const { directUrl } = example ? stack.worker : shipped.worker
     for (const { command, output } of steps) {

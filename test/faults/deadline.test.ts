@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type StallMeter, watchStall } from 'sluice-bench'
 import { startFaults } from 'sluice-fault-proxy'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { type Answer, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type Answer, decision, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 
 const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
@@ -100,7 +100,7 @@ test('A late reply answers only its own request, and refunds it if the fallback 
   // The loop below sends requests for some seconds.
   const late = { ...policy, name: 'late', limit: 100_000 }
   const worker = await stack.renew({ deadline: '1s', policies: [late] })
-  await decided('/x')
+  await decision(stack, '/x')
   const first = remaining(await stack.get('/x'))
   await stack.faults.set('late=3000')
   const refused = await Promise.all([stack.get('/x'), stack.get('/x'), stack.get('/x')])
@@ -122,7 +122,7 @@ test('A late reply answers only its own request, and refunds it if the fallback 
 
 test('If Redis loses the script, it is sent again once, within the same deadline.', async () => {
   await stack.renew({ deadline: '5s', policies: [{ ...policy, name: 'lost' }] })
-  await decided('/x')
+  await decision(stack, '/x')
   const first = remaining(await stack.get('/x'))
   const before = stack.faults.counts().arrived
   await stack.faults.set('noscript', { next: 1 })
@@ -142,7 +142,7 @@ test('If Redis loses the script, it is sent again once, within the same deadline
     )
     const stall = watchStall(`${worker.url}/_sluice/health`)
     onTestFinished(() => stall.stop())
-    await decided('/x')
+    await decision(stack, '/x')
     const { evalsha = 0, eval: whole = 0 } = lost.counts().arrived
     await slow.set('late=450')
     await lost.set('noscript')
@@ -157,11 +157,5 @@ test('If Redis loses the script, it is sent again once, within the same deadline
     await slow.close()
   }
 })
-
-/** Repeats a request until Redis decides, which takes longer on a busy machine. */
-const decided = (path: string) =>
-  vi.waitFor(async () => expect((await stack.get(path)).headers.has('ratelimit')).toBe(true), {
-    timeout: 10_000,
-  })
 
 testNoLeaks(() => stack)

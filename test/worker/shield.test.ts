@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
+import { enoughOf } from '../support/windows.ts'
 
 const API_TOKEN = 'a-api-token-for-tests'
 const config: ConfigOptions = {
@@ -24,11 +25,8 @@ beforeAll(async () => {
   stack = await startStack({ config, ratelimits, env: { SLUICE_API_TOKEN: API_TOKEN } })
   await get('/many', { ip: newIp() }) // the first call of the binding is slow
 })
-beforeEach(async () => {
-  // The binding counts by the minute of the clock, and a flood must end within one minute.
-  const msToMinute = 60_000 - (Date.now() % 60_000)
-  if (msToMinute < 15_000) await sleep(msToMinute + 50)
-})
+// The binding counts by the minute of the clock, and a flood must end within one minute.
+beforeEach(() => enoughOf(60_000, 15_000))
 afterAll(() => stack?.stop())
 
 let clients = 0

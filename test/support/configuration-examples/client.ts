@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Echo } from '../../../dev/origin.ts'
 import type { Stack } from '../../../dev/stack.ts'
 import type { Issuer } from '../issuer.ts'
+import { enoughOf } from '../windows.ts'
 
 /** The test starts both before the first scenario. */
 export const running = {} as { stack: Stack; issuer: Issuer }
@@ -113,11 +113,8 @@ export async function callsOf(run: string, times = 50, target = '/'): Promise<nu
   return running.stack.httpRequests() - before
 }
 
-/** Waits for the next minute if this one ends soon, because a sliding window regains units after it. */
-export async function withinMinute() {
-  const msToMinute = 60_000 - (Date.now() % 60_000)
-  if (msToMinute < 10_000) await sleep(msToMinute + 50)
-}
+/** A sliding window regains units after a minute of the clock, so a scenario needs one that does not end soon. */
+export const withinMinute = () => enoughOf(60_000, 10_000)
 
 export const ok = (times: number) => Array(times).fill(200)
 

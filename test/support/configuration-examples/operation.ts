@@ -1,10 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'redis'
 import { expect } from 'vitest'
+import { nextWindow } from '../windows.ts'
 import { callsOf, newRun, ok, running, type Scenarios, withinMinute } from './client.ts'
-
-/** Waits until a window begins, because a sliding window regains units after the end of each. */
-const nextWindow = (windowMs: number) => sleep(windowMs - (Date.now() % windowMs))
 
 /** Scenarios for live policies, namespaces, shadow, parallel checks, batching, the shield, shards and leases. */
 export const operation: Scenarios = {
@@ -61,7 +58,7 @@ export const operation: Scenarios = {
   },
 
   async shield({ remaining, statuses }) {
-    await nextWindow(10_000)
+    await nextWindow(10_000) // a sliding window regains units after the end of each
     expect(await remaining(['/'], ['/'])).toEqual([99, 98])
     // The policy refuses requests long before the shield would.
     const sent = await statuses(110, '/')
