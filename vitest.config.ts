@@ -17,8 +17,14 @@ const longest = [
 
 const isCI = Boolean(process.env.CI)
 
+/** Tests that need many runs or much time. They run only in `npm run test:long`. */
+const longOnly = '**/*.long.test.ts'
+
+/** Tests that make more attempts and try more combinations in `npm run test:long` (test/support/long.ts). */
+const scaled = ['test/script/**/*.test.ts', '{test,packages}/**/fuzz.test.ts']
+
 /** Tests that measure latency. */
-const timed = ['test/faults/**/*.test.ts', 'bench/test/chaos.test.ts']
+const timed = ['test/faults/**/*.test.ts']
 
 /** Tests of the bridge that use no cluster, or start their own. */
 const oneServer = [
@@ -75,7 +81,7 @@ export default defineConfig({
         test: {
           name: 'main',
           include: ['{test,packages,bench,examples}/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...timed, clustered, packaged],
+          exclude: [...configDefaults.exclude, ...timed, clustered, packaged, longOnly],
           // More workers than cores: many files wait for a timer or another process.
           maxWorkers: 3,
           sequence: { groupOrder: 0 },
@@ -87,8 +93,30 @@ export default defineConfig({
         test: {
           name: 'timed',
           include: timed,
+          exclude: [...configDefaults.exclude, longOnly],
           maxWorkers: isCI ? 1 : 2,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'long',
+          include: [...scaled, longOnly],
+          exclude: [...configDefaults.exclude, ...timed],
+          env: { TEST_LONG: '1' },
+          maxWorkers: 3,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'long-timed',
+          include: timed,
+          env: { TEST_LONG: '1' },
+          maxWorkers: isCI ? 1 : 2,
+          sequence: { groupOrder: 3 },
         },
       },
       // The tests of the store and, again, of the bridge against a Redis Cluster.
@@ -100,7 +128,7 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, ...oneServer],
           env: { BRIDGE_TEST_CLUSTER: '1' },
           maxWorkers: 2,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 4 },
         },
       },
       {
@@ -111,7 +139,7 @@ export default defineConfig({
           globalSetup: 'test/package/support/setup.ts',
           maxWorkers: 2,
           testTimeout: 300_000, // npm install, wrangler and tsc
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 5 },
         },
       },
     ],

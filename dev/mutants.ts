@@ -1,7 +1,7 @@
 /**
- * `npm run test:mutants`: mutation tests of the Lua. Applies each fault of `mutants/list.ts`, one at a time and in memory, and
- * checks that the named test file fails. `npm run test:mutants -- WORD` selects the faults or files that contain a word. Exits with
- * 1 if a mutant survives.
+ * `npm run test:mutants`: mutation tests of the Lua and the TypeScript. Applies each fault of `mutants/list.ts`, one at a time and in
+ * memory, and checks that the named test file of `npm test` fails. `npm run test:mutants -- WORD` selects the faults or files that
+ * contain a word. Exits with 1 if a mutant survives.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -13,7 +13,6 @@ import type { Mutant } from './mutants/mutant.ts'
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 const vitest = path('../node_modules/vitest/vitest.mjs')
-const lawRuns = process.env.LAW_RUNS ?? '400'
 
 interface Report {
   numFailedTests: number
@@ -23,17 +22,16 @@ interface Report {
   }[]
 }
 
-/** Runs test files of `test/script/` on the script with one fault, or without a fault. */
+/** Runs test files on the code with one fault, or without a fault. */
 async function run(files: string[], mutant?: Mutant): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-mutant-'))
   const report = join(folder, 'report.json')
-  const edits = mutant ? [[mutant.file, mutant.search, mutant.replace]] : []
   const args = ['run', '--config', path('mutants/vitest.config.ts'), '--reporter', 'json']
   args.push('--outputFile', report, ...(mutant ? ['--bail', '1'] : []))
-  args.push(...files.map((file) => `test/script/${file}.test.ts`))
+  args.push(...files.map((file) => `${file}.test.ts`))
   const options = {
     cwd: path('..'),
-    env: { ...process.env, LAW_RUNS: lawRuns, MUTANT: JSON.stringify(edits) },
+    env: { ...process.env, MUTANT: JSON.stringify(mutant ? [mutant] : []) },
     timeout: 300_000,
     maxBuffer: 2 ** 28,
   }
@@ -55,8 +53,8 @@ async function run(files: string[], mutant?: Mutant): Promise<Report> {
 
 /** Tests one mutant. Returns the test that detected it, or why it counts as not detected. */
 async function kill(mutant: Mutant): Promise<{ killed: boolean; text: string }> {
-  const lua = await readFile(path(`../lua/${mutant.file}`), 'utf8')
-  const found = lua.split(mutant.search).length - 1
+  const code = await readFile(path(`../${mutant.file}`), 'utf8')
+  const found = code.split(mutant.search).length - 1
   if (found !== 1) {
     return { killed: false, text: `NOT APPLIED: the file contains the search text ${found} times` }
   }
@@ -65,10 +63,10 @@ async function kill(mutant: Mutant): Promise<{ killed: boolean; text: string }> 
     .flatMap(({ assertionResults }) => assertionResults)
     .filter(({ status }) => status === 'failed')
   if (failed.length === 0) return { killed: false, text: `SURVIVED: ${mutant.killedBy} passes` }
-  // Any test detects a script that does not run, so this is no evidence for the quality of the tests.
+  // Any test detects code that does not run, so this is no evidence for the quality of the tests.
   const message = failed[0]!.failureMessages.join('\n')
   if (!message.includes('AssertionError') || /\bERR (?!sluice)/.test(message)) {
-    return { killed: false, text: `INVALID: the script does not run: ${message.slice(0, 300)}` }
+    return { killed: false, text: `INVALID: the code does not run: ${message.slice(0, 300)}` }
   }
   return { killed: true, text: `killed by ${mutant.killedBy}: ${failed[0]!.title}` }
 }

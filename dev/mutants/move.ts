@@ -3,8 +3,8 @@ import type { Mutant } from './mutant.ts'
 const of =
   (name: string) =>
   (fault: string, search: string, replace: string): Mutant => ({
-    ...{ file: `move/${name}.lua`, fault, search, replace },
-    killedBy: 'move',
+    ...{ file: `lua/move/${name}.lua`, fault, search, replace },
+    killedBy: 'test/script/move',
   })
 
 const guard = of('guard')

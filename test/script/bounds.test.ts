@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { StoreState } from '../../src/store/store.ts'
 import type { ModelLimit, ModelPolicy, ModelRequest } from '../model/model.ts'
-import { property } from '../support/law.ts'
+import { lawRuns, property } from '../support/law.ts'
 import { algorithms, type Counting } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
@@ -212,8 +212,7 @@ const sideBySide = (one: fc.Arbitrary<Case>) =>
   })
 
 /** The plan affects both the refill and the run-out of a bucket, so buckets get most of the runs. */
-const adversaries = (name: Counting) =>
-  Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / (name === 'token-bucket' ? 20 : 80))
+const adversaries = (name: Counting) => Math.ceil(lawRuns / (name === 'token-bucket' ? 20 : 80))
 
 for (const name of algorithms) {
   for (const refunds of ['never', 'at once'] as const) {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Idempotency, StoreReply } from '../../src/store/store.ts'
 import { type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
-import { law } from '../support/law.ts'
+import { law, lawRuns } from '../support/law.ts'
 import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
 import { snapshot } from '../support/stored-state.ts'
@@ -65,7 +65,7 @@ law(
     expect(await everything(names)).toEqual(before)
   },
   { single: { penalties: true, operators: true }, mixed: { penalties: true, operators: true } },
-  Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / 20),
+  Math.ceil(lawRuns / 20),
 )
 
 law(
@@ -78,7 +78,7 @@ law(
     expect(answers, formatCalls(calls)).toEqual(replies)
   },
   { single: { penalties: true }, mixed: { penalties: true } },
-  Math.ceil(Number(process.env.LAW_RUNS ?? 1000) / 20),
+  Math.ceil(lawRuns / 20),
 )
 
 test('Fifty concurrent calls with one idempotency key are charged once.', async () => {

@@ -6,13 +6,12 @@ import { meterBody } from '../../src/bodies/meter.ts'
 import type { PolicyLimit } from '../../src/limiter/limit.ts'
 import { type Charge, type Kept, settle } from '../../src/limiter/settle.ts'
 import type { Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
-import { property } from '../support/law.ts'
+import { lawRuns, property } from '../support/law.ts'
 import { event, limitWith } from '../support/metered.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
-const runs = Number(process.env.LAW_RUNS ?? 1000)
 
 const WINDOW_MS = 3_600_000
 const settled = () => new Promise((resolve) => setImmediate(resolve))
@@ -240,7 +239,7 @@ property(
     const { spentNow, bound, otherwise, max } = await run(schedule)
     expect(spentNow).toBeLessThanOrEqual(bound(max - otherwise))
   },
-  runs,
+  lawRuns,
 )
 
 property(
@@ -250,7 +249,7 @@ property(
     const { spentNow, bound, otherwise } = await run(schedule)
     expect(spentNow).toBeLessThanOrEqual(bound(otherwise))
   },
-  runs,
+  lawRuns,
 )
 
 property(
@@ -263,5 +262,5 @@ property(
     expect(unsettled).toBe(0)
     expect(remaining).toBe(Math.max(0, schedule.budget - charged))
   },
-  runs,
+  lawRuns,
 )

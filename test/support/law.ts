@@ -1,13 +1,14 @@
 import fc from 'fast-check'
 import { test } from 'vitest'
+import { isLong } from './long.ts'
 import { type Kind, kinds, type Schedule, type Shape, schedule } from './schedules.ts'
 
-/** The number of schedules of each algorithm: `LAW_RUNS`, which defaults to 1000. The oracle runs all, other laws a quarter. */
-const runs = Number(process.env.LAW_RUNS ?? 1000)
-const quarter = Math.ceil(runs / 4)
+/** The number of schedules of each algorithm. `LAW_RUNS` overrides it. The oracle runs all, other laws a quarter. */
+export const lawRuns = Number(process.env.LAW_RUNS ?? (isLong ? 1000 : 200))
+const quarter = Math.ceil(lawRuns / 4)
 
 /** The timeout of a law in ms. It grows with the number of runs. */
-const timeout = 60_000 + runs * 100
+const timeout = 60_000 + lawRuns * 100
 
 /** Runs in flight at a time. Sequential runs mostly wait for Redis. */
 const LANES = 8
@@ -65,7 +66,7 @@ export function law(
 
 /** States a law that runs on all schedules, not on a quarter of them. */
 export const fullLaw = (claim: string, check: (schedule: Schedule) => Promise<void>) =>
-  law(claim, check, {}, runs)
+  law(claim, check, {}, lawRuns)
 
 /** The same schedule without changes of the limits. */
 export const unchanging = (plan: Schedule): Schedule => ({

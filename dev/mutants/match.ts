@@ -1,0 +1,4 @@
+import type { Mutant } from './mutant.ts'
+
+/** Mutants of `src/match/`. */
+export const matchMutants: Mutant[] = []

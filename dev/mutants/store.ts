@@ -1,0 +1,4 @@
+import type { Mutant } from './mutant.ts'
+
+/** Mutants of `src/store/`. */
+export const storeMutants: Mutant[] = []
