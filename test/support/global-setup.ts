@@ -17,7 +17,8 @@ const STAMP = '.cache/workers/sources'
 
 async function hashOfSources(): Promise<string> {
   const hash = createHash('sha256')
-  const files = await Array.fromAsync(glob(SOURCES))
+  const files: string[] = []
+  for await (const file of glob(SOURCES)) files.push(file)
   for (const file of files.sort()) hash.update(`${file}\n`).update(await readFile(file))
   return hash.digest('hex')
 }
