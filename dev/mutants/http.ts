@@ -1,4 +1,204 @@
-import type { Mutant } from './mutant.ts'
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const unit = 'test/unit/http'
+const refusal = mutantsOf('src/http/refusal.ts', unit)
+const response = mutantsOf('src/http/response.ts', unit)
+const quantities = mutantsOf('src/http/ratelimit-fields/quantities.ts', unit)
+const sets = mutantsOf('src/http/ratelimit-fields/sets.ts', unit)
+const merging = mutantsOf('src/http/ratelimit-fields/merge.ts', unit)
+const cors = mutantsOf('src/http/cors.ts', unit)
+const page = mutantsOf('src/http/page.ts', unit)
 
 /** Mutants of `src/http/`. */
-export const httpMutants: Mutant[] = []
+export const httpMutants: Mutant[] = [
+  refusal(
+    'sends a response of a function that was read',
+    '!(answer.status >= 400) || answer.bodyUsed',
+    '!(answer.status >= 400)',
+    'refusal',
+  ),
+  refusal(
+    'sends a redirect of a function',
+    '!(answer.status >= 400)',
+    '!(answer.status >= 300)',
+    'refusal',
+  ),
+  refusal(
+    'takes an entry of deny for a policy with its name',
+    'Object.keys(lacking).length > 0 ? by : limit?.policy',
+    'by ?? limit?.policy',
+    'refusal',
+  ),
+  refusal('sends a page to a client that names JSON', ' && !/json/i.test(accept)', '', 'refusal'),
+  refusal('leaves Retry-After to the function', '{ ...retryAfter(decision), ', '{ ', 'refusal'),
+
+  response(
+    'reports the wait for a slot as Retry-After',
+    '(limit.unit ? limit.bannedForMs : limit.retryAfterMs) ?? 0',
+    'limit.retryAfterMs ?? 0',
+    'response',
+  ),
+  response(
+    'reports requests in flight although a window refuses longer',
+    'minimumWait(decision)! < retryAfterMs',
+    'minimumWait(decision)! <= retryAfterMs',
+    'response',
+  ),
+  response(
+    'names a shadow policy as violated',
+    "mode === 'enforce' && !allowed",
+    '!allowed',
+    'response',
+  ),
+  response(
+    'names the fallback without degradedHeader',
+    'degradedHeader ? decision.fallback : undefined',
+    'decision.fallback',
+    'response',
+  ),
+  response(
+    'blames the deny list for a missing key',
+    'if (missing) return',
+    'if (false) return',
+    'response',
+  ),
+
+  quantities(
+    'rounds seconds down',
+    'Math.ceil(milliseconds / 1000)',
+    'Math.floor(milliseconds / 1000)',
+    'response',
+  ),
+  quantities(
+    'reports a unit later than Retry-After',
+    'retryAfterMs ? Math.min(nextAfterMs, retryAfterMs) : nextAfterMs',
+    'nextAfterMs',
+    'response',
+  ),
+  quantities(
+    'reports a reset before Retry-After',
+    'seconds(Math.max(resetAfterMs, retryAfterMs ?? 0))\n',
+    'seconds(resetAfterMs)\n',
+    'ratelimit-fields-sets',
+  ),
+  quantities(
+    'counts units that are kept free as used',
+    ' - (state.reserved ?? 0)',
+    '',
+    'ratelimit-fields-sets',
+  ),
+  quantities(
+    'reports less than 0 units as used',
+    'Math.max(0, limit(state)',
+    'Math.max(-Infinity, limit(state)',
+    'ratelimit-fields-sets',
+  ),
+  quantities(
+    'reports a window that is not whole seconds',
+    'unit === undefined && windowMs % 1000 === 0',
+    'unit === undefined',
+    'response',
+  ),
+
+  sets(
+    'reports the limit that refuses shortest',
+    'const by = allowed ? rank : refusing',
+    'const by = rank',
+    'refusal',
+  ),
+  sets(
+    'reports a wait in place of a cost that never fits',
+    '-(retryAfterMs ?? Number.POSITIVE_INFINITY)',
+    '-(retryAfterMs ?? 0)',
+    'refusal',
+  ),
+  sets(
+    'reports the earliest reset of equals',
+    'wait(state) > wait(first)',
+    'wait(state) < wait(first)',
+    'ratelimit-fields-sets',
+  ),
+  sets(
+    'lists the shortest window of equal quotas',
+    'a.windowMs - b.windowMs',
+    'b.windowMs - a.windowMs',
+    'ratelimit-fields-sets',
+  ),
+  sets(
+    'reports a shadow policy',
+    "state.mode !== 'enforce' || state.allowed !== allowed",
+    'state.allowed !== allowed',
+    'response',
+  ),
+
+  merging(
+    'replaces the fields of an origin with as much remaining',
+    'existingRemaining(headers, set) <= remaining',
+    'existingRemaining(headers, set) < remaining',
+    'ratelimit-fields-origin',
+  ),
+  merging(
+    'joins lists that name the same policy',
+    'names(existing)?.every((policy) => !added.has(policy))',
+    'names(existing)?.every(() => true)',
+    'ratelimit-fields-origin',
+  ),
+  merging(
+    'appends to an empty field',
+    'if (headers.get(name)) headers.append',
+    'if (headers.has(name)) headers.append',
+    'ratelimit-fields-origin',
+  ),
+  merging(
+    'keeps fields that contradict the added ones',
+    'for (const name of companions(set)) headers.delete(name)\n',
+    '',
+    'ratelimit-fields-origin',
+  ),
+  merging(
+    'ignores the remaining units of draft-6',
+    "member, ...numbers('RateLimit-Remaining')",
+    'member',
+    'ratelimit-fields-origin',
+  ),
+  merging(
+    'reads the last of several numbers',
+    'Math.min(least, Number(value))',
+    'Number(value)',
+    'ratelimit-fields-origin',
+  ),
+
+  cors(
+    'adds Vary for any origin',
+    "if (allow !== '*') add(headers, 'Vary'",
+    "add(headers, 'Vary'",
+    'cors',
+  ),
+  cors(
+    'takes * for a wildcard in a response with credentials',
+    "headers.get(ALLOW_CREDENTIALS) === 'true' ? undefined : '*'",
+    "'*'",
+    'cors',
+  ),
+  cors(
+    'adds names to a malformed list',
+    "wellFormed ? list.filter((name) => name !== '') : []",
+    "list.filter((name) => name !== '')",
+    'cors',
+  ),
+  cors(
+    'allows an origin that is not configured',
+    'cors.origins.includes(origin) ? origin : undefined',
+    'origin',
+    'cors',
+  ),
+  cors(
+    'allows origins to read responses of the origin server',
+    'own && !isAllowed ? allowed(origin, config) : undefined',
+    '!isAllowed ? allowed(origin, config) : undefined',
+    'cors',
+  ),
+
+  page('counts 120 seconds in minutes', 'wait > 120', 'wait >= 120', 'page'),
+  page('does not escape quotes', '/[&<>"\']/g', '/[&<>]/g', 'page'),
+]

@@ -1,4 +1,385 @@
-import type { Mutant } from './mutant.ts'
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const unit = 'test/unit/limiter'
+const cache = mutantsOf('src/limiter/denial-cache.ts', unit)
+const conclusion = mutantsOf('src/limiter/conclude.ts', unit)
+const decision = mutantsOf('src/limiter/decide.ts', unit)
+const limits = mutantsOf('src/limiter/limit.ts', unit)
+const settling = mutantsOf('src/limiter/settle.ts', unit)
+const shield = mutantsOf('src/limiter/shield.ts', unit)
+const operation = mutantsOf('src/limiter/operate.ts', unit)
+const creation = mutantsOf('src/limiter/create.ts', unit)
+const conflicts = mutantsOf('src/limiter/counter-conflicts.ts', unit)
+const live = mutantsOf('src/limiter/live.ts', unit)
+const changes = mutantsOf('src/limiter/overrides.ts', unit)
 
 /** Mutants of `src/limiter/`. */
-export const limiterMutants: Mutant[] = []
+export const limiterMutants: Mutant[] = [
+  cache(
+    'caches a refusal for longer than ten seconds',
+    'sentAt + Math.min(validMs, MAX_AGE_MS)',
+    'sentAt + validMs',
+    'denial-cache',
+  ),
+  cache(
+    'counts the lifetime of a refusal from its reply',
+    'const until = sentAt +',
+    'const until = receivedAt +',
+    'denial-cache',
+  ),
+  cache(
+    'counts the wait of a refusal from its call',
+    'now - entry.receivedAt',
+    'now - entry.sentAt',
+    'denial-cache',
+  ),
+  cache(
+    'answers a request with another cost',
+    '{ policy, partitionKey, cost, floor = 0, period }: Match)',
+    '{ policy, partitionKey, floor = 0, period }: Match, cost = 1)',
+    'denial-cache',
+  ),
+  cache(
+    'answers a request with another floor',
+    '{ policy, partitionKey, cost, floor = 0, period }: Match)',
+    '{ policy, partitionKey, cost, period }: Match, floor = 0)',
+    'denial-cache-oracle',
+  ),
+  cache(
+    'caches a refusal below a floor',
+    "if (floor && policy.algorithm !== 'fixed-window') return 0\n",
+    '',
+    'denial-cache-oracle',
+  ),
+  cache(
+    'caches a refusal while units remain',
+    'remaining > 0 || retryAfterMs === null',
+    'retryAfterMs === null',
+    'denial-cache',
+  ),
+  cache(
+    'caches a refusal that requests in flight may refund',
+    'if (dependsOnResponse({ policy })) return 0\n',
+    '',
+    'denial-cache',
+  ),
+  cache(
+    'answers in place of a limit that counts refusals towards a ban',
+    "if (!entry?.state.bannedForMs && policy.penalty && policy.mode === 'enforce')",
+    'if (false)',
+    'denial-cache',
+  ),
+  cache(
+    'answers under new policies that may refund',
+    'if (!entry || (dependsOnResponse(limit) && !entry.state.bannedForMs)) continue',
+    'if (!entry) continue',
+    'denial-cache',
+  ),
+  cache(
+    'caches a refusal until the whole quota is free',
+    'Math.min(nextAfterMs, overriddenForMs',
+    'Math.min(state.resetAfterMs, overriddenForMs',
+    'denial-cache-oracle',
+  ),
+  cache(
+    'caches a refusal after the limit of an operator has ended',
+    'Math.min(nextAfterMs, overriddenForMs, ',
+    'Math.min(nextAfterMs, ',
+    'denial-cache',
+  ),
+  cache(
+    'caches a refusal after a lease has ended',
+    'policy.lease?.ttlMs ?? MAX_AGE_MS',
+    'MAX_AGE_MS',
+    'denial-cache',
+  ),
+  cache(
+    'keeps a refusal in flight that was sent at the time of the refund',
+    'sentAt <= (forgottenAt.get(subject) ?? allForgottenAt)',
+    'sentAt < (forgottenAt.get(subject) ?? allForgottenAt)',
+    'denial-cache',
+  ),
+  cache(
+    'caches a refusal although the clock was set back',
+    'allForgottenAt || wasClockSetBack',
+    'allForgottenAt',
+    'denial-cache',
+  ),
+  cache(
+    'loses refunded subjects beyond the maximum',
+    '        allForgottenAt = now\n',
+    '        if (!subjects) allForgottenAt = now\n',
+    'denial-cache',
+  ),
+  cache(
+    'does not count down a ban',
+    'later.bannedForMs = left(later.bannedForMs)',
+    'later.bannedForMs = state.bannedForMs',
+    'denial-cache-oracle',
+  ),
+
+  conclusion(
+    'learns from a replayed reply',
+    'if (replayed) return // it has the states of the first call\n',
+    '',
+    'decide',
+  ),
+  conclusion(
+    'keeps the cached refusals of a refunded subject',
+    'denialCache?.forget(Date.now(), subjects) // also',
+    '// also',
+    'decide',
+  ),
+  conclusion(
+    'leaves an error of a refund in the background unhandled',
+    '.catch(onStoreError)',
+    '',
+    'decide',
+  ),
+  conclusion(
+    'refunds a refused call with an idempotency key',
+    "if (mode === 'take' && !options.idempotency) {",
+    "if (mode === 'take') {",
+    'decide',
+  ),
+  conclusion(
+    'keeps the charges of the other shards after a refusal',
+    'if (isRefused) refund(chargedBy(limits, states, reply.decidedAt))\n',
+    '',
+    'decide',
+  ),
+  conclusion(
+    'keeps a late charge after a refusal',
+    'if (isRefused && late) refund(late)\n',
+    '',
+    'decide',
+  ),
+  conclusion(
+    'reports the time of a decision that is not complete',
+    '{ decidedAt, ...decision }: Decision',
+    'decision: Decision',
+    'decide',
+  ),
+  conclusion(
+    'loses the charge in the local store',
+    '...(fallback?.charge ? [fallback.charge] : []),\n',
+    '',
+    'decide',
+  ),
+  conclusion(
+    'caches the refusal of a peek',
+    "const mayKeep = mode === 'take' && !leased",
+    'const mayKeep = !leased',
+    'decide',
+  ),
+  conclusion(
+    'refuses because of a shadow policy',
+    'const retryAfterMs = longestWait(enforced)',
+    'const retryAfterMs = longestWait(limits)',
+    'decide',
+  ),
+  conclusion(
+    'takes the state of an enforced policy for that of a shadow policy',
+    "let nextShadow = requests[0]!.limits[0]!.policy.mode === 'enforce' ? 1 : 0",
+    'let nextShadow = 0',
+    'decide',
+  ),
+
+  decision(
+    'answers a peek from the denial cache',
+    "const denial = mode === 'take' ? denialCache?.find(matches, Date.now()) : undefined",
+    'const denial = denialCache?.find(matches, Date.now())',
+    'decide',
+  ),
+  decision(
+    'asks the shield about a peek',
+    "shield && shieldKey && mode === 'take' && enforced",
+    'shield && shieldKey && enforced',
+    'shield',
+  ),
+  decision(
+    'asks the shield about a request that only shadow policies count',
+    'enforced(matches).some(({ cost }) => cost > 0)',
+    'matches.some(({ cost }) => cost > 0)',
+    'shield',
+  ),
+  decision(
+    'asks the shield about a call with an idempotency key',
+    '{ ...parts, denialCache: undefined, shield: undefined }',
+    '{ ...parts, denialCache: undefined }',
+    'shield',
+  ),
+  decision(
+    'gives the time of the shield to the store again',
+    '(options.spentMs ?? 0) + Math.max(0, Date.now() - startedAt)',
+    'options.spentMs ?? 0',
+    'shield',
+  ),
+  decision(
+    'leaves the store no time after a slow key function',
+    'Math.max(leastMs, wholeMs - spentMs)',
+    'Math.max(1, wholeMs - spentMs)',
+    'decide',
+  ),
+  decision(
+    'lets a shadow policy shorten the deadline',
+    'enforcing.length > 0 ? enforcing : limits // a',
+    'limits // a',
+    'decide',
+  ),
+
+  limits(
+    'reports the largest remaining quota',
+    'one.remaining > other.remaining ? one : other',
+    'one.remaining > other.remaining ? other : one',
+    'limit',
+  ),
+  limits(
+    'reports the shortest wait',
+    'longest = Math.max(longest, retryAfterMs)',
+    'longest = longest ? Math.min(longest, retryAfterMs) : retryAfterMs',
+    'limit',
+  ),
+  limits(
+    'reports a wait although one quota never admits the request',
+    'if (retryAfterMs === null) return null',
+    'if (retryAfterMs === null) continue',
+    'limit',
+  ),
+  limits(
+    'names the quota that does not bind',
+    'one.remaining <= other.remaining',
+    'one.remaining >= other.remaining',
+    'limit',
+  ),
+  limits(
+    'combines quotas of different policies',
+    'if (before?.policy === state.policy) {',
+    'if (before) {',
+    'limit',
+  ),
+  limits('reports remaining units during a ban', '  result.remaining = 0\n', '', 'limit'),
+  limits(
+    'reports the longest period in place of the current one',
+    'period ? period[1] - period[0] : policy.windowMs',
+    'policy.windowMs',
+    'limit',
+  ),
+
+  settling(
+    'refunds more than the charge is',
+    'Math.min(cost, Number(price))',
+    'Number(price)',
+    'settle',
+  ),
+  settling(
+    'refunds responses that count',
+    'if (!counts(policy, status)) return 0',
+    'if (counts(policy, status)) return 0',
+    'settle',
+  ),
+  settling(
+    'loses the time of a charge',
+    "{ mode: 'refund', limits: [{ ...limit, cost }], decidedAt }",
+    "{ mode: 'refund', limits: [{ ...limit, cost }] }",
+    'settle',
+  ),
+  settling(
+    'forgets the debt of a response',
+    "mode: 'debt', limits: [{ ...limit, cost: -cost }]",
+    "mode: 'debt', limits: [limit]",
+    'settle',
+  ),
+  settling(
+    'refunds a limit that was not charged',
+    'if (decidedAt === undefined || cost === 0) return []',
+    'if (cost === 0) return []',
+    'settle',
+  ),
+
+  shield(
+    'refuses after an answer without a result',
+    'return success === false',
+    'return !success',
+    'shield',
+  ),
+  shield('calls a binding again right after a failure', 'failedAt = clock()\n', '', 'shield'),
+  shield(
+    'uses the keys of other applications',
+    'limit({ key: `sluice:',
+    'limit({ key: `',
+    'shield',
+  ),
+
+  operation(
+    'releases no slot of a request that costs nothing',
+    'cost: Math.max(1, limit.cost)',
+    'cost: limit.cost',
+    'operate',
+  ),
+  operation(
+    'keeps cached refusals after an operation',
+    '.finally(() => denialCache?.forget(Date.now()))',
+    '',
+    'operate',
+  ),
+  operation(
+    'reports a conflict of the caller as an error of the store',
+    "if (failed.code !== 'idempotency-conflict') onStoreError(failed)",
+    'onStoreError(failed)',
+    'operate',
+  ),
+  operation(
+    'mixes the states of several questions',
+    'answered[sent.indexOf(list)]',
+    'answered[lists.indexOf(list)]',
+    'operate',
+  ),
+
+  creation(
+    'keeps the databases after their credentials change',
+    '!values || variables.some((name, index) => given[name] !== values![index])',
+    '!values',
+    'create',
+  ),
+  creation(
+    'hashes subjects with the token although there is a secret',
+    "env.SLUICE_SECRET || credentialsOf(env, names[0]).token || 'sluice'",
+    "credentialsOf(env, names[0]).token || env.SLUICE_SECRET || 'sluice'",
+    'create',
+  ),
+  creation(
+    'logs calls that the open circuit has refused',
+    "if (code !== 'circuit-open') log('store-error'",
+    "log('store-error'",
+    'create',
+  ),
+
+  conflicts(
+    'compares counters with readable keys to counters with hashed keys',
+    '[namespace, shards?.names, hashKeys, name, key]',
+    '[namespace, shards?.names, name, key]',
+    'counter-conflicts',
+  ),
+  conflicts(
+    'refuses a penalty in only one configuration',
+    'if (one.penalty && other.penalty) terms',
+    'if (one.penalty || other.penalty) terms',
+    'counter-conflicts',
+  ),
+
+  live(
+    'lets an outdated document replace a newer one',
+    'if (number < newestFinished) return // a later',
+    '// a later',
+    'live',
+  ),
+  live('logs a read error only once', '    lastReadError = undefined\n    if', '    if', 'live'),
+
+  changes(
+    'writes the list of limits once',
+    '[list, apply, list] : [apply, list, apply]',
+    '[apply, list] : [apply, list]',
+    'overrides',
+  ),
+]

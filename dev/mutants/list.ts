@@ -1,3 +1,4 @@
+import { configMutants } from './config.ts'
 import { httpMutants } from './http.ts'
 import { limiterMutants } from './limiter.ts'
 import { luaMutants } from './lua.ts'
@@ -12,4 +13,5 @@ export const mutants: Mutant[] = [
   ...limiterMutants,
   ...matchMutants,
   ...httpMutants,
+  ...configMutants,
 ]

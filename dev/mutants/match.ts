@@ -1,4 +1,313 @@
-import type { Mutant } from './mutant.ts'
+import { type Mutant, mutantsOf } from './mutant.ts'
 
-/** Mutants of `src/match/`. */
-export const matchMutants: Mutant[] = []
+const unit = 'test/unit/match'
+const matching = mutantsOf('src/match/match.ts', unit)
+const condition = mutantsOf('src/match/condition.ts', unit)
+const key = mutantsOf('src/match/key.ts', unit)
+const plan = mutantsOf('src/match/plan.ts', unit)
+const cost = mutantsOf('src/match/cost.ts', unit)
+const subject = mutantsOf('src/match/subject.ts', unit)
+const address = mutantsOf('src/request/client-address.ts', 'test/unit/request')
+const path = mutantsOf('src/request/path.ts', 'test/unit/request')
+const source = mutantsOf('src/request/source.ts', 'test/unit/request')
+const view = mutantsOf('src/request/view.ts', unit)
+const ip = mutantsOf('src/base/ip.ts', 'test/unit/base')
+const lru = mutantsOf('src/base/lru.ts', 'test/unit/base')
+const duration = mutantsOf('src/base/duration.ts', 'test/unit/base')
+const calendar = mutantsOf('src/base/calendar.ts', 'test/unit/base')
+
+/** Mutants of `src/match/`, `src/request/` and `src/base/`. */
+export const matchMutants: Mutant[] = [
+  matching(
+    'denies a path only if all of its readings are denied',
+    'readings.some((one) => !mismatch(one))',
+    'readings.every((one) => !mismatch(one))',
+    'match-readings',
+  ),
+  matching(
+    'allows a path if one of its readings is allowed',
+    'readings.every((one) => !mismatch(one))',
+    'readings.some((one) => !mismatch(one))',
+    'match-readings',
+  ),
+  matching(
+    'skips policies that an entry of allow does not name',
+    'names.includes(policy.name),',
+    'true,',
+    'match-conditions',
+  ),
+  matching(
+    'charges readings by the largest plan',
+    'one.policy.limit < known.policy.limit',
+    'one.policy.limit > known.policy.limit',
+    'match-readings',
+  ),
+  matching(
+    'charges the lowest cost of the readings',
+    'const highest = Math.max(',
+    'const highest = Math.min(',
+    'match-readings',
+  ),
+  matching(
+    'admits a path of which one reading has no key',
+    "(onMissingKey === 'refuse' || !each.some(isMatch))",
+    '!each.some(isMatch)',
+    'match-readings',
+  ),
+  matching(
+    'uses the smallest reserve of the readings',
+    'shareOf && Math.max(',
+    'shareOf && Math.min(',
+    'match-reserve',
+  ),
+  matching(
+    'exempts a request with an unreadable part of a key',
+    'lacking.every(([, , other]) => !other)',
+    'lacking.some(([, , other]) => !other)',
+    'match-keys',
+  ),
+  matching(
+    'counts two functions by the same key',
+    "(part.source === 'function' ? 'other' : labelOf(part))",
+    'labelOf(part)',
+    'match-keys',
+  ),
+  matching(
+    'refuses a request because of a shadow policy',
+    "policy.onMissingKey === 'refuse' && policy.mode === 'enforce'",
+    "policy.onMissingKey === 'refuse'",
+    'match-keys',
+  ),
+
+  condition(
+    'takes notshop.example.com for a subdomain of shop.example.com',
+    'host.endsWith(name.slice(1))',
+    'host.endsWith(name.slice(2))',
+    'match-conditions',
+  ),
+  condition(
+    'includes the upper bound of bot scores',
+    'score >= atLeast && score < below',
+    'score >= atLeast && score <= below',
+    'match-bots',
+  ),
+  condition(
+    'takes a client without a report for no bot',
+    "bot !== undefined && (bot !== '') === wanted",
+    'Boolean(bot) === wanted',
+    'match-bots',
+  ),
+  condition(
+    'requires one of several headers or parameters',
+    'all.every(({ name, matches })',
+    'all.some(({ name, matches })',
+    'match-bots',
+  ),
+  condition(
+    'requires all values of a repeated parameter',
+    'view.query.getAll(name).some(matches)',
+    'view.query.getAll(name).every(matches)',
+    'match-bots',
+  ),
+  condition(
+    'excludes only requests that match all conditions of not',
+    'others.every((mismatch)',
+    'others.some((mismatch)',
+    'match-conditions',
+  ),
+  condition(
+    'knows no code for an unknown country',
+    "view.country ?? 'XX'",
+    "view.country ?? ''",
+    'match-conditions',
+  ),
+
+  key(
+    'gives all clients with an object as their key one quota',
+    'if (Object(value) === value) throw new TypeError()\n',
+    '',
+    'match-keys',
+  ),
+  key(
+    'takes an empty value for a key',
+    "const isMissing = value === undefined || value === null || value === ''",
+    'const isMissing = value === undefined || value === null',
+    'match-keys',
+  ),
+
+  plan(
+    'has no upper bound for the limit of a claim',
+    'Math.min(units, claim.max)',
+    'units',
+    'match-claims',
+  ),
+  plan(
+    'accepts a claim of no units',
+    'Number.isInteger(units) && units >= 1',
+    'Number.isInteger(units)',
+    'match-claims',
+  ),
+  plan(
+    'keeps the burst of the policy',
+    'policy.burstIsLimit ? limit : policy.burst',
+    'policy.burst',
+    'match-claims',
+  ),
+
+  cost(
+    'uses the last rule that matches',
+    'compiled.find(({ mismatch })',
+    'compiled.findLast(({ mismatch })',
+    'match-conditions',
+  ),
+  cost(
+    'accepts the cost of any client',
+    '(isTrusted ? Number(value) : byRules(view))',
+    'Number(value)',
+    'match-conditions',
+  ),
+
+  subject(
+    'mistakes a missing part for an empty one',
+    '[label, value ?? null]',
+    "[label, value ?? '']",
+    'subject',
+  ),
+  subject(
+    'cuts subjects too short',
+    'new Uint8Array(digest, 0, 12)',
+    'new Uint8Array(digest, 0, 9)',
+    'subject',
+  ),
+
+  address(
+    'counts one proxy too many',
+    'chainOf(connection).at(-trustedProxies)',
+    'chainOf(connection).at(-trustedProxies - 1)',
+    'client-address',
+  ),
+  address(
+    'continues before an empty entry of the field',
+    "if (previous.trim() === '') return address\n",
+    '',
+    'client-address',
+  ),
+  address(
+    'believes the header of a client that connects directly',
+    'peer && isTrusted(peer) ? sent(connection) : peer',
+    'peer ? sent(connection) : peer',
+    'client-address',
+  ),
+
+  path(
+    'ignores that an origin may resolve ..;',
+    '/;|%3b/i.test(path) ? [true, false] : [true]',
+    '[true]',
+    'path',
+  ),
+  path(
+    'ignores that an origin may decode %2f in lower case',
+    '/%(2f|5c)/i.test(path)',
+    '/%(2F|5C)/.test(path)',
+    'path',
+  ),
+  path('does not match the path above /*', "below ? '(?:/.*)?' : ''", "below ? '/.*' : ''", 'path'),
+  path('keeps empty segments', "segment !== '' && dots !== '.'", "dots !== '.'", 'path'),
+
+  source(
+    'reads the first of two different values',
+    'others.some((other) => other !== first) ? UNREADABLE : (first ?? undefined)',
+    'first ?? undefined',
+    'source',
+  ),
+  source(
+    'takes a token with another scheme for no token',
+    'TOKEN_WORD.test(field) ? [UNREADABLE] : []',
+    '[]',
+    'source',
+  ),
+  source(
+    'reads the first of two tokens after one scheme',
+    'schemes === 1 && token',
+    'token',
+    'source',
+  ),
+  source(
+    'reads a cookie within another pair',
+    'if (words.findLastIndex(isNamed) > 0) return UNREADABLE\n',
+    '',
+    'source',
+  ),
+
+  view('keeps the final dot of a host', ".replace(/\\.$/, '')", '', 'match-conditions'),
+  view(
+    'does not report clients that are no verified bots',
+    "(verifiedBot === false ? '' : undefined)",
+    'undefined',
+    'match-bots',
+  ),
+  view(
+    'reports countries as they are written',
+    "this.known('country')?.toUpperCase()",
+    "this.known('country')",
+    'match-keys',
+  ),
+
+  ip('reads an octal number as a decimal one', 'digit <= 9 && byte !== 0', 'digit <= 9', 'ip'),
+  ip('accepts a byte of 256', 'if (byte > 255) return -1', 'if (byte > 256) return -1', 'ip'),
+  ip(
+    'accepts :: for no group',
+    'tail ? zeros < 1 : zeros !== 0',
+    'tail ? zeros < 0 : zeros !== 0',
+    'ip',
+  ),
+  ip(
+    'excludes the first address of a network',
+    'compareAddresses(ranges[middle]![0], address) <= 0',
+    'compareAddresses(ranges[middle]![0], address) < 0',
+    'ip',
+  ),
+  ip(
+    'shortens a network by one that it contains',
+    'else if (compareAddresses(before[1], last) < 0) before[1] = last',
+    'else before[1] = last',
+    'ip',
+  ),
+  ip(
+    'accepts host bits',
+    'if (first.some((byte, index) => byte & ~mask(bits, index))) return undefined\n',
+    '',
+    'ip',
+  ),
+
+  lru(
+    'evicts an entry that just fits',
+    'while (this.#size > maxSize)',
+    'while (this.#size >= maxSize)',
+    'lru',
+  ),
+  lru(
+    'evicts the newest entry',
+    'const oldest = this.#ends.newer',
+    'const oldest = this.#ends.older',
+    'lru',
+  ),
+
+  duration('accepts 0', 'milliseconds >= 1', 'milliseconds >= 0', 'duration'),
+  duration(
+    'refuses 1.1h',
+    'Math.abs(number - Math.round(number)) < 1e-6 ? Math.round(number) : number',
+    'number',
+    'duration',
+  ),
+
+  calendar('starts weeks on Sunday', '(day.getUTCDay() + 6) % 7', 'day.getUTCDay()', 'calendar'),
+  calendar(
+    'has an empty period for a day that a zone skipped',
+    'later.find((instant) => instant > end)!',
+    'later[0]!',
+    'calendar',
+  ),
+  calendar('returns a period after its end', 'now >= period[1]', 'now > period[1]', 'calendar'),
+  calendar('returns a period before its start', 'now < period[0] || ', '', 'calendar'),
+]

@@ -1,0 +1,151 @@
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const unit = 'test/unit/config'
+const parsing = mutantsOf('src/config/parse.ts', unit)
+const checks = mutantsOf('src/config/schema/checked.ts', unit)
+const whole = mutantsOf('src/config/schema/config.ts', unit)
+const policy = mutantsOf('src/config/schema/policy.ts', unit)
+const condition = mutantsOf('src/config/schema/condition.ts', unit)
+const outcomes = mutantsOf('src/config/schema/outcomes.ts', unit)
+const headers = mutantsOf('src/config/schema/headers.ts', unit)
+const penalty = mutantsOf('src/config/schema/penalty.ts', unit)
+
+/** Mutants of `src/config/`. */
+export const configMutants: Mutant[] = [
+  parsing('repeats a wrong name', "field !== 'name' && ", '', 'parse-messages'),
+  parsing('shows a secret', '...withoutSecret(problem)', '...problem', 'parse-messages'),
+  checks(
+    'shows an index for a single value',
+    '!isPresent && /^\\d+$/.test(key) && !Array.isArray(value)',
+    'false',
+    'parse-messages',
+  ),
+  whole(
+    'ignores the deadline of the configuration',
+    'policy.deadlineMs ?? deadline',
+    'policy.deadlineMs ?? 300',
+    'parse-policies',
+  ),
+  whole(
+    'uses one live document for all namespaces',
+    'namespace ? `sluice:',
+    'false ? `sluice:',
+    'parse-settings',
+  ),
+  whole(
+    'accepts a name twice',
+    'names.indexOf(name) < index',
+    'names.indexOf(name) > index',
+    'parse-settings',
+  ),
+  whole(
+    'accepts a policy in allow that does not exist',
+    'if (!names.includes(name)) {',
+    'if (false) {',
+    'parse-settings',
+  ),
+  whole(
+    'keeps the digests of a table in upper case',
+    'name.toLowerCase().replace',
+    'name.replace',
+    'parse-settings',
+  ),
+  whole(
+    'takes an API key for a digest',
+    '/^(sha256:)?[\\da-f]{64}$/i.test(name)',
+    'name',
+    'parse-settings',
+  ),
+  whole(
+    'does not require jwt for the key of the shield',
+    'readsClaim(shield?.key) || policies',
+    'policies',
+    'entries',
+  ),
+  policy(
+    'counts a token bucket by the states of earlier versions',
+    "(algorithm === 'token-bucket' ? 'missing-tokens' : algorithm)",
+    'algorithm',
+    'parse-policies',
+  ),
+  policy(
+    'gives gcra the burst of a token bucket',
+    'rest.burst ?? (isSpaced ? 1 : limit)',
+    'rest.burst ?? limit',
+    'parse-policies',
+  ),
+  policy(
+    'counts slots in the isolate',
+    "(algorithm === 'concurrency' ? 'allow' : 'local')",
+    "'local'",
+    'parse-policies',
+  ),
+  policy(
+    'has the same tag for windows that begin at different times',
+    'calendar ? timeZone : align)',
+    "calendar ? timeZone : '')",
+    'parse-policies',
+  ),
+  policy(
+    'has no upper bound for a log',
+    "algorithm === 'sliding-log' && size > 10_000",
+    "algorithm === 'sliding-log' && size > 100_000",
+    'parse-policy-problems',
+  ),
+  policy(
+    'accepts a product that a double cannot hold',
+    'size * windowMs > MAX_PRODUCT',
+    'size > MAX_PRODUCT',
+    'parse-policy-problems',
+  ),
+  policy(
+    'accepts plans without a key part that names them',
+    'if (all.plan === undefined && hasLimits) {',
+    'if (false) {',
+    'parse-policy-problems',
+  ),
+  policy(
+    'leases units although a ban needs each refusal',
+    "penalty && 'leased units would bypass a ban'",
+    'undefined',
+    'parse-policy-problems',
+  ),
+  policy(
+    'accepts a parameter that no path has',
+    "path.split('/').includes(parameter)",
+    'path.includes(parameter)',
+    'parse-policy-problems',
+  ),
+  condition(
+    'does not match HEAD as GET',
+    "(name === 'GET' ? ['GET', 'HEAD'] : name)",
+    '[name]',
+    'parse-policies',
+  ),
+  condition(
+    'accepts a field that valibot drops',
+    '/^(?!(__proto__|prototype|constructor)$)[\\w',
+    '/^[\\w',
+    'parse-policy-problems',
+  ),
+  condition(
+    'accepts an empty range of bot scores',
+    'below && below <= atLeast',
+    'below && below < atLeast',
+    'refusal',
+  ),
+  outcomes('excludes the end of a range', 'low <= high ?', 'low < high ?', 'parse-policies'),
+  outcomes(
+    'ends a class at 98',
+    'Number(text[0]) * 100 + 99',
+    'Number(text[0]) * 100 + 98',
+    'parse-policies',
+  ),
+  headers(
+    'accepts two sets with the same field in another case',
+    '.map((name) => name.toLowerCase())',
+    '',
+    'parse-settings',
+  ),
+  penalty('forgets that bans grow', 'Math.max(ban, DAY_MS)', 'ban', 'parse-policies'),
+]
