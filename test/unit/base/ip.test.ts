@@ -32,39 +32,21 @@ test.each([
   },
 )
 
-test.each(['', 'localhost', '256.1.1.1', '1.2.3.4, 5.6.7.8', '2001:db8::1::2', '203.0.113.7:80'])(
-  'The text %j is not an address.',
-  (text) => {
-    expect(parseAddress(text)).toBeUndefined()
-  },
-)
+test.each([
+  ...['', 'localhost', '256.1.1.1', '1.2.3.4, 5.6.7.8', '2001:db8::1::2', '203.0.113.7:80'],
+  ...['6', '1.2.3', '010.0.0.1', '0x7f.0.0.1', '2130706433'], // short forms
+])('The text %j is not an address.', (text) => {
+  expect(parseAddress(text)).toBeUndefined()
+})
 
 /** Texts that are an address or nearly one. */
 const nearlyAddress = fc.oneof(
   fc.ipV4(),
   fc.ipV6(),
   fc
-    .array(
-      fc.constantFrom(
-        ':',
-        '::',
-        '0',
-        '00',
-        '1',
-        'ffff',
-        'FFFF',
-        '12345',
-        '1.2.3.4',
-        '256',
-        '.',
-        '-1',
-        'NaN',
-        ' ',
-      ),
-      {
-        maxLength: 17,
-      },
-    )
+    .array(fc.constantFrom(...': :: 0 00 1 ffff FFFF 12345 1.2.3.4 256 . -1 NaN'.split(' '), ' '), {
+      maxLength: 17,
+    })
     .map((parts) => parts.join('')),
   fc
     .array(fc.constantFrom('0', '0', '0', 'ffff', 'db8', ''), { minLength: 7, maxLength: 9 })
@@ -76,7 +58,7 @@ test('A text is an address if and only if Node parses it.', () => {
     fc.property(nearlyAddress, (text) => {
       expect(parseAddress(text) !== undefined).toBe(isIP(text) !== 0)
     }),
-    { numRuns: 3000 },
+    { numRuns: 1000 },
   )
 })
 
@@ -89,7 +71,7 @@ test('The bytes and the text of an address are those of ipaddr.js.', () => {
       expect(address).toEqual(expected.toByteArray())
       expect(formatAddress(address)).toBe(ipaddr.fromByteArray(expected.toByteArray()).toString())
     }),
-    { numRuns: 3000 },
+    { numRuns: 1000 },
   )
 })
 
@@ -104,13 +86,6 @@ test.each([
 ])('The address %s is written as %s.', (text, expected) => {
   expect(formatAddress(parseAddress(text)!)).toBe(expected)
 })
-
-test.each(['6', '1.2.3', '010.0.0.1', '0x7f.0.0.1', '2130706433'])(
-  'The short form %s is not an address.',
-  (text) => {
-    expect(parseAddress(text)).toBeUndefined()
-  },
-)
 
 test.each([
   ['203.0.113.7', ['cb007107', 'cb007107']],
@@ -164,6 +139,6 @@ test('An address is in a list of networks if and only if it is in one of them.',
       })
       expect(inNetworks(list)(parseAddress(address)!)).toBe(expected)
     }),
-    { numRuns: 2000 },
+    { numRuns: 1000 },
   )
 })
