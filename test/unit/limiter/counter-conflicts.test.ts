@@ -4,6 +4,7 @@ import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.t
 import { createGateway } from '../../../src/gateway/gateway.ts'
 import { rateLimiter } from '../../../src/gateway/middleware.ts'
 import { shards } from '../../../src/shards/index.ts'
+import { errorOf } from '../../support/parse.ts'
 
 type Changes = Partial<PolicyOptions>
 const policy = (changes: Changes = {}): PolicyOptions => ({
@@ -18,14 +19,7 @@ const limiter = (changes: Changes = {}, config: Partial<ConfigOptions> = {}) =>
 // The next test must run in another turn of the event loop.
 afterEach(() => new Promise((resolve) => setTimeout(resolve)))
 
-function problemsOf(run: () => unknown) {
-  try {
-    run()
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-  }
-  return []
-}
+const problemsOf = (run: () => unknown) => errorOf(run)?.problems ?? []
 
 const penalty = { after: 3, within: '1m', ban: '10s' } as const
 

@@ -214,6 +214,7 @@ describe('a request with a failed shard', () => {
     expect(decision.limits.length).toBeGreaterThan(0)
     expect(decision.limits.every(({ remaining, limit }) => remaining === limit)).toBe(true)
     expect(decision.limits.every(({ decidedAt }) => decidedAt === undefined)).toBe(true)
+    expect(decision).not.toHaveProperty('decidedAt')
     expect(new Set(left)).toEqual(new Set([single.limit]))
   })
 
@@ -223,33 +224,41 @@ describe('a request with a failed shard', () => {
     expect(left).toContain(single.limit - 1)
   })
 
-  test('The slots of a shard whose reply comes after the refusal are released.', async () => {
-    const taken: string[] = []
-    const released: string[] = []
-    const { store: late, release } = lateStore(async (requests, options) => {
-      const refunds = requests.filter(({ mode }) => mode === 'refund')
-      released.push(...refunds.flatMap(({ limits }) => limits.map(({ subject }) => subject)))
-      return createLocalStore().decide(requests, options)
-    })
-    const decide: Store['decide'] = (requests, options) => {
-      const takes = requests.filter(({ mode }) => mode === 'take' || mode === 'follow')
-      taken.push(...takes.flatMap(({ limits }) => limits.map(({ subject }) => subject)))
-      return late.decide(requests, options)
-    }
-    const store = createShards([
-      { name: 'one', store: createLocalStore() },
-      { name: 'two', store: { ...late, decide } },
-    ])
-    const slots = { algorithm: 'concurrency', onStoreError: 'deny' } as const
-    const { ask } = newLimiter({ policies: policiesWith(slots) }, store, { headers })
-    const work: Promise<unknown>[] = []
-    const waitUntil = (promise: Promise<unknown>) => void work.push(promise)
-    expect((await ask({ waitUntil })).decision).toMatchObject({ allowed: false, fallback: 'deny' })
-    release()
-    for (const promise of work) await promise
-    expect(taken.length).toBeGreaterThan(0)
-    expect(new Set(released)).toEqual(new Set(taken))
-  })
+  test.each([
+    ['slots', { algorithm: 'concurrency', onStoreError: 'deny' }],
+    ['units', { onStoreError: 'deny' }],
+  ] as const)(
+    'The %s of a shard whose reply comes after the refusal are returned.',
+    async (_, change) => {
+      const taken: string[] = []
+      const released: string[] = []
+      const { store: late, release } = lateStore(async (requests, options) => {
+        const refunds = requests.filter(({ mode }) => mode === 'refund')
+        released.push(...refunds.flatMap(({ limits }) => limits.map(({ subject }) => subject)))
+        return createLocalStore().decide(requests, options)
+      })
+      const decide: Store['decide'] = (requests, options) => {
+        const takes = requests.filter(({ mode }) => mode === 'take' || mode === 'follow')
+        taken.push(...takes.flatMap(({ limits }) => limits.map(({ subject }) => subject)))
+        return late.decide(requests, options)
+      }
+      const store = createShards([
+        { name: 'one', store: createLocalStore() },
+        { name: 'two', store: { ...late, decide } },
+      ])
+      const { ask } = newLimiter({ policies: policiesWith(change) }, store, { headers })
+      const work: Promise<unknown>[] = []
+      const waitUntil = (promise: Promise<unknown>) => void work.push(promise)
+      expect((await ask({ waitUntil })).decision).toMatchObject({
+        allowed: false,
+        fallback: 'deny',
+      })
+      release()
+      for (const promise of work) await promise
+      expect(taken.length).toBeGreaterThan(0)
+      expect(new Set(released)).toEqual(new Set(taken))
+    },
+  )
 
   test('A refused peek with a failed shard has limits without decidedAt.', async () => {
     const { store: late } = lateStore()
@@ -279,4 +288,40 @@ test('A refusal from the denial cache is decided without a promise.', async () =
   expect((await ask()).decision.reason).toBe('limited')
   const matched = await createMatcher({ policies })('/')
   expect(prepare({ matched }, parts)).toMatchObject({ decision: { reason: 'limited' } })
+})
+
+test('A peek neither uses nor fills the denial cache.', async () => {
+  const { ask } = newLimiter({ policies: [{ ...single, key: 'global' }] }, createLocalStore())
+  await ask()
+  await ask({}, 'peek')
+  expect((await ask()).decidedBy).toBeUndefined()
+  expect((await ask()).decidedBy).toBe('cache')
+  expect((await ask({}, 'peek')).decidedBy).toBeUndefined()
+})
+
+test('A shadow policy neither refuses nor shortens the deadline, and each policy has its own state.', async () => {
+  const local = createLocalStore()
+  let deadlineMs: number | undefined
+  const decide: Store['decide'] = (requests, options) => {
+    deadlineMs = options?.deadlineMs
+    return local.decide(requests)
+  }
+  const shadow = { ...single, mode: 'shadow', deadline: 10 } as const
+  const policies = [
+    { ...shadow, name: 'strict' },
+    { ...single, limit: 5, deadline: '20s' as const },
+    { ...shadow, name: 'loose', limit: 3 },
+  ]
+  const { ask } = newLimiter({ policies }, { ...local, decide })
+  await ask()
+  const { decision } = await ask()
+  expect(decision).toMatchObject({ allowed: true, reason: 'within-limit', retryAfterMs: 0 })
+  expect(
+    decision.limits.map(({ policy, allowed, remaining }) => [policy, allowed, remaining]),
+  ).toEqual([
+    ['strict', false, 0],
+    ['a', true, 3],
+    ['loose', true, 1],
+  ])
+  expect(deadlineMs).toBeGreaterThan(10)
 })

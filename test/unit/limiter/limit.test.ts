@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/parse.ts'
-import { limitStates } from '../../../src/limiter/limit.ts'
+import { bindingMatch, limitState, limitStates } from '../../../src/limiter/limit.ts'
 import type { Match } from '../../../src/match/match.ts'
 import type { StoreState } from '../../../src/store/store.ts'
 
@@ -93,5 +93,31 @@ describe('the state of several quotas of one policy', () => {
     ],
   ])('The state of several quotas of a policy has %s.', (_, states, expected) => {
     expect(combined(...states)).toMatchObject(expected)
+  })
+})
+
+test('The quota that binds has the least remaining, or refuses for the longest time.', () => {
+  const matches = [of(), of()]
+  for (const [one, other] of [
+    [{ remaining: 2 }, { remaining: 3 }],
+    [
+      { ...refusing, retryAfterMs: 900 },
+      { ...refusing, retryAfterMs: 700 },
+    ],
+  ]) {
+    const [found] = limitStates(matches, [state(one), state(other)])
+    const [reversed] = limitStates(matches, [state(other), state(one)])
+    expect([found, reversed].map((limit) => bindingMatch.get(limit!))).toEqual(matches)
+    expect(bindingMatch.get(found!)).toBe(matches[0])
+  }
+})
+
+test('During a ban nothing remains, and no wait ends before the ban. The window is the current period.', () => {
+  const banned = state({ ...refusing, remaining: 3, retryAfterMs: 50_000, bannedForMs: 50_000 })
+  expect(limitState({ ...of(), period: [0, 7_000, 15_000] }, banned)).toMatchObject({
+    windowMs: 7_000,
+    remaining: 0,
+    resetAfterMs: 50_000,
+    nextAfterMs: 50_000,
   })
 })

@@ -1,0 +1,3 @@
+import { denialCacheLaw } from './denial-cache-law.ts'
+
+denialCacheLaw(250)
