@@ -10,18 +10,30 @@ export const KEY =
 export const shield = { binding: 'SHIELD', limit: 100, period: '10s' } as const
 export const valid = { name: 'a', limit: 5, window: '10s' } as const
 
-/** The problems of a configuration as "path: expected | got". */
-export function problems(config: unknown): string[] {
+/** The error of a function that parses options, if it fails. */
+export function errorOf(parse: () => unknown): ConfigError | undefined {
   try {
-    parseConfig(config)
+    parse()
   } catch (error) {
     expect(error).toBeInstanceOf(ConfigError)
-    return (error as ConfigError).problems.map(
-      ({ path, expected, got }) => `${path}: ${expected} | ${got}`,
-    )
+    return error as ConfigError
   }
-  return []
+  return undefined
 }
+
+/** The problems of a configuration as "path: expected | got". */
+export const problems = (config: unknown): string[] =>
+  (errorOf(() => parseConfig(config))?.problems ?? []).map(
+    ({ path, expected, got }) => `${path}: ${expected} | ${got}`,
+  )
+
+/** The problems that a function reports, as "path: expected". */
+export const expectedBy = (parse: () => unknown): string[] =>
+  (errorOf(parse)?.problems ?? []).map(({ path, expected }) => `${path}: ${expected}`)
+
+/** The message of the error of a configuration; empty if it is valid. */
+export const messageOf = (config: unknown): string =>
+  errorOf(() => parseConfig(config))?.message ?? ''
 
 /** The problems of a valid policy with `change`. Paths are without `policies[0].`. */
 export const problemsOf = (change: object) =>

@@ -1,26 +1,17 @@
 /** Problems of settings that use the body of a request. */
 import { expect, test } from 'vitest'
-import { ConfigError } from '../../../src/base/errors.ts'
 import { bodies } from '../../../src/bodies/index.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
 import { parseConfig, parseLive } from '../../../src/config/parse.ts'
 import { graphqlCost } from '../../../src/graphql/graphql.ts'
+import { expectedBy } from '../../support/parse.ts'
 
 const policy = { name: 'p', limit: 10, window: '1m' } as const
 
-function problems(run: () => unknown): string[] {
-  try {
-    run()
-    return []
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    return error.problems.map(({ path, expected }) => `${path}: ${expected}`)
-  }
-}
 const of = (
   options: Partial<PolicyOptions>,
   config: Partial<ConfigOptions> = { bodies: bodies() },
-) => problems(() => parseConfig({ policies: [{ ...policy, ...options }], ...config }))
+) => expectedBy(() => parseConfig({ policies: [{ ...policy, ...options }], ...config }))
 
 const BODIES = ["bodies: the result of bodies() from 'sluice/bodies'"]
 
@@ -40,8 +31,8 @@ test.each<[string, Partial<PolicyOptions>]>([
 
 test('A live document uses the bodies of the deployment.', () => {
   const document = { policies: [{ ...policy, key: 'body:a' }] }
-  expect(problems(() => parseLive(document, { policies: [] }))).toEqual(BODIES)
-  expect(problems(() => parseLive(document, { policies: [], bodies: bodies() }))).toEqual([])
+  expect(expectedBy(() => parseLive(document, { policies: [] }))).toEqual(BODIES)
+  expect(expectedBy(() => parseLive(document, { policies: [], bodies: bodies() }))).toEqual([])
 })
 
 test('Names and texts that only look like the body require no bodies.', () => {
@@ -112,7 +103,7 @@ test.each([
 test('Sizes and durations of bodies() are checked.', () => {
   for (const max of ['64kb', '1mb', '1MB', 1, 65_536, '512b']) bodies({ max: max as never })
   for (const max of ['2mb', 0, -1, 1.5, '64 kb', 'x', 2 ** 21, null]) {
-    expect(problems(() => bodies({ max: max as never }))).toHaveLength(1)
+    expect(expectedBy(() => bodies({ max: max as never }))).toHaveLength(1)
   }
-  expect(problems(() => bodies({ timeout: '2m', size: 1, graphql: {} } as never))).toHaveLength(3)
+  expect(expectedBy(() => bodies({ timeout: '2m', size: 1, graphql: {} } as never))).toHaveLength(3)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { defineConfig, parseConfig } from '../../../src/config/parse.ts'
+import { defineConfig } from '../../../src/config/parse.ts'
 import { jwt } from '../../../src/jwt/index.ts'
-import { problems, valid } from '../../support/parse.ts'
+import { errorOf, messageOf, problems, valid } from '../../support/parse.ts'
 
 test('All problems of a configuration are reported at once, one line each.', () => {
   const config = {
@@ -29,14 +29,6 @@ describe('the message of a problem', () => {
     policies: [{ name: 'login', limit: 5, window: '1m', ...change }],
     ...rest,
   })
-  const messageOf = (input: unknown) => {
-    try {
-      parseConfig(input)
-    } catch (error) {
-      return (error as Error).message
-    }
-    return undefined
-  }
 
   test('The path of a single value in place of a list has no index.', () => {
     expect(messageOf(config({ match: { path: 'a' } }))).toContain(
@@ -80,16 +72,8 @@ describe('the message of a problem', () => {
 describe('a secret in the configuration', () => {
   const policies = [{ name: 'a', limit: 1, window: '1m', key: 'jwt:sub' }]
   const made = jwt({ secret: 'JWT_SECRET' })
-  const messageOf = (work: () => unknown) => {
-    try {
-      work()
-    } catch (error) {
-      return (error as Error).message
-    }
-    return ''
-  }
-  const message = (rest: object) => messageOf(() => parseConfig({ policies, ...rest }))
-  const messageFor = (options: unknown) => messageOf(() => jwt(options as never))
+  const message = (rest: object) => messageOf({ policies, ...rest })
+  const messageFor = (options: unknown) => errorOf(() => jwt(options as never))?.message
 
   test.each([
     's3cr3tVALUE0123456789',

@@ -152,12 +152,19 @@ describe('parsed options of a policy', () => {
   test('The option countOnly accepts statuses, classes and ranges.', () => {
     const counted = (countOnly: unknown) => parsed({ countOnly }).countOnly
     expect(counted(401)).toEqual([[401, 401]])
+    expect(counted('404-404')).toEqual([[404, 404]])
     expect(counted(['4xx', '5XX', '300-304', '200'])).toEqual([
       [400, 499],
       [500, 599],
       [300, 304],
       [200, 200],
     ])
+  })
+
+  test('The deadline defaults to that of the configuration, and slots are not counted in the isolate.', () => {
+    expect(parsed({}, { deadline: '1s' }).deadlineMs).toBe(1000)
+    expect(parsed({ deadline: '2s' }, { deadline: '1s' }).deadlineMs).toBe(2000)
+    expect(parsed({ algorithm: 'concurrency' }).onStoreError).toBe('allow')
   })
 
   test('The longest ban of a penalty defaults to a day, or to the first ban if that is longer.', () => {

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import type { ConfigOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { KEY, problems, shield, valid } from '../../support/parse.ts'
+
+const SETS =
+  'one of draft-11, draft-7, draft-6, github, an object with prefix and reset, or "off" outside of a list'
 
 describe('settings other than policies', () => {
   test('A shield counts by address unless it has a key.', () => {
@@ -26,6 +30,14 @@ describe('settings other than policies', () => {
     expect(keyOf({ from: 'redis' })).toBe('sluice:live')
   })
 
+  test('The option headers defaults to draft-11, and accepts one set, several sets or none.', () => {
+    const parsed = (headers?: unknown) => parseConfig({ policies: [], headers }).headers
+    expect(parsed()).toEqual(['draft-11'])
+    expect(parsed('github')).toEqual(['github'])
+    expect(parsed(['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }])).toHaveLength(2)
+    expect([parsed('off'), parsed([])]).toEqual([[], []])
+  })
+
   test('The live document comes from Redis or KV.', () => {
     const live = (live: object) => parseConfig({ policies: [valid], live }).live
     expect(live({ from: 'redis' })).toEqual({ from: 'redis', key: 'sluice:live', everyMs: 30_000 })
@@ -36,7 +48,7 @@ describe('settings other than policies', () => {
 })
 
 describe('the problems of the configuration', () => {
-  test.each([
+  test.each<[object, unknown]>([
     [{ live: 'redis' }, 'live: an object | "redis"'],
     [{ live: { from: 'd1' } }, 'live.from: "redis" or "kv:<binding>" | "d1"'],
     [{ live: { from: 'redis', key: '' } }, 'live.key: a key of 1 to 512 characters | ""'],
@@ -91,21 +103,36 @@ describe('the problems of the configuration', () => {
       "jwt: the result of jwt() from 'sluice/jwt' | a value that may be secret",
     ],
     [
+      { policies: [], apiKeys: { known: 'a-b' } },
+      expect.stringMatching(/^apiKeys\.known: the name of a variable/),
+    ],
+    [{ policies: [], apiKeys: { from: [] } }, 'apiKeys.from: at least one value | []'],
+    [
       { policies: [], apiKeys: { from: 'form:key' } },
       'apiKeys.from: "bearer", "header:<name>", "cookie:<name>" or "query:<name>" | "form:key"',
     ],
+    [{ policies: [], headers: 'draft-12' }, `headers: ${SETS} | "draft-12"`],
+    [{ policies: [], headers: ['draft-11', 'off'] }, `headers[1]: ${SETS} | "off"`],
     [
-      { policies: [], headers: 'draft-12' },
-      'headers: one of draft-11, draft-7, draft-6, github, an object with prefix and reset, or "off" outside of a list | "draft-12"',
+      { policies: [], headers: { prefix: 'X-', reset: 'soon' } },
+      'headers.reset: one of epoch, delta, iso | "soon"',
     ],
     [
-      { policies: [], headers: ['draft-11', 'draft-7'] },
-      'headers: sets that have no field in common | ["draft-11","draft-7"]',
+      { policies: [], headers: { prefix: 'X RateLimit', reset: 'iso' } },
+      'headers.prefix: the start of a header name like "X-RateLimit-" | "X RateLimit"',
     ],
-    [
-      { policies: [], cors: { origins: '*', credentials: true } },
-      'cors.origins: no "*" together with credentials: true (browsers refuse it) | "*"',
-    ],
+    ...(
+      [
+        ['draft-11', 'draft-7'],
+        ['draft-7', 'draft-6'],
+        ['github', 'github'],
+        ['github', { prefix: 'X-RateLimit-', reset: 'delta' }],
+        ['draft-6', { prefix: 'RateLimit-', reset: 'epoch' }],
+      ] satisfies ConfigOptions['headers'][]
+    ).map((headers): [object, string] => [
+      { policies: [], headers },
+      `headers: sets that have no field in common | ${JSON.stringify(headers)}`,
+    ]),
     [{ policies: [], shield: true }, 'shield: an object | true'],
     [
       { policies: [], shield: { ...shield, binding: 'a b' } },

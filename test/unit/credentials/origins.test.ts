@@ -131,91 +131,27 @@ async function charged(describeRequest: ReturnType<typeof createMatcher>, header
 const bearer = describeWith()
 const cookie = describeWith('cookie:session')
 
-describe('a bearer token that Sluice reads', () => {
-  test.each([
-    `Bearer ${TOKEN}`,
-    `Bearer\t${TOKEN}`,
-    `Bearer   ${TOKEN}`,
-    `bEARER \t ${TOKEN}`,
-    `Bearer ${TOKEN} x`,
-    `Bearer ${TOKEN}\tx`,
-    `Bearer ${TOKEN}, Bearer ${TOKEN}`,
-  ])('The Authorization header %j counts for the tenant of its token.', async (field) => {
-    expect(await charged(bearer, { Authorization: field })).toEqual(['acme'])
-  })
-})
-
-describe('a bearer token that Sluice cannot read or verify', () => {
-  test.each([
-    `Bearer ${TOKEN}, Bearer x`,
-    `Bearer ${TOKEN}, x`,
-    `Bearer ${TOKEN};x`,
-    `Bearer token="${TOKEN}"`,
-    `Bearer\x85${TOKEN}`,
-    `XBearer ${TOKEN}`,
-    `Basic YTpi, Bearer ${TOKEN}`,
-    `Basic YTpi Bearer ${TOKEN}`,
-    `Bearer ${OTHER} Bearer ${TOKEN}`,
-    `Bearer ${TOKEN}x`,
-    `Bearer ${TOKEN.slice(0, -3)}`,
-    'Bearer a.b.c',
-    'Bearer a.b.c.d.e',
-    // Origins that use the second word, or the rest without "Bearer ", ignore the scheme.
-    `Token ${TOKEN}`,
-    `DPoP ${TOKEN}`,
-    `x ${TOKEN}`,
-    TOKEN,
-  ])('The Authorization header %j counts in the shared quota.', async (field) => {
-    expect(await charged(bearer, { Authorization: field })).toEqual(['shared'])
-  })
-})
-
-describe('a request without a token', () => {
-  test.each([
-    [{}],
-    [{ Authorization: '' }],
-    [{ Authorization: 'Bearer' }],
-    [{ Authorization: 'Basic YTpi' }],
-    [{ Authorization: 'Digest username="a.b.c", realm="d.e.f", nonce="g"' }],
-    [{ Authorization: 'AWS4-HMAC-SHA256 Credential=a/20261122/eu/s3/aws4_request, Signature=b' }],
-    [{ Authorization: 'Bearer an-opaque-token' }],
-    [{ Authorization: 'Bearer undefined' }],
-    [{ Cookie: `session=${TOKEN}` }],
-  ])('A request with the headers %j is skipped, because it has no token.', async (headers) => {
-    expect(await charged(bearer, headers as HeadersInit)).toEqual([])
-  })
-})
-
-describe('a token in a cookie', () => {
-  test.each([
-    [`session=${TOKEN}`, 'acme'],
-    [`session="${TOKEN}"`, 'acme'],
-    [` a=b; session = ${TOKEN} ;c=d`, 'acme'],
-    [`session=${TOKEN}; session="${TOKEN}"`, 'acme'],
-    [`session=${TOKEN}; session=x`, 'shared'],
-    [`session=x; session=${TOKEN}`, 'shared'],
-    [`session="\\${TOKEN.charCodeAt(0).toString(8)}${TOKEN.slice(1)}"`, 'shared'],
-    [`session="${TOKEN}`, 'shared'],
-    [`a=b, session=${TOKEN}`, 'shared'],
-    [`a=b session=${TOKEN}`, 'shared'],
-    [`a=b session = ${TOKEN}`, 'shared'],
-    [`session=${TOKEN}, session=x`, 'shared'],
-    ['session=nonsense', 'shared'],
-  ])('The Cookie header %s counts in the quota %s.', async (field, quota) => {
-    expect(await charged(cookie, { Cookie: field })).toEqual([quota])
-  })
-
-  test.each([
-    'a=b',
-    'xsession=1',
-    'a=session',
-    'session',
-    'session=',
-    'session=""',
-    'a="session="',
-  ])('The Cookie header %s is skipped, because it has no cookie named session.', async (field) => {
-    expect(await charged(cookie, { Cookie: field })).toEqual([])
-  })
+test.each([
+  [{ Authorization: `Bearer ${TOKEN}` }, ['acme'], bearer],
+  [{ Authorization: `Bearer ${TOKEN}, Bearer ${TOKEN}` }, ['acme'], bearer],
+  [{ Authorization: `Bearer ${OTHER} Bearer ${TOKEN}` }, ['shared'], bearer],
+  [{ Authorization: `Bearer ${TOKEN}x` }, ['shared'], bearer],
+  [{ Authorization: `Bearer ${TOKEN.slice(0, -3)}` }, ['shared'], bearer],
+  [{ Authorization: 'Bearer a.b.c' }, ['shared'], bearer],
+  [{ Authorization: 'Bearer a.b.c.d.e' }, ['shared'], bearer],
+  [{ Authorization: `Token ${TOKEN}` }, ['shared'], bearer],
+  [{}, [], bearer],
+  [{ Authorization: 'Basic YTpi' }, [], bearer],
+  [{ Authorization: 'Bearer an-opaque-token' }, [], bearer],
+  [{ Authorization: 'Bearer undefined' }, [], bearer],
+  [{ Cookie: `session=${TOKEN}` }, [], bearer],
+  [{ Cookie: `session="${TOKEN}"` }, ['acme'], cookie],
+  [{ Cookie: `session=${TOKEN}; session=x` }, ['shared'], cookie],
+  [{ Cookie: 'session=nonsense' }, ['shared'], cookie],
+  [{ Cookie: 'a=b' }, [], cookie],
+  [{ Cookie: 'session=' }, [], cookie],
+])('The credentials %j count in the quotas %j.', async (headers, quotas, describeRequest) => {
+  expect(await charged(describeRequest, headers as HeadersInit)).toEqual(quotas)
 })
 
 describe('a token that a framework finds', () => {

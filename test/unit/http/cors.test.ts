@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
 import { cors } from 'hono/cors'
 import { describe, expect, test } from 'vitest'
-import type { ConfigError } from '../../../src/base/errors.ts'
 import type { CorsOptions, HeaderSet } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { rateLimiter } from '../../../src/gateway/middleware.ts'
 import { withCors } from '../../../src/http/cors.ts'
 import { problem } from '../../../src/http/response.ts'
+import { messageOf } from '../../support/parse.ts'
 
 const page = 'https://app.example.com'
 const parse = (options: object) => parseConfig({ policies: [], ...options })
@@ -161,14 +161,6 @@ describe('CORS fields of a response of the origin', () => {
 })
 
 describe('the option cors', () => {
-  const problemOf = (options: unknown) => {
-    try {
-      parse({ cors: options })
-    } catch (error) {
-      return (error as ConfigError).message
-    }
-  }
-
   test.each<[CorsOptions['origins'], string[]]>([
     [page, [page]],
     ['HTTPS://App.Example.com:443', [page]],
@@ -198,7 +190,7 @@ describe('the option cors', () => {
     ],
     [{ origins: page, methods: 'GET' }, /^cors\.methods: expected one of the fields/],
   ])('The option cors rejects %j.', (options, message) => {
-    expect(problemOf(options)).toMatch(message)
+    expect(messageOf({ policies: [], cors: options })).toMatch(message)
   })
 })
 

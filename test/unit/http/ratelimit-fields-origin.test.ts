@@ -158,6 +158,12 @@ describe('the merge with the fields of an origin', () => {
       oursX,
     ],
     ['two numbers, one of which is less', delta, { 'x-ratelimit-remaining': '50, 8' }, 'unchanged'],
+    [
+      'two numbers, the first of which is less',
+      delta,
+      { 'x-ratelimit-remaining': '8, 50' },
+      'unchanged',
+    ],
     ['two numbers that are more', delta, { 'x-ratelimit-remaining': '50, 10' }, oursX],
     ['other prefixes', delta, { 'x-limit-remaining': '1' }, { ...oursX, 'x-limit-remaining': '1' }],
     // Malformed values are ignored.

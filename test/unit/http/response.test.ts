@@ -186,10 +186,11 @@ describe('the response to a refused request', () => {
       expect(await other.json()).toMatchObject({ detail: 'Try again in 3600000 ms.' })
     })
 
-    test('A refusal ignores a concurrency policy that is in shadow or has a free slot.', () => {
+    test('A refusal ignores a concurrency policy that is in shadow or has a free slot.', async () => {
       for (const change of [{ mode: 'shadow' }, { allowed: true, retryAfterMs: 0 }] as const) {
         const response = refusal(refused(2001, window, { ...slots, ...change }))
         expect(response.headers.get('Retry-After')).toBe('3')
+        expect(await response.json()).toMatchObject({ 'violated-policies': ['a'] })
       }
     })
 

@@ -31,6 +31,7 @@ describe('a condition on bots', () => {
     [{ verifiedBot: true }, person, false],
     [{ verifiedBot: false }, crawler, false],
     [{ verifiedBot: false }, person, true],
+    [{ verifiedBot: false }, bot({ verifiedBot: false }), true],
     [{ verifiedBot: 'ai crawler' }, crawler, true],
     [{ verifiedBot: ['AI Search', 'AI CRAWLER'] }, crawler, true],
     [{ verifiedBot: 'AI Search' }, crawler, false],

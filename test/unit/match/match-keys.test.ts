@@ -64,6 +64,7 @@ describe('a partition key', () => {
     [() => 7, '/', {}, '7'],
     [async () => 'later', '/', {}, 'later'],
     [() => null, '/', {}, undefined],
+    [() => '', '/', {}, undefined],
   ])(
     'The key %s of the request %s with the headers %j has the value %s.',
     async (source, url, headers, value) => {

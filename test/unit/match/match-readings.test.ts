@@ -39,11 +39,17 @@ describe('a path with several readings', () => {
 
   describe('the quotas of the readings of a path', () => {
     const key = 'path:id' as const
-    const quotas = async (policy: Partial<PolicyOptions>, path: string, init: RequestInit = {}) => {
-      const match = { path: '/users/:id/*' }
-      const describeRequest = createMatcher({
-        policies: [{ name: 'a', ...base, match, ...policy }],
+    const matcherOf = (policy: Partial<PolicyOptions>) =>
+      createMatcher({
+        policies: [{ name: 'a', ...base, match: { path: '/users/:id/*' }, ...policy }],
       })
+    const byId = matcherOf({ key })
+    const quotas = async (
+      policy: Partial<PolicyOptions>,
+      path: string,
+      init: RequestInit = {},
+      describeRequest = matcherOf(policy),
+    ) => {
       const { policies, denied } = await describeRequest(path, init)
       const met = policies.filter(isMatch)
       return {
@@ -137,7 +143,7 @@ describe('a path with several readings', () => {
       await fc.assert(
         fc.asyncProperty(paths, async (path) => {
           const { pathname } = new URL(path, 'https://www.example.com')
-          const { keys } = await quotas({ key }, path)
+          const { keys } = await quotas({}, path, {}, byId)
           const ids = readings(pathname.toLowerCase()).flatMap((one) => pattern(one)?.id ?? [])
           const named = [...new Set(ids.map((id) => id.toLowerCase()))]
           expect(keys.flat().toSorted()).toEqual(named.toSorted())

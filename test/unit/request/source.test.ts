@@ -49,6 +49,17 @@ test.each([
   ['bearer', { Authorization: 'Basic YTpi, Bearer b' }, '', UNREADABLE],
   ['bearer', { Authorization: 'Bearer a, Digest b="c"' }, '', UNREADABLE],
   ['bearer', { Authorization: 'Digest a="b", c="d"' }, '', undefined],
+  ['bearer', { Authorization: 'bEARER \t a' }, '', 'a'],
+  ['bearer', { Authorization: 'Bearer a, x' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Basic YTpi Bearer b' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'DPoP a.b.c' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Digest username="a.b.c", realm="d.e.f", nonce="g"' }, '', undefined],
+  [
+    'bearer',
+    { Authorization: 'AWS4-HMAC-SHA256 Credential=a/20261122/eu/s3/aws4, Signature=b' },
+    '',
+    undefined,
+  ],
   ['query:key', {}, '?key=one', 'one'],
   ['query:key', {}, '?key=one&key=one', 'one'],
   ['query:key', {}, '?key=one&key=two', UNREADABLE],
@@ -73,6 +84,7 @@ test.each([
   ['cookie:id', { Cookie: 'a=b id = one' }, '', UNREADABLE],
   ['cookie:id', { Cookie: 'id=one, id=one' }, '', UNREADABLE],
   ['cookie:id', { Cookie: 'a=the id of b' }, '', undefined],
+  ['cookie:id', { Cookie: 'a="id="' }, '', undefined],
   ['cookie:id', { Cookie: 'id=%6fne; id=one' }, '', 'one'],
   ['cookie:id', { Cookie: 'id=; id=one' }, '', 'one'],
   ['cookie:id', { Cookie: 'ID=one' }, '', undefined],
@@ -148,7 +160,7 @@ describe('arbitrary input of a client', () => {
           }
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     )
   })
 
@@ -163,7 +175,7 @@ describe('arbitrary input of a client', () => {
         const found = readSource(sourceOf('cookie:id'), request)
         if (found !== UNREADABLE) expect(found).toBe(expected)
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     )
   })
 
