@@ -128,7 +128,7 @@ export const httpMutants: Mutant[] = [
     'reports a shadow policy',
     "state.mode !== 'enforce' || state.allowed !== allowed",
     'state.allowed !== allowed',
-    'response',
+    'ratelimit-fields-sets',
   ),
 
   merging(

@@ -43,13 +43,13 @@ export const limiterMutants: Mutant[] = [
     'answers a request with another floor',
     '{ policy, partitionKey, cost, floor = 0, period }: Match)',
     '{ policy, partitionKey, cost, period }: Match, floor = 0)',
-    'denial-cache-oracle',
+    'denial-cache',
   ),
   cache(
     'caches a refusal below a floor',
     "if (floor && policy.algorithm !== 'fixed-window') return 0\n",
     '',
-    'denial-cache-oracle',
+    'denial-cache',
   ),
   cache(
     'caches a refusal while units remain',
@@ -79,7 +79,7 @@ export const limiterMutants: Mutant[] = [
     'caches a refusal until the whole quota is free',
     'Math.min(nextAfterMs, overriddenForMs',
     'Math.min(state.resetAfterMs, overriddenForMs',
-    'denial-cache-oracle',
+    'denial-cache',
   ),
   cache(
     'caches a refusal after the limit of an operator has ended',
@@ -115,7 +115,7 @@ export const limiterMutants: Mutant[] = [
     'does not count down a ban',
     'later.bannedForMs = left(later.bannedForMs)',
     'later.bannedForMs = state.bannedForMs',
-    'denial-cache-oracle',
+    'denial-cache',
   ),
 
   conclusion(

@@ -177,9 +177,10 @@ describe('a cached refusal', () => {
     expect((await one.decide([exhausted!, banning!])).called).toBe(true)
   })
 
-  test.each<[string, Partial<PolicyOptions>, number]>([
+  test.each<[string, Partial<PolicyOptions>, cost: number, floor?: number]>([
     ['of a cost while units remain', { algorithm: 'fixed-window', limit: 5 }, 2],
     ['of a cost that never fits', { algorithm: 'fixed-window', limit: 5 }, 6],
+    ['below a floor', { algorithm: 'token-bucket', limit: 5 }, 1, 5],
     ['of slots', { algorithm: 'concurrency', limit: 2, window: '1m' }, 1],
     ['by a policy with countOnly', { algorithm: 'fixed-window', countOnly: 401 }, 1],
     [
@@ -192,9 +193,9 @@ describe('a cached refusal', () => {
       { algorithm: 'fixed-window', penalty: { after: 50, within: '1m', ban: '1m' } },
       1,
     ],
-  ])('A refusal %s is not cached.', async (_, options, cost) => {
+  ])('A refusal %s is not cached.', async (_, options, cost, floor = 0) => {
     const one = isolate(createLocalStore())
-    const matches = matchesOf([options], cost)
+    const matches = matchesOf([options], cost).map((match) => ({ ...match, floor }))
     await exhaust(one, matches)
     expect((await one.decide(matches)).called).toBe(true)
   })
@@ -221,11 +222,12 @@ describe('a cached refusal', () => {
     },
   )
 
-  test('A cached refusal does not answer a request with another cost, limit, plan, penalty, period or key.', () => {
+  test('A cached refusal does not answer a request with another cost, floor, limit, plan, penalty, period or key.', () => {
     const [one] = matchesOf([{}])
     const penalty = { tag: 'ban', after: 1, withinMs: 1000, banMs: 1000, maxMs: 1000 }
     const others = [
       { ...one!, cost: 2 },
+      { ...one!, floor: 1 },
       { ...one!, policy: { ...one!.policy, limit: 6 } },
       { ...one!, policy: { ...one!.policy, burst: 6 } },
       { ...one!, policy: { ...one!.policy, tag: 'other' } },
@@ -246,7 +248,7 @@ const refusing = {
   allowed: false,
   remaining: 0,
   retryAfterMs: 5000,
-  resetAfterMs: 5000,
+  resetAfterMs: 9000,
   nextAfterMs: 5000,
 }
 const [limit] = matchesOf([{ algorithm: 'fixed-window' }])
@@ -299,8 +301,11 @@ test('A refund makes the cache forget the refusals of its subject, including tho
   expect(cache.find([first], start + 4)).toBeUndefined() // beyond 1,000 subjects every refusal in flight is discarded
 })
 
-test('A refusal is forgotten when the limit of an operator ends, a lease of another isolate may end, or another isolate may have ended the ban.', () => {
+test('A refusal is forgotten when a unit may come back, the limit of an operator ends, a lease of another isolate may end, or another isolate may have ended the ban.', () => {
   const cache = createDenialCache()
+  cache.keep([ofClient(2)], [refusing], start, start, start)
+  expect(cache.find([ofClient(2)], start + 4_999)).toBeDefined()
+  expect(cache.find([ofClient(2)], start + 5_000)).toBeUndefined()
   const limit = ofClient(0)
   const state = { ...refusing, limit: 1, overriddenForMs: 40 }
   cache.keep([limit], [state], start, start, start)
@@ -312,6 +317,6 @@ test('A refusal is forgotten when the limit of an operator ends, a lease of anot
   expect(cache.find([leased], start + 29)).toBeDefined()
   expect(cache.find([leased], start + 30)).toBeUndefined()
   cache.keep([limit], [{ ...refusing, bannedForMs: 60_000 }], start, start, start)
-  expect(cache.find([limit], start + 9_999)).toBeDefined()
+  expect(cache.find([limit], start + 9_999)?.states[0]).toMatchObject({ bannedForMs: 50_001 })
   expect(cache.find([limit], start + 10_000)).toBeUndefined()
 })
