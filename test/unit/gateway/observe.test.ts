@@ -53,11 +53,57 @@ const bill = () => {
   return { http, commands }
 }
 
+/** The result of some work, and its HTTP calls and billed commands. */
+async function billed<T>(work: () => Promise<T>) {
+  const before = bill()
+  const result = await work()
+  const { http, commands } = bill()
+  return { result, http: http - before.http, commands: commands - before.commands }
+}
+const sum = (events: DecisionEvent[], read: (event: DecisionEvent) => number) =>
+  events.reduce((total, event) => total + read(event), 0)
+
+const variablesOfShards = () =>
+  Object.fromEntries(
+    ['ONE', 'TWO'].flatMap((name) => [
+      [`UPSTASH_REDIS_REST_URL_${name}`, database.bridge.url],
+      [`UPSTASH_REDIS_REST_TOKEN_${name}`, database.bridge.token],
+    ]),
+  )
+
+/** Sends decisions to the decision API, and expects success. */
+async function post(
+  config: Partial<ConfigOptions>,
+  env: Record<string, string>,
+  decisions: unknown[],
+  { headers = {}, times = 1 } = {},
+) {
+  const gateway = createGateway({
+    deadline: '10s',
+    policies: [{ ...policy, limit: 9 }],
+    ...config,
+  })
+  const token = 'a-api-token-for-tests'
+  const init = {
+    method: 'POST',
+    body: JSON.stringify(decisions),
+    headers: { Authorization: `Bearer ${token}`, ...headers },
+  }
+  const variables = { ...env, SLUICE_API_TOKEN: token }
+  for (let time = 0; time < times; time++) {
+    const response = await gateway.request(
+      'http://limits.example/_sluice/v1/decide',
+      init,
+      variables,
+    )
+    expect(response.status).toBe(200)
+  }
+  return variables
+}
+
 describe('the events of requests', () => {
   test('Redis admits and refuses, and the denial cache repeats the refusal without a call.', async () => {
-    const before = bill()
-    const events = await setUp({}).eventsOf(4)
-    const after = bill()
+    const { result: events, ...cost } = await billed(() => setUp({}).eventsOf(4))
     expect(brief(events)).toEqual([
       ['allowed', 'store', 'a'],
       ['allowed', 'store', 'a'],
@@ -78,7 +124,7 @@ describe('the events of requests', () => {
     ])
     expect(events[0]).toHaveProperty('storeMs')
     expect(events[3]).not.toHaveProperty('storeMs')
-    expect([after.http - before.http, after.commands - before.commands]).toEqual([3, 11])
+    expect(cost).toEqual({ http: 3, commands: 11 })
     expect(new Set(events.map(({ subject }) => subject)).size).toBe(1)
     expect(events[0]!.subject).toMatch(/^[\w-]{16}$/)
   })
@@ -185,12 +231,10 @@ describe('the events of requests', () => {
       policies: [{ ...policy, limit: 100, lease, key: 'global' }],
       leases: leases(),
     })
-    const before = bill()
-    const events = await eventsOf(10)
-    const after = bill()
+    const { result: events, http } = await billed(() => eventsOf(10))
     const byStore = events.filter(({ decidedBy }) => decidedBy === 'store')
     expect(new Set(events.map(({ decidedBy }) => decidedBy))).toEqual(new Set(['store', 'lease']))
-    expect(byStore).toHaveLength(after.http - before.http)
+    expect(byStore).toHaveLength(http)
     expect(
       events.filter(({ decidedBy, calls }) => (decidedBy === 'lease') !== (calls === 0)),
     ).toEqual([])
@@ -234,42 +278,29 @@ describe('the events of requests', () => {
     // The first requests load the script and cache the subjects. The others then reach the store in one turn of the event loop.
     for (const address of addresses.slice(0, 10)) await check(address)
     events.length = 0
-    const before = bill()
-    await Promise.all(addresses.map((address) => check(address)))
-    await Promise.all(waiting)
-    const after = bill()
+    const { http, commands } = await billed(async () => {
+      await Promise.all(addresses.map((address) => check(address)))
+      await Promise.all(waiting)
+    })
     expect(events).toHaveLength(50)
-    expect(after.http - before.http).toBeLessThanOrEqual(4) // they were batched
-    const sum = (read: (event: DecisionEvent) => number) =>
-      events.reduce((total, event) => total + read(event), 0)
-    expect(sum(({ calls }) => calls)).toBeCloseTo(after.http - before.http, 6)
-    expect(sum(({ billedCommands }) => billedCommands)).toBeCloseTo(
-      after.commands - before.commands,
-      6,
-    )
+    expect(http).toBeLessThan(25) // they were batched
+    expect(sum(events, ({ calls }) => calls)).toBeCloseTo(http, 6)
+    expect(sum(events, ({ billedCommands }) => billedCommands)).toBeCloseTo(commands, 6)
   })
 
   test('A request on two shards has the calls of both.', async () => {
-    const names = ['one', 'two']
-    const variables = Object.fromEntries(
-      names.flatMap((name) => [
-        [`UPSTASH_REDIS_REST_URL_${name.toUpperCase()}`, database.bridge.url],
-        [`UPSTASH_REDIS_REST_TOKEN_${name.toUpperCase()}`, database.bridge.token],
-      ]),
-    )
     const policies = [
       { ...policy, limit: 100 },
       { ...policy, name: 'b', limit: 100, key: ['ip', 'host'] as const },
     ]
-    const { eventsOf } = setUp({ shards: shards(names), policies: policies as never }, variables)
+    const config = { shards: shards(['one', 'two']), policies: policies as never }
+    const { eventsOf } = setUp(config, variablesOfShards())
     const seen = new Set<number>()
     for (let n = 0; n < 12; n++) {
-      const before = bill()
-      const [event] = await eventsOf(1)
-      const after = bill()
-      expect(event!.calls).toBe(after.http - before.http)
-      expect(event!.billedCommands).toBe(after.commands - before.commands)
-      seen.add(event!.calls)
+      const { result, http, commands } = await billed(() => eventsOf(1))
+      const [{ calls, billedCommands }] = result as [DecisionEvent]
+      expect({ calls, billedCommands }).toEqual({ calls: http, billedCommands: commands })
+      seen.add(calls)
     }
     expect(seen).toEqual(new Set([1, 2]))
   })
@@ -278,36 +309,15 @@ describe('the events of requests', () => {
 test('Each decision of the decision API has an event, with the context of the call. Peeks and replays have none.', async () => {
   const events: [DecisionEvent, unknown][] = []
   const onDecision = (event: DecisionEvent, context: unknown) => void events.push([event, context])
-  const gateway = createGateway({
-    deadline: '10s',
-    policies: [{ ...policy, limit: 9 }],
-    observe: observe({ onDecision }),
-  })
-  const token = 'a-api-token-for-tests'
-  const env = {
-    UPSTASH_REDIS_REST_URL: database.bridge.url,
-    UPSTASH_REDIS_REST_TOKEN: database.bridge.token,
-    SLUICE_API_TOKEN: token,
-  }
   const key = newAddress()
   const request = { url: 'http://x.example/', ip: key, country: 'DE', colo: 'FRA' }
-  const body = JSON.stringify([
+  const decisions = [
     { policy: 'a', key },
     { policy: 'a', key, mode: 'peek' },
     { request, cost: 2 },
-  ])
-  for (let repeat = 0; repeat < 2; repeat++) {
-    const response = await gateway.request(
-      'http://limits.example/_sluice/v1/decide',
-      {
-        method: 'POST',
-        body,
-        headers: { Authorization: `Bearer ${token}`, 'Idempotency-Key': key },
-      },
-      env,
-    )
-    expect(response.status).toBe(200)
-  }
+  ]
+  const twice = { headers: { 'Idempotency-Key': key }, times: 2 }
+  const env = await post({ observe: observe({ onDecision }) }, database.env, decisions, twice)
   expect(events.map(([{ units, country, colo, calls }]) => [units, country, colo, calls])).toEqual([
     [1, undefined, undefined, 1 / 3],
     [2, 'DE', 'FRA', 1 / 3],
@@ -317,43 +327,14 @@ test('Each decision of the decision API has an event, with the context of the ca
 
 test('The shares of a list of decisions on two shards add up to the calls and commands of both.', async () => {
   const events: DecisionEvent[] = []
-  const gateway = createGateway({
-    deadline: '10s',
-    shards: shards(['one', 'two']),
-    policies: [{ ...policy, limit: 9 }],
-    observe: observe({ onDecision: (event) => void events.push(event) }),
-  })
-  const token = 'a-api-token-for-tests'
-  const env = {
-    UPSTASH_REDIS_REST_URL_ONE: database.bridge.url,
-    UPSTASH_REDIS_REST_TOKEN_ONE: database.bridge.token,
-    UPSTASH_REDIS_REST_URL_TWO: database.bridge.url,
-    UPSTASH_REDIS_REST_TOKEN_TWO: database.bridge.token,
-    SLUICE_SECRET: 'a secret that decides the shards',
-    SLUICE_API_TOKEN: token,
-  }
-  const policies = Array.from({ length: 16 }, () => ({ policy: 'a', key: newAddress() }))
-  const before = bill()
-  const response = await gateway.request(
-    'http://limits.example/_sluice/v1/decide',
-    {
-      method: 'POST',
-      body: JSON.stringify(policies),
-      headers: { Authorization: `Bearer ${token}` },
-    },
-    env,
-  )
-  expect(response.status).toBe(200)
-  const after = bill()
-  expect(after.http - before.http).toBe(2)
-  expect(events).toHaveLength(16)
-  const sum = (read: (event: DecisionEvent) => number) =>
-    events.reduce((total, event) => total + read(event), 0)
-  expect(sum(({ calls }) => calls)).toBeCloseTo(2, 6)
-  expect(sum(({ billedCommands }) => billedCommands)).toBeCloseTo(
-    after.commands - before.commands,
-    6,
-  )
+  const onDecision = (event: DecisionEvent) => void events.push(event)
+  const config = { shards: shards(['one', 'two']), observe: observe({ onDecision }) }
+  const env = { ...variablesOfShards(), SLUICE_SECRET: 'a secret that decides the shards' }
+  const decisions = Array.from({ length: 16 }, () => ({ policy: 'a', key: newAddress() }))
+  const { http, commands } = await billed(() => post(config, env, decisions))
+  expect([http, events.length]).toEqual([2, 16])
+  expect(sum(events, ({ calls }) => calls)).toBeCloseTo(2, 6)
+  expect(sum(events, ({ billedCommands }) => billedCommands)).toBeCloseTo(commands, 6)
 })
 
 test('Without observe a decision is not measured.', async () => {
