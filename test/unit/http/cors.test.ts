@@ -25,55 +25,33 @@ function own(config: typeof named, origin: string | undefined, before = {}) {
 }
 
 describe('CORS fields of a response of the limiter', () => {
+  const exposed = { 'access-control-expose-headers': limiterFields }
+  const openTo = (origin: string) => ({ 'access-control-allow-origin': origin, ...exposed })
+  const withVary = (origin: string) => ({ ...openTo(origin), vary: 'Origin' })
+  const other = 'https://b.example.com'
+
   test.each<[string, typeof named, string | undefined, object]>([
+    ['to the configured origin', named, page, withVary(page)],
+    ['to any origin with origins "*"', anyOrigin, page, openTo('*')],
     [
-      'A response of the limiter allows the configured origin to read it.',
-      named,
-      page,
-      {
-        'access-control-allow-origin': page,
-        'access-control-expose-headers': limiterFields,
-        vary: 'Origin',
-      },
-    ],
-    [
-      'A response of the limiter allows any origin to read it with origins "*".',
-      anyOrigin,
-      page,
-      { 'access-control-allow-origin': '*', 'access-control-expose-headers': limiterFields },
-    ],
-    [
-      'A response of the limiter allows a request with credentials to read it.',
+      'to a request with credentials',
       withCookies,
-      'https://b.example.com',
-      {
-        'access-control-allow-origin': 'https://b.example.com',
-        'access-control-allow-credentials': 'true',
-        'access-control-expose-headers': limiterFields,
-        vary: 'Origin',
-      },
+      other,
+      { ...withVary(other), 'access-control-allow-credentials': 'true' },
     ],
-    ['A response to an unlisted origin has no CORS fields.', named, 'https://evil.example', {}],
-    ['A response to another scheme has no CORS fields.', named, 'http://app.example.com', {}],
-    ['A response to another port has no CORS fields.', named, `${page}:8443`, {}],
-    ['A response to a sandboxed page has no CORS fields.', named, 'null', {}],
-    ['A response to a request without Origin has no CORS fields.', named, undefined, {}],
-    [
-      'A response to a request without Origin has no CORS fields with origins "*".',
-      anyOrigin,
-      undefined,
-      {},
-    ],
-    ['A response has no CORS fields if cors is not configured.', parse({}), page, {}],
-  ])('%s', (_, config, origin, fields) => {
+    ['to an unlisted origin', named, 'https://evil.example', {}],
+    ['to another scheme', named, 'http://app.example.com', {}],
+    ['to another port', named, `${page}:8443`, {}],
+    ['to a sandboxed page', named, 'null', {}],
+    ['to a request without Origin', named, undefined, {}],
+    ['to a request without Origin with origins "*"', anyOrigin, undefined, {}],
+    ['without cors in the configuration', parse({}), page, {}],
+  ])('A response of the limiter %s has the right CORS fields.', (_, config, origin, fields) => {
     expect(own(config, origin)).toEqual(fields)
   })
 
   test('A response of the limiter keeps an existing Access-Control-Allow-Origin.', () => {
-    expect(own(named, page, { 'Access-Control-Allow-Origin': '*' })).toEqual({
-      'access-control-allow-origin': '*',
-      'access-control-expose-headers': limiterFields,
-    })
+    expect(own(named, page, { 'Access-Control-Allow-Origin': '*' })).toEqual(openTo('*'))
   })
 
   test.each([

@@ -235,13 +235,13 @@ describe('the merge with the fields of an origin', () => {
   })
 
   test.each([
-    `"${'a'.repeat(100_000)}`,
-    `"a"${';a=b'.repeat(25_000)}!`,
-    '"a",'.repeat(25_000),
-    ','.repeat(100_000),
-    'a'.repeat(100_000),
-    '1,'.repeat(50_000),
-    `"a";r=${'1'.repeat(100_000)}`,
+    `"${'a'.repeat(50_000)}`,
+    `"a"${';a=b'.repeat(12_000)}!`,
+    '"a",'.repeat(12_000),
+    ','.repeat(50_000),
+    'a'.repeat(50_000),
+    '1,'.repeat(25_000),
+    `"a";r=${'1'.repeat(50_000)}`,
   ])('Merging very long fields of an origin takes less than a second.', (value) => {
     const shortestMs = shortestRun(1000, () => {
       for (const set of every) {
