@@ -54,25 +54,19 @@ describe('the shield', () => {
   })
 
   test('An answer of the binding without a result refuses no request.', async () => {
-    expect(
-      await made()(
-        bound(async () => ({})),
-        'subject',
-      ),
-    ).toBeUndefined()
+    const env = bound(async () => ({}))
+    expect(await made()(env, 'subject')).toBeUndefined()
     expect(lines).toEqual([])
   })
 
+  const fail = () => {
+    throw new Error('no')
+  }
   test.each<[string, object]>([
     ['missing', {}],
     ['missing', { SHIELD: 'a text' }],
-    ['failed', bound(() => Promise.reject(new Error('no')))],
-    [
-      'failed',
-      bound(() => {
-        throw new Error('no')
-      }),
-    ],
+    ['failed', bound(async () => fail())],
+    ['failed', bound(fail)],
     ['failed', bound(async () => undefined)],
     ['timeout', bound(() => new Promise(() => {}))],
     ['timeout', bound(() => new Promise((_, reject) => setTimeout(reject, 150)))],
