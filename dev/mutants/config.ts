@@ -7,6 +7,7 @@ const whole = mutantsOf('src/config/schema/config.ts', unit)
 const policy = mutantsOf('src/config/schema/policy.ts', unit)
 const condition = mutantsOf('src/config/schema/condition.ts', unit)
 const outcomes = mutantsOf('src/config/schema/outcomes.ts', unit)
+const counting = mutantsOf('src/config/schema/outcomes.ts', 'test/unit/limiter')
 const headers = mutantsOf('src/config/schema/headers.ts', unit)
 const penalty = mutantsOf('src/config/schema/penalty.ts', unit)
 
@@ -134,7 +135,7 @@ export const configMutants: Mutant[] = [
     'below && below < atLeast',
     'refusal',
   ),
-  outcomes('excludes the end of a range', 'low <= high ?', 'low < high ?', 'parse-policies'),
+  counting('does not count the end of a range', 'status <= high', 'status < high', 'settle'),
   outcomes(
     'ends a class at 98',
     'Number(text[0]) * 100 + 99',

@@ -15,6 +15,7 @@ function limitWith(options: Partial<PolicyOptions>): PolicyLimit {
 const priced = { cost: { response: 'x-price' } }
 test.each<[string, Partial<PolicyOptions>, number, string, number | undefined, unknown[]]>([
   ['a status that counts', { countOnly: '4xx' }, 401, '', undefined, []],
+  ['the last status that counts', { countOnly: '400-404' }, 404, '', undefined, []],
   ['a status that does not count', { countOnly: '4xx' }, 200, '', undefined, ['refund', 3, 1000]],
   ['a lower price', priced, 200, '1', undefined, ['refund', 2, 1000]],
   ['a higher price', priced, 200, '9', undefined, []],

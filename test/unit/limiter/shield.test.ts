@@ -200,7 +200,8 @@ describe('a decision with a shield', () => {
   })
 })
 
-describe('the comparison with wrangler.toml', () => {
+// The first test loads wrangler, which takes long on a busy machine.
+describe('the comparison with wrangler.toml', { timeout: 120_000 }, () => {
   let folder: string
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-'))
