@@ -29,8 +29,6 @@ export const findingCodes = [
   'never-a-body',
   'body-without-origin',
   'small-chunk',
-  'same-shards',
-  'unknown-shard',
 ] as const
 
 /** The code of a finding that a configuration may accept. */

@@ -15,7 +15,6 @@ import { explained } from './problems.ts'
 import { costNeverFits, globalKey, largeLog, neverCharges, noPolicies } from './quota.ts'
 import { refusalOfConfig, refusalOfPolicy } from './refusals.ts'
 import { reserveTakesAll, reserveUnreachable } from './reserve.ts'
-import { sameShards, unknownShard } from './shards.ts'
 import { tightShield } from './shield.ts'
 import { ipv6ByAddress, ipv6Denied, loginFailsOpen, spoofableKey } from './trust.ts'
 
@@ -39,14 +38,7 @@ const policyRules = [
   smallChunk,
 ]
 const listRules = [takesAll, ipv6Denied, spoofableList, unknownMethodsInList, botConditionsInList]
-const configRules = [
-  noPolicies,
-  configDurations,
-  unknownPlans,
-  refusalOfConfig,
-  sameShards,
-  unknownShard,
-]
+const configRules = [noPolicies, configDurations, unknownPlans, refusalOfConfig]
 
 /**
  * Finds mistakes and probable mistakes in a configuration. docs/reference/linter.md describes each code. Takes the options of the Worker
