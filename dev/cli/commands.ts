@@ -42,11 +42,6 @@ export const commands: Command[] = [
     run: async (args, call) => (await import('./dashboard.ts')).main(args, call),
   },
   {
-    name: 'shards',
-    about: 'move clients between shards, and show the state of each shard',
-    run: async (args, call) => (await import('./shards.ts')).main(args, call),
-  },
-  {
     name: 'bridge',
     about: "serve Upstash's REST API from any Redis",
     run: async (args, { title, onUsageError }) =>

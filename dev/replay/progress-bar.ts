@@ -1,8 +1,10 @@
 import type { WriteStream } from 'node:tty'
-import { CLEAR_LINE, progressBar } from '../project/progress-bar.ts'
 import type { Progress } from './read/log.ts'
 
 const INTERVAL_MS = 200
+const BAR_WIDTH = 24
+/** Returns a terminal's cursor to the beginning of an empty line. */
+const CLEAR_LINE = '\r\u001b[K'
 
 /** Shows the progress in one line of a terminal. Writes nothing if the stream is not a terminal. */
 export function showProgress(stream: Pick<WriteStream, 'isTTY' | 'write'>, clock = Date.now) {
@@ -29,6 +31,12 @@ export function progressText({ lines, bytes, totalBytes }: Progress, seconds: nu
   const share = Math.min(1, bytes / totalBytes)
   const left = share > 0 ? `, ${duration((seconds * (1 - share)) / share)} left` : ''
   return `${progressBar(share)}, ${count}${rate}${left}`
+}
+
+/** A bar with a percentage. @param share from 0 to 1 */
+function progressBar(share: number): string {
+  const filled = Math.round(share * BAR_WIDTH)
+  return `${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)} ${Math.floor(share * 100)} %`
 }
 
 function duration(seconds: number): string {

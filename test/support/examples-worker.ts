@@ -38,10 +38,10 @@ interface Env {
   UPSTASH_REDIS_REST_TOKEN: string
 }
 
-/** Maps the variables of three shards to the same database. */
+/** Maps the variables of two shards to the same database. */
 const shardVariables = ({ UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }: Env) =>
   Object.fromEntries(
-    ['EU_1', 'EU_2', 'EU_3'].flatMap((name) => [
+    ['EU_1', 'EU_2'].flatMap((name) => [
       [`UPSTASH_REDIS_REST_URL_${name}`, url],
       [`UPSTASH_REDIS_REST_TOKEN_${name}`, token],
     ]),
@@ -71,7 +71,7 @@ export default {
       const graphql = body?.graphql && { graphql: graphqlCost(body.graphql) }
       const read = body && { bodies: bodies({ ...body, ...graphql } as BodiesOptions) }
       const written = own && { refusals: refusals() }
-      const sharded = layout && { shards: shards(layout.names, { moveFrom: layout.moveFrom }) }
+      const sharded = layout && { shards: shards(layout.names) }
       const verified = token && { jwt: jwt(token) }
       const lent = leased && { leases: leases() }
       const overridden = resized && { overrides: overrides() }

@@ -78,11 +78,6 @@ export const operation: Scenarios = {
     }
     expect(await remaining(['/', { ip: '192.0.2.9', ...forTenant('t-1') }])).toEqual([99])
   },
-  async move({ remaining }) {
-    const requests = [1, 2, 3, 4].map((n) => `192.0.2.${n}`)
-    for (const ip of requests)
-      expect(await remaining(['/', { ip }], ['/', { ip }])).toEqual([99, 98])
-  },
   async cluster({ remaining }) {
     const forTenant = { headers: { 'x-tenant': 't-2' } }
     for (const ip of ['192.0.2.11', '192.0.2.12'])
