@@ -1,7 +1,7 @@
 /**
  * The deployed Worker with its configuration as JSON in the variable CONFIG, so that tests need one build for all configurations. The
  * variable OBSERVE has the options of `observe()`, and BODIES those of `bodies()`. Defaults to a configuration without both. It always has
- * `refusals()` and `overrides()`. The JSON of a result of `shards()` has its arguments, and that of `cluster()` is an empty object.
+ * `refusals()` and `overrides()`. The JSON of a result of `shards()` has its names, and that of `cluster()` is an empty object.
  */
 import openapi from '../src/api/openapi.json' with { type: 'json' }
 import { bodies } from '../src/bodies/index.ts'
@@ -32,7 +32,7 @@ export default {
     gateway ??= createGateway(
       {
         ...withJwt(config),
-        ...(layout && { shards: shards(layout.names, { moveFrom: layout.moveFrom }) }),
+        ...(layout && { shards: shards(layout.names) }),
         ...(isCluster && { cluster: cluster() }),
         // As in a project: only if the configuration, or a live document, may need it.
         ...(/"(lease|live)":/.test(env.CONFIG) && { leases: leases() }),

@@ -1,4 +1,3 @@
-import { moveMutants } from './move.ts'
 import { type Mutant, mutantsOf } from './mutant.ts'
 
 const of = (name: string) => mutantsOf(`lua/${name}`, 'test/script')
@@ -738,5 +737,4 @@ export const luaMutants: Mutant[] = [
     "ARGV[index] = reported; redis.call('PING')",
     'commands',
   ),
-  ...moveMutants,
 ]

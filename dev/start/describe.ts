@@ -55,7 +55,7 @@ export function describe(options: ConfigOptions): Description {
   const example = policies.find(({ key }) => key.every(({ source }) => source !== 'function'))
   return {
     policies: policies.map((policy, index) => rowOf(policy, options.policies[index]!)),
-    shards: [...(config.shards?.databases ?? [])],
+    shards: [...(config.shards?.names ?? [])],
     variables: [jwt?.secret, apiKeys.known].filter((name) => name !== undefined),
     tries: plain.slice(0, 3).map(tryOf),
     ask: example && { policy: example.name, key: keyOf(example.key) },

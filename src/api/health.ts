@@ -19,7 +19,7 @@ type Env = RuntimeContext['env']
 export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
-    const databases = config.shards?.databases ?? [undefined]
+    const databases = config.shards?.names ?? [undefined]
     const problems = databases.flatMap((store) => missingCredentials(env, store))
     if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
     return problems

@@ -95,10 +95,9 @@ export class StoreError extends Error {
     this.late = late
   }
 
-  /** A copy of this error with the name of a shard, unless it has one. */
+  /** A copy of this error with the name of a shard. */
   from(store: string): StoreError {
-    const { code, cause, late } = this
-    return new StoreError(code, cause as string | undefined, this.store ?? store, late)
+    return new StoreError(this.code, this.cause as string | undefined, store, this.late)
   }
 }
 

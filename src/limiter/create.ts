@@ -1,8 +1,8 @@
 /** Wires the limiter: the rules of a configuration, and its stack of store layers. */
 import { type Bindings, credentialsOf, variablesOf } from '../base/bindings.ts'
-import type { StoreError } from '../base/errors.ts'
 import { createLog, type Log } from '../base/log.ts'
 import type { Observer } from '../base/observer.ts'
+import type { OnRefund } from '../base/several-stores.ts'
 import { type Config, parseLive } from '../config/parse.ts'
 import { keyReaders } from '../match/key.ts'
 import { compileMatcher, type Matcher } from '../match/match.ts'
@@ -132,7 +132,7 @@ export function stackOn(
       log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`, name),
   })
   const batched = batching ? withBatching(guarded, batchingOptions) : guarded
-  const maxBytes = MAX_LEASE_BYTES / (shards?.databases.length ?? 1)
+  const maxBytes = MAX_LEASE_BYTES / (shards?.names.length ?? 1)
   const store = withDeadline(leases ? leases.layer(batched, { maxBytes }) : batched)
   return { name, store, isOpen: guarded.isOpen }
 }
@@ -144,7 +144,7 @@ export function createParts(
   observer?: Observer,
 ): (env: Bindings) => DeployedParts {
   const { clock, namespace, hashKeys, shield, shards, cluster } = config
-  const names = shards?.databases ?? [undefined]
+  const names = shards?.names ?? [undefined]
   const shielded = shield && createShield(shield, log)
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
     if (code !== 'circuit-open') log('store-error', code, message, store) // `breaker-opened` is already logged
@@ -157,7 +157,6 @@ export function createParts(
       namespace,
       onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
       observer,
-      guarded: shards?.scriptFor(name!, namespace),
     })
     const store = cluster ? (cluster.bySlot(upstash) as Store) : upstash
     return stackOn(store, name, config, log)
@@ -167,16 +166,13 @@ export function createParts(
     const local = createLocalStore()
     const denialCache = config.denialCache ? createDenialCache() : undefined
     const databases = names.map((name) => databaseOf(env, name))
-    const onRefund = (subjects: string[], error?: StoreError) => {
+    const onRefund: OnRefund = (subjects, error) => {
       denialCache?.forget(Date.now(), subjects)
       if (error) onStoreError(error)
     }
-    const named = databases.map((one) => ({
-      ...(one as Database & { name: string }),
-      ...credentialsOf(env, one.name),
-    }))
-    const [{ store: first }] = databases as [Database]
-    const store = (shards?.createStore({ databases: named, namespace, onRefund }) ??
+    const stores = databases.map(({ store }) => store)
+    const [first] = stores as [Store]
+    const store = (shards?.createSharded(stores, onRefund) ??
       cluster?.createStore(first, onRefund) ??
       first) as Store
     const hash = hashedSubjects(secret)

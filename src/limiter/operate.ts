@@ -1,7 +1,6 @@
 /** The operations of the decision API on limits: refunds, peeks, resets and bans. Also the probe of a database for health checks. */
 import type { LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
-import { MOVED } from '../base/several-stores.ts'
 import { isMatch, type Match } from '../match/match.ts'
 import type { NameSubject } from '../match/subject.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../store/store.ts'
@@ -94,8 +93,7 @@ export async function probe(
     await store.decide([{ mode: 'peek', limits }], { deadlineMs: DEADLINE_MS })
     return { name, status: 'ok', roundTripMs: Date.now() - startedAt }
   } catch (error) {
-    const { code = 'internal', cause } = error as { code?: string; cause?: unknown }
-    if (cause === MOVED) return { name, status: 'ok', roundTripMs: Date.now() - startedAt }
+    const { code = 'internal' } = error as { code?: string }
     return { name, status: 'failing', code }
   }
 }

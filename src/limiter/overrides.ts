@@ -66,7 +66,7 @@ export async function changeLimit(
   return status!
 }
 
-/** Lists the limits of a policy that operators have set. Reads the index of each database: new shards move some subjects. */
+/** Lists the limits of a policy that operators have set. Reads the index of each database: a changed list of shards may change its place. */
 export async function listLimits(
   policy: Policy,
   { shards, namespace }: Pick<Config, 'shards' | 'namespace'>,
@@ -74,16 +74,13 @@ export async function listLimits(
   env: Bindings,
 ): Promise<OverrideReport[]> {
   const key = recordOf(await indexOf(policy, nameSubject), namespace)
-  const names = shards?.databases ?? [undefined]
+  const names = shards?.names ?? [undefined]
   const texts = await Promise.all(
     names.map((name) => createUpstashReader(credentialsOf(env, name))(key)),
   )
-  // While shards move, an old shard may have a copy of the list.
-  const lists = texts.filter((text) => text !== null)
-  const current = lists.filter((text) => !text.startsWith('moved;'))
   const now = Date.now()
-  return (current.length > 0 ? current : lists).flatMap((text) =>
-    [...text.matchAll(/([\w-]+)-limit:(\d+):(\d+):(\d+);/g)].flatMap(
+  return texts.flatMap((text) =>
+    [...(text ?? '').matchAll(/([\w-]+)-limit:(\d+):(\d+):(\d+);/g)].flatMap(
       ([, tag, time, life, units]) => {
         const overriddenForMs = Number(time) + Number(life) - now
         const report = { subject: subjectOf(tag!), limit: Number(units), overriddenForMs }

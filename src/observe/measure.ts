@@ -1,7 +1,6 @@
 /** Measures calls to the store, and the part of each decision in them. */
 import type { StoreErrorCode } from '../base/errors.ts'
 import type { CallInFlight, ListAnswer, Meter, SentLists, StoreCall } from '../base/observer.ts'
-import { MOVED } from '../base/several-stores.ts'
 import { billOf } from './bill.ts'
 
 /**
@@ -54,13 +53,10 @@ export function beginCall(
   }
 }
 
-/** Causes of errors after which the call is repeated: the script is lost, or the keys have moved to another shard. */
-const REPEATED: unknown[] = ['NOSCRIPT', MOVED]
-
-/** The error of a failed call. An error that is followed by a repetition, and an idempotency key of another call, are no failures. */
+/** The error of a failed call. A lost script, after which the call is repeated, and an idempotency key of another call are no failures. */
 function failureOf(answers: ListAnswer[][]): StoreErrorCode | undefined {
   const first = answers[0]?.[0]
   if (!first || !('code' in first)) return undefined
-  if (REPEATED.includes(first.cause) || first.code === 'idempotency-conflict') return undefined
+  if (first.cause === 'NOSCRIPT' || first.code === 'idempotency-conflict') return undefined
   return answers.flat().every((answer) => 'code' in answer) ? first.code : undefined
 }

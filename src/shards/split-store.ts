@@ -1,5 +1,6 @@
 /** Sharding: a store of several databases, each with a part of the subjects. */
 import { asStoreError, StoreError } from '../base/errors.ts'
+import type { OnRefund } from '../base/several-stores.ts'
 import type {
   Limit,
   Refund,
@@ -45,8 +46,8 @@ export type DecideParts = (
 ) => Promise<StoreResult[][]>
 
 export interface SplitOptions {
-  /** Called after the refund of a request that another shard has refused, with the error if the refund failed. */
-  onRefund?: (subjects: string[], error?: StoreError) => void
+  /** Defaults to nothing. */
+  onRefund?: OnRefund
 }
 
 /** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */

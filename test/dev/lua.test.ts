@@ -2,12 +2,11 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { minify } from '../../dev/lua/minify.ts'
-import { moduleFile, moveModule, moveModuleFile, scriptModule } from '../../dev/lua/script.ts'
+import { moduleFile, scriptModule } from '../../dev/lua/script.ts'
 import { script, scriptSha } from '../../src/store/upstash/script-text.ts'
 
-test('The modules of the Worker contain the scripts of lua/. If not: npm run lua', async () => {
+test('The module of the Worker contains the script of lua/. If not: npm run lua', async () => {
   expect(await readFile(moduleFile, 'utf8')).toBe(scriptModule())
-  expect(await readFile(moveModuleFile, 'utf8')).toBe(moveModule())
 })
 
 test('The script begins with the flag for Upstash.', () => {

@@ -10,7 +10,7 @@ import { completeRequests } from './complete-limit.ts'
 import { type Connection, openConnection } from './redis-connection.ts'
 
 /** The script without Upstash's flag, which stock Redis refuses. */
-export const stockScript = script.replace(/^#!lua[^\n]*\n/, '')
+const stockScript = script.replace(/^#!lua[^\n]*\n/, '')
 
 /** One call as an EVAL command, for a client that has not loaded the script. */
 export function callOf(requests: ModelRequest[]): string[] {

@@ -8,7 +8,7 @@ export function expectEqual<T>(actual: T, expected: unknown, message: string): v
   if (!isDeepStrictEqual(actual, expected)) expect(actual, message).toEqual(expected)
 }
 
-export interface Stored {
+interface Stored {
   /** The states, sorted: as the record spells them, a log as its tag and scores, a slot with its end. */
   states: string[]
   /** The time at which the key expires, in ms since the epoch by Redis' clock. */

@@ -160,7 +160,7 @@ const configFields = <Context>() => ({
   /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
   batching: v.optional(flag, true),
   /** Several databases, each with a part of the clients: the result of `shards()` from `sluice/shards`. Defaults to one database, `UPSTASH_REDIS_REST_URL`. */
-  shards: v.optional(madeBy<Shards>('shards', 'scriptFor')),
+  shards: v.optional(madeBy<Shards>('shards', 'createSharded')),
   /**
    * The database is a Redis Cluster behind one REST endpoint, such as the bridge: the result of `cluster()` from `sluice/shards`. Not with
    * `shards`. Defaults to a database that accepts all keys in one call.

@@ -3,11 +3,10 @@ import { Redis, type Requester } from '@upstash/redis/fastly'
 import { isRestUrl } from '../../base/bindings.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import type { Observer } from '../../base/observer.ts'
-import type { GuardedScript } from '../../base/several-stores.ts'
 import { LATE_MS, type Store, type StoreOptions, type StoreResult } from '../store.ts'
 import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
 import type { ScriptCall } from './script.ts'
-import * as standard from './script-text.ts'
+import { script, scriptSha } from './script-text.ts'
 import { type Answer, createTransport, refusal, toStoreError } from './transport.ts'
 
 export interface UpstashOptions {
@@ -25,8 +24,6 @@ export interface UpstashOptions {
   onReload?: () => void
   /** Measures each HTTP request. Defaults to none. */
   observer?: Pick<Observer, 'begin'> | undefined
-  /** Replaces the script while shards move. Defaults to the standard script. */
-  guarded?: GuardedScript | undefined
 }
 
 export interface UpstashStore extends Store {
@@ -49,9 +46,7 @@ export function createUpstashStore({
   namespace,
   onReload,
   observer,
-  guarded,
 }: UpstashOptions): UpstashStore {
-  const { script, scriptSha } = guarded ?? standard
   const database = isRestUrl(url) && token ? connect(url, token) : undefined
   let isLoaded = false // true once the database has run the script for this isolate
 
@@ -69,9 +64,7 @@ export function createUpstashStore({
     const calls: ScriptCall[] = []
     const invalid = packs.map((pack) => {
       try {
-        const call = callOf(pack, now, namespace)
-        guarded?.guard(call)
-        calls.push(call)
+        calls.push(callOf(pack, now, namespace))
         return undefined
       } catch (error) {
         return asStoreError(error)

@@ -3,12 +3,9 @@ import fc from 'fast-check'
 import { createClient } from 'redis'
 import { describe, expect, test } from 'vitest'
 import type { SentLists, StoreCall } from '../../../src/base/observer.ts'
-import { MOVED } from '../../../src/base/several-stores.ts'
 import type { PolicyOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { beginCall } from '../../../src/observe/measure.ts'
-import { guardedScript } from '../../../src/shards/move/guarded-script.ts'
-import { moveKey, nameOf } from '../../../src/shards/move/places.ts'
 import type { StoreRequest } from '../../../src/store/store.ts'
 import {
   createUpstashReader,
@@ -154,15 +151,6 @@ describe('the bill for other calls', () => {
       bridge: [2, 5],
     })
     expect(ended.filter(({ code }) => code)).toEqual([])
-  })
-
-  test('A refusal of an old shard, whose keys have moved, is not a failure.', async () => {
-    const layouts = { from: ['eu-1'], to: ['eu-2'] }
-    const { store, ended } = setUp({ guarded: guardedScript('eu-1', layouts, undefined) })
-    await direct('SET', moveKey(), nameOf(layouts))
-    await expect(store.decide([take(newSubject())])).rejects.toMatchObject({ cause: MOVED })
-    expect(ended).toHaveLength(1)
-    expect(ended[0]).not.toHaveProperty('code')
   })
 
   test('A refund, a reset and slots are billed by their usual number of commands.', async () => {

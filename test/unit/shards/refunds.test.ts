@@ -7,7 +7,7 @@ import { names, row, subjectAt, take } from '../../support/sharded-redis.ts'
 test('A refund has the time at which its own limit was charged, if a shard reports one.', async () => {
   const refunds: StoreRequest[] = []
   const state = { remaining: 1, retryAfterMs: null, resetAfterMs: 0, nextAfterMs: 0 }
-  /** A shard whose limits were decided at different times, as while clients move. */
+  /** A shard whose limits were charged at different times, as with leased units. */
   const shard = (allowed: boolean): Store => ({
     async decide(list) {
       refunds.push(...list.filter(({ mode }) => mode === 'refund'))

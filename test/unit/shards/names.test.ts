@@ -1,13 +1,13 @@
-/** The arguments of `shards()`, which are checked at once. */
+/** The names of shards, which are checked at once. */
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { cluster, shards } from '../../../src/shards/index.ts'
 
 /** The problems of a call, as `path: expected | got`. */
-function problemsOf(...args: unknown[]): string[] {
+function problemsOf(names: unknown): string[] {
   try {
-    Reflect.apply(shards, undefined, args)
+    shards(names as string[])
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     return error.problems.map(({ path, expected, got }) => `${path}: ${expected} | ${got}`)
@@ -36,28 +36,16 @@ describe('a list of shards', () => {
   test.each([[['eu-1']], [['eu-1', 'eu-2']], [many.slice(0, 64)]])(
     'shards(%j) is accepted.',
     (names) => {
-      expect(shards(names)).toMatchObject({ names, databases: names, moveFrom: undefined })
+      expect(shards(names)).toMatchObject({ names })
     },
   )
 })
 
-describe('an old list of shards', () => {
-  test.each<[options: unknown, problem: string]>([
-    [{ moveFrom: [] }, 'moveFrom: at least one name | []'],
-    [{ moveFrom: 'eu-1' }, 'moveFrom: a list of names | "eu-1"'],
-    [{ moveFrom: ['EU_1'] }, `moveFrom[0]: ${NAME} | "EU_1"`],
-    [{ moveFrom: ['a', 'a'] }, 'moveFrom[1]: a name that no other shard has | "a"'],
-    [{ movefrom: ['a'] }, 'movefrom: one of the fields shards, moveFrom | ["a"]'],
-  ])('shards(["eu-1"], %j) is refused.', (options, problem) => {
-    expect(problemsOf(['eu-1'], options)).toEqual([problem])
-  })
-
-  test('All problems are reported together.', () => {
-    expect(problemsOf(['A'], { moveFrom: ['B'] })).toEqual([
-      `shards[0]: ${NAME} | "A"`,
-      `moveFrom[0]: ${NAME} | "B"`,
-    ])
-  })
+test('The problems of all names are reported together.', () => {
+  expect(problemsOf(['A', 'b', 'C'])).toEqual([
+    `shards[0]: ${NAME} | "A"`,
+    `shards[2]: ${NAME} | "C"`,
+  ])
 })
 
 test('A configuration has either a cluster or shards.', () => {
