@@ -21,7 +21,12 @@ const isCI = Boolean(process.env.CI)
 const longOnly = '**/*.long.test.ts'
 
 /** Tests that make more attempts and try more combinations in `npm run test:long` (test/support/long.ts). */
-const scaled = ['test/script/**/*.test.ts', '{test,packages}/**/fuzz.test.ts']
+const scaled = [
+  'test/script/**/*.test.ts',
+  '{test,packages}/**/fuzz.test.ts',
+  'test/unit/store/{batching,leases-laws,leases-many,local,local-replies,many-lists}.test.ts',
+  'test/unit/shards/laws.test.ts',
+]
 
 /** Tests that measure latency. */
 const timed = ['test/faults/**/*.test.ts']

@@ -1,4 +1,6 @@
 /** Lists of requests for `decideEach`, and a Redis behind the bridge. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { createClient } from 'redis'
 import { startBridge, startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
@@ -42,7 +44,30 @@ export function useBridge() {
     return running.bridge.stats()[running.bridge.token]!.http - http
   }
 
-  return { running, newStore, requestsOf }
+  /** A server that replies to the n-th request with the result of `answer` for its commands. A redirect leads to the bridge. */
+  async function answering(
+    answer: (commands: string[][], number: number) => unknown,
+    { status = 200, delayMs = 0 } = {},
+  ) {
+    let number = 0
+    const server = createServer(async (request, response) => {
+      let text = ''
+      for await (const chunk of request) text += chunk
+      const body = answer(JSON.parse(text), number++)
+      setTimeout(() => {
+        response.writeHead(status, { location: running.bridge.url })
+        response.end(typeof body === 'string' ? body : JSON.stringify(body))
+      }, delayMs)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      requests: () => number,
+      [Symbol.dispose]: () => server.closeAllConnections(),
+    }
+  }
+
+  return { running, newStore, requestsOf, answering }
 }
 
 export const policy: StoreRequest['limits'][number]['terms'] = {

@@ -9,6 +9,7 @@ import type {
   StoreState,
 } from '../../src/store/store.ts'
 import { forward, inLine, property, unchanging } from './law.ts'
+import { isLong } from './long.ts'
 import { formatCalls, runOnOracle } from './run-on-oracle.ts'
 import { algorithms, kinds, type Schedule, type Shape, schedule } from './schedules.ts'
 import { allowed, policy, row, take } from './sharded-redis.ts'
@@ -20,6 +21,8 @@ interface Sharded {
   waitUntil: NonNullable<StoreOptions['waitUntil']>
   settled: () => Promise<unknown>
 }
+
+const runs = isLong ? 60 : 20
 
 const withoutTimes = ({ states }: StoreReply) =>
   states.map((limits) => limits.map(({ decidedAt: at, ...state }) => state))
@@ -95,14 +98,14 @@ export function shardingLaws(newShards: () => Sharded) {
       'Serial requests get the same answers as from one database.',
       plans(shape).map(serial),
       asInOne,
-      60,
+      runs,
     )
 
     property(
       'Serial requests without follows get the same bans as from one database.',
       plans({ ...shape, penalties: true }).map((plan) => serial(withoutFollows(plan))),
       asInOne,
-      60,
+      runs,
     )
 
     property(
@@ -160,7 +163,7 @@ export function shardingLaws(newShards: () => Sharded) {
           }
         }
       },
-      60,
+      runs,
     )
   })
 }

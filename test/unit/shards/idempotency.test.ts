@@ -43,17 +43,22 @@ describe('a call with an idempotency key', () => {
     expect(await peek(shards, a, b)).toEqual([0, 1])
   })
 
-  test('A repeated call after the failure of one shard does not charge the other shards again.', async () => {
-    const options = { idempotency: newKey(), allowPartial: true }
-    const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
-    const list = [take(row(a), row(b))]
-    const { shards, refunded } = newShards(['eu-2'])
-    await shards.decide(list, options)
-    const { shards: whole } = newShards()
-    expect(allowed(await whole.decide(list, options))).toEqual([true, true])
-    expect(refunded).toEqual([])
-    expect(await peek(whole, a, b)).toEqual([2, 2])
-  })
+  test.each([true, false])(
+    'A repeated call after the failure of one shard does not charge the other shards again (allowPartial: %s).',
+    async (allowPartial) => {
+      const { shards, refunded, waitUntil, settled } = newShards(['eu-2'])
+      const options = { idempotency: newKey(), allowPartial, waitUntil }
+      const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+      const list = [take(row(a), row(b))]
+      await shards.decide(list, options).catch(() => {})
+      await settled()
+      const { shards: whole } = newShards()
+      const reply = await whole.decide(list, options)
+      expect([allowed(reply), reply.replayed]).toEqual([[true, true], undefined])
+      expect(refunded).toEqual([])
+      expect(await peek(whole, a, b)).toEqual([2, 2])
+    },
+  )
 
   test('Each shard decides a call with an idempotency key by itself, even if two shards use one database.', async () => {
     const shards = createShards(names.map((name) => ({ name, store: storeAt('eu-1') })))

@@ -155,6 +155,26 @@ test('Slot ids of 64 characters, slot ids that look like alignments, and a peek 
   }
 })
 
+test('A floor above the quota, a debt of slots, and an invalid limit of an operator are refused.', () => {
+  const floored = (floor: number, terms: Partial<Terms> = {}) =>
+    refusal([of([row(terms, { floor })])])
+  for (const floor of [...numbers, 11]) expect(floored(floor)).toMatch(/unexpected floor$/)
+  expect(floored(4, { algorithm: 'token-bucket', burst: 3 })).toMatch(/unexpected floor$/)
+  expect(floored(10)).toBe('')
+  const slot = row({ algorithm: 'concurrency' }, { slot: 'id' })
+  expect(refusal([of([slot], 'debt')])).toMatch(/unexpected algorithm of a debt$/)
+
+  const resize = (units: number, forMs = 1, share = 0.5) =>
+    refusal([
+      of([row({}, { override: { share, scalesBurst: true } })], 'override', { units, forMs }),
+    ])
+  for (const share of [0, 1]) expect(resize(7, 1, share)).toBe('')
+  for (const share of [-0.1, 1.1, Number.NaN]) expect(resize(7, 1, share)).toMatch(/share$/)
+  for (const forMs of [...numbers, 0]) expect(resize(7, forMs)).toMatch(/unexpected forMs$/)
+  for (const units of [1.5, -1, most]) expect(resize(units)).toMatch(/unexpected (limit|window)$/)
+  expect(refusal([of([row()], 'override', { units: 7, forMs: 1 })])).toMatch(/unexpected mode$/)
+})
+
 const penal = { tag: 'p', after: 3, withinMs: 1000, banMs: 60_000, maxMs: 600_000 }
 const withPenalty = (changed: Partial<typeof penal> = {}, subject = 'x') =>
   row({}, { subject, penalty: { ...penal, ...changed } })

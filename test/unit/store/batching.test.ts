@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { withBatching } from '../../../src/store/batching.ts'
@@ -11,6 +11,7 @@ import type {
   StoreReply,
   StoreRequest,
 } from '../../../src/store/store.ts'
+import { isLong } from '../../support/long.ts'
 
 type Replies = (StoreReply | StoreError)[]
 
@@ -141,14 +142,6 @@ describe('a batch', () => {
     expect(await replies).toEqual(['ann', 'bob', 'eve'])
   })
 
-  test('A single request makes a call with one list.', async () => {
-    const replies = ask('ann')
-    await turn()
-    expect(calls.map(({ names }) => names)).toEqual([['ann']])
-    echo(calls[0]!)
-    expect(await replies).toBe('ann')
-  })
-
   test('A request does not wait for a call in flight.', async () => {
     const first = ask('ann')
     await turn()
@@ -247,7 +240,11 @@ describe('a failure of a batch', () => {
 })
 
 describe('the deadline of a batch', () => {
-  beforeEach(() => void occupy())
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    occupy()
+  })
+  afterEach(() => void vi.useRealTimers())
 
   test('Each request keeps its own deadline, and the call has the longest one.', async () => {
     const short = ask('short', 60)
@@ -257,6 +254,7 @@ describe('the deadline of a batch', () => {
     expect(calls.map(({ names, deadlineMs }) => [names, deadlineMs])).toEqual([
       [['short', 'long'], 100],
     ])
+    await vi.advanceTimersByTimeAsync(60)
     expect(await short).toBe('timeout')
     echo(calls[0]!)
     expect(await long).toBe('long')
@@ -265,6 +263,7 @@ describe('the deadline of a batch', () => {
   test('A request times out at its deadline if its call never ends.', async () => {
     const replies = Promise.all([ask('ann', 40), ask('bob', 50)])
     await turn()
+    await vi.advanceTimersByTimeAsync(50)
     expect(await replies).toEqual(['timeout', 'timeout'])
     const next = ask('eve')
     await turn()
@@ -273,7 +272,9 @@ describe('the deadline of a batch', () => {
   })
 
   test('A request that times out before its turn makes no call, so nothing is charged.', async () => {
-    expect(await ask('ann', 20)).toBe('timeout')
+    const reply = ask('ann', 20)
+    await vi.advanceTimersByTimeAsync(20)
+    expect(await reply).toBe('timeout')
     now += 20
     await turn()
     expect(calls).toEqual([])
@@ -297,14 +298,23 @@ describe('the deadline of a batch', () => {
     ])
   })
 
-  test('Requests with very different deadlines go in different calls.', async () => {
-    for (const deadline of [100, 5000, 200, 5000, 99]) void ask(`${deadline}`, deadline)
-    await turn()
-    expect(calls.map(({ names, deadlineMs }) => [names, deadlineMs])).toEqual([
-      [['100', '200', '99'], 200],
-      [['5000', '5000'], 5000],
-    ])
-  })
+  test.each([
+    [
+      [100, 5000, 200, 5000, 99],
+      [100, 200, 99],
+      [5000, 5000],
+    ],
+    [[5000, 100, 2500], [5000, 2500], [100]],
+  ])(
+    'Requests with very different deadlines go in different calls: %j.',
+    async (all, ...batches) => {
+      for (const deadline of all) void ask(`${deadline}`, deadline)
+      await turn()
+      expect(calls.map(({ names, deadlineMs }) => [names, deadlineMs])).toEqual(
+        batches.map((batch) => [batch.map(String), Math.max(...batch)]),
+      )
+    },
+  )
 })
 
 describe('a killed request', () => {
@@ -398,7 +408,7 @@ test('No list is sent twice, and every request that is not killed gets its own r
       expect(new Set(sent).size).toBe(sent.length)
       expect(await Promise.all(expected.values())).toEqual([...expected.keys()])
     }),
-    { numRuns: 200 },
+    { numRuns: isLong ? 200 : 50 },
   )
 })
 
@@ -428,12 +438,36 @@ test('A request without waitUntil, with a given time or with an idempotency key 
   const idempotency: Idempotency = { key: 'k', fingerprint: 'f', forMs: 1000 }
   const all: StoreOptions[] = [{ deadlineMs: 5 }, { waitUntil, idempotency }, { waitUntil, now: 7 }]
   const decide = vi.fn(async () => replyTo('direct'))
+  decide.mockReturnValueOnce(new Promise(() => {})) // a call in flight
   const batched = withBatching({ ...inner, decide }, { later: () => expect.unreachable() })
+  void batched.decide(list('ann'), { waitUntil })
   for (const options of all) await batched.decide(list('ann'), options)
   await batched.decide(list('ann'))
-  expect(decide.mock.calls).toEqual([...all, {}].map((options) => [list('ann'), options]))
+  const expected = [{ waitUntil }, ...all, {}]
+  expect(decide.mock.calls).toEqual(expected.map((options) => [list('ann'), options]))
   expect(background).toEqual([])
 })
+
+test.each([
+  [6500, 1],
+  [6501, 0],
+])(
+  'A request that has ended gets no answer (%i ms after its call: %i answers).',
+  async (ms, count) => {
+    const batched = withBatching(inner, {
+      clock: () => now,
+      later: (ms, end) => void waits.push({ ms, end }),
+    })
+    void batched.decide(list('early'), { deadlineMs: 1_000_000, waitUntil })
+    const answered = vi.fn()
+    void batched.decide(list('ann'), { deadlineMs: 1000, waitUntil }).then(answered)
+    await turn()
+    now += ms
+    echo(calls[1]!)
+    await settled()
+    expect(answered).toHaveBeenCalledTimes(count)
+  },
+)
 
 test('A decideEach call without another call in flight passes through unchanged.', async () => {
   const replies = store.decideEach([list('ann'), list('bob')], { deadlineMs: 7, waitUntil })

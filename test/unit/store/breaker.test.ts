@@ -105,7 +105,8 @@ describe('the breaker', () => {
   test('A failed trial call keeps the circuit open for another second.', async () => {
     await open()
     now += 1000
-    expect([await code(), await code()]).toEqual(['timeout', 'circuit-open'])
+    const trial = store.decide([], { deadlineMs: 5000 }).catch((error) => error.code)
+    expect([await trial, await code()]).toEqual(['timeout', 'circuit-open'])
     now += 999
     expect(await code()).toBe('circuit-open')
     now += 1
@@ -119,11 +120,11 @@ describe('the breaker', () => {
     now += 1000
     behaviour = () => new Promise(() => {})
     void store.decide([], { deadlineMs: 5000 })
+    behaviour = async () => reply
     now += 4999
     expect(await code()).toBe('circuit-open')
     expect(calls).toBe(1)
     now += 1
-    behaviour = async () => reply
     expect(await code()).toBe('ok')
   })
 
@@ -161,14 +162,15 @@ describe('the breaker', () => {
     expect(await code()).toBe(by)
   })
 
-  test('Five database-full errors open the circuit for one second.', async () => {
-    behaviour = failing('database-full')
-    const codes = []
-    for (let i = 0; i < 6; i++) codes.push(await code())
-    expect(codes).toEqual([...Array(5).fill('database-full'), 'circuit-open'])
-    now += 1000
-    behaviour = async () => reply
-    expect(await code()).toBe('ok')
+  test('A later failure does not shorten the time for which an exceeded plan opens the circuit.', async () => {
+    const slow = Promise.withResolvers<StoreReply>()
+    behaviour = () => slow.promise
+    const early = code()
+    await open('over-quota')
+    slow.reject(new StoreError('timeout'))
+    expect(await early).toBe('timeout')
+    now += 59_999
+    expect(await code()).toBe('circuit-open')
   })
 
   test('A reply to an earlier call closes the circuit.', async () => {

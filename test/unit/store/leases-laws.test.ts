@@ -6,10 +6,14 @@ import { Model, type ModelRequest } from '../../model/model.ts'
 import { settled, World } from '../../support/isolates.ts'
 import { property } from '../../support/law.ts'
 import { counted, type Leasable, type Policy, peek, policyOf, take } from '../../support/leases.ts'
+import { isLong } from '../../support/long.ts'
 import { useServer } from '../../support/server.ts'
 import { newSubject } from '../../support/subjects.ts'
 
 const server = useServer()
+
+/** `test:long` uses the usual number of runs. */
+const runs = isLong ? undefined : 12
 
 /** An event of a story. */
 interface Event {
@@ -104,6 +108,7 @@ describe('isolates never exceed a quota', () => {
         expect(world.units(({ at }) => at >= start)).toBeLessThanOrEqual(limit - state.remaining)
       })
     },
+    runs,
   )
 
   property(
@@ -118,6 +123,7 @@ describe('isolates never exceed a quota', () => {
         expect(states[0]![0]!.allowed, JSON.stringify(inOrder)).toBe(true)
       }
     },
+    runs,
   )
 
   property(
@@ -137,6 +143,7 @@ describe('isolates never exceed a quota', () => {
         }
       })
     },
+    runs,
   )
 })
 
@@ -208,6 +215,7 @@ describe('isolates waste no units except those they hold', () => {
         ])
       }
     },
+    runs,
   )
 
   /** Stories without calls that take longer than a lease lasts, because their units would be lost. */
@@ -223,36 +231,34 @@ describe('isolates waste no units except those they hold', () => {
   }))
 
   property(
-    'Each isolate holds at most max units while no call is in flight.',
-    plans,
-    async (plan) => {
-      const { world, row } = await play(plan)
-      const most = plan.policy.lease!.max * plan.skews.length
-      expect((await counted(world, row)) - world.units()).toBeLessThanOrEqual(most)
-    },
-  )
-
-  property(
-    'A refusal while no call is in flight means that at most max × isolates units are left.',
+    'While no call is in flight, each isolate holds at most max units, and a refusal means that no other units are left.',
     plans,
     async (plan) => {
       const { world, row } = await play(plan)
       const { limit, lease } = plan.policy
+      const most = lease!.max * plan.skews.length
+      expect((await counted(world, row)) - world.units()).toBeLessThanOrEqual(most)
       for (let refused = 0, turn = 0; refused < 5; turn++) {
         const { states } = await world.alone(turn % plan.skews.length, [take({ ...row })])
         if (states[0]![0]!.allowed) continue
         refused += 1
-        expect(limit - world.units()).toBeLessThan(1 + lease!.max * plan.skews.length)
+        expect(limit - world.units()).toBeLessThan(1 + most)
       }
     },
+    runs,
   )
 
-  property('One isolate alone admits the whole quota.', plans, async ({ skews, ...plan }) => {
-    const { world, row } = await play({ ...plan, skews: [skews[0]!] })
-    let last: StoreReply
-    do last = await world.alone(0, [take({ ...row })])
-    while (last.states[0]![0]!.allowed)
-    expect(world.units()).toBe(plan.policy.limit)
-    expect(last.leased).toBeUndefined()
-  })
+  property(
+    'One isolate alone admits the whole quota.',
+    plans,
+    async ({ skews, ...plan }) => {
+      const { world, row } = await play({ ...plan, skews: [skews[0]!] })
+      let last: StoreReply
+      do last = await world.alone(0, [take({ ...row })])
+      while (last.states[0]![0]!.allowed)
+      expect(world.units()).toBe(plan.policy.limit)
+      expect(last.leased).toBeUndefined()
+    },
+    runs,
+  )
 })

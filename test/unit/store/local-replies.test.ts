@@ -8,9 +8,12 @@ import { algorithms } from '../../../src/store/algorithms/index.ts'
 import { createLocalStore, type LocalStore } from '../../../src/store/local/local.ts'
 import type { Limit, StoreRequest, StoreState } from '../../../src/store/store.ts'
 import { policyOf, take } from '../../support/local.ts'
+import { isLong } from '../../support/long.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
+const numRuns = isLong ? 1000 : 100
+
 describe('the local store after replies of the store', () => {
   const start = 1_000_000
   const names = Object.keys(algorithms) as (keyof typeof algorithms)[]
@@ -51,7 +54,7 @@ describe('the local store after replies of the store', () => {
           const { states } = await local.decide([peek], { now })
           expect(states[0]![0]!.remaining).toBe(state.remaining)
         }),
-        { numRuns: 1000 },
+        { numRuns },
       )
     },
   )
@@ -73,7 +76,7 @@ describe('the local store after replies of the store', () => {
             expect([got!.allowed, got!.remaining]).toEqual([expected!.allowed, expected!.remaining])
           }
         }),
-        { numRuns: 1000 },
+        { numRuns },
       )
     },
   )
@@ -91,7 +94,7 @@ describe('the local store after replies of the store', () => {
           const { states } = await local.decide([take(policy, 10)], { now: now + wait })
           if (wait < state.retryAfterMs!) expect(states[0]![0]!.allowed).toBe(false)
         }),
-        { numRuns: 1000 },
+        { numRuns },
       )
     },
   )
@@ -126,7 +129,7 @@ describe('the local store after replies of the store', () => {
     const local = createLocalStore()
     const { now, state } = await after(policy, [{ wait: 0, cost: 5 }])
     const banned = { ...state, allowed: false, retryAfterMs: 60_000, bannedForMs: 60_000 }
-    local.learn(take(policy).limits[0]!, banned, now, now)
+    local.learn(take(policy, 5).limits[0]!, banned, now, now) // a ban applies to smaller costs, too
     const at = async (time: number) =>
       (await local.decide([take(policy)], { now: time })).states[0]![0]!.allowed
     expect([await at(now + 59_999), await at(now + 60_000)]).toEqual([false, true])

@@ -8,6 +8,7 @@ import type { Limit, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
 import { completeLimit } from '../../support/complete-limit.ts'
 import { policyOf, take } from '../../support/local.ts'
+import { isLong } from '../../support/long.ts'
 
 describe('the algorithms in TypeScript', () => {
   const names = Object.keys(algorithms) as (keyof typeof algorithms)[]
@@ -63,7 +64,7 @@ describe('the algorithms in TypeScript', () => {
           )
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: isLong ? 1000 : 200 },
     )
   })
 })
@@ -90,19 +91,6 @@ describe('the local store', () => {
       (await local.decide([take(policyOf({ localShare: 0.25 }), cost, subject)])).states[0]![0]!
     expect(await ask(5, 'x')).toMatchObject({ allowed: true, remaining: 0 })
     expect(await ask(11, 'y')).toMatchObject({ allowed: false, retryAfterMs: null })
-  })
-
-  test('The local store keeps at most a million units of sliding logs, and first evicts logs with the most units remaining.', async () => {
-    const local = createLocalStore(() => 1_000_000)
-    const policy = policyOf({ algorithm: 'sliding-log', limit: 10_000 })
-    const left = async (subject: string) =>
-      (await local.decide([{ ...take(policy, 0, subject), mode: 'peek' }])).states[0]![0]!.remaining
-    for (let i = 0; i < 100; i++) await local.decide([take(policy, 10_000, `c${i}`)])
-    expect([await left('c0'), await left('c99')]).toEqual([0, 0])
-    for (let i = 0; i < 50; i++) await local.decide([take(policy, 9_999, `more${i}`)])
-    const lefts = await Promise.all(Array.from({ length: 100 }, (_, i) => left(`c${i}`)))
-    const kept = lefts.filter((units) => units === 0).length
-    expect(kept).toBeGreaterThan(50) // most of the 49 evicted logs are later ones
   })
 
   test('A request in the local store charges all of its limits or none.', async () => {
@@ -208,7 +196,7 @@ describe('the local store', () => {
     const local = createLocalStore(() => 1_000_000)
     const policy = policyOf({ limit: 5 })
     let passed = 0
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < (isLong ? 20 : 8); round++) {
       for (let key = 0; key < 10_001; key++) {
         const { states } = await local.decide([take(policy, 1, `s${key}`)])
         if (states[0]![0]!.allowed) passed += 1
@@ -216,15 +204,6 @@ describe('the local store', () => {
     }
     expect(passed).toBeGreaterThanOrEqual(50_005)
     expect(passed).toBeLessThan(51_000)
-  })
-
-  test('A flood of new keys does not evict an exhausted limit.', async () => {
-    const local = createLocalStore(() => 1_000_000)
-    const policy = policyOf({ limit: 5 })
-    await local.decide([take(policy, 5, 'exhausted')])
-    for (let key = 0; key < 50_000; key++) await local.decide([take(policy, 1, `fresh-${key}`)])
-    const { states } = await local.decide([take(policy, 1, 'exhausted')])
-    expect(states[0]![0]!.allowed).toBe(false)
   })
 
   test('A refund in the local store returns units in every algorithm.', async () => {

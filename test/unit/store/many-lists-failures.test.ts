@@ -1,37 +1,13 @@
 /** decideEach with failed answers of the server: the error that each list gets. */
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import { ask, outcomes, two, useBridge } from '../../support/many-lists.ts'
 
-const { running, newStore } = useBridge()
-
-/** A server that replies to the n-th request with the result of `answer` for its commands. */
-async function answering(
-  answer: (commands: string[][], number: number) => unknown,
-  { status = 200, delayMs = 0 } = {},
-) {
-  let number = 0
-  const server = createServer(async (request, response) => {
-    let text = ''
-    for await (const chunk of request) text += chunk
-    const body = answer(JSON.parse(text), number++)
-    setTimeout(() => {
-      response.writeHead(status, { location: running.bridge.url })
-      response.end(typeof body === 'string' ? body : JSON.stringify(body))
-    }, delayMs)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests: () => number,
-    [Symbol.dispose]: () => server.closeAllConnections(),
-  }
-}
+const { answering, newStore } = useBridge()
 
 const good = { result: `1 ${'+1:1000:93;'.repeat(100)}` }
 const sevens = Array(100).fill(7)
+const inOneCall = () => [[ask('take', ['x'])], [ask('take', ['y'])]]
 
 describe('a failed answer to many lists', () => {
   test.each<[claim: string, answer: unknown, codes: unknown[]]>([
@@ -79,9 +55,11 @@ describe('a failed answer to many lists', () => {
     'The status %d fails all lists, whatever the body is.',
     async (status) => {
       using server = await answering(() => [good, good], { status })
-      const replies = await newStore({ url: server.url }).decideEach(two())
-      expect(outcomes(replies)).toEqual(['redis-error', 'redis-error'])
-      expect(server.requests()).toBe(1)
+      for (const lists of [two(), inOneCall()]) {
+        const replies = await newStore({ url: server.url }).decideEach(lists)
+        expect(outcomes(replies)).toEqual(['redis-error', 'redis-error'])
+      }
+      expect(server.requests()).toBe(2)
     },
   )
 
@@ -91,8 +69,7 @@ describe('a failed answer to many lists', () => {
     [{ url: undefined }, 'not-configured'],
   ])('With the options %j each list gets the error %s.', async (options, code) => {
     expect(outcomes(await newStore(options).decideEach(two()))).toEqual([code, code])
-    const one = [[ask('take', ['x'])], [ask('take', ['y'])]]
-    expect(outcomes(await newStore(options).decideEach(one))).toEqual([code, code])
+    expect(outcomes(await newStore(options).decideEach(inOneCall()))).toEqual([code, code])
   })
 
   test('A slow server is a timeout of each list, with one deadline for all HTTP requests.', async () => {

@@ -5,6 +5,7 @@ import type { StoreError } from '../../../src/base/errors.ts'
 import type { StoreReply, StoreRequest } from '../../../src/store/store.ts'
 import { Model } from '../../model/model.ts'
 import { commandsBetween } from '../../support/commands.ts'
+import { isLong } from '../../support/long.ts'
 import { ask, hundred, newSubjects, outcomes, policy, useBridge } from '../../support/many-lists.ts'
 import { formatCalls, runOnOracle } from '../../support/run-on-oracle.ts'
 import { kinds, schedule } from '../../support/schedules.ts'
@@ -31,17 +32,6 @@ describe('many lists', () => {
       expect(http).toBe(1)
       expect(commands).toEqual({ ...common, ...how })
     }
-  })
-
-  test('Lists that fit in one call of the script go in one call.', async () => {
-    const store = newStore()
-    const lists = newSubjects(128).map((subject) => [ask('take', [subject])])
-    expect(await commandsBetween(running.redis.url, () => store.decideEach(lists))).toEqual({
-      eval: 1,
-      time: 1,
-      mget: 1,
-      set: 128,
-    })
   })
 
   test('Each reply has the time of the call that decided it.', async () => {
@@ -73,7 +63,7 @@ describe('many lists', () => {
         const replies = await store.decideEach(lists as StoreRequest[][], { now: plan.start })
         expect(replies, formatCalls(calls)).toEqual(expected)
       }),
-      { numRuns: 150 },
+      { numRuns: isLong ? 150 : 15 },
     )
   }, 120_000)
 })

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
-import type { StoreRequest } from '../../../src/store/store.ts'
+import type { Limit, StoreRequest } from '../../../src/store/store.ts'
 import { pack, repliesOf, unpack } from '../../../src/store/upstash/pack.ts'
 import { keysOf } from '../../../src/store/upstash/script.ts'
 
-const policy: StoreRequest['limits'][number]['terms'] = {
+const terms: Limit['terms'] = {
   tag: 't',
   algorithm: 'token-bucket',
   limit: 1,
@@ -17,21 +17,31 @@ const policy: StoreRequest['limits'][number]['terms'] = {
 const request = (
   subjects: number[],
   mode: Exclude<StoreRequest['mode'], 'override'> = 'take',
+  change: Partial<Limit> = {},
 ): StoreRequest => ({
   mode,
-  limits: subjects.map((subject) => ({ subject: `${subject}`, terms: policy, cost: 1 })),
+  limits: subjects.map((subject) => ({ subject: `${subject}`, terms, cost: 1, ...change })),
 })
+const withTwoKeys: Partial<Limit> = {
+  terms: { ...terms, algorithm: 'sliding-log' },
+  penalty: { tag: 'p', after: 1, withinMs: 1, banMs: 1, maxMs: 1 },
+}
 const idempotency = { key: 'k', fingerprint: 'f', forMs: 1 }
 
-const lists = fc.array(
-  fc.array(fc.array(fc.nat(400), { minLength: 1, maxLength: 40 }), { minLength: 1, maxLength: 40 }),
-  { maxLength: 40 },
-)
+/** Few subjects reach the bound of requests first, and many the bound of keys. */
+const lists = fc.constantFrom(3, 400).chain((most) => {
+  const list = fc.array(fc.array(fc.nat(most), { minLength: 1, maxLength: 40 }), {
+    minLength: 1,
+    maxLength: 40,
+  })
+  return fc.array(list, { maxLength: 40 })
+})
 
 test('Lists go in as few calls as possible, each with at most 128 keys and 128 requests.', () => {
   fc.assert(
-    fc.property(lists, fc.boolean(), (numbers, isIdempotent) => {
-      const all = numbers.map((list) => list.map((subjects) => request(subjects)))
+    fc.property(lists, fc.boolean(), fc.boolean(), (numbers, isIdempotent, haveTwoKeys) => {
+      const change = haveTwoKeys ? withTwoKeys : {}
+      const all = numbers.map((list) => list.map((some) => request(some, 'take', change)))
       const packs = pack(all, isIdempotent ? idempotency : undefined)
       expect(packs.flatMap(({ lists }) => lists)).toEqual(all)
       const fits = (some: StoreRequest[][]) =>

@@ -48,6 +48,7 @@ test.each([
   ['too few states', '99 '],
   ['too many states', '99 +;+;'],
   ['a state without an end', '99 +'],
+  ['an empty part', '99 +;;'],
   ['a ban without a penalty', '99 +;!0;'],
   ['the numbers of a log', '99 +1,2,3,4;'],
 ])('A reply that is %s, or has it, is not accepted.', (_, reply) => {
@@ -84,7 +85,7 @@ test('A reply of arbitrary text is not accepted, or has whole numbers that are n
         }
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: 1000 },
   )
 })
 
@@ -143,6 +144,15 @@ test('A log and slots reply with their numbers.', () => {
   for (const part of [...wrong, '-4,9999999999999999,10,5;', '+9999999999999999,0,10,5;']) {
     expect(read(part), part).toBeUndefined()
   }
+})
+
+test('The reserved units are the units of the floor that are left.', () => {
+  const read = (part: string, algorithm: Limit['terms']['algorithm']) =>
+    decode(`99 ${part};`, [take({ ...of(algorithm), floor: 2 })])!.states[0]![0]
+  expect(read('+95:10:1', 'fixed-window')).toMatchObject({ remaining: 2, reserved: 2 })
+  expect(read('-95:10:4', 'fixed-window')).toMatchObject({ remaining: 0, reserved: 1 })
+  expect(read('+1,0,10,5', 'sliding-log')).toMatchObject({ remaining: 1, reserved: 2 })
+  expect(read('--1,9,10,5', 'sliding-log')).toMatchObject({ remaining: 0, reserved: 1 })
 })
 
 test('A ban refuses its limit, and the longer wait applies. The wait stays null if the cost can never fit.', () => {

@@ -38,6 +38,21 @@ test('A penalty follows its limit and uses the record of the subject.', () => {
   expect(log.args).toEqual(['3:special:', `follow 2;${policy!.tag}:log,5,10000,,1 1${penal}`])
 })
 
+test('The limit of an operator precedes its limit and uses the record of the subject.', () => {
+  const limit = rowOf({
+    override: { share: 0.5, scalesBurst: true },
+    terms: algorithm('sliding-log'),
+  })
+  const { tag } = policy!
+  expect(encode([{ mode: 'take', limits: [limit] }], 7)).toEqual({
+    keys: ['sluice:1:{x}', `sluice:1:{x}:log:${tag}`],
+    args: ['3:special:7', `take 1;${tag}-limit:override,0.5,1,,0 2;${tag}:log,5,10000,,1`],
+  })
+  expect(encode([{ mode: 'take', limits: [{ ...limit, terms: policy! }] }]).args[0]).toBe(
+    '3:special:',
+  )
+})
+
 test('A refund has its decidedAt and no penalty.', () => {
   const request: StoreRequest = { mode: 'refund', limits: [rowOf({ penalty })], decidedAt: 5 }
   const limit = `1;${policy!.tag}:sliding,5,10000,,1`

@@ -1,28 +1,14 @@
-import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
-import { createClient } from 'redis'
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { StoreError } from '../../../src/base/errors.ts'
 import type { PolicyOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import type { StoreRequest } from '../../../src/store/store.ts'
-import { createUpstashStore } from '../../../src/store/upstash/upstash.ts'
 import { commandsBetween } from '../../support/commands.ts'
-import { useDatabase } from '../../support/database.ts'
+import { useBridge } from '../../support/many-lists.ts'
+import { newSubject } from '../../support/subjects.ts'
 
-const database = useDatabase()
-const client = async () => createClient({ url: database.redis.url }).connect()
-
-const newStore = (options: Partial<Parameters<typeof createUpstashStore>[0]> = {}) =>
-  createUpstashStore({
-    url: database.bridge.url,
-    token: database.bridge.token,
-    deadlineMs: 10_000,
-    ...options,
-  })
-
-let subjects = 0
-const newSubject = () => `test-${process.pid}-${Date.now()}-${++subjects}`
+const { running, newStore, requestsOf, answering } = useBridge()
 
 function policies(...options: Partial<PolicyOptions>[]) {
   return parseConfig({
@@ -57,7 +43,7 @@ describe('a call of the script', () => {
       ],
     })
     const store = newStore()
-    const commands = await commandsBetween(database.redis.url, async () => {
+    const commands = await commandsBetween(running.redis.url, async () => {
       const { states } = await store.decide([request(2), request(1)])
       expect(states[0]!.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
         [true, 3],
@@ -92,58 +78,20 @@ describe('a call of the script', () => {
       limits: three.map((policy) => ({ subject, terms: policy, cost: 1 })),
     }
     await store.decide([{ ...request, mode: 'peek' }])
-    const before = database.bridge.stats()[database.bridge.token]!.http
-    expect(await commandsBetween(database.redis.url, () => store.decide([request]))).toEqual({
-      evalsha: 1,
-      time: 1,
-      get: 1,
-      set: 1,
-    })
-    expect(await commandsBetween(database.redis.url, () => store.decide([request]))).toEqual({
-      evalsha: 1,
-      time: 1,
-      get: 1,
-    })
-    expect(
-      await commandsBetween(database.redis.url, () => store.decide([{ ...request, mode: 'peek' }])),
-    ).toEqual({ evalsha: 1, time: 1, get: 1 })
-    expect(database.bridge.stats()[database.bridge.token]!.http - before).toBe(3)
-  })
-
-  test('A refund with the decidedAt of the take returns its units, and one with an earlier time does not.', async () => {
-    const store = newStore()
-    const [policy] = policies({ algorithm: 'fixed-window' })
-    const limits = [{ subject: newSubject(), terms: policy!, cost: 3 }]
-    const taken = await store.decide([{ mode: 'take', limits: limits }])
-    expect(Math.abs(taken.decidedAt - Date.now())).toBeLessThan(5_000)
-    const peek = async () => (await store.decide([{ mode: 'peek', limits: limits }])).states[0]![0]!
-    expect(await peek()).toMatchObject({ allowed: false, remaining: 2 })
-    await store.decide([{ mode: 'refund', limits: limits, decidedAt: taken.decidedAt - 3_600_000 }])
-    expect(await peek()).toMatchObject({ remaining: 2 })
-    await store.decide([{ mode: 'refund', limits: limits, decidedAt: taken.decidedAt }])
-    expect(await peek()).toEqual({
-      allowed: true,
-      remaining: 5,
-      retryAfterMs: 0,
-      resetAfterMs: 0,
-      nextAfterMs: 0,
-    })
-    const redisClient = await client()
-    expect(await redisClient.exists(`sluice:1:{${limits[0]!.subject}}`)).toBe(0)
-    redisClient.destroy()
-  })
-
-  test('A call with a given time is decided by that time.', async () => {
-    const store = newStore()
-    const [policy] = policies({ algorithm: 'fixed-window', limit: 1 })
-    const request: StoreRequest = {
-      mode: 'take',
-      limits: [{ subject: newSubject(), terms: policy!, cost: 1 }],
+    const common = { evalsha: 1, time: 1, get: 1 }
+    for (const [mode, expected] of [
+      ['take', { ...common, set: 1 }],
+      ['take', common],
+      ['peek', common],
+    ] as const) {
+      const decide = () => store.decide([{ ...request, mode }])
+      let http = 0
+      const count = async () => {
+        http = await requestsOf(decide)
+      }
+      expect(await commandsBetween(running.redis.url, count)).toEqual(expected)
+      expect(http).toBe(1)
     }
-    const at = async (now: number) => (await store.decide([request], { now })).states[0]![0]!
-    expect(await at(1_000)).toMatchObject({ allowed: true })
-    expect(await at(3_600_999)).toMatchObject({ allowed: false, retryAfterMs: 1 })
-    expect(await at(3_601_000)).toMatchObject({ allowed: true })
   })
 })
 
@@ -157,14 +105,12 @@ describe('a lost script cache', () => {
         mode: 'take',
         limits: [{ subject: newSubject(), terms: policy!, cost: 1 }],
       }
-      const redisClient = await client()
       for (let round = 0; round < 20; round++) {
         const calls = Array.from({ length: 10 }, () => store.decide([request]))
-        await redisClient.sendCommand(['SCRIPT', 'FLUSH'])
+        await running.client.sendCommand(['SCRIPT', 'FLUSH'])
         const replies = await Promise.all(calls)
         expect(replies.every(({ states }) => states[0]![0]!.allowed)).toBe(true)
       }
-      redisClient.destroy()
       const { states } = await store.decide([{ ...request, mode: 'peek' }])
       expect(states[0]![0]!.remaining).toBe(800)
     },
@@ -175,20 +121,6 @@ describe('a store error', () => {
   const [policy] = policies({})
   const limits = [{ subject: 'planted-subject', terms: policy!, cost: 1 }]
 
-  /** A server that answers every request with this status and body. */
-  async function answering(status: number, body: string, delayMs = 0) {
-    const server = createServer((_, response) => {
-      setTimeout(
-        () => response.writeHead(status, { 'content-type': 'application/json' }).end(body),
-        delayMs,
-      )
-    })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      close: () => server.closeAllConnections(),
-    }
-  }
   async function failure(options: Parameters<typeof newStore>[0]): Promise<StoreError> {
     const error = await newStore(options)
       .decide([{ mode: 'take', limits: limits }])
@@ -257,18 +189,13 @@ describe('a store error', () => {
     [503, '{"error":"ERR Redis was busy: the request has waited for 5000 ms"}', 'unreachable'],
     [500, '{"error":""}', 'redis-error'],
   ])('The response %d %s causes the error %s.', async (status, body, code) => {
-    const server = await answering(status, body)
+    using server = await answering(() => body, { status })
     expect((await failure({ url: server.url })).code).toBe(code)
-    server.close()
-  })
-
-  test('A wrong token causes the error unauthorized.', async () => {
-    expect((await failure({ token: 'a-wrong-token' })).code).toBe('unauthorized')
   })
 
   test('A failed connection causes the error unreachable, after one attempt, because a retry might charge twice.', async () => {
     let connections = 0
-    const server = createTcpServer((socket) => {
+    const server = createServer((socket) => {
       connections += 1
       socket.resetAndDestroy()
     })
@@ -280,20 +207,18 @@ describe('a store error', () => {
   })
 
   test('A slow server causes the error timeout at the deadline.', async () => {
-    const server = await answering(200, '{"result":[]}', 5_000)
+    using server = await answering(() => '{"result":[]}', { delayMs: 5_000 })
     const start = performance.now()
     expect((await failure({ url: server.url, deadlineMs: 100 })).code).toBe('timeout')
     expect(performance.now() - start).toBeLessThan(4_000)
-    server.close()
   })
 
   test('A call with a deadline runs on after it, for its late reply.', async () => {
-    const server = await answering(200, '{"result":"late"}', 300)
+    using server = await answering(() => '{"result":"late"}', { delayMs: 300 })
     const deciding = newStore({ url: server.url }).decide([{ mode: 'take', limits }], {
       deadlineMs: 50,
     })
     await expect(deciding).rejects.toMatchObject({ code: 'bad-reply' })
-    server.close()
   })
 
   test.each([
@@ -307,10 +232,8 @@ describe('a store error', () => {
   })
 
   test('The message of a script error has the text of the script.', async () => {
-    const redisClient = await client()
     const subject = newSubject()
-    await redisClient.set(`sluice:1:{${subject}}`, 'planted')
-    redisClient.destroy()
+    await running.client.set(`sluice:1:{${subject}}`, 'planted')
     const error = await newStore()
       .decide([{ mode: 'take', limits: [{ ...limits[0]!, subject }] }])
       .catch((error) => error)
@@ -320,13 +243,13 @@ describe('a store error', () => {
   })
 
   test('An invalid call is not sent, and its error names the request and the value.', async () => {
-    const before = database.bridge.stats()[database.bridge.token]!.http
-    const error = await newStore()
-      .decide([{ mode: 'take', limits: [{ ...limits[0]!, cost: -1 }] }])
-      .catch((error) => error)
-    expect(error.message).toBe(
-      'internal: the limiter failed (ERR sluice: request 1: unexpected cost)',
+    const deciding = () =>
+      newStore().decide([{ mode: 'take', limits: [{ ...limits[0]!, cost: -1 }] }])
+    const http = await requestsOf(() =>
+      expect(deciding()).rejects.toThrow(
+        'internal: the limiter failed (ERR sluice: request 1: unexpected cost)',
+      ),
     )
-    expect(database.bridge.stats()[database.bridge.token]!.http).toBe(before)
+    expect(http).toBe(0)
   })
 })

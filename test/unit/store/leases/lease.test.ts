@@ -70,6 +70,15 @@ describe('held units', () => {
     expect(lease.takeForRefund(1999)).toMatchObject({ count: 5, decidedAt: 5000 })
   })
 
+  test('Units of an earlier window neither join nor shorten a lease of the next window.', () => {
+    const lease = holding(3, replyOf({ resetAfterMs: 500 }))
+    const old = lease.take(1)
+    lease.receive(2, replyOf({}, { sentAt: 1500, receivedAt: 1510 }))
+    lease.hold(old, 1510)
+    expect([2, 3].map((count) => lease.has(count, 1510))).toEqual([true, false])
+    expect([2499, 2500].map((now) => lease.has(2, now))).toEqual([true, false])
+  })
+
   test('Held units beyond the maximum are dropped, and all units are dropped when the lease is forgotten.', () => {
     const lease = holding(8)
     lease.trim(5)
