@@ -107,20 +107,6 @@ describe('a request with limits in several slots', () => {
     expect(await peek(shards, ...subjects)).toEqual([2, 2, 2, 2])
   })
 
-  test('If one slot refuses, the charges of the others are refunded, and the numbers are those before the charge.', async () => {
-    const { shards, waitUntil, settled, refunded } = newShards()
-    const [a, b] = [subjectAt(0), subjectAt(1)]
-    await shards.decide([take(row(b, { cost: 3 }))])
-    const reply = await shards.decide([take(row(a), row(b))], { waitUntil })
-    expect([allowed(reply), left(reply)]).toEqual([
-      [true, false],
-      [3, 0],
-    ])
-    await settled()
-    expect(refunded).toEqual([[a]])
-    expect(await peek(shards, a, b)).toEqual([3, 0])
-  })
-
   test('If one slot fails, the error of its limits is in the reply, and the other slots decide.', async () => {
     const { shards } = newShards()
     const [a, b] = [subjectAt(0), subjectAt(1)]
@@ -188,18 +174,6 @@ describe('a call with an idempotency key', () => {
     )
     await settled()
     expect(await peek(shards, a, b, c)).toEqual([1, 2, 2])
-  })
-
-  test('The same key with another fingerprint is a conflict, and charges nothing.', async () => {
-    const { shards } = newShards()
-    const [a, b] = [subjectAt(0), subjectAt(1)]
-    const idempotency = newKey()
-    await shards.decide([take(row(a), row(b))], { idempotency })
-    const other = { idempotency: { ...idempotency, fingerprint: 'g' } }
-    await expect(shards.decide([take(row(a), row(b))], other)).rejects.toMatchObject({
-      code: 'idempotency-conflict',
-    })
-    expect(await peek(shards, a, b)).toEqual([2, 2])
   })
 })
 

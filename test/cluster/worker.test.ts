@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { Decision, LimitStatus } from '../../src/base/decision.ts'
+import type { Decision } from '../../src/base/decision.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { cluster } from '../../src/shards/index.ts'
 import { useCluster } from '../support/cluster.ts'
@@ -110,29 +110,6 @@ test('A request with keys in several slots is charged in all of them or in none.
       return spent.reduce((sum, units) => sum + units, 0)
     })
     .toBe(passed)
-})
-
-test('A refusal that starts a ban, and its end by an operator, are in the slot of the key.', async () => {
-  const log = newUser()
-  expect([await get({ 'x-log': log }), await get({ 'x-log': log })]).toEqual([200, 429])
-  const operator = { token: operateToken }
-  const banned = await api<LimitStatus>('/policies/log/peek', { key: log }, operator)
-  expect(banned.limits[0]!.bannedForMs).toBeGreaterThan(0)
-  await api('/policies/log/reset', { key: log }, operator)
-  expect(await get({ 'x-log': log })).toBe(200)
-})
-
-test('A list of the decision API with an Idempotency-Key is decided once.', async () => {
-  const clients = [newUser(), newUser(), newUser()]
-  const questions = clients.map((key) => ({ policy: 'user', key }))
-  const lists = [
-    await api<Decision[]>('/decide', questions, { key: 'list-1' }),
-    await api<Decision[]>('/decide', questions, { key: 'list-1' }),
-  ]
-  expect(lists[0]!.map(({ limits }) => limits[0]!.remaining)).toEqual([4, 4, 4])
-  expect(lists[1]).toEqual(lists[0])
-  const again = await api<Decision[]>('/decide', questions, { key: 'list-2' })
-  expect(again.map(({ limits }) => limits[0]!.remaining)).toEqual([3, 3, 3])
 })
 
 test('An operator sets the limit of a key, lists it, and removes it.', async () => {

@@ -1,5 +1,5 @@
 /** Batching in workerd, which fails requests that wait for the I/O of another request. Such failures only appear under load. */
-import { Agent, get, type IncomingMessage, type RequestOptions } from 'node:http'
+import { Agent, type RequestOptions } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { startChaosStack } from 'sluice-bench'
@@ -8,7 +8,15 @@ import type { RunningWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { rateLimiter } from '../../src/gateway/middleware.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
-import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
+import {
+  askDirectly,
+  callsOf,
+  type FaultStack,
+  many,
+  startFaultStack,
+  statuses,
+} from '../support/fault-stack.ts'
+import { isLong } from '../support/long.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 import { secrets } from '../support/secrets.ts'
 
@@ -22,7 +30,7 @@ const config: ConfigOptions = {
       limit: LIMIT,
       window: '1d',
       key: 'header:x-key',
-      match: { path: '/*', not: { path: '/failures' } },
+      match: { path: '/*', not: { path: ['/failures', '/hasty'] } },
     },
     {
       // Refunds every request, because the origin answers none with 5xx.
@@ -33,6 +41,15 @@ const config: ConfigOptions = {
       key: 'header:x-key',
       match: { path: '/failures' },
       countOnly: '5xx',
+    },
+    {
+      name: 'hasty',
+      algorithm: 'fixed-window',
+      limit: LIMIT,
+      window: '1d',
+      key: 'header:x-key',
+      deadline: '500ms',
+      match: { path: '/hasty' },
     },
   ],
 }
@@ -58,41 +75,18 @@ async function renew(change: Partial<ConfigOptions> = {}) {
   for (let i = 0; i < 3; i++) await ask(newKey())
 }
 
-interface Answer {
-  status: number
-  /** The remaining units in `RateLimit`. */
-  remaining: number | undefined
-}
-
-/** Sends a request directly to workerd, because Miniflare's entry hides closed connections. */
 const ask = (key: string, options: RequestOptions = {}, path = '/') =>
-  new Promise<Answer>((resolve, reject) => {
-    const whole = async (response: IncomingMessage) => {
-      for await (const _ of response);
-      const remaining = /;r=(\d+)/.exec(String(response.headers.ratelimit))?.[1]
-      resolve({
-        status: response.statusCode!,
-        remaining: remaining === undefined ? remaining : Number(remaining),
-      })
-    }
-    const headers = { 'x-key': key }
-    get(worker.directUrl + path, { headers, ...options }, (response) => {
-      whole(response).catch(reject)
-    }).on('error', reject)
-  })
+  askDirectly(worker, key, options, path)
 const askAndHangUp = (key: string, afterMs: number) =>
   ask(key, { signal: AbortSignal.timeout(afterMs) }).catch(() => undefined)
 
-const calls = () => Object.values(stack.faults.counts().arrived).reduce((sum, one) => sum + one, 0)
-const statuses = (answers: Answer[]) => answers.map(({ status }) => status).sort()
-const many = <T>(count: number, task: (index: number) => Promise<T>) =>
-  Promise.all(Array.from({ length: count }, (_, index) => task(index)))
+const calls = () => callsOf(stack)
 
 describe('200 concurrent requests', () => {
-  test.each([true, false])(
+  test.each(isLong ? [true, false] : [true])(
     'Of 200 concurrent requests of one key exactly the limit is admitted (batching: %s).',
     async (batching) => {
-      await renew({ batching })
+      if (!batching) await renew({ batching })
       const key = newKey()
       const before = calls()
       const answers = await many(200, () => ask(key))
@@ -111,7 +105,7 @@ describe('200 concurrent requests', () => {
   )
 
   test('Each of 200 concurrent requests of different keys gets the answer for its key.', async () => {
-    await renew()
+    if (isLong) await renew()
     const before = calls()
     const spent = newKey()
     await many(LIMIT, () => ask(spent))
@@ -137,7 +131,6 @@ describe('200 concurrent requests', () => {
   })
 
   test('200 concurrent requests that do not count are all refunded, in batches.', async () => {
-    await renew()
     const key = newKey()
     const before = calls()
     expect(new Set(statuses(await many(200, () => ask(key, {}, '/failures'))))).toEqual(
@@ -164,9 +157,8 @@ test('The middleware outside of Workers batches requests, too.', async () => {
 
 describe('clients that hang up while their call is in flight', () => {
   test('Other requests of a batch get their answers if clients of the batch hang up, and no request is charged twice.', async () => {
-    await renew()
     await stack.faults.set('late=150')
-    for (const lead of [0, 10, 40]) {
+    for (const lead of isLong ? [0, 10, 40] : [10]) {
       const key = newKey()
       // The clients that hang up come first, so their requests send the batch.
       const hungUp = many(8, (index) => askAndHangUp(key, 20 + lead + index))
@@ -181,7 +173,6 @@ describe('clients that hang up while their call is in flight', () => {
   })
 
   test('Requests after a batch whose clients have all hung up are decided.', async () => {
-    await renew()
     await stack.faults.set('late=300')
     await many(100, () => askAndHangUp(newKey(), 50))
     await stack.faults.set(null)
@@ -191,61 +182,70 @@ describe('clients that hang up while their call is in flight', () => {
 })
 
 describe('a store that fails', () => {
-  test.each(['hang', 'lose', 'reset', 'reset-after', 'html=502'] as const)(
+  test.each(
+    isLong
+      ? (['hang', 'lose', 'reset', 'reset-after', 'html=502'] as const)
+      : (['hang', 'reset'] as const),
+  )(
     'If the store fails (%s) while 100 requests wait, each gets the fallback within its deadline, and later requests are decided.',
     async (fault) => {
-      await renew({ deadline: 500 })
       await stack.faults.set(fault)
       const start = performance.now()
-      const answers = await many(100, () => ask(newKey()))
+      const answers = await many(100, () => ask(newKey(), {}, '/hasty'))
       expect(answers).toEqual(Array(100).fill({ status: 200, remaining: undefined }))
       expect(performance.now() - start).toBeLessThan(2500)
       await stack.faults.set(null)
       await expect
-        .poll(async () => (await ask(newKey())).remaining, { timeout: 5000 })
+        .poll(async () => (await ask(newKey(), {}, '/hasty')).remaining, { timeout: 5000 })
         .toBe(LIMIT - 1)
     },
   )
 
-  test('If Redis is killed while 99 requests wait, only policies with onStoreError deny answer with 5xx.', async () => {
-    const chaos = await startChaosStack()
-    worker = chaos.worker
-    const round = async () => {
-      const key = newKey()
-      const paths = ['/allow/many', '/local/many', '/deny/many']
-      return many(99, async (index) => (await ask(key, {}, paths[index % 3])).status)
-    }
-    try {
-      await expect
-        .poll(async () => new Set(await round()), { timeout: 25_000 })
-        .toEqual(new Set([200]))
-      await chaos.faults.set('delay=100')
-      const interrupted = round()
-      await sleep(50)
-      await chaos.kill()
-      const answers = [...(await interrupted), ...(await round())]
-      answers.forEach((status, index) => {
-        expect(index % 3 === 2 ? [200, 503] : [200, 429]).toContain(status)
-      })
-      await chaos.faults.set(null)
-      await chaos.restart()
-      await expect
-        .poll(async () => new Set(await round()), { timeout: 25_000 })
-        .toEqual(new Set([200]))
-    } finally {
-      await chaos.stop()
-    }
-  }, 60_000)
+  test.runIf(isLong)(
+    'If Redis is killed while 99 requests wait, only policies with onStoreError deny answer with 5xx.',
+    async () => {
+      const chaos = await startChaosStack()
+      worker = chaos.worker
+      const round = async () => {
+        const key = newKey()
+        const paths = ['/allow/many', '/local/many', '/deny/many']
+        return many(99, async (index) => (await ask(key, {}, paths[index % 3])).status)
+      }
+      try {
+        await expect
+          .poll(async () => new Set(await round()), { timeout: 25_000 })
+          .toEqual(new Set([200]))
+        await chaos.faults.set('delay=100')
+        const interrupted = round()
+        await sleep(50)
+        await chaos.kill()
+        const answers = [...(await interrupted), ...(await round())]
+        answers.forEach((status, index) => {
+          expect(index % 3 === 2 ? [200, 503] : [200, 429]).toContain(status)
+        })
+        await chaos.faults.set(null)
+        await chaos.restart()
+        await expect
+          .poll(async () => new Set(await round()), { timeout: 25_000 })
+          .toEqual(new Set([200]))
+      } finally {
+        await chaos.stop()
+      }
+    },
+    60_000,
+  )
 })
+
+const soakMs = Number(process.env.SOAK_MS ?? (isLong ? 5000 : 1500))
 
 test(
   'All requests of 64 busy clients are answered, and no key admits more than its limit.',
   async () => {
     // Run it with SOAK_MS=60000 before a release.
-    await renew()
+    if (isLong) await renew()
     const before = calls()
     const agent = new Agent({ keepAlive: true, maxSockets: 64 })
-    const until = performance.now() + Number(process.env.SOAK_MS ?? 5000)
+    const until = performance.now() + soakMs
     const tally: Record<string, number> = {}
     const admitted = new Map<string, number>()
     const failures: number[] = []
@@ -277,7 +277,7 @@ test(
     expect(answered).toBeGreaterThan(100)
     expect(calls() - before).toBeLessThan(answered / 2)
   },
-  Number(process.env.SOAK_MS ?? 5000) + 30_000,
+  soakMs + 30_000,
 )
 
 testNoLeaks(() => stack)

@@ -3,14 +3,27 @@ import type { AddressInfo } from 'node:net'
 import { type StallMeter, watchStall } from 'sluice-bench'
 import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { RunningWorker } from '../../dev/worker.ts'
 import { type Answer, decision, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 
 const policy = { limit: 1000, window: '1d', onStoreError: 'deny' } as const
 const API_TOKEN = 'a-api-token-for-tests'
 let stack: FaultStack
+let worker: RunningWorker
 beforeAll(async () => {
   stack = await startFaultStack()
+  worker = await stack.renew({
+    deadline: '150ms',
+    policies: [
+      { ...policy, name: 'usual', match: { path: '/usual' } },
+      { ...policy, name: 'patient', deadline: '700ms', match: { path: ['/patient', '/both'] } },
+      { ...policy, name: 'hasty', deadline: '400ms', match: { path: '/both' } },
+      // The test sends requests until the refunds.
+      { ...policy, name: 'late', limit: 100_000, deadline: '1s', match: { path: '/late' } },
+      { ...policy, name: 'lost', deadline: '5s', match: { path: '/lost' } },
+    ],
+  })
 })
 afterAll(() => stack.stop())
 
@@ -28,14 +41,6 @@ const remaining = ({ headers }: Answer) =>
   Number(/;r=(\d+)/.exec(headers.get('ratelimit') ?? '')![1])
 
 test('A policy may set its deadline, and the shortest deadline of a request’s policies holds, also on a new isolate.', async () => {
-  const worker = await stack.renew({
-    deadline: '150ms',
-    policies: [
-      { ...policy, name: 'usual', match: { path: '/usual' } },
-      { ...policy, name: 'patient', deadline: '700ms', match: { path: ['/patient', '/both'] } },
-      { ...policy, name: 'hasty', deadline: '400ms', match: { path: '/both' } },
-    ],
-  })
   const stall = watchStall(`${worker.url}/free`)
   onTestFinished(() => stall.stop())
   await stack.get('/free') // leaves the start of the Worker out of the times
@@ -51,6 +56,64 @@ test('A policy may set its deadline, and the shortest deadline of a request’s 
     expect(ms).toBeGreaterThan(deadline - 20)
   }
   await stack.faults.set(null)
+})
+
+test('A late reply answers only its own request, and refunds it if the fallback has refused it.', async () => {
+  await decision(stack, '/late')
+  const first = remaining(await stack.get('/late'))
+  await stack.faults.set('late=1500')
+  const refused = await Promise.all([stack.get('/late'), stack.get('/late'), stack.get('/late')])
+  expect(refused.map(({ status }) => status)).toEqual([503, 503, 503])
+  await stack.faults.set(null)
+  // These requests are in flight while the late replies arrive.
+  const counts: number[] = []
+  const refunds: number[] = []
+  const until = performance.now() + 8000
+  while (performance.now() < until && refunds.at(-1) !== 3) {
+    counts.push(remaining(await stack.get('/late')))
+    refunds.push(counts.at(-1)! - (first - 3 - counts.length))
+  }
+  // Each of the three was charged once and then refunded. Every other request got its own answer.
+  expect([refunds[0], refunds.at(-1)]).toEqual([0, 3])
+  expect(refunds).toEqual(refunds.toSorted((a, b) => a - b))
+  expect(worker.logs.every((line) => JSON.parse(line).event === 'store-error')).toBe(true)
+})
+
+test('If Redis loses the script, it is sent again once, within the same deadline.', async () => {
+  await decision(stack, '/lost')
+  const first = remaining(await stack.get('/lost'))
+  const before = stack.faults.counts().arrived
+  await stack.faults.set('noscript', { next: 1 })
+  const answer = await stack.get('/lost')
+  expect([answer.status, remaining(answer)]).toEqual([200, first - 1])
+  const after = stack.faults.counts().arrived
+  expect([after.evalsha! - (before.evalsha ?? 0), after.eval! - before.eval!]).toEqual([1, 1])
+  expect(await stack.logged('script-reloaded')).toHaveLength(1)
+
+  // The deadline also ends the second call, if the first one takes most of the time.
+  const slow = await startFaults({ target: stack.bridge.url })
+  const lost = await startFaults({ target: slow.url })
+  try {
+    const worker = await stack.renew(
+      { deadline: '1s', policies: [{ ...policy, name: 'lost' }] },
+      lost.url,
+    )
+    const stall = watchStall(`${worker.url}/_sluice/health`)
+    onTestFinished(() => stall.stop())
+    await decision(stack, '/x')
+    const { evalsha = 0, eval: whole = 0 } = lost.counts().arrived
+    await slow.set('late=450')
+    await lost.set('noscript')
+    const { status, usualMs } = await timed(stall, '/x') // 450 to flush, 450 to miss, 450 to flush, …
+    expect(status).toBe(503)
+    expect(usualMs).toBeLessThan(1000 + 40)
+    await expect
+      .poll(() => lost.counts().arrived)
+      .toMatchObject({ evalsha: evalsha + 1, eval: whole + 1 })
+  } finally {
+    await lost.close()
+    await slow.close()
+  }
 })
 
 test('One deadline holds for a whole decision: the keys of the issuer, the limit of an API caller and the store.', async () => {
@@ -93,68 +156,6 @@ test('One deadline holds for a whole decision: the keys of the issuer, the limit
     await stack.faults.set(null)
     silent.closeAllConnections()
     silent.close()
-  }
-})
-
-test('A late reply answers only its own request, and refunds it if the fallback has refused it.', async () => {
-  // The loop below sends requests for some seconds.
-  const late = { ...policy, name: 'late', limit: 100_000 }
-  const worker = await stack.renew({ deadline: '1s', policies: [late] })
-  await decision(stack, '/x')
-  const first = remaining(await stack.get('/x'))
-  await stack.faults.set('late=3000')
-  const refused = await Promise.all([stack.get('/x'), stack.get('/x'), stack.get('/x')])
-  expect(refused.map(({ status }) => status)).toEqual([503, 503, 503])
-  await stack.faults.set(null)
-  // These requests are in flight while the late replies arrive.
-  const counts: number[] = []
-  const refunds: number[] = []
-  const until = performance.now() + 8000
-  while (performance.now() < until && refunds.at(-1) !== 3) {
-    counts.push(remaining(await stack.get('/x')))
-    refunds.push(counts.at(-1)! - (first - 3 - counts.length))
-  }
-  // Each of the three was charged once and then refunded. Every other request got its own answer.
-  expect([refunds[0], refunds.at(-1)]).toEqual([0, 3])
-  expect(refunds).toEqual(refunds.toSorted((a, b) => a - b))
-  expect(worker.logs.map((line) => JSON.parse(line).event)).toEqual(['store-error'])
-})
-
-test('If Redis loses the script, it is sent again once, within the same deadline.', async () => {
-  await stack.renew({ deadline: '5s', policies: [{ ...policy, name: 'lost' }] })
-  await decision(stack, '/x')
-  const first = remaining(await stack.get('/x'))
-  const before = stack.faults.counts().arrived
-  await stack.faults.set('noscript', { next: 1 })
-  const answer = await stack.get('/x')
-  expect([answer.status, remaining(answer)]).toEqual([200, first - 1])
-  const after = stack.faults.counts().arrived
-  expect([after.evalsha! - (before.evalsha ?? 0), after.eval! - before.eval!]).toEqual([1, 1])
-  expect(await stack.logged('script-reloaded')).toHaveLength(1)
-
-  // The deadline also ends the second call, if the first one takes most of the time.
-  const slow = await startFaults({ target: stack.bridge.url })
-  const lost = await startFaults({ target: slow.url })
-  try {
-    const worker = await stack.renew(
-      { deadline: '1s', policies: [{ ...policy, name: 'lost' }] },
-      lost.url,
-    )
-    const stall = watchStall(`${worker.url}/_sluice/health`)
-    onTestFinished(() => stall.stop())
-    await decision(stack, '/x')
-    const { evalsha = 0, eval: whole = 0 } = lost.counts().arrived
-    await slow.set('late=450')
-    await lost.set('noscript')
-    const { status, usualMs } = await timed(stall, '/x') // 450 to flush, 450 to miss, 450 to flush, …
-    expect(status).toBe(503)
-    expect(usualMs).toBeLessThan(1000 + 40)
-    await expect
-      .poll(() => lost.counts().arrived)
-      .toMatchObject({ evalsha: evalsha + 1, eval: whole + 1 })
-  } finally {
-    await lost.close()
-    await slow.close()
   }
 })
 

@@ -6,8 +6,10 @@ import { type Stack, startStack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import type { Stats } from '../../src/observe/index.ts'
 import { OPERATE } from '../support/api-stack.ts'
+import { isLong } from '../support/long.ts'
 import { SECRET } from '../support/webhook-receiver.ts'
 
+const ROUNDS = isLong ? 250 : 100
 const config: ConfigOptions = {
   policies: [{ name: 'a', limit: 100_000, window: '1h', key: 'global' }],
 }
@@ -15,7 +17,7 @@ const config: ConfigOptions = {
 /** A server that never answers, and one that answers 500. */
 let silent: Server
 let failing: Server
-let stacks: { plain: Stack; down: Stack; hangs: Stack; fails: Stack }
+let stacks: Record<string, Stack>
 
 const listen = async (server: Server) => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -38,9 +40,11 @@ beforeAll(async () => {
     })
   stacks = {
     plain: await startStack({ config }),
-    down: await withDestination('http://127.0.0.1:9/'),
     hangs: await withDestination(silentUrl),
-    fails: await withDestination(failingUrl),
+    ...(isLong && {
+      down: await withDestination('http://127.0.0.1:9/'),
+      fails: await withDestination(failingUrl),
+    }),
   }
 }, 120_000)
 
@@ -55,13 +59,13 @@ afterAll(async () => {
 const median = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!
 
 test('Requests do not wait for a destination that is down, hangs or fails.', async () => {
-  const names = Object.keys(stacks) as (keyof typeof stacks)[]
+  const names = Object.keys(stacks)
   const times = Object.fromEntries(names.map((name) => [name, [] as number[]]))
-  for (let round = 0; round < 250; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     // Each round in turn, so that other load on the machine affects all of them alike.
     for (const name of names) {
       const start = performance.now()
-      const response = await stacks[name].fetch('/')
+      const response = await stacks[name]!.fetch('/')
       await response.arrayBuffer()
       times[name]!.push(performance.now() - start)
       expect(response.status).toBe(200)
@@ -71,15 +75,19 @@ test('Requests do not wait for a destination that is down, hangs or fails.', asy
   for (const name of names) expect(median(times[name]!) - plain, name).toBeLessThan(10) // below 1 ms on a quiet machine
 }, 120_000)
 
-test.each(['down', 'hangs', 'fails'] as const)(
+test.each(isLong ? ['down', 'hangs', 'fails'] : ['hangs'])(
   'A destination that %s loses reports, which are counted, and no decision.',
   async (name) => {
-    const stack = stacks[name]
+    const stack = stacks[name]!
     const headers = { Authorization: `Bearer ${OPERATE}` }
-    const response = await stack.fetch('/_sluice/v1/stats', { headers })
-    const { total, dropped } = (await response.json()) as Stats
-    expect(total.series.reduce((sum, { decisions }) => sum + decisions, 0)).toBe(250)
-    const [otlp] = Object.entries(dropped).find(([sink]) => sink.startsWith('otlp:'))!
-    expect(dropped[otlp]).toBeGreaterThan(0)
+    const stats = async () => {
+      const response = await stack.fetch('/_sluice/v1/stats', { headers })
+      return (await response.json()) as Stats
+    }
+    const { series } = (await stats()).total
+    expect(series.reduce((sum, { decisions }) => sum + decisions, 0)).toBe(ROUNDS)
+    const droppedByOtlp = async () =>
+      Object.entries((await stats()).dropped).find(([sink]) => sink.startsWith('otlp:'))![1]
+    await expect.poll(droppedByOtlp).toBeGreaterThan(0)
   },
 )

@@ -1,3 +1,4 @@
+import { get, type IncomingMessage, type RequestOptions } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Faults, startFaults } from 'sluice-fault-proxy'
@@ -108,6 +109,44 @@ export async function startFaultStack(): Promise<FaultStack> {
     },
   }
 }
+
+/** The answer to a request that was sent directly to workerd. */
+export interface DirectAnswer {
+  status: number
+  /** The remaining units in `RateLimit`. */
+  remaining: number | undefined
+}
+
+/** Sends a request of a key directly to workerd, because Miniflare's entry hides closed connections. */
+export const askDirectly = (
+  { directUrl }: RunningWorker,
+  key: string,
+  options: RequestOptions = {},
+  path = '/',
+) =>
+  new Promise<DirectAnswer>((resolve, reject) => {
+    const whole = async (response: IncomingMessage) => {
+      for await (const _ of response);
+      const remaining = /;r=(\d+)/.exec(String(response.headers.ratelimit))?.[1]
+      resolve({
+        status: response.statusCode!,
+        remaining: remaining === undefined ? remaining : Number(remaining),
+      })
+    }
+    get(directUrl + path, { headers: { 'x-key': key }, ...options }, (response) => {
+      whole(response).catch(reject)
+    }).on('error', reject)
+  })
+
+/** All calls that have arrived at the fault proxy. */
+export const callsOf = ({ faults }: FaultStack) =>
+  Object.values(faults.counts().arrived).reduce((sum, one) => sum + one, 0)
+
+export const many = <T>(count: number, task: (index: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, index) => task(index)))
+
+export const statuses = (answers: { status: number }[]) =>
+  answers.map(({ status }) => status).sort()
 
 /** Repeats a request until the store decides, which takes longer on a busy machine. */
 export const decision = ({ get }: FaultStack, path: string, headers: Record<string, string> = {}) =>

@@ -9,7 +9,7 @@ import type { Decision } from '../../src/base/decision.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { shards as shardsOf } from '../../src/shards/index.ts'
 import { rendezvous } from '../../src/shards/rendezvous.ts'
-import { CROSS_REQUEST_IO } from './cross-request-io.ts'
+import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 
 export const shards = ['eu-1', 'eu-2']
 const shardOf = rendezvous(shards)
@@ -138,10 +138,6 @@ export const api = async <T>(path: string, body?: unknown, token = apiToken) => 
 /** The remaining units of a policy for a key. */
 export const remainingOf = async (policy: string, key: string) =>
   (await api<Decision>('/decide', { policy, key, mode: 'peek' })).limits[0]?.remaining
-export const statuses = (answers: { status: number }[]) =>
-  answers.map(({ status }) => status).sort()
-export const many = <T>(count: number, task: (index: number) => Promise<T>) =>
-  Promise.all(Array.from({ length: count }, (_, index) => task(index)))
 
 /** Kills a database. Returns a function that starts it again. */
 export async function kill(shard: number) {
