@@ -1,4 +1,637 @@
-import type { Mutant } from './mutant.ts'
+import { type Mutant, mutantsOf } from './mutant.ts'
 
-/** Mutants of `src/store/`. */
-export const storeMutants: Mutant[] = []
+const of = (name: string) => mutantsOf(`src/store/${name}.ts`, 'test/unit/store')
+
+const reply = of('upstash/reply')
+const pack = of('upstash/pack')
+const args = of('upstash/arguments')
+const script = of('upstash/script')
+const transport = of('upstash/transport')
+const upstash = of('upstash/upstash')
+const batching = of('batching')
+const breaker = of('breaker')
+const deadline = of('deadline')
+const demand = of('leases/demand')
+const lease = of('leases/lease')
+const call = of('leases/call')
+const inFlight = of('leases/in-flight')
+const entries = of('local/entries')
+const share = of('local/share')
+const refund = of('local/refund')
+const local = of('local/local')
+const algorithm = of('algorithms/algorithm')
+const fixed = of('algorithms/fixed-window')
+const sliding = of('algorithms/sliding-window')
+const bucket = of('algorithms/token-bucket')
+const shards = mutantsOf('src/shards/split-store.ts', 'test/unit/shards')
+
+export const storeMutants: Mutant[] = [
+  reply(
+    'accepts a time above 2^53',
+    '!isTime(time!) || !isWhole(decidedAt)',
+    '!isTime(time!)',
+    'reply',
+  ),
+  reply(
+    'accepts more parts than requests',
+    'texts.length !== requests.length',
+    'texts.length < requests.length',
+    'reply',
+  ),
+  reply('marks a first reply as a replay', "mark === '1' && {", 'mark && {', 'reply'),
+  reply('accepts a state that has run out', 'end <= now', 'end < now', 'reply'),
+  reply(
+    'admits what the state has room for, against the script',
+    "const allowed = mark === '+'",
+    'const { allowed } = peek(limit.cost)',
+    'reply',
+  ),
+  reply(
+    'reports waits beyond the life of the state',
+    'state ? endingIn(state.end! - now, outcome) : outcome',
+    'outcome',
+    'reply',
+  ),
+  reply(
+    'the wait of a ban replaces a longer wait',
+    'Math.max(retryAfterMs, bannedForMs)',
+    'bannedForMs',
+    'reply',
+  ),
+  reply(
+    'a ban of a cost that never fits has a wait',
+    'retryAfterMs === null ? null : Math.max',
+    'retryAfterMs === null ? bannedForMs : Math.max',
+    'reply',
+  ),
+  reply(
+    'accepts parts after the bans',
+    "parts.length === ends + 1 && parts[ends] === ''",
+    "parts[ends] === ''",
+    'reply',
+  ),
+  reply(
+    'a log reports its whole floor as reserved',
+    'Math.max(0, Math.min(floor, left + floor))',
+    'floor',
+    'reply',
+  ),
+  reply(
+    'reports what is left above the floor as reserved, too',
+    'decide(now, terms, 0, state).remaining - remaining',
+    'decide(now, terms, 0, state).remaining',
+    'reply',
+  ),
+  reply(
+    'does not check the numbers of a state',
+    'if (!isSound(answer)) return undefined',
+    '',
+    'reply',
+  ),
+
+  pack(
+    'the second pack has the key of the first one',
+    'packs.length > 0 ? withSuffix',
+    'packs.length > 9 ? withSuffix',
+    'pack',
+  ),
+  pack(
+    'counts a shared key once for each list',
+    'keys.size + newKeys.length <= MAX_KEYS',
+    'keys.size + listKeys.length <= MAX_KEYS',
+    'pack',
+  ),
+  pack('forgets the bound of requests', ' && requests + list.length <= MAX_REQUESTS', '', 'pack'),
+  pack(
+    'counts one key for a limit with two',
+    'keys += 2 * limits.length',
+    'keys += limits.length',
+    'pack',
+  ),
+  pack(
+    'a leading follow follows the list before',
+    'index < leading ?',
+    'index > leading ?',
+    'pack',
+  ),
+  pack(
+    'each list gets the states of the lists after it',
+    'states.slice(next - list.length, next)',
+    'states.slice(next - list.length)',
+    'pack',
+  ),
+  pack('unpacked lists share an idempotency key', '{index + 1}', '{1}', 'pack'),
+
+  args(
+    'a log has any number of entries',
+    ' && (!hasOwnKey(algorithm) || limit <= MAX_ENTRIES)',
+    '',
+    'arguments',
+  ),
+  args(
+    'does not bound the product of burst and window',
+    ' && burst * windowMs <= MAX_PRODUCT',
+    '',
+    'arguments',
+  ),
+  args(
+    'bounds the product with the current period only',
+    'Math.max(end - start, nextEnd - end)',
+    'end - start',
+    'arguments',
+  ),
+  args('a refund needs no slot id', "modes[mode] !== 'charges'", "mode !== 'take'", 'arguments'),
+  args(
+    'a limit and its penalty may have the same tag',
+    'limits.length === 1 && !hasPenalty',
+    'limits.length === 1',
+    'arguments',
+  ),
+  args(
+    'a ban may be longer than the maximum',
+    " && (request.mode !== 'ban' || banMs <= maxMs)",
+    '',
+    'arguments',
+  ),
+  args(
+    'a floor may be larger than the quota',
+    ' && floor <= capacityOf(terms.algorithm, terms)',
+    '',
+    'arguments',
+  ),
+  args(
+    'slots may have a debt',
+    "mode !== 'debt' || terms.algorithm !== 'concurrency'",
+    'true',
+    'arguments',
+  ),
+  args(
+    'an operator may set a limit that the window does not allow',
+    'termsText(resized(limit, units).terms, place)',
+    '',
+    'arguments',
+  ),
+  args(
+    'an override needs no limit that has one',
+    "mode !== 'override' || limits.every(({ override }) => override)",
+    'true',
+    'arguments',
+  ),
+  args(
+    'a limit may have the name of the idempotency key',
+    'keys.indexOf(keys[0]!, 1) === -1',
+    'true',
+    'arguments',
+  ),
+  args(
+    'a refund of a bucket has units that are not exact',
+    "mode === 'refund' ? Math.min(cost, mostRefunded(terms)) : cost",
+    'cost',
+    'script',
+  ),
+  args(
+    'a call with limits of operators does not ask for them',
+    'penalty || override || hasOwnKey',
+    'penalty || hasOwnKey',
+    'script',
+  ),
+  args(
+    'a refund has a penalty',
+    "mode === 'refund' || mode === 'debt' ? undefined : penalty",
+    "mode === 'debt' ? undefined : penalty",
+    'script',
+  ),
+  script(
+    'a log with a limit of an operator has no record',
+    'if (limit.override || penaltyOf(request, limit))',
+    'if (penaltyOf(request, limit))',
+    'script',
+  ),
+  script(
+    'the idempotency key has no namespace',
+    'recordOf(idempotency.key, namespace)',
+    'recordOf(idempotency.key)',
+    'script',
+  ),
+
+  transport('follows redirects', "redirect: 'manual'", "redirect: 'follow'", 'many-lists-failures'),
+  transport(
+    'accepts more answers than commands',
+    'reply.length === commands.length',
+    'reply.length >= commands.length',
+    'many-lists-failures',
+  ),
+  transport(
+    'a single result answers each list',
+    "if ('result' in answer) throw new StoreError('bad-reply')",
+    '',
+    'many-lists-failures',
+  ),
+  transport(
+    'reads answers of a failed response',
+    'response.ok && Array.isArray(reply)',
+    'Array.isArray(reply)',
+    'many-lists-failures',
+  ),
+  transport(
+    'a deadline is an unreachable store',
+    "name === 'TimeoutError' || name === 'AbortError'",
+    "name === 'AbortError'",
+    'upstash',
+  ),
+  transport(
+    'takes a part of a key for an error of the plan',
+    'database has been suspended|',
+    'suspended|',
+    'upstash',
+  ),
+  transport(
+    'reads the result of a failed response',
+    "!ok || typeof error === 'string'",
+    "typeof error === 'string'",
+    'many-lists-failures',
+  ),
+
+  upstash(
+    'sends the script with every call',
+    'isLoaded ||= replies.some',
+    'isLoaded &&= replies.some',
+    'upstash',
+  ),
+  upstash(
+    'aborts a call at its deadline',
+    'options.deadlineMs + LATE_MS',
+    'options.deadlineMs',
+    'upstash',
+  ),
+  upstash(
+    'gives up after the script was sent to one node',
+    'isResent && notRun.length === packs.length',
+    'isResent',
+    'many-lists-failures',
+  ),
+  upstash(
+    'sends lists again that may have been charged',
+    '/^(WRONGTYPE$|ERR sluice: (call|request|idempotency: unexpected|key)\\b)/.test(String(reply.cause))',
+    'true',
+    'many-lists-failures',
+  ),
+  upstash(
+    'does not send the other lists of an invalid one',
+    'lists.length > 1 && hasChargedNothing',
+    'lists.length > 128 && hasChargedNothing',
+    'many-lists',
+  ),
+
+  batching(
+    'a batch has one limit less',
+    'limits + entry.limits <= MAX_ROWS',
+    'limits + entry.limits < MAX_ROWS',
+    'batching',
+  ),
+  batching(
+    'a batch has subjects of any length',
+    ' && length + entry.length <= MAX_LENGTH',
+    '',
+    'batching',
+  ),
+  batching(
+    'a short deadline joins a batch with a long one',
+    'ms <= 2 * firstMs && firstMs <= 2 * ms',
+    'ms <= 2 * firstMs',
+    'batching',
+  ),
+  batching(
+    'a long deadline joins a batch with a short one',
+    'ms <= 2 * firstMs && firstMs <= 2 * ms',
+    'firstMs <= 2 * ms',
+    'batching',
+  ),
+  batching(
+    'answers a request that has ended',
+    'if (!isGone(entry, repliedAt)) entry.answer(results)',
+    'entry.answer(results)',
+    'batching',
+  ),
+  batching('sends a list at its deadline', 'entry.until > now', 'entry.until >= now', 'batching'),
+  batching(
+    'waits for the request that opened the batch beyond half of the deadline',
+    'Math.min(MAX_OPEN_MS, entry.deadlineMs / 2)',
+    'MAX_OPEN_MS',
+    'batching',
+  ),
+  batching(
+    'holds a batch only after three lists in one ms',
+    'latest.lists >= LISTS_PER_MS',
+    'latest.lists > LISTS_PER_MS',
+    'batching',
+  ),
+  batching(
+    'a clock that is set back prolongs the deadline',
+    'Math.min(deadlineMs, until - now)',
+    'until - now',
+    'batching',
+  ),
+  batching(
+    'an idempotent call joins a batch',
+    '!waitUntil || idempotency ||',
+    '!waitUntil ||',
+    'batching',
+  ),
+  batching('a call with a time joins a batch', ' || time !== undefined', '', 'batching'),
+  batching('a rejected call answers no request', '.catch((): StoreResult[] => [])', '', 'batching'),
+
+  breaker('opens after six failures', 'const THRESHOLD = 5', 'const THRESHOLD = 6', 'breaker'),
+  breaker('a success does not reset the count', 'failures = 0\n    if', 'if', 'breaker'),
+  breaker(
+    'opens for one second whatever the error is',
+    '(LONG_HOLD_MS[code] ?? HOLD_MS)',
+    'HOLD_MS',
+    'breaker',
+  ),
+  breaker(
+    'a later failure shortens a long hold',
+    'holds(opened, now) ? Math.max(until, opened.until) : until',
+    'until',
+    'breaker',
+  ),
+  breaker('reports the time since the last failure', 'opened?.since ?? now', 'now', 'breaker'),
+  breaker(
+    'a second trial call starts during a long one',
+    'Math.min(MAX_TRIAL_MS, Math.max(HOLD_MS, deadlineMs ?? 0))',
+    'HOLD_MS',
+    'breaker',
+  ),
+  breaker(
+    'a trial call that has failed blocks the next one',
+    'if (isTrial) trial = undefined',
+    '',
+    'breaker',
+  ),
+  breaker(
+    'a clock that is set back keeps the circuit open',
+    'isWithin(now, hold.from, hold.until)',
+    'now < hold.until',
+    'breaker',
+  ),
+  breaker(
+    'a mistake of the caller counts as a failure',
+    "reply.code === 'idempotency-conflict' || ",
+    '',
+    'breaker',
+  ),
+  breaker(
+    'the first list of a call decides for all',
+    'replies.find(isAnswer) ?? replies[0]',
+    'replies[0]',
+    'breaker',
+  ),
+  breaker(
+    'a timer that fires late counts as a failure',
+    'if (isLate(clock() - due)) return',
+    '',
+    'deadline',
+  ),
+  breaker('a call that fails after its deadline counts twice', '!isSlow && !(', '!(', 'deadline'),
+  breaker(
+    'a call with many limits is watched',
+    'deadlineMs !== undefined && isSmall(lists)',
+    'deadlineMs !== undefined',
+    'deadline',
+  ),
+
+  deadline(
+    'does not wait again if its timer fires late',
+    'else if (isLate(lateMs)) timer = setTimeout(end, Math.min(lateMs, waitMs))\n',
+    '',
+    'deadline',
+  ),
+  deadline(
+    'waits for as long as its timer was late',
+    'Math.min(lateMs, waitMs)',
+    'lateMs',
+    'deadline',
+  ),
+  deadline('the isolate does not stay alive for a late reply', 'waitUntil?.(late)', '', 'deadline'),
+  deadline('all lists get the late reply of the first', 'all[index]', 'all[0]', 'deadline'),
+  deadline(
+    'forgets the later tasks',
+    'tasks = tasks.filter(({ ms }) => ms > dueMs)',
+    'tasks = []',
+    'deadline',
+  ),
+  deadline(
+    'a late task prolongs the wait of the caller',
+    'wait(dueMs + Math.max(0, lateMs))',
+    'wait(dueMs)',
+    'deadline',
+  ),
+  deadline(
+    'runs the tasks of a call that has ended',
+    'clearTimeout(timer)\n          resolve(result)',
+    'resolve(result)',
+    'deadline',
+  ),
+
+  demand(
+    'the demand of the span before does not fade',
+    'previous * (1 - (now - start) / spanMs)',
+    'previous',
+    'leases/demand',
+  ),
+  demand(
+    'a clock that is set back keeps the demand',
+    'isWithin(now, start, start + spanMs)',
+    'now < start + spanMs',
+    'leases/demand',
+  ),
+  lease('takes an eighth of the rest', 'const PARTS = 16', 'const PARTS = 8', 'leases/lease'),
+  lease('takes the whole demand', 'demand.recent(now) / 2', 'demand.recent(now)', 'leases/lease'),
+  lease(
+    'takes units that are already in flight',
+    'target - cost - inFlight',
+    'target - cost',
+    'leases/lease',
+  ),
+  lease(
+    'a reply that is overtaken replaces a later one',
+    '!lastReply || decidedAt >= lastReply.decidedAt',
+    'true',
+    'leases/lease',
+  ),
+  lease('a lease outlives its window', 'Math.min(ttlMs, endsAfterMs)', 'ttlMs', 'leases/lease'),
+  lease(
+    'a lease of a sliding window lasts for the next window',
+    "algorithm === 'sliding-window' ? state.resetAfterMs - windowMs : state.resetAfterMs",
+    'state.resetAfterMs',
+    'leases/lease',
+  ),
+  lease('holds more than the maximum', 'Math.max(0, max - inFlight)', 'max', 'leases/lease'),
+  lease(
+    'merged units have the later deadline',
+    'until: Math.min(some.until, others.until)',
+    'until: Math.max(some.until, others.until)',
+    'leases/lease',
+  ),
+  lease(
+    'a forgotten lease receives units',
+    'isForgotten || units.count === 0',
+    'units.count === 0',
+    'leases/lease',
+  ),
+  lease(
+    'refunds units of an earlier window',
+    'units.count > 0 && now < units.refundableUntil',
+    'units.count > 0',
+    'leases/lease',
+  ),
+  lease(
+    'a returned unit shortens the lease of the next window',
+    'now < held.refundableUntil ? merged(held, units) : units',
+    'merged(held, units)',
+    'leases/lease',
+  ),
+  call(
+    'a call has more requests than the script accepts',
+    'if (!quota || room < 2) continue',
+    'if (!quota) continue',
+    'leases/call',
+  ),
+  call(
+    'holds units that a refused request did not take',
+    'lastTakePassed && state.allowed ? taken.count : 0',
+    'state.allowed ? taken.count : 0',
+    'leases/call',
+  ),
+  call(
+    'a refused request loses its lent unit',
+    'if (!lastTakePassed) lease.hold(units, receivedAt)',
+    '',
+    'leases/call',
+  ),
+  call(
+    'an admitted request keeps its lent unit',
+    'if (!lastTakePassed) lease.hold(units, receivedAt)',
+    'lease.hold(units, receivedAt)',
+    'leases/call',
+  ),
+  inFlight('refunded units are not in flight', 'sum + free + bound', 'sum + free', 'leases/call'),
+  inFlight(
+    'several requests reserve one unit',
+    'call.loads.get(quota)!.free -= cost',
+    'call.loads.get(quota)!.free -= 0',
+    'leases/call',
+  ),
+  inFlight(
+    'waits for a call that is past its deadline',
+    'now < until && missing.every',
+    'missing.every',
+    'leases/call',
+  ),
+
+  entries(
+    'evicts the most exhausted limit',
+    'score(other) > score(chosen)',
+    'score(other) < score(chosen)',
+    'local/entries',
+  ),
+  entries(
+    'an eviction does not prefer expired entries',
+    '(until <= now ? 2 : left)',
+    'left',
+    'local/entries',
+  ),
+  share(
+    'a small share has no unit',
+    'Math.max(1, Math.floor(units * localShare))',
+    'Math.floor(units * localShare)',
+    'local/share',
+  ),
+  share(
+    'a cost above the share is never admitted',
+    'fits ? Math.min(cost, Math.max(1, capacity - kept)) : cost',
+    'cost',
+    'local/share',
+  ),
+  share(
+    'cuts the same units from both windows',
+    'first - (less - (second - previous))',
+    'first - less',
+    'local/share',
+  ),
+  share(
+    'the whole floor applies to a share',
+    'Math.ceil(floor * localShare)',
+    'floor',
+    'local/floors-debts',
+  ),
+  refund(
+    'refunds no window that began with the charge',
+    'takenAt < state.time',
+    'takenAt <= state.time',
+    'local',
+  ),
+  refund('a refund clears the log of its time', '.slice(0, units)', '', 'local'),
+  local(
+    'charges the follow of a refused take',
+    "lastTakePassed ? 'take' : 'peek'",
+    "'take'",
+    'local',
+  ),
+  local(
+    'charges the limits that admit a refused request',
+    "mode !== 'take' || !checked.every(({ state }) => state.allowed)",
+    "mode !== 'take'",
+    'local',
+  ),
+  local(
+    'a debt beyond the exact numbers is not charged',
+    'Math.min(limit.cost, remaining)',
+    'limit.cost',
+    'local/floors-debts',
+  ),
+  local(
+    'a limit of an operator lasts a millisecond too long',
+    'now >= reply.receivedAt',
+    'now > reply.receivedAt',
+    'local/override',
+  ),
+  local(
+    'forgets the limit of an operator with the counter',
+    'Math.max(state.resetAfterMs, bannedForMs, overriddenForMs)',
+    'Math.max(state.resetAfterMs, bannedForMs)',
+    'local/override',
+  ),
+  algorithm(
+    'a new limit has the old floor',
+    'isSame ? (limit.floor ?? 0) : floorUnits(sized, share)',
+    'limit.floor ?? 0',
+    'local/override',
+  ),
+  fixed('the last unit is refused', 'before + cost <= limit', 'before + cost < limit', 'local'),
+  sliding(
+    'rounds the used part of the previous window down',
+    'Math.ceil((previous * left) / window)',
+    'Math.floor((previous * left) / window)',
+    'local',
+  ),
+  bucket(
+    'a wait is a millisecond short',
+    'Math.ceil((current - target) / limit)',
+    'Math.floor((current - target) / limit)',
+    'local',
+  ),
+  bucket(
+    'a clock that is set back refills the bucket',
+    'Math.max(now, state?.time ?? now)',
+    'now',
+    'local',
+  ),
+
+  shards(
+    'a refund has the time of another limit',
+    'const { decidedAt = reply.decidedAt } = states.get(limit)!',
+    'const { decidedAt } = reply',
+    'refunds',
+  ),
+]
