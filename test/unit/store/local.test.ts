@@ -93,6 +93,17 @@ describe('the local store', () => {
     expect(await ask(11, 'y')).toMatchObject({ allowed: false, retryAfterMs: null })
   })
 
+  test('After the given calendar periods, windows of the length of the last one follow.', async () => {
+    const local = createLocalStore()
+    const terms = policyOf({ algorithm: 'fixed-window', limit: 1, localShare: 1 })
+    const limits: Limit[] = [{ subject: 'x', terms, cost: 1, period: [0, 10, 30] }]
+    const at = async (now: number) =>
+      (await local.decide([{ mode: 'take', limits }], { now })).states[0]![0]!
+    expect(await at(35)).toMatchObject({ allowed: true, resetAfterMs: 15 })
+    expect(await at(49)).toMatchObject({ allowed: false, retryAfterMs: 1 })
+    expect(await at(50)).toMatchObject({ allowed: true, resetAfterMs: 20 })
+  })
+
   test('A request in the local store charges all of its limits or none.', async () => {
     const local = createLocalStore(() => 1_000_000)
     const [wide, narrow] = [
