@@ -18,6 +18,7 @@ const inFlight = of('leases/in-flight')
 const entries = of('local/entries')
 const share = of('local/share')
 const refund = of('local/refund')
+const fromReply = of('local/from-reply')
 const local = of('local/local')
 const algorithm = of('algorithms/algorithm')
 const fixed = of('algorithms/fixed-window')
@@ -572,6 +573,36 @@ export const storeMutants: Mutant[] = [
     'local',
   ),
   refund('a refund clears the log of its time', '.slice(0, units)', '', 'local'),
+  fromReply(
+    'a window lasts for its whole length after the reply',
+    '{ time: end - window, end, numbers',
+    '{ time: at, end: at + window, numbers',
+    'local-replies',
+  ),
+  local(
+    'an older reply replaces a newer one',
+    'last.decidedAt > decidedAt',
+    'last.decidedAt < decidedAt',
+    'local-replies',
+  ),
+  local(
+    'a refusal of a small plan refuses a large one',
+    'isCovered && !state.allowed',
+    '!state.allowed',
+    'local-replies',
+  ),
+  local(
+    'forgets a ban for smaller costs',
+    'Math.max(state.bannedForMs ?? 0, refused ? state.retryAfterMs! : 0)',
+    'refused ? state.retryAfterMs! : 0',
+    'local-replies',
+  ),
+  local(
+    'a local unit matches several late charges',
+    'entry.localUnits -= limit.cost\n      return',
+    'return',
+    'local-replies',
+  ),
   local(
     'charges the follow of a refused take',
     "lastTakePassed ? 'take' : 'peek'",
@@ -629,9 +660,72 @@ export const storeMutants: Mutant[] = [
   ),
 
   shards(
+    'refunds a call that a repeated call would find',
+    'charged && !passes && !keeps',
+    'charged && !passes',
+    'idempotency',
+  ),
+  shards('refunds a replay again', 'reply.replayed ? [] : chargedIn', 'chargedIn', 'idempotency'),
+  shards('shards on one database replay each other', '{name}@', '{0}@', 'idempotency'),
+  shards(
+    'a conflict in one shard is a partial failure',
+    'const failure = conflict ?? (',
+    'const failure = (',
+    'idempotency',
+  ),
+  shards(
+    'a reply is a replay if one shard has replayed',
+    'answers.every(({ replayed }) => replayed)',
+    'answers.some(({ replayed }) => replayed)',
+    'idempotency',
+  ),
+  shards(
+    'the time of a decision is the latest',
+    'Math.min(...answers',
+    'Math.max(...answers',
+    'requests',
+  ),
+  shards(
+    'a reply is leased only if all shards lease',
+    'answers.some(({ leased })',
+    'answers.every(({ leased })',
+    'requests',
+  ),
+  shards(
+    'a refund needs the client',
+    'if (plans.some(({ groups }) => groups)) options.waitUntil?.(decided)',
+    '',
+    'requests',
+  ),
+  shards(
+    'a refused request keeps its charges',
+    'if (charged && !passes && !keeps) refund(fragment, reply, options)',
+    '',
+    'requests',
+  ),
+  shards(
     'a refund has the time of another limit',
     'const { decidedAt = reply.decidedAt } = states.get(limit)!',
     'const { decidedAt } = reply',
     'refunds',
+  ),
+  shards('refunds a late peek', 'if (isTake && !passes) refused', 'if (!passes) refused', 'late'),
+  shards(
+    'one failed shard is never an error',
+    'answers.length > 0 && options.allowPartial',
+    'answers.length > 0',
+    'late',
+  ),
+  shards(
+    'a failed refund is not reported',
+    '[...new Set(limits.map(({ subject }) => subject))], error)',
+    '[...new Set(limits.map(({ subject }) => subject))])',
+    'late',
+  ),
+  shards(
+    'an error does not name its shard',
+    'reply instanceof StoreError ? reply.from(name) : reply',
+    'reply',
+    'late',
   ),
 ]

@@ -237,21 +237,22 @@ describe('a store that fails', () => {
 })
 
 const soakMs = Number(process.env.SOAK_MS ?? (isLong ? 5000 : 1500))
+const CLIENTS = isLong ? 64 : 16
 
 test(
-  'All requests of 64 busy clients are answered, and no key admits more than its limit.',
+  'All requests of busy clients are answered, and no key admits more than its limit.',
   async () => {
     // Run it with SOAK_MS=60000 before a release.
     if (isLong) await renew()
     const before = calls()
-    const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+    const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS })
     const until = performance.now() + soakMs
     const tally: Record<string, number> = {}
     const admitted = new Map<string, number>()
     const failures: number[] = []
     let answered = 0
     const client = async (index: number) => {
-      while (performance.now() < until) {
+      while (performance.now() < until || !tally[429]) {
         const key = `soak-${index % 4}-${Math.floor(performance.now() / 500)}`
         const turn = answered++
         if (turn % 500 === 0) void askAndHangUp(newKey(), 5)
@@ -264,7 +265,7 @@ test(
         if (status === 200) admitted.set(key, (admitted.get(key) ?? 0) + 1)
       }
     }
-    await many(64, client)
+    await many(CLIENTS, client)
     agent.destroy()
     if (process.env.SOAK_MS)
       console.log(
@@ -277,7 +278,7 @@ test(
     expect(answered).toBeGreaterThan(100)
     expect(calls() - before).toBeLessThan(answered / 2)
   },
-  soakMs + 30_000,
+  soakMs + 60_000,
 )
 
 testNoLeaks(() => stack)
