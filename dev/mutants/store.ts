@@ -15,6 +15,7 @@ const demand = of('leases/demand')
 const lease = of('leases/lease')
 const call = of('leases/call')
 const inFlight = of('leases/in-flight')
+const leases = of('leases/leases')
 const entries = of('local/entries')
 const share = of('local/share')
 const refund = of('local/refund')
@@ -247,6 +248,12 @@ export const storeMutants: Mutant[] = [
     'upstash',
   ),
   transport(
+    'keeps the text of an unknown error',
+    '/^[A-Z]{2,20}\\b/.exec(text)?.[0]',
+    '/^[A-Z]{2,20}\\b/.exec(text)?.[0] ?? text',
+    'upstash',
+  ),
+  transport(
     'reads the result of a failed response',
     "!ok || typeof error === 'string'",
     "typeof error === 'string'",
@@ -341,6 +348,7 @@ export const storeMutants: Mutant[] = [
   ),
   batching('a call with a time joins a batch', ' || time !== undefined', '', 'batching'),
   batching('a rejected call answers no request', '.catch((): StoreResult[] => [])', '', 'batching'),
+  batching('does not keep the isolate alive for its batch', 'waitUntil(promise)\n', '', 'batching'),
 
   breaker('opens after six failures', 'const THRESHOLD = 5', 'const THRESHOLD = 6', 'breaker'),
   breaker('a success does not reset the count', 'failures = 0\n    if', 'if', 'breaker'),
@@ -529,6 +537,38 @@ export const storeMutants: Mutant[] = [
     'missing.every',
     'leases/call',
   ),
+  leases(
+    'a request with a floor spends units that were leased without one',
+    '{floor}',
+    '{0}',
+    'leases-floor',
+  ),
+  leases('spends units of other terms', '{limit}', '{0}', 'leases-held'),
+  leases('an unban keeps the held units', "'ban', 'unban', ", "'ban', ", 'leases-held'),
+  leases(
+    'a new limit of an operator keeps the held units',
+    ", 'override', 'restore'",
+    '',
+    'leases-held',
+  ),
+  leases(
+    'spends units after the clock is set back',
+    'now < latest - MAX_STALE_MS',
+    'false',
+    'leases-held',
+  ),
+  leases(
+    'leases for an idempotent call',
+    'isTake && !idempotency && givenTime',
+    'isTake && givenTime',
+    'leases-calls',
+  ),
+  leases(
+    'leases for a request without a cost',
+    '!lease || limit.cost === 0',
+    '!lease',
+    'leases-calls',
+  ),
 
   entries(
     'evicts the most exhausted limit',
@@ -601,6 +641,18 @@ export const storeMutants: Mutant[] = [
     'a local unit matches several late charges',
     'entry.localUnits -= limit.cost\n      return',
     'return',
+    'local-replies',
+  ),
+  local(
+    'refusals of the store evict each other',
+    'if (entries.isFull) for (const limit of limits) dropDerivedState(limit)',
+    '',
+    'local-replies',
+  ),
+  local(
+    'forgets its own count when a reply arrives',
+    'if (own && left(own) <= left(fromReply)) return own',
+    '',
     'local-replies',
   ),
   local(

@@ -109,7 +109,7 @@ test(
     if (process.env.SOAK_MS)
       console.log(tally, `${((calls() - before) / answered).toFixed(3)} calls a decision`)
     expect(Object.keys(tally)).toEqual(['200'])
-    expect(answered).toBeGreaterThan(DECISIONS)
+    expect(answered).toBeGreaterThanOrEqual(DECISIONS)
     expect(Math.min(...ratios)).toBeLessThan(0.12)
   },
   soakMs + 60_000,

@@ -277,7 +277,8 @@ test('No client gets more than a policy with onStoreError deny admits, for any f
   })()
   try {
     await many(24, async (client) => {
-      for (let n = client; performance.now() < until; n += 7) {
+      // On a busy machine the first requests miss their deadline.
+      for (let n = client; performance.now() < until || passed.size <= 2; n += 7) {
         const [x, y, z] = [
           xs[n % 2]!,
           n % 3 ? ys[n % 4 < 2 ? 0 : 1] : undefined,
