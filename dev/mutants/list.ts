@@ -1,4 +1,5 @@
 import { configMutants } from './config.ts'
+import { featuresMutants } from './features.ts'
 import { httpMutants } from './http.ts'
 import { limiterMutants } from './limiter.ts'
 import { luaMutants } from './lua.ts'
@@ -8,10 +9,11 @@ import { storeMutants } from './store.ts'
 
 /** All mutants, of the Lua and of the TypeScript. */
 export const mutants: Mutant[] = [
-  ...luaMutants,
-  ...storeMutants,
-  ...limiterMutants,
-  ...matchMutants,
-  ...httpMutants,
   ...configMutants,
+  ...featuresMutants,
+  ...httpMutants,
+  ...limiterMutants,
+  ...luaMutants,
+  ...matchMutants,
+  ...storeMutants,
 ]

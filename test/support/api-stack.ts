@@ -18,18 +18,11 @@ export interface CallOptions {
   method?: string
 }
 
-/** Starts the whole stack with the decision API. */
-export async function startApi(
-  config: JsonConfig,
-  env: Record<string, string> = {},
-  options: Pick<StackOptions, 'observe'> = {},
-) {
-  const stack = await startStack({
-    ...options,
-    config,
-    env: { SLUICE_API_TOKEN: API_TOKEN, SLUICE_OPERATE_TOKEN: OPERATE, ...env },
-  })
+/** The fetch of a Worker, which gets paths. */
+type FetchPath = (path: string, init: RequestInit) => Promise<Response> | Response
 
+/** Calls the endpoints of the decision API. */
+export function callsOf(fetchPath: FetchPath) {
   /** Calls an endpoint. A body that is not a string is sent as JSON. */
   async function call<T = Record<string, unknown>>(
     path: string,
@@ -40,7 +33,7 @@ export async function startApi(
       method = body === undefined ? 'GET' : 'POST',
     }: CallOptions = {},
   ): Promise<Answer<T>> {
-    const response = await fetch(`${stack.url}/_sluice/v1${path}`, {
+    const response = await fetchPath(`/_sluice/v1${path}`, {
       method,
       redirect: 'manual',
       headers: { ...(token !== null && { Authorization: `Bearer ${token}` }), ...headers },
@@ -56,15 +49,28 @@ export async function startApi(
   }
 
   return {
-    stack,
     call,
     decide: (body: unknown, options?: CallOptions) => call<Decision>('/decide', body, options),
     decideEach: (bodies: unknown[], options?: CallOptions) =>
       call<Decision[]>('/decide', bodies, options),
     operate: <T>(name: string, operation: string, body: unknown) =>
       call<T>(`/policies/${name}/${operation}`, body, { token: OPERATE }),
-    stop: () => stack.stop(),
   }
+}
+
+/** Starts the whole stack with the decision API. */
+export async function startApi(
+  config: JsonConfig,
+  env: Record<string, string> = {},
+  options: Pick<StackOptions, 'observe'> = {},
+) {
+  const stack = await startStack({
+    ...options,
+    config,
+    env: { SLUICE_API_TOKEN: API_TOKEN, SLUICE_OPERATE_TOKEN: OPERATE, ...env },
+  })
+  const calls = callsOf((path, init) => fetch(stack.url + path, init))
+  return { stack, ...calls, stop: () => stack.stop() }
 }
 
 export type Api = Awaited<ReturnType<typeof startApi>>

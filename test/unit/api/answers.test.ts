@@ -2,14 +2,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/config/options.ts'
-import {
-  API_TOKEN,
-  type Api,
-  type CallOptions,
-  OPERATE,
-  startApi,
-} from '../../support/api-stack.ts'
+import { API_TOKEN, type CallOptions, OPERATE } from '../../support/api-stack.ts'
 import { openapi } from '../../support/json-schema.ts'
+import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 
 const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
 const config: ConfigOptions = {
@@ -47,9 +42,24 @@ const operations = ['peek', 'reset', 'ban', 'unban', 'try']
 
 const ajv = new Ajv2020({ strict: false })
 ajv.addSchema(openapi, 'api')
+const validators = new Map<string, ReturnType<typeof ajv.compile>>()
+
+/** The validator of a schema of the description. */
+function validatorOf(schema: object) {
+  const text = JSON.stringify(schema).replaceAll('"#/', '"api#/')
+  const validate = validators.get(text) ?? ajv.compile(JSON.parse(text))
+  validators.set(text, validate)
+  return validate
+}
 
 /** Checks that the description has the status of an answer, and that the answer is empty or valid. */
-async function check(api: Api, route: string, path: string, body: unknown, options: CallOptions) {
+async function check(
+  api: LocalApi,
+  route: string,
+  path: string,
+  body: unknown,
+  options: CallOptions,
+) {
   const answer = await api.call<unknown>(path, body, options)
   const method = route.startsWith('/auth') || body === undefined ? 'get' : 'post'
   const place = `${route} ${answer.status}`
@@ -61,21 +71,17 @@ async function check(api: Api, route: string, path: string, body: unknown, optio
   const type = answer.headers.get('content-type')
   if (type === null) return expect(answer.body, place).toBe('')
   expect(Object.keys(content ?? {}), place).toContain(type)
-  const schema = JSON.parse(JSON.stringify(content[type].schema).replaceAll('"#/', '"api#/'))
-  expect([place, ajv.validate(schema, answer.body), ajv.errorsText()]).toEqual([
-    place,
-    true,
-    'No errors',
-  ])
+  const validate = validatorOf(content[type].schema)
+  expect([place, validate(answer.body), validate.errors]).toEqual([place, true, null])
 }
 
 describe.each([
   ['with Redis', {}],
   ['without Redis', { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' }],
 ])('answers %s', (state, env: Record<string, string>) => {
-  let api: Api
+  let api: LocalApi
   beforeAll(async () => {
-    api = await startApi(config, env, { observe: {} })
+    api = await startLocalApi(config, env)
   })
   afterAll(() => api?.stop())
 

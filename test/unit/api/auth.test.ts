@@ -1,12 +1,13 @@
 /** Forward-auth, with calls like those of reverse proxies. proxies.test.ts runs real proxies. */
 import { parseList } from 'structured-headers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { API_TOKEN, type Api, startApi } from '../../support/api-stack.ts'
+import { API_TOKEN } from '../../support/api-stack.ts'
+import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 
 const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
-let api: Api
+let api: LocalApi
 beforeAll(async () => {
-  api = await startApi({
+  api = await startLocalApi({
     deny: { name: 'abuse', ip: '192.0.2.66' },
     policies: [
       {
@@ -127,7 +128,7 @@ test.each([
   '/%5Fsluice/v1/auth/envoy/cart/',
   '/_sluice/v1/auth/envoy;x/',
 ])('The path %s, another spelling of the prefix of Envoy, is refused with 400.', async (path) => {
-  const { status } = await api.stack.fetch(path, { headers: { 'Sluice-Token': API_TOKEN } })
+  const { status } = await api.fetch(path, { headers: { 'Sluice-Token': API_TOKEN } })
   expect(status).toBe(400)
 })
 

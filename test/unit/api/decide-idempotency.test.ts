@@ -1,11 +1,11 @@
 /** `POST /_sluice/v1/decide` with idempotency keys, on the Worker in workerd, the bridge and a real Redis. */
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Api, startApi } from '../../support/api-stack.ts'
 import { commandsBetween } from '../../support/commands.ts'
-import { newIp, policy, request, startDecideApi } from '../../support/decide-stack.ts'
+import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { newIp, policy, request, startDecideApi } from './decide-api.ts'
 
-let api: Api
+let api: LocalApi
 beforeAll(async () => {
   api = await startDecideApi()
 })
@@ -31,8 +31,8 @@ describe('an Idempotency-Key', () => {
   test('An Idempotency-Key adds one command, and a repetition takes fewer commands than a decision.', async () => {
     const ip = newIp()
     const [first, second] = [
-      await commandsBetween(api.stack.redis.url, () => api.decide(request(ip), once('commands'))),
-      await commandsBetween(api.stack.redis.url, () => api.decide(request(ip), once('commands'))),
+      await commandsBetween(api.redis.url, () => api.decide(request(ip), once('commands'))),
+      await commandsBetween(api.redis.url, () => api.decide(request(ip), once('commands'))),
     ]
     expect(first).toEqual({ evalsha: 1, time: 1, mget: 1, set: 2 })
     expect(Object.values(second).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(3)
@@ -65,7 +65,7 @@ describe('an Idempotency-Key', () => {
   test('A call with another body takes new slots after its Idempotency-Key has expired.', async () => {
     const ip = newIp()
     await api.decide(request(ip, '/slow'), once('again'))
-    const redis = createClient({ url: api.stack.redis.url })
+    const redis = createClient({ url: api.redis.url })
     await redis.connect()
     for (const key of await redis.keys('sluice:1:{once-*')) await redis.del(key)
     redis.destroy()
@@ -91,9 +91,9 @@ describe('an Idempotency-Key', () => {
       const ip = newIp()
       const idempotency = once(`changed-${what.replace(' ', '-')}`)
       await api.decide(request(ip), idempotency)
-      const { url, token } = api.stack.bridge
+      const { url, token } = api.bridge
       const database = { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }
-      const changed = await startApi(
+      const changed = await startLocalApi(
         { policies: [{ ...policy, name: 'per-ip', ...change }] },
         database,
       )

@@ -1,10 +1,10 @@
 import { parseList } from 'structured-headers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Api } from '../../support/api-stack.ts'
 import { commandsBetween } from '../../support/commands.ts'
-import { newIp, request, startDecideApi } from '../../support/decide-stack.ts'
+import type { LocalApi } from '../../support/local-api.ts'
+import { newIp, request, startDecideApi } from './decide-api.ts'
 
-let api: Api
+let api: LocalApi
 beforeAll(async () => {
   api = await startDecideApi()
 })
@@ -33,15 +33,15 @@ describe('a decision on a request', () => {
   test('A request has the same quota through the decision API and through the gateway.', async () => {
     const ip = newIp()
     await api.decide(request(ip, '/priced'))
-    const through = await api.stack.fetch('/priced', { ip })
+    const through = await api.fetch('/priced', { ip })
     expect(parseList(through.headers.get('ratelimit')!)[0]![1].get('r')).toBe(1)
     expect((await api.decide(request(ip, '/priced'))).body.limits[0]!.remaining).toBe(0)
   })
 
   test('A decision takes one HTTP request to Redis, and no more commands than in the gateway.', async () => {
-    const before = api.stack.httpRequests()
-    const commands = await commandsBetween(api.stack.redis.url, () => api.decide(request(newIp())))
-    expect(api.stack.httpRequests() - before).toBe(1)
+    const before = api.httpRequests()
+    const commands = await commandsBetween(api.redis.url, () => api.decide(request(newIp())))
+    expect(api.httpRequests() - before).toBe(1)
     const { eval: first = 0, evalsha = 0, ...others } = commands
     expect(first + evalsha).toBe(1)
     expect(others).toEqual({ time: 1, get: 1, set: 1 })
@@ -226,13 +226,13 @@ describe('a decision on a policy and a key', () => {
 describe('a batch of decisions', () => {
   test('A batch of 100 requests with three subjects each takes one HTTP request to Redis.', async () => {
     await api.decide(request(newIp()))
-    const before = api.stack.httpRequests()
+    const before = api.httpRequests()
     const { status, body } = await api.decideEach(
       Array.from({ length: 100 }, (_, n) =>
         request(newIp(), '/wide', { headers: { x: `x${n}`, y: `y${n}`, z: `z${n}` } }),
       ),
     )
-    expect(api.stack.httpRequests() - before).toBe(1)
+    expect(api.httpRequests() - before).toBe(1)
     expect([status, body.length]).toEqual([200, 100])
     for (const decision of body) {
       expect(decision.limits.map(({ remaining }) => remaining)).toEqual([2, 2, 2])

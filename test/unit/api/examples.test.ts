@@ -1,27 +1,24 @@
 /** Makes the calls of the examples for Traefik and Envoy, with the paths and field names of these files. No test runs the two proxies. */
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Stack, startStack } from '../../../dev/stack.ts'
+import { API_TOKEN } from '../../support/api-stack.ts'
+import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 
-const token = 'a-token-of-the-api-for-tests'
-let stack: Stack
+let api: LocalApi
 beforeAll(async () => {
-  stack = await startStack({
-    config: {
-      policies: [
-        {
-          name: 'page',
-          limit: 1,
-          window: '1h',
-          match: { path: '/page/*', method: 'POST', host: 'www.example.com' },
-          key: ['ip', 'path'],
-        },
-      ],
-    },
-    env: { SLUICE_API_TOKEN: token },
+  api = await startLocalApi({
+    policies: [
+      {
+        name: 'page',
+        limit: 1,
+        window: '1h',
+        match: { path: '/page/*', method: 'POST', host: 'www.example.com' },
+        key: ['ip', 'path'],
+      },
+    ],
   })
 })
-afterAll(() => stack?.stop())
+afterAll(() => api?.stop())
 
 const example = (path: string) =>
   readFile(new URL(`../../../examples/${path}`, import.meta.url), 'utf8')
@@ -40,9 +37,9 @@ test('The call of the Traefik example is decided, and the example forwards its R
   const tokenField = /^ *(\S+): the-token-of-SLUICE_API_TOKEN$/m.exec(text)![1]!
   expect(tokenField).toMatch(new RegExp(valueAt(text, 'authResponseHeadersRegex').slice(1, -1)))
   const ask = (path: string) =>
-    fetch(stack.url + pathname, {
+    api.fetch(pathname, {
       headers: {
-        [tokenField]: token,
+        [tokenField]: API_TOKEN,
         'X-Forwarded-For': '192.0.2.1',
         'X-Forwarded-Host': 'www.example.com',
         'X-Forwarded-Method': 'POST',
@@ -66,10 +63,10 @@ test('The call of the Envoy example is decided, and the example forwards its Rat
   expect(text).toContain(`match: { prefix: ${prefix}/ }`)
   expect(text.match(/^ *normalize_path: true$/gm)).toHaveLength(2)
   const ask = (path: string) =>
-    fetch(stack.url + prefix + path, {
+    api.fetch(prefix + path, {
       method: 'POST',
       headers: {
-        [tokenField]: token,
+        [tokenField]: API_TOKEN,
         'X-Forwarded-For': '192.0.2.1',
         'X-Forwarded-Host': 'www.example.com',
         'X-Client-Address': '192.0.2.1',

@@ -3,7 +3,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LimitStatus } from '../../../src/base/decision.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
-import { type Api, startApi } from '../../support/api-stack.ts'
+import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 
 const counted = { limit: 3, window: '1h', algorithm: 'fixed-window' } as const
 const policy = { ...counted, penalty: 'manual' } as const
@@ -25,11 +25,11 @@ const config: ConfigOptions = {
   ],
 }
 
-let api: Api
+let api: LocalApi
 let redis: ReturnType<typeof createClient>
 beforeAll(async () => {
-  api = await startApi(config)
-  redis = createClient({ url: api.stack.redis.url })
+  api = await startLocalApi(config)
+  redis = createClient({ url: api.redis.url })
   await redis.connect()
 })
 afterAll(async () => {
@@ -40,7 +40,7 @@ afterAll(async () => {
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`
 const keys = async () => (await redis.keys('sluice:1:{*')).sort()
-const statusOf = async (ip: string) => (await api.stack.fetch('/', { ip })).status
+const statusOf = async (ip: string) => (await api.fetch('/', { ip })).status
 const operate = (name: string, operation: string, body: unknown) =>
   api.operate<LimitStatus>(name, operation, body)
 
@@ -56,7 +56,7 @@ async function subjectAfter(call: () => Promise<unknown>): Promise<string> {
 describe('an operation on a subject', () => {
   test('A ban of a subject refuses the client that has it, and no other client.', async () => {
     const [ip, other] = [newIp(), newIp()]
-    const subject = await subjectAfter(() => api.stack.fetch('/', { ip }))
+    const subject = await subjectAfter(() => api.fetch('/', { ip }))
     expect(subject).toMatch(/^[\w-]{16}$/)
     const { status, body } = await operate('per-ip', 'ban', { subject, for: '30m' })
     expect([status, body.limits]).toMatchObject([
@@ -88,7 +88,7 @@ describe('an operation on a subject', () => {
 
   test('An operation on a subject changes only the named policy.', async () => {
     const ip = newIp()
-    const subject = await subjectAfter(() => api.stack.fetch('/', { ip }))
+    const subject = await subjectAfter(() => api.fetch('/', { ip }))
     await operate('per-ip', 'reset', { subject })
     expect((await operate('neighbour', 'peek', { subject })).body.limits).toMatchObject([
       { remaining: 99 },
@@ -160,7 +160,7 @@ describe('an operation on a subject', () => {
 })
 
 test('With hashKeys: false, an operation on a subject is refused, because records have readable names.', async () => {
-  const plain = await startApi({ ...config, hashKeys: false })
+  const plain = await startLocalApi({ ...config, hashKeys: false })
   try {
     const answer = await plain.operate<{ errors: object[] }>('per-ip', 'ban', {
       subject: 'A'.repeat(16),

@@ -2,7 +2,8 @@
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LimitState } from '../../../src/base/decision.ts'
-import { type Api, OPERATE, startApi } from '../../support/api-stack.ts'
+import { OPERATE } from '../../support/api-stack.ts'
+import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 
 interface LimitStatus {
   decidedAt: number
@@ -16,10 +17,10 @@ const algorithms = [
   'token-bucket',
   'gcra',
 ] as const
-let api: Api
+let api: LocalApi
 let redis: ReturnType<typeof createClient>
 beforeAll(async () => {
-  api = await startApi({
+  api = await startLocalApi({
     policies: [
       { ...policy, name: 'other' },
       ...algorithms.map((algorithm) => ({
@@ -61,7 +62,7 @@ beforeAll(async () => {
     allow: { name: 'friends', ip: '192.0.2.77' },
     deny: { name: 'abuse', ip: '192.0.2.66' },
   })
-  redis = createClient({ url: api.stack.redis.url })
+  redis = createClient({ url: api.redis.url })
   await redis.connect()
 })
 afterAll(async () => {
@@ -127,7 +128,7 @@ describe.each(algorithms)('operations on a key of a %s', (name) => {
     ])
     const banned = await api.decide(request(ip))
     expect([banned.status, banned.body.reason]).toEqual([429, 'banned'])
-    expect((await api.stack.fetch('/', { ip })).status).toBe(429)
+    expect((await api.fetch('/', { ip })).status).toBe(429)
     expect((await operate(name, 'unban', { key: ip })).body.limits[0]).toMatchObject({
       allowed: true,
       remaining: 3,

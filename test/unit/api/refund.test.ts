@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LimitStatus } from '../../../src/base/decision.ts'
-import type { Api } from '../../support/api-stack.ts'
-import { newIp, request, startDecideApi } from '../../support/decide-stack.ts'
+import type { LocalApi } from '../../support/local-api.ts'
+import { newIp, request, startDecideApi } from './decide-api.ts'
 
-let api: Api
+let api: LocalApi
 beforeAll(async () => {
   api = await startDecideApi()
 })

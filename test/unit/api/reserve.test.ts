@@ -1,11 +1,11 @@
 /** Policies with a reserve in the decision API. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Api, startApi } from '../../support/api-stack.ts'
-import { newIp, policy, request } from '../../support/decide-stack.ts'
+import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { newIp, policy, request } from './decide-api.ts'
 
-let api: Api
+let api: LocalApi
 beforeAll(async () => {
-  api = await startApi({
+  api = await startLocalApi({
     policies: [
       {
         ...policy,
@@ -38,7 +38,7 @@ test('A decision leaves the reserve free for requests without a floor, and repor
 
 test('A refusal because of the reserve is not repeated for a request that may use it.', async () => {
   const ip = newIp()
-  const statusOf = async (path: string) => (await api.stack.fetch(path, { ip })).status
+  const statusOf = async (path: string) => (await api.fetch(path, { ip })).status
   const statuses: number[] = []
   for (const path of [
     '/a',

@@ -1,44 +1,38 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Stack, startStack } from '../../../dev/stack.ts'
 import {
   type Ask,
   type ClientOptions,
   createClient,
   describeRequest,
 } from '../../../src/client/client.ts'
-
-const TOKEN = 'a-token-of-the-api'
+import { API_TOKEN } from '../../support/api-stack.ts'
+import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 
 describe('a client of the decision API', () => {
-  let stack: Stack
+  let local: LocalApi
   beforeAll(async () => {
-    stack = await startStack({
-      config: {
+    const user = { window: '1h', match: { path: '/never' }, key: 'header:x-user' } as const
+    local = await startLocalApi(
+      {
         policies: [
-          {
-            name: 'per-user',
-            limit: 5,
-            window: '1h',
-            match: { path: '/never' },
-            key: 'header:x-user',
-          },
-          {
-            name: 'slots',
-            algorithm: 'concurrency',
-            limit: 2,
-            window: '1m',
-            match: { path: '/never' },
-            key: 'header:x-user',
-          },
+          { ...user, name: 'per-user', limit: 5 },
+          { ...user, name: 'slots', algorithm: 'concurrency', limit: 2, window: '1m' },
           { name: 'login', limit: 2, window: '1h', match: { path: '/login', method: 'POST' } },
         ],
       },
-      env: { SLUICE_API_TOKEN: `${TOKEN}, another-token-of-the-api` },
-    })
+      { SLUICE_API_TOKEN: `${API_TOKEN}, another-token-of-the-api` },
+    )
   })
-  afterAll(() => stack?.stop())
+  afterAll(() => local?.stop())
   const client = (options: Partial<ClientOptions> = {}) =>
-    createClient({ url: stack.url, token: TOKEN, deadlineMs: 10_000, onError: 'throw', ...options })
+    createClient({
+      url: local.url,
+      token: API_TOKEN,
+      deadlineMs: 10_000,
+      onError: 'throw',
+      fetch: async (url, init) => local.fetch(url, init as object),
+      ...options,
+    })
   let users = 0
   const newAsk = (more: Partial<Ask> = {}): Ask =>
     ({ policy: 'per-user', key: `user-${++users}`, ...more }) as Ask

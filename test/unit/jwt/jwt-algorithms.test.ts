@@ -1,11 +1,10 @@
 import { createPublicKey } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createClaims } from '../../../src/jwt/claims.ts'
 import {
   clock,
   create,
   hs,
-  type Keys,
   lines,
   read,
   reset,
@@ -17,7 +16,13 @@ import {
 } from '../../support/claims.ts'
 import { sign, signer } from '../../support/issuer.ts'
 
-beforeEach(reset)
+const keys = await startKeys()
+const { issuer, first, second, kidless, claimsOf } = keys
+afterAll(() => issuer.close())
+beforeEach(() => {
+  reset()
+  keys.reset()
+})
 
 describe('algorithms of a secret', () => {
   const claims = create({ secret: 'JWT' })
@@ -63,18 +68,6 @@ describe('algorithms of a secret', () => {
 })
 
 describe('algorithms of the keys of an issuer', () => {
-  let keys: Keys
-  let issuer: Keys['issuer']
-  let first: Keys['first']
-  let second: Keys['second']
-  let kidless: Keys['kidless']
-  let claimsOf: Keys['claimsOf']
-  beforeAll(async () => {
-    keys = await startKeys()
-    ;({ issuer, first, second, kidless, claimsOf } = keys)
-  })
-  afterAll(() => keys.issuer.close())
-  beforeEach(() => keys.reset())
   const ann = { sub: 'ann' }
 
   test.each(['RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES384', 'ES512', 'Ed25519'])(

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   clock,
   type create,
-  type Keys,
   lines,
   NOW,
   read,
@@ -12,24 +11,15 @@ import {
 } from '../../support/claims.ts'
 import { bearing, forge, json, seenWith, signer, startIssuer } from '../../support/issuer.ts'
 
-beforeEach(reset)
+const keys = await startKeys()
+const { issuer, first, second, ec, ed, kidless, unkept, claimsOf } = keys
+afterAll(() => issuer.close())
+beforeEach(() => {
+  reset()
+  keys.reset()
+})
 
 describe('the key set of an issuer', () => {
-  let keys: Keys
-  let issuer: Keys['issuer']
-  let first: Keys['first']
-  let second: Keys['second']
-  let ec: Keys['ec']
-  let ed: Keys['ed']
-  let kidless: Keys['kidless']
-  let unkept: Keys['unkept']
-  let claimsOf: Keys['claimsOf']
-  beforeAll(async () => {
-    keys = await startKeys()
-    ;({ issuer, first, second, ec, ed, kidless, unkept, claimsOf } = keys)
-  })
-  afterAll(() => keys.issuer.close())
-  beforeEach(() => keys.reset())
   const ann = { sub: 'ann' }
 
   test('Tokens signed by any key of the set are read, and the keys are fetched and imported once.', async () => {

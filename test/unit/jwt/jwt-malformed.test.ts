@@ -1,20 +1,16 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import {
-  create,
-  hs,
-  type Keys,
-  lines,
-  NOW,
-  read,
-  reset,
-  SECRET,
-  startKeys,
-} from '../../support/claims.ts'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { create, hs, lines, NOW, read, reset, SECRET, startKeys } from '../../support/claims.ts'
 import { bearing, forge } from '../../support/issuer.ts'
 
-beforeEach(reset)
+const keys = await startKeys()
+const { issuer, first, ec, claimsOf } = keys
+afterAll(() => issuer.close())
+beforeEach(() => {
+  reset()
+  keys.reset()
+})
 
 describe('malformed tokens for a secret', () => {
   const claims = create({ secret: 'JWT' })
@@ -115,16 +111,6 @@ describe('malformed tokens for a secret', () => {
 })
 
 describe('malformed tokens for the keys of an issuer', () => {
-  let keys: Keys
-  let first: Keys['first']
-  let ec: Keys['ec']
-  let claimsOf: Keys['claimsOf']
-  beforeAll(async () => {
-    keys = await startKeys()
-    ;({ first, ec, claimsOf } = keys)
-  })
-  afterAll(() => keys.issuer.close())
-  beforeEach(() => keys.reset())
   const ann = { sub: 'ann' }
 
   test('Random tokens verify nothing and never throw.', async () => {

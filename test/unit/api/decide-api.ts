@@ -1,11 +1,11 @@
 /** The stack that the tests of `POST /decide` share. */
-import { startApi } from './api-stack.ts'
+import { startLocalApi } from '../../support/local-api.ts'
 
 export const policy = { limit: 3, window: '1h', algorithm: 'fixed-window' } as const
 
 /** Starts the whole stack with policies of every kind. */
 export const startDecideApi = () =>
-  startApi({
+  startLocalApi({
     deny: { name: 'abuse', ip: '192.0.2.66' },
     tables: { plans: { acme: 'pro' } },
     policies: [

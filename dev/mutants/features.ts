@@ -1,0 +1,470 @@
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const nearLimit = mutantsOf('src/observe/near-limit.ts', 'test/unit/observe')
+const webhook = mutantsOf('src/observe/webhook.ts', 'test/unit/observe')
+const spaceSaving = mutantsOf('src/observe/space-saving.ts', 'test/unit/observe')
+const bill = mutantsOf('src/observe/bill.ts', 'test/unit/observe')
+const measure = mutantsOf('src/observe/measure.ts', 'test/unit/observe')
+const analytics = mutantsOf('src/observe/analytics.ts', 'test/unit/observe')
+const analyticsRead = mutantsOf('src/observe/analytics-read.ts', 'test/unit/observe')
+const otlp = mutantsOf('src/observe/otlp.ts', 'test/unit/observe')
+const openMetrics = mutantsOf('src/observe/open-metrics.ts', 'test/unit/observe')
+const counters = mutantsOf('src/observe/counters.ts', 'test/unit/observe')
+const reports = mutantsOf('src/observe/reports.ts', 'test/unit/observe')
+const observer = mutantsOf('src/observe/observer.ts', 'test/unit/observe')
+
+const observeMutants: Mutant[] = [
+  nearLimit(
+    'a notice that failed is never sent again',
+    'isDone ? Number.POSITIVE_INFINITY : clock() + RETRY_MS',
+    'Number.POSITIVE_INFINITY',
+    'near-limit',
+  ),
+  nearLimit('a share is not rounded', 'ROUNDING = 1e-9', 'ROUNDING = 0', 'near-limit-laws'),
+  nearLimit(
+    'leased units send no notice',
+    "(decidedBy === 'store' || decidedBy === 'lease')",
+    "decidedBy === 'store'",
+    'near-limit',
+  ),
+  nearLimit(
+    'the end of a window that is early by some ms is another window',
+    'Math.round((decidedAt + resetAfterMs) / Math.min(1_000, windowMs))',
+    'Math.floor(decidedAt + resetAfterMs)',
+    'near-limit-laws',
+  ),
+  nearLimit('a ban sends a notice', '  !bannedForMs &&\n', '', 'near-limit'),
+  nearLimit(
+    'the notices of a request are sent at the same time',
+    'send(notice, window, mark, index, last)',
+    'send(notice, window, mark, index, after)',
+    'near-limit',
+  ),
+  nearLimit(
+    'thresholds are not sorted',
+    '[...new Set(thresholds)].sort((one, other) => one - other)',
+    '[...new Set(thresholds)]',
+    'near-limit',
+  ),
+  webhook('a receiver that answers 408 rejects', 'status === 408 || ', '', 'webhook'),
+  webhook(
+    'Retry-After shortens the wait',
+    'Math.max(backoffMs, answer.retryAfterMs)',
+    'Math.min(backoffMs, answer.retryAfterMs)',
+    'webhook',
+  ),
+  webhook('a delivered notice stays in flight', '      inFlight.delete(delivery)\n', '', 'webhook'),
+  webhook(
+    'the notices of cancelled requests stay in flight',
+    'if (!isWithin(from, one.from, one.until)) inFlight',
+    'if (isWithin(from, one.from, one.until)) inFlight',
+    'webhook',
+  ),
+  webhook('redirects are followed', "redirect: 'manual'", "redirect: 'follow'", 'webhook'),
+  webhook(
+    'http: is accepted for any host',
+    "(protocol === 'http:' && isLoopback)",
+    "protocol === 'http:'",
+    'webhook',
+  ),
+  webhook('the waits do not double', '* 2 ** attempt *', '*', 'webhook'),
+  spaceSaving(
+    'a new value inherits no count',
+    '{ refusals: error + 1, error }',
+    '{ refusals: 1, error: 0 }',
+    'space-saving',
+  ),
+  spaceSaving('there is one entry less', 'MAX_ENTRIES = 64', 'MAX_ENTRIES = 63', 'space-saving'),
+  bill('TIME is billed with the clock of the edge', '(sendsTime ? 0 : 1)', '1', 'bill'),
+  bill(
+    'a follow after a peek charges',
+    "hasPassed = fits && mode === 'take'",
+    'hasPassed = fits',
+    'bill',
+  ),
+  bill('a replay is billed as a decision', '  if (first.replayed) return always\n', '', 'bill'),
+  bill(
+    'the start of a ban writes nothing',
+    '!bannedForMs || bannedForMs === maxMs || Number.isInteger(Math.log2(bannedForMs / banMs))',
+    '!bannedForMs',
+    'bill',
+  ),
+  measure(
+    'a conflict of idempotency keys is a failure',
+    " || first.code === 'idempotency-conflict') return",
+    ') return',
+    'bill',
+  ),
+  analytics('a point has one bucket too many', 'MAX_BUCKETS = 17', 'MAX_BUCKETS = 18', 'analytics'),
+  analytics(
+    'merged series lose their decisions near the limit',
+    '      into.near += one.near\n',
+    '',
+    'analytics',
+  ),
+  analytics(
+    'the points of the store do not count towards 25',
+    'MAX_POINTS - points.length',
+    'MAX_POINTS',
+    'analytics',
+  ),
+  analytics(
+    'the smallest series keep their names',
+    '(a, b) => b.decisions - a.decisions',
+    '(a, b) => a.decisions - b.decisions',
+    'analytics',
+  ),
+  analyticsRead(
+    'a point that stands for several counts once',
+    '_sample_interval * double',
+    'double',
+    'analytics-read',
+  ),
+  analyticsRead(
+    'a duration counts in a lower bucket',
+    '(other) => other >= bound',
+    '(other) => other > bound',
+    'analytics-read',
+  ),
+  otlp('the counts are cumulative', 'DELTA = 1', 'DELTA = 2', 'otlp'),
+  otlp('the sum of the durations is in ms', 'sum: sum / 1000', 'sum', 'otlp'),
+  otlp('each report names another instance', 'instance ??=', 'instance =', 'otlp'),
+  otlp('a report that is refused in part is accepted', '?? 0) > 0', '?? 0) > 3', 'otlp'),
+  openMetrics(
+    'buckets are not cumulative',
+    'count += inBucket',
+    'count = inBucket',
+    'open-metrics',
+  ),
+  openMetrics('a line end in a label stays', ".replaceAll('\\n', '\\\\n')", '', 'open-metrics'),
+  openMetrics(
+    'repeated series are not summed',
+    'sample[1] += countOf(one)',
+    'sample[1] = countOf(one)',
+    'open-metrics',
+  ),
+  counters('a latency on a bound is above it', 'ms <= bound', 'ms < bound', 'counters'),
+  counters('a slot takes earlier decisions', 'latest.from <= now && ', '', 'counters'),
+  counters('a span ends before it begins', 'Math.max(this.from, now)', 'now', 'counters'),
+  reports(
+    'a sink that was cancelled gets no further report',
+    'sentAt !== undefined && isWithin(now, sentAt, sentAt + DEADLINE_MS)) continue',
+    'sentAt !== undefined) continue',
+    'reports',
+  ),
+  observer(
+    'a shielded client is no offender',
+    "['limited', 'banned', 'shielded']",
+    "['limited', 'banned']",
+    'observer',
+  ),
+]
+
+const usage = mutantsOf('src/bodies/usage.ts', 'test/unit/bodies')
+const meter = mutantsOf('src/bodies/meter.ts', 'test/unit/bodies')
+const allowance = mutantsOf('src/bodies/allowance.ts', 'test/unit/bodies')
+const json = mutantsOf('src/bodies/json.ts', 'test/unit/bodies')
+const graphql = mutantsOf('src/graphql/cost.ts', 'test/unit/graphql')
+
+const bodiesMutants: Mutant[] = [
+  usage('a usage of 0 is no usage', 'value >= 0', 'value > 0', 'usage'),
+  usage('a product is not rounded', 'Number(units.toPrecision(12))', 'units', 'usage'),
+  usage(
+    'the events of a stream without usage cost nothing',
+    'Math.max(this.#events, reserved)',
+    'reserved',
+    'usage',
+  ),
+  usage('message_start is not read', "['response', 'message']", "['response']", 'usage'),
+  usage('a cost is above max', 'Math.min(units, policy.cost.max!)', 'units', 'usage'),
+  meter(
+    'an event is added to a body of a known length',
+    " && !headers.has('content-length')",
+    '',
+    'cut',
+  ),
+  meter('a shadow policy ends a stream', " && policy.mode === 'enforce'", '', 'cut'),
+  allowance('a stream passes max by one event', 'used >= cost.max!', 'used > cost.max!', 'cut'),
+  allowance('the first usage ends a stream', 'isFirstUsage || ', '', 'cut'),
+  allowance('a chunk is above max', 'Math.min(needed, max! - this.#units)', 'needed', 'cut'),
+  allowance(
+    'a usage above all chunks is not charged',
+    'isLast ? rest : Math.min(rest, one.cost)',
+    'Math.min(rest, one.cost)',
+    'cut',
+  ),
+  allowance(
+    'a stream runs on with deny',
+    "if (policy.onStoreError === 'deny')",
+    "if (policy.onStoreError === 'local')",
+    'cut',
+  ),
+  json('64 levels are too many', 'open.length > MAX_DEPTH', 'open.length >= MAX_DEPTH', 'json'),
+  json('the long s is no s', 'name.toUpperCase().toLowerCase()', 'name.toLowerCase()', 'json'),
+  json('inherited properties count', 'Object.hasOwn(node as object, name)', 'name in node', 'json'),
+  json('a rounded number is a value', ' <= Number.MAX_SAFE_INTEGER', ' < Infinity', 'json'),
+  graphql('1000 fields are too many', 'fields > maxFields', 'fields >= maxFields', 'cost'),
+  graphql('the cheapest operation counts', '= Math.max(...(costs', '= Math.min(...(costs', 'cost'),
+  graphql('a negative size counts', ' && given >= 0', '', 'cost'),
+  graphql('the depth is free', ' * depthFactor', '', 'cost'),
+]
+
+const claims = (file: string) => mutantsOf(`src/jwt/${file}.ts`, 'test/unit/jwt')
+
+const jwtMutants: Mutant[] = [
+  claims('claims')(
+    'a token with a kid is tried with all keys',
+    '(kid === undefined || key.kid === kid)',
+    'true',
+    'jwt-keys',
+  ),
+  claims('claims')('the tolerance is 6 s', 'TOLERANCE_S = 5', 'TOLERANCE_S = 6', 'jwt-claims'),
+  claims('claims')('any number of keys is tried', '        .slice(0, MAX_TRIES)\n', '', 'jwt-keys'),
+  claims('claims')(
+    'an expired token fetches keys',
+    '        if (isTokenInvalid) return undefined',
+    '',
+    'jwt-keys',
+  ),
+  claims('claims')(
+    'a secret of 32 bytes is too short',
+    '>= MIN_SECRET_BYTES',
+    '> MIN_SECRET_BYTES',
+    'jwt-algorithms',
+  ),
+  claims('claims')(
+    'the header selects the algorithm before the fetch',
+    ' || !algorithms.includes(alg)',
+    '',
+    'jwt-keys',
+  ),
+  claims('jwks')(
+    'keys are renewed as often as they are retried',
+    'cached ? RENEW_MS : RETRY_MS',
+    'RETRY_MS',
+    'jwks',
+  ),
+  claims('jwks')('a failure drops the keys', 'cached = keys ?? cached', 'cached = keys', 'jwks'),
+  claims('jwks')(
+    'requests wait while fetches in the background fail',
+    '    failedAt = clock()\n    const',
+    '    const',
+    'jwks',
+  ),
+  claims('download')('redirects are followed', "redirect: 'manual'", "redirect: 'follow'", 'jwks'),
+  claims('options')(
+    'a secret may have the algorithms of an issuer',
+    'if (other.includes(name))',
+    'if (!fitting.includes(name) && !other.includes(name))',
+    'options',
+  ),
+]
+
+const adapters = (file: string) => mutantsOf(`src/adapters/${file}.ts`, 'test/unit/adapters')
+const client = (file: string) => mutantsOf(`src/client/${file}.ts`, 'test/unit/client')
+
+const clientMutants: Mutant[] = [
+  adapters('incoming')('an encoded dot segment passes', '(\\.|%2e)', '(\\.)', 'node'),
+  adapters('incoming')('a request may have two hosts', 'hosts.length < 2 && ', '', 'node'),
+  adapters('serve')(
+    'a client that disconnects counts as served',
+    'CLIENT_CLOSED_REQUEST = 499',
+    'CLIENT_CLOSED_REQUEST = 200',
+    'node',
+  ),
+  adapters('serve')(
+    'an app that has answered is asked to answer again',
+    ' || response.headersSent) return false',
+    ') return false',
+    'responses',
+  ),
+  adapters('node')(
+    'a refusal replaces the cookies of the app',
+    "name === 'set-cookie' ? response.appendHeader(name, value) : ",
+    '',
+    'responses',
+  ),
+  adapters('body')(
+    'chunks are put back in reverse',
+    '.splice(0).reverse()',
+    '.splice(0)',
+    'bodies',
+  ),
+  adapters('next')('countOnly is accepted', 'countOnly\n', 'false\n', 'next'),
+  client('client')(
+    'a redirect is followed',
+    "redirect: 'manual'",
+    "redirect: 'follow'",
+    'client-faults',
+  ),
+  client('client')(
+    'a refund of a refusal makes a call',
+    '!allowed || decidedAt',
+    'decidedAt',
+    'client-faults',
+  ),
+  client('client')(
+    'each list of a call has the same key',
+    'key !== undefined && index > 0 &&',
+    'key !== undefined && index > 1 &&',
+    'client',
+  ),
+  client('client')('every failure is logged', '    logged.add(kind)\n', '', 'client-faults'),
+  client('describe')(
+    'credentials can be displaced',
+    'CREDENTIALS.includes(field[0]) ? 0 : size(field)',
+    'size(field)',
+    'client-request',
+  ),
+  client('describe')(
+    'a URL keeps a query that is too long',
+    "if (url.href.length > MAX_URL) url.search = ''\n",
+    '\n',
+    'client-request',
+  ),
+  client('sent')(
+    'a list has 101 asks',
+    'last.length < MAX_ASKS',
+    'last.length <= MAX_ASKS',
+    'client',
+  ),
+]
+
+const lint = (file: string) => mutantsOf(`src/lint/${file}.ts`, 'test/unit/lint')
+
+const lintMutants: Mutant[] = [
+  lint('covers')(
+    '*.a.test covers xa.test',
+    'narrow.endsWith(wide.slice(1))',
+    'narrow.endsWith(wide.slice(2))',
+    'covers',
+  ),
+  lint('covers')(
+    'a score covers only a smaller one',
+    '(outer.below ?? 100) >= (inner',
+    '(outer.below ?? 100) > (inner',
+    'covers',
+  ),
+  lint('covers')(
+    'a policy that skips some requests accompanies all',
+    "    (other) =>\n      other !== policy && other.onMissingKey !== 'skip' &&",
+    '    (other) =>\n      other !== policy &&',
+    'trust',
+  ),
+  lint('shield')(
+    'a sliding window admits one quota',
+    "'sliding-window': (windows + 1) * limit",
+    "'sliding-window': windows * limit",
+    'shield',
+  ),
+  lint('shield')(
+    'a shadow policy bounds',
+    'isBound(other, policy, shield) && accompanies(other, policy, config)',
+    'isBound(other, policy, shield)',
+    'shield',
+  ),
+  lint('quota')('a cost of the limit never fits', 'units > capacity', 'units >= capacity', 'quota'),
+  lint('quota')('1000 entries are a large log', 'limit <= LARGE_LOG', 'limit < LARGE_LOG', 'quota'),
+  lint('trust')(
+    'a /64 is a single address',
+    'part.v6 > CLIENT_BITS',
+    'part.v6 >= CLIENT_BITS',
+    'trust',
+  ),
+  lint('trust')('a login that only reads fails open', 'readsOnly || ', '', 'trust'),
+  lint('reserve')('the last unit is not enough', 'left >= cheapest', 'left > cheapest', 'reserve'),
+  lint('lists')('a secret of 16 characters is short', '< MIN_SECRET', '<= MIN_SECRET', 'lists'),
+  lint('lists')(
+    'one OPTIONS makes a preflight',
+    'condition.method?.every',
+    'condition.method?.some',
+    'lists',
+  ),
+]
+
+const api = (file: string) => mutantsOf(`src/api/${file}.ts`, 'test/unit/api')
+
+const apiMutants: Mutant[] = [
+  api('forwarded')(
+    'the address of the proxy counts',
+    "before && last === headers.get('cf-connecting-ip') ? before : last || undefined",
+    'last || undefined',
+    'auth',
+  ),
+  api('forwarded')(
+    'the first forwarded address counts',
+    'entries.pop()',
+    'entries.shift()',
+    'auth',
+  ),
+  api('forwarded')('a fragment is a part of the path', "!uri || uri.includes('#')", '!uri', 'auth'),
+  api('forwarded')('the path of Envoy needs a part', 'pathname !== ENVOY && ', '', 'auth'),
+  api('forward-auth')(
+    'nginx gets the status 429',
+    "&& rest !== '' ? 403",
+    "&& rest === '' ? 403",
+    'auth',
+  ),
+  api('forward-auth')(
+    'Envoy gets 403 for 429',
+    "rest.startsWith('/envoy') ? 500 : 400",
+    '400',
+    'auth',
+  ),
+  api('decide')('a refusal has the status 200', 'decision.allowed ? 200 : 429', '200', 'decide'),
+  api('decide')('a peek takes', "mode = 'take' }, matched }", 'mode: _ }, matched }', 'decide'),
+  api('idempotency')(
+    'a key does not depend on the policies',
+    'JSON.stringify([body, policies])',
+    'JSON.stringify([body])',
+    'decide-idempotency',
+  ),
+  api('idempotency')('a key has 256 characters', '{1,255}', '{1,256}', 'decide-idempotency'),
+  api('operate')('a ban may be longer than max', 'banMs > penalty.maxMs', 'banMs < 0', 'operate'),
+  api('operate')(
+    'a policy without a penalty unbans',
+    "policy.penalty ? onTarget('unban')(call, policy) : noPenalty(policy)",
+    "onTarget('unban')(call, policy)",
+    'operate',
+  ),
+  api('operate')(
+    'a subject is accepted with hashKeys: false',
+    'if (hashKeys) return',
+    'return',
+    'operate-subject',
+  ),
+  api('operate')(
+    'a request operates on every policy',
+    'one.policy.name === policy.name',
+    'true',
+    'operate',
+  ),
+  api('caller')(
+    'a token of operations decides',
+    "(operate && scopes.includes('operate'))",
+    'operate',
+    'safety',
+  ),
+  api('questions')(
+    'the cost of an ask is ignored',
+    ' || cost === undefined) return',
+    ') return',
+    'decide',
+  ),
+  api('refund')(
+    'a refund releases no slot',
+    '...(slot !== undefined && { slot }),\n',
+    '\n',
+    'refund',
+  ),
+]
+
+/** Mutants of `src/observe/`, `src/bodies/`, `src/graphql/`, `src/jwt/`, `src/adapters/`, `src/client/`, `src/lint/` and `src/api/`. */
+export const featuresMutants: Mutant[] = [
+  ...observeMutants,
+  ...bodiesMutants,
+  ...jwtMutants,
+  ...clientMutants,
+  ...lintMutants,
+  ...apiMutants,
+]
