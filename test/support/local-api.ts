@@ -19,8 +19,10 @@ export async function startLocalApi(
   { jwt: jwtOptions, ...config }: JsonConfig,
   env: Record<string, string> = {},
 ) {
-  const [redis, origin] = await Promise.all([startRedis(), startOrigin()])
-  const bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
+  const origin = await startOrigin()
+  // With the URL of another database this one is not needed.
+  const redis = env.UPSTASH_REDIS_REST_URL ? undefined : await startRedis()
+  const bridge = redis && (await startBridge({ redis: redis.url, token: 'a-local-token' }))
   const logs: string[] = []
   const spy = vi.spyOn(console, 'error').mockImplementation((line) => void logs.push(String(line)))
   const gateway = createGateway(
@@ -35,8 +37,8 @@ export async function startLocalApi(
     { openapi },
   )
   const variables = {
-    UPSTASH_REDIS_REST_URL: bridge.url,
-    UPSTASH_REDIS_REST_TOKEN: bridge.token,
+    UPSTASH_REDIS_REST_URL: bridge?.url,
+    UPSTASH_REDIS_REST_TOKEN: bridge?.token ?? 'a-local-token',
     ORIGIN: origin.url,
     SLUICE_API_TOKEN: API_TOKEN,
     SLUICE_OPERATE_TOKEN: OPERATE,
@@ -49,8 +51,8 @@ export async function startLocalApi(
   }
   return {
     ...callsOf(fetchPath),
-    redis,
-    bridge,
+    redis: redis!,
+    bridge: bridge!,
     /** The lines that the gateway has logged. */
     logs,
     url: URL_OF_API,
@@ -58,11 +60,11 @@ export async function startLocalApi(
     fetch: (path: string, { ip = '203.0.113.7', headers, ...init }: Fetched = {}) =>
       fetchPath(path, { ...init, headers: { 'CF-Connecting-IP': ip, ...headers } }),
     /** Number of HTTP requests that the bridge has answered. */
-    httpRequests: () => bridge.stats()[bridge.token]!.http,
+    httpRequests: () => bridge!.stats()[bridge!.token]!.http,
     async stop() {
       spy.mockRestore()
-      await Promise.all([bridge.close(), origin.close()])
-      await redis.stop()
+      await Promise.all([bridge?.close(), origin.close()])
+      await redis?.stop()
     },
   }
 }

@@ -1,7 +1,9 @@
 /** Real servers of Node with one limiter each, for the tests of the adapters. */
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
+import { connect, createServer as createHttp2Server, type OutgoingHttpHeaders } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { serve } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
@@ -50,6 +52,23 @@ export async function listen(server: Server): Promise<string> {
     server.close()
   })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Listens with HTTP/2 until the test finishes. Returns a function that sends a request. Its result is the status and the body. */
+export async function listenHttp2(listener: Parameters<typeof createHttp2Server>[1]) {
+  const server = createHttp2Server(listener)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  onTestFinished(() => {
+    client.destroy()
+    server.close()
+  })
+  return async (headers: OutgoingHttpHeaders, body?: string): Promise<[number, string]> => {
+    const sent = client.request({ ':path': '/', ...headers }, { endStream: body === undefined })
+    if (body !== undefined) sent.end(body)
+    const [{ ':status': status }] = (await once(sent, 'response')) as [{ ':status': number }]
+    return [status, await text(sent)]
+  }
 }
 
 /**

@@ -1,20 +1,25 @@
 /** Policies by the body in servers of Node: the app reads the same body after the limiter. */
 import { once } from 'node:events'
 import { createServer, request as http, type IncomingMessage } from 'node:http'
-import { connect, createServer as createHttp2Server } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { getRequestListener } from '@hono/node-server'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { rateLimitProxy } from '../../../src/adapters/next.ts'
 import { fastifyRateLimiter, rateLimiter } from '../../../src/adapters/node.ts'
 import { bodies } from '../../../src/bodies/index.ts'
 import { rateLimiter as honoRateLimiter } from '../../../src/gateway/middleware.ts'
-import { configOf, listen, type Options, useDatabase } from '../../support/node-servers.ts'
+import {
+  configOf,
+  listen,
+  listenHttp2,
+  type Options,
+  useDatabase,
+} from '../../support/node-servers.ts'
 
 useDatabase()
 
@@ -33,6 +38,13 @@ const options = (limit = 2): Options =>
     bodies: bodies(),
   })
 
+/** Starts an app of Express with these handlers, which answers with the parsed body. */
+function startExpress(...handlers: express.RequestHandler[]) {
+  const app = express().use(...handlers)
+  app.post('/', (request, response) => void response.end(JSON.stringify(request.body)))
+  return listen(createServer(app))
+}
+
 /** Servers that answer with the body that the app has read. */
 const servers: [string, (options: Options) => Promise<string>][] = [
   [
@@ -48,21 +60,11 @@ const servers: [string, (options: Options) => Promise<string>][] = [
   ],
   [
     'Express, before express.json()',
-    (options) => {
-      const app = express()
-      app.use(rateLimiter(options), express.json({ limit: '1mb' }))
-      app.post('/', (request, response) => void response.end(JSON.stringify(request.body)))
-      return listen(createServer(app))
-    },
+    (options) => startExpress(rateLimiter(options), express.json({ limit: '1mb' })),
   ],
   [
     'Express, after express.json()',
-    (options) => {
-      const app = express()
-      app.use(express.json({ limit: '1mb' }), rateLimiter(options))
-      app.post('/', (request, response) => void response.end(JSON.stringify(request.body)))
-      return listen(createServer(app))
-    },
+    (options) => startExpress(express.json({ limit: '1mb' }), rateLimiter(options)),
   ],
   [
     'Fastify',
@@ -87,6 +89,22 @@ const servers: [string, (options: Options) => Promise<string>][] = [
 const post = (url: string, body: string) =>
   fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json' } })
 
+/** Posts JSON in parts, with a pause after the header and after each part. */
+async function postParts(url: string, parts: (string | Buffer)[], pauseMs: number, more = {}) {
+  const headers = { 'content-type': 'application/json', ...more }
+  const sent = http(url, { method: 'POST', headers })
+  const answered: Promise<[IncomingMessage]> = once(sent, 'response') as never
+  sent.flushHeaders()
+  if (pauseMs > 0) await sleep(pauseMs)
+  for (const part of parts) {
+    sent.write(part)
+    await sleep(pauseMs)
+  }
+  sent.end()
+  const [response] = await answered
+  return response
+}
+
 describe.each(servers)('%s', (name, start) => {
   test('The limiter counts by the body, and the app reads all of it.', async () => {
     const url = await start(options())
@@ -103,14 +121,7 @@ describe.each(servers)('%s', (name, start) => {
 
   test('A body in chunks is read, and a body without a value is refused.', async () => {
     const url = await start(options())
-    const sent = http(url, { method: 'POST', headers: { 'content-type': 'application/json' } })
-    const answered: Promise<[IncomingMessage]> = once(sent, 'response') as never
-    for (const part of ['{"na', 'me":', '"a"}']) {
-      sent.write(part)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-    sent.end()
-    const [response] = await answered
+    const response = await postParts(url, ['{"na', 'me":', '"a"}'], 20)
     expect(response.statusCode).toBe(200)
     expect(await text(response)).toBe('{"name":"a"}')
     expect((await post(url, '{}')).status).toBe(403)
@@ -157,22 +168,11 @@ test('The body of a GET request counts too, because an app on Node can read it.'
 
 test('A request of HTTP/2 without a body has no value, and its body counts if there is one.', async () => {
   const limit = rateLimiter(anyMethod())
-  const server = createHttp2Server(async (request, response) => {
+  const sent = await listenHttp2(async (request, response) => {
     if (await limit(request, response)) response.end(await text(request))
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  onTestFinished(() => {
-    client.close()
-    server.close()
-  })
-  const send = async (method: string, body?: string) => {
-    const headers = { ':method': method, ':path': '/', 'content-type': 'application/json' }
-    const sent = client.request(headers, { endStream: body === undefined })
-    if (body !== undefined) sent.end(body)
-    const [{ ':status': status }] = (await once(sent, 'response')) as [{ ':status': number }]
-    return [status, await text(sent)]
-  }
+  const send = (method: string, body?: string) =>
+    sent({ ':method': method, 'content-type': 'application/json' }, body)
   for (const method of ['GET', 'POST']) {
     const [status, problem] = await send(method)
     expect([status, problem]).toEqual([403, expect.stringContaining('lacks body:name')])
@@ -208,28 +208,15 @@ test('A body that the limiter does not begin to read arrives while the client se
   })
   expect(Buffer.from(await answer.arrayBuffer()).equals(zipped)).toBe(true)
 
-  const large = Buffer.alloc(300_000, 'x')
-  const sent = http(url, { method: 'POST', headers: { ...headers, 'content-length': '300000' } })
-  const answered: Promise<[IncomingMessage]> = once(sent, 'response') as never
-  for (let at = 0; at < large.length; at += 100_000) {
-    sent.write(large.subarray(at, at + 100_000))
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  sent.end()
-  const [response] = await answered
-  expect((await buffer(response)).equals(large)).toBe(true)
+  const part = Buffer.alloc(100_000, 'x')
+  const response = await postParts(url, [part, part, part], 100, { 'content-length': '300000' })
+  expect((await buffer(response)).equals(Buffer.concat([part, part, part]))).toBe(true)
 })
 
 test('An app that reads an empty body in chunks gets its end.', async () => {
   const url = await startEcho()
   for (const wait of [0, 50]) {
-    const sent = http(url, { method: 'POST', headers: { 'content-type': 'application/json' } })
-    const answered: Promise<[IncomingMessage]> = once(sent, 'response') as never
-    sent.setHeader('transfer-encoding', 'chunked')
-    sent.flushHeaders()
-    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
-    sent.end()
-    const [response] = await answered
+    const response = await postParts(url, [], wait, { 'transfer-encoding': 'chunked' })
     expect([response.statusCode, await text(response)]).toEqual([200, ''])
   }
 })
@@ -237,24 +224,15 @@ test('An app that reads an empty body in chunks gets its end.', async () => {
 test.each(['{"name":"a"}', '', JSON.stringify({ name: 'a', pad: 'x'.repeat(300_000) })])(
   'A body of HTTP/2 arrives whole (%#).',
   async (body) => {
-    const server = createHttp2Server(echo(rateLimiter(shared())) as never)
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-    onTestFinished(() => {
-      client.destroy()
-      server.close()
-    })
-    const sent = client.request({ ':method': 'POST', 'content-type': 'application/json' })
-    sent.end(body)
-    expect(await text(sent)).toBe(body)
+    const send = await listenHttp2(echo(rateLimiter(shared())) as never)
+    const headers = { ':method': 'POST', 'content-type': 'application/json' }
+    expect((await send(headers, body))[1]).toBe(body)
   },
 )
 
 test('Two limiters of one app both read the body, before its parser and after it.', async () => {
   const [first, second, third] = [options(5), options(4), options(1)].map((one) => rateLimiter(one))
-  const app = express().use(first!, second!, express.json(), third!)
-  app.post('/', (request, response) => void response.end(JSON.stringify(request.body)))
-  const url = await listen(createServer(app))
+  const url = await startExpress(first!, second!, express.json(), third!)
   expect(await (await post(url, '{"name":"a"}')).text()).toBe('{"name":"a"}')
   expect((await post(url, '{"name":"a"}')).status).toBe(429)
 })
@@ -265,7 +243,7 @@ test('A client that hangs up in the middle of a body leaves the server running.'
   const sent = http(url, { method: 'POST', headers: { 'content-type': 'application/json' } })
   sent.on('error', () => {})
   sent.write('{"name":')
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await sleep(50)
   sent.destroy()
   expect((await post(url, '{"name":"b"}')).status).toBe(200)
 })

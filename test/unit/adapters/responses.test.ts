@@ -1,11 +1,16 @@
 /** The responses that apps write around a limiter. */
 import { createServer } from 'node:http'
-import { connect, createServer as createHttp2Server } from 'node:http2'
 import express from 'express'
 import fastify from 'fastify'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { fastifyRateLimiter, rateLimiter } from '../../../src/adapters/node.ts'
-import { configOf, listen, useDatabase } from '../../support/node-servers.ts'
+import {
+  configOf,
+  listen,
+  listenHttp2,
+  type Options,
+  useDatabase,
+} from '../../support/node-servers.ts'
 
 useDatabase()
 
@@ -13,23 +18,53 @@ const single = { name: 'per-ip', limit: 1, window: '1h', algorithm: 'fixed-windo
 const slots = { name: 'slow', algorithm: 'concurrency', limit: 1, window: '1h' } as const
 const statusOf = async (url: string) => (await fetch(url)).status
 
-describe('Express', () => {
-  test('Cookies that are set before the limiter are sent once each, also with a refusal.', async () => {
-    const app = express()
-    app.use((_request, response, next) => {
-      response.cookie('a', '1').cookie('b', '2')
-      next()
-    })
-    app.use(rateLimiter(configOf({ policies: [single] })))
-    app.get('/', (_request, response) => void response.send('ok'))
-    const url = await listen(createServer(app))
-    for (const status of [200, 429]) {
-      const response = await fetch(url)
-      expect(response.status).toBe(status)
-      expect(response.headers.getSetCookie()).toEqual(['a=1; Path=/', 'b=2; Path=/'])
-    }
-  })
+/** Starts an app that sets two cookies before these limiters. */
+const apps: [string, (...limiters: Options[]) => Promise<string>][] = [
+  [
+    'Express',
+    (...limiters) => {
+      const app = express()
+      app.use((_request, response, next) => {
+        response.cookie('a', '1').cookie('b', '2')
+        next()
+      })
+      for (const one of limiters) app.use(rateLimiter(one))
+      app.get('/', (_request, response) => void response.send('ok'))
+      return listen(createServer(app))
+    },
+  ],
+  [
+    'Fastify',
+    async (...limiters) => {
+      const app = fastify()
+      app.addHook('onRequest', async (_request, reply) => {
+        reply.header('set-cookie', 'a=1; Path=/')
+        reply.header('set-cookie', 'b=2; Path=/')
+      })
+      for (const one of limiters) await app.register(fastifyRateLimiter(one))
+      app.get('/', () => 'ok')
+      await app.ready()
+      return listen(app.server)
+    },
+  ],
+]
 
+test.each(apps)(
+  'In %s, cookies that are set before two limiters are sent once each, and the fields of both are joined, also with a refusal.',
+  async (_, start) => {
+    const all = configOf({ policies: [{ ...single, name: 'all', limit: 10 }] })
+    const url = await start(all, configOf({ policies: [single] }))
+    for (const status of [200, 429]) {
+      const answer = await fetch(url)
+      const { headers } = answer
+      expect(answer.status).toBe(status)
+      expect(headers.getSetCookie()).toEqual(['a=1; Path=/', 'b=2; Path=/'])
+      expect(headers.get('ratelimit-policy')).toBe('"all";q=10;w=3600, "per-ip";q=1;w=3600')
+    }
+  },
+)
+
+describe('Express', () => {
   test('If the app answers before the decision, the limiter calls neither next nor an error handler.', async () => {
     const app = express()
     const ended = Promise.withResolvers<() => void>()
@@ -73,44 +108,16 @@ describe('plain http', () => {
 describe('HTTP/2', () => {
   test('A request with different hosts in :authority and Host gets 400.', async () => {
     const limit = rateLimiter(configOf({ policies: [single] }))
-    const server = createHttp2Server(async (request, response) => {
+    const send = await listenHttp2(async (request, response) => {
       if (await limit(request, response)) response.end('ok')
     })
-    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as { port: number }
-    const session = connect(`http://127.0.0.1:${port}`)
-    onTestFinished(() => {
-      session.close()
-      server.close()
-    })
-    const send = (host: string) =>
-      new Promise((resolve) => {
-        const stream = session.request({ ':authority': 'a.example', host })
-        stream.on('response', (headers) => resolve(headers[':status'])).resume()
-        stream.end()
-      })
-    expect(await send('b.example')).toBe(400)
-    expect(await send('a.example')).toBe(200)
+    const authority = { ':authority': 'a.example' }
+    expect((await send({ ...authority, host: 'b.example' }))[0]).toBe(400)
+    expect((await send({ ...authority, host: 'a.example' }))[0]).toBe(200)
   })
 })
 
 describe('Fastify', () => {
-  test('Cookies that are set before the limiter are sent once each, also with a refusal.', async () => {
-    const app = fastify()
-    app.addHook('onRequest', async (_request, reply) => {
-      reply.header('set-cookie', 'a=1')
-      reply.header('set-cookie', 'b=2')
-    })
-    await app.register(fastifyRateLimiter(configOf({ policies: [single] })))
-    app.get('/', () => 'ok')
-    for (const status of [200, 429]) {
-      const response = await app.inject('/')
-      expect(response.statusCode).toBe(status)
-      expect(response.headers['set-cookie']).toEqual(['a=1', 'b=2'])
-    }
-    await app.close()
-  })
-
   test('After a response with an invalid header, the slot is released and the process survives.', async () => {
     const app = fastify()
     await app.register(fastifyRateLimiter(configOf({ policies: [slots] })))

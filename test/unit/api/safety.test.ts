@@ -7,6 +7,8 @@ import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 const policy = { name: 'per-ip', limit: 1000, window: '1h' } as const
 const config: ConfigOptions = { policies: [policy] }
 const ask = { policy: 'per-ip', key: '203.0.113.1' }
+/** A database that cannot be reached. */
+const unreachable = { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' }
 
 const endpoints: [path: string, method: string, body: object | undefined, scopes: string[]][] = [
   ['/decide', 'POST', ask, ['api']],
@@ -41,7 +43,7 @@ describe('the decision API without a token in the environment', () => {
   ])(
     'Endpoints of other scopes are a 404 if the environment has %s.',
     async (_, tokens, absent) => {
-      const env = { SLUICE_API_TOKEN: '', SLUICE_OPERATE_TOKEN: '', ...tokens }
+      const env = { ...unreachable, SLUICE_API_TOKEN: '', SLUICE_OPERATE_TOKEN: '', ...tokens }
       const api = await startLocalApi(config, env)
       try {
         for (const path of absent) {
@@ -308,7 +310,7 @@ describe('the decision API without Redis', () => {
           { ...policy, name: 'local', limit: 1, onStoreError: 'local', match: { path: '/local' } },
         ],
       },
-      { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' },
+      unreachable,
     )
   })
   afterAll(() => api?.stop())

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseStrict, textOf, UNREADABLE, valueAt } from '../../../src/bodies/json.ts'
+import { isLong } from '../../support/long.ts'
 
 describe('parseStrict', () => {
   test.each([
@@ -24,7 +25,7 @@ describe('parseStrict', () => {
 
   test('Nesting of 64 levels is accepted, and of 65 levels and of 30,000 levels refused.', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
-    expect(parseStrict(nested(64))).toBeInstanceOf(Array)
+    expect(() => parseStrict(nested(64))).not.toThrow()
     expect(() => parseStrict(nested(65))).toThrow(SyntaxError)
     expect(() => parseStrict(nested(30_000))).toThrow(SyntaxError)
     expect(() => parseStrict(`${'{"a":'.repeat(30_000)}1${'}'.repeat(30_000)}`)).toThrow(
@@ -44,7 +45,7 @@ describe('parseStrict', () => {
       fc.property(fc.json({ maxDepth: 8 }), (text) => {
         expect(parseStrict(text)).toEqual(JSON.parse(text))
       }),
-      { numRuns: 1000 },
+      { numRuns: isLong ? 1000 : 300 },
     )
   })
 
@@ -133,7 +134,7 @@ describe('valueAt', () => {
       fc.property(value, fc.array(name, { minLength: 1, maxLength: 4 }), (json, path) => {
         expect(valueAt(json, path.join('.'))).toEqual(reference(json, path))
       }),
-      { numRuns: 3000 },
+      { numRuns: isLong ? 3000 : 1000 },
     )
   })
 })

@@ -19,37 +19,58 @@ const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
 beforeEach(() => void warn.mockClear())
 
 describe('a client whose decision API gives no decision', () => {
-  /** Faults of a server, by name. */
-  const faults: Record<string, (response: ServerResponse, request: IncomingMessage) => unknown> = {
-    hang: () => {},
-    stall: (response) => response.writeHead(200, { 'content-type': 'application/json' }).write('{'),
-    reset: (response) => response.socket!.resetAndDestroy(),
-    'break off': (response) => {
-      response
-        .writeHead(200, { 'content-type': 'application/json', 'content-length': 99 })
-        .write('{')
-      setTimeout(() => response.socket!.destroy(), 50)
-    },
-    redirect: (response) => response.writeHead(307, { location: `${elsewhere}/` }).end(),
-    html: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hi</h1>'),
-    500: (response) => response.writeHead(500, { 'content-type': 'text/html' }).end('<h1>Oh</h1>'),
-    'bad JSON': (response) => json(response, 200, '{'),
-    'no decision': (response) => json(response, 200, '{"allowed":"yes"}'),
-    null: (response) => json(response, 200, 'null'),
-    'too few': (response) => json(response, 200, '[]'),
-    401: (response) => problem(response, 401),
-    403: (response) => problem(response, 403),
-    404: (response) => problem(response, 404),
-    413: (response) => problem(response, 413),
-    422: (response) =>
-      problem(response, 422, {
-        errors: [{ path: 'key', expected: 'a text', got: '"secret user"' }],
-      }),
-    429: (response) => problem(response, 429),
-    503: (response) => problem(response, 503),
-    'an echo': (response, { headers }) =>
-      problem(response, 400, { title: headers.authorization, errors: headers.authorization }),
+  type Fault = (response: ServerResponse, request: IncomingMessage) => unknown
+  const refuses = (status: number): [string, [string, number, Fault]] => [
+    `${status}`,
+    ['refused', status, (response) => problem(response, status)],
+  ]
+  /** Faults of a server by name, with the code and the status of the error. */
+  const faults: Record<string, [code: string, status: number | undefined, fault: Fault]> = {
+    hang: ['timeout', undefined, () => {}],
+    stall: [
+      'timeout',
+      undefined,
+      (response) => response.writeHead(200, { 'content-type': 'application/json' }).write('{'),
+    ],
+    reset: ['unreachable', undefined, (response) => response.socket!.resetAndDestroy()],
+    'break off': [
+      'unreachable',
+      undefined,
+      (response) => {
+        const headers = { 'content-type': 'application/json', 'content-length': 99 }
+        response.writeHead(200, headers).write('{')
+        setTimeout(() => response.socket!.destroy(), 50)
+      },
+    ],
+    redirect: [
+      'bad-reply',
+      307,
+      (response) => response.writeHead(307, { location: `${elsewhere}/` }).end(),
+    ],
+    html: ['bad-reply', 200, (response) => html(response, 200)],
+    500: ['bad-reply', 500, (response) => html(response, 500)],
+    'bad JSON': ['bad-reply', 200, (response) => json(response, 200, '{')],
+    'no decision': ['bad-reply', undefined, (response) => json(response, 200, '{"allowed":"yes"}')],
+    null: ['bad-reply', 200, (response) => json(response, 200, 'null')],
+    'too few': ['bad-reply', undefined, (response) => json(response, 200, '[]')],
+    ...Object.fromEntries([401, 403, 404, 413, 429, 503].map(refuses)),
+    422: [
+      'refused',
+      422,
+      (response) =>
+        problem(response, 422, {
+          errors: [{ path: 'key', expected: 'a text', got: '"secret user"' }],
+        }),
+    ],
+    'an echo': [
+      'refused',
+      400,
+      (response, { headers }) =>
+        problem(response, 400, { title: headers.authorization, errors: headers.authorization }),
+    ],
   }
+  const html = (response: ServerResponse, status: number) =>
+    response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Hi</h1>')
   const json = (response: ServerResponse, status: number, text: string, type = 'json') =>
     response.writeHead(status, { 'content-type': `application/${type}` }).end(text)
   const problem = (response: ServerResponse, status: number, more: object = {}) =>
@@ -64,7 +85,7 @@ describe('a client whose decision API gives no decision', () => {
   let calls = 0
   const server = createServer((request, response) => {
     calls += 1
-    faults[fault]!(response, request)
+    faults[fault]![2](response, request)
   })
   /** The target of the redirect. No request must arrive here. */
   const other = createServer((_, response) => {
@@ -96,29 +117,7 @@ describe('a client whose decision API gives no decision', () => {
     return createClient({ url, token: TOKEN, deadlineMs, ...options })
   }
 
-  const codes: Record<string, [code: string, status?: number]> = {
-    hang: ['timeout'],
-    stall: ['timeout'],
-    reset: ['unreachable'],
-    'break off': ['unreachable'],
-    redirect: ['bad-reply', 307],
-    html: ['bad-reply', 200],
-    500: ['bad-reply', 500],
-    'bad JSON': ['bad-reply', 200],
-    'no decision': ['bad-reply'],
-    null: ['bad-reply', 200],
-    'too few': ['bad-reply'],
-    401: ['refused', 401],
-    403: ['refused', 403],
-    404: ['refused', 404],
-    413: ['refused', 413],
-    422: ['refused', 422],
-    429: ['refused', 429],
-    503: ['refused', 503],
-    'an echo': ['refused', 400],
-  }
-
-  test.each(Object.entries(codes))(
+  test.each(Object.entries(faults))(
     'After the fault "%s", onError gets the error and decides.',
     async (name, [code, status]) => {
       fault = name

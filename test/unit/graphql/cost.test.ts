@@ -52,6 +52,11 @@ describe('graphqlCost', () => {
     else expect(cost(query)).toBeUndefined()
   })
 
+  test('A document of 1000 fields or of 15 levels has a cost.', () => {
+    expect(cost(`{ ${'a '.repeat(1000)} }`)).toBe(1000)
+    expect(cost(`${'{ a '.repeat(15)}${'}'.repeat(15)}`)).toBe(15)
+  })
+
   test('Fragments that double each other 1,000 times are computed at once.', () => {
     const doubling = Array.from(
       { length: 1000 },

@@ -170,15 +170,5 @@ describe('algorithms of the keys of an issuer', () => {
       }
       expect(await read(claims, await first.sign(ann))).toEqual(ann)
     })
-
-    test('The configuration accepts either a secret or an issuer, and only the algorithms of that one.', () => {
-      expect(() => create({ jwks: issuer.url, algorithms: 'HS256' })).toThrow('jwt.algorithms:')
-      expect(() => create({ secret: 'JWT', algorithms: ['HS256', 'RS256'] })).toThrow(
-        'jwt.algorithms[1]',
-      )
-      expect(() => create({ secret: 'JWT', jwks: issuer.url })).toThrow('jwt.jwks')
-      expect(() => create({})).toThrow('jwt.secret')
-      expect(() => create({ secret: 'JWT', algorithms: 'none' })).toThrow('jwt.algorithms:')
-    })
   })
 })

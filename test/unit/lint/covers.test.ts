@@ -6,10 +6,11 @@ import { parseConfig } from '../../../src/config/parse.ts'
 import type { Condition } from '../../../src/config/schema/condition.ts'
 import { covers } from '../../../src/lint/covers.ts'
 import { compileCondition } from '../../../src/match/condition.ts'
+import { isLong } from '../../support/long.ts'
 import { match, request } from '../../support/random-conditions.ts'
 import { viewOnCloudflare } from '../../support/view-on-cloudflare.ts'
 
-const RUNS = Number(process.env.LINT_RUNS ?? 800)
+const RUNS = Number(process.env.LINT_RUNS ?? (isLong ? 800 : 200))
 
 const parsed = (matches: MatchOptions[]): Condition[] =>
   parseConfig({

@@ -6,9 +6,10 @@ import { lint } from '../../../src/lint/lint.ts'
 import { isMatch, type Match } from '../../../src/match/match.ts'
 import { algorithms, type State } from '../../../src/store/algorithms/index.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
+import { isLong } from '../../support/long.ts'
 import { match, request } from '../../support/random-conditions.ts'
 
-const RUNS = Number(process.env.LINT_RUNS ?? 150)
+const RUNS = Number(process.env.LINT_RUNS ?? (isLong ? 150 : 75))
 const requests = fc.array(request, { minLength: 30, maxLength: 30 })
 const often = <T>(usual: T, ...others: T[]) =>
   fc.oneof(

@@ -13,6 +13,7 @@ import {
   type UpstashOptions,
 } from '../../../src/store/upstash/upstash.ts'
 import { useDatabase } from '../../support/database.ts'
+import { isLong } from '../../support/long.ts'
 
 const database = useDatabase()
 
@@ -99,7 +100,7 @@ test.each(['store', 'edge'] as const)(
           expect(own).toEqual(bridge)
         }
       }),
-      { numRuns: 60 },
+      { numRuns: isLong ? 60 : 25 },
     )
   },
 )

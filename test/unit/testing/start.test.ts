@@ -148,12 +148,16 @@ test(
   SLOW_MS,
 )
 
-test('A missing wrangler is reported with the command that installs it.', async () => {
+test('A missing wrangler and a Worker without a main file are reported.', async () => {
   await write('worker.js', 'export default {}')
-  const code = `await startSluice({ worker: { main: 'worker.js' } }).catch((error) => console.log(error.message))`
-  expect(await runNode(code)).toBe(
-    'sluice/testing needs wrangler: npm install --save-dev wrangler\n',
-  )
+  const code = `
+    for (const worker of [{ main: 'worker.js' }, {}]) {
+      await startSluice({ worker }).catch((error) => console.log(error.message))
+    }`
+  expect((await runNode(code)).trim().split('\n')).toEqual([
+    'sluice/testing needs wrangler: npm install --save-dev wrangler',
+    `worker: expected main, the file of the Worker, because there is no wrangler.jsonc, wrangler.json, wrangler.toml in ${folder} or above it`,
+  ])
 })
 
 test('Errors of the options are reported, and nothing is left running.', async () => {
@@ -192,13 +196,6 @@ test('An invalid address or duration is reported.', async () => {
   expect((await sluice.fetch('/', { ip: '2001:db8::1' })).status).toBe(200)
 })
 
-test('A Worker without a main file is reported.', async () => {
-  const code = `await startSluice({ worker: {} }).catch((error) => console.log(error.message))`
-  expect(await runNode(code)).toBe(
-    `worker: expected main, the file of the Worker, because there is no wrangler.jsonc, wrangler.json, wrangler.toml in ${folder} or above it\n`,
-  )
-})
-
 test.each([
   [
     'an invalid wrangler configuration',
@@ -233,46 +230,7 @@ test.each([
 )
 
 test(
-  'A Worker can call itself by a service binding, and a service that does not run here answers 503.',
-  async () => {
-    await write(
-      'wrangler.toml',
-      `name = "worker"
-main = "src.js"
-compatibility_date = "2026-10-01"
-services = [
-  { binding = "SELF", service = "worker", entrypoint = "Named" },
-  { binding = "OTHER", service = "other" },
-]
-`,
-    )
-    await write(
-      'src.js',
-      `import { WorkerEntrypoint } from 'cloudflare:workers'
-export class Named extends WorkerEntrypoint {
-  now() {
-    return Date.now()
-  }
-}
-export default {
-  async fetch(request, { SELF, OTHER }) {
-    const { status } = await OTHER.fetch(request.clone())
-    return Response.json({ now: await SELF.now(), status })
-  },
-}`,
-    )
-    const worker = { wranglerConfig: join(folder, 'wrangler.toml') }
-    await using sluice = await startSluice({ worker })
-    await sluice.advance('1d')
-    const { now, status } = (await (await sluice.fetch('/')).json()) as Record<string, number>
-    expect(sluice.now() - now!).toBeLessThan(60_000)
-    expect(status).toBe(503)
-  },
-  SLOW_MS,
-)
-
-test(
-  'The variables and bindings of the wrangler configuration apply, and those of the test override them.',
+  'The variables, bindings and services of the wrangler configuration apply, those of the test override them, and a service that does not run here answers 503.',
   async () => {
     await write(
       'wrangler.toml',
@@ -281,6 +239,10 @@ main = "src.js"
 compatibility_date = "2026-10-01"
 kv_namespaces = [{ binding = "KV", id = "any" }]
 vars = { ONE = "file", TWO = "file", UPSTASH_REDIS_REST_URL = "https://production.example.com" }
+services = [
+  { binding = "SELF", service = "worker", entrypoint = "Named" },
+  { binding = "OTHER", service = "other" },
+]
 [[rules]]
 type = "Text"
 globs = ["**/*.txt"]
@@ -290,23 +252,36 @@ globs = ["**/*.txt"]
     const worker = { wranglerConfig: join(folder, 'wrangler.toml') }
     await write(
       'src.js',
-      `import note from './note.txt'
+      `import { WorkerEntrypoint } from 'cloudflare:workers'
+import note from './note.txt'
+export class Named extends WorkerEntrypoint {
+  now() {
+    return Date.now()
+  }
+}
 export default {
   async fetch(request, env) {
     await env.KV.put('key', 'kept')
     const { ONE, TWO, UPSTASH_REDIS_REST_URL: url } = env
-    return Response.json({ ONE, TWO, url, note, kv: await env.KV.get('key') })
+    const { status } = await env.OTHER.fetch(request.clone())
+    const kv = await env.KV.get('key')
+    return Response.json({ ONE, TWO, url, note, kv, status, now: await env.SELF.now() })
   },
 }`,
     )
     await using sluice = await startSluice({ worker, env: { TWO: 'test' } })
-    expect(await (await sluice.fetch('/')).json()).toEqual({
+    await sluice.advance('1d')
+    const answer = (await (await sluice.fetch('/')).json()) as { now: number }
+    expect(answer).toEqual({
       ONE: 'file',
       TWO: 'test',
       url: sluice.env.UPSTASH_REDIS_REST_URL,
       note: 'a text module',
       kv: 'kept',
+      status: 503,
+      now: expect.any(Number),
     })
+    expect(sluice.now() - answer.now).toBeLessThan(60_000)
   },
   SLOW_MS,
 )
