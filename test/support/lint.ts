@@ -50,14 +50,27 @@ export const jwt = createJwt({ secret: 'JWT_SECRET' })
 /** The findings of a configuration, each as "code path". */
 export const found = (config: unknown) => lint(config).map(({ code, path }) => `${code} ${path}`)
 
-/** A sentence about a configuration, its only finding, the configuration, and a similar one without findings. */
-export type Case = [title: string, finding: string, broken: object, nearMiss: object]
+/** The only finding of a configuration, the configuration, and a similar one without findings. */
+type Case = [finding: string, broken: object, nearMiss: object]
 
-export const testFindings = (cases: Case[]) =>
-  test.each(cases)('%s The linter reports %s.', (_, finding, broken, nearMiss) => {
-    expect(found(broken)).toEqual([finding])
-    expect(found(nearMiss)).toEqual([])
-  })
+/** The cases of several values, each with its sentence. */
+export const casesOf = <const T>(values: T[], caseOf: (value: T) => [title: string, ...Case]) =>
+  Object.fromEntries(
+    values.map((value): [string, Case] => {
+      const [title, ...rest] = caseOf(value)
+      return [title, rest]
+    }),
+  )
+
+/** Tests cases by a sentence about the configuration. */
+export const testFindings = (cases: Record<string, Case>) =>
+  test.each(Object.entries(cases).map(([title, one]): [string, ...Case] => [title, ...one]))(
+    '%s The linter reports %s.',
+    (_, finding, broken, nearMiss) => {
+      expect(found(broken)).toEqual([finding])
+      expect(found(nearMiss)).toEqual([])
+    },
+  )
 
 /** A configuration and the message of its only finding. */
 export const testMessages = (cases: [ConfigOptions | object, string][]) =>

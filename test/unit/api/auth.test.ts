@@ -1,30 +1,27 @@
 /** Forward-auth, with calls like those of reverse proxies. proxies.test.ts runs real proxies. */
 import { parseList } from 'structured-headers'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { API_TOKEN } from '../../support/api-stack.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { startLocalApi } from '../../support/local-api.ts'
 
 const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
-let api: LocalApi
-beforeAll(async () => {
-  api = await startLocalApi({
-    deny: { name: 'abuse', ip: '192.0.2.66' },
-    policies: [
-      {
-        ...policy,
-        name: 'shop',
-        match: { host: 'shop.example.com', method: 'POST', path: '/cart/*' },
-      },
-      { ...policy, name: 'per-ip', limit: 100 },
-      { ...policy, name: 'per-key', key: 'header:x-key', match: { path: '/keyed' } },
-      { ...policy, name: 'by-query', key: 'query:user', match: { path: '/query' } },
-      { ...policy, name: 'ghost', limit: 1, mode: 'shadow', match: { path: '/ghost' } },
-      { ...policy, name: 'priced', cost: { header: 'sluice-cost' }, match: { path: '/priced' } },
-      { ...policy, name: 'by-country', key: 'country', match: { path: '/country' } },
-    ],
-  })
+const api = await startLocalApi({
+  deny: { name: 'abuse', ip: '192.0.2.66' },
+  policies: [
+    {
+      ...policy,
+      name: 'shop',
+      match: { host: 'shop.example.com', method: 'POST', path: '/cart/*' },
+    },
+    { ...policy, name: 'per-ip', limit: 100 },
+    { ...policy, name: 'per-key', key: 'header:x-key', match: { path: '/keyed' } },
+    { ...policy, name: 'by-query', key: 'query:user', match: { path: '/query' } },
+    { ...policy, name: 'ghost', limit: 1, mode: 'shadow', match: { path: '/ghost' } },
+    { ...policy, name: 'priced', cost: { header: 'sluice-cost' }, match: { path: '/priced' } },
+    { ...policy, name: 'by-country', key: 'country', match: { path: '/country' } },
+  ],
 })
-afterAll(() => api?.stop())
+afterAll(() => api.stop())
 
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`

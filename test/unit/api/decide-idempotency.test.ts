@@ -1,15 +1,12 @@
 /** `POST /_sluice/v1/decide` with idempotency keys, on the Worker in workerd, the bridge and a real Redis. */
 import { createClient } from 'redis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { commandsBetween } from '../../support/commands.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { startLocalApi } from '../../support/local-api.ts'
 import { newIp, policy, request, startDecideApi } from './decide-api.ts'
 
-let api: LocalApi
-beforeAll(async () => {
-  api = await startDecideApi()
-})
-afterAll(() => api?.stop())
+const api = await startDecideApi()
+afterAll(() => api.stop())
 
 describe('an Idempotency-Key', () => {
   const once = (key: string) => ({ headers: { 'Idempotency-Key': key } })

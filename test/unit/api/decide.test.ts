@@ -1,14 +1,10 @@
 import { parseList } from 'structured-headers'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { commandsBetween } from '../../support/commands.ts'
-import type { LocalApi } from '../../support/local-api.ts'
 import { newIp, request, startDecideApi } from './decide-api.ts'
 
-let api: LocalApi
-beforeAll(async () => {
-  api = await startDecideApi()
-})
-afterAll(() => api?.stop())
+const api = await startDecideApi()
+afterAll(() => api.stop())
 
 describe('a decision on a request', () => {
   test('A request is decided as by the gateway, with the same RateLimit fields.', async () => {
@@ -117,29 +113,15 @@ describe('a decision on a policy and a key', () => {
   })
 
   test.each([
-    [
-      { policy: 'by-two', key: ['203.0.113.9', '/X//y/../z;v=1'] },
-      { policy: 'by-two', key: ['203.0.113.9', '/x/z'] },
-    ],
-    [
-      { policy: 'per-ip', key: '2001:db8::1' },
-      { policy: 'per-ip', key: '2001:DB8:0:0:ffff::2' },
-    ],
-    [
-      { policy: 'per-ip', key: '2001:db8:7::/64' },
-      { policy: 'per-ip', key: ['2001:db8:7::9'] },
-    ],
-    [
-      { policy: 'by-user', key: 7 },
-      { policy: 'by-user', key: '7' },
-    ],
-    [
-      { policy: 'by-user', key: [null] },
-      { policy: 'by-user', key: '' },
-    ],
-  ])('%j and %j have one quota.', async (one, other) => {
-    expect((await api.decide(one)).body.limits[0]!.remaining).toBe(2)
-    expect((await api.decide(other)).body.limits[0]!.remaining).toBe(1)
+    ['by-two', ['203.0.113.9', '/X//y/../z;v=1'], ['203.0.113.9', '/x/z']],
+    ['per-ip', '2001:db8::1', '2001:DB8:0:0:ffff::2'],
+    ['per-ip', '2001:db8:7::/64', ['2001:db8:7::9']],
+    ['by-user', 7, '7'],
+    ['by-user', [null], ''],
+  ])('In the policy %s the keys %j and %j have one quota.', async (policy, key, other) => {
+    expect((await api.decide({ policy, key })).body.limits[0]!.remaining).toBe(2)
+    const { body } = await api.decide({ policy, key: other })
+    expect(body.limits[0]!.remaining).toBe(1)
   })
 
   const hex = 'ab'.repeat(32)
@@ -179,25 +161,14 @@ describe('a decision on a policy and a key', () => {
     expect(body.limits[0]).toMatchObject({ limit: 5, remaining: 4 })
   })
 
+  const address = 'an IP address, or a network that shares a quota'
   test.each([
     [{ policy: 'none', key: 'x' }, 'policy', 'the name of a policy'],
-    [{ policy: 'per-ip', key: 'x' }, 'key', 'an IP address, or a network that shares a quota'],
-    [{ policy: 'per-ip', key: 10 }, 'key', 'an IP address, or a network that shares a quota'],
-    [
-      { policy: 'per-ip', key: '010.0.0.1' },
-      'key',
-      'an IP address, or a network that shares a quota',
-    ],
-    [
-      { policy: 'per-ip', key: '203.0.113.0/24' },
-      'key',
-      'an IP address, or a network that shares a quota',
-    ],
-    [
-      { policy: 'per-ip', key: '2001:db8::/32' },
-      'key',
-      'an IP address, or a network that shares a quota',
-    ],
+    [{ policy: 'per-ip', key: 'x' }, 'key', address],
+    [{ policy: 'per-ip', key: 10 }, 'key', address],
+    [{ policy: 'per-ip', key: '010.0.0.1' }, 'key', address],
+    [{ policy: 'per-ip', key: '203.0.113.0/24' }, 'key', address],
+    [{ policy: 'per-ip', key: '2001:db8::/32' }, 'key', address],
     [{ policy: 'by-host', key: 'a.example/x' }, 'key', 'a host'],
     [{ policy: 'per-ip', key: ['203.0.113.1', 'b'] }, 'key', 'a value for each of ip'],
     [{ policy: 'by-two', key: ['203.0.113.1', 'b'] }, 'key[1]', 'a path that begins with /'],

@@ -1,24 +1,21 @@
 /** Makes the calls of the examples for Traefik and Envoy, with the paths and field names of these files. No test runs the two proxies. */
 import { readFile } from 'node:fs/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { API_TOKEN } from '../../support/api-stack.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { startLocalApi } from '../../support/local-api.ts'
 
-let api: LocalApi
-beforeAll(async () => {
-  api = await startLocalApi({
-    policies: [
-      {
-        name: 'page',
-        limit: 1,
-        window: '1h',
-        match: { path: '/page/*', method: 'POST', host: 'www.example.com' },
-        key: ['ip', 'path'],
-      },
-    ],
-  })
+const api = await startLocalApi({
+  policies: [
+    {
+      name: 'page',
+      limit: 1,
+      window: '1h',
+      match: { path: '/page/*', method: 'POST', host: 'www.example.com' },
+      key: ['ip', 'path'],
+    },
+  ],
 })
-afterAll(() => api?.stop())
+afterAll(() => api.stop())
 
 const example = (path: string) =>
   readFile(new URL(`../../../examples/${path}`, import.meta.url), 'utf8')

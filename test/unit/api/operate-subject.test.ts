@@ -1,9 +1,9 @@
 /** Operations on a client whose subject is known and whose address is not, on the Worker in workerd and a real Redis. */
 import { createClient } from 'redis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { LimitStatus } from '../../../src/base/decision.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { startLocalApi } from '../../support/local-api.ts'
 
 const counted = { limit: 3, window: '1h', algorithm: 'fixed-window' } as const
 const policy = { ...counted, penalty: 'manual' } as const
@@ -25,16 +25,11 @@ const config: ConfigOptions = {
   ],
 }
 
-let api: LocalApi
-let redis: ReturnType<typeof createClient>
-beforeAll(async () => {
-  api = await startLocalApi(config)
-  redis = createClient({ url: api.redis.url })
-  await redis.connect()
-})
-afterAll(async () => {
-  redis?.destroy()
-  await api?.stop()
+const api = await startLocalApi(config)
+const redis = await createClient({ url: api.redis.url }).connect()
+afterAll(() => {
+  redis.destroy()
+  return api.stop()
 })
 
 let clients = 0

@@ -1,9 +1,9 @@
 /** The operations on one key of a policy, on the Worker in workerd and a real Redis. */
 import { createClient } from 'redis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { LimitState } from '../../../src/base/decision.ts'
 import { OPERATE } from '../../support/api-stack.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { startLocalApi } from '../../support/local-api.ts'
 
 interface LimitStatus {
   decidedAt: number
@@ -17,57 +17,52 @@ const algorithms = [
   'token-bucket',
   'gcra',
 ] as const
-let api: LocalApi
-let redis: ReturnType<typeof createClient>
-beforeAll(async () => {
-  api = await startLocalApi({
-    policies: [
-      { ...policy, name: 'other' },
-      ...algorithms.map((algorithm) => ({
-        ...policy,
-        name: algorithm,
-        algorithm,
-        ...(algorithm === 'gcra' && { burst: 3 }),
-        penalty: { after: 1, within: '1h', ban: '1h', max: '2h' } as const,
-      })),
-      {
-        ...policy,
-        name: 'slots',
-        algorithm: 'concurrency',
-        match: { path: '/slots' },
-        penalty: 'manual',
+const api = await startLocalApi({
+  policies: [
+    { ...policy, name: 'other' },
+    ...algorithms.map((algorithm) => ({
+      ...policy,
+      name: algorithm,
+      algorithm,
+      ...(algorithm === 'gcra' && { burst: 3 }),
+      penalty: { after: 1, within: '1h', ban: '1h', max: '2h' } as const,
+    })),
+    {
+      ...policy,
+      name: 'slots',
+      algorithm: 'concurrency',
+      match: { path: '/slots' },
+      penalty: 'manual',
+    },
+    { ...policy, name: 'manual', penalty: 'manual', match: { path: '/manual' } },
+    {
+      ...policy,
+      name: 'keyed',
+      key: 'header:x-key',
+      onMissingKey: 'skip',
+      match: { path: '/keyed' },
+    },
+    { ...policy, name: 'users', key: 'path:id', match: { path: '/users/:id/*' } },
+    {
+      ...policy,
+      name: 'conditions',
+      match: {
+        path: '/conditions/*',
+        method: 'get',
+        header: { 'X-Plan': ['free', 'Trial*'], 'x-debug': true },
+        query: { q: 'x' },
+        botScore: { below: 30 },
+        not: [{ header: { 'x-test': '1' } }, { country: 'de' }],
       },
-      { ...policy, name: 'manual', penalty: 'manual', match: { path: '/manual' } },
-      {
-        ...policy,
-        name: 'keyed',
-        key: 'header:x-key',
-        onMissingKey: 'skip',
-        match: { path: '/keyed' },
-      },
-      { ...policy, name: 'users', key: 'path:id', match: { path: '/users/:id/*' } },
-      {
-        ...policy,
-        name: 'conditions',
-        match: {
-          path: '/conditions/*',
-          method: 'get',
-          header: { 'X-Plan': ['free', 'Trial*'], 'x-debug': true },
-          query: { q: 'x' },
-          botScore: { below: 30 },
-          not: [{ header: { 'x-test': '1' } }, { country: 'de' }],
-        },
-      },
-    ],
-    allow: { name: 'friends', ip: '192.0.2.77' },
-    deny: { name: 'abuse', ip: '192.0.2.66' },
-  })
-  redis = createClient({ url: api.redis.url })
-  await redis.connect()
+    },
+  ],
+  allow: { name: 'friends', ip: '192.0.2.77' },
+  deny: { name: 'abuse', ip: '192.0.2.66' },
 })
-afterAll(async () => {
-  redis?.destroy()
-  await api?.stop()
+const redis = await createClient({ url: api.redis.url }).connect()
+afterAll(() => {
+  redis.destroy()
+  return api.stop()
 })
 
 let clients = 0

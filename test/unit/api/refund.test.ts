@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { LimitStatus } from '../../../src/base/decision.ts'
-import type { LocalApi } from '../../support/local-api.ts'
 import { newIp, request, startDecideApi } from './decide-api.ts'
 
-let api: LocalApi
-beforeAll(async () => {
-  api = await startDecideApi()
-})
-afterAll(() => api?.stop())
+const api = await startDecideApi()
+afterAll(() => api.stop())
 
 describe('a refund', () => {
   test('A refund returns some or all of a charge, never above the quota, and nothing to a later window.', async () => {

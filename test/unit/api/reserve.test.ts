@@ -1,22 +1,19 @@
 /** Policies with a reserve in the decision API. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { afterAll, expect, test } from 'vitest'
+import { startLocalApi } from '../../support/local-api.ts'
 import { newIp, policy, request } from './decide-api.ts'
 
-let api: LocalApi
-beforeAll(async () => {
-  api = await startLocalApi({
-    policies: [
-      {
-        ...policy,
-        name: 'shop',
-        limit: 5,
-        reserve: [{ match: { path: '/checkout/*' }, share: 0 }, { share: 0.4 }],
-      },
-    ],
-  })
+const api = await startLocalApi({
+  policies: [
+    {
+      ...policy,
+      name: 'shop',
+      limit: 5,
+      reserve: [{ match: { path: '/checkout/*' }, share: 0 }, { share: 0.4 }],
+    },
+  ],
 })
-afterAll(() => api?.stop())
+afterAll(() => api.stop())
 
 test('A decision leaves the reserve free for requests without a floor, and reports it.', async () => {
   const ip = newIp()
@@ -40,16 +37,7 @@ test('A refusal because of the reserve is not repeated for a request that may us
   const ip = newIp()
   const statusOf = async (path: string) => (await api.fetch(path, { ip })).status
   const statuses: number[] = []
-  for (const path of [
-    '/a',
-    '/a',
-    '/a',
-    '/a',
-    '/a',
-    '/checkout/pay',
-    '/checkout/pay',
-    '/checkout/pay',
-  ]) {
+  for (const path of [...Array(5).fill('/a'), ...Array(3).fill('/checkout/pay')]) {
     statuses.push(await statusOf(path))
   }
   expect(statuses).toEqual([200, 200, 200, 429, 429, 200, 200, 429])

@@ -8,24 +8,22 @@ import { isLong } from '../../support/long.ts'
 const TOKEN = 'a-token-of-the-api'
 
 describe('createClient', () => {
-  test.each([
-    ['an invalid URL', { url: 'limits.example.com', token: TOKEN }],
-    ['another scheme', { url: 'ftp://limits.example.com', token: TOKEN }],
-    [
-      'a password in the URL',
-      { url: 'https://a:secret-in-the-url@limits.example.com', token: TOKEN },
-    ],
-    ['no token', { url: 'https://limits.example.com', token: undefined as never }],
-    ['a short token', { url: 'https://limits.example.com', token: 'short' }],
-    ...[0, -1, 1.5, Number.NaN, 2 ** 31].map((deadlineMs): [string, ClientOptions] => [
+  const url = 'https://limits.example.com'
+  test.each<[string, Partial<ClientOptions>]>([
+    ['an invalid URL', { url: 'limits.example.com' }],
+    ['another scheme', { url: 'ftp://limits.example.com' }],
+    ['a password in the URL', { url: 'https://a:secret-in-the-url@limits.example.com' }],
+    ['no token', { token: undefined as never }],
+    ['a short token', { token: 'short' }],
+    ['a line break in the token', { token: `${TOKEN}\n` }],
+    ...[0, -1, 1.5, Number.NaN, 2 ** 31].map((deadlineMs): [string, Partial<ClientOptions>] => [
       `a deadline of ${deadlineMs}`,
-      { url: 'https://limits.example.com', token: TOKEN, deadlineMs },
+      { deadlineMs },
     ]),
-    ['a line break in the token', { url: 'https://limits.example.com', token: `${TOKEN}\n` }],
   ])('createClient refuses %s, and the message does not contain the secret.', (_, options) => {
     const error = (() => {
       try {
-        return createClient(options)
+        return createClient({ url, token: TOKEN, ...options })
       } catch (error) {
         return error
       }
@@ -53,32 +51,25 @@ describe('describeRequest', () => {
     })
   })
 
-  test.each([
-    ['a URL that is too long', `https://a.example/${'x'.repeat(9000)}?y`, {}, undefined],
-    ['a query that is too long', `https://a.example/x?${'y'.repeat(9000)}`, {}, undefined],
-    [
-      'a value that is too long',
-      'https://a.example/',
-      { long: 'x'.repeat(9000), short: 'y' },
-      undefined,
-    ],
-    [
-      'too many fields',
-      'https://a.example/',
-      Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`x-${i}`, 'y'])),
-      undefined,
-    ],
-    [
-      'header fields that are too long in total',
-      'https://a.example/',
-      Object.fromEntries(Array.from({ length: 90 }, (_, i) => [`x-${i}`, '"'.repeat(1000)])),
-      undefined,
-    ],
-    ['an invalid address', 'https://a.example/', {}, 'unknown'],
-    ['an address with a zone', 'https://a.example/', {}, 'fe80::1%eth0'],
-    ['an address out of range', 'https://a.example/', {}, '1.2.3.256'],
-  ])('The decision API accepts the description of a request with %s.', (_, url, headers, ip) => {
-    const described = describeRequest(new Request(url, { headers: { ...headers } }), ip)
+  const manyFields = (length: number, value: string) =>
+    Object.fromEntries(Array.from({ length }, (_, i) => [`x-${i}`, value]))
+  interface Sent {
+    path?: string
+    headers?: Record<string, string>
+    ip?: string
+  }
+  test.each<[string, Sent]>([
+    ['a URL that is too long', { path: `${'x'.repeat(9000)}?y` }],
+    ['a query that is too long', { path: `x?${'y'.repeat(9000)}` }],
+    ['a value that is too long', { headers: { long: 'x'.repeat(9000), short: 'y' } }],
+    ['too many fields', { headers: manyFields(300, 'y') }],
+    ['header fields that are too long in total', { headers: manyFields(90, '"'.repeat(1000)) }],
+    ['an invalid address', { ip: 'unknown' }],
+    ['an address with a zone', { ip: 'fe80::1%eth0' }],
+    ['an address out of range', { ip: '1.2.3.256' }],
+  ])('The decision API accepts the description of a request with %s.', (_, sent) => {
+    const { path = '', headers = {}, ip } = sent
+    const described = describeRequest(new Request(`https://a.example/${path}`, { headers }), ip)
     expect(checked(requestDescription, described, 'body').problems).toBeUndefined()
     expect(JSON.stringify(described).length).toBeLessThan(60_000)
   })

@@ -12,44 +12,38 @@ const max = { max: 50 }
 
 const usage = { usage: 'usage.total_tokens', max: 400, cut: true }
 
-testFindings([
-  [
-    'A stream takes units one by one.',
+testFindings({
+  'A stream takes units one by one.': [
     'small-chunk policies[0].cost.otherwise',
     read({ cost: usage }),
     read({ cost: { ...usage, otherwise: 20 } }),
   ],
-  [
-    'A body that cannot be read costs one unit.',
+  'A body that cannot be read costs one unit.': [
     'unreadable-body policies[0]',
     read({ match }),
     read({ match, cost: max }),
   ],
-  [
-    'A body that cannot be read costs one unit, although other requests cost more.',
+  'A body that cannot be read costs one unit, although other requests cost more.': [
     'unreadable-body policies[0]',
     read({ cost: { body: 'max_tokens' } }),
     read({ match, mode: 'shadow' }),
   ],
-  [
-    'A policy refuses a request without its key, which has no part of the body.',
+  'A policy refuses a request without its key, which has no part of the body.': [
     'unreadable-body policies[0]',
     read({ match, key: ['ip', 'method'], onMissingKey: 'refuse' }),
     read({ match, key: ['ip', 'body:method'], onMissingKey: 'refuse', accept: 'spoofable-key' }),
   ],
-  [
-    'A policy uses the body of GET.',
+  'A policy uses the body of GET.': [
     'never-a-body policies[0].match.method',
     read({ match: { ...match, method: 'GET' }, cost: max }),
     read({ match: { ...match, method: ['GET', 'POST'] }, cost: max }),
   ],
-  [
-    'A policy counts by a value of the body that the client chooses.',
+  'A policy counts by a value of the body that the client chooses.': [
     'spoofable-key policies[0].key[0]',
     read({ key: 'body:name', cost: max, match: { body: { name: 'a*' } } }),
     read({ key: 'body:name', cost: max, match: { body: { name: ['a', 'b'] } } }),
   ],
-])
+})
 
 test('A policy that uses the body is a finding in a Worker without an origin, whose forward-auth has no body.', () => {
   const codes = (config: object) => lintWorker(config).map(({ code, path }) => `${code} ${path}`)

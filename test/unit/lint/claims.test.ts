@@ -5,20 +5,18 @@ import { jwt, one, testFindings } from '../../support/lint.ts'
 
 const limit = { claim: 'rate', max: 1000, otherwise: 10 }
 
-testFindings([
-  [
-    'A limit comes from a token, and the key does not.',
+testFindings({
+  'A limit comes from a token, and the key does not.': [
     'claim-of-other-key policies[0].key',
     { ...one({ limit }), jwt },
     { ...one({ limit, key: ['jwt:sub', 'ip'] }), jwt },
   ],
-  [
-    'A sliding log may have a large limit by a claim.',
+  'A sliding log may have a large limit by a claim.': [
     'large-log policies[0].limit.max',
     { ...one({ limit: { ...limit, max: 1001 }, key: 'jwt:sub', algorithm: 'sliding-log' }), jwt },
     { ...one({ limit, key: 'jwt:sub', algorithm: 'sliding-log' }), jwt },
   ],
-])
+})
 
 test('A shield must admit the largest limit of a claim.', () => {
   const shield = { binding: 'SHIELD', limit: 1500, period: '10s', key: 'jwt:sub' }

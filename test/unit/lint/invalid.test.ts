@@ -7,15 +7,14 @@ import { explained } from '../../../src/lint/problems.ts'
 import { cluster } from '../../../src/shards/index.ts'
 import { base, found, matching, one, several, testFindings } from '../../support/lint.ts'
 
-testFindings([
-  [
-    'Two policies share a name.',
+testFindings({
+  'Two policies share a name.': [
     'duplicate-name policies[1].name',
     several({ name: 'a' }, { name: 'a', match: { path: '/x' } }),
     several({ name: 'a' }, { name: 'A', match: { path: '/x' }, limit: 5 }),
   ],
-  ['A limit is 0.', 'invalid policies[0].limit', one({ limit: 0 }), one({ limit: 1 })],
-])
+  'A limit is 0.': ['invalid policies[0].limit', one({ limit: 0 }), one({ limit: 1 })],
+})
 
 test.each([null, undefined, 7, 'x', [], {}, { policies: 7 }, { policies: [null] }])(
   'The linter reports the problems of the parser for the configuration %j.',

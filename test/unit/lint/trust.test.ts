@@ -1,6 +1,6 @@
 /** Policies that a client can evade. */
 import {
-  type Case,
+  casesOf,
   denying,
   jwt,
   login,
@@ -10,103 +10,91 @@ import {
   testMessages,
 } from '../../support/lint.ts'
 
-testFindings([
-  [
-    'A policy counts single IPv6 addresses.',
+testFindings({
+  'A policy counts single IPv6 addresses.': [
     'ipv6-by-address policies[0].key[0].ip.v6',
     one({ key: { ip: { v6: 128 } } }),
     one({ key: { ip: { v6: 64 } } }),
   ],
-  [
-    'A policy counts networks smaller than a /64 if its key is missing.',
+  'A policy counts networks smaller than a /64 if its key is missing.': [
     'ipv6-by-address policies[0].onMissingKey.key[0].ip.v6',
     one({ key: 'asn', onMissingKey: { key: { ip: { v6: 65 } } } }),
     one({ key: 'asn', onMissingKey: { key: { ip: { v6: 56 } } } }),
   ],
-  [
-    'An entry of deny refuses a single IPv6 address.',
+  'An entry of deny refuses a single IPv6 address.': [
     'ipv6-by-address deny[0].ip[1]',
     denying({ ip: ['198.51.100.7', '2001:db8::7'] }),
     denying({ ip: ['198.51.100.7', '2001:db8::/64', '::ffff:198.51.100.8'] }),
   ],
-  ...(['header:x-user', 'cookie:sid', 'query:user', 'api-key'] as const).map(
-    (part): Case => [
-      `A client chooses the key ${part}.`,
-      'spoofable-key policies[0].key[0]',
-      one({ key: part }),
-      part === 'api-key'
-        ? one({ key: part }, { apiKeys: { known: 'API_KEYS' } })
-        : several({ key: part }, { limit: 5000 }),
-    ],
-  ),
-  [
-    'A client chooses one part of a key that also contains its address.',
+  ...casesOf(['header:x-user', 'cookie:sid', 'query:user', 'api-key'], (part) => [
+    `A client chooses the key ${part}.`,
+    'spoofable-key policies[0].key[0]',
+    one({ key: part }),
+    part === 'api-key'
+      ? one({ key: part }, { apiKeys: { known: 'API_KEYS' } })
+      : several({ key: part }, { limit: 5000 }),
+  ]),
+  'A client chooses one part of a key that also contains its address.': [
     'spoofable-key policies[0].key[1]',
     one({ key: ['ip', 'header:x-user'] }),
     one({ key: ['ip', 'asn'] }),
   ],
-  [
-    'A client chooses the key in onMissingKey.',
+  'A client chooses the key in onMissingKey.': [
     'spoofable-key policies[0].onMissingKey.key[0]',
     one({ key: 'jwt:sub', onMissingKey: { key: 'cookie:sid' } }, { jwt }),
     one({ key: 'jwt:sub', onMissingKey: { key: 'ip' } }, { jwt }),
   ],
-  [
-    'A client chooses a key, and the policy by address applies to fewer requests.',
+  'A client chooses a key, and the policy by address applies to fewer requests.': [
     'spoofable-key policies[0].key[0]',
     several({ key: 'cookie:sid' }, { key: 'ip', match: { path: '/a' } }),
     several({ key: 'cookie:sid', match: { path: '/a/b' } }, { key: 'ip', match: { path: '/a/*' } }),
   ],
-])
+})
 
 /** login-fails-open */
-testFindings([
-  [
-    'A login fails open.',
+testFindings({
+  'A login fails open.': [
     'login-fails-open policies[0].onStoreError',
     login(),
     login({ onStoreError: 'deny' }),
   ],
-  ...[
-    '/api/Sign-In',
-    '/users/:id/resetPassword',
-    '/oauth/token/*',
-    '/2fa',
-    '/v1/session',
-    '/log_in',
-  ].map(
-    (path): Case => [
+  ...casesOf(
+    [
+      '/api/Sign-In',
+      '/users/:id/resetPassword',
+      '/oauth/token/*',
+      '/2fa',
+      '/v1/session',
+      '/log_in',
+    ],
+    (path) => [
       `The login ${path} fails open.`,
       'login-fails-open policies[0].onStoreError',
       login({ match: { path: ['/x', path] } }),
       login({ match: { path: ['/x', path] }, onStoreError: 'local' }),
     ],
   ),
-  [
-    'A login fails open for a method that writes.',
+  'A login fails open for a method that writes.': [
     'login-fails-open policies[0].onStoreError',
     login({ match: { path: '/login', method: ['GET', 'POST'] } }),
     login({ match: { path: '/login', method: 'GET' } }),
   ],
-  [
-    'A login whose path contains the whole word fails open.',
+  'A login whose path contains the whole word fails open.': [
     'login-fails-open policies[0].onStoreError',
     login({ match: { path: '/my.login' } }),
     login({ match: { path: ['/blogindex', '/authors', '/x/:token'] } }),
   ],
-  [
-    'A login fails open with an enforced policy.',
+  'A login fails open with an enforced policy.': [
     'login-fails-open policies[0].onStoreError',
     login(),
     login({ mode: 'shadow' }),
   ],
-  [
-    'A login fails open although a policy for other requests fails closed.',
+  'A login fails open although a policy for other requests fails closed.': [
     'login-fails-open policies[1].onStoreError',
     several({ onStoreError: 'deny', match: { path: '/x' } }, { ...login().policies[0], name: 'b' }),
     several({ onStoreError: 'deny' }, { ...login().policies[0], name: 'b' }),
   ],
-])
+})
 
 testMessages([
   [

@@ -43,12 +43,8 @@ test('take returns each decision, refusal and call once, and the total keeps the
     expect(offenders).toEqual([{ policy: 'a', subject: 'x', refusals: 1, error: 0 }])
     expect(store.calls).toBe(1)
   }
-  expect([first.from, first.to, second.from, second.to]).toEqual([
-    NOW,
-    NOW + 10,
-    NOW + 10,
-    NOW + 30,
-  ])
+  const times = [first.from, first.to, second.from, second.to]
+  expect(times.map((time) => time - NOW)).toEqual([0, 10, 10, 30])
   expect(counters.take(NOW + 40).series).toEqual([])
   const total = counters.total(NOW + 50)
   expect(total.series[0]!.decisions).toBe(2)

@@ -60,10 +60,7 @@ test('A report goes to each destination of to, and all have the same counts.', a
 })
 
 test('A missing binding and a collector that fails lose their reports, with their codes.', async () => {
-  collector.answer = (response) => {
-    response.statusCode = 500
-    response.end()
-  }
+  collector.answer = (response) => response.writeHead(500).end()
   const observer = create({ to: ['analytics:DATA', `otlp:${collector.url}`], every: 20 })
   decide(observer)
   vi.setSystemTime(Date.now() + 20)
@@ -99,10 +96,7 @@ test('A notice is sent once for each limit, threshold and window, also for a lim
 })
 
 test('A notice that the receiver rejects is counted.', async () => {
-  receiver.answer = (response) => {
-    response.statusCode = 400
-    response.end()
-  }
+  receiver.answer = (response) => response.writeHead(400).end()
   const observer = create({ webhook: { url: receiver.url } })
   const decision = { ...admitted, decidedAt: 1, limits: [limitState({ remaining: 2 })] }
   decide(observer, { decision, env: { SLUICE_WEBHOOK_SECRET: SECRET } })

@@ -163,7 +163,7 @@ test('The notices of a limit are those of exact arithmetic, for each number of u
     const terms: QuotaTerms = { limit, windowMs: 60_000, burst: limit, align: 'clock' }
     for (let used = 1; used <= limit; used += 1) {
       const { limitState } = charge('fixed-window', terms, 1_789_000_000_000, used)
-      const thresholds = [1, 28, 29, 58, 80, 90, 99, 100]
+      const thresholds = [1, 10, 20, 29, 45, 58, 80, 90, 99, 100]
       const ids = await isolateWith(0, thresholds)(limitState, 1_789_000_000_000, true)
       const reached = thresholds.filter((threshold) => used * 100 >= threshold * limit)
       expect([limit, used, ids.length]).toEqual([limit, used, reached.length])

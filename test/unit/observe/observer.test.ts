@@ -77,14 +77,8 @@ describe('the event of a decision', () => {
   })
 
   test('A denied request names the entry of deny, also if a policy applies.', () => {
-    const denied = { by: 'abuse' }
-    const decision: Decision = {
-      ...refused,
-      reason: 'denied',
-      denied,
-      retryAfterMs: null,
-      limits: [],
-    }
+    const denial = { reason: 'denied', denied: { by: 'abuse' }, retryAfterMs: null } as const
+    const decision: Decision = { ...refused, ...denial, limits: [] }
     const event = eventOf({ decision, decidedBy: 'list', use: undefined })
     expect(event).toMatchObject({ outcome: 'denied', policy: 'abuse', allowed: false, units: 0 })
     expect(event).not.toHaveProperty('subject')
@@ -139,13 +133,8 @@ describe('the event of a decision', () => {
   ] as const)(
     'A store error names the fallback %s and its first policy.',
     (fallback, policy, allowed) => {
-      const decision: Decision = {
-        ...refused,
-        allowed,
-        reason: 'store-error',
-        fallback,
-        limits: [],
-      }
+      const reason = 'store-error'
+      const decision: Decision = { ...refused, allowed, reason, fallback, limits: [] }
       const matches = [
         matchOf({ name: 't', mode: 'shadow', onStoreError: fallback }),
         matchOf(),
@@ -153,13 +142,7 @@ describe('the event of a decision', () => {
         matchOf({ name: 'c', onStoreError: 'allow' }),
       ]
       const event = eventOf({ decision, decidedBy: 'local', matches })
-      expect(event).toMatchObject({
-        outcome: 'store-error',
-        policy,
-        fallback,
-        allowed,
-        near: false,
-      })
+      expect(event).toMatchObject({ outcome: reason, policy, fallback, allowed, near: false })
       expect(event).not.toHaveProperty('remainingShare')
     },
   )
@@ -207,13 +190,11 @@ describe('onDecision', () => {
     expect(onDecision).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ v: 1 }), 'c')
   })
 
+  const throws = () => {
+    throw new RangeError()
+  }
   test.each([
-    [
-      'throws',
-      () => {
-        throw new RangeError()
-      },
-    ],
+    ['throws', throws],
     ['rejects', () => Promise.reject(new RangeError())],
   ])('An error is logged if it %s, and the decision is counted.', async (_, onDecision) => {
     const { observer, lines, stats } = setUp({ onDecision })
@@ -227,15 +208,8 @@ describe('onDecision', () => {
   test('If it throws, the counts are reported nevertheless.', async () => {
     const written = vi.spyOn(console, 'log').mockReturnValue()
     let now = NOW
-    const onDecision = () => {
-      throw new RangeError()
-    }
-    const options = parseOptions({ onDecision, to: 'log', every: '10s' })
-    const observer = createObserver(
-      options,
-      () => {},
-      () => now,
-    )
+    const options = parseOptions({ onDecision: throws, to: 'log', every: '10s' })
+    const observer = createObserver(options, vi.fn(), () => now)
     const waiting: Promise<unknown>[] = []
     for (let n = 0; n < 2; n++) {
       observer.decided(factOf({ waitUntil: (one) => void waiting.push(one) }))
