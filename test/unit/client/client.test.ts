@@ -28,7 +28,7 @@ describe('a client of the decision API', () => {
     createClient({
       url: local.url,
       token: API_TOKEN,
-      deadlineMs: 10_000,
+      deadlineMs: 25_000, // a slow machine must cause no timeout
       onError: 'throw',
       fetch: async (url, init) => local.fetch(url, init as object),
       ...options,
