@@ -122,8 +122,8 @@ test.each([
 })
 
 test('A shadow policy never ends a stream.', async () => {
-  const { limit } = await budget(10, CUT, { mode: 'shadow' })
-  const one = streamed(limit, SSE)!
+  const { store, limit } = await budget(10, CUT, { mode: 'shadow' })
+  const one = streamed(limit, SSE, { store })!
   expect(eventsIn(await run(one, 100))).toBe(100)
   expect(await one.kept).toEqual([100])
 })

@@ -129,6 +129,14 @@ describe('a client of the decision API', () => {
     expect(await client().decide(asks, options)).toEqual(decisions)
   })
 
+  test('A list of 101 asks is decided in two calls.', async () => {
+    const asks = Array.from({ length: 101 }, () => newAsk())
+    const decisions = await client()
+      .decide(asks)
+      .catch((error) => [error])
+    expect(decisions).toHaveLength(101)
+  })
+
   test('Keys of any length and number keys are decided.', async () => {
     for (const key of ['x'.repeat(5000), 2 ** 70, -0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
       expect((await client().decide({ policy: 'per-user', key })).reason).toBe('within-limit')

@@ -44,6 +44,11 @@ testFindings({
     one({ key: 'jwt:sub', onMissingKey: { key: 'cookie:sid' } }, { jwt }),
     one({ key: 'jwt:sub', onMissingKey: { key: 'ip' } }, { jwt }),
   ],
+  'A client chooses a key, and the other policy skips requests without its key.': [
+    'spoofable-key policies[0].key[0]',
+    several({ key: 'cookie:sid' }, { key: 'asn', onMissingKey: 'skip' }),
+    several({ key: 'cookie:sid' }, { key: 'asn' }),
+  ],
   'A client chooses a key, and the policy by address applies to fewer requests.': [
     'spoofable-key policies[0].key[0]',
     several({ key: 'cookie:sid' }, { key: 'ip', match: { path: '/a' } }),

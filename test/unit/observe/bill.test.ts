@@ -126,7 +126,7 @@ describe('the bill for other calls', () => {
   })
 
   test('A call with an idempotency key, its replay and a conflict are exact.', async () => {
-    const { store, billed } = setUp()
+    const { store, billed, ended } = setUp()
     const subject = newSubject()
     const idempotency = { key: newSubject(), fingerprint: 'x', forMs: 60_000 }
     const once = (more = {}) =>
@@ -140,6 +140,7 @@ describe('the bill for other calls', () => {
     ] as const) {
       expect(await once(more)).toEqual({ own: [1, commands], bridge: [1, commands] })
     }
+    expect(ended.filter(({ code }) => code)).toEqual([])
   })
 
   test('A lost script costs one more call and one more command, and is not a failure.', async () => {
