@@ -168,7 +168,7 @@ test('Any counts stay within the limits and keep the totals of each outcome.', a
         }
       }
     }),
-    { numRuns: 50 },
+    { numRuns: 20 },
   )
 })
 
