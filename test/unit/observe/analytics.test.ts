@@ -145,9 +145,9 @@ test('Any counts stay within the limits and keep the totals of each outcome.', a
     near: count,
   })
   const anyCounts = fc.record({
-    series: fc.array(anySeries, { maxLength: 120, size: 'max' }),
+    series: fc.array(anySeries, { maxLength: 60, size: 'max' }),
     offenders: fc.array(fc.record({ policy: text, subject: text, refusals: count, error: count }), {
-      maxLength: 100,
+      maxLength: 20,
       size: 'max',
     }),
     errors: fc.dictionary(fc.string(), count, { maxKeys: 12 }),
