@@ -18,11 +18,25 @@ export interface CallOptions {
   method?: string
 }
 
-/** The fetch of a Worker, which gets paths. */
-type FetchPath = (path: string, init: RequestInit) => Promise<Response> | Response
+/** The tokens of the decision API, as variables of a Worker. */
+export const apiTokens = { SLUICE_API_TOKEN: API_TOKEN, SLUICE_OPERATE_TOKEN: OPERATE }
 
-/** Calls the endpoints of the decision API. */
-export function callsOf(fetchPath: FetchPath) {
+/** Starts the whole stack with the decision API. */
+export async function startApi(
+  config: JsonConfig,
+  env: Record<string, string> = {},
+  options: Pick<StackOptions, 'observe'> = {},
+) {
+  const stack = await startStack({ ...options, config, env: { ...apiTokens, ...env } })
+  return {
+    stack,
+    ...apiOf((path, init) => fetch(stack.url + path, init)),
+    stop: () => stack.stop(),
+  }
+}
+
+/** The calls of the decision API. `send` sends them to a Worker or to a gateway in this process. */
+export function apiOf(send: (path: string, init: RequestInit) => Promise<Response> | Response) {
   /** Calls an endpoint. A body that is not a string is sent as JSON. */
   async function call<T = Record<string, unknown>>(
     path: string,
@@ -33,7 +47,7 @@ export function callsOf(fetchPath: FetchPath) {
       method = body === undefined ? 'GET' : 'POST',
     }: CallOptions = {},
   ): Promise<Answer<T>> {
-    const response = await fetchPath(`/_sluice/v1${path}`, {
+    const response = await send(`/_sluice/v1${path}`, {
       method,
       redirect: 'manual',
       headers: { ...(token !== null && { Authorization: `Bearer ${token}` }), ...headers },
@@ -56,21 +70,6 @@ export function callsOf(fetchPath: FetchPath) {
     operate: <T>(name: string, operation: string, body: unknown) =>
       call<T>(`/policies/${name}/${operation}`, body, { token: OPERATE }),
   }
-}
-
-/** Starts the whole stack with the decision API. */
-export async function startApi(
-  config: JsonConfig,
-  env: Record<string, string> = {},
-  options: Pick<StackOptions, 'observe'> = {},
-) {
-  const stack = await startStack({
-    ...options,
-    config,
-    env: { SLUICE_API_TOKEN: API_TOKEN, SLUICE_OPERATE_TOKEN: OPERATE, ...env },
-  })
-  const calls = callsOf((path, init) => fetch(stack.url + path, init))
-  return { stack, ...calls, stop: () => stack.stop() }
 }
 
 export type Api = Awaited<ReturnType<typeof startApi>>

@@ -8,7 +8,7 @@ import { createGateway } from '../../src/gateway/gateway.ts'
 import { jwt } from '../../src/jwt/index.ts'
 import { observe } from '../../src/observe/index.ts'
 import { refusals } from '../../src/refusals/index.ts'
-import { API_TOKEN, callsOf, OPERATE } from './api-stack.ts'
+import { API_TOKEN, apiOf, OPERATE } from './api-stack.ts'
 
 const context = { waitUntil() {}, passThroughOnException() {}, props: {} }
 const URL_OF_API = 'https://limits.example.com'
@@ -50,7 +50,7 @@ export async function startLocalApi(
     return gateway.fetch(Object.assign(request, { cf }), variables, context)
   }
   return {
-    ...callsOf(fetchPath),
+    ...apiOf(fetchPath),
     redis: redis!,
     bridge: bridge!,
     /** The lines that the gateway has logged. */

@@ -1,8 +1,8 @@
-/** Quotas of a day, week or month in a time zone, through the whole stack. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Stack, startStack } from '../../dev/stack.ts'
-import type { PolicyOptions } from '../../src/config/options.ts'
+/** Quotas of a day, week or month in a time zone. */
+import { expect, test } from 'vitest'
+import type { PolicyOptions } from '../../../src/config/options.ts'
+import { TestClock } from '../../../src/testing/clock.ts'
+import { useGateway } from '../../support/gateway.ts'
 
 const cases: [window: 'day' | 'week' | 'month', timeZone: string | undefined][] = [
   ['day', undefined],
@@ -14,22 +14,22 @@ const cases: [window: 'day' | 'week' | 'month', timeZone: string | undefined][] 
 ]
 const pathOf = (window: string, timeZone = 'UTC') => `/${window}/${timeZone.replace(/\W/g, '-')}`
 
-let stack: Stack
-beforeAll(async () => {
-  const policies = cases.map(
-    ([window, timeZone], index): PolicyOptions => ({
-      name: `quota-${index}`,
-      algorithm: 'fixed-window',
-      limit: 2,
-      window,
-      ...(timeZone && { timeZone }),
-      match: { path: pathOf(window, timeZone) },
-      onStoreError: 'local',
-    }),
-  )
-  stack = await startStack({ config: { policies } })
+const clock = new TestClock()
+const gateway = useGateway({
+  clock,
+  config: {
+    policies: cases.map(
+      ([window, timeZone], index): PolicyOptions => ({
+        name: `quota-${index}`,
+        algorithm: 'fixed-window',
+        limit: 2,
+        window,
+        ...(timeZone && { timeZone }),
+        match: { path: pathOf(window, timeZone) },
+      }),
+    ),
+  },
 })
-afterAll(() => stack?.stop())
 
 /** The instant at which the next day, week or month begins. A binary search with Intl finds it, without our code. */
 function endOf(window: string, timeZone: string, now: number): number {
@@ -51,13 +51,11 @@ function endOf(window: string, timeZone: string, now: number): number {
 test.each(cases)(
   'A quota of a %s in %s ends when the calendar says.',
   async (window, timeZone = 'UTC') => {
-    const path = pathOf(window, timeZone)
-    const msToEnd = endOf(window, timeZone, Date.now()) - Date.now()
-    if (msToEnd < 20_000) await sleep(msToEnd)
-
-    const begun = Date.now()
+    const ask = () => gateway.fetch(pathOf(window, timeZone))
+    clock.advance(endOf(window, timeZone, clock.now()) - clock.now())
+    const begun = clock.now()
     const end = endOf(window, timeZone, begun)
-    const answers = [await stack.fetch(path), await stack.fetch(path), await stack.fetch(path)]
+    const answers = [await ask(), await ask(), await ask()]
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
     const seconds = (from: number) => Math.ceil((end - from) / 1000)
     const waits = answers.map(({ headers }) =>
@@ -66,12 +64,17 @@ test.each(cases)(
     waits.push(Number(answers[2]!.headers.get('retry-after')))
     for (const wait of waits) {
       expect(wait).toBeLessThanOrEqual(seconds(begun))
-      expect(wait).toBeGreaterThanOrEqual(seconds(Date.now()))
+      expect(wait).toBeGreaterThanOrEqual(seconds(clock.now()))
     }
     // The policy reports the true length, also if the period contains a change of the clock.
     let start = endOf(window, timeZone, begun - 64 * 86_400_000)
     for (let next = start; next <= begun; next = endOf(window, timeZone, next)) start = next
     const length = /;w=(\d+)/.exec(answers[0]!.headers.get('ratelimit-policy')!)![1]
     expect(Number(length) * 1000).toBe(end - start)
+
+    clock.advance(end - clock.now() - 10_000)
+    expect((await ask()).status).toBe(429)
+    clock.advance(10_000)
+    expect((await ask()).status).toBe(200)
   },
 )

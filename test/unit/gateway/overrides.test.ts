@@ -1,12 +1,13 @@
-/** Limits of single keys, set by operators, and limits from claims: in workerd, on a real Redis. */
+/** Limits of single keys, set by operators, and limits from claims. */
 import { createClient as connectRedis } from 'redis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { JsonConfig } from '../../dev/any-config.ts'
-import type { LimitStatus } from '../../src/base/decision.ts'
-import { createClient } from '../../src/client/client.ts'
-import { shards } from '../../src/shards/index.ts'
-import { API_TOKEN, type Api, OPERATE, startApi } from '../support/api-stack.ts'
-import { sign } from '../support/issuer.ts'
+import { describe, expect, test } from 'vitest'
+import type { JsonConfig } from '../../../dev/any-config.ts'
+import type { LimitStatus } from '../../../src/base/decision.ts'
+import { createClient } from '../../../src/client/client.ts'
+import { shards } from '../../../src/shards/index.ts'
+import { API_TOKEN, apiOf, apiTokens, OPERATE } from '../../support/api-stack.ts'
+import { useGateway } from '../../support/gateway.ts'
+import { sign } from '../../support/issuer.ts'
 
 const SECRET = 'a-secret-of-tokens-of-32-bytes-or-more'
 const counted = { limit: 2, window: '1h', overrides: true } as const
@@ -41,11 +42,8 @@ const config: JsonConfig = {
   ],
 }
 
-let api: Api
-beforeAll(async () => {
-  api = await startApi(config, { JWT_SECRET: SECRET })
-})
-afterAll(() => api?.stop())
+const gateway = useGateway({ config, env: { ...apiTokens, JWT_SECRET: SECRET } })
+const api = apiOf(gateway.fetch)
 
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`
@@ -64,47 +62,47 @@ describe('the limit of a key', () => {
     async (name) => {
       const path = name === 'per-ip' ? '/ip' : `/${name}`
       const [ip, other] = [newIp(), newIp()]
-      const own = q(await api.stack.fetch(path, { ip }))
+      const own = q(await gateway.fetch(path, { ip }))
       const { status, body } = await put(name, ip, { limit: 60, for: '1d' })
       expect([status, body.limits]).toMatchObject([
         200,
         [{ policy: name, limit: 60, overriddenForMs: 86_400_000 }],
       ])
-      const after = await api.stack.fetch(path, { ip })
+      const after = await gateway.fetch(path, { ip })
       expect([q(after), r(after) > 50]).toEqual([60, true])
-      expect(q(await api.stack.fetch(path, { ip: other }))).toBe(own)
+      expect(q(await gateway.fetch(path, { ip: other }))).toBe(own)
       const got = await call('GET', limitPath(name, ip))
       expect(got.body.limits).toMatchObject([{ limit: 60 }])
       expect(got.body.limits[0]!.overriddenForMs).toBeLessThanOrEqual(86_400_000)
       const removed = await call('DELETE', limitPath(name, ip))
       expect(removed.body.limits).toMatchObject([{ limit: own }])
       expect(removed.body.limits[0]).not.toHaveProperty('overriddenForMs')
-      expect(q(await api.stack.fetch(path, { ip }))).toBe(own)
+      expect(q(await gateway.fetch(path, { ip }))).toBe(own)
     },
   )
 
   test('A lower limit refuses at once, and a refusal is not repeated after the limit was raised.', async () => {
     const ip = newIp()
-    expect((await api.stack.fetch('/ip', { ip })).status).toBe(200)
+    expect((await gateway.fetch('/ip', { ip })).status).toBe(200)
     await put('per-ip', ip, { limit: 1, for: '1h' })
-    const refused = await api.stack.fetch('/ip', { ip })
+    const refused = await gateway.fetch('/ip', { ip })
     expect([refused.status, q(refused), r(refused)]).toEqual([429, 1, 0])
     await put('per-ip', ip, { limit: 5, for: '1h' })
-    expect((await api.stack.fetch('/ip', { ip })).status).toBe(200)
+    expect((await gateway.fetch('/ip', { ip })).status).toBe(200)
   })
 
   test('A limit ends by itself.', async () => {
     const ip = newIp()
     await put('per-ip', ip, { limit: 50, for: 1 })
     await expect
-      .poll(async () => q(await api.stack.fetch('/ip', { ip })), { timeout: 10_000 })
+      .poll(async () => q(await gateway.fetch('/ip', { ip })), { timeout: 10_000 })
       .toBe(2)
   })
 
   test('A reset and a ban keep the limit.', async () => {
     const ip = newIp()
     await put('per-ip', ip, { limit: 9, for: '1h' })
-    await api.stack.fetch('/ip', { ip })
+    await gateway.fetch('/ip', { ip })
     const { body } = await api.operate<LimitStatus>('per-ip', 'reset', { key: ip })
     expect(body.limits).toMatchObject([{ limit: 9, remaining: 9 }])
     const banned = await api.operate<LimitStatus>('per-ip', 'ban', { key: ip, for: '1m' })
@@ -114,8 +112,8 @@ describe('the limit of a key', () => {
   test('The values of a key are separated by commas, and its own commas are encoded.', async () => {
     const set = await put('pair', 'a%2Cb%2Fc%3B.,d%252Ce', { limit: 7, for: '1h' })
     expect([set.status, set.body]).toMatchObject([200, { limits: [{ limit: 7 }] }])
-    expect(q(await api.stack.fetch('/pair?a=a%2Cb%2Fc%3B.&b=d%252Ce'))).toBe(7)
-    expect(q(await api.stack.fetch('/pair?a=a&b=b%2Fc%3B.%2Cd%252Ce'))).toBe(2)
+    expect(q(await gateway.fetch('/pair?a=a%2Cb%2Fc%3B.&b=d%252Ce'))).toBe(7)
+    expect(q(await gateway.fetch('/pair?a=a&b=b%2Fc%3B.%2Cd%252Ce'))).toBe(2)
     expect((await put('pair', 'a', { limit: 7, for: '1h' })).status).toBe(422)
     expect((await put('pair', 'a,%ff', { limit: 7, for: '1h' })).status).toBe(400)
   })
@@ -139,9 +137,9 @@ describe('the limit of a key', () => {
     expect(first!.subject).toMatch(/^[\w-]{16}$/)
     expect(second!.overriddenForMs).toBeGreaterThan(3 * 3_600_000 - 60_000)
     await put('bucket', `subject:${first!.subject}`, { limit: 15, for: '1h' })
-    expect(q(await api.stack.fetch('/bucket', { ip: one }))).toBe(15)
+    expect(q(await gateway.fetch('/bucket', { ip: one }))).toBe(15)
     await call('DELETE', limitPath('bucket', `subject:${second!.subject}`))
-    expect(q(await api.stack.fetch('/bucket', { ip: two }))).toBe(2)
+    expect(q(await gateway.fetch('/bucket', { ip: two }))).toBe(2)
     expect((await list()).map(({ limit }) => limit)).toEqual([15])
   })
 
@@ -178,7 +176,12 @@ describe('the limit of a key', () => {
   })
 
   test('The client library sets, reads, lists and removes limits.', async () => {
-    const { overrides } = createClient({ url: api.stack.url, token: OPERATE, deadlineMs: 10_000 })
+    const { overrides } = createClient({
+      url: 'http://localhost',
+      token: OPERATE,
+      deadlineMs: 10_000,
+      fetch: (url, init) => gateway.fetch(String(url), init),
+    })
     const key = ['x,y', 'z/'] as const
     expect(await overrides.set('pair', [...key], { limit: 8, for: '1h' })).toMatchObject({
       limits: [{ limit: 8, overriddenForMs: 3_600_000 }],
@@ -195,7 +198,7 @@ describe('the limit of a key', () => {
 describe('the limit of a claim', () => {
   const ask = async (claims: object, secret = SECRET) => {
     const token = await sign(claims, { alg: 'HS256' }, Buffer.from(secret))
-    return api.stack.fetch('/claim', { headers: { authorization: `Bearer ${token}` } })
+    return gateway.fetch('/claim', { headers: { authorization: `Bearer ${token}` } })
   }
 
   test('An operator precedes the claim, the claim the plan, and the plan otherwise.', async () => {
@@ -220,7 +223,7 @@ describe('the limit of a claim', () => {
 })
 
 test('Records contain no key of a client, and the list is empty again when all limits have ended.', async () => {
-  const redis = await connectRedis({ url: api.stack.redis.url }).connect()
+  const redis = await connectRedis({ url: gateway.redis.url }).connect()
   try {
     const ip = newIp()
     await put('per-ip', ip, { limit: 5, for: '1h' })
@@ -234,20 +237,18 @@ test('Records contain no key of a client, and the list is empty again when all l
 })
 
 describe('several databases, with readable keys', () => {
-  let sharded: Api
-  beforeAll(async () => {
-    const url = { ...config, hashKeys: false, namespace: 'shop', shards: shards(['one', 'two']) }
-    const names = ['ONE', 'TWO']
-    const { redis: _, ...stack } = api.stack
-    const env = Object.fromEntries(
-      names.flatMap((name) => [
-        [`UPSTASH_REDIS_REST_URL_${name}`, stack.bridge.url],
-        [`UPSTASH_REDIS_REST_TOKEN_${name}`, stack.bridge.token],
-      ]),
-    )
-    sharded = await startApi(url, { JWT_SECRET: SECRET, SLUICE_SECRET: 'a secret', ...env })
-  })
-  afterAll(() => sharded?.stop())
+  const databases = { ...config, hashKeys: false, shards: shards(['one', 'two']) }
+  const secrets = { ...apiTokens, JWT_SECRET: SECRET, SLUICE_SECRET: 'a secret' }
+  const isolate = gateway.start({ ...databases, namespace: 'shop' }, { env: secrets })
+  const fetch: typeof isolate.fetch = (path, init) => {
+    const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = gateway.env
+    const of = (name: string) => ({
+      [`UPSTASH_REDIS_REST_URL_${name}`]: url,
+      [`UPSTASH_REDIS_REST_TOKEN_${name}`]: token,
+    })
+    return isolate.fetch(path, init, { ...of('ONE'), ...of('TWO') })
+  }
+  const sharded = apiOf(fetch)
 
   test('Limits are set, listed and removed by readable subjects.', async () => {
     const ips = Array.from({ length: 6 }, newIp)
@@ -255,7 +256,7 @@ describe('several databases, with readable keys', () => {
     const as = { token: OPERATE }
     for (const ip of ips) {
       await sharded.call(at(ip), { limit: 30, for: '1h' }, { ...as, method: 'PUT' })
-      expect(q(await sharded.stack.fetch('/ip', { ip }))).toBe(30)
+      expect(q(await fetch('/ip', { ip }))).toBe(30)
     }
     const list = async () => {
       const { body } = await sharded.call<{ overrides: { subject: string }[] }>(
@@ -268,7 +269,7 @@ describe('several databases, with readable keys', () => {
     expect(await list()).toEqual(new Set(ips.map((ip) => `ip=${ip}`)))
     await sharded.call(at(ips[0]!), undefined, { ...as, method: 'DELETE' })
     expect(await list()).toEqual(new Set(ips.slice(1).map((ip) => `ip=${ip}`)))
-    expect(q(await sharded.stack.fetch('/ip', { ip: ips[0]! }))).toBe(2)
+    expect(q(await fetch('/ip', { ip: ips[0]! }))).toBe(2)
     const subject = await sharded.call(at(`subject:${'A'.repeat(16)}`), undefined, as)
     expect(subject.status).toBe(422)
   })

@@ -1,17 +1,15 @@
 /** `/_sluice/health` reports the configuration. `/_sluice/ready` also reports open circuits of databases. */
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Stack, startStack } from '../../dev/stack.ts'
-import { startWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
-import { shards } from '../../src/shards/index.ts'
+import { describe, expect, test, vi } from 'vitest'
+import type { ConfigOptions } from '../../../src/config/options.ts'
+import { shards } from '../../../src/shards/index.ts'
+import { API_TOKEN, apiTokens, OPERATE } from '../../support/api-stack.ts'
+import { useGateway } from '../../support/gateway.ts'
 
-const anyConfig = new URL('../../.cache/workers/any-config', import.meta.url).pathname
-const OPERATE = 'an-operate-token-for-tests'
-const API_TOKEN = 'a-api-token-for-tests'
 const policies: ConfigOptions['policies'] = [
   { name: 'login', limit: 1, window: '1h', match: { path: '/login' } },
   { name: 'all', limit: 1000, window: '1h' },
 ]
+const gateway = useGateway({ config: { policies }, env: apiTokens })
 const URL_OF = 'UPSTASH_REDIS_REST_URL'
 const TOKEN_OF = 'UPSTASH_REDIS_REST_TOKEN'
 const noUrl = (variable = URL_OF) => ({
@@ -31,36 +29,27 @@ const noOrigin = (detail: string) => ({
 })
 
 describe('a Worker that is configured', () => {
-  let stack: Stack
-  beforeAll(async () => {
-    stack = await startStack({
-      config: { policies },
-      env: { SLUICE_OPERATE_TOKEN: OPERATE, SLUICE_API_TOKEN: API_TOKEN },
-    })
-  })
-  afterAll(() => stack.stop())
-
   test.each([
     ['/_sluice/health', 'ok'],
     ['/_sluice/ready', 'ready'],
   ])(
     'A configured Worker answers 200 on %s with the status %s, and calls neither Redis nor the origin.',
     async (path, status) => {
-      const before = [stack.httpRequests(), stack.origin.requests()]
-      const response = await stack.fetch(path)
+      const before = [gateway.httpRequests(), gateway.origin.requests()]
+      const response = await gateway.fetch(path)
       expect(response.status).toBe(200)
       expect(await response.json()).toEqual({ status })
       expect(response.headers.get('cache-control')).toBe('no-store')
       expect(response.headers.has('ratelimit')).toBe(false)
-      expect((await stack.fetch(path, { method: 'HEAD' })).status).toBe(200)
-      expect((await stack.fetch(path, { method: 'POST' })).status).toBe(404)
-      expect([stack.httpRequests(), stack.origin.requests()]).toEqual(before)
+      expect((await gateway.fetch(path, { method: 'HEAD' })).status).toBe(200)
+      expect((await gateway.fetch(path, { method: 'POST' })).status).toBe(404)
+      expect([gateway.httpRequests(), gateway.origin.requests()]).toEqual(before)
     },
   )
 
   test('/_sluice/ready names the policies to operators only.', async () => {
     const ready = (token: string) =>
-      stack.fetch('/_sluice/ready', { headers: { Authorization: `Bearer ${token}` } })
+      gateway.fetch('/_sluice/ready', { headers: { Authorization: `Bearer ${token}` } })
     expect(await (await ready(OPERATE)).json()).toEqual({
       status: 'ready',
       policies: ['login', 'all'],
@@ -69,8 +58,7 @@ describe('a Worker that is configured', () => {
     const refused = await ready('a-token-that-is-wrong')
     expect(refused.status).toBe(401)
     expect(await refused.text()).not.toContain('login')
-    const events = () => stack.worker.logs.map((line) => JSON.parse(line).event)
-    await expect.poll(events).toEqual(['api-refused', 'api-refused'])
+    expect(gateway.events()).toEqual(['api-refused', 'api-refused'])
   })
 })
 
@@ -112,38 +100,28 @@ describe('a Worker that is not configured', () => {
   ])(
     'A Worker %s answers 503 and names the missing variables, and shows no value.',
     async (_, config, env, problems) => {
-      const worker = await startWorker(anyConfig, {
-        env: { ...good, CONFIG: JSON.stringify({ policies, ...config }), ...env },
-      })
-      try {
-        for (const [path, status] of [
-          ['/_sluice/health', 'misconfigured'],
-          ['/_sluice/ready', 'not-ready'],
-        ]) {
-          const response = await fetch(worker.url + path)
-          expect(response.status).toBe(503)
-          expect(response.headers.get('cache-control')).toBe('no-store')
-          const text = await response.text()
-          expect(JSON.parse(text)).toEqual({ status, problems })
-          expect(text).not.toContain('hidden')
-        }
-      } finally {
-        await worker.stop()
+      const isolate = gateway.start({ policies, ...config }, { env: { ...good, ...env } })
+      for (const [path, status] of [
+        ['/_sluice/health', 'misconfigured'],
+        ['/_sluice/ready', 'not-ready'],
+      ] as const) {
+        const response = await isolate.fetch(`http://127.0.0.1${path}`)
+        expect(response.status).toBe(503)
+        expect(response.headers.get('cache-control')).toBe('no-store')
+        const text = await response.text()
+        expect(JSON.parse(text)).toEqual({ status, problems })
+        expect(text).not.toContain('hidden')
       }
     },
   )
 
   test('A Worker that only serves the decision API needs no origin.', async () => {
-    const { ORIGIN: _, ...secrets } = good
-    const worker = await startWorker(anyConfig, {
-      env: { ...secrets, SLUICE_API_TOKEN: API_TOKEN, CONFIG: JSON.stringify({ policies }) },
-    })
-    try {
-      expect((await fetch(`${worker.url}/_sluice/health`)).status).toBe(200)
-      expect((await fetch(`${worker.url}/_sluice/ready`)).status).toBe(200)
-    } finally {
-      await worker.stop()
-    }
+    const env = { ...good, ORIGIN: undefined, SLUICE_API_TOKEN: API_TOKEN }
+    const isolate = gateway.start({ policies }, { env })
+    expect((await isolate.fetch('/_sluice/health')).status).toBe(200)
+    expect((await isolate.fetch('/_sluice/ready')).status).toBe(200)
+    const closed = await isolate.fetch('/_sluice/health', {}, { SLUICE_API_TOKEN: undefined })
+    expect(closed.status).toBe(503)
   })
 })
 
@@ -161,49 +139,39 @@ test.each<[string, Partial<ConfigOptions>, object]>([
       [URL_OF + suffix, 'http://127.0.0.1:1'],
       [TOKEN_OF + suffix, 'hidden-token'],
     ])
-    const worker = await startWorker(anyConfig, {
-      env: {
-        CONFIG: JSON.stringify({ policies, ...config }),
-        ORIGIN: 'http://127.0.0.1:1',
-        SLUICE_SECRET: 'a-secret-for-tests',
-        ...Object.fromEntries(secrets),
-      },
-    })
+    const env = { SLUICE_SECRET: 'a-secret-for-tests', ...Object.fromEntries(secrets) }
+    const isolate = gateway.start({ policies, ...config }, { env })
     const get = async (path: string) => {
-      const response = await fetch(worker.url + path)
+      const response = await isolate.fetch(path)
       return [response.status, await response.json()]
     }
-    try {
-      expect(await get('/_sluice/ready')).toEqual([200, { status: 'ready' }])
-      const notReady = {
-        status: 'not-ready',
-        problems: [
-          {
-            code: 'circuit-open',
-            ...named,
-            detail: 'The database failed repeatedly. Until it answers again, onStoreError decides.',
-          },
-        ],
-      }
-      // The circuit stays open for a second only.
-      await vi.waitFor(
-        async () => {
-          for (let i = 0; i < 5; i++) await fetch(worker.url)
-          const answers = [await get('/_sluice/health'), await get('/_sluice/ready')]
-          expect(answers).toEqual([
-            [200, { status: 'ok' }],
-            [503, notReady],
-          ])
+    expect(await get('/_sluice/ready')).toEqual([200, { status: 'ready' }])
+    const notReady = {
+      status: 'not-ready',
+      problems: [
+        {
+          code: 'circuit-open',
+          ...named,
+          detail: 'The database failed repeatedly. Until it answers again, onStoreError decides.',
         },
-        { timeout: 10_000 },
-      )
-      // After a time without requests, the circuit admits a trial call.
-      await vi.waitFor(
-        async () => expect(await get('/_sluice/ready')).toEqual([200, { status: 'ready' }]),
-        { timeout: 10_000, interval: 100 },
-      )
-    } finally {
-      await worker.stop()
+      ],
     }
+    // The circuit stays open for a second only.
+    await vi.waitFor(
+      async () => {
+        for (let i = 0; i < 5; i++) await isolate.fetch('/')
+        const answers = [await get('/_sluice/health'), await get('/_sluice/ready')]
+        expect(answers).toEqual([
+          [200, { status: 'ok' }],
+          [503, notReady],
+        ])
+      },
+      { timeout: 10_000 },
+    )
+    // After a time without requests, the circuit admits a trial call.
+    await vi.waitFor(
+      async () => expect(await get('/_sluice/ready')).toEqual([200, { status: 'ready' }]),
+      { timeout: 10_000, interval: 100 },
+    )
   },
 )

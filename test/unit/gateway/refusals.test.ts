@@ -1,9 +1,10 @@
-/** Own refusals and the page for browsers, through the whole stack in workerd. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
-import type { PolicyOptions } from '../../src/config/options.ts'
+/** Own refusals and the page for browsers. */
+import { describe, expect, test } from 'vitest'
+import type { FetchOptions } from '../../../dev/stack.ts'
+import type { PolicyOptions } from '../../../src/config/options.ts'
+import { API_TOKEN, apiOf, apiTokens } from '../../support/api-stack.ts'
+import { useGateway } from '../../support/gateway.ts'
 
-const TOKEN = 'a-token-of-the-api'
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 
 const policy = (name: string, rest: Partial<PolicyOptions> = {}): PolicyOptions => ({
@@ -12,52 +13,47 @@ const policy = (name: string, rest: Partial<PolicyOptions> = {}): PolicyOptions 
 })
 const saying = (text: string): PolicyOptions['refusal'] => ({ body: { text } })
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack({
-    env: { SLUICE_API_TOKEN: TOKEN },
-    config: {
-      refusal: {
-        body: {
-          json: { error: '{{reason}}', by: '{{policy}}', seconds: '{{retryAfter}}' },
-          html: '<h1>{{reason}} by {{policy}}</h1>',
-        },
-        headers: { 'X-Status': '{{status}}' },
+const gateway = useGateway({
+  env: apiTokens,
+  config: {
+    refusal: {
+      body: {
+        json: { error: '{{reason}}', by: '{{policy}}', seconds: '{{retryAfter}}' },
+        html: '<h1>{{reason}} by {{policy}}</h1>',
       },
-      deny: { name: 'abuse', ip: '192.0.2.66' },
-      policies: [
-        policy('plain'),
-        policy('default', { refusal: {} }),
-        policy('own', { refusal: { status: 503, ...saying('wait {{retryAfter}}') } }),
-        policy('short', {
-          window: '1m',
-          match: { path: '/both' },
-          refusal: saying('short'),
-        }),
-        policy('long', { match: { path: '/both' }, refusal: saying('long') }),
-        policy('keyed', {
-          key: 'header:x-key',
-          onMissingKey: 'refuse',
-          refusal: saying('no {{policy}}'),
-        }),
-        policy('banned', {
-          penalty: { after: 1, within: '1h', ban: '2h' },
-          refusal: saying('{{reason}} {{retryAfter}}'),
-        }),
-        policy('closed', { onStoreError: 'deny', deadline: '1s' }),
-        policy('bots', { match: { path: '/bots', botScore: { below: 30 } } }),
-      ],
+      headers: { 'X-Status': '{{status}}' },
     },
-  })
+    deny: { name: 'abuse', ip: '192.0.2.66' },
+    policies: [
+      policy('plain'),
+      policy('default', { refusal: {} }),
+      policy('own', { refusal: { status: 503, ...saying('wait {{retryAfter}}') } }),
+      policy('short', {
+        window: '1m',
+        match: { path: '/both' },
+        refusal: saying('short'),
+      }),
+      policy('long', { match: { path: '/both' }, refusal: saying('long') }),
+      policy('keyed', {
+        key: 'header:x-key',
+        onMissingKey: 'refuse',
+        refusal: saying('no {{policy}}'),
+      }),
+      policy('banned', {
+        penalty: { after: 1, within: '1h', ban: '2h' },
+        refusal: saying('{{reason}} {{retryAfter}}'),
+      }),
+      policy('bots', { match: { path: '/bots', botScore: { below: 30 } } }),
+    ],
+  },
 })
-afterAll(() => stack.stop())
 
 let clients = 0
 /** The second answer to a new client. */
 async function refused(path: string, options: FetchOptions = {}) {
   const ip = `198.51.100.${++clients}`
-  await (await stack.fetch(path, { ip, ...options })).arrayBuffer()
-  return stack.fetch(path, { ip, ...options })
+  await (await gateway.fetch(path, { ip, ...options })).arrayBuffer()
+  return gateway.fetch(path, { ip, ...options })
 }
 const accepting = (accept: string) => ({ headers: { accept } })
 
@@ -107,13 +103,13 @@ describe('a refusal of the gateway', () => {
   })
 
   test('A denied request gets the refusal of the configuration.', async () => {
-    const response = await stack.fetch('/', { ip: '192.0.2.66', ...accepting('*/*') })
+    const response = await gateway.fetch('/', { ip: '192.0.2.66', ...accepting('*/*') })
     expect([response.status, response.headers.get('x-status')]).toEqual([403, '403'])
     expect(await response.json()).toEqual({ error: 'denied', by: 'abuse', seconds: null })
   })
 
   test('A request without its key gets the refusal of the policy.', async () => {
-    const response = await stack.fetch('/keyed')
+    const response = await gateway.fetch('/keyed')
     expect(response.status).toBe(403)
     expect(await response.text()).toBe('no keyed')
   })
@@ -147,9 +143,9 @@ describe('a refusal of forward-auth', () => {
     ip = `198.51.100.${++clients}`,
   ) {
     const ask = () =>
-      stack.fetch(`/_sluice/v1/auth${variant}${variant === '/envoy' ? path : ''}`, {
+      gateway.fetch(`/_sluice/v1/auth${variant}${variant === '/envoy' ? path : ''}`, {
         headers: {
-          'Sluice-Token': TOKEN,
+          'Sluice-Token': API_TOKEN,
           'X-Forwarded-Method': 'GET',
           'X-Forwarded-Uri': path,
           'X-Forwarded-Host': 'www.example.com',
@@ -181,16 +177,11 @@ describe('a refusal of forward-auth', () => {
 })
 
 test('The decision API answers with the decision, whatever the refusal says.', async () => {
-  const decide = () =>
-    stack.fetch('/_sluice/v1/decide', {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${TOKEN}`, Accept: BROWSER },
-      body: JSON.stringify({
-        request: { url: 'https://www.example.com/own', ip: '198.51.100.250' },
-      }),
-    })
-  await decide()
-  const response = await decide()
-  expect(response.status).toBe(429)
-  expect(await response.json()).toMatchObject({ allowed: false, reason: 'limited' })
+  const { decide } = apiOf(gateway.fetch)
+  const ask = { request: { url: 'https://www.example.com/own', ip: '198.51.100.250' } }
+  await decide(ask)
+  expect(await decide(ask, { headers: { Accept: BROWSER } })).toMatchObject({
+    status: 429,
+    body: { allowed: false, reason: 'limited' },
+  })
 })

@@ -1,59 +1,46 @@
 /** Leases with the denial cache and the decision API. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { PolicyOptions } from '../../src/config/options.ts'
-import { type Api, startApi } from '../support/api-stack.ts'
+import { expect, test } from 'vitest'
+import type { PolicyOptions } from '../../../src/config/options.ts'
+import { apiOf, apiTokens } from '../../support/api-stack.ts'
+import { type Isolate, useGateway } from '../../support/gateway.ts'
 
-const policies: PolicyOptions[] = [
-  {
-    name: 'leased',
-    algorithm: 'fixed-window',
-    limit: 200,
-    window: '1d',
-    lease: { max: 10, ttl: '60s' },
-  },
-]
-let api: Api
-let sharedLease: Api
-beforeAll(async () => {
-  api = await startApi({ policies })
-  const each: PolicyOptions = { name: 'each', limit: 5, window: '1d' }
-  sharedLease = await startApi({
-    policies: [{ ...policies[0]!, limit: 100_000, key: 'global' }, each],
-  })
-})
-afterAll(async () => {
-  await api?.stop()
-  await sharedLease?.stop()
-})
+const leased: PolicyOptions = {
+  name: 'leased',
+  algorithm: 'fixed-window',
+  limit: 200,
+  window: '1d',
+  lease: { max: 10, ttl: '60s' },
+}
+const gateway = useGateway({ config: { policies: [leased] }, env: apiTokens })
+const api = apiOf(gateway.fetch)
 
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`
-const get = async (ip: string, { stack } = api) => {
-  const response = await stack.fetch('/', { ip })
-  await response.arrayBuffer()
-  return response.status
-}
-async function admitted(times: number, ip: string, by = api): Promise<number> {
+async function admitted(times: number, ip: string, { fetch } = gateway as Isolate) {
   let count = 0
-  for (let time = 0; time < times; time++) if ((await get(ip, by)) === 200) count++
+  for (let time = 0; time < times; time++) if ((await fetch('/', { ip })).status === 200) count++
   return count
 }
 
 test('A flood on an exhausted key with a lease causes no call to Redis.', async () => {
   const ip = newIp()
   expect(await admitted(202, ip)).toBe(200)
-  const before = api.stack.httpRequests()
+  const before = gateway.httpRequests()
   expect(await admitted(100, ip)).toBe(0)
-  expect(api.stack.httpRequests()).toBe(before)
+  expect(gateway.httpRequests()).toBe(before)
 })
 
 test('A flood on an exhausted key causes no call to Redis, while another policy has leased units.', async () => {
+  const each: PolicyOptions = { name: 'each', limit: 5, window: '1d' }
+  const sharedLease = gateway.start({
+    policies: [{ ...leased, name: 'shared', limit: 100_000, key: 'global' }, each],
+  })
   for (let time = 0; time < 50; time++) expect(await admitted(1, newIp(), sharedLease)).toBe(1)
   const ip = newIp()
   expect(await admitted(6, ip, sharedLease)).toBe(5)
-  const before = sharedLease.stack.httpRequests()
+  const before = gateway.httpRequests()
   expect(await admitted(50, ip, sharedLease)).toBe(0)
-  expect(sharedLease.stack.httpRequests()).toBe(before)
+  expect(gateway.httpRequests()).toBe(before)
 })
 
 test('A reset takes effect at once, and units leased before it are not spent in addition to the new quota.', async () => {
@@ -73,10 +60,10 @@ test('Units refunded through the decision API can be taken again.', async () => 
 test('Single decisions of the decision API use leases, and a list of decisions causes a call.', async () => {
   const ask = { policy: 'leased', key: newIp() }
   for (let time = 0; time < 60; time++) await api.decide(ask)
-  const before = api.stack.httpRequests()
+  const before = gateway.httpRequests()
   for (let time = 0; time < 20; time++) expect((await api.decide(ask)).body.allowed).toBe(true)
-  expect(api.stack.httpRequests() - before).toBeLessThan(5)
+  expect(gateway.httpRequests() - before).toBeLessThan(5)
   const { body } = await api.decideEach([ask])
-  expect(api.stack.httpRequests() - before).toBeGreaterThan(0)
+  expect(gateway.httpRequests() - before).toBeGreaterThan(0)
   expect(body[0]!.allowed).toBe(true)
 })

@@ -1,23 +1,25 @@
-/** Limit fields in responses of the Worker, if the origin sends limit fields, too. */
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+/** Limit fields in responses of the gateway, if the origin sends limit fields, too. */
 import { parseRateLimit } from 'ratelimit-header-parser'
 import { parseDictionary, parseList } from 'structured-headers'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type Stack, startStack } from '../../dev/stack.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
+import type { FetchOptions } from '../../../dev/stack.ts'
+import type { ConfigOptions } from '../../../src/config/options.ts'
+import { useGateway } from '../../support/gateway.ts'
+import { startScriptedOrigin } from '../../support/scripted-origin.ts'
 
 /** Answers with `originFields`. A list of values becomes several lines. */
-let origin: Server
+let origin: Awaited<ReturnType<typeof startScriptedOrigin>>
 let originFields: Record<string, string | string[]> = {}
+const gateway = useGateway({ config: { policies: [] } })
 beforeAll(async () => {
-  origin = createServer((_, response) => response.writeHead(200, originFields).end('of the origin'))
-  await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve))
+  origin = await startScriptedOrigin((_url, response) =>
+    response.writeHead(200, originFields).end('of the origin'),
+  )
 })
 afterEach(() => {
   originFields = {}
 })
-afterAll(() => origin.close())
+afterAll(() => origin?.close())
 
 const policies: ConfigOptions['policies'] = [
   { name: 'minute', algorithm: 'fixed-window', limit: 10, window: '1m' },
@@ -25,18 +27,13 @@ const policies: ConfigOptions['policies'] = [
 ]
 const page = 'https://app.example.com'
 
-/** Starts a stack for the tests of one `describe`. */
-function useStack(config: Partial<ConfigOptions>): { fetch: Stack['fetch'] } {
-  let stack: Stack
-  beforeAll(async () => {
-    const { port } = origin.address() as AddressInfo
-    stack = await startStack({
-      config: { policies, ...config },
-      env: { ORIGIN: `http://127.0.0.1:${port}` },
-    })
-  })
-  afterAll(() => stack.stop())
-  return { fetch: (...args) => stack.fetch(...args) }
+/** An isolate with this configuration in front of the origin of this file. */
+function isolateOf(config: Partial<ConfigOptions>) {
+  const isolate = gateway.start({ policies, ...config })
+  return {
+    fetch: (path: string, options: FetchOptions) =>
+      isolate.fetch(path, options, { ORIGIN: origin.url }),
+  }
 }
 
 let clients = 0
@@ -45,14 +42,14 @@ const limitFields = (response: Response) =>
   Object.fromEntries([...response.headers].filter(([name]) => /ratelimit|retry/.test(name)))
 
 describe('draft-11', () => {
-  const stack = useStack({ cors: { origins: page } })
+  const isolate = isolateOf({ cors: { origins: page } })
 
   test('Fields of draft-11 are appended to the lists of the origin.', async () => {
     originFields = {
       'RateLimit-Policy': '"origin";q=5;w=1',
       RateLimit: ['"origin";r=1;t=1', '"b";r=2'],
     }
-    const { headers } = await stack.fetch('/', { ip: newIp() })
+    const { headers } = await isolate.fetch('/', { ip: newIp() })
     const names = (field: string) => parseList(headers.get(field)!).map(([item]) => item)
     expect(names('ratelimit-policy')).toEqual(['origin', 'minute', 'day'])
     expect(names('ratelimit')).toEqual(['origin', 'b', 'minute'])
@@ -61,9 +58,9 @@ describe('draft-11', () => {
   test('A draft-11 field replaces an older draft of the origin with more remaining, and yields to one with less.', async () => {
     const ip = newIp()
     originFields = { RateLimit: 'limit=100, remaining=50, reset=5' }
-    expect((await stack.fetch('/', { ip })).headers.get('ratelimit')).toMatch(/^"minute";r=9;t=/)
+    expect((await isolate.fetch('/', { ip })).headers.get('ratelimit')).toMatch(/^"minute";r=9;t=/)
     originFields = { RateLimit: 'limit=100, remaining=3, reset=5', 'Retry-After': '120' }
-    expect(limitFields(await stack.fetch('/', { ip }))).toEqual({
+    expect(limitFields(await isolate.fetch('/', { ip }))).toEqual({
       ratelimit: 'limit=100, remaining=3, reset=5',
       'retry-after': '120',
     })
@@ -73,7 +70,7 @@ describe('draft-11', () => {
     'A draft-11 field replaces an invalid field of the origin (%s).',
     async (value) => {
       originFields = { RateLimit: value, 'X-Other': 'x' }
-      const { status, headers } = await stack.fetch('/', { ip: newIp() })
+      const { status, headers } = await isolate.fetch('/', { ip: newIp() })
       expect([status, headers.get('x-other')]).toEqual([200, 'x'])
       expect(headers.get('ratelimit')).toMatch(/^"minute";r=9;t=\d+$/)
     },
@@ -84,35 +81,31 @@ describe('draft-11', () => {
       'Access-Control-Allow-Origin': 'https://other.example',
       'Access-Control-Expose-Headers': 'ETag',
     }
-    const { headers } = await stack.fetch('/', { ip: newIp(), headers: { Origin: page } })
+    const { headers } = await isolate.fetch('/', { ip: newIp(), headers: { Origin: page } })
     expect(headers.get('access-control-allow-origin')).toBe('https://other.example')
     expect(headers.get('access-control-expose-headers')).toBe(
       'ETag, RateLimit-Policy, RateLimit, Retry-After',
     )
     expect(headers.has('vary')).toBe(false)
     originFields = {}
-    const closed = await stack.fetch('/', { ip: newIp(), headers: { Origin: page } })
+    const closed = await isolate.fetch('/', { ip: newIp(), headers: { Origin: page } })
     expect([...closed.headers.keys()].join()).not.toContain('access-control')
   })
 
   test('Pages of the cors configuration can read a refusal.', async () => {
     const ip = newIp()
-    for (let i = 0; i < 10; i++) await (await stack.fetch('/', { ip })).arrayBuffer()
-    const { status, headers } = await stack.fetch('/', { ip, headers: { Origin: page } })
+    for (let i = 0; i < 10; i++) await (await isolate.fetch('/', { ip })).arrayBuffer()
+    const { status, headers } = await isolate.fetch('/', { ip, headers: { Origin: page } })
     expect([status, headers.get('access-control-allow-origin')]).toEqual([429, page])
     expect(headers.get('vary')).toBe('Origin')
     expect(headers.get('access-control-expose-headers')).toContain('Retry-After')
-    const other = await stack.fetch('/', { ip, headers: { Origin: 'https://evil.example' } })
+    const other = await isolate.fetch('/', { ip, headers: { Origin: 'https://evil.example' } })
     expect([other.status, other.headers.has('access-control-allow-origin')]).toEqual([429, false])
   })
 })
 
 describe('an origin that fails', () => {
-  let stack: Stack
-  beforeAll(async () => {
-    stack = await startStack({ config: { policies, cors: { origins: page }, originTimeout: '1s' } })
-  })
-  afterAll(() => stack.stop())
+  const isolate = gateway.start({ policies, cors: { origins: page }, originTimeout: '300ms' })
 
   test.each([
     [502, '/reset/any'],
@@ -120,7 +113,7 @@ describe('an origin that fails', () => {
   ])(
     'Pages of the cors configuration can read a %d for a failed origin (%s).',
     async (status, path) => {
-      const response = await stack.fetch(path, { ip: newIp(), headers: { Origin: page } })
+      const response = await isolate.fetch(path, { ip: newIp(), headers: { Origin: page } })
       expect(response.status).toBe(status)
       expect(response.headers.get('access-control-allow-origin')).toBe(page)
       expect(response.headers.get('access-control-expose-headers')).toBe(
@@ -132,10 +125,10 @@ describe('an origin that fails', () => {
 })
 
 describe('draft-7 and X-RateLimit- with ISO 8601', () => {
-  const stack = useStack({ headers: ['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }] })
+  const isolate = isolateOf({ headers: ['draft-7', { prefix: 'X-RateLimit-', reset: 'iso' }] })
 
   test('Fields of draft-7 and X-RateLimit fields with ISO 8601 report the same state.', async () => {
-    const { headers } = await stack.fetch('/', { ip: newIp() })
+    const { headers } = await isolate.fetch('/', { ip: newIp() })
     expect(headers.get('ratelimit-policy')).toBe('10;w=60, 1000;w=86400')
     const state = parseDictionary(headers.get('ratelimit')!)
     expect(state.get('remaining')![0]).toBe(9)
@@ -148,8 +141,8 @@ describe('draft-7 and X-RateLimit- with ISO 8601', () => {
 
   test('The reset in the fields of a refusal equals Retry-After.', async () => {
     const ip = newIp()
-    for (let i = 0; i < 10; i++) await (await stack.fetch('/', { ip })).arrayBuffer()
-    const { status, headers } = await stack.fetch('/', { ip })
+    for (let i = 0; i < 10; i++) await (await isolate.fetch('/', { ip })).arrayBuffer()
+    const { status, headers } = await isolate.fetch('/', { ip })
     expect(status).toBe(429)
     const retryAfter = headers.get('retry-after')
     expect(headers.get('ratelimit')).toBe(`limit=10, remaining=0, reset=${retryAfter}`)
@@ -159,10 +152,10 @@ describe('draft-7 and X-RateLimit- with ISO 8601', () => {
 })
 
 describe('draft-6 and GitHub fields', () => {
-  const stack = useStack({ headers: ['draft-6', 'github'] })
+  const isolate = isolateOf({ headers: ['draft-6', 'github'] })
 
   test('Fields of draft-6 and of GitHub report the same state.', async () => {
-    const response = await stack.fetch('/', { ip: newIp() })
+    const response = await isolate.fetch('/', { ip: newIp() })
     expect(limitFields(response)).toEqual({
       'ratelimit-policy': '10;w=60, 1000;w=86400',
       'ratelimit-limit': '10',
@@ -189,7 +182,7 @@ describe('draft-6 and GitHub fields', () => {
       'RateLimit-Limit': '50',
       'RateLimit-Remaining': '40',
     }
-    expect(limitFields(await stack.fetch('/', { ip: newIp() }))).toEqual({
+    expect(limitFields(await isolate.fetch('/', { ip: newIp() }))).toEqual({
       'ratelimit-policy': '10;w=60, 1000;w=86400',
       'ratelimit-limit': '10',
       'ratelimit-remaining': '9',
@@ -202,14 +195,14 @@ describe('draft-6 and GitHub fields', () => {
 })
 
 describe('off', () => {
-  const stack = useStack({ headers: 'off', cors: { origins: '*' } })
+  const isolate = isolateOf({ headers: 'off', cors: { origins: '*' } })
 
   test('With headers off only Retry-After is sent.', async () => {
     const ip = newIp()
     for (let i = 0; i < 10; i++) {
-      expect(limitFields(await stack.fetch('/', { ip }))).toEqual({})
+      expect(limitFields(await isolate.fetch('/', { ip }))).toEqual({})
     }
-    const refused = await stack.fetch('/', { ip, headers: { Origin: page } })
+    const refused = await isolate.fetch('/', { ip, headers: { Origin: page } })
     expect(refused.status).toBe(429)
     expect(limitFields(refused)).toEqual({ 'retry-after': expect.stringMatching(/^\d+$/) })
     expect(refused.headers.get('access-control-allow-origin')).toBe('*')
@@ -219,7 +212,7 @@ describe('off', () => {
 
   test('With headers off the limit fields of the origin are unchanged.', async () => {
     originFields = { RateLimit: 'limit=1, remaining=1000, reset=1' }
-    expect(limitFields(await stack.fetch('/', { ip: newIp() }))).toEqual({
+    expect(limitFields(await isolate.fetch('/', { ip: newIp() }))).toEqual({
       ratelimit: 'limit=1, remaining=1000, reset=1',
     })
   })
