@@ -1,5 +1,6 @@
 import { configMutants } from './config.ts'
 import { featuresMutants } from './features.ts'
+import { gatewayMutants } from './gateway.ts'
 import { httpMutants } from './http.ts'
 import { limiterMutants } from './limiter.ts'
 import { luaMutants } from './lua.ts'
@@ -11,6 +12,7 @@ import { storeMutants } from './store.ts'
 export const mutants: Mutant[] = [
   ...configMutants,
   ...featuresMutants,
+  ...gatewayMutants,
   ...httpMutants,
   ...limiterMutants,
   ...luaMutants,

@@ -1,16 +1,14 @@
-/** Concurrency policies through the whole stack: when requests take slots and when they release them. */
+/** Slots and other charges that depend on the response, in workerd: when requests take them, and when they give them back. */
 import { once } from 'node:events'
 import { request as http, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import WebSocket, { WebSocketServer } from 'ws'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
-import { rateLimiter } from '../../src/gateway/middleware.ts'
 import { type Script, startScriptedOrigin } from '../support/scripted-origin.ts'
 
 const LIFE_MS = 10_000
@@ -23,11 +21,18 @@ const policy = (name: string, limit = 3, window: string | number = '1h') => ({
   match: { path: `/${name}/*` },
   cost: [{ path: `/${name}/left`, cost: 0 }],
 })
-const names = ['held', 'body', 'aborted', 'early', 'ends', 'fields', 'socket', 'throws', 'head']
+const names = ['held', 'body', 'aborted', 'early', 'ends', 'fields', 'socket']
 const config = {
   deadline: '10s',
-  clientAddress: 'cloudflare', // some tests run the middleware in Node
-  policies: [...names.map((name) => policy(name)), policy('killed', 10, LIFE_MS)],
+  policies: [
+    ...names.map((name) => policy(name)),
+    policy('killed', 10, LIFE_MS),
+    ...['login', 'client'].map((name) => ({
+      ...policy(name, 5),
+      algorithm: 'fixed-window',
+      countOnly: '4xx',
+    })),
+  ],
 } as never
 
 const gzipped = gzipSync('sluice '.repeat(1000))
@@ -54,6 +59,7 @@ const script: Script = ({ pathname }, response, { socket }) => {
       response.writeHead(200, { 'content-length': 1000 }).write('half')
       setTimeout(() => socket.resetAndDestroy(), 50)
     },
+    401: () => setTimeout(() => response.writeHead(401).end(), 1000),
     204: () => response.writeHead(204).end(),
     304: () => response.writeHead(304, { etag: '"a"' }).end(),
     empty: () => response.writeHead(200, { 'content-length': 0 }).end(),
@@ -168,6 +174,31 @@ test('A client that hangs up before the origin has answered releases its slot.',
   await leftOf('early').toBe(3)
 })
 
+test.each([200, 404])(
+  'If the client hangs up, the charge is still settled by the status %d of the origin.',
+  async (status) => {
+    const before = await left('client')
+    const client = new AbortController()
+    const response = send('/client/hold', { signal: client.signal }).catch(() => 'aborted')
+    await arrived('/client/hold').toBe(1)
+    expect(await left('client')).toBe(before - 1)
+    client.abort()
+    expect(await response).toBe('aborted')
+    await sleep(200)
+    for (const one of held.get('/client/hold')!) one.statusCode = status
+    finish('/client/hold')
+    await leftOf('client').toBe(status === 404 ? before - 1 : before)
+  },
+)
+
+test('Of 100 concurrent failed logins with a limit of 5, only 5 reach a slow origin.', async () => {
+  const answers = await Promise.all(Array.from({ length: 100 }, () => get('/login/401')))
+  const count = (status: number) => answers.filter((answer) => answer.status === status).length
+  expect([count(401), count(429)]).toEqual([5, 95])
+  // Now even the correct password is refused.
+  expect((await get('/login/right')).status).toBe(429)
+})
+
 test.each<[string, number, RequestInit?]>([
   ['204', 204],
   ['304', 304],
@@ -232,28 +263,6 @@ test('A WebSocket releases its slot as soon as it is open.', async () => {
   socket.send('hello')
   expect(String((await once(socket, 'message'))[0])).toBe('hello')
   socket.close()
-})
-
-test('A Hono handler that throws a value other than an Error releases its slot.', async () => {
-  const app = new Hono()
-  app.use(rateLimiter(config))
-  app.get('/throws/left', (c) => c.text('ok'))
-  app.get('*', () => Promise.reject('a text'))
-  const response = app.request('/throws/any', {}, env)
-  await expect(response).rejects.toBe('a text')
-  const freeSlots = async () =>
-    (await app.request('/throws/left', {}, env)).headers.get('ratelimit')?.split(';')[1]
-  await expect.poll(freeSlots, { timeout: 10_000 }).toBe('r=3')
-})
-
-test('A HEAD request to a Hono handler of GET releases its slot, although its body is never read.', async () => {
-  const app = new Hono()
-  app.use(rateLimiter(config))
-  app.get('*', (c) => c.text('ok'))
-  expect((await app.request('/head/any', { method: 'HEAD' }, env)).status).toBe(200)
-  const freeSlots = async () =>
-    (await app.request('/head/left', {}, env)).headers.get('ratelimit')?.split(';')[1]
-  await expect.poll(freeSlots, { timeout: 5_000 }).toBe('r=3')
 })
 
 test('Slots of a killed Worker expire after the window, and not earlier.', async () => {

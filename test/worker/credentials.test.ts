@@ -9,6 +9,7 @@ import { build } from '../../dev/build.ts'
 import { startWorker } from '../../dev/worker.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import { type Issuer, json, type Signer, signer, startIssuer } from '../support/issuer.ts'
+import { isLong } from '../support/long.ts'
 
 let outdir: string
 let issuer: Issuer
@@ -63,17 +64,22 @@ async function withWorker(env: Record<string, string>, run: (worker: Running) =>
   }
 }
 
-describe('200 concurrent requests on a new isolate', () => {
-  const concurrently = (worker: Running) =>
-    Promise.all(Array.from({ length: 200 }, (_, index) => ask(worker, tokens[index % 4]!)))
+const CLIENTS = isLong ? 64 : 24
+const REQUESTS = isLong ? 200 : 60
+/** How long the busy clients send requests, in ms. Run `test:long` with SOAK_MS=60000 before a release. */
+const SOAK_MS = Number(process.env.SOAK_MS ?? (isLong ? 4000 : 1500))
 
-  test('The first 200 concurrent requests of an isolate are verified with one download of the keys.', async () => {
-    for (const delayMs of [0, 5, 300]) {
+describe('many concurrent requests on a new isolate', () => {
+  const concurrently = (worker: Running) =>
+    Promise.all(Array.from({ length: REQUESTS }, (_, index) => ask(worker, tokens[index % 4]!)))
+
+  test('The first concurrent requests of an isolate are verified with one download of the keys.', async () => {
+    for (const delayMs of isLong ? [0, 5, 300] : [5]) {
       issuer.fetches = 0
       issuer.answer = (response) =>
         setTimeout(() => json({ keys: signers.map(({ jwk }) => jwk) })(response, null!), delayMs)
       await withWorker({}, async (worker) => {
-        expect(tally(await concurrently(worker))).toEqual({ ann: 200 })
+        expect(tally(await concurrently(worker))).toEqual({ ann: REQUESTS })
         expect([issuer.fetches, worker.logs]).toEqual([1, []])
       })
     }
@@ -108,7 +114,7 @@ describe('200 concurrent requests on a new isolate', () => {
     async (_, code, answer) => {
       issuer.answer = answer
       await withWorker({ DEADLINE_MS: '500' }, async (worker) => {
-        expect(tally(await concurrently(worker))).toEqual({ 'no subject': 200 })
+        expect(tally(await concurrently(worker))).toEqual({ 'no subject': REQUESTS })
         const quick = async () => {
           const before = performance.now()
           expect(await ask(worker, tokens[0]!)).toBe('no subject')
@@ -121,16 +127,16 @@ describe('200 concurrent requests on a new isolate', () => {
 
         issuer.answer = json({ keys: signers.map(({ jwk }) => jwk) })
         await expect.poll(() => ask(worker, tokens[0]!), { timeout: 10_000 }).toBe('ann')
-        expect(tally(await concurrently(worker))).toEqual({ ann: 200 })
+        expect(tally(await concurrently(worker))).toEqual({ ann: REQUESTS })
       })
     },
   )
 })
 
-test('Requests of 64 busy clients are all verified while the keys are downloaded repeatedly.', async () => {
+test('Requests of many busy clients are all verified while the keys are downloaded repeatedly.', async () => {
   // A clock that runs 600 times as fast: the keys are ten minutes old every second.
   await withWorker({ SPEED: '600' }, async (worker) => {
-    const until = performance.now() + 4000
+    const until = performance.now() + SOAK_MS
     const strange = await (await signer('RS256', 'strange')).sign({ sub: 'eve' })
     const answers: string[] = []
     const fast = await Promise.all(
@@ -151,23 +157,22 @@ test('Requests of 64 busy clients are all verified while the keys are downloaded
       }
     }
     expect(await ask(worker, fast[0]!)).toBe('ann')
-    await Promise.all(Array.from({ length: 64 }, (_, index) => client(index)))
+    await Promise.all(Array.from({ length: CLIENTS }, (_, index) => client(index)))
     expect(Object.keys(tally(answers)).sort()).toEqual(['ann', 'strange: no subject'])
     expect(answers.length).toBeGreaterThan(100)
-    expect(issuer.fetches).toBeGreaterThan(2)
+    expect(issuer.fetches).toBeGreaterThan(1)
   })
 })
 
-test('Requests of 64 busy clients are all answered while the isolate forgets its keys repeatedly.', async () => {
+test('Requests of many busy clients are all answered while the isolate forgets its keys repeatedly.', async () => {
   const answer = json({ keys: signers.map(({ jwk }) => jwk) })
   issuer.answer = (response, request) => setTimeout(() => answer(response, request), 5)
   // Errors of shared promises appear with warm code and under high load, and not in a first request. So the Worker forgets
   // its keys repeatedly, most tokens have an unknown key, which is a fast check, and the client has little overhead.
-  // Run it with SOAK_MS=60000 before a release.
   const strange = await signers[0]!.sign({ sub: 'eve' }, { kid: 'unknown-key' })
   await withWorker({ FORGET_MS: '8' }, async (worker) => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 64 })
-    const until = performance.now() + Number(process.env.SOAK_MS ?? 4000)
+    const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS })
+    const until = performance.now() + SOAK_MS
     const answers: string[] = []
     const client = async (index: number) => {
       for (let turn = index; performance.now() < until; turn++) {
@@ -177,10 +182,10 @@ test('Requests of 64 busy clients are all answered while the isolate forgets its
         answers.push(`${own ? 'own' : 'strange'}: ${answer}`)
       }
     }
-    await Promise.all(Array.from({ length: 64 }, (_, index) => client(index)))
+    await Promise.all(Array.from({ length: CLIENTS }, (_, index) => client(index)))
     agent.destroy()
     expect(Object.keys(tally(answers)).sort()).toEqual(['own: 200 ann', 'strange: 200 null'])
-    expect(issuer.fetches).toBeGreaterThan(20)
+    expect(issuer.fetches).toBeGreaterThan(5)
   })
 })
 

@@ -7,6 +7,9 @@ import type { KeySource, PolicyOptions } from '../../src/config/options.ts'
 import { isMatch } from '../../src/match/match.ts'
 import { canonical, hashedSubjects } from '../../src/match/subject.ts'
 import { createMatcher } from '../support/create-matcher.ts'
+import { isLong } from '../support/long.ts'
+
+const REQUESTS = isLong ? 10_000 : 1_000
 
 /** Every key source. Each is the key of a policy that applies to every request. */
 const sources: KeySource[] = [
@@ -148,8 +151,8 @@ describe('hostile requests', () => {
         .end()
     })
 
-  test('Of 10,000 hostile requests none causes a 5xx, evades its policy, or creates a malformed key.', async () => {
-    const requests = fc.sample(anyRequest, 10_000)
+  test('Of many hostile requests none causes a 5xx, evades its policy, or creates a malformed key.', async () => {
+    const requests = fc.sample(anyRequest, REQUESTS)
     const queue = requests.values()
     const wrong: unknown[] = []
     const worker = async () => {
@@ -166,12 +169,12 @@ describe('hostile requests', () => {
     const redis = await createClient({ url: stack.redis.url }).connect()
     const keys = await redis.keys('*')
     redis.destroy()
-    expect(keys.length).toBeGreaterThan(1000)
+    expect(keys.length).toBeGreaterThan(REQUESTS / 10)
     expect(keys.filter((key) => !/^sluice:1:\{[\w-]{16}\}$/.test(key))).toEqual([])
   }, 300_000)
 })
 
-test('10,000 random requests have as many subjects as partition keys, so no two keys collide.', async () => {
+test('Random requests have as many subjects as partition keys, so no two keys collide.', async () => {
   const match = createMatcher({
     policies: [
       { name: 'pair', key: ['header:x-key', 'query:q'], ...quota },
@@ -182,7 +185,7 @@ test('10,000 random requests have as many subjects as partition keys, so no two 
   const nameSubject = hashedSubjects('secret')
   const subjects = new Map<string, string>()
   const keys = new Set<string>()
-  for (const one of fc.sample(anyRequest, 10_000)) {
+  for (const one of fc.sample(anyRequest, REQUESTS)) {
     const { path, ...init } = toHttpOptions(one)
     const { policies } = await match(`https://www.example.com${path}`, init)
     for (const { partitionKey } of policies.filter(isMatch)) {
@@ -194,5 +197,5 @@ test('10,000 random requests have as many subjects as partition keys, so no two 
     }
   }
   expect(subjects.size).toBe(keys.size)
-  expect(keys.size).toBeGreaterThan(5000)
+  expect(keys.size).toBeGreaterThan(REQUESTS / 2)
 }, 60_000)

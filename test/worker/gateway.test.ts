@@ -65,6 +65,20 @@ test.each([
   },
 )
 
+test('A Worker reads live policies from the KV binding.', async () => {
+  const live = { from: 'kv:RULES', key: 'rules', every: '100ms' }
+  const worker = await start({ policies: [], live }, 'http://127.0.0.1:1', { kv: ['RULES'] })
+  const statusOf = async () => (await fetch(`${worker.url}/denied`)).status
+  try {
+    expect(await statusOf()).toBe(502) // the origin is down
+    const namespace = await worker.kv('RULES')
+    await namespace.put('rules', JSON.stringify({ deny: { path: '/denied' } }))
+    await expect.poll(statusOf).toBe(403)
+  } finally {
+    await worker.stop()
+  }
+})
+
 test('A Worker with an invalid configuration refuses to start and names every problem.', async () => {
   const worker = await start({ policies: [{ name: 'a' }] }, 'zone')
   const response = await fetch(worker.url)

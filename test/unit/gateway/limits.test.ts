@@ -55,7 +55,7 @@ test('A request whose cost exceeds the limit is refused without Retry-After.', a
 })
 
 describe.each([
-  ['redis', { time: 1 }],
+  ['store', { time: 1 }],
   ['edge', {}],
 ] as const)('the clock %s', (clock, time) => {
   const policies = [1, 2, 3].map((n) => policy(`${clock}-${n}`, 2, { match: { path: '/' } }))

@@ -6,9 +6,9 @@ import { apiOf, apiTokens } from '../../support/api-stack.ts'
 import { useGateway } from '../../support/gateway.ts'
 
 const gateway = useGateway({ config: { policies: [] } })
-const withRedis = async <T>(run: (redis: ReturnType<typeof createClient>) => Promise<T>) => {
-  const redis = createClient({ url: gateway.redis.url })
-  await redis.connect()
+const connect = () => createClient({ url: gateway.redis.url }).connect()
+async function withRedis<T>(run: (redis: Awaited<ReturnType<typeof connect>>) => Promise<T>) {
+  const redis = await connect()
   const result = await run(redis)
   redis.destroy()
   return result

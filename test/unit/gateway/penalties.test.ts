@@ -160,6 +160,7 @@ test('The middleware gives the reason of each decision to the app.', async () =>
     }),
   )
   app.get('*', (c) => c.text('ok'))
-  for (let time = 0; time < 4; time++) await app.request('/here/any', {}, gateway.env)
+  for (let time = 0; time < 4; time++)
+    await app.request('/here/any', { headers: { 'cf-connecting-ip': at } }, gateway.env)
   expect(reasons).toEqual(['within-limit', 'limited', 'limited', 'banned'])
 })

@@ -157,6 +157,11 @@ describe('a refusal of forward-auth', () => {
     return ask()
   }
 
+  test('Envoy gets the status of a refusal below 500 unchanged, and nginx a 403.', async () => {
+    expect((await auth('/envoy', '/default')).status).toBe(429)
+    expect((await auth('/nginx', '/default')).status).toBe(403)
+  })
+
   test.each([
     ['', 503, 'text/plain;charset=utf-8', /^wait \d+$/],
     ['/envoy', 403, 'text/plain;charset=utf-8', /^wait \d+$/],

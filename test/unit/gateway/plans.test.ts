@@ -1,14 +1,12 @@
 /** Limits by plan, and policies that change without a deployment: from Redis and from KV. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { createClient } from 'redis'
 import { type Faults, startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { JsonConfig } from '../../dev/any-config.ts'
-import { type Stack, startStack } from '../../dev/stack.ts'
-import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
-import { sign } from '../support/issuer.ts'
+import type { JsonConfig } from '../../../dev/any-config.ts'
+import type { ConfigOptions } from '../../../src/config/options.ts'
+import { TestClock } from '../../../src/testing/clock.ts'
+import { type Isolate, useGateway } from '../../support/gateway.ts'
+import { sign } from '../../support/issuer.ts'
 
 const SECRET = 'a-secret-of-tokens-of-32-bytes-or-more'
 const limits = { free: 3, pro: 100 }
@@ -54,11 +52,8 @@ const config: JsonConfig = {
   ],
 }
 
-let stack: Stack
-beforeAll(async () => {
-  stack = await startStack({ config, env: { JWT_SECRET: SECRET } })
-})
-afterAll(() => stack?.stop())
+const clock = new TestClock()
+const gateway = useGateway({ config, env: { JWT_SECRET: SECRET }, clock })
 
 let clients = 0
 const newClient = () => `198.51.100.${++clients}`
@@ -84,7 +79,7 @@ describe('plans', () => {
     ['/table', { 'x-customer': 'pro' }, 5],
     ['/table', {}, 5],
   ])('A request to %s with the headers %j has a limit of %d.', async (path, headers, limit) => {
-    const response = await stack.fetch(path, { headers, ip: newClient() })
+    const response = await gateway.fetch(path, { headers, ip: newClient() })
     expect(response.status).toBe(200)
     expect(response.headers.get('ratelimit-policy')).toMatch(`;q=${limit};`)
     expect(left(response)).toBe(limit - 1)
@@ -93,7 +88,7 @@ describe('plans', () => {
   test('A claim selects a plan only if the token is verified.', async () => {
     const ask = async (claims: object, secret = SECRET) => {
       const token = await sign(claims, { alg: 'HS256' }, Buffer.from(secret))
-      return left(await stack.fetch('/claim', { headers: { authorization: `Bearer ${token}` } }))
+      return left(await gateway.fetch('/claim', { headers: { authorization: `Bearer ${token}` } }))
     }
     expect(await ask({ sub: 'ann', plan: 'pro' })).toBe(99)
     expect(await ask({ sub: 'bob' })).toBe(4)
@@ -103,7 +98,7 @@ describe('plans', () => {
 
   test('A client that changes its plan keeps its charges.', async () => {
     const ip = newClient()
-    const ask = (plan: string) => stack.fetch('/header', { ip, headers: { 'x-plan': plan } })
+    const ask = (plan: string) => gateway.fetch('/header', { ip, headers: { 'x-plan': plan } })
     for (let time = 0; time < 3; time++) expect((await ask('free')).status).toBe(200)
     expect((await ask('free')).status).toBe(429)
     expect(left(await ask('pro'))).toBe(96)
@@ -111,7 +106,7 @@ describe('plans', () => {
   })
 
   test('A plan of a gcra policy changes the rate, and requests stay evenly spaced.', async () => {
-    const ask = (ip: string) => stack.fetch('/spaced', { ip, headers: { 'x-plan': 'pro' } })
+    const ask = (ip: string) => gateway.fetch('/spaced', { ip, headers: { 'x-plan': 'pro' } })
     const ip = newClient()
     expect(left(await ask(ip))).toBe(0)
     const { status, headers } = await ask(ip)
@@ -123,12 +118,11 @@ describe('plans', () => {
 })
 
 describe('live policies', () => {
-  const anyConfig = fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url))
   let faults: Faults
   let redis: Awaited<ReturnType<typeof connect>>
-  const connect = () => createClient({ url: stack.redis.url }).connect()
+  const connect = () => createClient({ url: gateway.redis.url }).connect()
   beforeAll(async () => {
-    faults = await startFaults({ target: stack.bridge.url })
+    faults = await startFaults({ target: gateway.bridge.url })
     redis = await connect()
   })
   afterAll(async () => {
@@ -139,44 +133,47 @@ describe('live policies', () => {
   const document = (limit: number) =>
     JSON.stringify({ policies: [{ name: 'live', limit, window: '1h' }] })
   const deployed: ConfigOptions = {
-    deadline: '10s',
     deny: { path: '/denied' },
     policies: [{ name: 'deployed', limit: 10, window: '1h' }],
   }
-  const start = (live: ConfigOptions['live'], kv: string[] = [], store = faults.url) =>
-    startWorker(anyConfig, {
-      kv,
-      env: {
-        UPSTASH_REDIS_REST_URL: store,
-        UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
-        ORIGIN: stack.origin.url,
-        CONFIG: JSON.stringify({ ...deployed, live }),
-      },
-    })
-  const get = (worker: RunningWorker, path = '/', ip = newClient()) =>
-    fetch(worker.directUrl + path, { headers: { 'cf-connecting-ip': ip } })
-  const quotaOf = (worker: RunningWorker) =>
-    expect.poll(
-      async () => /"(.*?)";q=(\d+)/.exec((await get(worker)).headers.get('ratelimit-policy')!)?.[0],
-      { timeout: 15_000, interval: 100 },
-    )
-  const logged = (worker: RunningWorker, event: string) =>
-    worker.logs.map((line) => JSON.parse(line)).filter((line) => line.event === event)
+  function start(live: ConfigOptions['live'], env: Record<string, unknown> = {}) {
+    const isolate = gateway.start({ ...deployed, live }, { env })
+    return {
+      ...isolate,
+      fetch: (path: string, ip = newClient()) =>
+        isolate.fetch(path, { ip }, { UPSTASH_REDIS_REST_URL: faults.url }),
+    }
+  }
+  /** Sends a request a second later. It reads the document. */
+  async function refresh({ fetch, settled }: ReturnType<typeof start>) {
+    clock.advance(1_000)
+    await fetch('/')
+    await settled()
+  }
+  /** The quota after the document has been read. */
+  async function quotaOf(isolate: ReturnType<typeof start>) {
+    await refresh(isolate)
+    const { headers } = await isolate.fetch('/')
+    return /"(.*?)";q=(\d+)/.exec(headers.get('ratelimit-policy')!)?.[0]
+  }
+  const logged = ({ logs }: Pick<Isolate, 'logs'>, event: string) =>
+    logs.map((line) => JSON.parse(line)).filter((line) => line.event === event)
 
   test.each(['redis', 'kv'])('Live policies from %s override the deployed ones.', async (from) => {
-    const worker = await start(
-      { from: from === 'kv' ? 'kv:RULES' : 'redis', key: 'rules', every: '200ms' },
-      ['RULES'],
-    )
-    const namespace = await worker.kv('RULES')
-    const put = (text: string) =>
-      from === 'kv' ? namespace.put('rules', text) : redis.set('rules', text)
-    await quotaOf(worker).toBe('"deployed";q=10')
+    const values = new Map<string, string>()
+    const RULES = { get: async (key: string) => values.get(key) ?? null }
+    const isKv = from === 'kv'
+    const live = { from: isKv ? 'kv:RULES' : 'redis', key: 'rules', every: '1s' } as const
+    const isolate = start(live, { RULES })
+    const put = async (text: string) =>
+      isKv ? void values.set('rules', text) : void (await redis.set('rules', text))
+    const statusOf = async (path: string) => (await isolate.fetch(path)).status
+    expect(await quotaOf(isolate)).toBe('"deployed";q=10')
     await put(document(7))
-    await quotaOf(worker).toBe('"live";q=7')
-    expect((await get(worker, '/denied')).status).toBe(403) // the document does not set deny
+    expect(await quotaOf(isolate)).toBe('"live";q=7')
+    expect(await statusOf('/denied')).toBe(403) // the document does not set deny
     await put(document(8))
-    await quotaOf(worker).toBe('"live";q=8')
+    expect(await quotaOf(isolate)).toBe('"live";q=8')
 
     for (const wrong of [
       '{ "policies": [',
@@ -185,76 +182,58 @@ describe('live policies', () => {
       '{"policies":[{"name":"x"}]}',
       '{"origin":"https://evil.example"}',
     ]) {
-      const before = logged(worker, 'live-refused').length
       await put(wrong)
-      // Each kind of error is logged once in ten seconds.
-      await sleep(1000)
-      await quotaOf(worker).toBe('"live";q=8')
-      expect(logged(worker, 'live-refused').length - before).toBeLessThanOrEqual(1)
+      expect(await quotaOf(isolate)).toBe('"live";q=8')
     }
-    const codes = logged(worker, 'live-refused').map(({ code }) => code)
-    expect(codes).toEqual(['SyntaxError', 'ConfigError'])
-    expect(logged(worker, 'live-refused')[1].message).toBe(
+    // Each kind of error is logged once in ten seconds.
+    expect(logged(isolate, 'live-refused').map(({ code }) => code)).toEqual([
+      'SyntaxError',
+      'ConfigError',
+    ])
+    expect(logged(isolate, 'live-refused')[1].message).toBe(
       'the live policies are invalid; the current policies stay in force: config: expected an object, got null',
     )
     await put('{"deny":[]}')
-    await quotaOf(worker).toBe('"deployed";q=10')
-    expect((await get(worker, '/denied')).status).toBe(200)
-    await (from === 'kv' ? namespace.delete('rules') : redis.del('rules'))
-    await expect
-      .poll(async () => (await get(worker, '/denied')).status, { timeout: 15_000 })
-      .toBe(403)
-    await worker.stop()
+    expect(await quotaOf(isolate)).toBe('"deployed";q=10')
+    expect(await statusOf('/denied')).toBe(200)
+    if (isKv) values.delete('rules')
+    else await redis.del('rules')
+    await refresh(isolate)
+    expect(await statusOf('/denied')).toBe(403)
   })
 
   test('A live key of another Redis type is logged once, and the last valid policies are kept.', async () => {
-    const worker = await start({ from: 'redis', key: 'typed', every: '100ms' })
+    const isolate = start({ from: 'redis', key: 'typed', every: '1s' })
     await redis.set('typed', document(7))
-    await quotaOf(worker).toBe('"live";q=7')
+    expect(await quotaOf(isolate)).toBe('"live";q=7')
     await redis.del('typed')
     await redis.rPush('typed', 'a list')
-    for (let time = 0; time < 10; time++) {
-      await quotaOf(worker).toBe('"live";q=7')
-      await sleep(100)
-    }
-    expect(logged(worker, 'live-unread')).toEqual([
+    for (let time = 0; time < 3; time++) expect(await quotaOf(isolate)).toBe('"live";q=7')
+    expect(logged(isolate, 'live-unread')).toEqual([
       expect.objectContaining({ code: 'redis-error', suppressed: 0 }),
     ])
-    await worker.stop()
   })
 
-  test('Live policies are read at most once in the interval.', async () => {
-    const worker = await start({ from: 'redis', key: 'seldom', every: '1h' })
+  test('Live policies are read at most once in the interval, and no request waits for a slow read.', async () => {
+    const isolate = start({ from: 'redis', key: 'seldom', every: '1h' })
     const gets = () => faults.counts().arrived.get ?? 0
     const before = gets()
-    await Promise.all(Array.from({ length: 50 }, () => get(worker)))
-    await sleep(200)
+    await Promise.all(Array.from({ length: 50 }, () => isolate.fetch('/')))
+    await isolate.settled()
     expect(gets() - before).toBe(1)
-    await worker.stop()
-  })
-
-  test('No request waits for a slow read of live policies.', async () => {
-    const worker = await start({ from: 'redis', key: 'slow', every: '100ms' })
-    await get(worker, '/allowed')
     await faults.set('hang')
+    clock.advance('1h')
     // A denied request needs no decision of Redis, so it does not wait for Redis at all.
     const began = performance.now()
-    for (let time = 0; time < 10; time++) {
-      expect((await get(worker, '/denied')).status).toBe(403)
-      await sleep(50)
-    }
+    for (let time = 0; time < 10; time++) expect((await isolate.fetch('/denied')).status).toBe(403)
     expect(performance.now() - began).toBeLessThan(4000)
+    await expect.poll(() => gets() - before).toBe(2)
     await faults.set(null)
-    await worker.stop()
   })
 
   test('A missing KV binding is logged once.', async () => {
-    const worker = await start({ from: 'kv:NOWHERE', every: '100ms' })
-    for (let time = 0; time < 5; time++) {
-      await quotaOf(worker).toBe('"deployed";q=10')
-      await sleep(100)
-    }
-    expect(logged(worker, 'live-unread')).toEqual([expect.objectContaining({ code: 'TypeError' })])
-    await worker.stop()
+    const isolate = start({ from: 'kv:NOWHERE', every: '1s' })
+    for (let time = 0; time < 3; time++) expect(await quotaOf(isolate)).toBe('"deployed";q=10')
+    expect(logged(isolate, 'live-unread')).toEqual([expect.objectContaining({ code: 'TypeError' })])
   })
 })

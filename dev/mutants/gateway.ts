@@ -1,0 +1,250 @@
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const folder = 'test/unit/gateway'
+const proxy = mutantsOf('src/gateway/proxy.ts', folder)
+const gateway = mutantsOf('src/gateway/gateway.ts', folder)
+const pipeline = mutantsOf('src/gateway/pipeline.ts', folder)
+const speculative = mutantsOf('src/gateway/speculative.ts', folder)
+const health = mutantsOf('src/api/health.ts', folder)
+const router = mutantsOf('src/api/router.ts', folder)
+const override = mutantsOf('src/api/override.ts', folder)
+const forwardAuth = mutantsOf('src/api/forward-auth.ts', folder)
+const cors = mutantsOf('src/http/cors.ts', folder)
+const refusal = mutantsOf('src/http/refusal.ts', folder)
+
+/** Mutants of `src/gateway/`, and of the decisions in `src/api/` and `src/http/`. */
+export const gatewayMutants: Mutant[] = [
+  proxy(
+    'A field that Connection names reaches the origin',
+    '...HOP_BY_HOP, ...named.map((name) => name.trim())',
+    '...HOP_BY_HOP',
+    'proxy',
+  ),
+  proxy(
+    'A client removes CDN-Loop by naming it in Connection',
+    "request.headers.get('cdn-loop')",
+    "outgoing.headers.get('cdn-loop')",
+    'origin',
+  ),
+  proxy('A late origin is answered as one that is down', 'signal.aborted', 'false', 'origin'),
+  proxy(
+    'The fields of the client replace those of Sluice',
+    '    replaceOwnFields(outgoing.headers, shadow)\n',
+    '',
+    'shadow',
+  ),
+  proxy(
+    'A client claims a path with a field that has "_"',
+    'REQUEST_CLAIMS.has(dashed)',
+    'REQUEST_CLAIMS.has(name)',
+    'proxy',
+  ),
+  proxy(
+    'The path of the origin keeps its last slash',
+    "origin.replace(/\\/$/, '')",
+    'origin',
+    'base-path',
+  ),
+  proxy(
+    'A client leaves the base path of the origin',
+    "new URL(origin).pathname !== '/'",
+    "new URL(origin).pathname === '/'",
+    'base-path',
+  ),
+  proxy('A loop is detected one pass too late', '>= MAX_PASSES', '> MAX_PASSES', 'origin'),
+  proxy('Entries of CDN-Loop are compared with case', '\\s*(;|$)/i', '\\s*(;|$)/', 'origin'),
+  proxy(
+    'The origin does not get the address of the client',
+    "if (client) headers.set('X-Forwarded-For', formatAddress(client))",
+    '',
+    'proxy',
+  ),
+  proxy('The limiter reads a compressed body', 'if (isRead)', 'if (!isRead)', 'proxy'),
+  gateway(
+    'Another spelling of a reserved path reaches the origin',
+    'isRaw ? pathname : normalizePath(pathname)',
+    'pathname',
+    'origin',
+  ),
+  gateway(
+    'The values of a key are decoded before they are split',
+    ' || KEYS.test(pathname)',
+    '',
+    'overrides',
+  ),
+  gateway(
+    'A valid origin hides later invalid ones',
+    'origin === lastValidOrigin',
+    'lastValidOrigin !== undefined',
+    'origin',
+  ),
+  gateway(
+    'A Worker without an origin is healthy',
+    "origin === undefined && isOpen('api', env ?? {})",
+    'origin === undefined',
+    'health',
+  ),
+  gateway(
+    'The origin does not see what shadow policies would refuse',
+    'shadow: wouldRefuse(decision)',
+    'shadow: []',
+    'shadow',
+  ),
+  gateway(
+    'Pages cannot read the problem of a failed origin',
+    'withOwnCors(c, answer),\n      ...options',
+    'answer,\n      ...options',
+    'headers',
+  ),
+  pipeline(
+    'A refusal leaves its request to the origin running',
+    'if (own) speculative?.cancel()',
+    '',
+    'parallel',
+  ),
+  pipeline(
+    'Each response gets the CORS fields of refusals',
+    'const own = !decision.allowed',
+    'const own = true',
+    'headers',
+  ),
+  pipeline(
+    'The log does not name the shadow policy',
+    "log('shadow-refused', policy,",
+    "log('shadow-refused', '',",
+    'shadow',
+  ),
+  pipeline(
+    'A response to HEAD never releases its slot',
+    "method !== 'HEAD'",
+    "method !== 'OPTIONS'",
+    'outcomes',
+  ),
+  pipeline(
+    'A handler that throws a text keeps its slot',
+    '    checked.settle({ status: 500, headers: new Headers() })\n',
+    '',
+    'outcomes',
+  ),
+  pipeline(
+    'A charge is settled by the status 200 always',
+    'const { status, headers } = response\n',
+    'const { headers } = response\n      const status = 200\n',
+    'outcomes',
+  ),
+  speculative(
+    'A DELETE is sent before its decision',
+    "['GET', 'HEAD', 'OPTIONS']",
+    "['GET', 'HEAD', 'OPTIONS', 'DELETE']",
+    'parallel',
+  ),
+  speculative(
+    'A request with a body is sent before its decision',
+    'body === null',
+    'body !== undefined',
+    'parallel',
+  ),
+  speculative(
+    'One parallel policy is enough for all',
+    'policies.every(',
+    'policies.some(',
+    'parallel',
+  ),
+  speculative(
+    'A shadow policy may be checked in parallel',
+    "check === 'parallel' && mode === 'enforce'",
+    "check === 'parallel'",
+    'parallel',
+  ),
+  speculative('A cancelled request runs to its end', '      abort.abort()\n', '', 'parallel'),
+  mutantsOf('src/gateway/middleware.ts', folder)(
+    'An app does not learn the decision on a request that passes',
+    "      c.set('rateLimit', decision)\n      await next()",
+    '      await next()',
+    'penalties',
+  ),
+  health('One problem is healthy', 'problems.length > 0', 'problems.length > 1', 'health'),
+  health(
+    'A token for decisions reads the policies',
+    "callerOf(token, ['operate'], env)",
+    "callerOf(token, ['operate', 'api'], env)",
+    'health',
+  ),
+  health('Any URL is that of the REST API', '!isRestUrl(url)', '!url', 'health'),
+  router(
+    'The limit of callers is not checked',
+    'if (!api) return undefined',
+    'if (api) return undefined',
+    'reports',
+  ),
+  router(
+    'Each method may call an endpoint',
+    'if (methods && !methods.includes(request.method))',
+    'if (methods && !request.method)',
+    'overrides',
+  ),
+  mutantsOf('src/api/caller.ts', folder)(
+    'A token for decisions may operate',
+    "(api && scopes.includes('api'))",
+    'api',
+    'reports',
+  ),
+  mutantsOf('src/api/decide.ts', folder)(
+    'A peek counts as a decision',
+    "if (ask.mode === 'peek') return //",
+    '//',
+    'reports',
+  ),
+  mutantsOf('src/api/idempotency.ts', folder)(
+    'A repeated call is charged again',
+    'if (key === null) return undefined',
+    'return undefined',
+    'namespaces',
+  ),
+  mutantsOf('src/api/explicit-key.ts', folder)(
+    'A key may lack values',
+    'values.length !== labels.length',
+    'values.length > labels.length',
+    'overrides',
+  ),
+  override('A list of entries has no bound', 'Math.min(10_000, most)', 'most', 'overrides'),
+  override(
+    'A subject is accepted although keys are not hashed',
+    'if (config.hashKeys && /^[',
+    'if (/^[',
+    'overrides',
+  ),
+  forwardAuth('A proxy gets 403 for each refusal', "refused && rest !== ''", 'refused', 'refusals'),
+  forwardAuth(
+    'Envoy gets 403 for a 429',
+    "rest.startsWith('/envoy') ? 500 : 400",
+    '400',
+    'refusals',
+  ),
+  forwardAuth(
+    "nginx gets a refusal's type without its body",
+    "if (bare) headers.delete('Content-Type')",
+    '',
+    'refusals',
+  ),
+  cors('Each response of the origin is opened', 'own && !isAllowed', '!isAllowed', 'headers'),
+  cors('A wildcard depends on the page', "if (allow !== '*') add", 'add', 'headers'),
+  refusal(
+    'The refusal of the configuration never applies',
+    '?.refusal ?? ofAll',
+    '?.refusal',
+    'refusals',
+  ),
+  refusal(
+    'A request without its key gets the refusal of another policy',
+    '? by : limit?.policy',
+    '? limit?.policy : by',
+    'refusals',
+  ),
+  refusal(
+    'A client that asks for anything gets a page',
+    "isBrowser(accept ?? '')",
+    "isBrowser(accept ?? '') || accept === '*/*'",
+    'refusals',
+  ),
+]
