@@ -55,27 +55,6 @@ describe('draft-11', () => {
     expect(names('ratelimit')).toEqual(['origin', 'b', 'minute'])
   })
 
-  test('A draft-11 field replaces an older draft of the origin with more remaining, and yields to one with less.', async () => {
-    const ip = newIp()
-    originFields = { RateLimit: 'limit=100, remaining=50, reset=5' }
-    expect((await isolate.fetch('/', { ip })).headers.get('ratelimit')).toMatch(/^"minute";r=9;t=/)
-    originFields = { RateLimit: 'limit=100, remaining=3, reset=5', 'Retry-After': '120' }
-    expect(limitFields(await isolate.fetch('/', { ip }))).toEqual({
-      ratelimit: 'limit=100, remaining=3, reset=5',
-      'retry-after': '120',
-    })
-  })
-
-  test.each(['', ',', 'x'.repeat(4000), '\xfc\xff', '"minute";r=99999999999999999999'])(
-    'A draft-11 field replaces an invalid field of the origin (%s).',
-    async (value) => {
-      originFields = { RateLimit: value, 'X-Other': 'x' }
-      const { status, headers } = await isolate.fetch('/', { ip: newIp() })
-      expect([status, headers.get('x-other')]).toEqual([200, 'x'])
-      expect(headers.get('ratelimit')).toMatch(/^"minute";r=9;t=\d+$/)
-    },
-  )
-
   test('Limit fields are exposed to pages to which the origin allows access.', async () => {
     originFields = {
       'Access-Control-Allow-Origin': 'https://other.example',
@@ -148,49 +127,6 @@ describe('draft-7 and X-RateLimit- with ISO 8601', () => {
     expect(headers.get('ratelimit')).toBe(`limit=10, remaining=0, reset=${retryAfter}`)
     const reset = Date.parse(headers.get('x-ratelimit-reset')!)
     expect(reset - Date.now()).toBeGreaterThan(Number(retryAfter) * 1000 - 3000)
-  })
-})
-
-describe('draft-6 and GitHub fields', () => {
-  const isolate = isolateOf({ headers: ['draft-6', 'github'] })
-
-  test('Fields of draft-6 and of GitHub report the same state.', async () => {
-    const response = await isolate.fetch('/', { ip: newIp() })
-    expect(limitFields(response)).toEqual({
-      'ratelimit-policy': '10;w=60, 1000;w=86400',
-      'ratelimit-limit': '10',
-      'ratelimit-remaining': '9',
-      'ratelimit-reset': expect.stringMatching(/^(59|60)$/),
-      'x-ratelimit-limit': '10',
-      'x-ratelimit-remaining': '9',
-      'x-ratelimit-used': '1',
-      'x-ratelimit-reset': expect.stringMatching(/^\d{10}$/),
-      'x-ratelimit-resource': 'minute',
-    })
-    const github = Object.fromEntries(
-      Object.entries(limitFields(response)).filter(([name]) => name.startsWith('x-')),
-    )
-    const { reset } = parseRateLimit(github, { reset: 'unix' })!
-    expect(Math.abs(reset!.getTime() - Date.now() - 60_000)).toBeLessThan(3000)
-  })
-
-  test('A header set of the origin with less remaining is kept, and one with more is replaced.', async () => {
-    originFields = {
-      'X-RateLimit-Limit': '5000',
-      'X-RateLimit-Remaining': '2',
-      'X-RateLimit-Reset': '1700000000',
-      'RateLimit-Limit': '50',
-      'RateLimit-Remaining': '40',
-    }
-    expect(limitFields(await isolate.fetch('/', { ip: newIp() }))).toEqual({
-      'ratelimit-policy': '10;w=60, 1000;w=86400',
-      'ratelimit-limit': '10',
-      'ratelimit-remaining': '9',
-      'ratelimit-reset': expect.any(String),
-      'x-ratelimit-limit': '5000',
-      'x-ratelimit-remaining': '2',
-      'x-ratelimit-reset': '1700000000',
-    })
   })
 })
 
