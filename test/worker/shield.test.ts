@@ -1,9 +1,7 @@
 /** The shield through the whole stack, with the rate-limit binding of Miniflare. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
-import { startWorker } from '../../dev/worker.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { enoughOf } from '../support/windows.ts'
 
@@ -105,27 +103,3 @@ test('The shield applies to requests that the decision API describes, and not to
     expect((await decide({ request, mode: 'peek' })).body.reason).toBe('limited')
     expect((await decide({ policy: 'few', key: ip })).body.reason).toBe('limited')
   }))
-
-test('Without its binding the shield admits every request, and the error is logged.', async () => {
-  const worker = await startWorker(
-    fileURLToPath(new URL('../../.cache/workers/any-config', import.meta.url)),
-    {
-      env: {
-        UPSTASH_REDIS_REST_URL: stack.bridge.url,
-        UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
-        ORIGIN: stack.origin.url,
-        CONFIG: JSON.stringify(config),
-      },
-    },
-  )
-  const headers = { 'cf-connecting-ip': newIp() }
-  const statuses = []
-  for (let time = 0; time < 5; time++) {
-    statuses.push((await fetch(`${worker.url}/few`, { headers })).status)
-  }
-  expect(statuses).toEqual([200, 200, 200, 429, 429])
-  await expect
-    .poll(() => worker.logs.map((line) => JSON.parse(line)))
-    .toEqual([expect.objectContaining({ event: 'shield', code: 'missing' })])
-  await worker.stop()
-})

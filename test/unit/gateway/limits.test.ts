@@ -2,7 +2,6 @@
 import { createClient } from 'redis'
 import { describe, expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../src/config/options.ts'
-import { TestClock } from '../../../src/testing/clock.ts'
 import { commandsBetween } from '../../support/commands.ts'
 import { useGateway } from '../../support/gateway.ts'
 
@@ -102,18 +101,15 @@ test('Addresses and header values do not reach the store.', async () => {
   expect([...names, ...values].join()).not.toMatch(/198\.51|an-api-key/)
 })
 
-describe('waiting', () => {
-  const clock = new TestClock()
-  const policies = [policy('a', 3, { algorithm: 'sliding-window', window: '700ms', match: {} })]
-  const moved = useGateway({ clock, config: { policies } })
-
-  test('A client that waits exactly retryAfterMs passes.', async () => {
-    for (let round = 0; round < 5; round++) {
-      let response = await moved.fetch('/')
-      while (response.status === 200) response = await moved.fetch('/')
-      const { retryAfterMs } = (await response.json()) as { retryAfterMs: number }
-      clock.advance(retryAfterMs)
-      expect((await moved.fetch('/')).status).toBe(200)
-    }
+test('Without its binding the shield admits every request, and the error is logged.', async () => {
+  const isolate = gateway.start({
+    shield: { binding: 'SHIELD', limit: 20, period: '60s' },
+    policies: [policy('few', 3)],
   })
+  const statuses = []
+  for (let time = 0; time < 5; time++) statuses.push((await isolate.fetch('/few')).status)
+  expect(statuses).toEqual([200, 200, 200, 429, 429])
+  expect(isolate.logs.map((line) => JSON.parse(line))).toEqual([
+    expect.objectContaining({ event: 'shield', code: 'missing' }),
+  ])
 })
