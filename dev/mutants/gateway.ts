@@ -174,7 +174,7 @@ export const gatewayMutants: Mutant[] = [
   router(
     'The limit of callers is not checked',
     'if (!api) return undefined',
-    'if (api) return undefined',
+    'if (!api || api.callers) return undefined',
     'reports',
   ),
   router(

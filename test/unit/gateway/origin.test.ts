@@ -92,7 +92,8 @@ describe('the origin', () => {
   test('An isolate answers with the error of an invalid origin also after it had a valid one.', async () => {
     const isolate = gateway.start({ policies: [] })
     expect((await isolate.fetch('/')).status).toBe(200)
-    expect((await isolate.fetch('/', {}, { ORIGIN: 'example.com' })).status).toBe(500)
+    const response = await isolate.fetch('/', {}, { ORIGIN: 'example.com' })
+    expect([response.status, await response.json()]).toMatchObject([500, { title: 'No origin' }])
   })
 
   test('A request to an origin that is down gets a 502 problem.', async () => {
