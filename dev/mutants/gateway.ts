@@ -128,8 +128,8 @@ export const gatewayMutants: Mutant[] = [
   ),
   pipeline(
     'A charge is settled by the status 200 always',
-    'const { status, headers } = response\n',
-    'const { headers } = response\n      const status = 200\n',
+    'now(response)',
+    'now({ status: 200, headers })',
     'outcomes',
   ),
   speculative(

@@ -136,14 +136,16 @@ describe('many concurrent requests on a new isolate', () => {
 test('Requests of many busy clients are all verified while the keys are downloaded repeatedly.', async () => {
   // A clock that runs 600 times as fast: the keys are ten minutes old every second.
   await withWorker({ SPEED: '600' }, async (worker) => {
-    const until = performance.now() + SOAK_MS
     const strange = await (await signer('RS256', 'strange')).sign({ sub: 'eve' })
-    const answers: string[] = []
     const fast = await Promise.all(
       signers.map(({ sign }) => sign({ sub: 'ann', exp: 1e10 })), // valid for any time of the fast clock
     )
+    const answers: string[] = []
+    const until = performance.now() + SOAK_MS
+    // A busy machine needs more time for requests and downloads.
+    const isEnough = () => performance.now() > until && answers.length > 100 && issuer.fetches > 2
     const client = async (index: number) => {
-      for (let turn = index; performance.now() < until; turn++) {
+      for (let turn = index; !isEnough(); turn++) {
         const isStrange = turn % 5 === 4
         const answer = await ask(worker, isStrange ? strange : fast[turn % 4]!)
         answers.push(isStrange ? `strange: ${answer}` : answer)
@@ -159,8 +161,6 @@ test('Requests of many busy clients are all verified while the keys are download
     expect(await ask(worker, fast[0]!)).toBe('ann')
     await Promise.all(Array.from({ length: CLIENTS }, (_, index) => client(index)))
     expect(Object.keys(tally(answers)).sort()).toEqual(['ann', 'strange: no subject'])
-    expect(answers.length).toBeGreaterThan(100)
-    expect(issuer.fetches).toBeGreaterThan(1)
   })
 })
 
@@ -175,7 +175,7 @@ test('Requests of many busy clients are all answered while the isolate forgets i
     const until = performance.now() + SOAK_MS
     const answers: string[] = []
     const client = async (index: number) => {
-      for (let turn = index; performance.now() < until; turn++) {
+      for (let turn = index; performance.now() < until || issuer.fetches <= 20; turn++) {
         const own = turn % 16 === 0
         const headers = { authorization: `Bearer ${own ? tokens[2] : strange}` }
         const answer = await raw(worker.directUrl, { agent, headers })
@@ -185,7 +185,6 @@ test('Requests of many busy clients are all answered while the isolate forgets i
     await Promise.all(Array.from({ length: CLIENTS }, (_, index) => client(index)))
     agent.destroy()
     expect(Object.keys(tally(answers)).sort()).toEqual(['own: 200 ann', 'strange: 200 null'])
-    expect(issuer.fetches).toBeGreaterThan(5)
   })
 })
 
