@@ -236,15 +236,15 @@ export const gatewayMutants: Mutant[] = [
     'refusals',
   ),
   refusal(
-    'A request without its key gets the refusal of another policy',
+    'A request without its key does not get the refusal of its policy',
     '? by : limit?.policy',
-    '? limit?.policy : by',
+    '? undefined : limit?.policy',
     'refusals',
   ),
-  refusal(
-    'A client that asks for anything gets a page',
-    "isBrowser(accept ?? '')",
-    "isBrowser(accept ?? '') || accept === '*/*'",
-    'refusals',
+  mutantsOf('src/http/refusal.ts', 'test/unit/http')(
+    'A client without Accept gets a page',
+    "accept ?? ''",
+    "accept ?? 'text/html'",
+    'refusal',
   ),
 ]
