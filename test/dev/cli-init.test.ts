@@ -64,7 +64,7 @@ describe('npx sluice init', () => {
   })
 
   test('In an empty folder init writes all files and prints the next steps.', async () => {
-    const { code, stdout, stderr } = await init()
+    const { code, stdout, stderr } = await project.spawned(['init', '--no-install'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const written = await files()
     expect(Object.keys(written)).toEqual(FILES)

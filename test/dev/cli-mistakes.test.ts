@@ -2,9 +2,9 @@ import { mkdir, readdir, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from 'sluice-upstash-bridge'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { readWrangler } from '../../dev/project/wrangler-config.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 import { processes, waitUntilEnded } from '../support/npm-start.ts'
 
@@ -43,15 +43,7 @@ afterEach(async () => {
 afterAll(() => project.remove())
 
 const sluice = (...args: string[]) => project.sluice(args, { env })
-
-/** Runs `sluice dev`, which does not start. Returns its output. */
-async function refusedDev(more: Record<string, string> = {}): Promise<string> {
-  const run = await project.dev({ ...env, ...more })
-  expect(await run.ended).toBe(1)
-  await sleep(50) // the last output
-  expect(run.output()).toMatch(/^\nCould not start: [^\n]*\n$/)
-  return run.output().slice('\nCould not start: '.length, -1)
-}
+const refusedDev = (more: Record<string, string> = {}) => project.refusedDev({ ...env, ...more })
 
 describe('a configuration that does not load', () => {
   test('check and explain name the file, line and column of a syntax error once.', async () => {
@@ -68,8 +60,7 @@ describe('a configuration that does not load', () => {
   test('A configuration that ends the process is an error.', async () => {
     await project.write('sluice.config.ts', 'process.exit(0)\nexport default {}\n')
     const failed = { code: 1, stdout: '', stderr: 'sluice.config.ts: the file ends the process\n' }
-    expect(await sluice('check')).toEqual(failed)
-    expect(await sluice('explain', '--path', '/')).toEqual(failed)
+    expect(await project.spawned(['explain', '--path', '/'], { env })).toEqual(failed)
     expect(await refusedDev()).toMatch(/^sluice\.config\.ts: the file does not load within 10 s/)
   })
 
@@ -107,13 +98,14 @@ describe('a configuration of wrangler that does not load', () => {
       'name = "shop"\n',
       'wrangler.toml: main: expected the path of the Worker, such as "src/worker.ts"',
     ],
-    [
-      TOML.replace('worker.ts', 'nowhere.ts'),
-      'src/nowhere.ts:1:1: Could not resolve "src/nowhere.ts"',
-    ],
-  ])('With the wrangler.toml %j dev does not start, and says why.', async (text, message) => {
+  ])('The wrangler.toml %j is refused.', async (text, message) => {
     await project.write('wrangler.toml', text)
-    expect(await refusedDev()).toBe(message)
+    await expect(readWrangler(project.folder)).rejects.toThrow(new Error(message))
+  })
+
+  test('With a Worker that does not exist dev does not start.', async () => {
+    await project.write('wrangler.toml', TOML.replace('worker.ts', 'nowhere.ts'))
+    expect(await refusedDev()).toBe('src/nowhere.ts:1:1: Could not resolve "src/nowhere.ts"')
   })
 })
 

@@ -2,10 +2,9 @@ import { rename, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
-import { processes, waitUntilEnded } from '../support/npm-start.ts'
+import { crash, processes, waitUntilEnded } from '../support/npm-start.ts'
 
 const config = (limit: number, more = '') => `import { defineConfig } from 'sluice'
 ${more}
@@ -43,7 +42,7 @@ const path = (name: string) => join(project.folder, name)
 
 describe('npx sluice check', () => {
   test('A valid configuration passes all checks.', async () => {
-    expect(await sluice(['check'])).toEqual({
+    expect(await project.spawned(['check'])).toEqual({
       code: 0,
       stdout: '✓ policies\n✓ shield\n✓ namespace (none)\n',
       stderr: '',
@@ -112,13 +111,13 @@ export default defineConfig({
 })
 `,
   )
-  const { code, stdout, stderr } = await sluice(['explain', '--path', '/'])
+  const { code, stdout, stderr } = await project.spawned(['explain', '--path', '/'])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(/^yes +tenant +limit +7 per 1m, sliding-window\n +key +.*function/m)
 })
 
 describe('npx sluice dev', () => {
-  test('The Worker of the project limits requests, reloads after edits, and Ctrl-C leaves no process.', async () => {
+  test('The Worker of the project limits requests, reloads after edits, and SIGTERM leaves no process.', async () => {
     const run = await project.dev()
     const statuses = async (ip: string, count: number) => {
       const all: number[] = []
@@ -157,12 +156,12 @@ describe('npx sluice dev', () => {
     expect(await statuses('192.0.2.4', 5)).toEqual([200, 200, 200, 200, 429])
     const family = processes(run.pid)
     expect(family.map(({ command }) => command).join()).toMatch(/workerd/)
-    process.kill(-run.pid, 'SIGINT')
+    process.kill(run.pid, 'SIGTERM')
     expect(await run.ended).toBe(0)
     await waitUntilEnded(family)
   }, 90_000)
 
-  test('A Worker with the middleware and without sluice.config.ts gets its bindings from a wrangler.jsonc, and reloads.', async () => {
+  test('A Worker with the middleware and without sluice.config.ts gets its bindings from a wrangler.jsonc, and reloads. A crash of the host of workerd stops the rest.', async () => {
     const source = (limit: number) => `import { rateLimiter } from 'sluice'
 import { Hono } from 'hono'
 const app = new Hono<{ Bindings: { NOTE: { text: string }; KV: any; DB: any; COUNTER: any; FILES: any; QUEUE: any } }>()
@@ -217,22 +216,19 @@ export default { fetch: app.fetch, queue: ({ messages }: any) => console.log('go
       await project.write('app/index.ts', source(3))
       await expect.poll(run.output, { timeout: 20_000 }).toContain('Reloaded: the Worker.')
       expect(await get('192.0.2.2')).toMatch(/^200 .*q=3;/)
-      process.kill(-run.pid, 'SIGINT')
-      expect(await run.ended).toBe(0)
+      await crash(run, 'the host of workerd')
     } finally {
       await rm(path('wrangler.jsonc'))
       await rename(path('elsewhere'), path('wrangler.toml'))
     }
   }, 60_000)
 
-  test('A port in use is reported in one line, and nothing is left running.', async () => {
+  test('A port in use is reported in one line.', async () => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo
-    const run = await project.dev({ PORT: String(port) })
-    expect(await run.ended).toBe(1)
-    expect(run.output()).toBe(
-      `\nCould not start: port ${port} is in use. Choose another port: PORT=${port + 1} npx sluice dev\n`,
+    expect(await project.refusedDev({ PORT: String(port) })).toBe(
+      `port ${port} is in use. Choose another port: PORT=${port + 1} npx sluice dev`,
     )
     server.close()
   })
@@ -240,21 +236,20 @@ export default { fetch: app.fetch, queue: ({ messages }: any) => console.log('go
   test.each([
     ['sluice.config.ts', 'app/worker.ts:2:20: Could not resolve "../sluice.config"'],
     ['wrangler.toml', 'wrangler.toml: the file does not exist. To write one: npx sluice init'],
-    [
-      'node_modules/wrangler',
-      /npx sluice dev needs wrangler: npm install --save-dev wrangler@\d+\.\d+\.\d+$/m,
-    ],
   ])('Without %s dev does not start, and names the remedy.', async (name, message) => {
     await rename(path(name), path('elsewhere'))
-    try {
-      const run = await project.dev()
-      expect(await run.ended).toBe(1)
-      await sleep(50) // the last output
-      expect(run.output()).toMatch(/^\nCould not start: [^\n]*\n$/)
-      expect(run.output()).toMatch(message)
-    } finally {
-      await rename(path('elsewhere'), path(name))
-    }
+    expect(await project.refusedDev()).toBe(message)
+    await rename(path('elsewhere'), path(name))
+  })
+
+  test('Without wrangler dev does not start, and names the remedy.', async () => {
+    await rename(path('node_modules/wrangler'), path('elsewhere'))
+    const { code, stderr } = await project.spawned(['dev'], { env: { PORT: '9' } })
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      /^\nCould not start: npx sluice dev needs wrangler: npm install --save-dev wrangler@\d+\.\d+\.\d+\n$/,
+    )
+    await rename(path('elsewhere'), path('node_modules/wrangler'))
   })
 })
 
@@ -271,7 +266,10 @@ test.each([
     await rename(path('node_modules/wrangler'), path('elsewhere'))
     await project.write('package.json', JSON.stringify({ type }))
     try {
-      expect(await sluice(['check'])).toMatchObject({ code, stdout: expect.stringMatching(output) })
+      expect(await project.spawned(['check'])).toMatchObject({
+        code,
+        stdout: expect.stringMatching(output),
+      })
     } finally {
       await rename(path('elsewhere'), path('node_modules/wrangler'))
       await project.write('package.json', PACKAGE)
@@ -281,7 +279,7 @@ test.each([
 
 test('npx sluice simulate prints a row for each world and mode.', async () => {
   const args = ['--isolates', '2', '--colos', '2', '--rps', '100', '--seconds', '1']
-  const { code, stdout } = await sluice(['simulate', ...args])
+  const { code, stdout } = await project.spawned(['simulate', ...args])
   expect(code).toBe(0)
   const rows = [...stdout.matchAll(/^\| 2 \| 2 \| 100 \| (.*?) \| /gm)].map(([, mode]) => mode)
   expect(rows).toEqual(['one call per decision', 'default settings', 'with leases'])

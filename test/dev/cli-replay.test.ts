@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ReplayReport } from '../../dev/replay/report/types.ts'
@@ -21,7 +22,13 @@ beforeAll(async () => {
   await project.write('sluice.config.ts', configOf(PER_IP))
   await project.write('strict.config.ts', configOf("{ name: 'per-ip', limit: 20, window: '1m' }"))
 })
-afterAll(() => project.remove())
+afterAll(async () => {
+  // A replay limits the heap of its process, which is this one.
+  for (const flag of ['heap-growing-percent=0', 'semi-space-growth-factor=2']) {
+    setFlagsFromString(`--${flag}`)
+  }
+  await project.remove()
+})
 
 const replay = (args: string[], input?: string | Uint8Array) =>
   project.sluice(['replay', ...args], input === undefined ? {} : { input })
@@ -249,19 +256,11 @@ test.each([[[]], [['--exact']]])(
 )
 
 describe('Bad input', () => {
-  const line = (date: string) =>
-    `192.0.2.1 - - [${date}:00:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\n`
-  const good = line('01/Jan/2026')
-  const json =
-    '{"time":"2026-01-01T00:00:00Z","ip":"192.0.2.1","method":"GET","path":"/","status":200}\n'
+  // read-hostile.test.ts has more of them.
   test.each<[string, string | Uint8Array, RegExp]>([
     ['A binary file', Uint8Array.from({ length: 4_096 }, (_, index) => index % 7), /binary/i],
     ['An empty file', '', /empty/i],
     ['A truncated gzip file', compressed.subarray(0, 100_000), /damaged|truncated|ends/i],
-    ['A line of 1 MB', `${'x'.repeat(1_000_000)}\n`, /long|KiB|format/i],
-    ['A log of two formats', good.repeat(60) + json.repeat(60), /format|parse/i],
-    ['A log of the year 1970', line('01/Jan/1970').repeat(200), /1970/],
-    ['A log of the year 2106', line('01/Jan/2106').repeat(200), /2106/],
   ])('%s ends with a message that says so.', async (_, input, message) => {
     await writeFile(join(project.folder, 'bad.log'), input)
     for (const ended of [await replay(['bad.log']), await replay(['-'], input)]) {

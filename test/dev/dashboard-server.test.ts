@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RunningDashboard, startDashboard } from '../../dev/dashboard/server.ts'
-import { run } from '../support/dev-command.ts'
+import { run, sluice } from '../support/dev-command.ts'
 import { FAKE_TOKEN, type FakeWorker, startFakeWorker } from '../support/fake-worker.ts'
 
 let worker: FakeWorker
@@ -190,19 +190,15 @@ describe('the calls of the dashboard', () => {
 })
 
 describe('npx sluice dashboard', () => {
-  const command = (args: string[], env = {}) =>
-    run(process.execPath, ['dev/cli/main.ts', 'dashboard', ...args], env)
   const url = ['--url', 'https://www.example.com']
+  const address = 'an address that begins with https://, or with http:// on this machine'
 
   test.each([
     [[], '--url: expected the address of the Worker'],
-    [
-      ['--url', 'www.example.com'],
-      '--url: expected an address that begins with https://, or with http:// on this machine, got "www.example.com"',
-    ],
+    [['--url', 'www.example.com'], `--url: expected ${address}, got "www.example.com"`],
     [
       ['--url', 'http://www.example.com'],
-      '--url: expected an address that begins with https://, or with http:// on this machine, got "http://www.example.com"',
+      `--url: expected ${address}, got "http://www.example.com"`,
     ],
     [
       ['--url', 'https://www.example.com/app'],
@@ -215,15 +211,17 @@ describe('npx sluice dashboard', () => {
       '--port: expected a whole number from 0 to 65535, got "70000"',
     ],
   ])('The arguments %j end with one line and exit code 1.', async (args, message) => {
-    const { code, stdout, stderr } = await command(args, { SLUICE_OPERATE_TOKEN: '' })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toBe(`${message}. To list all options: npx sluice dashboard --help\n`)
+    expect(await sluice(['dashboard', ...args], { env: { SLUICE_OPERATE_TOKEN: '' } })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${message}. To list all options: npx sluice dashboard --help\n`,
+    })
   })
 
   test('A port in use ends it with one line that names another port.', async () => {
     const { port } = new URL(dashboard.url)
-    const { code, stderr } = await command([...url, '--token', 'abc', '--port', port])
-    expect({ code, stderr }).toEqual({
+    const args = ['dashboard', ...url, '--token', 'abc', '--port', port]
+    expect(await run(process.execPath, ['dev/cli/main.ts', ...args])).toMatchObject({
       code: 1,
       stderr: `Port ${port} is in use. Choose another one: --port ${Number(port) + 1}\n`,
     })

@@ -7,7 +7,7 @@ import { quantile } from '../../dev/dashboard/page/figures.ts'
 import { boundText, numberText } from '../../dev/dashboard/page/text.ts'
 import type { Stats } from '../../src/observe/report.ts'
 import { launchBrowser, openPage, pairsOf, rowsOf, textOf, waitUntil } from '../support/browser.ts'
-import { copyProject, type Project } from '../support/npm-start.ts'
+import { copyProject, type Project, processes, waitUntilEnded } from '../support/npm-start.ts'
 
 const CONFIG = `import { defineConfig } from './src/config/parse.ts'
 import { observe } from './src/observe/index.ts'
@@ -32,22 +32,23 @@ export default defineConfig({
 `
 
 let project: Project
+let run: Awaited<ReturnType<Project['npmStart']>>
 let worker: string
 let dashboard: string
 let browser: Browser
 let page: Page
 let mistakes: string[]
 beforeAll(async () => {
-  project = await copyProject()
+  project = await copyProject('dashboard')
   await writeFile(join(project.root, 'sluice.config.ts'), CONFIG)
-  const run = await project.npmStart()
+  run = await project.npmStart()
   worker = run.url
   dashboard = /Dashboard +(http:\/\/127\.0\.0\.1:\d+)/.exec(run.output())![1]!
   browser = await launchBrowser()
   const opened = await openPage(browser, dashboard)
   page = opened.page
   mistakes = opened.mistakes
-})
+}, 120_000)
 afterAll(async () => {
   await browser?.close()
   project?.kill()
@@ -65,22 +66,14 @@ async function send(count: number, ip: string, path = '/', method = 'GET') {
   return statuses
 }
 
-/** The longest wait that a refusal of this client names, s. */
-async function waitOf(ip: string) {
-  const { status, headers } = await fetch(worker, { headers: { 'CF-Connecting-IP': ip } })
-  return status === 429 ? Number(headers.get('retry-after')) : 0
-}
-
 /** Types into a field, which an earlier attempt may have filled. */
 async function fill(selector: string, text: string) {
   await page.evaluate(`document.querySelector('${selector}').value = ''`)
   await page.type(selector, text)
 }
 
-const BUSY = '203.0.113.7'
-
 test('The numbers on the page equal the requests that were sent.', async () => {
-  expect(await send(30, BUSY)).toEqual({ 200: 20, 429: 10 })
+  expect(await send(30, '203.0.113.7')).toEqual({ 200: 20, 429: 10 })
   expect(await send(5, '203.0.113.8')).toEqual({ 200: 5 })
   expect(await send(7, '203.0.113.9', '/login', 'POST')).toEqual({ 200: 3, 429: 4 })
   expect(await send(2, '203.0.113.10', '/wp-admin/setup')).toEqual({ 403: 2 })
@@ -131,23 +124,6 @@ test('The calls, billed commands and latencies on the page are those that the Wo
   })
 })
 
-test('An offender is looked at, banned and unbanned by its label.', async () => {
-  const [[subject]] = (await rowsOf(page, '#offenders')) as [[string]]
-  const click = (action: string) => page.click(`[aria-label="${action} ${subject}"]`)
-  const isShown = (text: string) =>
-    waitUntil(page, `document.getElementById('look-answer').textContent.includes('${text}')`)
-  await click('Look')
-  await isShown('20 of 20 (100%)')
-  await isShown('not banned')
-  expect(await waitOf(BUSY)).toBeLessThanOrEqual(3600)
-  await page.select('#ban-for', '1d')
-  await click('Ban')
-  await isShown('banned for 1 d')
-  expect(await waitOf(BUSY)).toBeGreaterThan(86_000)
-  await click('Unban')
-  await isShown('not banned')
-})
-
 test('A client that is banned by its key is refused, and served again after its ban ends.', async () => {
   const other = '203.0.113.8'
   await page.select('#look select', 'per-ip')
@@ -188,4 +164,11 @@ test('Another site reaches neither the page nor the Worker through the dashboard
   )
   expect(await send(1, '203.0.113.8')).toEqual({ 200: 1 })
   await evil.close()
+})
+
+test('The signal SIGKILL to npm start itself leaves nothing running.', async () => {
+  const family = processes(run.pid)
+  process.kill(family.find(({ command }) => /dev\/start\.ts/.test(command))!.pid, 'SIGKILL')
+  await run.ended
+  await waitUntilEnded(family)
 })

@@ -46,18 +46,16 @@ const documented = pages.flatMap((page) => {
 
 let config = ''
 let configs: ConfigFolder
-let write: ConfigFolder['write']
 beforeAll(async () => {
   configs = await configFolder()
-  write = configs.write
-  config = await write('config', CONFIG)
+  config = await configs.write('config', CONFIG)
 })
 afterAll(() => configs.remove())
 
 describe('npm run explain', () => {
   test('npm run explain shows the policies of the shipped configuration that apply to a login.', async () => {
-    const args = ['--method', 'POST', '--path', '/login', '--ip', '203.0.113.7']
-    expect(await run('npm', ['run', '--silent', 'explain', '--', ...args])).toEqual({
+    const args = 'run --silent explain -- --method POST --path /login --ip 203.0.113.7'
+    expect(await run('npm', args.split(' '))).toEqual({
       code: 0,
       stderr: '',
       stdout: `POST https://www.example.com/login from 203.0.113.7
@@ -79,20 +77,10 @@ yes      login         limit  5 per 1m, fixed-window
   })
 
   test('npm run explain shows why a policy does not apply: the value of the request and the values of the policy.', async () => {
-    const args = [
-      '--path',
-      '//API/./Export/a%20b?x=1',
-      '--ip',
-      '2001:db8:1:2:3::4',
-      '--country',
-      'de',
-      '--asn',
-      '64500',
-      '--colo',
-      'fra',
-    ]
-    const headers = ['--header', 'X-A: ', '--header', 'User-Agent: Mozilla/5.0 (X11)']
-    const { stdout, stderr, code } = await explain(['--config', config, ...args, ...headers])
+    const { stdout, stderr, code } = await explain(
+      `--config ${config} --path //API/./Export/a%20b?x=1 --ip 2001:db8:1:2:3::4 --country de
+        --asn 64500 --colo fra --header 'X-A: ' --header 'User-Agent: Mozilla/5.0 (X11)'`,
+    )
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(
       stdout,
@@ -128,19 +116,11 @@ yes      app      limit  5 per 1h, sliding-window
     const signed = `${part({ alg: 'HS256' })}.${part({ sub: 'ann\u0007' })}`
     const token = `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
     const digest = '2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683' // of "key"
-    const args = ['--method', 'HEAD', '--path', '/v1/7', '--ip', '198.51.100.9', '--country', 'AT']
-    const sent = [
-      '--header',
-      `Authorization: Bearer ${token}`,
-      '--header',
-      'x-api-key: key',
-      '--header',
-      'x-plan: Pro 2',
-    ]
-    const { stdout } = await explain(['--config', config, ...args, ...sent], {
-      EXPLAIN_SECRET: secret,
-      EXPLAIN_KEYS: digest,
-    })
+    const { stdout } = await explain(
+      `--config ${config} --method HEAD --path /v1/7 --ip 198.51.100.9 --country AT
+        --header 'Authorization: Bearer ${token}' --header 'x-api-key: key' --header 'x-plan: Pro 2'`,
+      { EXPLAIN_SECRET: secret, EXPLAIN_KEYS: digest },
+    )
     expect(stdout).toBe(`HEAD https://www.example.com/v1/7 from 198.51.100.9, AT
 
 2 of 9 policies do not apply because of allow "office".
@@ -165,23 +145,10 @@ yes      app      limit  5 per 1h, sliding-window
   })
 
   test('npm run explain names the entry of `not` that excludes a request.', async () => {
-    const args = [
-      '--method',
-      'HEAD',
-      '--path',
-      '/v1/7',
-      '--header',
-      'x-plan: professional',
-      '--header',
-      'authorization: Bearer a.b.c',
-    ]
-    const { stdout } = await explain([
-      '--config',
-      config,
-      ...args,
-      '--host',
-      'EU.shop.example.com.:8443',
-    ])
+    const { stdout } = await explain(
+      `--config ${config} --method HEAD --path /v1/7 --header 'x-plan: professional'
+        --header 'authorization: Bearer a.b.c' --host EU.shop.example.com.:8443`,
+    )
     expect(stdout).toContain(
       'no       exports  match.not[1] excludes the request (method HEAD, x-plan pro* or "a b")\n',
     )
@@ -194,25 +161,21 @@ yes      app      limit  5 per 1h, sliding-window
   })
 
   test.each([
-    [
-      ['--path', '/', '--ip', '192.0.2.7'],
-      'The entry deny[0] refuses the request with 403. Nothing is charged.',
-    ],
-    [
-      ['--path', '/', '--country', 't1'],
-      'The entry deny "tor" refuses the request with 403. Nothing is charged.',
-    ],
+    ['--ip 192.0.2.7', 'deny[0]'],
+    ['--country t1', 'deny "tor"'],
   ])(
-    'For a request with %j, which an entry of deny refuses, npm run explain shows no policy.',
-    async (args, line) => {
-      const { stdout } = await explain(['--config', config, ...args])
+    'For a request with %s, which an entry of deny refuses, npm run explain shows no policy.',
+    async (args, entry) => {
+      const { stdout } = await explain(`--config ${config} --path / ${args}`)
+      const line = `The entry ${entry} refuses the request with 403. Nothing is charged.`
       expect(stdout.split('\n').slice(1)).toEqual(['', line, ''])
     },
   )
 
   test('The option --json prints the explanation as JSON.', async () => {
-    const args = ['--config', config, '--json', '--method', 'POST', '--path', '/V1/%C2%9b7']
-    const { stdout } = await explain([...args, '--header', 'x-tenant: t1'])
+    const { stdout } = await explain(
+      `--config ${config} --json --method POST --path /V1/%C2%9b7 --header 'x-tenant: t1'`,
+    )
     expect(stdout).not.toMatch(/(?!\n)\p{C}/u)
     const { request, denied, policies, notes } = JSON.parse(stdout)
     expect({ request, denied, notes }).toEqual({
@@ -270,7 +233,7 @@ yes      app      limit  5 per 1h, sliding-window
 
   test('Conditions on bots and the query are explained with the values of both sides, and a refusal with its parts.', async () => {
     const policy = "limit: 1, window: '1s'"
-    const file = await write(
+    const file = await configs.write(
       'bots',
       `import { refusals } from ${JSON.stringify(`${root}/src/refusals/index.ts`)}
     export default {
@@ -290,9 +253,9 @@ yes      app      limit  5 per 1h, sliding-window
       ],
     }`,
     )
-    const cf = ['--asn', '7', '--bot-score', '3', '--ja4', 't13d1516h2_8daaf6152771_02713d6af862']
-    const args = ['--config', file, '--path', '/?a=x&b=1&b=2', ...cf]
-    const { stdout } = await explain([...args, '--verified-bot', 'AI Crawler'])
+    const ja4 = 't13d1516h2_8daaf6152771_02713d6af862'
+    const args = `--config ${file} --path '/?a=x&b=1&b=2' --asn 7 --bot-score 3 --ja4 ${ja4}`
+    const { stdout } = await explain(`${args} --verified-bot 'AI Crawler'`)
     expect(stdout).toContain(
       'from an unknown address, AS7, JA4 t13d1516h2_8daaf6152771_02713d6af862, bot score 3, verified bot (AI Crawler)',
     )
@@ -309,7 +272,7 @@ yes      app      limit  5 per 1h, sliding-window
     ]) {
       expect(stdout).toContain(line)
     }
-    const other = await explain([...args, '--verified-bot', 'no'])
+    const other = await explain(`${args} --verified-bot no`)
     expect(other.stdout).toContain(
       'the client is not a verified bot, the policy matches verified bots',
     )
@@ -318,36 +281,21 @@ yes      app      limit  5 per 1h, sliding-window
   })
 
   test.each(documented)('%s prints what %s shows.', async (command, _, example, output) => {
-    const args = command.split(' ').slice(4)
+    let args = command.slice('npm run explain -- '.length)
     if (example) {
       await mkdir(join(root, '.cache/explain'), { recursive: true })
       const file = join(root, '.cache/explain/sluice.config.ts')
       await writeFile(file, importsFor(example.code) + exporting(example.code))
-      args.push('--config', file)
+      args += ` --config ${file}`
     }
     expect((await explain(args)).stdout).toBe(output)
   })
 
   test('The option --help lists every option.', async () => {
-    const { code, stdout } = await explain(['--help'])
+    const { code, stdout } = await explain('--help')
     expect(code).toBe(0)
-    for (const flag of [
-      'path',
-      'method',
-      'host',
-      'ip',
-      'header',
-      'cookie',
-      'country',
-      'asn',
-      'colo',
-      'ja4',
-      'bot-score',
-      'verified-bot',
-      'config',
-      'json',
-    ]) {
-      expect(stdout).toContain(`  --${flag} `)
-    }
+    const flags =
+      'path method host ip header cookie country asn colo ja4 bot-score verified-bot config json'
+    for (const flag of flags.split(' ')) expect(stdout).toContain(`  --${flag} `)
   })
 })

@@ -1,120 +1,48 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Echo, startOrigin } from '../../dev/origin.ts'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import { startStack } from '../../dev/stack.ts'
 import type { Series } from '../../src/observe/index.ts'
-import { copyProject, type Project, processes, waitUntilEnded } from '../support/npm-start.ts'
+import { inProcess } from '../support/dev-command.ts'
+import {
+  copyProject,
+  crash,
+  type Project,
+  processes,
+  waitUntilEnded,
+} from '../support/npm-start.ts'
 
 let project: Project
-let npmStart: Project['npmStart']
 beforeAll(async () => {
-  project = await copyProject()
-  npmStart = project.npmStart
+  project = await copyProject('start')
 })
-afterEach(() => project.kill())
-afterAll(() => project.remove())
-
-test('npm start runs the Worker, prints the address of each part, and stops everything on Ctrl-C.', async () => {
-  const run = await npmStart()
-  const response = await fetch(`${run.url}/hello`)
-  expect(response.status).toBe(200)
-  expect(response.headers.get('ratelimit')).toMatch(/^"per-ip";r=9;t=\d+$/)
-  expect(await response.json()).toMatchObject({ url: '/hello' })
-  for (const word of ['Redis', 'Bridge', 'Origin', 'Worker', 'per-ip', `curl -i ${run.url}/`]) {
-    expect(run.output()).toContain(word)
-  }
-  const family = processes(run.pid)
-  expect(family.map(({ command }) => command).join()).toMatch(/workerd/)
-  process.kill(-run.pid, 'SIGINT')
-  await run.ended
-  await waitUntilEnded(family)
+afterAll(async () => {
+  project.kill()
+  await project.remove()
 })
 
-test('The dashboard of npm start has the counts of the requests that were sent.', async () => {
-  const run = await npmStart()
-  const seen = { allowed: 0, limited: 0 }
-  while (seen.limited < 2) {
-    const response = await fetch(run.url)
-    await response.text()
-    seen[response.status === 200 ? 'allowed' : 'limited']++
-  }
-  expect(seen.allowed).toBeGreaterThanOrEqual(10) // 11 if a window of the clock ends meanwhile
-  const [, dashboard] = /Dashboard +(http:\S+)/.exec(run.output())!
-  expect(await (await fetch(dashboard!)).text()).toContain('<title>')
-  const stats = await (await fetch(`${dashboard}/_sluice/v1/stats`)).json()
-  const counts = { allowed: 0, limited: 0 }
-  for (const { outcome, decisions } of stats.total.series as Series[]) {
-    counts[outcome as keyof typeof counts] += decisions
-  }
-  expect(counts).toEqual(seen)
-})
+describe('npm start without settings', () => {
+  let run: Awaited<ReturnType<Project['npmStart']>>
+  beforeAll(async () => {
+    run = await project.npmStart()
+  }, 120_000)
 
-test('npm start reports a port that is in use, and leaves nothing running.', async () => {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  const run = await npmStart({ PORT: String(port) })
-  expect(await run.ended).toBe(1)
-  expect(run.output()).toContain(
-    `Could not start: port ${port} is in use. Choose another port: PORT=${port + 1} npm start`,
-  )
-  server.close()
-})
-
-test.each([
-  [{ PORT: 'x' }, 'PORT: expected a port number, got "x"'],
-  [
-    { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:1' },
-    'set both UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or neither',
-  ],
-])(
-  'npm start refuses the environment %j with a message that names the mistake.',
-  async (env, message) => {
-    const run = await npmStart(env)
-    expect(await run.ended).toBe(1)
-    expect(run.output()).toContain(`Could not start: ${message}`)
-  },
-)
-
-test.each(['redis', 'workerd', 'the host of workerd'])(
-  'npm start reports a crash of %s, and stops the rest.',
-  async (part) => {
-    const run = await npmStart()
-    const family = processes(run.pid)
-    const patterns = {
-      redis: /^\S*(redis|valkey)\S* /,
-      workerd: /\/workerd serve/,
-      'the host of workerd': /cli\/main\.ts --process host/,
+  test('npm start runs the Worker, and prints the address of each part.', async () => {
+    const response = await fetch(`${run.url}/hello`)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('ratelimit')).toMatch(/^"per-ip";r=9;t=\d+$/)
+    expect(await response.json()).toMatchObject({ url: '/hello' })
+    for (const word of ['Redis', 'Bridge', 'Origin', 'Worker', 'per-ip', `curl -i ${run.url}/`]) {
+      expect(run.output()).toContain(word)
     }
-    const victim = family.find(({ command }) => patterns[part as 'redis'].test(command))!
-    process.kill(victim.pid, 'SIGKILL')
-    expect(await run.ended).toBe(1)
-    expect(run.output()).toMatch(
-      part === 'redis' ? /Stopped: Redis ended/ : /Stopped: the Worker ended/,
-    )
-    await waitUntilEnded(family)
-  },
-)
+  })
 
-test.each(['SIGTERM', 'SIGKILL'] as const)(
-  'The signal %s to npm start itself leaves nothing running.',
-  async (signal) => {
-    const run = await npmStart()
-    const family = processes(run.pid)
-    const itself = family.find(({ command }) => /dev\/start\.ts/.test(command))!
-    process.kill(itself.pid, signal)
-    await run.ended
-    await waitUntilEnded(family)
-  },
-)
-
-test('A WebSocket and an upload go through the port of npm start unchanged.', async () => {
-  const run = await npmStart()
-  try {
+  test('A WebSocket and an upload go through the port of npm start unchanged.', async () => {
     const socket = new WebSocket(`${run.url.replace('http', 'ws')}/socket`)
     const message = new Promise((resolve) =>
       socket.addEventListener('message', ({ data }) => resolve(data)),
@@ -130,16 +58,113 @@ test('A WebSocket and an upload go through the port of npm start unchanged.', as
     const sent = request(`${run.url}/headers/100000`, { maxHeaderSize: 200_000 }).end()
     const [{ headers }] = (await once(sent, 'response')) as [IncomingMessage]
     expect(headers['x-long']).toHaveLength(100_000)
-  } finally {
+  })
+
+  test('The dashboard of npm start has the counts of the requests that were sent.', async () => {
+    const [, dashboard] = /Dashboard +(http:\S+)/.exec(run.output())!
+    expect(await (await fetch(dashboard!)).text()).toContain('<title>')
+    const counts = async () => {
+      const stats = await (await fetch(`${dashboard}/_sluice/v1/stats`)).json()
+      const sums = { allowed: 0, limited: 0 }
+      for (const { outcome, decisions } of stats.total.series as Series[]) {
+        sums[outcome as keyof typeof sums] += decisions
+      }
+      return sums
+    }
+    const expected = await counts()
+    for (let refused = 0; refused < 2; ) {
+      const response = await fetch(run.url)
+      await response.text()
+      if (response.status !== 200) refused++
+      expected[response.status === 200 ? 'allowed' : 'limited']++
+    }
+    expect(expected.allowed).toBeGreaterThanOrEqual(10) // 11 if a window of the clock ends meanwhile
+    expect(await counts()).toEqual(expected)
+  })
+
+  test('Ctrl-C stops everything.', async () => {
+    const family = processes(run.pid)
+    expect(family.map(({ command }) => command).join()).toMatch(/workerd/)
     process.kill(-run.pid, 'SIGINT')
     await run.ended
-  }
+    await waitUntilEnded(family)
+  })
 })
 
-test('npm start uses the database and the origin of the environment.', async () => {
-  const stack: Stack = await startStack()
+test('npm start reports a port that is in use.', async () => {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  vi.resetModules()
+  const env = { PORT: String(port) }
+  expect(await inProcess(() => import('../../dev/start.ts'), { env })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `\nCould not start: port ${port} is in use. Choose another port: PORT=${port + 1} npm start\n`,
+  })
+  server.close()
+})
+
+test('npm start reads variables from .dev.vars, and the variables that the configuration names from the environment. A crash of Redis stops the rest.', async () => {
+  const file = join(project.root, 'sluice.config.ts')
+  const good = await readFile(file, 'utf8')
+  const vars = join(project.root, '.dev.vars')
+  const digest = (key: string) => createHash('sha256').update(key).digest('hex')
+  const config = `import { defineConfig } from './src/config/parse.ts'
+import { jwt } from './src/jwt/index.ts'
+export default defineConfig({
+  origin: 'zone',
+  deadline: '10s',
+  jwt: jwt({ secret: 'JWT_SECRET' }),
+  apiKeys: { known: 'API_KEYS' },
+  policies: [
+    { name: 'per-key', limit: 7, limits: { pro: 70 }, plan: 'header:x-plan', window: '1h', key: 'api-key',
+      onMissingKey: 'refuse', match: { path: '/api/*', not: { path: '/api/health' } } },
+    { name: 'exports', algorithm: 'concurrency', limit: 2, window: '10m', match: { path: '/exports/:id', method: 'POST' } },
+    { name: 'per-user', limit: 9, window: 3_600_000, key: 'jwt:sub', onMissingKey: 'refuse', match: { path: '/me' } },
+  ],
+})
+`
+  await writeFile(file, config)
+  await writeFile(vars, `SLUICE_API_TOKEN="a-token-of-dev-vars"\nAPI_KEYS=${digest('one')}\n`)
+  const run = await project.npmStart({ API_KEYS: digest('two'), NOT_NAMED: 'x' })
+  const status = async (path: string, headers: Record<string, string>, init: RequestInit = {}) =>
+    (await fetch(`${run.url}${path}`, { ...init, headers })).status
+  expect(await status('/api/x', { 'x-api-key': 'two' })).toBe(200)
+  expect(await status('/api/x', { 'x-api-key': 'one' })).toBe(403)
+  const body = JSON.stringify({ policy: 'exports', key: '203.0.113.7' })
+  const decide = (token: string) =>
+    status('/_sluice/v1/decide', { authorization: `Bearer ${token}` }, { method: 'POST', body })
+  expect(await decide('a-token-of-dev-vars')).toBe(200)
+  expect(await decide('dev-api-token-0000')).toBe(401)
+  const banner = run.output()
+  for (const text of [
+    /per-key +7 per 1h \(plans of header:x-plan: pro 70\) +sliding-window +api-key +\/api\/\*, not \/api\/health/,
+    /exports +2 in flight +concurrency +ip +POST \/exports\/:id/,
+    /per-user +9 per 3600000 ms/,
+    `curl -i ${run.url}/api/x -H 'X-Api-Key: …'`,
+    `curl -i -X POST ${run.url}/exports/1`,
+    /\/decide .*\$SLUICE_API_TOKEN.*"policy":"per-key"/,
+    /policies\/per-key\/peek .*dev-operate-token-0000/,
+    'The variable JWT_SECRET is not set. Add it to .dev.vars, or start with: JWT_SECRET=… npm start',
+  ]) {
+    expect(banner).toMatch(text)
+  }
+  expect(banner).not.toContain('"policy":"per-ip"')
+  expect(banner).not.toContain('a-token-of-dev-vars')
+  // An edit of .dev.vars reloads.
+  await writeFile(vars, 'SLUICE_API_TOKEN="another-token-of-dev-vars"\n')
+  await expect.poll(run.output, { timeout: 20_000 }).toContain('Reloaded: 3 policies')
+  expect(await decide('another-token-of-dev-vars')).toBe(200)
+  await crash(run, 'redis')
+  await rm(vars)
+  await writeFile(file, good)
+}, 120_000)
+
+test('npm start uses the database and the origin of the environment. A crash of workerd stops the rest.', async () => {
+  const stack = await startStack()
   const origin = await startOrigin()
-  const run = await npmStart({
+  const run = await project.npmStart({
     UPSTASH_REDIS_REST_URL: stack.bridge.url,
     UPSTASH_REDIS_REST_TOKEN: stack.bridge.token,
     ORIGIN: `${origin.url}/base`,
@@ -150,8 +175,7 @@ test('npm start uses the database and the origin of the environment.', async () 
   expect(run.output()).toMatch(/from UPSTASH_REDIS_REST_URL/)
   expect(run.output()).not.toContain(stack.bridge.token)
   expect(processes(run.pid).some(({ command }) => /redis-server|valkey/.test(command))).toBe(false)
-  process.kill(-run.pid, 'SIGINT')
-  await run.ended
+  await crash(run, 'workerd')
   await stack.stop()
   await origin.close()
-})
+}, 120_000)

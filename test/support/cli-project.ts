@@ -1,66 +1,20 @@
 /** Projects outside of the repository, with `sluice` installed as a package: the command and the library are bundles. */
 import { spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { build } from 'esbuild'
 import { freePort } from 'sluice-upstash-bridge'
-import { pageModule } from '../../dev/dashboard/bundle.ts'
-import { root } from './dev-command.ts'
-
-/** Bundles the command and the library into a package `sluice`. */
-async function buildPackage(folder: string): Promise<void> {
-  const bundled = { bundle: true, format: 'esm' } as const
-  await build({
-    ...bundled,
-    entryPoints: { cli: join(root, 'dev/cli/main.ts') },
-    outdir: join(folder, 'dist'),
-    platform: 'node',
-    target: 'node20',
-    splitting: true,
-    external: ['wrangler', 'miniflare', 'esbuild'],
-    plugins: [
-      {
-        // As in tsdown.config.ts.
-        name: 'dashboard-page',
-        setup(build) {
-          build.onLoad({ filter: /\/dashboard\/page-files\.ts$/ }, async () => ({
-            contents: await pageModule(),
-            loader: 'js',
-          }))
-        },
-      },
-    ],
-    banner: {
-      js: "import { createRequire as r } from 'node:module'; const require = r(import.meta.url);",
-    },
-  })
-  await build({
-    ...bundled,
-    entryPoints: { index: join(root, 'src/index.ts') },
-    outdir: join(folder, 'dist'),
-    target: 'es2022',
-  })
-  await cp(join(root, 'packages/upstash-bridge/src/guard'), join(folder, 'dist/guard'), {
-    recursive: true,
-  })
-  const manifest = { name: 'sluice', type: 'module', exports: './dist/index.js' }
-  await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
-}
-
-export interface RunOptions {
-  /** Written to the standard input. */
-  input?: string | Uint8Array
-  env?: Record<string, string>
-  /** A folder of the project. Defaults to its root. */
-  cwd?: string
-}
+import { expect, vi } from 'vitest'
+import { type RunOptions, root, sluice as sluiceInProcess } from './dev-command.ts'
+import { packageFolder } from './sluice-package.ts'
 
 /** Makes an empty folder in which `sluice`, Hono and wrangler are installed. */
 export async function cliProject() {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'sluice-cli-')))
   const modules = join(folder, 'node_modules')
-  await buildPackage(join(modules, 'sluice'))
+  const cli = 'node_modules/.cache/sluice-package/dist/cli.js'
+  await mkdir(modules)
+  await symlink(packageFolder, join(modules, 'sluice'))
   await symlink(join(root, 'node_modules/wrangler'), join(modules, 'wrangler'))
   await symlink(join(root, 'node_modules/hono'), join(modules, 'hono'))
   // A Redis that was downloaded before.
@@ -79,8 +33,12 @@ export async function cliProject() {
     return child
   }
 
-  /** Runs the command until it exits. */
-  async function sluice(args: string[], options: RunOptions = {}) {
+  /** Runs the command in this process. */
+  const sluice = (args: string[], { cwd = '.', ...options }: RunOptions = {}) =>
+    sluiceInProcess(args, { ...options, cwd: join(folder, cwd) }, cli)
+
+  /** Runs the command of the package in a process of its own until it exits. */
+  async function spawned(args: string[], options: RunOptions = {}) {
     const child = start(args, options)
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (chunk) => (stdout += chunk))
@@ -88,6 +46,16 @@ export async function cliProject() {
     child.stdin.end(options.input ?? '')
     const code = await new Promise((resolve) => child.once('close', resolve))
     return { code, stdout, stderr }
+  }
+
+  /** Runs `sluice dev` in this process. It must not start. Returns why. */
+  async function refusedDev(env: Record<string, string> = {}): Promise<string> {
+    vi.resetModules() // the stack stops only once
+    const PORT = String(await freePort())
+    const { code, stderr } = await sluice(['dev'], { env: { PORT, ...env } })
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^\nCould not start: [^\n]*\n$/)
+    return stderr.slice('\nCould not start: '.length, -1)
   }
 
   let running: number | undefined
@@ -115,6 +83,8 @@ export async function cliProject() {
     folder,
     start,
     sluice,
+    spawned,
+    refusedDev,
     dev,
     /** Writes a file, with its folder. */
     async write(name: string, text: string) {

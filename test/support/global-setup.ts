@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { glob, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { glob, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { startRedis } from 'sluice-upstash-bridge'
 import { buildStack } from '../../dev/stack.ts'
+import { buildPackage, packageFolder } from './sluice-package.ts'
 
 /** What the built Workers depend on. */
-const SOURCES = [
+const WORKER_SOURCES = [
   'src/**/*.ts',
   'src/**/*.json',
   'dev/*.ts',
@@ -13,27 +15,44 @@ const SOURCES = [
   'wrangler.toml',
   'package-lock.json',
 ]
-const STAMP = '.cache/workers/sources'
 
-async function hashOfSources(): Promise<string> {
+/** What the built package depends on. */
+const PACKAGE_SOURCES = [
+  'src/**/*.{ts,json}',
+  'dev/**/*.{ts,html,css}',
+  'bench/*.ts',
+  'bench/simulate/*.ts',
+  'packages/upstash-bridge/src/**/*',
+  'package-lock.json',
+  'test/support/sluice-package.ts',
+]
+
+async function hashOf(sources: string[]): Promise<string> {
   const hash = createHash('sha256')
   const files: string[] = []
-  for await (const file of glob(SOURCES)) files.push(file)
-  for (const file of files.sort()) hash.update(`${file}\n`).update(await readFile(file))
+  for await (const file of glob(sources)) files.push(file)
+  for (const file of files.sort()) {
+    if ((await stat(file)).isFile()) hash.update(`${file}\n`).update(await readFile(file))
+  }
   return hash.digest('hex')
 }
 
-/** Builds the Workers if their sources have changed. wrangler takes longer than most test files. */
-async function buildWorkers() {
-  const hash = await hashOfSources()
-  if (existsSync(STAMP) && (await readFile(STAMP, 'utf8')) === hash) return
-  await buildStack()
-  await mkdir('.cache/workers', { recursive: true })
-  await writeFile(STAMP, hash)
+/** Builds something if its sources have changed. wrangler takes longer than most test files. */
+async function buildChanged(sources: string[], folder: string, build: () => Promise<void>) {
+  const stamp = join(folder, 'sources')
+  const hash = await hashOf(sources)
+  if (existsSync(stamp) && (await readFile(stamp, 'utf8')) === hash) return
+  await build()
+  await mkdir(folder, { recursive: true })
+  await writeFile(stamp, hash)
 }
 
-/** Runs once before all test files: downloads Redis if it is not installed, and builds the Workers. */
+/** Runs once before all test files: downloads Redis if it is not installed, and builds the Workers and the package. */
 export default async function setup() {
   const redis = await startRedis({ log: console.log })
-  await Promise.all([redis.stop(), buildWorkers()])
+  await Promise.all([
+    redis.stop(),
+    buildChanged(WORKER_SOURCES, '.cache/workers', buildStack),
+    buildChanged(PACKAGE_SOURCES, packageFolder, buildPackage),
+  ])
 }

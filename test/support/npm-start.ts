@@ -1,18 +1,25 @@
 /** Runs `npm start` in a copy of the project, and finds the processes that it starts. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { cp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort } from 'sluice-upstash-bridge'
 import { expect } from 'vitest'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Copies the project, so that a test may change files that other tests read. */
-export async function copyProject() {
-  const root = `${await mkdtemp(join(tmpdir(), 'sluice-start-'))}/`
+/**
+ * Copies the project, so that a test may change files that other tests read.
+ * @param name of a folder that stays the same, so that Node finds the modules that it has compiled
+ */
+export async function copyProject(name: string) {
+  const root = join(
+    tmpdir(),
+    `sluice-${name}-${createHash('sha1').update(project).digest('hex').slice(0, 8)}/`,
+  )
+  await rm(root, { recursive: true, force: true })
   for (const name of ['src', 'lua', 'dev', 'package.json', 'wrangler.toml']) {
     await cp(join(project, name), join(root, name), { recursive: true })
   }
@@ -90,31 +97,21 @@ const alive = (pid: number) => {
   }
 }
 
-/** Sends requests until `stop` is called. Collects every answer that is not from the Worker. */
-export function sendRequestsMeanwhile(url: string) {
-  const failures: string[] = []
-  let count = 0
-  let stopped = false
-  const sending = (async () => {
-    while (!stopped) {
-      count++
-      const answer = await fetch(`${url}/meanwhile`, { signal: AbortSignal.timeout(3000) }).then(
-        async (response) => {
-          await response.text()
-          return response.headers.has('ratelimit-policy') ? undefined : `${response.status}`
-        },
-        (error) => `${error.name}: ${error.cause?.code ?? error.message}`,
-      )
-      if (answer) failures.push(answer)
-      await sleep(20)
-    }
-  })()
-  return {
-    failures,
-    count: () => count,
-    async stop() {
-      stopped = true
-      await sending
-    },
-  }
+const PARTS = {
+  redis: [/^\S*(redis|valkey)\S* /, 'Redis'],
+  workerd: [/\/workerd serve/, 'the Worker'],
+  'the host of workerd': [/(main\.ts|cli\.js) --process host/, 'the Worker'],
+} as const
+
+/** Kills a part of `npm start` or `sluice dev`. Expects that the command reports it, and stops the rest. */
+export async function crash(
+  run: { pid: number; ended: Promise<unknown>; output(): string },
+  part: keyof typeof PARTS,
+) {
+  const family = processes(run.pid)
+  const [pattern, name] = PARTS[part]
+  process.kill(family.find(({ command }) => pattern.test(command))!.pid, 'SIGKILL')
+  expect(await run.ended).toBe(1)
+  expect(run.output()).toContain(`Stopped: ${name} ended`)
+  await waitUntilEnded(family)
 }

@@ -1,0 +1,53 @@
+/** The package `sluice` of the tests of its commands. The global setup builds it. */
+import { cp, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import { pageModule } from '../../dev/dashboard/bundle.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The built package. In node_modules, so that `sluice dev` does not watch it. */
+export const packageFolder = join(root, 'node_modules/.cache/sluice-package')
+
+/** Bundles the command and the library. */
+export async function buildPackage(): Promise<void> {
+  const folder = packageFolder
+  const bundled = { bundle: true, format: 'esm' } as const
+  await build({
+    ...bundled,
+    entryPoints: { cli: join(root, 'dev/cli/main.ts') },
+    outdir: join(folder, 'dist'),
+    platform: 'node',
+    target: 'node20',
+    splitting: true,
+    external: ['wrangler', 'miniflare', 'esbuild'],
+    plugins: [
+      {
+        // As in tsdown.config.ts.
+        name: 'dashboard-page',
+        setup(build) {
+          build.onLoad({ filter: /\/dashboard\/page-files\.ts$/ }, async () => ({
+            contents: await pageModule(),
+            loader: 'js',
+          }))
+        },
+      },
+    ],
+    banner: {
+      js: "import { createRequire as r } from 'node:module'; const require = r(import.meta.url);",
+    },
+  })
+  await build({
+    ...bundled,
+    entryPoints: { index: join(root, 'src/index.ts'), shards: join(root, 'src/shards/index.ts') },
+    outdir: join(folder, 'dist'),
+    target: 'es2022',
+  })
+  await cp(join(root, 'packages/upstash-bridge/src/guard'), join(folder, 'dist/guard'), {
+    recursive: true,
+  })
+  const exports = { '.': './dist/index.js', './shards': './dist/shards.js' }
+  const manifest = { name: 'sluice', type: 'module', exports }
+  await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
+}
