@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { byOutcome, byPolicy, quantile, rates, timeline } from '../../dev/dashboard/page/figures.ts'
+import { quantile, rates, timeline } from '../../dev/dashboard/page/figures.ts'
 import { boundText, durationText, shareText } from '../../dev/dashboard/page/text.ts'
 import { statsAt } from '../support/dashboard-stats.ts'
 
@@ -7,27 +7,6 @@ const now = 1_795_305_360_000 // the start of a slot
 const stats = statsAt(now)
 
 describe('the figures of the dashboard', () => {
-  test('Decisions are summed by outcome, whoever decided.', () => {
-    expect(byOutcome(stats.total.series)).toEqual({
-      allowed: 700,
-      limited: 200,
-      banned: 60,
-      denied: 40,
-      shielded: 0,
-      'would-refuse': 0,
-      'store-error': 0,
-    })
-  })
-
-  test('Decisions are summed by policy, most decisions first.', () => {
-    const rows = byPolicy(stats.total.series).map(({ policy, counts }) => [policy, counts.allowed])
-    expect(rows).toEqual([
-      ['per-ip', 700],
-      ['login', 0],
-      ['', 0],
-    ])
-  })
-
   test('A quantile is the upper bound of its bucket.', () => {
     const { latency } = stats.total.store
     expect([0, 0.5, 0.9, 0.99, 1].map((q) => quantile(latency, q))).toEqual([

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { releasedChangelog } from '../../dev/release/changelog.ts'
 import { type ReleaseOptions, release } from '../../dev/release/release.ts'
 import { nextVersion, withVersion } from '../../dev/release/version.ts'
@@ -46,9 +46,9 @@ const state = () => [
   ...['CHANGELOG.md', 'package.json', 'package-lock.json'].map(read),
 ]
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'sluice-release-test-'))
-  outside = mkdtempSync(join(tmpdir(), 'sluice-release-out-'))
+let template: string
+beforeAll(() => {
+  folder = template = mkdtempSync(join(tmpdir(), 'sluice-release-template-'))
   git('init', '--quiet', '--initial-branch', 'main')
   git('config', 'user.name', 'Test')
   git('config', 'user.email', 'test@example.com')
@@ -60,9 +60,16 @@ beforeEach(() => {
   git('add', '.')
   git('commit', '--quiet', '--message', 'first')
 })
-afterEach(() => {
-  for (const one of [folder, outside]) rmSync(one, { recursive: true, force: true })
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'sluice-release-test-'))
+  outside = mkdtempSync(join(tmpdir(), 'sluice-release-out-'))
+  cpSync(template, folder, { recursive: true })
 })
+const remove = (...folders: string[]) => {
+  for (const one of folders) rmSync(one, { recursive: true, force: true })
+}
+afterEach(() => remove(folder, outside))
+afterAll(() => remove(template))
 
 /** A step that runs JavaScript. */
 const step = (code: string) => [process.execPath, '--eval', code] as const
@@ -142,65 +149,72 @@ describe('Nothing changes', () => {
     expect(error.message).toBe(message)
     expect(state()).toEqual(before)
   }
-  const noStep = () => expect(existsSync(join(outside, 'seen.json'))).toBe(false)
-
-  test('A changed or new file stops the release.', async () => {
-    write('new.txt', '')
-    await refused('patch', 'The working tree has changes: new.txt. Commit or stash them.')
-    write('package.json', PACKAGE.replace('shop', 'store'))
-    await refused(
+  const changes = (files: string) => `The working tree has changes: ${files}. Commit or stash them.`
+  test.each<[string, () => unknown, string, string, Partial<ReleaseOptions>?]>([
+    ['A new file', () => write('new.txt', ''), 'patch', changes('new.txt')],
+    [
+      'A changed file and a new one',
+      () => [write('new.txt', ''), write('package.json', PACKAGE.replace('shop', 'store'))],
       'patch',
-      'The working tree has changes: package.json and 1 more. Commit or stash them.',
+      changes('package.json and 1 more'),
       { dryRun: true },
-    )
-    noStep()
-  })
+    ],
+    [
+      'Another branch than main',
+      () => git('switch', '--quiet', '--create', 'topic'),
+      'patch',
+      'The branch is topic. Releases are made on main: git switch main',
+    ],
+    [
+      'No branch',
+      () => git('switch', '--quiet', '--detach'),
+      'patch',
+      'No branch is checked out. Releases are made on main: git switch main',
+    ],
+    [
+      'An older version',
+      () => {},
+      '1.1.9',
+      'The version 1.1.9 is older than 1.2.3, the version in package.json.',
+    ],
+    [
+      'A tag that exists',
+      () => git('tag', 'v1.2.4'),
+      'patch',
+      'The tag v1.2.4 exists. Choose a newer version.',
+    ],
+    [
+      'A changelog with headings and without entries',
+      () => {
+        write('CHANGELOG.md', CHANGELOG.replace('- A field.\n', ''))
+        git('commit', '--quiet', '--all', '--message', 'changelog')
+      },
+      'patch',
+      'CHANGELOG.md has no entries under "## Unreleased". Describe what changed, and commit it.',
+    ],
+  ])(
+    '%s stops the release before its first step.',
+    async (_, prepare, version, message, options) => {
+      prepare()
+      await refused(version, message, options)
+      expect(existsSync(join(outside, 'seen.json'))).toBe(false)
+    },
+  )
 
-  test('Another branch than main stops the release.', async () => {
-    git('switch', '--quiet', '--create', 'topic')
-    await refused('patch', 'The branch is topic. Releases are made on main: git switch main')
-    git('switch', '--quiet', '--detach')
-    await refused('patch', 'No branch is checked out. Releases are made on main: git switch main')
-    noStep()
-  })
-
-  test.each(['patsh', '1.3', 'v1.3.0', '1.3.0-rc.1', '01.3.0', ''])(
-    'The version %j is unknown and stops the release.',
-    async (version) => {
+  test('An unknown version stops the release.', async () => {
+    for (const version of ['patsh', '1.3', 'v1.3.0', '1.3.0-rc.1', '01.3.0', '']) {
       await refused(
         version,
         `Unknown version ${JSON.stringify(version)}. Write patch, minor, major, or a version such as 1.2.3.`,
       )
-      noStep()
-    },
-  )
-
-  test('An older version stops the release.', async () => {
-    await refused('1.1.9', 'The version 1.1.9 is older than 1.2.3, the version in package.json.')
-    noStep()
-  })
-
-  test('A tag that exists stops the release.', async () => {
-    git('tag', 'v1.2.4')
-    await refused('patch', 'The tag v1.2.4 exists. Choose a newer version.')
-    noStep()
-  })
-
-  test('A changelog with headings and without entries stops the release.', async () => {
-    write('CHANGELOG.md', CHANGELOG.replace('- A field.\n', ''))
-    git('commit', '--quiet', '--all', '--message', 'changelog')
-    await refused(
-      'patch',
-      'CHANGELOG.md has no entries under "## Unreleased". Describe what changed, and commit it.',
-    )
-    noStep()
+    }
   })
 
   test('A step that fails stops the release, and the next steps do not run.', async () => {
     const steps = [[process.execPath, '-e', 'process.exit(3)'] as const, look()]
     const command = `${process.execPath} -e process.exit(3)`
     await refused('patch', `${command} failed (exit code 3). Nothing changed.`, { steps })
-    noStep()
+    expect(existsSync(join(outside, 'seen.json'))).toBe(false)
   })
 
   test('A commit that someone makes during the steps stops the release.', async () => {
@@ -248,11 +262,6 @@ test('package.json and the lock file of this repository change only in their ver
         : [`"version": "${version}",`, `"version": "${version}",`],
     )
   }
-})
-
-test('`sluice --version` prints the version of package.json.', async () => {
-  const { stdout } = await run(process.execPath, ['dev/cli/main.ts', '--version'])
-  expect(stdout.trim()).toBe(JSON.parse(readFileSync(`${root}package.json`, 'utf8')).version)
 })
 
 test('The command reports a mistake and exits with 1.', async () => {

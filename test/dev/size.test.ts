@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { growth } from '../../dev/size/check.ts'
+import { checkSizes, growth } from '../../dev/size/check.ts'
+import { workerLimit } from '../../dev/size/limits.ts'
 import { groupOf, sharesOf } from '../../dev/size/shares.ts'
 import { treemap } from '../../dev/size/treemap.ts'
 
@@ -46,4 +47,8 @@ test('The check names the parts that have grown since the record, the largest gr
 test('The treemap has a box for each module.', () => {
   const svg = treemap(sharesOf(script))
   expect(svg.match(/<rect/g)).toHaveLength(2)
+})
+
+test('The Worker is within its limit, compressed.', async () => {
+  expect((await checkSizes([workerLimit])).problems).toEqual([])
 })

@@ -15,6 +15,14 @@ afterAll(() => redis.stop())
 
 const perIp: PolicyOptions = { name: 'per-ip', algorithm: 'fixed-window', limit: 2, window: '10s' }
 
+/** 23:00 UTC, which is midnight in Berlin. */
+const MIDNIGHT = 11 * 3_600_000
+const STATUSES = [200, 401, 200, 200, 401, 200, 401].map((status) => ({ status }))
+const PRO = { headers: { 'x-plan': 'pro' } }
+const ALLOWED = { ip: '198.51.100.1' }
+/** One line in each ms. */
+const linesOf = (all: Partial<LogLine>[]) => all.map((more, ms) => lineAt(ms, more))
+
 /** Who refuses each line: the names of the policies, or `by`. */
 async function refusals(config: ConfigOptions, lines: LogLine[], engine: string) {
   const decided = await replay(config, lines, engine === 'redis' ? { redis } : {})
@@ -26,66 +34,77 @@ async function refusals(config: ConfigOptions, lines: LogLine[], engine: string)
 }
 
 describe.each(['memory', 'redis'])('A replay in %s', (engine) => {
-  test('A refused request is charged to none of its limits.', async () => {
-    const config = {
-      policies: [perIp, { ...perIp, name: 'login', match: { path: '/login' }, limit: 1 }],
-    }
-    const lines = ['/login', '/login', '/login', '/', '/'].map((target, index) =>
-      lineAt(index, { target }),
-    )
-    expect(await refusals(config, lines, engine)).toEqual(['', 'login', 'login', '', 'per-ip'])
-  })
-
-  test('A shadow policy counts what the enforced policies admit, and refuses nothing.', async () => {
-    const config = {
-      policies: [perIp, { ...perIp, name: 'tried', limit: 1, mode: 'shadow' as const }],
-    }
-    const lines = [0, 1, 2, 3].map((ms) => lineAt(ms))
-    expect(await refusals(config, lines, engine)).toEqual([
-      '',
-      '(tried)',
-      'per-ip (tried)',
-      'per-ip (tried)',
-    ])
-  })
-
-  test('Only logged statuses of countOnly are charged.', async () => {
-    const config = { policies: [{ ...perIp, countOnly: 401 }] }
-    const lines = [200, 401, 200, 200, 401, 200, 401].map((status, index) =>
-      lineAt(index, { status }),
-    )
-    expect(await refusals(config, lines, engine)).toEqual(['', '', '', '', '', 'per-ip', 'per-ip'])
-  })
-
-  test('A line without a status is charged, as a response that counts.', async () => {
-    const config = { policies: [{ ...perIp, countOnly: 401 }] }
-    const lines = [lineAt(0), lineAt(0), lineAt(0)]
-    expect(await refusals(config, lines, engine)).toEqual(['', '', 'per-ip'])
-  })
-
-  test('A calendar window ends with the day of its time zone.', async () => {
-    const config = {
-      policies: [{ ...perIp, limit: 1, window: 'day' as const, timeZone: 'Europe/Berlin' }],
-    }
-    const midnight = 11 * 3_600_000 // 23:00 UTC
-    const lines = [0, 1, midnight - 1, midnight, midnight + 1].map((ms) => lineAt(ms))
-    expect(await refusals(config, lines, engine)).toEqual(['', 'per-ip', 'per-ip', '', 'per-ip'])
-  })
-
-  test('The plan of a request sets the size of the limit.', async () => {
-    const config = { policies: [{ ...perIp, plan: 'header:x-plan' as const, limits: { pro: 3 } }] }
-    const pro = { headers: { 'x-plan': 'pro' } }
-    const lines = [lineAt(0), lineAt(1), lineAt(2), lineAt(3, pro), lineAt(4, pro)]
-    expect(await refusals(config, lines, engine)).toEqual(['', '', 'per-ip', '', 'per-ip'])
-  })
-
-  test('Each quota that the readings of a path select is charged.', async () => {
-    const config = {
-      policies: [{ ...perIp, limit: 1, match: { path: '/u/:id' }, key: 'path:id' as const }],
-    }
-    const targets = ['/u/a%2F..%2Fb', '/u/b', '/u/c', '/u/b/../c']
-    const lines = targets.map((target, index) => lineAt(index, { target }))
-    expect(await refusals(config, lines, engine)).toEqual(['', 'per-ip', '', 'per-ip'])
+  test.each<[string, ConfigOptions, LogLine[], string[]]>([
+    [
+      'A refused request is charged to none of its limits.',
+      { policies: [perIp, { ...perIp, name: 'login', match: { path: '/login' }, limit: 1 }] },
+      linesOf(['/login', '/login', '/login', '/', '/'].map((target) => ({ target }))),
+      ['', 'login', 'login', '', 'per-ip'],
+    ],
+    [
+      'A shadow policy counts what the enforced policies admit, and refuses nothing.',
+      { policies: [perIp, { ...perIp, name: 'tried', limit: 1, mode: 'shadow' }] },
+      linesOf([{}, {}, {}, {}]),
+      ['', '(tried)', 'per-ip (tried)', 'per-ip (tried)'],
+    ],
+    [
+      'Only logged statuses of countOnly are charged.',
+      { policies: [{ ...perIp, countOnly: 401 }] },
+      linesOf(STATUSES),
+      ['', '', '', '', '', 'per-ip', 'per-ip'],
+    ],
+    [
+      'The memory decides a sliding window with room by itself, and charges the same statuses.',
+      { policies: [{ ...perIp, algorithm: 'sliding-window', countOnly: 401 }] },
+      linesOf(STATUSES),
+      ['', '', '', '', '', 'per-ip', 'per-ip'],
+    ],
+    [
+      'A line without a status is charged, as a response that counts.',
+      { policies: [{ ...perIp, countOnly: 401 }] },
+      [lineAt(0), lineAt(0), lineAt(0)],
+      ['', '', 'per-ip'],
+    ],
+    [
+      'A calendar window ends with the day of its time zone.',
+      { policies: [{ ...perIp, limit: 1, window: 'day', timeZone: 'Europe/Berlin' }] },
+      [0, 1, MIDNIGHT - 1, MIDNIGHT, MIDNIGHT + 1].map((ms) => lineAt(ms)),
+      ['', 'per-ip', 'per-ip', '', 'per-ip'],
+    ],
+    [
+      'The plan of a request sets the size of the limit.',
+      { policies: [{ ...perIp, plan: 'header:x-plan', limits: { pro: 3 } }] },
+      linesOf([{}, {}, {}, PRO, PRO]),
+      ['', '', 'per-ip', '', 'per-ip'],
+    ],
+    [
+      'Each quota that the readings of a path select is charged.',
+      { policies: [{ ...perIp, limit: 1, match: { path: '/u/:id' }, key: 'path:id' }] },
+      linesOf(['/u/a%2F..%2Fb', '/u/b', '/u/c', '/u/b/../c'].map((target) => ({ target }))),
+      ['', 'per-ip', '', 'per-ip'],
+    ],
+    [
+      'Entries of deny refuse, and entries of allow skip policies.',
+      {
+        policies: [{ ...perIp, limit: 1 }],
+        deny: { path: '/wp-admin/*' },
+        allow: { ip: '198.51.100.0/24' },
+      },
+      linesOf([{ target: '/wp-admin/' }, {}, {}, ALLOWED, ALLOWED]),
+      ['deny', '', 'per-ip', '', ''],
+    ],
+    [
+      'Addresses of one IPv6 /64 are one client, and ports do not matter.',
+      { policies: [perIp] },
+      linesOf(
+        ['2001:db8::1', '[2001:db8::2]:443', '2001:db8::3', '203.0.113.7:80', '203.0.113.7'].map(
+          (ip) => ({ ip }),
+        ),
+      ),
+      ['', '', 'per-ip', '', ''],
+    ],
+  ])('%s', async (_, config, lines, expected) => {
+    expect(await refusals(config, lines, engine)).toEqual(expected)
   })
 
   test('A request without a part of the key is shared, skipped, refused or counted by another key.', async () => {
@@ -99,28 +118,6 @@ describe.each(['memory', 'redis'])('A replay in %s', (engine) => {
     expect(await by('skip')).toEqual(['', '', ''])
     expect(await by('refuse')).toEqual(['missing-key', 'missing-key', 'missing-key'])
     expect(await by({ key: 'ip' })).toEqual(['', '', 'per-ip'])
-  })
-
-  test('Entries of deny refuse, and entries of allow skip policies.', async () => {
-    const config = {
-      policies: [{ ...perIp, limit: 1 }],
-      deny: { path: '/wp-admin/*' },
-      allow: { ip: '198.51.100.0/24' },
-    }
-    const lines = [
-      lineAt(0, { target: '/wp-admin/' }),
-      lineAt(1),
-      lineAt(2),
-      lineAt(3, { ip: '198.51.100.1' }),
-      lineAt(4, { ip: '198.51.100.1' }),
-    ]
-    expect(await refusals(config, lines, engine)).toEqual(['deny', '', 'per-ip', '', ''])
-  })
-
-  test('Addresses of one IPv6 /64 are one client, and ports do not matter.', async () => {
-    const ips = ['2001:db8::1', '[2001:db8::2]:443', '2001:db8::3', '203.0.113.7:80', '203.0.113.7']
-    const lines = ips.map((ip, index) => lineAt(index, { ip }))
-    expect(await refusals({ policies: [perIp] }, lines, engine)).toEqual(['', '', 'per-ip', '', ''])
   })
 
   test('Hostile lines are decided like others.', async () => {

@@ -25,64 +25,59 @@ const reason = (fields: Partial<PolicyOptions>, facts = combined) =>
   ).notReplayed.map((one) => one.reason)
 
 describe('A policy that the log cannot replay', () => {
-  test.each<[string, Partial<PolicyOptions>, string]>([
+  test.each<[part: string, fact: string, option: string, Partial<PolicyOptions>, Fact[]?]>([
+    ['key', 'header x-user', 'map header:x-user=FIELD', { key: 'header:X-User' }],
+    ['key', 'cookie session', 'map header:cookie=FIELD', { key: 'cookie:session' }],
+    ['match', 'host', 'host NAME or --map host=FIELD', { match: { not: { host: 'a.example' } } }],
+    ['match', 'country of the client', 'map country=FIELD', { match: { country: 'DE' } }],
     [
-      'a header',
-      { key: 'header:X-User' },
-      'its key reads the header x-user, which the log does not have (--map header:x-user=FIELD)',
-    ],
-    [
-      'a cookie',
-      { key: 'cookie:session' },
-      'its key reads the cookie session, which the log does not have (--map header:cookie=FIELD)',
-    ],
-    [
-      'the host',
-      { match: { not: { host: 'a.example' } } },
-      'its match reads the host, which the log does not have (--host NAME or --map host=FIELD)',
-    ],
-    [
-      'the country',
-      { match: { country: 'DE' } },
-      'its match reads the country of the client, which the log does not have (--map country=FIELD)',
-    ],
-    [
-      'a plan',
+      'plan',
+      'header x-plan',
+      'map header:x-plan=FIELD',
       { plan: 'header:x-plan', limits: { pro: 5 } },
-      'its plan reads the header x-plan, which the log does not have (--map header:x-plan=FIELD)',
     ],
     [
-      'the limit of a claim',
-      { limit: { claim: 'rate', max: 9, otherwise: 5 } },
-      'its limit reads the claim rate of a token, and logs have no tokens',
-    ],
-    [
-      'another key',
+      'onMissingKey',
+      'network of the client',
+      'map asn=FIELD',
       { key: 'header:user-agent', onMissingKey: { key: 'asn' } },
-      'its onMissingKey reads the network of the client, which the log does not have (--map asn=FIELD)',
     ],
     [
-      'the condition of a cost',
+      'cost',
+      'header x-bulk',
+      'map header:x-bulk=FIELD',
       { cost: [{ header: { 'x-bulk': true }, cost: 5 }] },
-      'its cost reads the header x-bulk, which the log does not have (--map header:x-bulk=FIELD)',
     ],
+    ['key', 'address of the client', 'map ip=FIELD', {}, []],
     [
-      'a claim',
-      { key: 'jwt:sub' },
-      'its key reads the claim sub of a token, and logs have no tokens',
+      'countOnly',
+      'status of the response',
+      'map status=FIELD',
+      { key: 'global', countOnly: 401 },
+      [],
     ],
-    ['an API key', { key: 'api-key' }, 'its key reads the API key, and logs have no keys'],
+  ])('is reported if its %s reads the %s: --%s.', (part, fact, option, fields, facts) => {
+    expect(reason(fields, facts)).toEqual([
+      `its ${part} reads the ${fact}, which the log does not have (--${option})`,
+    ])
+  })
+
+  test.each<[string, Partial<PolicyOptions>]>([
     [
-      'a function',
-      { key: () => 'x' },
+      'its limit reads the claim rate of a token, and logs have no tokens',
+      { limit: { claim: 'rate', max: 9, otherwise: 5 } },
+    ],
+    ['its key reads the claim sub of a token, and logs have no tokens', { key: 'jwt:sub' }],
+    ['its key reads the API key, and logs have no keys', { key: 'api-key' }],
+    [
       'its key reads the result of a function, which needs the context of the app',
+      { key: () => 'x' },
     ],
     [
-      'slots',
-      { algorithm: 'concurrency' },
       'it counts concurrent requests, and a log does not say how long they ran',
+      { algorithm: 'concurrency' },
     ],
-  ])('is reported with a reason that names %s.', (_, fields, expected) => {
+  ])('is reported with the reason: %s.', (expected, fields) => {
     expect(reason(fields)).toEqual([expected])
   })
 
@@ -90,15 +85,6 @@ describe('A policy that the log cannot replay', () => {
     expect(reason({ key: 'header:x-user' }, ['header:x-user'])).toEqual([])
     expect(reason({ key: 'header:host', match: { host: 'a.example' } }, ['host'])).toEqual([])
     expect(reason({ key: ['ip', 'path', 'method', 'query:q', 'header:referer'] })).toEqual([])
-  })
-
-  test('reads an address or a status that the log does not have.', () => {
-    expect(reason({}, [])).toEqual([
-      'its key reads the address of the client, which the log does not have (--map ip=FIELD)',
-    ])
-    expect(reason({ key: 'global', countOnly: 401 }, [])).toEqual([
-      'its countOnly reads the status of the response, which the log does not have (--map status=FIELD)',
-    ])
   })
 
   test('is left out, while the others are replayed.', async () => {

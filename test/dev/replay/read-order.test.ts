@@ -68,6 +68,12 @@ describe('The order of lines', () => {
     )
   })
 
+  test('A line of the oldest second that is kept is sorted among the lines of this second.', () => {
+    const { result, late } = sort([request(500), request(60_000), request(700)])
+    expect(result.map(({ time }) => time - START)).toEqual([500, 700, 60_000])
+    expect(late).toBe(0)
+  })
+
   test('A line that is too late has the time of the request before it, and is counted.', () => {
     const lines = [
       request(0, '/a'),

@@ -75,12 +75,12 @@ describe('A suggestion', () => {
     expect(found!.text).toContain(text)
   })
 
-  test('Of responses that are not counted, only one at a time counts.', async () => {
+  test('Of responses that are not counted, only one at a time counts. An unknown status counts.', async () => {
     const policy: PolicyOptions = { name: 'failures', limit: 1, window: '1m', countOnly: 401 }
-    const statuses = [200, 200, 200, 401, 401, 200]
+    const statuses = [200, 200, 200, 401, 401, undefined, 200]
     const lines = statuses.map((status, index) => line(index * 0.01, { status }))
     const found = await suggestion({ policies: [policy] }, 'failures', lines)
-    expect(found!.suggested.limit).toBe(3)
+    expect(found!.suggested.limit).toBe(4)
   })
 
   test('The limit is at least the highest cost, which the linter requires.', async () => {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { Decided } from '../../../dev/replay/decide/verdict.ts'
 import { createTally } from '../../../dev/replay/report/tally.ts'
 import type { Bounds } from '../../../dev/replay/report/types.ts'
-import { contextOf, decidedAs, lineAt, verdict } from '../../support/replay-report.ts'
+import { contextOf, decidedAs, lineAt, START, verdict } from '../../support/replay-report.ts'
 
 const policies = [
   { name: 'a', mode: 'enforce' },
@@ -24,17 +24,15 @@ const request = fc.record({
   userAgent: fc.constantFrom('one', 'two', undefined),
   spread: refusals,
   burst: fc.option(refusals, { nil: undefined }),
+  applies: fc.boolean(),
 })
 const log = fc.array(request, { minLength: 1, maxLength: 80 }).map((requests) => {
   let seconds = 0
-  return requests.map(({ waitMs, spread, burst, ...more }): Decided => {
+  return requests.map(({ waitMs, spread, burst, applies, ...more }): Decided => {
     seconds += waitMs / 1000
-    const line = lineAt(seconds, more)
-    return decidedAs(
-      { ...line, time: Math.round(line.time) },
-      verdictOf(spread),
-      burst && verdictOf(burst),
-    )
+    const line = { ...lineAt(seconds, more), time: Math.round(START + seconds * 1000) }
+    if (!applies) return decidedAs(line, verdict([]))
+    return decidedAs(line, verdictOf(spread), burst && verdictOf(burst))
   })
 })
 
@@ -60,6 +58,7 @@ test('A report of random decisions agrees with a second count.', () => {
       const byClient = Map.groupBy(all, clientOf)
       const clients = [...byClient.values()]
 
+      expect([report.from, report.to]).toEqual([all[0]!.line.time, all.at(-1)!.line.time])
       expect(report.total).toMatchObject({
         requests: all.length,
         refused: bounds(all, (one, side) => !one[side].allowed),
@@ -71,8 +70,12 @@ test('A report of random decisions agrees with a second count.', () => {
       for (const policy of report.policies) {
         const refuses = (one: Decided, side: 'spread' | 'burst') =>
           [...one[side].refusedBy, ...one[side].shadowRefusedBy].includes(policy.name)
-        expect(policy.requests).toBe(all.length)
-        expect(policy.refused).toEqual(bounds(all, refuses))
+        const asked = all.filter(({ spread }) => spread.policies.length > 0)
+        expect(policy.requests).toBe(asked.length)
+        const { low, high } = bounds(all, refuses)
+        expect(policy.refused).toEqual({ low, high })
+        const of = asked.length || 1
+        expect(policy.share).toEqual({ low: low / of, high: high / of })
         expect(policy.clients).toEqual(
           bounds(clients, (own, side) => own.some((one) => refuses(one, side))),
         )
@@ -84,9 +87,9 @@ test('A report of random decisions agrees with a second count.', () => {
         expect(policy.worstMinute).toEqual(minutes[0] ?? null)
         const slots = policy.overTime.requests.map((_, slot) => {
           const from = report.slotsFrom + slot * report.slotMs
-          return all.filter(({ line }) => line.time >= from && line.time < from + report.slotMs)
+          return asked.filter(({ line }) => line.time >= from && line.time < from + report.slotMs)
         })
-        expect(slots.flat()).toHaveLength(all.length)
+        expect(slots.flat()).toHaveLength(asked.length)
         expect(policy.overTime.requests).toEqual(slots.map((own) => own.length))
         const ofSlots = slots.map((own) => bounds(own, refuses))
         expect(policy.overTime.low).toEqual(ofSlots.map(({ low }) => low))

@@ -35,37 +35,6 @@ describe('the counts of a policy', () => {
     ])
   })
 
-  test('Requests, refusals, clients, the first refusal and the worst minute are exact.', () => {
-    const tally = tallyOf()
-    tally.add([
-      decidedAs(lineAt(0), ADMITTED),
-      decidedAs(lineAt(1), ADMITTED, REFUSED),
-      decidedAs(lineAt(59), REFUSED),
-    ])
-    tally.add([
-      decidedAs(lineAt(60), REFUSED),
-      decidedAs(lineAt(61, { ip: '198.51.100.1' }), REFUSED),
-      decidedAs(lineAt(62, { ip: '198.51.100.2' }), ADMITTED, REFUSED),
-      decidedAs(lineAt(130, { ip: '198.51.100.3' }), verdict([])),
-    ])
-    const report = tally.result(contextOf())
-    expect([report.from, report.to]).toEqual([START, START + 130_000])
-    expect(report.clients).toEqual({ count: 4, exact: true })
-    expect(report.total).toMatchObject({ requests: 7, refused: { low: 3, high: 5 } })
-    expect(report.policies[0]).toMatchObject({
-      requests: 6,
-      refused: { low: 3, high: 5 },
-      share: { low: 0.5, high: 5 / 6 },
-      clients: { low: 2, high: 3 },
-      firstRefusal: START + 1000,
-      worstMinute: { time: START + 60_000, refused: { low: 2, high: 3 } },
-    })
-    expect(report.slotMs).toBe(1000)
-    const { requests, low, high } = report.total.overTime
-    expect(requests).toHaveLength(131)
-    expect([requests[60], low[1], high[1], low[62], high[62]]).toEqual([1, 0, 1, 0, 1])
-  })
-
   test('A shadow policy refuses nothing, and its refusals count apart.', () => {
     const tally = tallyOf(PER_IP, { name: 'new', mode: 'shadow' })
     tally.add([
