@@ -1,4 +1,5 @@
 import { configMutants } from './config.ts'
+import { devMutants } from './dev.ts'
 import { featuresMutants } from './features.ts'
 import { gatewayMutants } from './gateway.ts'
 import { httpMutants } from './http.ts'
@@ -11,6 +12,7 @@ import { storeMutants } from './store.ts'
 /** All mutants, of the Lua and of the TypeScript. */
 export const mutants: Mutant[] = [
   ...configMutants,
+  ...devMutants,
   ...featuresMutants,
   ...gatewayMutants,
   ...httpMutants,

@@ -1,5 +1,5 @@
 export interface Mutant {
-  /** The file from the root of the repository, in `lua/` or `src/`. */
+  /** The file from the root of the repository, in `lua/`, `src/` or `dev/`. */
   file: string
   /** A description of the injected fault. */
   fault: string

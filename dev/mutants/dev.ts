@@ -1,0 +1,233 @@
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const tally = mutantsOf('dev/replay/report/tally.ts', 'test/dev/replay')
+const counter = mutantsOf('dev/replay/report/counter.ts', 'test/dev/replay')
+const gate = mutantsOf('dev/replay/report/gate.ts', 'test/dev/replay')
+const memory = mutantsOf('dev/replay/decide/memory.ts', 'test/dev/replay')
+const seconds = mutantsOf('dev/replay/decide/seconds.ts', 'test/dev/replay')
+const sort = mutantsOf('dev/replay/read/sort.ts', 'test/dev/replay')
+const anonymize = mutantsOf('dev/replay/anonymize.ts', 'test/dev/replay')
+const peaks = mutantsOf('dev/replay/suggest/peak-counter.ts', 'test/dev/replay')
+const suggest = mutantsOf('dev/replay/suggest/suggest.ts', 'test/dev/replay')
+const replay = mutantsOf('dev/cli/replay.ts', 'test/dev')
+const explain = mutantsOf('dev/explain/explain.ts', 'test/dev')
+const explainCli = mutantsOf('dev/explain/cli.ts', 'test/dev')
+const why = mutantsOf('dev/explain/why.ts', 'test/dev')
+const checkRun = mutantsOf('dev/check/run.ts', 'test/dev')
+const shield = mutantsOf('dev/check/shield.ts', 'test/dev')
+const policies = mutantsOf('dev/check/policies.ts', 'test/dev')
+const init = mutantsOf('dev/cli/init/init.ts', 'test/dev')
+const confirm = mutantsOf('dev/cli/init/confirm.ts', 'test/dev')
+const manifest = mutantsOf('dev/cli/init/package-json.ts', 'test/dev')
+const reload = mutantsOf('dev/start/reload.ts', 'test/dev')
+const release = mutantsOf('dev/release/version.ts', 'test/dev')
+const guard = mutantsOf('dev/dashboard/guard.ts', 'test/dev')
+
+/** Mutants of `dev/`. */
+export const devMutants: Mutant[] = [
+  tally(
+    'a line before the one before it moves the end of the report back',
+    'this.#to = Math.max(this.#to, line.time)',
+    'this.#to = line.time',
+    'tally',
+  ),
+  tally(
+    'a request that is refused counts as one that a shadow policy would refuse',
+    'spread.allowed && spread.shadowRefusedBy.length > 0',
+    'spread.shadowRefusedBy.length > 0',
+    'tally',
+  ),
+  tally(
+    'a refusal in a burst only is not counted',
+    'if (!spread.allowed || !burst.allowed) {',
+    'if (!spread.allowed) {',
+    'tally-recount',
+  ),
+  counter(
+    'the worst minute is the last one of several equal ones',
+    'refused.high > (this.#worst?.refused.high ?? 0)',
+    'refused.high >= (this.#worst?.refused.high ?? 0)',
+    'tally-recount',
+  ),
+  counter(
+    'a minute begins with its first refusal',
+    'this.#minute = time - (time % MINUTE_MS)',
+    'this.#minute = time',
+    'tally-recount',
+  ),
+  gate(
+    'as many refused clients as allowed exceed the limit',
+    'clients.high > maxClients',
+    'clients.high >= maxClients',
+    'report-text',
+  ),
+  gate(
+    'the gate reads the lower bound of the refused requests',
+    'share.high > maxRefused',
+    'share.low > maxRefused',
+    'report-text',
+  ),
+  memory(
+    'a sliding window is charged for a response that countOnly does not name',
+    'if (!isRefunded(limit, status)) states.charge(limit, run)',
+    'states.charge(limit, run)',
+    'decide-cases',
+  ),
+  memory(
+    'a fixed window is charged for a response that countOnly does not name',
+    'if (!state || isRefunded(limits[index]!, status)) continue',
+    'if (!state) continue',
+    'decide-cases',
+  ),
+  memory(
+    'a policy in shadow refuses',
+    "if (!outcome.allowed && policy.mode === 'enforce') isAdmitted",
+    'if (!outcome.allowed) isAdmitted',
+    'decide-cases',
+  ),
+  seconds(
+    'the places of a second begin where those of the second before ended',
+    'start = second\n          taken = 0',
+    'start = second',
+    'seconds',
+  ),
+  sort(
+    'a line of the oldest second that is kept passes the others of this second',
+    'if (second < this.first) {',
+    'if (second <= this.first) {',
+    'read-order',
+  ),
+  anonymize(
+    'the query stays in an anonymous log',
+    "target: target.split('?', 1)[0]!",
+    'target',
+    'anonymize',
+  ),
+  peaks(
+    'a window counts an earlier one that is not the one before it',
+    'last === (window - 1) >>> 0 ? block[at + CURRENT]! : 0',
+    'block[at + CURRENT]!',
+    'peaks',
+  ),
+  peaks(
+    'the units of the window before are rounded down',
+    'Math.ceil((block',
+    'Math.floor((block',
+    'peaks',
+  ),
+  suggest(
+    'a request whose status is unknown is refunded',
+    '  status === undefined ||\n',
+    '',
+    'suggest',
+  ),
+  replay(
+    'a replay whose gate fails exits with 0',
+    'if (reasons.length > 0) process.exitCode = 1',
+    '',
+    'cli-replay',
+  ),
+  explain(
+    'a request with one key gets a note about the slots of a cluster',
+    'config.cluster && keys.size > 1',
+    'config.cluster && keys.size > 0',
+    'explain-cases',
+  ),
+  explain(
+    'a request with one key gets a note about shards',
+    'Math.min(keys.size, config.shards?.names.length ?? 1)',
+    'config.shards?.names.length ?? 1',
+    'explain-cases',
+  ),
+  explainCli(
+    'a request with a body is a GET',
+    "method = body === undefined ? 'GET' : 'POST'",
+    "method = 'GET'",
+    'explain-cases',
+  ),
+  why(
+    'a missing key of an enforced policy is "not enforced in shadow"',
+    "onMissingKey === 'refuse' && mode === 'shadow'",
+    "onMissingKey === 'refuse'",
+    'explain-cases',
+  ),
+  checkRun(
+    'a check that fails lets the command succeed',
+    'if (problem) failed += 1',
+    'if (problem) failed += 0',
+    'check',
+  ),
+  shield(
+    'a shield with another limit than its binding passes',
+    'limit === shield.limit',
+    'limit !== undefined',
+    'cli-project',
+  ),
+  policies(
+    'the check does not read the variable ORIGIN of wrangler.toml',
+    'lintWorker(config, vars)',
+    'lintWorker(config, {})',
+    'check',
+  ),
+  init(
+    'init asks before it writes a file again that has not changed',
+    'if (before === text) continue',
+    '',
+    'cli-init',
+  ),
+  confirm('every word with y overwrites files', '/^y(es)?$/i', '/^y/i', 'cli-init'),
+  manifest(
+    'init adds a package again that is in another group',
+    'GROUPS.some((group) =>',
+    "['devDependencies'].some((group) =>",
+    'cli-init',
+  ),
+  manifest(
+    'init replaces the scripts of the user',
+    'if (own === undefined || isPlaceholder(own)) scripts[name] = command',
+    'if (own !== command) scripts[name] = command',
+    'cli-init',
+  ),
+  reload(
+    'a save without a change reloads',
+    'if (made === running?.made && problem === undefined) return undefined',
+    '',
+    'reload',
+  ),
+  reload(
+    'a request in flight ends with its Worker',
+    'if (target.inFlight > 0) await',
+    'if (target.inFlight < 0) await',
+    'reload',
+  ),
+  reload(
+    'a file that appears after a failed bundle is not noticed',
+    'if (!folders && !stopping) retry',
+    'if (folders && !stopping) retry',
+    'reload',
+  ),
+  release(
+    'a minor version keeps the patch number',
+    'at < part ? value : at === part ? value + 1 : 0',
+    'at === part ? value + 1 : value',
+    'release',
+  ),
+  release(
+    'a version with one smaller number is older',
+    'changed.find((difference) => difference !== 0)! < 0',
+    'changed.some((difference) => difference < 0)',
+    'release',
+  ),
+  guard(
+    'a host name that begins like a loopback one reaches the dashboard',
+    '|localhost)(:\\d+)?$/',
+    '|localhost)/',
+    'dashboard-server',
+  ),
+  guard(
+    'a write without an origin is forwarded',
+    "if (method !== 'GET' && origin === undefined)",
+    "if (method === 'GET' && origin === undefined && site === 'none')",
+    'dashboard-server',
+  ),
+]
