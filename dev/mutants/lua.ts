@@ -184,7 +184,7 @@ export const luaMutants: Mutant[] = [
     'reports the wrong remaining units after a refund of older ones',
     'n + log.gap or n',
     'n or n',
-    'oracle',
+    'log',
   ),
   log('sets no TTL', "redis.call('PEXPIRE', log.key, ", 'tostring(', 'expiry'),
 

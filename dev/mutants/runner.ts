@@ -51,7 +51,9 @@ export async function startRunner(): Promise<{ run: Run; close: () => Promise<vo
   /** Vite forgets the module of a file, or those that are made of the Lua. */
   function invalidate({ file }: Mutant) {
     const isLua = file.startsWith('lua/')
-    const modules = isLua ? [moduleFile, moveModuleFile].map(fileURLToPath) : [root + file]
+    const modules = isLua
+      ? [moduleFile, moveModuleFile].map((url) => fileURLToPath(url))
+      : [root + file]
     for (const path of modules) vitest.invalidateFile(path)
   }
 

@@ -1,24 +1,19 @@
 import { expect, test } from 'vitest'
-import type { ModelPolicy, ModelRequest } from '../model/model.ts'
-import { useServer } from '../support/server.ts'
-import { newSubject } from '../support/subjects.ts'
+import { keyOf, type ModelRequest } from '../model/model.ts'
+import { ask, rowOf } from '../support/ask.ts'
+import { callOf, useServer } from '../support/server.ts'
 
 const server = useServer()
 
 /** A sliding log on a new subject. */
 function log(limit: number, windowMs: number) {
-  const subject = newSubject()
-  const terms = { tag: 't', limit, windowMs, burst: 1, align: 'first-request' } as const
-  const policy: ModelPolicy = { ...terms, algorithm: 'sliding-log' }
-  const key = `sluice:1:{${subject}}:log:t`
+  const row = rowOf({ algorithm: 'sliding-log', limit, windowMs })
+  const key = keyOf(row)
   return {
     key,
     size: () => server.send('ZCARD', key),
-    async ask(mode: ModelRequest['mode'], now: number, cost = 1, decidedAt?: number) {
-      const limits = [{ subject, terms: policy, cost }]
-      const request: ModelRequest = { mode, limits, ...(decidedAt !== undefined && { decidedAt }) }
-      return (await server.decide([request], now)).states[0]![0]!
-    },
+    ask: (mode: ModelRequest['mode'], now: number, cost = 1, decidedAt?: number) =>
+      ask(server, mode, { ...row, cost }, now, decidedAt === undefined ? {} : { decidedAt }),
   }
 }
 
@@ -30,6 +25,16 @@ test('A log holds ten thousand units taken in one millisecond, and refuses the n
   expect(await size()).toBe(10_000)
   expect(await ask('refund', 5000, 10_000)).toMatchObject({ remaining: 10_000 })
   expect(await size()).toBe(0)
+  expect(await ask('take', 5000, 10_000)).toMatchObject({ allowed: true, remaining: 0 })
+})
+
+test('A log of ten admits exactly ten of 72 concurrent callers by the real clock.', async () => {
+  const row = rowOf({ algorithm: 'sliding-log', windowMs: 60_000 })
+  const clients = await Promise.all(Array.from({ length: 72 }, () => server.connect()))
+  const command = callOf([{ mode: 'take', limits: [row] }])
+  const replies = await Promise.all(clients.map((client) => client.sendCommand(command)))
+  expect(replies.filter((reply) => /^\d+ \+/.test(String(reply)))).toHaveLength(10)
+  expect(await server.send('ZCARD', keyOf(row))).toBe(10)
 })
 
 test('Entries are numbered from one in each millisecond, so that five digits are enough.', async () => {
@@ -68,7 +73,7 @@ test('A refund with a decidedAt does not change the times of later entries.', as
   const { ask } = log(2, 1000)
   await ask('take', 5000)
   await ask('take', 5900)
-  await ask('refund', 5950, 1, 5000)
+  expect(await ask('refund', 5950, 1, 5000)).toMatchObject({ remaining: 1, resetAfterMs: 950 })
   expect(await ask('take', 5960)).toMatchObject({ allowed: true, remaining: 0 })
   // If the refund removed the unit of 5900, a third would pass within 1000 ms.
   expect(await ask('take', 6000)).toMatchObject({ allowed: false, retryAfterMs: 900 })

@@ -24,6 +24,8 @@ export interface Server {
   /** Calls the script. Returns the raw reply: a list of integers, or an error. */
   evaluate(keys: string[], args: string[]): Promise<unknown>
   decide(requests: ModelRequest[], now?: number, once?: Idempotency): Promise<StoreReply>
+  /** How often Redis executed each command for a call. Upstash bills each of them. No other call may run meanwhile. */
+  commands(...call: Parameters<Server['decide']>): Promise<Record<string, number>>
   /** Opens another connection. */
   connect(): Promise<Connection>
 }
@@ -53,6 +55,15 @@ export function useServer(): Server {
       const reply = decode(await server.evaluate(keys, args), complete, once)
       assert(reply, 'The reply of the script violates its contract.')
       return reply
+    },
+    async commands(...call) {
+      await server.send('CONFIG', 'RESETSTAT')
+      await server.decide(...call)
+      const stats = String(await server.send('INFO', 'commandstats'))
+      const counted = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)]
+        .filter(([, name]) => name !== 'config|resetstat' && name !== 'info')
+        .map(([, name, calls]) => [name, Number(calls)])
+      return Object.fromEntries(counted)
     },
     async connect() {
       const client = await openConnection(redis!.url)
