@@ -1,29 +1,23 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Model, type ModelLimit, type ModelPolicy, type ModelRequest } from '../model/model.ts'
+import { Model, type ModelLimit, type ModelRequest } from '../model/model.ts'
+import { ask, policyOf, rowOf } from '../support/ask.ts'
 import { periodOf } from '../support/complete-limit.ts'
 import { property } from '../support/law.ts'
 import { useServer } from '../support/server.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
-const policy: ModelPolicy = {
-  tag: 't',
-  algorithm: 'fixed-window',
-  limit: 3,
-  windowMs: 86_400_000,
-  burst: 1,
-  align: 'clock',
-}
+const policy = policyOf({ limit: 3, windowMs: 86_400_000, align: 'clock' })
 
 type Period = NonNullable<ModelLimit['period']>
 
 /** A client whose clock may differ from Redis' clock. */
-function client(limit = 3) {
-  const subject = newSubject()
+function client() {
+  const row = rowOf(policy)
   const model = new Model()
   return async (mode: ModelRequest['mode'], now: number, period: Period, cost = 1) => {
-    const limits = [{ subject, terms: { ...policy, limit }, period, cost }]
+    const limits = [{ ...row, period, cost }]
     const reply = await server.decide([{ mode, limits }], now)
     expect(reply).toEqual(model.decide([{ mode, limits }], now))
     return reply.states[0]![0]!
@@ -33,35 +27,19 @@ function client(limit = 3) {
 const hours = 3_600_000
 const days = 24 * hours
 
-const calendars: [
-  claim: string,
-  start: string,
-  end: string,
-  nextEnd: string,
-  length: number,
-  next: number,
-][] = [
+/** A period between two local midnights, and the length of the next one. */
+const calendars: [claim: string, start: string, end: string, length: number, next: number][] = [
   [
     'the day before the clocks go forward, with a next period of 23 hours',
     '2026-03-28T00:00:00+01:00',
     '2026-03-29T00:00:00+01:00',
-    '2026-03-30T00:00:00+02:00',
     24 * hours,
     23 * hours,
-  ],
-  [
-    'the day of 23 hours, with a next period of 24 hours',
-    '2026-03-29T00:00:00+01:00',
-    '2026-03-30T00:00:00+02:00',
-    '2026-03-31T00:00:00+02:00',
-    23 * hours,
-    24 * hours,
   ],
   [
     'the day of 25 hours on which the clocks go back',
     '2026-10-25T00:00:00+02:00',
     '2026-10-26T00:00:00+01:00',
-    '2026-10-27T00:00:00+01:00',
     25 * hours,
     24 * hours,
   ],
@@ -69,7 +47,6 @@ const calendars: [
     'the day of 24.5 hours on Lord Howe Island',
     '2026-04-05T00:00:00+11:00',
     '2026-04-06T00:00:00+10:30',
-    '2026-04-07T00:00:00+10:30',
     24.5 * hours,
     24 * hours,
   ],
@@ -77,65 +54,36 @@ const calendars: [
     'a week that is an hour shorter',
     '2026-03-23T00:00:00+01:00',
     '2026-03-30T00:00:00+02:00',
-    '2026-04-06T00:00:00+02:00',
     7 * days - hours,
     7 * days,
   ],
-  [
-    'January and February',
-    '2026-01-01T00:00:00Z',
-    '2026-02-01T00:00:00Z',
-    '2026-03-01T00:00:00Z',
-    31 * days,
-    28 * days,
-  ],
-  [
-    'February of a leap year and March',
-    '2028-02-01T00:00:00Z',
-    '2028-03-01T00:00:00Z',
-    '2028-04-01T00:00:00Z',
-    29 * days,
-    31 * days,
-  ],
-  [
-    'March in Berlin, which is an hour shorter, and April',
-    '2026-03-01T00:00:00+01:00',
-    '2026-04-01T00:00:00+02:00',
-    '2026-05-01T00:00:00+02:00',
-    31 * days - hours,
-    30 * days,
-  ],
-  [
-    'December and the following January',
-    '2026-12-01T00:00:00Z',
-    '2027-01-01T00:00:00Z',
-    '2027-02-01T00:00:00Z',
-    31 * days,
-    31 * days,
-  ],
+  ['January and February', '2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z', 31 * days, 28 * days],
 ]
 
-test.each(calendars)('A count ends with its calendar period: %s.', async (_, ...rest) => {
-  const [start, end, nextEnd] = rest.slice(0, 3).map((time) => Date.parse(String(time))) as Period
-  const [length, next] = rest.slice(3) as [number, number]
-  const period: Period = [start, end, nextEnd]
-  const ask = client()
-  const full = { allowed: true, remaining: 0, retryAfterMs: 0 }
-  const wait = (ms: number) => ({ retryAfterMs: ms, resetAfterMs: ms, nextAfterMs: ms })
+test.each(calendars)(
+  'A count ends with its calendar period: %s.',
+  async (_, from, to, length, next) => {
+    const [start, end] = [Date.parse(from), Date.parse(to)]
+    const nextEnd = end + next
+    const period: Period = [start, end, nextEnd]
+    const ask = client()
+    const full = { allowed: true, remaining: 0, retryAfterMs: 0 }
+    const wait = (ms: number) => ({ retryAfterMs: ms, resetAfterMs: ms, nextAfterMs: ms })
 
-  expect(await ask('take', start, period, 3)).toMatchObject({ ...full, resetAfterMs: length })
-  expect(await ask('take', start + 5, period)).toMatchObject({
-    allowed: false,
-    ...wait(length - 5),
-  })
-  expect(await ask('take', end - 1, period)).toMatchObject({ allowed: false, ...wait(1) })
-  // The call sends the old period, but Redis' clock opens the next one.
-  expect(await ask('take', end, period, 3)).toMatchObject({ ...full, resetAfterMs: next })
-  const following: Period = [end, nextEnd, nextEnd + days]
-  expect(await ask('take', end, following)).toMatchObject({ allowed: false, ...wait(next) })
-  expect(await ask('take', nextEnd - 1, following)).toMatchObject({ allowed: false, ...wait(1) })
-  expect(await ask('peek', nextEnd, following)).toMatchObject({ remaining: 3, resetAfterMs: 0 })
-})
+    expect(await ask('take', start, period, 3)).toMatchObject({ ...full, resetAfterMs: length })
+    expect(await ask('take', start + 5, period)).toMatchObject({
+      allowed: false,
+      ...wait(length - 5),
+    })
+    expect(await ask('take', end - 1, period)).toMatchObject({ allowed: false, ...wait(1) })
+    // The call sends the old period, but Redis' clock opens the next one.
+    expect(await ask('take', end, period, 3)).toMatchObject({ ...full, resetAfterMs: next })
+    const following: Period = [end, nextEnd, nextEnd + days]
+    expect(await ask('take', end, following)).toMatchObject({ allowed: false, ...wait(next) })
+    expect(await ask('take', nextEnd - 1, following)).toMatchObject({ allowed: false, ...wait(1) })
+    expect(await ask('peek', nextEnd, following)).toMatchObject({ remaining: 3, resetAfterMs: 0 })
+  },
+)
 
 /** Three successive periods of different lengths. */
 const [first, second, third]: [Period, Period, Period] = [
@@ -181,17 +129,15 @@ test('If the clock of Redis moves back, the open period continues and keeps its 
 })
 
 test('A refund applies to the period in which its units were taken.', async () => {
-  const refund = async (now: number, decidedAt: number) => {
-    const limits = [{ subject, terms: policy, period: second, cost: 1 }]
-    const reply = await server.decide([{ mode: 'refund', limits, decidedAt }], now)
-    return reply.states[0]![0]!.remaining
+  const row = rowOf(policy, 3)
+  await ask(server, 'take', { ...row, period: first }, 1399)
+  await ask(server, 'take', { ...row, period: first }, 1400)
+  const refund = async (decidedAt: number) => {
+    const limit = { ...row, period: second, cost: 1 }
+    return (await ask(server, 'refund', limit, 1401, { decidedAt })).remaining
   }
-  const subject = newSubject()
-  const limits = [{ subject, terms: policy, period: first, cost: 3 }]
-  await server.decide([{ mode: 'take', limits }], 1399)
-  await server.decide([{ mode: 'take', limits }], 1400)
-  expect(await refund(1401, 1399)).toBe(0)
-  expect(await refund(1401, 1400)).toBe(1)
+  expect(await refund(1399)).toBe(0)
+  expect(await refund(1400)).toBe(1)
 })
 
 interface Event {

@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  keyOf,
-  Model,
-  type ModelLimit,
-  type ModelPolicy,
-  type ModelRequest,
-} from '../model/model.ts'
+import { keyOf, Model, type ModelLimit, type ModelRequest } from '../model/model.ts'
+import { policyOf, start } from '../support/ask.ts'
 import { forward, law } from '../support/law.ts'
 import { each, peek, reachState } from '../support/reached-state.ts'
 import { type Call, capacityOf, formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
@@ -111,122 +106,60 @@ law(
   { mixed: { policies: 3, subjects: 2 } },
 )
 
-const terms = { windowMs: 60_000, burst: 1, align: 'first-request' } as const
-const policies = Object.fromEntries(
-  [
-    ['three', 3],
-    ['two', 2],
-    ['one', 1],
-  ].map(([tag, limit]) => [tag, { ...terms, tag, algorithm: 'fixed-window', limit }]),
-) as Record<'three' | 'two' | 'one', ModelPolicy>
+const policies = ['one', 'two', 'three'].map((tag, index) =>
+  policyOf({ tag, limit: index + 1, windowMs: 60_000 }),
+)
 
-type Ask = [
-  mode: ModelRequest['mode'],
-  policy: keyof typeof policies,
-  allowed: 0 | 1,
-  remaining: number,
-]
-
-const cases: [claim: string, calls: Ask[][]][] = [
+/** Calls of requests at a cost of 1. Each request has the units that remain after it, or `refused`. */
+const cases: [claim: string, calls: string[]][] = [
   [
     'charges after an admitted take, and does not charge after a refused take',
-    [
-      [
-        ['take', 'one', 1, 0],
-        ['follow', 'three', 1, 2],
-      ],
-      [
-        ['take', 'one', 0, 0],
-        ['follow', 'three', 1, 2],
-      ],
-    ],
+    ['take one: 0, follow three: 2', 'take one: refused, follow three: 2'],
   ],
   [
     'refuses neither the next take nor another follow request',
     [
-      [
-        ['take', 'three', 1, 2],
-        ['follow', 'one', 1, 0],
-        ['follow', 'one', 0, 0],
-        ['follow', 'two', 1, 1],
-        ['take', 'three', 1, 1],
-        ['follow', 'two', 1, 0],
-      ],
+      'take three: 2, follow one: 0, follow one: refused, follow two: 1, take three: 1, follow two: 0',
     ],
   ],
   [
     'depends only on the nearest earlier request of another mode',
-    [
-      [
-        ['take', 'one', 1, 0],
-        ['take', 'one', 0, 0],
-        ['follow', 'two', 1, 2],
-        ['take', 'three', 1, 2],
-        ['follow', 'two', 1, 1],
-      ],
-    ],
+    ['take one: 0, take one: refused, follow two: 2, take three: 2, follow two: 1'],
   ],
   [
     'charges at the beginning of a call, regardless of other follow requests before it',
-    [
-      [
-        ['follow', 'one', 1, 0],
-        ['follow', 'one', 0, 0],
-        ['follow', 'two', 1, 1],
-      ],
-      [['follow', 'two', 1, 0]],
-      [['follow', 'two', 0, 0]],
-    ],
+    ['follow one: 0, follow one: refused, follow two: 1', 'follow two: 0', 'follow two: refused'],
   ],
   [
     'does not charge after a peek or a refund, even if an admitted take comes before them',
-    [
-      [
-        ['take', 'three', 1, 2],
-        ['peek', 'three', 1, 2],
-        ['follow', 'two', 1, 2],
-        ['take', 'three', 1, 1],
-        ['refund', 'three', 1, 2],
-        ['follow', 'two', 1, 2],
-      ],
-    ],
+    ['take three: 2, peek three: 2, follow two: 2, take three: 1, refund three: 2, follow two: 2'],
+  ],
+  [
+    'charges its limits together or not at all',
+    ['follow one+two: 0+1', 'follow one+two: refused+1'],
   ],
 ]
 
 test.each(cases)('A follow request %s.', async (_, calls) => {
   const subject = newSubject()
   const model = new Model()
-  for (const asks of calls) {
+  for (const call of calls) {
+    const asks = call
+      .split(', ')
+      .map((ask) => ask.split(/ |: /) as [ModelRequest['mode'], string, string])
     const requests = asks.map(
-      ([mode, name]): ModelRequest => ({
+      ([mode, names]): ModelRequest => ({
         mode,
-        limits: [{ subject, terms: policies[name], cost: 1 }],
+        limits: names
+          .split('+')
+          .map((name) => ({ subject, terms: policies.find(({ tag }) => tag === name)!, cost: 1 })),
       }),
     )
-    const reply = await server.decide(requests, 1_789_000_000_000)
-    const answers = reply.states.map(([row]) => [Number(row!.allowed), row!.remaining])
-    expect(answers).toEqual(asks.map(([, , ...answer]) => answer))
-    expect(reply).toEqual(model.decide(requests, 1_789_000_000_000))
+    const reply = await server.decide(requests, start)
+    const answers = reply.states.map((rows) =>
+      rows.map(({ allowed, remaining }) => (allowed ? remaining : 'refused')).join('+'),
+    )
+    expect(answers).toEqual(asks.map(([, , answer]) => answer))
+    expect(reply).toEqual(model.decide(requests, start))
   }
-})
-
-test('The limits of one follow request are charged together or not at all.', async () => {
-  const subject = newSubject()
-  const both: ModelRequest = {
-    mode: 'follow',
-    limits: [policies.one, policies.two].map((policy) => ({ subject, terms: policy, cost: 1 })),
-  }
-  const { states } = await server.decide([both, both], 1_789_000_000_000)
-  expect(
-    states.map((limits) => limits.map(({ allowed, remaining }) => [allowed, remaining])),
-  ).toEqual([
-    [
-      [true, 0],
-      [true, 1],
-    ],
-    [
-      [false, 0],
-      [true, 1],
-    ],
-  ])
 })
