@@ -1,42 +1,28 @@
 /** Tests several plans on one key, and refunds to a bucket that has filled up since the charge. */
 import { expect, test } from 'vitest'
-import type { ConfigOptions } from '../../src/config/options.ts'
-import { decideEach } from '../../src/limiter/decide.ts'
-import type { LimiterParts } from '../../src/limiter/question.ts'
-import { createLocalStore } from '../../src/store/local/local.ts'
-import type { StoreRequest } from '../../src/store/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
-import { createMatcher } from '../support/create-matcher.ts'
+import { ask as askOf, policyOf, rowOf, start } from '../support/ask.ts'
+import { clockedLimiter } from '../support/clocked-limiter.ts'
 import { useServer } from '../support/server.ts'
-import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
-const start = 1_789_000_000_000
 
-const bucket = (limit: number): ModelPolicy => ({
-  tag: 't',
-  algorithm: 'token-bucket',
-  limit,
-  windowMs: 60_000,
-  burst: limit,
-  align: 'first-request',
-})
+const bucket = (limit: number) =>
+  policyOf({ algorithm: 'token-bucket', limit, windowMs: 60_000, burst: limit })
 const [large, small] = [bucket(1000), bucket(10)]
 
 /** Takes units of one limit and counts those that were admitted. */
 function client() {
-  const subject = newSubject()
+  const row = rowOf()
   let passed = 0
   const ask = async (
     mode: ModelRequest['mode'],
-    policy: ModelPolicy,
+    terms: ModelPolicy,
     cost: number,
     at: number,
-    decidedAt?: number,
+    more: Partial<ModelRequest> = {},
   ) => {
-    const limits = [{ subject, terms: policy, cost }]
-    const request = { mode, limits, ...(decidedAt !== undefined && { decidedAt }) }
-    const state = (await server.decide([request], start + at)).states[0]![0]!
+    const state = await askOf(server, mode, { ...row, terms, cost }, start + at, more)
     if (mode === 'take' && state.allowed) passed += cost
     return state
   }
@@ -77,7 +63,7 @@ test('A charge and its refund under a small plan do not fill the token bucket of
   const { ask } = client()
   await ask('take', large, 5, 0)
   await ask('take', small, 5, 0)
-  expect(await ask('refund', small, 5, 0, start)).toMatchObject({ remaining: 5 })
+  expect(await ask('refund', small, 5, 0, { decidedAt: start })).toMatchObject({ remaining: 5 })
   expect(await ask('peek', large, 1000, 0)).toMatchObject({ remaining: 995, resetAfterMs: 300 })
 })
 
@@ -102,7 +88,9 @@ test('A refund returns nothing if its units have already flowed back.', async ()
   const { ask, passed } = client()
   await ask('take', policy, 10, 0)
   await ask('take', policy, 10, 60_000)
-  expect(await ask('refund', policy, 10, 63_000, start)).toMatchObject({ remaining: 0 })
+  expect(await ask('refund', policy, 10, 63_000, { decidedAt: start })).toMatchObject({
+    remaining: 0,
+  })
   for (let at = 66_000; at < 120_000; at += 6000) {
     expect(await ask('take', policy, 2, at)).toMatchObject({ allowed: false, remaining: 1 })
     await ask('take', policy, 1, at)
@@ -116,50 +104,34 @@ test('A refund leaves out the parts that have flowed back since its decidedAt.',
   await ask('take', policy, 10, 0)
   // Four units have flowed back in 24 s, so one of the five units is returned.
   await ask('take', policy, 4, 24_000)
-  expect(await ask('refund', policy, 5, 24_000, start)).toMatchObject({ remaining: 1 })
+  expect(await ask('refund', policy, 5, 24_000, { decidedAt: start })).toMatchObject({
+    remaining: 1,
+  })
   // Without a decidedAt the refund returns all units.
   expect(await ask('refund', policy, 5, 24_000)).toMatchObject({ remaining: 6 })
 })
 
 test('A client that sends its plan with only some requests gets no more than the bound of its largest plan.', async () => {
-  const config: ConfigOptions = {
-    policies: [
-      {
-        name: 'all',
-        algorithm: 'token-bucket',
-        limit: 10,
-        limits: { pro: 200 },
-        plan: 'header:x-plan',
-        window: '10s',
-        key: 'ip',
-      },
-    ],
-  }
-  const describe = createMatcher(config)
-  const subject = newSubject()
-  let now = start
-  const parts: LimiterParts = {
-    store: {
-      decide: (requests) => server.decide(requests, now),
-      decideEach: (lists: StoreRequest[][]) =>
-        Promise.all(lists.map((requests) => server.decide(requests, now))),
-    },
-    local: createLocalStore(),
-    nameSubject: async () => subject,
-    onStoreError() {},
-  }
-  const request = async (init: RequestInit) =>
-    (await decideEach([{ matched: await describe('/', init) }], parts))[0]!.decision
-  const pro = { headers: { 'x-plan': 'pro' } }
+  const policy = {
+    name: 'all',
+    algorithm: 'token-bucket',
+    limit: 10,
+    limits: { pro: 200 },
+    plan: 'header:x-plan',
+    window: '10s',
+    key: 'ip',
+  } as const
+  const { clock, request } = clockedLimiter(server, { policies: [policy] })
+  const pro = { 'x-plan': 'pro' }
   let passed = 0
-  while (now < start + 20_000) {
+  while (clock.now < start + 20_000) {
     while ((await request(pro)).allowed) passed += 1
-    now += 550 // eleven units
+    clock.now += 550 // eleven units
     passed += Number((await request(pro)).allowed)
-    const { allowed, limits } = await request({})
+    const { allowed, limits } = await request()
     passed += Number(allowed)
-    now += limits[0]!.resetAfterMs
+    clock.now += limits[0]!.resetAfterMs
   }
   expect(passed).toBeGreaterThan(200)
-  expect(passed).toBeLessThanOrEqual(200 + (200 * (now - start)) / 10_000)
+  expect(passed).toBeLessThanOrEqual(200 + (200 * (clock.now - start)) / 10_000)
 })

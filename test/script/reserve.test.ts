@@ -1,18 +1,13 @@
 import { expect, test } from 'vitest'
 import type { ReserveRule } from '../../src/config/schema/reserve.ts'
-import { decideEach } from '../../src/limiter/decide.ts'
-import type { LimiterParts } from '../../src/limiter/question.ts'
-import { createLocalStore } from '../../src/store/local/local.ts'
-import type { StoreRequest } from '../../src/store/store.ts'
-import { createMatcher } from '../support/create-matcher.ts'
+import { start } from '../support/ask.ts'
+import { clockedLimiter } from '../support/clocked-limiter.ts'
 import { law } from '../support/law.ts'
 import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
 import { capacityOf } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
-const start = 1_789_000_000_000
 const shapes = {
   single: { plans: 2, floors: true, debts: true },
   mixed: { policies: 3, subjects: 2, plans: 2, floors: true, debts: true },
@@ -90,29 +85,22 @@ type Traffic = 'user' | 'prefetch'
 
 /** Runs 20 s of random traffic on a quota of 100 requests a second. Returns the admitted share of each kind of traffic. */
 async function run(algorithm: 'sliding-window' | 'token-bucket', reserve: ReserveRule[]) {
-  const describe = createMatcher({
+  const { clock, request } = clockedLimiter(server, {
     policies: [{ name: 'play', algorithm, limit: 400, window: '4s', key: 'global', reserve }],
   })
-  const subject = newSubject()
   const random = randomFrom(7)
-  let now = start
-  const decide = (requests: StoreRequest[]) => server.decide(requests, now)
-  const parts: LimiterParts = {
-    store: { decide, decideEach: (lists) => Promise.all(lists.map(decide)) },
-    local: createLocalStore(),
-    nameSubject: async () => subject,
-    onStoreError() {},
-  }
   const seen = { user: { sent: 0, passed: 0 }, prefetch: { sent: 0, passed: 0 } }
-  for (; now < start + 20_000; now += 10) {
-    const rates: Record<Traffic, number> = { user: 60, prefetch: now < start + 5_000 ? 20 : 240 }
+  for (; clock.now < start + 20_000; clock.now += 10) {
+    const rates: Record<Traffic, number> = {
+      user: 60,
+      prefetch: clock.now < start + 5_000 ? 20 : 240,
+    }
     for (const kind of ['prefetch', 'user'] as const) {
       for (let chance = rates[kind] / 100; chance > 0; chance -= 1) {
         if (random() >= chance) continue
-        const matched = await describe('/', { headers: { 'x-kind': kind } })
-        const [outcome] = await decideEach([{ matched }], parts)
+        const { allowed } = await request({ 'x-kind': kind })
         seen[kind].sent += 1
-        seen[kind].passed += Number(outcome!.decision.allowed)
+        seen[kind].passed += Number(allowed)
       }
     }
   }
