@@ -4,7 +4,7 @@ import { luaModule, moduleFile, moveModuleFile } from '../lua/script.ts'
 import type { Mutant } from './mutant.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const TIMEOUT_MS = 300_000
+const TIMEOUT_MS = 600_000
 
 /** Runs test files on the code with one fault, or without a fault. Returns their tests. */
 export type Run = (files: string[], mutant?: Mutant) => Promise<TestCase[]>

@@ -12,6 +12,7 @@ import { type Policy, parseConfig } from '../../src/config/parse.ts'
 import type { StoreReply } from '../../src/store/store.ts'
 import type { ModelRequest } from '../model/model.ts'
 import { type Call, Undecided, unexplained } from '../support/checker.ts'
+import { isLong } from '../support/long.ts'
 
 let stack: Stack
 let outdir: string
@@ -117,10 +118,9 @@ const plans = (choice: Policy[]) => {
   })
 }
 
-test.each([
-  ...policies.map((policy) => [policy.name, [policy]] as const),
-  ['any mix', policies] as const,
-])(
+const single = policies.map((policy) => [policy.name, [policy]] as const)
+
+test.each([['any mix', policies] as const, ...(isLong ? single : [])])(
   '%s: Concurrent calls through workerd are linearizable: one order explains every number in their replies.',
   { timeout: 120_000 },
   async (_, choice) => {
@@ -152,7 +152,7 @@ test.each([
       {
         // Always include the highest concurrency.
         examples: [[fc.sample(plans([...choice]), 1)[0]!, [150, ['/shared']]]],
-        numRuns: 8,
+        numRuns: isLong ? 8 : 4,
         endOnFailure: true, // timing cannot be replayed, so shrinking is useless
       },
     )

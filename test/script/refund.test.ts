@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ModelLimit, ModelRequest } from '../model/model.ts'
+import type { ModelRequest } from '../model/model.ts'
+import { ask, rowOf } from '../support/ask.ts'
 import { forward, inLine, law, unchanging } from '../support/law.ts'
 import { each, peek, reachState } from '../support/reached-state.ts'
 import { capacityOf } from '../support/run-on-oracle.ts'
@@ -72,8 +73,6 @@ law(
   { of },
 )
 
-const terms = { tag: 't', limit: 10, windowMs: 1000, burst: 10, align: 'first-request' } as const
-
 /** Ten units are taken at 5500 and two are refunded. The last column is the number of units that remain. */
 const refunds: [Counting, at: number, decidedAt: number | undefined, number][] = [
   ['fixed-window', 5600, undefined, 2],
@@ -94,18 +93,15 @@ const refunds: [Counting, at: number, decidedAt: number | undefined, number][] =
   ['token-bucket', 5500, 5400, 1],
   ['token-bucket', 5600, 5500, 2],
   ['token-bucket', 5500, 1, 0],
+  ['token-bucket', 5500, 5900, 2],
 ]
 
 test.each(refunds.filter(([name]) => algorithms.includes(name)))(
   '%s: After a refund of two units at %i with decidedAt %s, %i remain.',
   async (algorithm, now, decidedAt, remaining) => {
-    const row: ModelLimit = { subject: newSubject(), terms: { ...terms, algorithm }, cost: 2 }
-    await server.decide([{ mode: 'take', limits: [{ ...row, cost: 10 }] }], 5500)
-    const request: ModelRequest = {
-      mode: 'refund',
-      limits: [row],
-      ...(decidedAt !== undefined && { decidedAt }),
-    }
-    expect((await server.decide([request], now)).states[0]![0]!.remaining).toBe(remaining)
+    const row = rowOf({ algorithm }, 2)
+    await ask(server, 'take', { ...row, cost: 10 }, 5500)
+    const more = decidedAt === undefined ? {} : { decidedAt }
+    expect((await ask(server, 'refund', row, now, more)).remaining).toBe(remaining)
   },
 )

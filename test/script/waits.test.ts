@@ -16,7 +16,7 @@ const server = useServer()
 const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
 
 law(
-  'A refused cost fits after exactly retry_after, and not a millisecond earlier.',
+  'A refused cost fits after exactly retry_after, and not a millisecond earlier, and one above the capacity never fits.',
   async (plan) => {
     const { limits, now, story } = await reachState(server, plan)
     const probe = async (row: ModelLimit, cost: number) => {
@@ -33,6 +33,11 @@ law(
     await each(limits, async (row) => {
       const costs = costsAround(row, await peek(server, row, now))
       await Promise.all(costs.map((cost) => probe(row, cost)))
+      const over = { ...row, cost: capacityOf(row.terms) + 1 }
+      const { allowed, retryAfterMs, resetAfterMs } = await peek(server, over, now)
+      expect({ allowed, retryAfterMs }, story).toEqual({ allowed: false, retryAfterMs: null })
+      if (!isReachable(now + resetAfterMs)) return
+      expect(await wouldAdmit(server, [over], now + resetAfterMs), story).toBe(false)
     })
   },
   shapes,
@@ -54,21 +59,6 @@ law(
       wait > 0 && wouldAdmit(server, rows, now + wait - 1),
     ])
     expect(tried, story).toEqual([true, false])
-  },
-  shapes,
-)
-
-law(
-  'A cost above the capacity never fits.',
-  async (plan) => {
-    const { limits, now, story } = await reachState(server, plan)
-    await each(limits, async (row) => {
-      const cost = capacityOf(row.terms) + 1
-      const { allowed, retryAfterMs, resetAfterMs } = await peek(server, { ...row, cost }, now)
-      expect({ allowed, retryAfterMs }, story).toEqual({ allowed: false, retryAfterMs: null })
-      if (!isReachable(now + resetAfterMs)) return
-      expect(await wouldAdmit(server, [{ ...row, cost }], now + resetAfterMs), story).toBe(false)
-    })
   },
   shapes,
 )
