@@ -6,25 +6,38 @@ import { json } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import { startWorker } from '../../dev/worker.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { type Policy, parseConfig } from '../../src/config/parse.ts'
 import type { StoreReply } from '../../src/store/store.ts'
 import type { ModelRequest } from '../model/model.ts'
 import { type Call, Undecided, unexplained } from '../support/checker.ts'
+import { useDatabase } from '../support/database.ts'
 import { isLong } from '../support/long.ts'
+import storeWorker from '../support/store-worker.ts'
 
-let stack: Stack
-let outdir: string
-beforeAll(async () => {
-  outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/support/store-worker.ts')
-  stack = await startStack({ worker: outdir })
-})
-afterAll(async () => {
-  await stack.stop()
-  await rm(outdir, { recursive: true })
-})
+const database = useDatabase()
+type Send = (path: string, body: string) => Promise<StoreReply>
+let send: Send = async (path, body) => {
+  const request = new Request(`http://worker${path}`, { method: 'POST', body })
+  return (await storeWorker.fetch(request, database.env as never, { waitUntil() {} })).json()
+}
+
+// `npm test` calls the Worker in this process. test/faults/batching.test.ts has the batches of workerd.
+if (isLong) {
+  let outdir: string
+  let worker: Awaited<ReturnType<typeof startWorker>>
+  beforeAll(async () => {
+    outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
+    await build(outdir, 'test/support/store-worker.ts')
+    worker = await startWorker(outdir, { env: database.env })
+    send = (path, body) => post(worker.url + path, body)
+  })
+  afterAll(async () => {
+    await worker.stop()
+    await rm(outdir, { recursive: true })
+  })
+}
 
 /** Small quotas, so that many requests are refused. Windows of about a second, so that units return during the run. */
 const { policies } = parseConfig({
@@ -39,14 +52,14 @@ const { policies } = parseConfig({
 })
 
 /** Posts on a connection of its own: workerd may close an idle one at the moment it is used again. */
-async function post(path: string, body: string) {
+async function post(url: string, body: string) {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const headers = { 'content-length': Buffer.byteLength(body) }
-  httpRequest(stack.url + path, { method: 'POST', agent: false, headers }, resolve)
-    .on('error', reject)
-    .end(body)
+  httpRequest(url, { method: 'POST', agent: false, headers }, resolve).on('error', reject).end(body)
   return (await json(await promise)) as StoreReply
 }
+
+const httpRequests = () => database.bridge.stats()[database.bridge.token]!.http
 
 let histories = 0
 
@@ -68,7 +81,7 @@ async function record(plans: ModelRequest[][], atOnce: number, paths: string[]):
       )
       const sent = performance.now()
       const path = paths[waiting.length % paths.length]!
-      const reply = await post(path, JSON.stringify(requests))
+      const reply = await send(path, JSON.stringify(requests))
       history.push({ sent, answered: performance.now(), requests, reply })
     }
   }
@@ -121,7 +134,7 @@ const plans = (choice: Policy[]) => {
 const single = policies.map((policy) => [policy.name, [policy]] as const)
 
 test.each([['any mix', policies] as const, ...(isLong ? single : [])])(
-  '%s: Concurrent calls through workerd are linearizable: one order explains every number in their replies.',
+  '%s: Concurrent calls are linearizable: one order explains every number in their replies.',
   { timeout: 120_000 },
   async (_, choice) => {
     let allowed = 0
@@ -133,11 +146,11 @@ test.each([['any mix', policies] as const, ...(isLong ? single : [])])(
     const sharing = fc.tuple(fc.constantFrom(8, 50, 150), ways)
     await fc.assert(
       fc.asyncProperty(plans([...choice]), sharing, async (plans, [atOnce, paths]) => {
-        const before = stack.httpRequests()
+        const before = httpRequests()
         const history = await record(plans, atOnce, paths)
         if (atOnce > 8 && !paths.includes('/')) {
           shared += history.length
-          calls += stack.httpRequests() - before
+          calls += httpRequests() - before
         }
         for (const { reply } of history) {
           for (const row of reply.states.flat()) row.allowed ? allowed++ : refused++
