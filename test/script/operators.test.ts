@@ -99,23 +99,6 @@ law(
   shapes,
 )
 
-law(
-  'An unban leaves the keys as if no refusal had been counted and no ban had started.',
-  async (plan) => {
-    const { limits, now, story } = await reachState(server, plan)
-    await each(limits, async (row) => {
-      const copy = completeLimit(await copied(row), now)
-      const { tag } = copy.penalty!
-      const keys = [keyOf(copy)].filter(() => isApart(copy))
-      const [before, apart] = [await contentOf(copy), await snapshot(server, keys)]
-      expect((await operate('unban', copy, now)).bannedForMs, story).toBeUndefined()
-      expect(await contentOf(copy), story).toBe(without(before, [tag, `${tag}-ban`], now))
-      expect(await snapshot(server, keys), story).toEqual(apart)
-    })
-  },
-  shapes,
-)
-
 const penalty = { after: 2, withinMs: 60_000, banMs: 10_000, maxMs: 60_000 }
 const minute = { limit: 2, windowMs: 60_000, burst: 2 }
 /** Three units of a limit with a penalty. */

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
-import { keyOf, Model, type ModelRequest, recordOf } from '../model/model.ts'
+import { Model, type ModelRequest, recordOf } from '../model/model.ts'
 import { policyOf, rowOf, start } from '../support/ask.ts'
 import { law } from '../support/law.ts'
 import { each, isReachable, peek, reachState, wouldAdmit } from '../support/reached-state.ts'
-import { runOnOracle } from '../support/run-on-oracle.ts'
 import { kinds, type Schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 import { read, snapshot } from '../support/stored-state.ts'
@@ -89,41 +88,6 @@ law(
     expect(await snapshot(server, keys), story).toEqual(before)
   },
   { single, mixed },
-)
-
-law(
-  'Without a refusal, a penalty changes no byte and no number.',
-  async (plan) => {
-    const { calls } = runOnOracle(plan)
-    const admitted = new Model()
-    for (const { requests, now } of calls) {
-      const reply = admitted.decide(requests, now)
-      if (reply.states.flat().some(({ allowed }) => !allowed)) return
-      const without = requests.map((request) => ({
-        ...request,
-        limits: request.limits.map(
-          ({ penalty, terms: { penalty: _, ...policy }, subject, ...row }) => ({
-            ...row,
-            subject: `${subject}-free`,
-            terms: policy,
-          }),
-        ),
-      }))
-      const [with_, free] = await Promise.all([
-        server.decide(requests, now),
-        server.decide(without, now),
-      ])
-      expect(with_).toEqual(free)
-      const limits = requests.flatMap(({ limits }) => limits)
-      for (const row of limits) {
-        const twin = { ...row, subject: `${row.subject}-free` }
-        const pair = await Promise.all([read(server, keyOf(row)), read(server, keyOf(twin))])
-        expect(pair[0].states).toEqual(pair[1].states)
-        expect((await read(server, recordOf(row.subject))).states.join()).not.toContain('-p')
-      }
-    }
-  },
-  { single: { penalties: true }, mixed: { penalties: true } },
 )
 
 // The tests below use a limit of 1 per hour, so that every request after the first is refused.

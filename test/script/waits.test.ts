@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { ModelLimit } from '../model/model.ts'
-import { law } from '../support/law.ts'
+import { law, lawRuns, property } from '../support/law.ts'
 import {
   costsAround,
   each,
@@ -10,11 +10,10 @@ import {
   wouldAdmit,
 } from '../support/reached-state.ts'
 import { capacityOf } from '../support/run-on-oracle.ts'
+import { kinds, schedule } from '../support/schedules.ts'
 import { useServer } from '../support/server.ts'
 
 const server = useServer()
-const shapes = { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } }
-
 law(
   'A refused cost fits after exactly retry_after, and not a millisecond earlier, and one above the capacity never fits.',
   async (plan) => {
@@ -40,11 +39,12 @@ law(
       expect(await wouldAdmit(server, [over], now + resetAfterMs), story).toBe(false)
     })
   },
-  shapes,
+  { single: { plans: 2 }, mixed: { policies: 3, subjects: 2, plans: 2 } },
 )
 
-law(
+property(
   'A request is admitted after exactly the longest retry_after of its limits, and not a millisecond earlier.',
+  schedule(kinds, { policies: 3, subjects: 2, plans: 2, requests: 4 }),
   async (plan) => {
     const { limits, now, story } = await reachState(server, plan)
     const rows = limits.map((row, index) => {
@@ -60,5 +60,5 @@ law(
     ])
     expect(tried, story).toEqual([true, false])
   },
-  shapes,
+  lawRuns,
 )

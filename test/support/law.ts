@@ -64,10 +64,6 @@ export function law(
   property(`${claim} (any mix)`, draw(of, mix, mixed), check, numRuns)
 }
 
-/** States a law that runs on all schedules, not on a quarter of them. */
-export const fullLaw = (claim: string, check: (schedule: Schedule) => Promise<void>) =>
-  law(claim, check, {}, lawRuns)
-
 /** The same schedule without changes of the limits. */
 export const unchanging = (plan: Schedule): Schedule => ({
   ...plan,

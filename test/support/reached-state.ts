@@ -66,7 +66,7 @@ export async function wouldAdmit(
 /** Costs at the edges of a limit. */
 export function costsAround(row: ModelLimit, { remaining }: StoreState): number[] {
   const capacity = capacityOf(row.terms)
-  return [...new Set([1, remaining, remaining + 1, Math.ceil(capacity / 2), capacity])].filter(
+  return [...new Set([1, remaining + 1, Math.ceil(capacity / 2), capacity])].filter(
     (cost) => cost > 0 && cost <= capacity,
   )
 }
