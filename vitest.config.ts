@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
@@ -26,13 +27,10 @@ const isCI = Boolean(process.env.CI)
 /** Tests that need many runs or much time. They run only in `npm run test:long`. */
 const longOnly = '**/*.long.test.ts'
 
-/** Tests that make more attempts and try more combinations in `npm run test:long` (test/support/long.ts). */
-const scaled = [
-  'test/script/**/*.test.ts',
-  '{test,packages}/**/fuzz.test.ts',
-  'test/unit/store/{batching,leases-laws,leases-many,local,local-replies,many-lists}.test.ts',
-  'test/unit/shards/laws.test.ts',
-]
+/** Tests that make more attempts and try more combinations in `npm run test:long`: those that read `isLong`, or state laws. */
+const scaled = globSync('{test,packages,bench}/**/*.test.ts', {
+  exclude: ['**/node_modules'],
+}).filter((file) => /support\/(long|law)\.ts'/.test(readFileSync(file, 'utf8')))
 
 /** Tests that measure latency. */
 const timed = ['test/faults/**/*.test.ts']

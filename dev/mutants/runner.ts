@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { createVitest, type TestCase } from 'vitest/node'
-import { luaModule, moduleFile, moveModuleFile } from '../lua/script.ts'
+import { luaModule, moduleFile } from '../lua/script.ts'
 import type { Mutant } from './mutant.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -48,14 +48,9 @@ export async function startRunner(): Promise<{ run: Run; close: () => Promise<vo
     },
   )
 
-  /** Vite forgets the module of a file, or those that are made of the Lua. */
-  function invalidate({ file }: Mutant) {
-    const isLua = file.startsWith('lua/')
-    const modules = isLua
-      ? [moduleFile, moveModuleFile].map((url) => fileURLToPath(url))
-      : [root + file]
-    for (const path of modules) vitest.invalidateFile(path)
-  }
+  /** Vite forgets the module of a file, or the one that is made of the Lua. */
+  const invalidate = ({ file }: Mutant) =>
+    vitest.invalidateFile(file.startsWith('lua/') ? fileURLToPath(moduleFile) : root + file)
 
   return {
     async run(files, mutant) {

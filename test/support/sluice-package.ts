@@ -40,14 +40,13 @@ export async function buildPackage(): Promise<void> {
   })
   await build({
     ...bundled,
-    entryPoints: { index: join(root, 'src/index.ts'), shards: join(root, 'src/shards/index.ts') },
+    entryPoints: { index: join(root, 'src/index.ts') },
     outdir: join(folder, 'dist'),
     target: 'es2022',
   })
   await cp(join(root, 'packages/upstash-bridge/src/guard'), join(folder, 'dist/guard'), {
     recursive: true,
   })
-  const exports = { '.': './dist/index.js', './shards': './dist/shards.js' }
-  const manifest = { name: 'sluice', type: 'module', exports }
+  const manifest = { name: 'sluice', type: 'module', exports: './dist/index.js' }
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
 }
