@@ -1,5 +1,7 @@
 /** The Fetch API's `Request` of a request to a Node server. */
 
+import { hasDotSegment } from '../base/dot-segment.ts'
+
 /** The parts of Node's `IncomingMessage` that the adapters use. Described here, so that users need no types of a framework. */
 export interface NodeRequest {
   method?: string | undefined
@@ -23,12 +25,6 @@ const HOST = /^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i
 
 /** Methods that the Fetch standard does not allow. */
 const FORBIDDEN = ['CONNECT', 'TRACE', 'TRACK']
-
-/**
- * Segments `.` and `..`, also encoded. `Request` resolves them, but routers of Node do not, so a policy could apply to another path than
- * the one that is served. Browsers and HTTP clients resolve them before they send a request.
- */
-const DOT_SEGMENT = /[/\\](\.|%2e){1,2}(?=[/\\]|$)/i
 
 /** Makes a `Request` without a body, or returns the status to refuse it with. */
 export function toRequest(incoming: NodeRequest): Request | Unreadable {
@@ -59,7 +55,7 @@ function urlOf(incoming: NodeRequest): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the URL parser drops them silently
   if (!/^([/?]|$)/.test(path) || /[\x00-\x20\x7f#]/.test(path)) return undefined
   if (path === '' && authority === undefined) return undefined
-  if (DOT_SEGMENT.test(path.split('?', 1)[0]!)) return undefined
+  if (hasDotSegment(path)) return undefined
   const url = `${scheme}://${host}${path}`
   return URL.canParse(url) ? url : undefined
 }

@@ -5,7 +5,7 @@ import { decideEach } from '../limiter/decide.ts'
 import { observe } from '../limiter/observed.ts'
 import type { Call } from './call.ts'
 import { describedRequest, requestOf } from './described-request.ts'
-import { fromFields, fromPath } from './forwarded.ts'
+import { fromFields, fromPath, type InvalidField } from './forwarded.ts'
 import { badRequest } from './problems.ts'
 
 /**
@@ -15,9 +15,7 @@ import { badRequest } from './problems.ts'
 export async function auth(call: Call): Promise<Response> {
   const { request, rules, runtime, parts, config, rest, log } = call
   const described = rest.startsWith('/envoy') ? fromPath(request) : fromFields(request)
-  if ('invalidField' in described) {
-    return badRequest(`${described.invalidField} is missing or invalid.`)
-  }
+  if ('invalidField' in described) return invalid(described, rest)
   const matched = await describedRequest(described, rules, runtime)
   if ('expected' in matched) return badRequest('The fields do not describe a valid request.')
   const [outcome] = await decideEach([{ matched }], parts, { waitUntil: runtime.waitUntil })
@@ -41,6 +39,15 @@ export async function auth(call: Call): Promise<Response> {
     },
   })
   return withDecisionFields(response, decision, config)
+}
+
+/** The answer to a call whose fields describe no request. If the client caused it, it is a refusal that each proxy passes on. */
+function invalid({ invalidField, byClient }: InvalidField, rest: string): Response {
+  const answer = badRequest(`${invalidField} is missing or invalid.`)
+  if (!byClient) return answer
+  const { body, headers, status } = answer
+  headers.set('Sluice-Status', String(status))
+  return new Response(rest === '/nginx' ? null : body, { status: statusFor(rest, status), headers })
 }
 
 /**

@@ -1,9 +1,12 @@
+import { hasDotSegment } from '../base/dot-segment.ts'
 import { HOST } from '../base/host.ts'
 import type { RequestDescription } from './schema.ts'
 
 /** A field of a forward-auth call that is missing or invalid. */
 export interface InvalidField {
   invalidField: string
+  /** True if the client caused it, and not the configuration of the proxy. */
+  byClient?: true
 }
 
 /** Fields that belong to the forward-auth call, and not to the client's request. */
@@ -17,8 +20,8 @@ export function fromFields({ headers, url }: Request): RequestDescription | Inva
   const method = headers.get('x-forwarded-method')
   if (!method) return { invalidField: 'X-Forwarded-Method' }
   const uri = headers.get('x-forwarded-uri')
-  // Requests have no fragment. Some origins would read it as a part of the path, which policies would not see.
-  if (!uri || uri.includes('#')) return { invalidField: 'X-Forwarded-Uri' }
+  if (!uri) return { invalidField: 'X-Forwarded-Uri' }
+  if (isAmbiguous(uri)) return { invalidField: 'X-Forwarded-Uri', byClient: true }
   return described(method, hostOf(headers, url), pathOf(uri), headers)
 }
 
@@ -30,6 +33,14 @@ export function fromPath({ method, headers, url }: Request): RequestDescription 
   const path = `${pathname.slice(ENVOY.length) || '/'}${search}`
   return described(method, hostOf(headers, url), path, headers)
 }
+
+/**
+ * Reports whether policies would see another path than the origin. Requests have no fragment, and some origins read one as a part of the
+ * path. The URL parser drops control characters and resolves dot segments.
+ */
+const isAmbiguous = (uri: string) =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the URL parser drops them silently
+  /[\x00-\x20\x7f#]/.test(uri) || hasDotSegment(uri)
 
 function described(
   method: string,

@@ -1,5 +1,6 @@
 /** Schemas of the bodies of the decision API (docs/reference/decision-api.md). Each message describes the expected value. */
 import * as v from 'valibot'
+import { hasDotSegment } from '../base/dot-segment.ts'
 import { parseDuration } from '../base/duration.ts'
 import { networkRange } from '../base/ip.ts'
 import {
@@ -35,12 +36,12 @@ const method = text(
 )
 
 const url = says(
-  'an absolute http or https URL of up to 8192 characters, without user name, password and spaces',
+  'an absolute http or https URL of up to 8192 characters, without user name, password, spaces, and segments . and ..',
   v.pipe(
     v.string(),
     v.maxLength(8192),
     v.regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#@\\]+(?:[/?#\\]\S*)?$/),
-    v.check((input) => URL.canParse(input)),
+    v.check((input) => URL.canParse(input) && !hasDotSegment(input)),
   ),
 )
 
