@@ -163,8 +163,16 @@ function replaceOwnFields(headers: Headers, shadow: string[]) {
   for (const [name, value] of Object.entries(shadowField(shadow))) headers.set(name, value)
 }
 
+/**
+ * Reports whether a request opens a WebSocket. workerd sends each request with this `Upgrade` as a GET without a body (RFC 6455, 4.1), so
+ * policies must have matched a GET.
+ */
+const opensWebSocket = ({ method, headers }: Request) =>
+  method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
+
 function forZone(request: Request): Request {
   const copy = new Request(request)
+  if (!opensWebSocket(request)) copy.headers.delete('upgrade')
   dropClaims(copy.headers, { zone: true })
   return copy
 }
@@ -177,8 +185,7 @@ function readdress(request: Request, origin: string, client: Address | undefined
   const target = origin.replace(/\/$/, '') + url.href.replace(/^\w+:\/\/[^/]*/, '')
   const headers = withoutHopByHop(request.headers)
   headers.delete('host') // fetch sets it from the URL.
-  if (request.headers.get('upgrade')?.toLowerCase() === 'websocket')
-    headers.set('Upgrade', 'websocket')
+  if (opensWebSocket(request)) headers.set('Upgrade', 'websocket')
   dropClaims(headers, { zone: false })
   headers.set('X-Forwarded-Host', url.host)
   headers.set('X-Forwarded-Proto', url.protocol.slice(0, -1))
