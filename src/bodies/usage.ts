@@ -70,12 +70,10 @@ export class Usage {
    */
   cost(isWhole: boolean): number {
     const { cost: reserved, policy } = this.#limit
-    const known = this.#known
+    // The origin may have done all of the work for a client that hangs up, so the reservation stays.
     const units = isWhole
-      ? (known ?? Math.max(this.#events, reserved))
-      : known === undefined && this.#events === 0
-        ? reserved // nothing could be read
-        : this.soFar
+      ? (this.#known ?? Math.max(this.#events, reserved))
+      : Math.max(this.soFar, reserved)
     return Math.min(units, policy.cost.max!)
   }
 }

@@ -274,10 +274,11 @@ export function decisionOf(matches: Match[], states: QuotaState[], decidedAt: nu
   const limits = limitStates(matches, states)
   const enforced = limits.filter(({ mode }) => mode === 'enforce')
   const retryAfterMs = longestWait(enforced)
+  const allowed = enforced.every((limit) => limit.allowed)
   const banned = enforced.some(({ bannedForMs }) => bannedForMs)
   return {
-    allowed: retryAfterMs === 0,
-    reason: retryAfterMs === 0 ? 'within-limit' : banned ? 'banned' : 'limited',
+    allowed,
+    reason: allowed ? 'within-limit' : banned ? 'banned' : 'limited',
     retryAfterMs,
     limits,
     decidedAt,

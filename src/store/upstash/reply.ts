@@ -77,6 +77,7 @@ function plainState(part: string, limit: Limit, now: number): QuotaState | undef
     const [, mark, ...numbers] = NUMBERS.exec(part) ?? []
     if (!mark) return undefined
     const [left, retryAfter, resetAfterMs, nextAfterMs] = numbers.map(Number) as Four
+    if ((mark === '+') !== (retryAfter === 0)) return undefined
     const retryAfterMs = retryAfter < 0 ? null : retryAfter
     const remaining = Math.max(0, left)
     const answer = { allowed: mark === '+', remaining, retryAfterMs, resetAfterMs, nextAfterMs }
@@ -102,6 +103,8 @@ function plainState(part: string, limit: Limit, now: number): QuotaState | undef
   const { remaining, resetAfterMs, nextAfterMs } = peek(0)
   const allowed = mark === '+'
   const retryAfterMs = allowed ? 0 : peek(limit.cost).retryAfterMs
+  // The script never refuses a cost that fits into an unused quota.
+  if (!state && !allowed && retryAfterMs === 0) return undefined
   const answer = { allowed, remaining, retryAfterMs, resetAfterMs, nextAfterMs }
   return floor
     ? { ...answer, reserved: decide(now, terms, 0, state).remaining - remaining }

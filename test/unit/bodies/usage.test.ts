@@ -131,7 +131,7 @@ test('Each event arrives before the next one is written.', async () => {
 })
 
 test('A client that hangs up pays for the events that have passed, and the origin stops.', async () => {
-  const one = streamed(limitWith(TOTAL), SSE)!
+  const one = streamed(limitWith({ ...TOTAL, otherwise: 5 }), SSE)!
   const reader = one.response.body!.getReader()
   for (let index = 0; index < 20; index += 1) {
     one.write(event({ index }))
@@ -154,6 +154,27 @@ test('A client that hangs up after the input tokens are known pays for them too.
   expect(await one.kept).toEqual([1002])
 })
 
+test.each([
+  ['a client that hangs up', (reader: ReadableStreamDefaultReader) => reader.cancel()],
+  [
+    'an origin that breaks off',
+    async (reader: ReadableStreamDefaultReader, close: (error: Error) => void) => {
+      close(new Error('broken'))
+      await expect(reader.read()).rejects.toThrow('broken')
+    },
+  ],
+])(
+  'A stream keeps what was reserved although few events have passed before %s.',
+  async (_, end) => {
+    const one = streamed(limitWith(TOTAL), SSE)!
+    const reader = one.response.body!.getReader()
+    one.write(event({ usage: { total_tokens: 3 } }))
+    await reader.read()
+    await end(reader, one.close)
+    expect(await one.kept).toEqual([500])
+  },
+)
+
 test('A client that hangs up before anything could be read pays what was reserved.', async () => {
   const one = streamed(limitWith(TOTAL), SSE)!
   await one.response.body!.cancel()
@@ -161,7 +182,7 @@ test('A client that hangs up before anything could be read pays what was reserve
 })
 
 test('A stream that the origin breaks off costs the events that have passed, and fails for the client.', async () => {
-  const one = streamed(limitWith(TOTAL), SSE)!
+  const one = streamed(limitWith({ ...TOTAL, otherwise: 1 }), SSE)!
   const reader = one.response.body!.getReader()
   one.write(event({}))
   await reader.read()
@@ -171,7 +192,7 @@ test('A stream that the origin breaks off costs the events that have passed, and
 })
 
 test('A slow client slows the origin down.', async () => {
-  const one = streamed(limitWith(TOTAL), SSE)!
+  const one = streamed(limitWith({ ...TOTAL, otherwise: 1 }), SSE)!
   for (let index = 0; index < 100; index += 1) one.write(event({ index }))
   const reader = one.response.body!.getReader()
   await reader.read()

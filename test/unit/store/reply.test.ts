@@ -89,6 +89,17 @@ test('A reply of arbitrary text is not accepted, or has whole numbers that are n
   )
 })
 
+test.each([
+  ['without a state', '99 -;', 'fixed-window'],
+  ['of a record without a wait', '99 -3,0,0,0;', 'sliding-log'],
+  ['of a record that admits with a wait', '99 +3,5,0,0;', 'sliding-log'],
+] as const)(
+  'The mark of a limit %s contradicts its wait, so the reply is malformed.',
+  (_, text, name) => {
+    expect(decode(text, [take(of(name))])).toBeUndefined()
+  },
+)
+
 test('The numbers of a limit follow from its stored state.', () => {
   const read = (part: string, limit = rowOf()) =>
     decode(`99 ${part};`, [take(limit)])!.states[0]![0]
