@@ -14,20 +14,32 @@ export interface Room {
   keys: number
 }
 
+/** The messages of one request. */
+export interface Messages {
+  /** A message for each one of the body. One unreadable message if there are too many to read. */
+  list: Message[]
+  /** The number of messages in the body. */
+  count: number
+  room: Room
+}
+
 /**
  * Describes each message, and adds up the costs of those that select the same quota.
  * @param unreadable a message that stands for all, if they select too many quotas
  */
 export async function describeEach(
   views: RequestView[],
-  messages: Message[],
+  { list, count, room }: Messages,
   describe: (views: RequestView[]) => Soon<Result>,
-  room: Room,
   unreadable: Message,
 ): Promise<Result> {
   const describeOne = (message: Message) => describe(views.map((view) => view.with({ message })))
-  if (messages.length === 1) return describeOne(messages[0]!)
-  const results = (await Promise.all(messages.map(describeOne))).flat()
+  if (count === 1) return describeOne(list[0]!)
+  if (list.length === 1) {
+    const all = (one: Match) => ({ ...one, cost: Math.min(one.cost * count, MAX_UNITS) })
+    return mapped(await describeOne(list[0]!), all)
+  }
+  const results = (await Promise.all(list.map(describeOne))).flat()
   const matches = results.filter(isMatch)
   const unmet = results.filter((one): one is Unmet => !isMatch(one))
   const lacking = unmet.find((one) => one.unmet === 'key')
@@ -41,9 +53,13 @@ export async function describeEach(
   }
   const cost = costOf(matches)
   const instead = await describeOne(unreadable)
-  const atLeast = (one: Match) => ({ ...one, cost: Math.max(one.cost, cost) })
-  if (Array.isArray(instead)) return instead.map(atLeast)
-  return isMatch(instead) ? atLeast(instead) : instead
+  return mapped(instead, (one) => ({ ...one, cost: Math.max(one.cost, cost) }))
+}
+
+/** Changes the matches of a result. */
+function mapped(result: Result, change: (one: Match) => Match): Result {
+  if (Array.isArray(result)) return result.map(change)
+  return isMatch(result) ? change(result) : result
 }
 
 const costOf = (matches: Match[]) =>

@@ -1,9 +1,9 @@
 /** `sluice/bodies`: policies by the JSON body of a request, and costs in the body of a response. */
-import type { Bodies, Message } from '../base/message.ts'
+import type { Bodies } from '../base/message.ts'
 import type { Soon } from '../base/when-known.ts'
 import type { RequestView } from '../request/view.ts'
 import { checkBodies } from './check.ts'
-import { describeEach, type Result, type Room } from './each.ts'
+import { describeEach, type Messages, type Result } from './each.ts'
 import { UNREADABLE } from './json.ts'
 import { messageOf } from './message.ts'
 import { meterBody } from './meter.ts'
@@ -14,7 +14,7 @@ export type { Bodies } from '../base/message.ts'
 export type { GraphqlCost } from './message.ts'
 export type { BodiesOptions } from './options.ts'
 
-/** Most messages of one body. */
+/** Most messages of one body that are read. More are charged as unreadable ones. */
 const MAX_MESSAGES = 100
 
 /** Most keys of one request in addition to those of one quota for each policy. */
@@ -33,7 +33,7 @@ const MAX_MORE_KEYS = 64
  */
 export function bodies(options: BodiesOptions = {}): Bodies {
   const { graphql, max: maxBytes, maxResponse, timeout: timeoutMs } = parseOptions(options)
-  const read = new WeakMap<Request, Promise<{ messages: Message[]; room: Room }>>()
+  const read = new WeakMap<Request, Promise<Messages>>()
 
   const message = (value: unknown, view: RequestView) => messageOf(value, graphql, () => view.query)
 
@@ -45,12 +45,14 @@ export function bodies(options: BodiesOptions = {}): Bodies {
     return content
   }
 
-  async function messagesOf(view: RequestView): Promise<Message[]> {
+  async function messagesOf(view: RequestView, keys: number): Promise<Messages> {
+    const room = { keys }
     const content = await contentOf(view.request)
     const value = content && ('value' in content ? content.value : UNREADABLE)
-    if (!Array.isArray(value) || value.length === 0) return [message(value, view)]
-    if (value.length > MAX_MESSAGES) return [message(UNREADABLE, view)]
-    return value.map((one) => message(one, view))
+    if (!Array.isArray(value) || value.length === 0)
+      return { list: [message(value, view)], count: 1, room }
+    const list = value.length > MAX_MESSAGES ? [UNREADABLE] : value
+    return { list: list.map((one) => message(one, view)), count: value.length, room }
   }
 
   async function eachOf(
@@ -60,15 +62,9 @@ export function bodies(options: BodiesOptions = {}): Bodies {
   ): Promise<Result> {
     const [view] = views
     const { request } = view!
-    const reading =
-      read.get(request) ??
-      messagesOf(view!).then((messages) => {
-        const keys = Math.min(MAX_MORE_KEYS, freeKeys)
-        return { messages, room: { keys } }
-      })
+    const reading = read.get(request) ?? messagesOf(view!, Math.min(MAX_MORE_KEYS, freeKeys))
     read.set(request, reading)
-    const { messages, room } = await reading
-    return describeEach(views, messages, describe, room, message(UNREADABLE, view!))
+    return describeEach(views, await reading, describe, message(UNREADABLE, view!))
   }
   return {
     check: (config) => checkBodies(config, graphql !== undefined),

@@ -10,6 +10,9 @@ import { textOf, UNREADABLE, valueAt } from './json.ts'
  */
 export type GraphqlCost = (request: { query?: unknown; variables?: unknown }) => number | undefined
 
+/** Most pairs of a document and variables whose cost is computed. */
+const MAX_READINGS = 16
+
 /** Matchers of the values of a condition. */
 const matchers = new WeakMap<object, ((text: string) => boolean)[]>()
 
@@ -22,7 +25,7 @@ function matchersOf(values: string[]) {
 /**
  * Makes a message of the parsed body.
  * @param value `UNREADABLE` for an unreadable body; `undefined` without a body
- * @param urlQuery the document in the query of the URL, which some GraphQL servers prefer to that in the body
+ * @param urlQuery the query of the URL, from which some GraphQL servers take the document or the variables
  */
 export function messageOf(
   value: unknown,
@@ -59,16 +62,23 @@ export function messageOf(
     return [rules.slice(0, certain + 1 || undefined), certain >= 0]
   }
 
+  /**
+   * Servers take the document and the variables from the body or from the URL, independently of each other, and the first or the last
+   * of several. The dearest pair counts.
+   */
   const documentCost = (): number | undefined => {
-    const found = at('query')
-    const inUrl = urlQuery().get('query')
-    const requests = [
-      ...(found === undefined ? [] : [{ query: found, variables: at('variables') }]),
-      ...(inUrl === null
-        ? []
-        : [{ query: inUrl, variables: urlQuery().get('variables') ?? undefined }]),
+    const url = urlQuery()
+    const [inBody, bodyVariables] = [at('query'), at('variables')]
+    const [inUrl, urlVariables] = [url.getAll('query'), url.getAll('variables')]
+    const documents: unknown[] = [...(inBody === undefined ? [] : [inBody]), ...inUrl]
+    const variables: unknown[] = [
+      ...(inBody === undefined && bodyVariables === undefined ? [] : [bodyVariables]),
+      ...(urlVariables.length > 0 ? urlVariables : inUrl.length > 0 ? [undefined] : []),
     ]
-    const costs = requests.map((request) => graphqlCost?.(request))
+    if (documents.length * variables.length > MAX_READINGS) return undefined
+    const costs = documents.flatMap((query) =>
+      variables.map((one) => graphqlCost?.({ query, variables: one })),
+    )
     return costs.length === 0 || costs.includes(undefined)
       ? undefined
       : Math.max(...(costs as number[]))

@@ -38,13 +38,16 @@ export function documentCost(
     if (fragments.has(one.name.value)) return undefined // servers may differ in which one they use
     fragments.set(one.name.value, one)
   }
-  /** The defaults of variables. If operations differ, the largest counts. */
+  /** The size of a list by the value of its argument. Some servers read a negative one as all. */
+  const sizeIn = (value: unknown) => (typeof value === 'number' && value >= 0 ? value : listSize)
+
+  /** The sizes by the defaults of variables. If operations differ, the largest counts. */
   const defaults = new Map<string, number>()
   for (const one of definitions) {
     for (const { variable, defaultValue } of variablesOf(one)) {
       const { value: name } = variable.name
       if (defaultValue?.kind !== 'IntValue') continue
-      defaults.set(name, Math.max(Number(defaultValue.value), defaults.get(name) ?? 0))
+      defaults.set(name, Math.max(sizeIn(Number(defaultValue.value)), defaults.get(name) ?? 0))
     }
   }
   /** The parts of fragments. `undefined` while a fragment is computed, to find cycles. Each is computed once, so that the time is linear. */
@@ -95,10 +98,11 @@ export function documentCost(
     )
 
   const numberOf = (value: ValueNode): number => {
-    if (value.kind === 'IntValue') return Number(value.value)
+    if (value.kind === 'IntValue') return sizeIn(Number(value.value))
     if (value.kind !== 'Variable') return listSize
-    const given = variableOf(variables, value.name.value) ?? defaults.get(value.name.value)
-    return typeof given === 'number' && given >= 0 ? given : listSize
+    const given = variableOf(variables, value.name.value)
+    // An explicit null overrides the default (GraphQL specification, 6.4.1).
+    return given === undefined ? (defaults.get(value.name.value) ?? listSize) : sizeIn(given)
   }
 
   const costs = definitions.flatMap((one) =>

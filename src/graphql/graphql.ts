@@ -2,6 +2,7 @@
 import { parse } from 'graphql'
 import * as v from 'valibot'
 import { ConfigError } from '../base/errors.ts'
+import { parseStrict } from '../bodies/json.ts'
 import type { GraphqlCost } from '../bodies/message.ts'
 import { checked } from '../config/schema/checked.ts'
 import { type Input, list, type Named, named, object, whole } from '../config/schema/shapes.ts'
@@ -21,7 +22,7 @@ const fields = () => ({
   depthFactor: v.optional(factor, 1),
   /** Names of arguments that limit a list: the fields below cost their value times as much. Defaults to `['first', 'last', 'limit']`. */
   lists: v.optional(list(v.string('the name of an argument'), 0), ['first', 'last', 'limit']),
-  /** Size of a list whose argument is a variable without a usable value: a whole number, at least 1. Defaults to 100. */
+  /** Size of a list whose argument has no usable value, such as `null`, or -1, which some servers read as all: a whole number, at least 1. Defaults to 100. */
   listSize: v.optional(whole(1, 1_000_000), 100),
   /** Deepest nesting of fields. A deeper document has no cost, so that it costs `max`. A whole number, at least 1. Defaults to 15. */
   maxDepth: v.optional(whole(1, 1000), 15),
@@ -52,7 +53,7 @@ export function graphqlCost(options: GraphqlCostOptions = {}): GraphqlCost {
     try {
       const document = parse(query, { noLocation: true, maxTokens: MAX_TOKENS })
       // Some servers also accept the variables as a text.
-      const given = typeof variables === 'string' ? JSON.parse(variables) : variables
+      const given = typeof variables === 'string' ? parseStrict(variables) : variables
       return documentCost(document, given, output)
     } catch {
       return undefined // a syntax error, or nesting that is too deep for the stack
