@@ -16,11 +16,13 @@ export interface BodyCost {
   otherwise: number
 }
 
-/** A rule of a cost or of a reserve. */
-export interface BodyRule<View> {
-  condition: object
-  /** Returns `undefined` if a request matches, or would match if its body could be read. */
+/** A rule of a cost, compiled. */
+export interface CostRule<View> {
+  cost: number
+  /** Returns `undefined` if a request matches, or may match. */
   mismatch: (view: View) => unknown
+  /** True if a request matches however it is read. */
+  isCertain: (view: View) => boolean
 }
 
 /** One message of a request: its body, or one item of a body that is a list. */
@@ -37,9 +39,7 @@ export interface Message {
    * @param rules the rules of the cost
    * @param view the view that has this message
    */
-  cost: <View>(rules: (BodyRule<View> & { cost: number })[], cost: BodyCost, view: View) => number
-  /** The share of the quota that the request must leave free, by the rules of `reserve`. */
-  share: <View>(rules: (BodyRule<View> & { share: number })[], view: View) => number
+  cost: <View>(rules: CostRule<View>[], cost: BodyCost, view: View) => number
 }
 
 /** The parts of a configuration that `bodies` checks, as far as they are valid, and the function that reports a problem. */

@@ -1,7 +1,6 @@
-import type { BodyCondition, BodyCost, BodyRule, Message } from '../base/message.ts'
-import type { Condition } from '../config/schema/condition.ts'
+import type { BodyCondition, BodyCost, Message } from '../base/message.ts'
 import { MAX_UNITS } from '../config/schema/shapes.ts'
-import { textMatcher } from '../match/condition.ts'
+import { reached, textMatcher } from '../match/condition.ts'
 import { textOf, UNREADABLE, valueAt } from './json.ts'
 
 /**
@@ -48,20 +47,6 @@ export function messageOf(
     return results.includes(false) ? false : results.includes(undefined) ? undefined : true
   }
 
-  /** False if a condition matches only because a value cannot be read. */
-  const isCertain = ({ body, not }: Condition): boolean =>
-    (!body || meets(body) !== undefined) && (not ?? []).every(isCertain)
-
-  /**
-   * The rules that may be the first to match, and true if one of them matches for certain. A client cannot choose a cheaper rule with an
-   * unreadable body, because the highest of them counts.
-   */
-  function reached<View, Rule extends BodyRule<View>>(all: Rule[], view: View): [Rule[], boolean] {
-    const rules = all.filter(({ mismatch }) => !mismatch(view))
-    const certain = rules.findIndex(({ condition }) => isCertain(condition))
-    return [rules.slice(0, certain + 1 || undefined), certain >= 0]
-  }
-
   /**
    * Servers take the document and the variables from the body or from the URL, independently of each other, and the first or the last
    * of several. The dearest pair counts.
@@ -105,6 +90,5 @@ export function messageOf(
       const [rules, isDecided] = reached(all, view)
       return Math.max(...rules.map((rule) => rule.cost), ...(isDecided ? [] : [ownCost(cost)]))
     },
-    share: (all, view) => Math.max(0, ...reached(all, view)[0].map((rule) => rule.share)),
   }
 }

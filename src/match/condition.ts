@@ -1,15 +1,19 @@
 import { inNetworks } from '../base/ip.ts'
 import type { Condition } from '../config/schema/condition.ts'
 import { pathMatcher } from '../request/path.ts'
+import { headerValues, queryValues } from '../request/values.ts'
 import type { RequestView } from '../request/view.ts'
 
 /** The first field of a condition that a request does not match; `undefined` if it matches all. */
 export type Mismatch = keyof Condition | undefined
 
+/** The result of a comparison. `undefined` if it is unknown: origins may read the request in several ways, or a body cannot be read. */
+type Result = boolean | undefined
+
 /**
  * Compiles a condition into comparisons, the cheap ones first.
- * @param unknown the result of a comparison with a body that is not yet read or cannot be read. True, so that a client cannot evade a
- * policy with an unreadable body; for `not` the opposite
+ * @param unknown the result of a comparison that is unknown. True where a match is the strictest for the client, so that it cannot evade a
+ * policy with a repeated parameter or an unreadable body; for `not` the opposite
  */
 export function compileCondition(
   condition: Condition,
@@ -17,8 +21,8 @@ export function compileCondition(
   unknown = true,
 ): (view: RequestView) => Mismatch {
   const { method, host, path, country, asn, verifiedBot, botScore, ja4, ip, not, body } = condition
-  const tests: [keyof Condition, (view: RequestView) => unknown][] = []
-  const add = (field: keyof Condition, test: (view: RequestView) => unknown) =>
+  const tests: [keyof Condition, (view: RequestView) => Result][] = []
+  const add = (field: keyof Condition, test: (view: RequestView) => Result) =>
     tests.push([field, test])
 
   if (method) add('method', (view) => method.includes(view.method))
@@ -40,16 +44,18 @@ export function compileCondition(
   }
   const addNamed = (
     field: 'header' | 'query',
-    meets: (view: RequestView, name: string, matches: (value: string) => boolean) => boolean,
+    compare: (view: RequestView, name: string, matches: Matches) => Result,
   ) => {
     const all = condition[field]?.map(({ name, values }) => ({ name, matches: anyMatcher(values) }))
-    if (all) add(field, (view) => all.every(({ name, matches }) => meets(view, name, matches)))
+    if (all) add(field, (view) => every(all, ({ name, matches }) => compare(view, name, matches)))
   }
   addNamed('header', ({ request }, name, matches) => {
-    const value = request.headers.get(name)
-    return value !== null && matches(value)
+    const [values, isOne] = headerValues(request.headers, name)
+    return isOne && values.length > 0 && matches(values[0]!) ? true : inAll(values, matches)
   })
-  addNamed('query', (view, name, matches) => view.query.getAll(name).some(matches))
+  addNamed('query', (view, name, matches) =>
+    inAll(queryValues(view.query, view.search, name), matches),
+  )
   if (ip) {
     const includes = inNetworks(ip)
     add('ip', ({ address }) => address !== undefined && includes(address))
@@ -58,18 +64,70 @@ export function compileCondition(
     const others = not.map((condition) => compileCondition(condition, options, !unknown))
     add('not', (view) => others.every((mismatch) => mismatch(view) !== undefined))
   }
-  if (body) add('body', ({ message }) => message?.meets(body) ?? unknown)
+  if (body) add('body', ({ message }) => message?.meets(body))
   return (view) => {
-    for (const [field, test] of tests) if (!test(view)) return field
+    for (const [field, test] of tests) if (!(test(view) ?? unknown)) return field
     return undefined
   }
+}
+
+/** True if all comparisons are true, false if one is false. */
+function every<One>(all: One[], compare: (one: One) => Result): Result {
+  let result: Result = true
+  for (const one of all) {
+    const known = compare(one)
+    if (known === false) return false
+    if (known === undefined) result = undefined
+  }
+  return result
+}
+
+type Matches = (value: string) => boolean
+
+/** True if all values match, false if none does. */
+function inAll(values: (string | undefined)[], matches: Matches): Result {
+  const count = values.filter((value) => value !== undefined && matches(value)).length
+  return count === 0 ? false : count === values.length || undefined
+}
+
+/** A rule with its condition compiled for both readings of what is unknown. */
+export interface Compiled<View = RequestView> {
+  /** Returns `undefined` if a request matches, or may match. */
+  mismatch: (view: View) => unknown
+  /** True if a request matches however it is read. */
+  isCertain: (view: View) => boolean
 }
 
 /** Compiles rules, each with a condition. */
 export const compileRules = <Rule extends { condition: Condition }>(
   rules: Rule[],
   options: { caseSensitivePaths: boolean },
-) => rules.map((rule) => ({ ...rule, mismatch: compileCondition(rule.condition, options) }))
+): (Rule & Compiled)[] =>
+  rules.map((rule) => {
+    const certain = compileCondition(rule.condition, options, false)
+    return {
+      ...rule,
+      mismatch: compileCondition(rule.condition, options),
+      isCertain: (view) => certain(view) === undefined,
+    }
+  })
+
+/**
+ * The rules that may be the first to match, and true if one of them matches for certain. A client cannot choose a cheaper rule with an
+ * ambiguous request, because the strictest of them counts.
+ */
+export function reached<View, Rule extends Compiled<View>>(
+  rules: Rule[],
+  view: View,
+): [Rule[], boolean] {
+  const found: Rule[] = []
+  for (const rule of rules) {
+    if (rule.mismatch(view)) continue
+    found.push(rule)
+    if (rule.isCertain(view)) return [found, true]
+  }
+  return [found, false]
+}
 
 /** `*.example.com` matches every subdomain of example.com, but not example.com itself. */
 const hostMatches = (name: string, host: string) =>
@@ -82,7 +140,7 @@ const isBot = (bot: string | undefined, wanted: boolean | string[]) =>
     : bot !== undefined && (bot !== '') === wanted
 
 /** Compiles patterns into a test of a text, in any letter case. Without patterns every text matches. */
-function anyMatcher(patterns?: string[]): (value: string) => boolean {
+function anyMatcher(patterns?: string[]): Matches {
   const matchers = patterns?.map(textMatcher)
   return (value) => {
     const text = value.toLowerCase()

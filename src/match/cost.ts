@@ -2,7 +2,7 @@ import type { Soon } from '../base/when-known.ts'
 import type { Cost } from '../config/schema/cost.ts'
 import { isTrustedProxy } from '../credentials/trusted-token.ts'
 import type { RequestView } from '../request/view.ts'
-import { compileRules } from './condition.ts'
+import { compileRules, reached } from './condition.ts'
 
 /** Compiles the cost of a request, in units. */
 export function compileCost(
@@ -11,10 +11,12 @@ export function compileCost(
 ): (view: RequestView) => Soon<number> {
   const { header, rules, otherwise } = cost
   const compiled = compileRules(rules, options)
-  const byRules = (view: RequestView) =>
-    view.message?.cost(compiled, cost, view) ??
-    compiled.find(({ mismatch }) => !mismatch(view))?.cost ??
-    otherwise
+  const byRules = (view: RequestView) => {
+    if (view.message) return view.message.cost(compiled, cost, view)
+    if (compiled.length === 0) return otherwise
+    const [rules, isDecided] = reached(compiled, view)
+    return Math.max(...rules.map((rule) => rule.cost), ...(isDecided ? [] : [otherwise]))
+  }
   if (header === undefined) return byRules
   return (view) => {
     const value = view.request.headers.get(header)

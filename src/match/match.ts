@@ -94,7 +94,7 @@ export function compileMatcher(
       usesPath && view.paths.length > 1 ? view.paths.map((path) => view.with({ path })) : [view]
     const denied = deny.find(({ mismatch }) => readings.some((one) => !mismatch(one)))
     if (denied) return { denied: { by: denied.name }, policies: [] }
-    const allowed = allow.filter(({ mismatch }) => readings.every((one) => !mismatch(one)))
+    const allowed = allow.filter(({ isCertain }) => readings.every(isCertain))
     const each = policies.map(({ policy, describe }): Soon<Met | Unmet> => {
       const entry = allowed.find(({ policies: names = [policy.name] }) =>
         names.includes(policy.name),

@@ -1,16 +1,15 @@
 import type { Config, Policy } from '../config/parse.ts'
 import type { RequestView } from '../request/view.ts'
-import { compileRules } from './condition.ts'
+import { compileRules, reached } from './condition.ts'
 
-/** Compiles the share of the quota that a request must leave free: that of the first rule that matches, otherwise 0. `undefined` without rules. */
+/** Compiles the share of the quota that a request must leave free: that of the first rule that matches, otherwise 0; of several that may be the first, the largest. `undefined` without rules. */
 export function compileReserve(
   { reserve }: Policy,
   config: Pick<Config, 'caseSensitivePaths'>,
 ): ((view: RequestView) => number) | undefined {
   if (reserve.length === 0) return undefined
   const rules = compileRules(reserve, config)
-  return (view) =>
-    view.message?.share(rules, view) ?? rules.find(({ mismatch }) => !mismatch(view))?.share ?? 0
+  return (view) => Math.max(0, ...reached(rules, view)[0].map(({ share }) => share))
 }
 
 /** The share of a request that is not known: that of the first rule for every request. */

@@ -7,7 +7,7 @@ export const normalizePath = (path: string): string => readings(path)[0]!
 
 /**
  * Lists the readings of a path: the meanings that origins may give to it. Most paths have one. Origins differ on whether `%2F` and `%5C`
- * separate segments, and whether `..;x` equals `..`. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
+ * separate segments, whether `..;x` equals `..`, and whether `..` removes an empty segment. For example `/api/x%2F..%2F..` and `/api/..;` are `/` for some origins and below
  * `/api` for others.
  * @returns the normalized path first
  */
@@ -15,9 +15,12 @@ export function readings(path: string): string[] {
   if (!/[%\\;]|\/[./]|.\/$/.test(path)) return [path]
   const separators = /%(2f|5c)/i.test(path) ? ['/\\', '/', ''] : ['']
   const parameters = /;|%3b/i.test(path) ? [true, false] : [true]
+  const merges = /(?:[/\\]|%2f|%5c){2}/i.test(path) ? [true, false] : [true]
   const all = separators
     .map((decoded) => decode(path, decoded).split(/[/\\]/))
-    .flatMap((parts) => parameters.map((dropped) => resolve(parts, dropped)))
+    .flatMap((parts) =>
+      parameters.flatMap((drops) => merges.map((merged) => resolve(parts, drops, merged))),
+    )
   return [...new Set(all)]
 }
 
@@ -44,16 +47,19 @@ function decode(path: string, separators: string): string {
   })
 }
 
-/** @param dropsParameters whether path parameters are dropped first, so that `..;x` is `..` */
-function resolve(parts: string[], dropsParameters: boolean): string {
+/**
+ * @param dropsParameters whether path parameters are dropped first, so that `..;x` is `..`
+ * @param merges whether `//` is `/` before `..` is resolved. By the URL standard `..` removes the empty segment between them.
+ */
+function resolve(parts: string[], dropsParameters: boolean, merges: boolean): string {
   const segments: string[] = []
   for (const part of parts) {
     const segment = part.replace(/;.*/s, '')
     const dots = dropsParameters ? segment : part
     if (dots === '..') segments.pop()
-    else if (segment !== '' && dots !== '.') segments.push(segment)
+    else if (dots !== '.' && !(merges && segment === '')) segments.push(segment)
   }
-  return `/${segments.join('/')}`
+  return `/${segments.filter((segment) => segment !== '').join('/')}`
 }
 
 /**

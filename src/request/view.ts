@@ -75,6 +75,10 @@ export class RequestView implements RuntimeContext {
   get query(): URLSearchParams {
     return this.url.searchParams
   }
+  /** The query as it was sent, with `?`. */
+  get search(): string {
+    return this.url.search
+  }
   /** Address of the client. Reading it throws a `ConfigError` if `clientAddress` is not configured and the runtime is not Cloudflare. */
   get address(): Address | undefined {
     const { request, readAddress, remoteAddress } = this

@@ -41,6 +41,8 @@ test.each([
   ['/api/x%2F..%2F..', ['/', '/api/x%2F..%2F..']],
   ['/api/x%5C..%5C..', ['/', '/api/x%5C..%5C..']],
   ['/api/..;/', ['/', '/api/..']],
+  ['/login%2f%2f..', ['/', '/login', '/login%2F%2F..']],
+  ['/a//..%2Fb', ['/b', '/a/b', '/a/..%2Fb']],
   ['/x%2F..%2Fapi/y%5C..%5C..', ['/', '/api/y%5C..%5C..', '/x%2F..%2Fapi/y%5C..%5C..']],
 ])('The path %s has the readings %j.', (path, paths) => {
   expect(readings(path)).toEqual(paths)
