@@ -162,6 +162,7 @@ const json = mutantsOf('src/bodies/json.ts', 'test/unit/bodies')
 const graphql = mutantsOf('src/graphql/cost.ts', 'test/unit/graphql')
 
 const bodiesMutants: Mutant[] = [
+  usage('a broken-off stream is refunded', 'Math.max(this.soFar, reserved)', 'this.soFar', 'usage'),
   usage('a usage of 0 is no usage', 'value >= 0', 'value > 0', 'usage'),
   usage('a product is not rounded', 'Number(units.toPrecision(12))', 'units', 'usage'),
   usage(
@@ -200,7 +201,8 @@ const bodiesMutants: Mutant[] = [
   json('a rounded number is a value', ' <= Number.MAX_SAFE_INTEGER', ' < Infinity', 'json'),
   graphql('1000 fields are too many', 'fields > maxFields', 'fields >= maxFields', 'cost'),
   graphql('the cheapest operation counts', '= Math.max(...(costs', '= Math.min(...(costs', 'cost'),
-  graphql('a negative size counts', ' && given >= 0', '', 'cost'),
+  graphql('a negative size counts', ' && value >= 0', '', 'cost'),
+  graphql('an explicit null has the default', 'given === undefined ?', 'given == null ?', 'cost'),
   graphql('the depth is free', ' * depthFactor', '', 'cost'),
 ]
 
@@ -259,7 +261,18 @@ const adapters = (file: string) => mutantsOf(`src/adapters/${file}.ts`, 'test/un
 const client = (file: string) => mutantsOf(`src/client/${file}.ts`, 'test/unit/client')
 
 const clientMutants: Mutant[] = [
-  adapters('incoming')('an encoded dot segment passes', '(\\.|%2e)', '(\\.)', 'node'),
+  mutantsOf('src/base/dot-segment.ts', 'test/unit/adapters')(
+    'an encoded dot segment passes',
+    '(\\.|%2e)',
+    '(\\.)',
+    'node',
+  ),
+  mutantsOf('src/base/dot-segment.ts', 'test/unit/api')(
+    'a query with dots is refused',
+    '.split(/[?#]/, 1)[0]!',
+    '',
+    'dot-segments',
+  ),
   adapters('incoming')('a request may have two hosts', 'hosts.length < 2 && ', '', 'node'),
   adapters('serve')(
     'a client that disconnects counts as served',
@@ -380,7 +393,25 @@ const apiMutants: Mutant[] = [
     'last || undefined',
     'auth',
   ),
-  api('forwarded')('a fragment is a part of the path', "!uri || uri.includes('#')", '!uri', 'auth'),
+  api('forwarded')('a fragment is a part of the path', '\\x7f#]', '\\x7f]', 'dot-segments'),
+  api('forwarded')(
+    'a dot segment is a part of the path',
+    ' || hasDotSegment(uri)',
+    '',
+    'dot-segments',
+  ),
+  api('forward-auth')(
+    'an ambiguous target is an error of the proxy',
+    'if (!byClient) return answer',
+    'return answer',
+    'dot-segments',
+  ),
+  api('schema')(
+    'a described path may have dot segments',
+    ' && !hasDotSegment(input)',
+    '',
+    'dot-segments',
+  ),
   api('forwarded')('the path of Envoy needs a part', 'pathname !== ENVOY && ', '', 'auth'),
   api('forward-auth')(
     'nginx gets the status 429',

@@ -382,4 +382,11 @@ export const limiterMutants: Mutant[] = [
     '[apply, list] : [apply, list]',
     'overrides',
   ),
+
+  conclusion(
+    'a refusal without a wait is admitted',
+    'enforced.every((limit) => limit.allowed)',
+    'retryAfterMs === 0',
+    'decide',
+  ),
 ]

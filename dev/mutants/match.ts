@@ -9,6 +9,7 @@ const cost = mutantsOf('src/match/cost.ts', unit)
 const subject = mutantsOf('src/match/subject.ts', unit)
 const address = mutantsOf('src/request/client-address.ts', 'test/unit/request')
 const path = mutantsOf('src/request/path.ts', 'test/unit/request')
+const values = mutantsOf('src/request/values.ts', unit)
 const source = mutantsOf('src/request/source.ts', 'test/unit/request')
 const view = mutantsOf('src/request/view.ts', unit)
 const ip = mutantsOf('src/base/ip.ts', 'test/unit/base')
@@ -26,8 +27,8 @@ export const matchMutants: Mutant[] = [
   ),
   matching(
     'allows a path if one of its readings is allowed',
-    'readings.every((one) => !mismatch(one))',
-    'readings.some((one) => !mismatch(one))',
+    'readings.every(isCertain)',
+    'readings.some(isCertain)',
     'match-readings',
   ),
   matching(
@@ -99,16 +100,45 @@ export const matchMutants: Mutant[] = [
   ),
   condition(
     'requires one of several headers or parameters',
-    'all.every(({ name, matches })',
-    'all.some(({ name, matches })',
+    'if (known === false) return false',
+    'if (known === true) return true',
     'match-bots',
   ),
   condition(
     'requires all values of a repeated parameter',
-    'view.query.getAll(name).some(matches)',
-    'view.query.getAll(name).every(matches)',
+    'count === values.length || undefined',
+    'count === values.length',
     'match-bots',
   ),
+  condition(
+    'a repeated parameter matches for certain if one value does',
+    'count === values.length || undefined',
+    'true',
+    'strict',
+  ),
+  condition(
+    'what is unknown in `not` exempts',
+    'compileCondition(condition, options, !unknown)',
+    'compileCondition(condition, options, unknown)',
+    'strict',
+  ),
+  condition(
+    'allow enters by what is unknown',
+    'compileCondition(rule.condition, options, false)',
+    'compileCondition(rule.condition, options)',
+    'strict',
+  ),
+  condition(
+    'only the first rule that may match counts',
+    'if (rule.isCertain(view)) return [found, true]',
+    'return [found, true]',
+    'strict',
+  ),
+  values('reads no members of a list', 'key.startsWith(', 'false && key.startsWith(', 'strict'),
+  values('reads no other separator', "search.includes(';')", 'false', 'strict'),
+  values('no origin misses a name in brackets', 'own.length === 0', 'false', 'strict'),
+  values('a comma in a User-Agent ends a line', '|user-agent', '', 'strict'),
+  values('reads only all lines of a field', '[value, ...lines]', '[value]', 'strict'),
   condition(
     'excludes only requests that match all conditions of not',
     'others.every((mismatch)',
@@ -156,8 +186,8 @@ export const matchMutants: Mutant[] = [
 
   cost(
     'uses the last rule that matches',
-    'compiled.find(({ mismatch })',
-    'compiled.findLast(({ mismatch })',
+    'reached(compiled, view)',
+    'reached(compiled.toReversed(), view)',
     'match-conditions',
   ),
   cost(
@@ -212,7 +242,8 @@ export const matchMutants: Mutant[] = [
     'path',
   ),
   path('does not match the path above /*', "below ? '(?:/.*)?' : ''", "below ? '/.*' : ''", 'path'),
-  path('keeps empty segments', "segment !== '' && dots !== '.'", "dots !== '.'", 'path'),
+  path('keeps empty segments', "segments.filter((segment) => segment !== '')", 'segments', 'path'),
+  path('merges empty segments before `..` always', '!(merges && segment', '!(segment', 'path'),
 
   source(
     'reads the first of two different values',

@@ -40,6 +40,18 @@ export const storeMutants: Mutant[] = [
     'texts.length < requests.length',
     'reply',
   ),
+  reply(
+    'accepts a refusal without a wait',
+    '!state && !allowed && retryAfterMs === 0',
+    'false',
+    'reply',
+  ),
+  reply(
+    'accepts a record whose mark contradicts its wait',
+    "(mark === '+') !== (retryAfter === 0)",
+    'false',
+    'reply',
+  ),
   reply('marks a first reply as a replay', "mark === '1' && {", 'mark && {', 'reply'),
   reply('accepts a state that has run out', 'end <= now', 'end < now', 'reply'),
   reply(

@@ -1,10 +1,11 @@
 /** Descriptions of requests whose path Sluice and an origin could read in two ways. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { API_TOKEN, type Api, startApi } from '../../support/api-stack.ts'
+import { API_TOKEN } from '../../support/api-stack.ts'
+import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 
-let api: Api
+let api: LocalApi
 beforeAll(async () => {
-  api = await startApi({
+  api = await startLocalApi({
     deny: { name: 'search', path: '/search/*' },
     policies: [{ name: 'per-ip', limit: 1000, window: '1h' }],
   })

@@ -108,6 +108,20 @@ function lateStore(answerRest?: Store['decide']) {
 
 const single = { name: 'a', limit: 1, window: '1d', algorithm: 'fixed-window' } as const
 
+test('A limit that the script has refused refuses the request, also if its wait is over.', async () => {
+  // A reply that is replayed after the terms have changed.
+  const local = createLocalStore()
+  const decide: Store['decide'] = async (requests) => {
+    const { decidedAt, states } = await local.decide(requests)
+    return {
+      decidedAt,
+      states: states.map((all) => all.map((one) => ({ ...one, allowed: false }))),
+    }
+  }
+  const { decision } = await newLimiter({ policies: [single] }, { ...local, decide }).ask()
+  expect(decision).toMatchObject({ allowed: false, reason: 'limited', retryAfterMs: 0 })
+})
+
 test('After the refund of a late charge the isolate forgets cached refusals of the subject.', async () => {
   const { store, release } = lateStore()
   const { ask } = newLimiter({ policies: [{ ...single, onStoreError: 'deny' }] }, store)
