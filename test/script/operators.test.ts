@@ -110,7 +110,7 @@ test.each(['reset', 'ban', 'unban'] as const)(
     const second = rowOf(minute)
     const { states } = await server.decide(
       [
-        { mode, limits: [penalRow()] },
+        { mode, limits: [{ ...penalRow(), cost: 1 }] },
         { mode: 'follow', limits: [second] },
       ],
       now,
