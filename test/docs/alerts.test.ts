@@ -1,17 +1,13 @@
 /** The files in examples/prometheus are valid, and their rules name only series that exist. */
-import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { root } from '../support/pages.ts'
+import { found, read as readText } from '../support/pages.ts'
 import { parsePromql } from '../support/promql.ts'
 import { bareCounters, unknownNames } from '../support/series.ts'
 
 const read = (file: string) =>
-  parse(readFileSync(`${root}examples/prometheus/${file}`, 'utf8'), {
-    strict: true,
-    uniqueKeys: true,
-  })
+  parse(readText(`examples/prometheus/${file}`), { strict: true, uniqueKeys: true })
 
 const duration = v.pipe(v.string(), v.regex(/^\d+[smhd]$/))
 const texts = v.record(v.pipe(v.string(), v.regex(/^[a-z_]+$/)), v.pipe(v.string(), v.minLength(1)))
@@ -39,6 +35,7 @@ const ruleFile = v.strictObject({
 const { groups } = v.parse(ruleFile, read('alerts.yml'))
 const rules = groups.flatMap((group) => group.rules)
 const alerts = rules.filter((rule) => 'alert' in rule)
+const nameOf = (rule: (typeof rules)[number]) => ('alert' in rule ? rule.alert : rule.record)
 /** Each recording rule keeps the labels of its aggregation. */
 const records = new Map(
   rules
@@ -58,15 +55,11 @@ describe('The rules of alerts.yml', () => {
   })
 
   test('No two groups or rules have the same name.', () => {
-    const names = [
-      ...groups.map(({ name }) => name),
-      ...alerts.map((rule) => rule.alert),
-      ...records.keys(),
-    ]
+    const names = [...groups.map(({ name }) => name), ...rules.map(nameOf)]
     expect(new Set(names).size).toBe(names.length)
   })
 
-  test.each(rules.map((rule) => ['alert' in rule ? rule.alert : rule.record, rule.expr]))(
+  test.each(rules.map((rule) => [nameOf(rule), rule.expr]))(
     'The expression of %s is valid, and names listed series only.',
     (_, expr) => {
       expect(parsePromql(expr).type).toBe('vector')
@@ -83,21 +76,16 @@ describe('The rules of alerts.yml', () => {
         ...groupings.flatMap((grouping) => grouping.labels),
         ...selectors.flatMap(({ metric }) => records.get(metric) ?? []),
       ])
-      const named = Object.values(annotations).flatMap((text) =>
-        [...text.matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label!),
-      )
+      const named = Object.values(annotations).flatMap((text) => found(text, /\$labels\.(\w+)/g))
       expect(named.filter((label) => !labels.has(label))).toEqual([])
     },
   )
 
   test('A recording rule comes before the rules that use it.', () => {
-    const order = rules.map((rule) => ('record' in rule ? rule.record : rule.alert))
+    const order = rules.map(nameOf)
     for (const [index, { expr }] of rules.entries()) {
-      for (const { metric } of parsePromql(expr).selectors.filter(({ metric }) =>
-        records.has(metric),
-      )) {
-        expect(order.indexOf(metric)).toBeLessThan(index)
-      }
+      const used = parsePromql(expr).selectors.filter(({ metric }) => records.has(metric))
+      for (const { metric } of used) expect(order.indexOf(metric)).toBeLessThan(index)
     }
   })
 })

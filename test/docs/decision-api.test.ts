@@ -1,59 +1,43 @@
 /** Runs every curl command of docs/reference/decision-api.md in order, and checks the bodies on the page against the schemas. */
-import { readFile } from 'node:fs/promises'
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type SchemaName, schemas } from '../../dev/openapi/schemas.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { commandsBetween } from '../support/commands.ts'
+import { type CurlCommand, parseCurl, sendCurl } from '../support/curl.ts'
 import { evaluate } from '../support/entries.ts'
 import { exporting } from '../support/examples.ts'
-import { byJsonSchema } from '../support/json-schema.ts'
+import { byJsonSchema, openapi } from '../support/json-schema.ts'
 import { parseOpenMetrics } from '../support/open-metrics.ts'
+import { blocksOf, found, pageAt } from '../support/pages.ts'
+import { type Step, stepsOf } from '../support/transcripts.ts'
 
-const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
-const page = await read('docs/reference/decision-api.md')
-const block = (name: string) => new RegExp(`^\`\`\`ts ${name}\n(.*?)^\`\`\`$`, 'ms').exec(page)![1]!
+const page = pageAt('docs/reference/decision-api.md')
+const blocks = blocksOf(page)
+const block = (named: string) => blocks.find(({ name }) => name === named)!.code
 const configOf = (code: string): ConfigOptions =>
   evaluate(exporting(code).replace('export default', 'return'))
+const token = { API_TOKEN: 'dev-api-token-0000', OPERATE: 'dev-operate-token-0000' }
 
-interface Call {
+interface Call extends CurlCommand {
   /** The command without its headers, for test titles. */
   title: string
   url: string
-  token: 'API_TOKEN' | 'OPERATE'
-  headers: Record<string, string>
-  method: string
-  body: string | undefined
   /** The status, the header fields and the body that the page shows. */
   status: number | undefined
   fields: Record<string, string>
   answer: unknown
 }
 
-/** The page without the transcripts of reverse proxies, which `npm run transcripts` generates. */
-const handwritten = page.replace(/<!-- transcripts:(\w+) -->.*?<!-- \/transcripts:\1 -->/gs, '')
-
-const calls = [...handwritten.matchAll(/^```\n(\$ curl .*?)^```$/gms)].flatMap(([, text]) =>
-  text!.split(/^\$ /m).slice(1).map(callOf),
-)
-
-function callOf(text: string): Call {
-  const [command, output = ''] = text.replace(/\\\n +/g, '').split(/(?<=['"])\n(.*)/s) as [
-    string,
-    string,
-  ]
-  const headers = [...command.matchAll(/-H (['"])(.*?)\1/g)].map(([, , field]) =>
-    field!.split(': '),
-  )
+function callOf({ command, output }: Step): Call {
   const [head, json] = output.startsWith('HTTP/') ? output.split(/\n\n(.*)/s) : ['', output]
+  const withTokens = command.replace(/\$(API_TOKEN|OPERATE)/, (_, name: 'OPERATE') => token[name])
+  const curl = parseCurl(withTokens)
   return {
-    title: command.replace(/ -H .*?(?= -d|$)/, ''),
-    url: /(?:\$API|http:)\S+/.exec(command)![0],
-    token: /OPERATE/.test(command) ? 'OPERATE' : 'API_TOKEN',
-    headers: Object.fromEntries(headers.filter(([name]) => name !== 'Authorization')),
-    method: / -X (\w+)/.exec(command)?.[1] ?? (/ -d '/.test(command) ? 'POST' : 'GET'),
-    body: / -d '(.*)'/s.exec(command)?.[1],
+    ...curl,
+    title: command.replace(/\\\n +/g, '').replace(/ -H .*?(?= -d|$)/, ''),
+    url: curl.urls[0]!,
     status: head ? Number(head.split(' ')[1]) : undefined,
     fields: Object.fromEntries(
       [...head!.matchAll(/^([\w-]+): (.*)$/gm)].map(([, name, value]) => [name!, value!]),
@@ -61,6 +45,13 @@ function callOf(text: string): Call {
     answer: json!.startsWith('#') ? json! : JSON.parse(json!),
   }
 }
+
+/** The commands on the page, without those in its transcripts of reverse proxies, which `npm run transcripts` generates. */
+const calls = blocks
+  .filter(({ language }) => language === '')
+  .flatMap(stepsOf)
+  .filter(({ command }) => /\/_sluice\/v1|\$API/.test(command))
+  .map(callOf)
 
 /** Replaces values that differ between runs: times, waits above 0, ids of slots. */
 const stable = (value: unknown): unknown =>
@@ -72,16 +63,15 @@ const stable = (value: unknown): unknown =>
       return value
     }),
   )
-const stableField = (value: string | null) => value?.replace(/;t=[1-9]\d*/, ';t=…')
+const stableField = (value: string | undefined) => value?.replace(/;t=[1-9]\d*/, ';t=…')
 
-const token = { API_TOKEN: 'dev-api-token-0000', OPERATE: 'dev-operate-token-0000' }
 const env = { SLUICE_API_TOKEN: token.API_TOKEN, SLUICE_OPERATE_TOKEN: token.OPERATE }
 
 describe('The commands of docs/reference/decision-api.md', () => {
   let shipped: Stack
   let stack: Stack
   beforeAll(async () => {
-    shipped = await startStack({ env: { ...env } })
+    shipped = await startStack({ env })
     stack = await startStack({ config: configOf(block('decision-api')), observe: {}, env })
     // The first decision of a Worker may take longer than the default deadline.
     const decided = async () =>
@@ -103,40 +93,33 @@ describe('The commands of docs/reference/decision-api.md', () => {
       const body = call.body
         ?.replace(/"decidedAt":\d+/, `"decidedAt":${last.decidedAt}`)
         .replace(/"slot":"[^"]+"/, `"slot":"${last.slot}"`)
-      const url = call.url
-        .replace('$API', `${stack.url}/_sluice/v1`)
-        .replace('http://127.0.0.1:8787', shipped.url)
-      const response = await fetch(url, {
-        method: call.method,
-        headers: { Authorization: `Bearer ${token[call.token]}`, ...call.headers },
-        ...(body !== undefined && { body }),
-      })
+      const isShipped = call.url.startsWith('http://127.0.0.1:8787/')
+      const { directUrl } = (isShipped ? shipped : stack).worker
+      const url = call.url.replace('$API', 'http://127.0.0.1:8787/_sluice/v1')
+      const response = await sendCurl({ ...call, body }, url, directUrl, {})
       if (typeof call.answer === 'string') {
-        const metrics = parseOpenMetrics(await response.text())
+        const metrics = parseOpenMetrics(response.body)
         for (const [name, shown] of parseOpenMetrics(call.answer.replace(/\n*$/, '\n'))) {
           expect(metrics.get(name)).toEqual(shown)
         }
         return
       }
-      const answer = await response.json()
+      const answer = JSON.parse(response.body)
       // The page omits some of the stats.
       if (call.url.endsWith('/stats')) expect(answer).toMatchObject(call.answer as object)
       else expect(stable(answer)).toEqual(stable(call.answer))
       expect(response.status).toBe(call.status ?? 200)
       for (const [name, value] of Object.entries(call.fields)) {
-        expect(stableField(response.headers.get(name)), name).toBe(stableField(value))
+        expect(stableField(response.header(name)), name).toBe(stableField(value))
       }
       if (call.status !== undefined && /^\[?\{"(allowed|type)/.test(JSON.stringify(answer))) {
-        expect(response.headers.has('retry-after')).toBe('Retry-After' in call.fields)
+        expect(response.header('retry-after') !== undefined).toBe('Retry-After' in call.fields)
       }
       last = answer
     },
   )
 
-  test('The client example is the file examples/api-client.ts, and charges only the units that were used.', async () => {
-    expect((await read('examples/api-client.ts')).split('\n').slice(1).join('\n')).toBe(
-      block('client'),
-    )
+  test('The client example charges only the units that were used.', async () => {
     Object.assign(process.env, { SLUICE_URL: stack.url, SLUICE_API_TOKEN: token.API_TOKEN })
     const { complete } = await import('../../examples/api-client.ts')
     for (const remaining of [6000, 4800]) {
@@ -206,12 +189,12 @@ describe('The bodies on docs/reference/decision-api.md', () => {
   })
 
   test('The answer of GET /policies matches the schemas of its reports.', () => {
-    const { policies, store } = calls.find(({ url }) => url.endsWith('/policies'))!.answer as {
-      policies: unknown[]
-      store: unknown
-    }
-    for (const report of policies) expect(v.is(schemas.PolicyReport, report)).toBe(true)
-    expect(v.is(schemas.StoreReport, store)).toBe(true)
+    const { answer } = calls.find(({ url }) => url.endsWith('/policies'))!
+    const reports = v.object({
+      policies: v.array(schemas.PolicyReport),
+      store: schemas.StoreReport,
+    })
+    expect(v.is(reports, answer)).toBe(true)
   })
 })
 
@@ -220,10 +203,13 @@ test('Every configuration on docs/reference/decision-api.md parses.', () => {
     expect(configOf(block(name)).policies).not.toEqual([])
 })
 
-test('Every endpoint of openapi.json is on docs/reference/decision-api.md, and every page that it links to exists.', async () => {
-  const { paths } = JSON.parse(await read('src/api/openapi.json'))
+test('Every endpoint of openapi.json is on docs/reference/decision-api.md, and every page that it links to exists.', () => {
+  const { paths } = openapi
   for (const path of Object.keys(paths)) {
-    expect(page).toContain(path.replace('/{target}', '/…').replace(/.*(?=\/(reset|unban)$)/, ''))
+    expect(page.text).toContain(
+      path.replace('/{target}', '/…').replace(/.*(?=\/(reset|unban)$)/, ''),
+    )
   }
-  for (const [, file] of page.matchAll(/\]\(([\w-]+\.md)/g)) await read(`docs/reference/${file}`)
+  const links = found(page.text, /\]\(([\w-]+\.md)/g)
+  expect(links.filter((file) => !pageAt(`docs/reference/${file}`))).toEqual([])
 })

@@ -3,7 +3,7 @@
  * ```ts <name>. It has a scenario of that name in test/support/configuration-examples, or curl commands below it on the page.
  */
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -25,7 +25,7 @@ import { requests } from '../support/configuration-examples/requests.ts'
 import { importsFor } from '../support/entries.ts'
 import { configOf, examples, exporting } from '../support/examples.ts'
 import { startIssuer } from '../support/issuer.ts'
-import { blocksOf, pages, root } from '../support/pages.ts'
+import { blocksOf, pages, read, root } from '../support/pages.ts'
 import { transcripts } from '../support/transcripts.ts'
 
 const configs = examples.filter(({ page }) => page !== 'docs/reference/decision-api.md')
@@ -48,14 +48,8 @@ afterAll(async () => {
   await rm(outdir, { recursive: true })
 })
 
-const scenarios: Scenarios = {
-  ...quotas,
-  ...requests,
-  ...costs,
-  ...headers,
-  ...credentials,
-  ...operation,
-}
+const parts = [quotas, requests, costs, headers, credentials, operation]
+const scenarios: Scenarios = Object.assign({}, ...parts)
 
 test('No two examples have the same name.', () => {
   const names = examples.map(({ name }) => name)
@@ -84,21 +78,19 @@ test('Each example passes the type check against the published types.', async ()
   expect(stdout).toBe('')
 })
 
-test('The example key-function equals examples/key-function.ts.', async () => {
-  const file = await readFile(join(root, 'examples/key-function.ts'), 'utf8')
-  const published = file.replace(/^\/\*\*.*\n/, '').replace(/'\.\.\/src\/index\.ts'.*/, "'sluice'")
-  const shown = pages.flatMap(blocksOf).find(({ name }) => name === 'key-function')
-  expect(shown?.code).toBe(published)
-})
-
-test('The example testing equals examples/testing.test.ts, with the names of another project.', async () => {
-  const file = await readFile(join(root, 'examples/testing.test.ts'), 'utf8')
-  const published = file
+test.each([
+  ['key-function', 'key-function.ts'],
+  ['testing', 'testing.test.ts'],
+  ['verify-webhook', 'verify-webhook.ts'],
+  ['client', 'api-client.ts'],
+])('The example %s equals examples/%s, with the names of another project.', (name, file) => {
+  const published = read(`examples/${file}`)
     .replace(/^\/\*\*.*\n/, '')
+    .replace(/'\.\.\/src\/index\.ts'.*/, "'sluice'")
     .replace(/'\.\.\/src\/testing\/index\.ts'.*/, "'sluice/testing'")
     .replace('examples/middleware.ts', 'src/index.ts')
-  const shown = pages.flatMap(blocksOf).find(({ name }) => name === 'testing')
-  expect(shown?.code).toBe(published)
+  const shown = pages.flatMap(blocksOf).filter((block) => block.name === name)
+  expect(shown.map(({ code }) => code)).toEqual([published])
 })
 
 test.each(Object.entries(scenarios))(

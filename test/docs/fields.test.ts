@@ -4,7 +4,7 @@ import { jsonSchemaOf } from '../../dev/openapi/schemas.ts'
 import { config } from '../../src/config/schema/config.ts'
 import { refusalFields } from '../../src/config/schema/refusal-fields.ts'
 import { jwtOptions } from '../../src/jwt/options.ts'
-import { pages } from '../support/pages.ts'
+import { found, pageAt, pages } from '../support/pages.ts'
 
 interface JsonSchema {
   properties?: Record<string, JsonSchema>
@@ -40,14 +40,10 @@ const fields = all.filter(
 /** The anchor of a field's row: `policies.penalty.after` is `policy-penalty-after`. */
 const anchorOf = (field: string) => field.replace(/^policies\./, 'policy.').replaceAll('.', '-')
 
-const reference = pages.find(({ path }) => path === 'docs/reference/configuration.md')!.text
+const reference = pageAt('docs/reference/configuration.md').text
 const guides = pages.filter(({ path }) => path.startsWith('docs/guides/'))
-const linked = new Set(
-  guides.flatMap(({ text }) =>
-    [...text.matchAll(/\]\(\.\.\/reference\/configuration\.md#([\w-]+)\)/g)].map(
-      ([, anchor]) => anchor!,
-    ),
-  ),
+const linked = guides.flatMap(({ text }) =>
+  found(text, /\]\(\.\.\/reference\/configuration\.md#([\w-]+)\)/g),
 )
 
 test('The schema has the fields that this test looks for.', () => {
@@ -58,7 +54,7 @@ test('The schema has the fields that this test looks for.', () => {
 test('Every field has exactly one row in the reference of the configuration.', () => {
   const rows = fields.map((field) => {
     const row = `^\\| <a id="${anchorOf(field)}"></a>\`${field.split('.').at(-1)}\``
-    return [field, [...reference.matchAll(new RegExp(row, 'gm'))].length]
+    return [field, found(reference, new RegExp(row, 'gm')).length]
   })
   expect(rows.filter(([, count]) => count !== 1)).toEqual([])
 })
@@ -67,7 +63,7 @@ test('At least one guide links to every field, or to the field that contains it.
   const parts = (anchor: string) =>
     anchor.split('-').map((_, index, all) => all.slice(0, index + 1).join('-'))
   const unlinked = fields.filter(
-    (field) => !parts(anchorOf(field)).some((part) => linked.has(part)),
+    (field) => !parts(anchorOf(field)).some((part) => linked.includes(part)),
   )
   expect(unlinked).toEqual([])
 })

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path/posix'
 import GithubSlugger from 'github-slugger'
 import { expect, test } from 'vitest'
-import { type Page, pages, root } from '../support/pages.ts'
+import { found, type Page, pageAt, pages, root } from '../support/pages.ts'
 
 const prose = (text: string) =>
   text.replace(/^( *)(```|~~~).*?^\1\2$/gms, '').replace(/`[^`\n]*`/g, '`')
@@ -12,11 +12,10 @@ const prose = (text: string) =>
 function anchorsOf({ text }: Page): Set<string> {
   const slugger = new GithubSlugger()
   const bare = text.replace(/^( *)(```|~~~).*?^\1\2$/gms, '')
-  const headings = [...bare.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) =>
-    slugger.slug(heading!.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[`*]/g, '')),
+  const headings = found(bare, /^#{1,6} (.+)$/gm).map((heading) =>
+    slugger.slug(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[`*]/g, '')),
   )
-  const ids = [...bare.matchAll(/<a id="([^"]+)">/g)].map(([, id]) => id!)
-  return new Set([...headings, ...ids])
+  return new Set([...headings, ...found(bare, /<a id="([^"]+)">/g)])
 }
 
 const anchors = new Map(pages.map((page) => [page.path, anchorsOf(page)]))
@@ -25,9 +24,9 @@ test.each(pages.map((page) => [page.path, page] as const))(
   'Every relative link on %s leads to a file and a heading that exist.',
   (path, { text }) => {
     const broken: string[] = []
-    for (const [, target] of prose(text).matchAll(/\]\(([^)\s]+)\)/g)) {
-      if (/^[a-z]+:/.test(target!)) continue
-      const [file, anchor] = target!.split('#')
+    for (const target of found(prose(text), /\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue
+      const [file, anchor] = target.split('#')
       const found = file ? join(dirname(path), file) : path
       const known = anchors.get(found)
       if (!existsSync(root + found)) broken.push(`${target}: no such file`)
@@ -38,8 +37,8 @@ test.each(pages.map((page) => [page.path, page] as const))(
 )
 
 test('Every page of docs/ is linked from the index of the documentation.', () => {
-  const index = pages.find(({ path }) => path === 'docs/README.md')?.text ?? ''
-  const linked = [...index.matchAll(/\]\(([^)#\s]+)/g)].map(([, target]) => join('docs', target!))
+  const index = pageAt('docs/README.md').text
+  const linked = found(index, /\]\(([^)#\s]+)/g).map((target) => join('docs', target))
   const others = pages.map(({ path }) => path).filter((path) => /^docs\/(?!README)/.test(path))
   expect(others.filter((path) => !linked.includes(path))).toEqual([])
 })

@@ -1,9 +1,9 @@
 /** docs/reference/log-events.md lists every event that the code logs, and no other. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { pages, root } from '../support/pages.ts'
+import { found, pageAt, read, root } from '../support/pages.ts'
 
-const source = (file: string) => readFileSync(`${root}src/${file}`, 'utf8')
+const source = (file: string) => read(`src/${file}`)
 const files = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .map(source)
@@ -11,14 +11,11 @@ const files = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
 /** The event and the code of each call of `log`; the code is undefined unless it is a literal. */
 const logged = files.flatMap((text) =>
   [...text.matchAll(/\blog(?:\?\.)?\(\s*'([a-z-]+)',\s*(?:'([a-z0-9-]*)')?/g)].map(
-    ([, event, code]) => ({
-      event: event!,
-      code,
-    }),
+    ([, event, code]) => ({ event: event!, code }),
   ),
 )
 
-const { text } = pages.find(({ path }) => path === 'docs/reference/log-events.md')!
+const { text } = pageAt('docs/reference/log-events.md')
 
 /** The rows of the page. A row without an event belongs to the event above it. */
 const rows: { event: string; code: string }[] = []
@@ -43,7 +40,7 @@ test('Every code that a call of log names has a row.', () => {
 
 test('Every code of a store error has a row, except those that are not logged.', () => {
   const [, union] = /type StoreErrorCode =\n((?: +\| '[a-z-]+'\n)+)/.exec(source('base/errors.ts'))!
-  const codes = [...union!.matchAll(/'([a-z-]+)'/g)].map(([, code]) => code!)
+  const codes = found(union!, /'([a-z-]+)'/g)
   const unlogged = ['circuit-open', 'idempotency-conflict']
   expect(codesOf('store-error').sort()).toEqual(
     codes.filter((code) => !unlogged.includes(code)).sort(),
@@ -52,7 +49,7 @@ test('Every code of a store error has a row, except those that are not logged.',
 
 test('Every code of a failed download of keys has a row.', () => {
   const codes = ['jwt/download.ts', 'jwt/jwks.ts'].flatMap((file) =>
-    [...source(file).matchAll(/\bcode: '([a-z-]+)'/g)].map(([, code]) => code!),
+    found(source(file), /\bcode: '([a-z-]+)'/g),
   )
   expect(codesOf('jwks').sort()).toEqual(codes.sort())
 })

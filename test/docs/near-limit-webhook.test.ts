@@ -1,19 +1,20 @@
 /** The verification on the page about near-limit notices accepts what Sluice sends, and nothing else. */
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { verify } from '../../examples/verify-webhook.ts'
 import { createSender } from '../../src/observe/webhook.ts'
-import { blocksOf, pages, root } from '../support/pages.ts'
+import { found, pageAt, read } from '../support/pages.ts'
 import { SECRET, startReceiver } from '../support/webhook-receiver.ts'
 
-const page = pages.find(({ path }) => path === 'docs/guides/near-limit-webhook.md')!
-
-test('The example verify-webhook equals examples/verify-webhook.ts.', async () => {
-  const file = await readFile(join(root, 'examples/verify-webhook.ts'), 'utf8')
-  const shown = blocksOf(page).find(({ name }) => name === 'verify-webhook')
-  expect(shown?.code).toBe(file.replace(/^\/\*\*.*\n/, ''))
-})
+/** The headers and the body of a notice that Sluice sends at a time with these secrets. */
+async function send(body: object, secrets: string, clock?: () => number) {
+  const receiver = await startReceiver()
+  const sender = createSender({ url: receiver.url, log: () => {}, ...(clock && { clock }) })
+  sender.isReady({ SLUICE_WEBHOOK_SECRET: secrets })
+  await sender.send('name', JSON.stringify(body))
+  await receiver.close()
+  const [post] = receiver.posts
+  return { headers: post!.headers as Record<string, string>, body: post!.body }
+}
 
 describe('the verification of a notice', () => {
   let body: string
@@ -22,14 +23,7 @@ describe('the verification of a notice', () => {
   const next = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
 
   beforeAll(async () => {
-    const receiver = await startReceiver()
-    const sender = createSender({ url: receiver.url, log: () => {} })
-    sender.isReady({ SLUICE_WEBHOOK_SECRET: `${SECRET} ${next}` })
-    await sender.send('name', JSON.stringify(notice))
-    await receiver.close()
-    const [post] = receiver.posts
-    body = post!.body
-    sent = post!.headers as Record<string, string>
+    ;({ body, headers: sent } = await send(notice, `${SECRET} ${next}`))
   })
 
   const signed = (changes: Record<string, string> = {}) => new Headers({ ...sent, ...changes })
@@ -51,31 +45,22 @@ describe('the verification of a notice', () => {
     expect(verify(signed(changes as Record<string, string>), body, secret)).toBeUndefined()
   })
 
-  test('A notice with another body is refused.', () => {
+  test('A notice with another body, and a request without headers, are refused.', () => {
     expect(verify(signed(), `${body} `, SECRET)).toBeUndefined()
-  })
-
-  test('A request without headers is refused.', () => {
     expect(verify(new Headers(), body, SECRET)).toBeUndefined()
   })
 
   test('A notice that is older than five minutes is refused.', async () => {
-    const receiver = await startReceiver()
-    const clock = () => Date.now() - 301_000
-    const sender = createSender({ url: receiver.url, log: () => {}, clock })
-    sender.isReady({ SLUICE_WEBHOOK_SECRET: SECRET })
-    await sender.send('name', body)
-    await receiver.close()
-    const headers = new Headers(receiver.posts[0]!.headers as Record<string, string>)
-    expect(verify(headers, body, SECRET)).toBeUndefined()
+    const { headers } = await send(notice, SECRET, () => Date.now() - 301_000)
+    expect(verify(new Headers(headers), body, SECRET)).toBeUndefined()
   })
 
-  test('The page lists each field of the document once.', async () => {
-    const source = await readFile(join(root, 'src/observe/near-limit.ts'), 'utf8')
+  test('The page lists each field of the document once.', () => {
+    const { text } = pageAt('docs/guides/near-limit-webhook.md')
+    const source = read('src/observe/near-limit.ts')
     const [, fields] = /interface NearLimitNotice \{\n(.*?)\n\}/s.exec(source)!
-    const declared = [...fields!.matchAll(/^ {2}(\w+): /gm)].map(([, name]) => name!)
-    const rows = [...page.text.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name!)
+    const declared = found(fields!, /^ {2}(\w+): /gm)
     expect(declared.length).toBeGreaterThan(8)
-    expect(rows).toEqual(declared)
+    expect(found(text, /^\| `(\w+)` \|/gm)).toEqual(declared)
   })
 })

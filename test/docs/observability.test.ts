@@ -1,37 +1,32 @@
 /** docs/reference/observability.md lists every option, field, word and series of the code, and no other. */
-import { readFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { dataPointsOf } from '../../src/observe/analytics.ts'
 import { deciders, outcomes } from '../../src/observe/event.ts'
 import { toOpenMetrics } from '../../src/observe/open-metrics.ts'
 import { observedCounts } from '../support/observed-counts.ts'
 import { parseOpenMetrics } from '../support/open-metrics.ts'
-import { pages, root } from '../support/pages.ts'
+import { found, pageAt, read, sectionOf } from '../support/pages.ts'
 import { listed } from '../support/series.ts'
 import { someStats } from '../support/stats.ts'
 
-const { text } = pages.find(({ path }) => path === 'docs/reference/observability.md')!
-const source = (file: string) => readFileSync(`${root}src/observe/${file}`, 'utf8')
+const page = pageAt('docs/reference/observability.md')
+const source = (file: string) => read(`src/observe/${file}`)
 
-/** The text below a heading. */
-const section = (heading: string) =>
-  text.split(/^#+ /m).find((part) => part.startsWith(`${heading}\n`)) ?? ''
 /** The first column of the tables below a heading. */
 const rowsOf = (heading: string) =>
-  [...section(heading).matchAll(/^\| (?:<a id="[^"]+"><\/a>)?`([^`]+)`/gm)].map(([, name]) => name!)
+  found(sectionOf(page, heading), /^\| (?:<a id="[^"]+"><\/a>)?`([^`]+)`/gm)
 
 /** The fields of an interface, in order. */
 function fieldsOf(file: string, name: string): string[] {
   const [, body] = new RegExp(`^export interface ${name}\\b.*?\\{\\n(.*?)^\\}$`, 'ms').exec(
     source(file),
   )!
-  return [...body!.matchAll(/^ {2}(\w+)\??: /gm)].map(([, field]) => field!)
+  return found(body!, /^ {2}(\w+)\??: /gm)
 }
 
 test('Every option has a row, and every row is an option.', () => {
   const [webhook, own] = source('options.ts').split('const fields = ')
-  const options = (code: string) =>
-    [...code.matchAll(/^ {2}(\w+): v\./gm)].map(([, option]) => option!)
+  const options = (code: string) => found(code, /^ {2}(\w+): v\./gm)
   const nested = options(webhook!.split('const webhookFields = ')[1]!)
   expect(nested).toContain('url')
   expect(rowsOf('Options').sort()).toEqual(
@@ -56,7 +51,7 @@ test.each([
 })
 
 test('Every field of /stats is described.', () => {
-  const described = section('Fields of /stats')
+  const described = sectionOf(page, 'Fields of /stats')
   const stats = fieldsOf('report.ts', 'Stats')
   const counts = ['Series', 'Offender', 'StoreUsage', 'Histogram'].flatMap((name) =>
     fieldsOf('report.ts', name),
@@ -68,32 +63,25 @@ test('Every field of /stats is described.', () => {
   expect(missing).toEqual([])
 })
 
-describe('The table of series', () => {
-  const families = [
-    ...parseOpenMetrics(
-      toOpenMetrics({ ...someStats(), databases: [{ name: 'eu-1', circuit: 'open' }] }),
-    ).values(),
-  ]
-
-  test('It has every metric of /metrics with its type and its labels.', () => {
-    const suffix: Record<string, string> = { counter: '_total', info: '_info' }
-    const found = families.map(({ name, type, samples }) => ({
-      name: name + (suffix[type] ?? ''),
-      type,
-      labels: [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))].filter(
-        (label) => label !== 'le',
-      ),
-    }))
-    const byName = (one: { name: string }, other: { name: string }) =>
-      one.name.localeCompare(other.name)
-    expect(found.length).toBeGreaterThan(10)
-    expect([...listed].sort(byName)).toEqual(found.sort(byName))
-  })
+test('The table of series has every metric of /metrics with its type and its labels.', () => {
+  const stats = { ...someStats(), databases: [{ name: 'eu-1', circuit: 'open' as const }] }
+  const suffix: Record<string, string> = { counter: '_total', info: '_info' }
+  const shown = [...parseOpenMetrics(toOpenMetrics(stats)).values()].map(
+    ({ name, type, samples }) => {
+      const labels = new Set(samples.flatMap(({ labels }) => Object.keys(labels)))
+      labels.delete('le')
+      return { name: name + (suffix[type] ?? ''), type, labels: [...labels] }
+    },
+  )
+  const byName = (one: { name: string }, other: { name: string }) =>
+    one.name.localeCompare(other.name)
+  expect(shown.length).toBeGreaterThan(10)
+  expect([...listed].sort(byName)).toEqual(shown.sort(byName))
 })
 
 test('The table of OpenTelemetry has every metric, with its unit.', () => {
-  const calls = [...source('otlp.ts').matchAll(/'(sluice\.[a-z_.]+)'/g)].map(([, name]) => name!)
-  const documented = section('OpenTelemetry')
+  const calls = found(source('otlp.ts'), /'(sluice\.[a-z_.]+)'/g)
+  const documented = sectionOf(page, 'OpenTelemetry')
   expect(calls).toContain('sluice.decisions')
   expect(calls.filter((name) => !documented.includes(`\`${name}\``))).toEqual([])
   expect(
@@ -108,16 +96,15 @@ test('The table of the Analytics Engine has a row for each kind of data point.',
 
 test('The figures of the table of costs follow from its formula.', () => {
   const perMonth = (isolates: number, every: number) => (isolates * 2_592_000) / every
-  const points = (reports: number, each: number) => reports * each
   const dollars = (count: number, included: number, price: number) =>
     (Math.max(0, count - included) / 1e6) * price
-  const cost = section('Cost')
+  const cost = sectionOf(page, 'Cost')
   for (const [isolates, each, atTen, atSixty] of [
     [10, 5, '$0.74', '$0'],
     [100, 10, '$62', '$8.30'],
   ] as const) {
-    const often = dollars(points(perMonth(isolates, 10), each), 10e6, 0.25)
-    const seldom = dollars(points(perMonth(isolates, 60), each), 10e6, 0.25)
+    const often = dollars(perMonth(isolates, 10) * each, 10e6, 0.25)
+    const seldom = dollars(perMonth(isolates, 60) * each, 10e6, 0.25)
     expect(often).toBeCloseTo(Number(atTen.slice(1)), isolates > 10 ? 0 : 2)
     expect(seldom).toBeCloseTo(Number(atSixty.slice(1)), 1)
     expect(cost).toContain(`points: ${atTen} |`)

@@ -4,6 +4,13 @@ import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
+/** The text of a file of the repository. */
+export const read = (path: string) => readFileSync(root + path, 'utf8')
+
+/** The first group of each match, in order. */
+export const found = (text: string, pattern: RegExp) =>
+  [...text.matchAll(pattern)].map(([, first]) => first!)
+
 const folders = ['docs', 'lua', 'packages', 'bench']
 const inFolders = folders.flatMap((folder) =>
   readdirSync(root + folder, { recursive: true, encoding: 'utf8' })
@@ -20,7 +27,13 @@ export interface Page {
 
 export const pages: Page[] = [...inRoot, ...inFolders]
   .sort()
-  .map((path) => ({ path, text: readFileSync(root + path, 'utf8') }))
+  .map((path) => ({ path, text: read(path) }))
+
+export const pageAt = (path: string): Page => pages.find((page) => page.path === path)!
+
+/** The text below a heading of a page. */
+export const sectionOf = ({ text }: Page, heading: string) =>
+  text.split(/^##+ /m).find((part) => part.startsWith(`${heading}\n`)) ?? ''
 
 export interface Block {
   page: string

@@ -1,10 +1,10 @@
 /** The series that docs/reference/observability.md lists, and what an expression of PromQL gets wrong about them. */
-import { pages } from './pages.ts'
+import { found, pageAt } from './pages.ts'
 import { type Expression, parsePromql } from './promql.ts'
 
-const { text } = pages.find(({ path }) => path === 'docs/reference/observability.md')!
+const { text } = pageAt('docs/reference/observability.md')
 
-export interface ListedSeries {
+interface ListedSeries {
   name: string
   type: string
   labels: string[]
@@ -18,22 +18,18 @@ export const listed: ListedSeries[] = [
 ].map(([, name, type, labels]) => ({
   name: name!,
   type: type!,
-  labels: [...labels!.matchAll(/`(\w+)`/g)].map(([, label]) => label!),
+  labels: found(labels!, /`(\w+)`/g),
 }))
 
 /** Labels by the name of a series in Prometheus, with the labels that a scrape adds. A histogram is several series. */
 const labelsOf = new Map<string, string[]>(
   listed.flatMap(({ name, type, labels }) => {
     const own = [...labels, 'job', 'instance']
-    const isHistogram = type === 'histogram'
-    const rows: [string, string[]][] = isHistogram
-      ? [
-          [`${name}_bucket`, [...own, 'le']],
-          [`${name}_count`, own],
-          [`${name}_sum`, own],
-        ]
-      : [[name, own]]
-    return rows
+    if (type !== 'histogram') return [[name, own]]
+    return ['_bucket', '_count', '_sum'].map((suffix) => [
+      name + suffix,
+      suffix === '_bucket' ? [...own, 'le'] : own,
+    ])
   }),
 )
 
@@ -67,9 +63,7 @@ export function unknownNames(
 
 /** The counters that an expression reads without `rate` or `increase`, which is never useful. */
 export const bareCounters = (source: string): string[] => {
-  const ranged = new Set(
-    [...source.matchAll(/\b(?:rate|increase)\(\s*([a-z_]+)/g)].map(([, metric]) => metric!),
-  )
+  const ranged = new Set(found(source, /\b(?:rate|increase)\(\s*([a-z_]+)/g))
   return parsePromql(source)
     .selectors.map(({ metric }) => metric)
     .filter((metric) => isCounter(metric) && !ranged.has(metric))

@@ -15,7 +15,7 @@ export interface Transcript {
   steps: Step[]
 }
 
-const stepsOf = ({ code }: Block): Step[] =>
+export const stepsOf = ({ code }: Block): Step[] =>
   code
     .split(/^\$ /m)
     .slice(1)
@@ -32,13 +32,7 @@ export const transcripts = pages.flatMap((page): Transcript[] => {
     if (isConfig(block)) example = block.name
     if (block.language !== 'console' || block.name === 'elsewhere') return []
     const steps = stepsOf(block)
-    if (steps.length === 0) return []
-    return [
-      {
-        title: `${page.path}:${block.line}`,
-        example: block.name === 'start' ? '' : example,
-        steps,
-      },
-    ]
+    const named = block.name === 'start' ? '' : example
+    return steps.length ? [{ title: `${page.path}:${block.line}`, example: named, steps }] : []
   })
 })
