@@ -1,5 +1,21 @@
 import { expect, test } from 'vitest'
+import { read } from '../support/pages.ts'
 import { createConsumer } from './support/consumer.ts'
+
+const { peerDependencies } = JSON.parse(read('package.json'))
+const entries =
+  'client lint observe bodies graphql jwt leases overrides refusals shards testing node next'.split(
+    ' ',
+  )
+
+const bundled = {
+  target: 'es2022',
+  module: 'esnext',
+  moduleResolution: 'bundler',
+  strict: true,
+  noEmit: true,
+  types: [],
+}
 
 /** Projects of which each has an option that the repository does not have. */
 const projects: [title: string, options: object][] = [
@@ -9,19 +25,10 @@ const projects: [title: string, options: object][] = [
 ]
 
 test('The types of all entries compile with TypeScript 5.9 and 7, without skipLibCheck.', async () => {
-  const compilerOptions = {
-    target: 'es2022',
-    module: 'esnext',
-    moduleResolution: 'bundler',
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    skipLibCheck: false,
-    noEmit: true,
-    types: [],
-  }
+  const strictest = { ...bundled, exactOptionalPropertyTypes: true, skipLibCheck: false }
   const configs = projects.map(([, options], at) => [
     `tsconfig.${at}.json`,
-    JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, files: ['all.ts'] }),
+    JSON.stringify({ compilerOptions: { ...strictest, ...options }, files: ['all.ts'] }),
   ])
   const project = await createConsumer({
     packages: [
@@ -33,23 +40,8 @@ test('The types of all entries compile with TypeScript 5.9 and 7, without skipLi
     files: {
       ...Object.fromEntries(configs),
       'package.json': '{ "type": "module" }',
-      'all.ts': [
-        '',
-        '/client',
-        '/lint',
-        '/observe',
-        '/bodies',
-        '/graphql',
-        '/jwt',
-        '/leases',
-        '/overrides',
-        '/refusals',
-        '/shards',
-        '/testing',
-        '/node',
-        '/next',
-      ]
-        .map((entry, at) => `export * as entry${at} from 'sluice${entry}'\n`)
+      'all.ts': ['sluice', ...entries.map((entry) => `sluice/${entry}`)]
+        .map((entry, at) => `export * as entry${at} from '${entry}'\n`)
         .join(''),
     },
   })
@@ -63,4 +55,35 @@ test('The types of all entries compile with TypeScript 5.9 and 7, without skipLi
     }
   }
   expect(failures).toEqual([])
+})
+
+test('An app with the oldest supported Hono compiles with TypeScript 5, also with skipLibCheck off.', async () => {
+  const oldest = /^\^(\d+\.\d+\.\d+)$/.exec(peerDependencies.hono)![1]!
+  const project = await createConsumer({
+    packages: [`hono@${oldest}`, 'typescript@5.9.3'],
+    files: {
+      'package.json': '{ "type": "module" }',
+      'tsconfig.json': JSON.stringify({
+        compilerOptions: { ...bundled, module: 'es2022', lib: ['es2022', 'webworker'] },
+      }),
+      'app.ts': `import { Hono } from 'hono'
+import { type Bindings, createGateway, rateLimiter } from 'sluice'
+import { createClient } from 'sluice/client'
+import { lint } from 'sluice/lint'
+
+const app = new Hono<{ Bindings: Bindings; Variables: { user: string } }>()
+app.use(
+  rateLimiter({
+    policies: [{ name: 'per-user', limit: 100, window: '1m', key: (c) => c.get('user') }],
+  }),
+)
+app.get('/', (c) => c.json(c.var.rateLimit.limits[0]?.remaining ?? 0))
+app.mount('/limits', createGateway({ policies: [] }).fetch)
+export const client = createClient({ url: 'https://limits.example.com', token: 'token' })
+export const codes = lint({}).map(({ code }) => code)
+export default app
+`,
+    },
+  })
+  expect(await project.run('tsc')).toBe('')
 })

@@ -1,33 +1,28 @@
 /** Workers Analytics Engine for tests: a dataset with the documented limits, and its SQL API on loopback. SQLite runs the queries. */
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { DatabaseSync } from 'node:sqlite'
+import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { DataPoint } from '../../src/observe/analytics.ts'
+import { createDataset } from './dataset.ts'
 import type { Answer } from './issuer.ts'
+import { startLoopback } from './loopback.ts'
 
 const API = 'https://api.cloudflare.com'
 const TOKEN = 'secret-token'
-const columns = (name: string, type: string) =>
-  Array.from({ length: 20 }, (_, index) => `${name}${index + 1} ${type}`)
 
 let accounts = 0
 
 export async function startAnalyticsEngine(dataset = 'sluice_counts') {
   // Each engine has its own account, because a result is cached by account.
   const account = String(++accounts).padStart(32, '0')
-  const database = new DatabaseSync(':memory:')
-  const table = `"${dataset}"`
-  const fields = ["index1 DEFAULT ''", ...columns('blob', "DEFAULT ''")]
-  database.exec(
-    `CREATE TABLE ${table} (timestamp, _sample_interval, ${[...fields, ...columns('double', 'DEFAULT 0')].join()})`,
-  )
-  // The functions of the SQL API in `queries`, for times as numbers of seconds.
-  database.function('toDateTime', (seconds) => seconds)
-  database.function('toUnixTimestamp', (time) => time)
-  database.function('toStartOfInterval', (time, seconds) => {
-    return Number(time) - (Number(time) % Number(seconds))
-  })
+  // The functions of the SQL API in `queries`.
+  const database = createDataset(dataset, [
+    function toUnixTimestamp(time) {
+      return time
+    },
+    function toStartOfInterval(time, seconds) {
+      return Number(time) - (Number(time) % Number(seconds))
+    },
+  ])
 
   const engine = {
     /** The variables of a Worker that reads the dataset. */
@@ -61,24 +56,15 @@ export async function startAnalyticsEngine(dataset = 'sluice_counts') {
         if (indexes.length > 1 || bytes(indexes) > 96) throw new Error('the index is too long')
         if (blobs.length > 20 || bytes(blobs) > 5120) throw new Error('the blobs are too long')
         if (doubles.length > 20) throw new Error('more than 20 doubles')
-        const values: Record<string, string | number> = {
-          timestamp: Math.floor(Date.now() / 1000),
-          _sample_interval: engine.sampleInterval,
-          index1: indexes[0],
-          ...Object.fromEntries(blobs.map((blob, index) => [`blob${index + 1}`, blob])),
-          ...Object.fromEntries(doubles.map((double, index) => [`double${index + 1}`, double])),
-        }
-        const names = Object.keys(values)
-        database
-          .prepare(`INSERT INTO ${table} (${names}) VALUES (${names.map(() => '?')})`)
-          .run(...Object.values(values))
+        const now = Math.floor(Date.now() / 1000)
+        database.write({ indexes, blobs, doubles }, now, engine.sampleInterval)
       },
     }
   }
 
   function run(sql: string) {
     const inSqlite = sql.replace(/INTERVAL '(\d+)' SECOND/g, '$1').replace(/ FORMAT JSON$/, '')
-    const data = database.prepare(inSqlite).all()
+    const data = database.query(inSqlite)
     const write = (_: string, value: unknown) =>
       engine.numbersAsText && typeof value === 'number' ? String(value) : value
     return JSON.stringify({ meta: [], data, rows: data.length }, write)
@@ -89,19 +75,16 @@ export async function startAnalyticsEngine(dataset = 'sluice_counts') {
     url === `/client/v4/accounts/${account}/analytics_engine/sql` &&
     headers.authorization === `Bearer ${TOKEN}`
 
-  const server = createServer(async (request, response) => {
+  const { url: address, close } = await startLoopback(async (request, response) => {
     const sql = await text(request)
     engine.queries.push(sql)
     if (!isAllowed(request)) response.writeHead(403).end()
     else if (engine.answer) engine.answer(response, request)
     else response.end(run(sql))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
   async function stop() {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
+    await close()
     database.close()
   }
   return engine

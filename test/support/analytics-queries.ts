@@ -3,9 +3,9 @@
  * of its functions that the queries use (https://developers.cloudflare.com/analytics/analytics-engine/sql-reference/). Another function,
  * column or syntax is an error.
  */
-import { DatabaseSync } from 'node:sqlite'
 import { dataPointsOf } from '../../src/observe/analytics.ts'
 import type { Counts, StoreUsage } from '../../src/observe/report.ts'
+import { createDataset } from './dataset.ts'
 import { noCounts, oneSeries } from './observed-counts.ts'
 
 /** A point of time at the beginning of a minute, in seconds since the epoch. */
@@ -59,40 +59,20 @@ function usage(fields: Partial<StoreUsage>, sum: number): StoreUsage {
   return { ...others, latency: { ...latency, sum }, ...fields }
 }
 
-const range = (prefix: string, type: string) =>
-  Array.from({ length: 20 }, (_, index) => `${prefix}${index + 1} ${type}`)
-
-function fill(): DatabaseSync {
-  const database = new DatabaseSync(':memory:')
-  const columns = [
-    "index1 DEFAULT ''",
-    ...range('blob', "DEFAULT ''"),
-    ...range('double', 'REAL DEFAULT 0'),
-  ]
-  database.exec(`CREATE TABLE ${DATASET} (timestamp, _sample_interval, ${columns})`)
-  for (const [at, counts] of reports) {
-    for (const { indexes, blobs, doubles } of dataPointsOf(counts)) {
-      const values: Record<string, string | number> = {
-        timestamp: at,
-        _sample_interval: SAMPLE_INTERVAL,
-        index1: indexes[0],
-        ...Object.fromEntries(blobs.map((value, index) => [`blob${index + 1}`, value])),
-        ...Object.fromEntries(doubles.map((value, index) => [`double${index + 1}`, value])),
-      }
-      const names = Object.keys(values)
-      database
-        .prepare(`INSERT INTO ${DATASET} (${names}) VALUES (${names.map(() => '?')})`)
-        .run(...Object.values(values))
-    }
-  }
-  database.function('intDiv', (one, other) => Math.floor(Number(one) / Number(other)))
-  database.function('toUInt32', (time) => time)
-  database.function('toDateTime', (seconds) => seconds)
-  database.function('NOW', () => MINUTE + 120)
-  return database
+const database = createDataset(DATASET, [
+  function intDiv(one, other) {
+    return Math.floor(Number(one) / Number(other))
+  },
+  function toUInt32(time) {
+    return time
+  },
+  function NOW() {
+    return MINUTE + 120
+  },
+])
+for (const [at, counts] of reports) {
+  for (const point of dataPointsOf(counts)) database.write(point, at, SAMPLE_INTERVAL)
 }
-
-const database = fill()
 
 /** Replaces the macros of the plugin and the variables of the dashboard. */
 const expand = (query: string) =>
@@ -119,8 +99,5 @@ function check(query: string) {
 /** @throws {Error} if a query is not valid */
 export function runAnalyticsQuery(query: string): Record<string, unknown>[] {
   check(query)
-  return database
-    .prepare(forSqlite(expand(query)))
-    .all()
-    .map((row) => ({ ...row }))
+  return database.query(forSqlite(expand(query))).map((row) => ({ ...row }))
 }

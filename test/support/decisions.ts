@@ -1,19 +1,9 @@
 import type { Decision, LimitState } from '../../src/base/decision.ts'
+import { limitState } from './facts.ts'
 
 /** The limit state of a policy with 10 requests a minute after its first request. `change` overrides fields. */
-export const state = (change: Partial<LimitState> = {}): LimitState => ({
-  policy: 'a',
-  mode: 'enforce',
-  allowed: true,
-  limit: 10,
-  windowMs: 60_000,
-  cost: 1,
-  remaining: 9,
-  retryAfterMs: 0,
-  resetAfterMs: 60_000,
-  nextAfterMs: 6_000,
-  ...change,
-})
+export const state = (change: Partial<LimitState> = {}) =>
+  limitState({ nextAfterMs: 6_000, ...change })
 
 export const allowed = (...limits: LimitState[]): Decision => ({
   allowed: true,

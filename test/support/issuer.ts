@@ -1,6 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from 'jose'
+import { startLoopback } from './loopback.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 /** Answers a request for the keys of an issuer. */
@@ -13,17 +13,11 @@ export const json =
 
 /** Starts a server on loopback that answers with `answer` and counts the requests in `fetches`. */
 export async function startIssuer(answer: Answer = json({ keys: [] })) {
-  const issuer = { url: '', fetches: 0, answer, close }
-  const server = createServer((request, response) => {
+  const { url, close } = await startLoopback((request, response) => {
     issuer.fetches += 1
     issuer.answer(response, request)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  issuer.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`
-  async function close() {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  }
+  const issuer = { url: `${url}/jwks.json`, fetches: 0, answer, close }
   return issuer
 }
 

@@ -1,11 +1,11 @@
 /** An OpenTelemetry collector on loopback, and a reader of OTLP JSON that knows only the specification. */
-import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { Answer } from './issuer.ts'
+import { startLoopback } from './loopback.ts'
 
 /** A point of a metric, with its numbers decoded. */
-export interface OtlpPoint {
+interface OtlpPoint {
   labels: Record<string, string>
   /** ns since the epoch */
   start: bigint
@@ -14,7 +14,7 @@ export interface OtlpPoint {
   histogram?: { count: bigint; sum: number; buckets: bigint[]; bounds: number[] }
 }
 
-export interface OtlpReport {
+interface OtlpReport {
   resource: Record<string, string>
   scope: string
   metrics: Map<string, { unit: string; points: OtlpPoint[] }>
@@ -22,23 +22,18 @@ export interface OtlpReport {
 
 /** Starts a collector that answers with `answer`. */
 export async function startCollector() {
-  const collector = {
-    url: '',
-    answer: ((response) => response.end('{}')) as Answer,
-    received: [] as { path: string; headers: IncomingHttpHeaders; body: string }[],
-    reports: () => collector.received.map(({ body }) => readOtlp(body)),
-    async stop() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
-  const server = createServer(async (request, response) => {
+  const { url, close } = await startLoopback(async (request, response) => {
     const body = await text(request)
     collector.received.push({ path: request.url!, headers: request.headers, body })
     collector.answer(response, request)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  collector.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/metrics`
+  const collector = {
+    url: `${url}/v1/metrics`,
+    answer: ((response) => response.end('{}')) as Answer,
+    received: [] as { path: string; headers: IncomingHttpHeaders; body: string }[],
+    reports: () => collector.received.map(({ body }) => readOtlp(body)),
+    stop: close,
+  }
   return collector
 }
 
