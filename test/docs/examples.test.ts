@@ -1,6 +1,7 @@
 /**
  * Runs every example configuration of the documentation in workerd, with the bridge and a real Redis. An example is a code block
- * ```ts <name>. It has a scenario of that name in test/support/configuration-examples, or curl commands below it on the page.
+ * ```ts <name>. It has a scenario of that name in test/support/configuration-examples, or curl commands below it on the page: blocks
+ * ```console, whose output is compared with the one that the page shows.
  */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -9,7 +10,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
-import { startStack } from '../../dev/stack.ts'
+import { type Stack, startStack } from '../../dev/stack.ts'
 import {
   env,
   running,
@@ -22,29 +23,61 @@ import { headers } from '../support/configuration-examples/headers.ts'
 import { operation } from '../support/configuration-examples/operation.ts'
 import { quotas } from '../support/configuration-examples/quotas.ts'
 import { requests } from '../support/configuration-examples/requests.ts'
+import { parseCurl, sendCurl } from '../support/curl.ts'
 import { importsFor } from '../support/entries.ts'
 import { configOf, examples, exporting } from '../support/examples.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { blocksOf, pages, read, root } from '../support/pages.ts'
 import { transcripts } from '../support/transcripts.ts'
+import { nextWindow } from '../support/windows.ts'
 
 const configs = examples.filter(({ page }) => page !== 'docs/reference/decision-api.md')
 
+/** Replaces values that differ between runs: times, ports, request ids. */
+const stable = (text: string) =>
+  text
+    .replace(/;t=[1-9]\d*/g, ';t=N')
+    .replace(/\b(in|after|for|another) [1-9]\d* ?(ms|s)\b/g, '$1 N $2')
+    .replace(/("(?:retryAfter|resetAfter|nextAfter|bannedFor)Ms": ?)[1-9]\d*/g, '$1"N"')
+    .replace(/("decidedAt": ?)\d+/g, '$1"N"')
+    .replace(/("slot": ?)"[^"]+"/g, '$1"N"')
+    .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:N')
+
+/** Matches text in which `…` stands for anything; white space does not count. */
+function expectText(actual: string, shown: string) {
+  const plain = (text: string) => stable(text).replace(/\s+/g, '')
+  const escaped = plain(shown)
+    .split('…')
+    .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  if (!new RegExp(`^${escaped.join('.*')}$`, 's').test(plain(actual))) {
+    expect(stable(actual)).toBe(stable(shown))
+  }
+}
+
+const parsed = Object.fromEntries(configs.map(({ name, code }) => [name, configOf(code)]))
+
 let outdir: string
+/** Runs the configuration of `npm start`. */
+let shipped: Stack
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
   await build(outdir, 'test/support/examples-worker.ts')
   running.issuer = await startIssuer()
-  const parsed = configs.map(({ name, code }) => [name, configOf(code)])
-  const EXAMPLES = JSON.stringify(Object.fromEntries(parsed)).replaceAll(
+  const EXAMPLES = JSON.stringify(parsed).replaceAll(
     'https://login.example.com/.well-known/jwks.json',
     running.issuer.url,
   )
   const ratelimits = { SHIELD: { limit: 200, period: 10 as const } }
-  running.stack = await startStack({ worker: outdir, env: { ...env, EXAMPLES }, ratelimits })
+  const tokens = {
+    SLUICE_API_TOKEN: 'dev-api-token-0000',
+    SLUICE_OPERATE_TOKEN: 'dev-operate-token-0000',
+  }
+  const variables = { ...env, ...tokens, EXAMPLES }
+  running.stack = await startStack({ worker: outdir, env: variables, ratelimits })
+  shipped = await startStack({ env: tokens })
 })
 afterAll(async () => {
-  await Promise.all([running.stack?.stop(), running.issuer?.close()])
+  await Promise.all([running.stack?.stop(), shipped?.stop(), running.issuer?.close()])
   await rm(outdir, { recursive: true })
 })
 
@@ -92,6 +125,49 @@ test.each([
   const shown = pages.flatMap(blocksOf).filter((block) => block.name === name)
   expect(shown.map(({ code }) => code)).toEqual([published])
 })
+
+let runs = 0
+test.each(transcripts.map((transcript) => [transcript.title, transcript] as const))(
+  'The commands at %s print what the page shows.',
+  async (title, { example, steps }) => {
+    // Each run of a block counts for itself: an address of its own, and keys of its own.
+    const run = ++runs
+    const own = {
+      'CF-Connecting-IP': `198.51.100.${run}`,
+      ...(example && { 'x-example': `${example}#${title}#${run}` }),
+    }
+    // Requests to a window of a second must not spread over two windows.
+    if (parsed[example]?.policies?.some((policy) => policy.window === '1s')) {
+      await nextWindow(1000)
+    }
+    const { directUrl } = (example ? running.stack : shipped).worker
+    for (const { command, output } of steps) {
+      const curl = parseCurl(command)
+      let printed = ''
+      for (const url of curl.urls) {
+        const answer = await sendCurl(curl, url, directUrl, own)
+        const formatted = curl.format
+          .replaceAll('%{http_code}', String(answer.status))
+          .replaceAll('\\n', '\n')
+        if (!curl.include) {
+          printed += (curl.discard ? '' : answer.body) + formatted
+          continue
+        }
+        const [head, body = ''] = output.split(/\n\n(.*)/s)
+        expect(head).toMatch(new RegExp(`^HTTP/1.1 ${answer.status}\\b`))
+        for (const [, name, value] of head!.matchAll(/^([\w-]+): (.*)$/gm)) {
+          const actual = answer.header(name!) ?? `(no field ${name})`
+          // A wait in whole seconds.
+          if (name === 'Retry-After') expect(actual).toMatch(/^[1-9]\d*$/)
+          else expectText(actual, value!)
+        }
+        // A page may leave out the body of an answer.
+        if (body.trim()) expectText(answer.body, body)
+      }
+      if (!curl.include) expectText(printed, output)
+    }
+  },
+)
 
 test.each(Object.entries(scenarios))(
   'The example %s behaves as the documentation says.',

@@ -1,7 +1,8 @@
 /** Runs the commands of the guides about `sluice replay`, and compares the output with what the pages show. */
-import { spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
@@ -28,17 +29,11 @@ afterAll(() => project.remove())
 
 /** Runs a command line in the project, with the output and the errors in one text. */
 async function shell(command: string): Promise<string> {
-  const child = spawn('sh', ['-c', `${command} 2>&1`], {
-    cwd: project.folder,
-    env: {
-      ...process.env,
-      PATH: `${join(project.folder, 'node_modules/.bin')}:${process.env.PATH}`,
-    },
-  })
-  let output = ''
-  child.stdout.on('data', (part) => (output += part))
-  await new Promise((resolve) => child.once('close', resolve))
-  return output
+  const PATH = `${join(project.folder, 'node_modules/.bin')}:${process.env.PATH}`
+  const options = { cwd: project.folder, env: { ...process.env, PATH } }
+  const ended = promisify(execFile)('sh', ['-c', `${command} 2>&1`], options)
+  const { stdout } = await ended.catch((error: { stdout: string }) => error)
+  return stdout
 }
 
 const guides = pages.filter(({ path }) => /^docs\/guides\/replay-/.test(path))

@@ -67,7 +67,7 @@ export interface CurlAnswer {
 
 /** Sends a command's request to `base`, whatever host its URL names. The path is sent as written. */
 export async function sendCurl(
-  { method, body, headers }: CurlCommand,
+  { method, body, headers }: Pick<CurlCommand, 'method' | 'body' | 'headers'>,
   url: string,
   base: string,
   more: Record<string, string>,

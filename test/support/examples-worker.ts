@@ -20,16 +20,17 @@ interface App {
 /** Apps by run. Configurations are created on demand from the JSON in the variable EXAMPLES. */
 const apps = new Map<string, App>()
 
-type Example = Omit<
-  ConfigOptions,
-  'observe' | 'bodies' | 'refusals' | 'jwt' | 'leases' | 'overrides'
-> & {
-  refusals?: object
-  jwt?: JwtOptions
-  leases?: object
-  overrides?: object
-  observe?: ObserveOptions
-  bodies?: Omit<BodiesOptions, 'graphql'> & { graphql?: GraphqlCostOptions }
+/** Makes the entries of a configuration from their options in the JSON. */
+const makers: Record<string, (options: never) => unknown> = {
+  observe: (options: ObserveOptions) => observe(options),
+  bodies: ({ graphql, ...options }: BodiesOptions & { graphql?: GraphqlCostOptions }) =>
+    bodies({ ...options, ...(graphql && { graphql: graphqlCost(graphql) }) }),
+  refusals: () => refusals(),
+  jwt: (options: JwtOptions) => jwt(options),
+  shards: ({ names }: { names: string[] }) => shards(names),
+  cluster: () => cluster(),
+  leases: () => leases(),
+  overrides: () => overrides(),
 }
 
 interface Env {
@@ -55,31 +56,12 @@ export default {
     headers.delete('x-example')
     let app = name === 'key-function' ? (keyFunction as unknown as App) : apps.get(run)
     if (!app) {
-      const examples = JSON.parse(env.EXAMPLES) as Record<string, Example>
-      const {
-        observe: options,
-        bodies: body,
-        refusals: own,
-        shards: layout,
-        jwt: token,
-        leases: leased,
-        overrides: resized,
-        cluster: clustered,
-        ...config
-      } = examples[name]!
-      const observed = options && { observe: observe(options) }
-      const graphql = body?.graphql && { graphql: graphqlCost(body.graphql) }
-      const read = body && { bodies: bodies({ ...body, ...graphql } as BodiesOptions) }
-      const written = own && { refusals: refusals() }
-      const sharded = layout && { shards: shards(layout.names) }
-      const verified = token && { jwt: jwt(token) }
-      const lent = leased && { leases: leases() }
-      const overridden = resized && { overrides: overrides() }
-      const split = clustered && { cluster: cluster() }
-      const some = { ...observed, ...read, ...written, ...sharded, ...split }
-      const entries = { ...some, ...verified, ...lent, ...overridden }
-      const all = { deadline: '10s', ...config, ...entries } as ConfigOptions
-      app = createGateway(all) as unknown as App
+      const config = Object.entries(JSON.parse(env.EXAMPLES)[name]).map(([field, options]) => [
+        field,
+        options && makers[field] ? makers[field](options as never) : options,
+      ])
+      const options = { deadline: '10s', ...Object.fromEntries(config) } as ConfigOptions
+      app = createGateway(options) as unknown as App
       apps.set(run, app)
     }
     // The secret hashes the keys in Redis, so a secret for each run separates the counters.

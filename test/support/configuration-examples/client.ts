@@ -1,12 +1,10 @@
 /** The variables, the stack and the HTTP client for the scenarios of test/docs/examples.test.ts. */
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
-import { text } from 'node:stream/consumers'
 import { expect } from 'vitest'
 import type { Echo } from '../../../dev/origin.ts'
 import type { Stack } from '../../../dev/stack.ts'
-import type { Issuer } from '../issuer.ts'
+import { sendCurl } from '../curl.ts'
+import { type Issuer, sign } from '../issuer.ts'
 import { enoughOf } from '../windows.ts'
 
 /** The test starts both before the first scenario. */
@@ -47,32 +45,23 @@ async function sendTo(
   target: string,
   { ip = '203.0.113.7', cf, headers }: RequestOptions,
 ) {
-  const [, method = 'GET', host = 'www.example.com', path] =
-    /^(?:([A-Z]+) )?(?:https:\/\/([^/]+))?(\/.*)$/.exec(target)!
+  const [, method = 'GET', url] = /^(?:([A-Z]+) )?(.*)$/.exec(target)!
   // Only the entry of Miniflare passes `cf` on, and it normalizes paths.
-  const { hostname, port } = new URL(cf ? running.stack.worker.url : running.stack.worker.directUrl)
-  const outgoing = request({
-    hostname,
-    port,
-    method,
-    path,
-    agent: false,
-    headers: {
-      host,
+  const { worker } = running.stack
+  const { status, header, body } = await sendCurl(
+    { method, body: undefined, headers: headers ?? {} },
+    url!.startsWith('/') ? `https://www.example.com${url}` : url!,
+    cf ? worker.url : worker.directUrl,
+    {
       'x-example': run,
       'cf-connecting-ip': ip,
       ...(cf && { 'mf-cf-blob': JSON.stringify(cf) }),
-      ...headers,
     },
-  })
-  outgoing.end()
-  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
-  const body = await text(response)
-  const field = (name: string) => response.headers[name]?.toString()
-  const [, policy, remaining] = /^"(.*?)";r=(\d+)/.exec(field('ratelimit') ?? '') ?? []
+  )
+  const [, policy, remaining] = /^"(.*?)";r=(\d+)/.exec(header('ratelimit') ?? '') ?? []
   return {
-    status: response.statusCode!,
-    field,
+    status,
+    field: header,
     policy,
     remaining: remaining === undefined ? undefined : Number(remaining),
     body: body.startsWith('{') ? JSON.parse(body) : { text: body },
@@ -84,8 +73,8 @@ export interface Scenario {
   send: Send
   /** Sends a request several times in sequence. Returns the statuses. */
   statuses: (times: number, target: string, options?: RequestOptions) => Promise<number[]>
-  /** Sends requests in sequence. Returns the remaining units after each. */
-  remaining: (...requests: Parameters<Send>[]) => Promise<(number | undefined)[]>
+  /** Sends requests in sequence. Returns the remaining units after each. A target needs no list around it. */
+  remaining: (...requests: (string | Parameters<Send>)[]) => Promise<(number | undefined)[]>
 }
 
 export function scenarioOf(example: string): Scenario {
@@ -99,7 +88,11 @@ export function scenarioOf(example: string): Scenario {
   return {
     send,
     statuses: (times, ...one) => inSequence(Array(times).fill(one), ({ status }) => status),
-    remaining: (...requests) => inSequence(requests, ({ remaining }) => remaining),
+    remaining: (...requests) =>
+      inSequence(
+        requests.map((one) => (typeof one === 'string' ? [one] : one)),
+        ({ remaining }) => remaining,
+      ),
   }
 }
 
@@ -115,6 +108,14 @@ export async function callsOf(run: string, times = 50, target = '/'): Promise<nu
 
 /** A sliding window regains units after a minute of the clock, so a scenario needs one that does not end soon. */
 export const withinMinute = () => enoughOf(60_000, 10_000)
+
+export const withHeaders = (headers: Record<string, string>): RequestOptions => ({ headers })
+export const withKey = (key: string) => withHeaders({ 'x-api-key': key })
+/** A request with a token of the secret `JWT_SECRET`, or of another one. */
+export const withToken = async (claims: object, secret = env.JWT_SECRET) =>
+  withBearer(sign(claims, { alg: 'HS256' }, Buffer.from(secret)))
+export const withBearer = async (token: Promise<string>) =>
+  withHeaders({ authorization: `Bearer ${await token}` })
 
 export const ok = (times: number) => Array(times).fill(200)
 

@@ -1,13 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { sign } from '../issuer.ts'
-import { env, ok, type RequestOptions, running, type Scenarios, withinMinute } from './client.ts'
+import {
+  ok,
+  type RequestOptions,
+  running,
+  type Scenarios,
+  withHeaders,
+  withinMinute,
+  withKey,
+  withToken,
+} from './client.ts'
 
 /** Scenarios for costs, outcomes, penalties, plans, calendar quotas and concurrency. */
 export const costs: Scenarios = {
   async exports({ send, remaining, statuses }) {
-    const key: RequestOptions = { headers: { 'x-api-key': 'alpha' } }
-    const deep: RequestOptions = { headers: { 'x-api-key': 'alpha', 'X-Depth': 'full' } }
+    const key = withKey('alpha')
+    const deep = withHeaders({ 'x-api-key': 'alpha', 'X-Depth': 'full' })
     expect(
       await remaining(
         ['/api/export/7', key],
@@ -36,7 +44,7 @@ export const costs: Scenarios = {
 
   async 'reserve-by-path'({ remaining }) {
     const prefetch = { headers: { 'sec-purpose': 'prefetch;prerender' } }
-    const left = await remaining(['/cart/1'], ['/products', prefetch], ['/products'])
+    const left = await remaining('/cart/1', ['/products', prefetch], '/products')
     // The bucket regains ten tokens a second.
     const expected = [599, 598 - 300, 597 - 120]
     for (const [index, units] of left.entries()) {
@@ -80,31 +88,25 @@ export const costs: Scenarios = {
     expect((await send('/', { ip: '192.0.2.1' })).status).toBe(200)
   },
 
-  async plans({ send, remaining }) {
-    const withToken = async (claims: object): Promise<RequestOptions> => {
-      const token = await sign(claims, { alg: 'HS256' }, Buffer.from(env.JWT_SECRET))
-      return { headers: { authorization: `Bearer ${token}` } }
-    }
+  async plans({ remaining }) {
     expect(
       await remaining(
         ['/api/a', await withToken({ sub: 'ann', plan: 'pro' })],
         ['/api/a', await withToken({ sub: 'ann', plan: 'free' })], // the same user after a downgrade
         ['/api/a', await withToken({ sub: 'bob', plan: 'free' })],
         ['/api/a', await withToken({ sub: 'cat', plan: 'gold' })],
-        ['/api/a'],
+        '/api/a',
       ),
     ).toEqual([4999, 98, 99, 9, 9])
-    const tenants = ['acme', 'globex', 'initech']
-    const perTenant = await Promise.all(
-      tenants.map(
-        async (tenant) => (await send('/tenants/a', await withToken({ tenant }))).remaining,
-      ),
+    const tenants = await Promise.all(
+      ['acme', 'globex', 'initech'].map((tenant) => withToken({ tenant })),
     )
-    expect(perTenant).toEqual([19_999, 199, 49])
+    const perTenant = tenants.map((token): [string, RequestOptions] => ['/tenants/a', token])
+    expect(await remaining(...perTenant)).toEqual([19_999, 199, 49])
   },
 
   async calendar({ send }) {
-    const key: RequestOptions = { headers: { 'x-api-key': 'alpha' } }
+    const key = withKey('alpha')
     const { field } = await send('/', key)
     expect(field('ratelimit-policy')).toMatch(
       /^"monthly";q=10000;w=2[4-7]\d{5}, "daily";q=500;w=86400$/,

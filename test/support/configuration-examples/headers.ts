@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { ok, type RequestOptions, type Scenarios } from './client.ts'
+import { ok, type Scenarios, withHeaders } from './client.ts'
 
 /** Scenarios for header sets and CORS. */
 export const headers: Scenarios = {
@@ -36,7 +36,7 @@ export const headers: Scenarios = {
   },
 
   async cors({ send, statuses }) {
-    const page = (origin: string): RequestOptions => ({ headers: { origin } })
+    const page = (origin: string) => withHeaders({ origin })
     expect(await statuses(10, '/', page('https://app.example.com'))).toEqual(ok(10))
     const refused = await send('/', page('https://app.example.com'))
     expect(refused.status).toBe(429)

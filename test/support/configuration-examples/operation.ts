@@ -59,7 +59,7 @@ export const operation: Scenarios = {
 
   async shield({ remaining, statuses }) {
     await nextWindow(10_000) // a sliding window regains units after the end of each
-    expect(await remaining(['/'], ['/'])).toEqual([99, 98])
+    expect(await remaining('/', '/')).toEqual([99, 98])
     // The policy refuses requests long before the shield would.
     const sent = await statuses(110, '/')
     expect(sent.slice(0, 98)).toEqual(ok(98))

@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
-import { ok, type RequestOptions, type Scenarios } from './client.ts'
+import { ok, type RequestOptions, type Scenarios, withHeaders, withKey } from './client.ts'
 
 /** Scenarios for keys, and for the complete configuration of the README. */
 export const quotas: Scenarios = {
   async complete({ send, remaining, statuses }) {
     expect(await statuses(1, '/', { ip: '192.0.2.1' })).toEqual([403])
     expect((await send('/api/export/7', { ip: '198.51.100.9' })).policy).toBeUndefined()
-    const key = { headers: { 'x-api-key': 'alpha' } }
-    expect(await remaining(['/api/export/7', key], ['/api/things', key], ['/api/things'])).toEqual([
+    const key = withKey('alpha')
+    expect(await remaining(['/api/export/7', key], ['/api/things', key], '/api/things')).toEqual([
       80, 79, 99,
     ])
     expect((await send('/api/health', key)).policy).toBeUndefined()
@@ -19,7 +19,7 @@ export const quotas: Scenarios = {
   async first({ send, remaining }) {
     const { field } = await send('/')
     expect(field('ratelimit-policy')).toBe('"per-ip";q=100;w=60, "per-ip-daily";q=10000;w=86400')
-    expect(await remaining(['/'], ['/', { ip: '192.0.2.1' }], ['/'])).toEqual([98, 99, 97])
+    expect(await remaining('/', ['/', { ip: '192.0.2.1' }], '/')).toEqual([98, 99, 97])
   },
 
   async login({ send, statuses }) {
@@ -63,25 +63,20 @@ export const quotas: Scenarios = {
 
   async 'per-user'({ send, remaining }) {
     const targets = ['/users/7', '/users/7/orders', '/Users/%37', '/users/7;x/a', '/users/8']
-    expect(await remaining(...targets.map((target): [string] => [target]))).toEqual([
-      59, 58, 57, 56, 59,
-    ])
+    expect(await remaining(...targets)).toEqual([59, 58, 57, 56, 59])
     expect(await remaining(['/users/7', { ip: '192.0.2.1' }])).toEqual([55])
     expect((await send('/users')).policy).toBeUndefined()
     // Two readings: the request is charged to both users, and `RateLimit` reports the lower number.
-    expect(await remaining(['/users/8/..%2Fa1%2Fx'], ['/users/a1'], ['/users/8'])).toEqual([
-      58, 58, 57,
-    ])
+    expect(await remaining('/users/8/..%2Fa1%2Fx', '/users/a1', '/users/8')).toEqual([58, 58, 57])
   },
 
   async 'per-key'({ send, remaining }) {
-    const key = (name: string): RequestOptions => ({ headers: { 'x-api-key': name } })
     const bearer = { headers: { authorization: 'Bearer alpha' }, ip: '192.0.2.1' }
-    expect(await remaining(['/', key('alpha')], ['/', bearer], ['/', key('beta')])).toEqual([
-      99, 98, 99,
-    ])
+    expect(await remaining(['/', withKey('alpha')], ['/', bearer], ['/', withKey('beta')])).toEqual(
+      [99, 98, 99],
+    )
     // Requests without an API key count by address. The second policy counts all keys of an address together.
-    expect(await remaining(['/'], ['/'], ['/', { ip: '192.0.2.2' }])).toEqual([99, 98, 99])
+    expect(await remaining('/', '/', ['/', { ip: '192.0.2.2' }])).toEqual([99, 98, 99])
     const { field } = await send('/')
     expect(field('ratelimit-policy')).toBe('"per-key";q=100;w=60, "per-ip";q=1000;w=60')
   },
@@ -113,7 +108,7 @@ export const quotas: Scenarios = {
   async parts({ send, remaining, statuses }) {
     expect(await statuses(4, '/search?q=a%20b&page=2')).toEqual([...ok(3), 429])
     expect((await send('/search?page=3&q=a+b')).status).toBe(429)
-    expect(await remaining(['/search?q=c'], ['/search?q=a+b', { ip: '192.0.2.1' }])).toEqual([2, 2])
+    expect(await remaining('/search?q=c', ['/search?q=a+b', { ip: '192.0.2.1' }])).toEqual([2, 2])
 
     const session = (cookie: string, ip: string): [string, RequestOptions] => [
       '/basket',
@@ -128,7 +123,7 @@ export const quotas: Scenarios = {
     ]
     expect(await remaining(...baskets)).toEqual([29, 28, 29, 29, 28])
 
-    const partner = (name: string): RequestOptions => ({ headers: { 'x-partner': name } })
+    const partner = (name: string) => withHeaders({ 'x-partner': name })
     expect(await remaining(['/feed', partner('acme')], ['/feed', partner('acme')])).toEqual([
       49, 48,
     ])
@@ -152,13 +147,7 @@ export const quotas: Scenarios = {
       'https://b.shops.example/',
       'https://shops.example/',
     ]
-    expect(await remaining(...sites.map((site): [string] => [site]))).toEqual([
-      4999,
-      4998,
-      4999,
-      4999,
-      undefined,
-    ])
+    expect(await remaining(...sites)).toEqual([4999, 4998, 4999, 4999, undefined])
 
     const network = (asn?: number): [string, RequestOptions] => ['/sign-up', { cf: { asn } }]
     expect(await remaining(network(64500), network(64500), network(64501), network())).toEqual([
@@ -169,6 +158,6 @@ export const quotas: Scenarios = {
     ])
     const colo = (colo: string): [string, RequestOptions] => ['/tiles/7/3', { cf: { colo } }]
     expect(await remaining(colo('FRA'), colo('FRA'), colo('AMS'))).toEqual([399, 398, 399])
-    expect(await remaining(['/print'], ['/print', { ip: '192.0.2.4' }])).toEqual([9, 8])
+    expect(await remaining('/print', ['/print', { ip: '192.0.2.4' }])).toEqual([9, 8])
   },
 }

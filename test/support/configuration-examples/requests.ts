@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { ok, type RequestOptions, running, type Scenarios } from './client.ts'
+import { ok, type RequestOptions, running, type Scenarios, withHeaders } from './client.ts'
 
 /** Scenarios for match conditions, spellings of a path, and lists. */
 export const requests: Scenarios = {
@@ -39,12 +39,7 @@ export const requests: Scenarios = {
   },
 
   async 'case-sensitive'({ remaining }) {
-    expect(await remaining(['/s/aB'], ['/s/%61B/'], ['/s/ab'], ['/S/aB'])).toEqual([
-      99,
-      98,
-      99,
-      undefined,
-    ])
+    expect(await remaining('/s/aB', '/s/%61B/', '/s/ab', '/S/aB')).toEqual([99, 98, 99, undefined])
   },
 
   async allow({ send, statuses }) {
@@ -72,7 +67,7 @@ export const requests: Scenarios = {
     expect(running.stack.httpRequests()).toBe(requests) // `allow` matches both requests, so there is no call
     expect(await denied('/', { ip: '192.0.3.1' })).toBe(false)
 
-    const agent = (name: string): RequestOptions => ({ headers: { 'user-agent': name } })
+    const agent = (name: string) => withHeaders({ 'user-agent': name })
     expect(await denied('/', agent('Scrapy/2.11 (+https://scrapy.org)'))).toBe(true)
     expect(await denied('/robots.txt', agent('python-requests/2.32'))).toBe(false)
     expect(await denied('/', agent('my python-requests/2.32'))).toBe(false)
