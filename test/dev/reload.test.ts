@@ -169,12 +169,15 @@ test('An invalid wrangler.toml is reported in one line that names the file, and 
 test('An edit of a source file reloads, and requests in flight end with the Worker before it.', async () => {
   const edited = WORKER.replace('new Response(', 'new Response(1 + ')
   const slow = request(url, { method: 'POST' })
+  const answered = once(slow, 'response').then(
+    ([response]: IncomingMessage[]) => text(response!),
+    (error) => String(error),
+  )
   slow.write('a')
   await sleep(500) // the request reaches the Worker
   await step(() => save(edited, 'src/worker.ts'), RELOADED, 15)
   slow.end()
-  const [response] = (await once(slow, 'response')) as [IncomingMessage]
-  expect(await text(response)).toBe('14-a')
+  expect(await answered).toBe('14-a')
   await step(
     () => save(`${WORKER}\nthrow new Error('on purpose')`, 'src/worker.ts'),
     /^Not reloaded: the Worker does not start: on purpose\. The last valid/,

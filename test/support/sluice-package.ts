@@ -12,12 +12,12 @@ export const packageFolder = join(root, 'node_modules/.cache/sluice-package')
 
 /** Bundles the command and the library. */
 export async function buildPackage(): Promise<void> {
-  const folder = packageFolder
+  const outdir = join(packageFolder, 'dist')
   const bundled = { bundle: true, format: 'esm' } as const
   await build({
     ...bundled,
     entryPoints: { cli: join(root, 'dev/cli/main.ts') },
-    outdir: join(folder, 'dist'),
+    outdir,
     platform: 'node',
     target: 'node20',
     splitting: true,
@@ -41,12 +41,12 @@ export async function buildPackage(): Promise<void> {
   await build({
     ...bundled,
     entryPoints: { index: join(root, 'src/index.ts') },
-    outdir: join(folder, 'dist'),
+    outdir,
     target: 'es2022',
   })
-  await cp(join(root, 'packages/upstash-bridge/src/guard'), join(folder, 'dist/guard'), {
+  await cp(join(root, 'packages/upstash-bridge/src/guard'), join(outdir, 'guard'), {
     recursive: true,
   })
   const manifest = { name: 'sluice', type: 'module', exports: './dist/index.js' }
-  await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
+  await writeFile(join(packageFolder, 'package.json'), JSON.stringify(manifest))
 }
