@@ -17,7 +17,7 @@ export interface BodyCost {
 }
 
 /** A rule of a cost, compiled. */
-export interface CostRule<View> {
+export interface BodyCostRule<View> {
   cost: number
   /** Returns `undefined` if a request matches, or may match. */
   mismatch: (view: View) => unknown
@@ -39,7 +39,7 @@ export interface Message {
    * @param rules the rules of the cost
    * @param view the view that has this message
    */
-  cost: <View>(rules: CostRule<View>[], cost: BodyCost, view: View) => number
+  cost: <View>(rules: BodyCostRule<View>[], cost: BodyCost, view: View) => number
 }
 
 /** The parts of a configuration that `bodies` checks, as far as they are valid, and the function that reports a problem. */

@@ -8,7 +8,7 @@ import type { RequestView } from '../request/view.ts'
 export type Mismatch = keyof Condition | undefined
 
 /** The result of a comparison. `undefined` if it is unknown: origins may read the request in several ways, or a body cannot be read. */
-type Result = boolean | undefined
+type Comparison = boolean | undefined
 
 /**
  * Compiles a condition into comparisons, the cheap ones first.
@@ -21,8 +21,8 @@ export function compileCondition(
   unknown = true,
 ): (view: RequestView) => Mismatch {
   const { method, host, path, country, asn, verifiedBot, botScore, ja4, ip, not, body } = condition
-  const tests: [keyof Condition, (view: RequestView) => Result][] = []
-  const add = (field: keyof Condition, test: (view: RequestView) => Result) =>
+  const tests: [keyof Condition, (view: RequestView) => Comparison][] = []
+  const add = (field: keyof Condition, test: (view: RequestView) => Comparison) =>
     tests.push([field, test])
 
   if (method) add('method', (view) => method.includes(view.method))
@@ -44,7 +44,7 @@ export function compileCondition(
   }
   const addNamed = (
     field: 'header' | 'query',
-    compare: (view: RequestView, name: string, matches: Matches) => Result,
+    compare: (view: RequestView, name: string, matches: Matches) => Comparison,
   ) => {
     const all = condition[field]?.map(({ name, values }) => ({ name, matches: anyMatcher(values) }))
     if (all) add(field, (view) => every(all, ({ name, matches }) => compare(view, name, matches)))
@@ -72,8 +72,8 @@ export function compileCondition(
 }
 
 /** True if all comparisons are true, false if one is false. */
-function every<One>(all: One[], compare: (one: One) => Result): Result {
-  let result: Result = true
+function every<One>(all: One[], compare: (one: One) => Comparison): Comparison {
+  let result: Comparison = true
   for (const one of all) {
     const known = compare(one)
     if (known === false) return false
@@ -85,7 +85,7 @@ function every<One>(all: One[], compare: (one: One) => Result): Result {
 type Matches = (value: string) => boolean
 
 /** True if all values match, false if none does. */
-function inAll(values: (string | undefined)[], matches: Matches): Result {
+function inAll(values: (string | undefined)[], matches: Matches): Comparison {
   const count = values.filter((value) => value !== undefined && matches(value)).length
   return count === 0 ? false : count === values.length || undefined
 }

@@ -99,7 +99,6 @@ async function run({ cut, algorithm, budget, otherwise, beyond, steps }: Schedul
   function start(limit: PolicyLimit, at: number): Stream {
     let passed = 0
     let isOpen = true
-    let isWhole = false
     let usage: number | undefined
     let text = ''
     let controller: ReadableStreamDefaultController<Uint8Array>
@@ -123,7 +122,7 @@ async function run({ cut, algorithm, budget, otherwise, beyond, steps }: Schedul
         end(kept: Kept) {
           isOpen = false
           spent += usage ?? passed
-          charged += usage ?? (isWhole || passed === 0 ? Math.max(passed, otherwise) : passed)
+          charged += usage ?? Math.max(passed, otherwise)
           const head = { status: 200, headers: new Headers() }
           const settling = charges.map((charge) => settle(charge, head, undefined, kept))
           Promise.all(settling).then(() => {
@@ -152,7 +151,6 @@ async function run({ cut, algorithm, budget, otherwise, beyond, steps }: Schedul
       write: (part) => controller.enqueue(utf8.encode(part)),
       close(unused) {
         isOpen = false
-        isWhole = true
         if (!cut) {
           usage = Math.max(passed, max - unused)
           controller.enqueue(utf8.encode(event({ usage: { total_tokens: usage } })))
