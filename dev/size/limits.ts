@@ -13,10 +13,10 @@ export interface SizeLimit {
 export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 78 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 59 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 69 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 60 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 70 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 61 },
-  { name: 'sluice/next', file: 'next.js', maxKiB: 59 },
+  { name: 'sluice/next', file: 'next.js', maxKiB: 60 },
   { name: 'sluice/client', file: 'client.js', maxKiB: 3 },
   { name: 'sluice/observe', file: 'observe.js', maxKiB: 16 },
   { name: 'sluice/bodies', file: 'bodies.js', maxKiB: 11 },

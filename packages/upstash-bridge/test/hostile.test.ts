@@ -193,7 +193,7 @@ describe('unusual but valid HTTP', () => {
 
 describe('a body', () => {
   test.each([
-    ['of 10 MB of open brackets', '['.repeat(10_000_000)],
+    ['of 1 MB of open brackets', '['.repeat(1_000_000)],
     ['nested 100,000 deep', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
     ['with __proto__', '{"__proto__":["ping"],"length":1,"0":"ping"}'],
     ['that is a number', '1e999'],
