@@ -402,8 +402,8 @@ const apiMutants: Mutant[] = [
   ),
   api('forward-auth')(
     'an ambiguous target is an error of the proxy',
-    'if (!byClient) return answer',
-    'return answer',
+    'return byClient ?',
+    'return !byClient ?',
     'dot-segments',
   ),
   api('schema')(

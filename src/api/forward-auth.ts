@@ -26,28 +26,30 @@ export async function auth(call: Call): Promise<Response> {
     : await refuse(decision, request.headers.get('accept'), rules.config, log, () =>
         runtime.contextOf(requestOf(described, rules.config)),
       )
-  const { body, headers } = answer
-  const bare = rest === '/nginx' // nginx discards the body of a refusal, and closes the connection if there is one.
-  if (bare) headers.delete('Content-Type')
-  const response = new Response(bare ? null : body, {
-    status: statusFor(rest, answer.status),
-    headers: {
-      ...Object.fromEntries(headers),
-      ...(decision.allowed
-        ? shadowField(wouldRefuse(decision))
-        : { 'Sluice-Status': String(answer.status) }),
-    },
-  })
-  return withDecisionFields(response, decision, config)
+  const fields = decision.allowed
+    ? shadowField(wouldRefuse(decision))
+    : { 'Sluice-Status': String(answer.status) }
+  return withDecisionFields(passedOn(answer, fields, rest), decision, config)
 }
 
 /** The answer to a call whose fields describe no request. If the client caused it, it is a refusal that each proxy passes on. */
 function invalid({ invalidField, byClient }: InvalidField, rest: string): Response {
   const answer = badRequest(`${invalidField} is missing or invalid.`)
-  if (!byClient) return answer
-  const { body, headers, status } = answer
-  headers.set('Sluice-Status', String(status))
-  return new Response(rest === '/nginx' ? null : body, { status: statusFor(rest, status), headers })
+  return byClient ? passedOn(answer, { 'Sluice-Status': String(answer.status) }, rest) : answer
+}
+
+/** An answer in the form that the proxy passes on to the client, with more fields. */
+function passedOn(
+  { body, headers, status }: Response,
+  fields: Record<string, string>,
+  rest: string,
+) {
+  const bare = rest === '/nginx' // nginx discards the body of a refusal, and closes the connection if there is one.
+  if (bare) headers.delete('Content-Type')
+  return new Response(bare ? null : body, {
+    status: statusFor(rest, status),
+    headers: { ...Object.fromEntries(headers), ...fields },
+  })
 }
 
 /**

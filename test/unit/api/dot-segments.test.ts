@@ -45,6 +45,9 @@ describe('forward-auth', () => {
       ] as const) {
         const answer = await auth(path, uri)
         expect([answer.status, answer.headers.get('sluice-status')]).toEqual([status, '400'])
+        expect(answer.headers.get('content-type')).toBe(
+          path === '/auth' ? 'application/problem+json' : null,
+        )
       }
     },
   )
