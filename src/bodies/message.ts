@@ -49,7 +49,7 @@ export function messageOf(
 
   /**
    * Servers take the document and the variables from the body or from the URL, independently of each other, and the first or the last
-   * of several. The dearest pair counts.
+   * of several. The most expensive pair counts.
    */
   const documentCost = (): number | undefined => {
     const url = urlQuery()
