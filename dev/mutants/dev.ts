@@ -4,6 +4,9 @@ const tally = mutantsOf('dev/replay/report/tally.ts', 'test/dev/replay')
 const counter = mutantsOf('dev/replay/report/counter.ts', 'test/dev/replay')
 const gate = mutantsOf('dev/replay/report/gate.ts', 'test/dev/replay')
 const memory = mutantsOf('dev/replay/decide/memory.ts', 'test/dev/replay')
+const reads = mutantsOf('dev/replay/decide/reads.ts', 'test/dev/replay')
+const replayable = mutantsOf('dev/replay/decide/replayable.ts', 'test/dev/replay')
+const remedies = mutantsOf('dev/replay/read/remedies.ts', 'test/dev/replay')
 const seconds = mutantsOf('dev/replay/decide/seconds.ts', 'test/dev/replay')
 const sort = mutantsOf('dev/replay/read/sort.ts', 'test/dev/replay')
 const anonymize = mutantsOf('dev/replay/anonymize.ts', 'test/dev/replay')
@@ -84,6 +87,60 @@ export const devMutants: Mutant[] = [
     "if (!outcome.allowed && policy.mode === 'enforce') isAdmitted",
     'if (!outcome.allowed) isAdmitted',
     'decide-cases',
+  ),
+  memory(
+    'a request may use the units that reserve keeps free',
+    'withFloor(policy.algorithm, period ? { ...policy, period } : policy, floor)',
+    'period ? { ...policy, period } : policy',
+    'decide-deployed',
+  ),
+  replayable(
+    'requests of one address have one match, whatever their queries',
+    "property === 'address' || property === 'status'",
+    "['address', 'status', 'query', 'search'].includes(property)",
+    'decide-cases',
+  ),
+  replayable(
+    'the marks of overrides are read as those of limits',
+    '({ ...policy, overrides: false })',
+    'policy',
+    'decide-deployed',
+  ),
+  replayable(
+    'a policy is replayed without a field that the log lacks',
+    'return reasons.length === 0',
+    'return true',
+    'decide-not-replayed',
+  ),
+  reads(
+    'the excluded requests of a condition read nothing',
+    '...not.flatMap((other) => conditionReads(part, other)),',
+    '',
+    'decide-not-replayed',
+  ),
+  reads(
+    'the rules of reserve read nothing',
+    "rules.flatMap((rule) => conditionReads('its reserve', rule.condition))",
+    '[]',
+    'decide-not-replayed',
+  ),
+  reads(
+    'only the first field of a condition is read',
+    'Object.entries(fields).flatMap(([field, value]) =>',
+    'Object.entries(fields).slice(0, 1).flatMap(([field, value]) =>',
+    'decide-not-replayed',
+  ),
+  reads(
+    'a key function runs without its context',
+    "if (name === 'context') throw",
+    "if (name === 'never') throw",
+    'decide-not-replayed',
+  ),
+  remedies(
+    'the remedy names another variable of nginx',
+    "replaceAll('-', '_')",
+    "replaceAll('-', '-')",
+    'decide-not-replayed',
   ),
   seconds(
     'the places of a second begin where those of the second before ended',

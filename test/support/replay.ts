@@ -26,6 +26,7 @@ export const someFacts: ReadonlySet<Fact> = new Set<Fact>([
   'query',
   'status',
   'country',
+  'asn',
   'header:user-agent',
   'header:x-user',
   'header:x-plan',
@@ -46,7 +47,7 @@ export async function replay(
   lines: LogLine[],
   { redis, facts = someFacts, wholeSeconds = false, chunk = lines.length }: ReplayOptions = {},
 ): Promise<Decided[]> {
-  const replayer = replayerOn(redis, createLineMatcher(parseConfig(config), facts), {
+  const replayer = replayerOn(redis, createLineMatcher(parseConfig(config), { facts }), {
     wholeSeconds,
   })
   // No call waits for the one before.

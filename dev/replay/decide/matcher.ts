@@ -1,10 +1,10 @@
 import { type Soon, whenKnown } from '../../../src/base/when-known.ts'
 import type { Config } from '../../../src/config/parse.ts'
 import { compileMatcher, type Matched } from '../../../src/match/match.ts'
-import type { Fact, LogLine } from '../line.ts'
+import type { LogLine } from '../line.ts'
 import { BySender } from '../sender.ts'
 import { lineViews } from './line-view.ts'
-import { type Replayable, readsOnlyAddress, replayable } from './replayable.ts'
+import { type Known, type Replayable, readsOnlyAddress, replayable } from './replayable.ts'
 
 /** The deployed matcher for lines of a log, with the part of the configuration that the log can replay. */
 export interface LineMatcher extends Replayable {
@@ -16,8 +16,8 @@ export interface LineMatcher extends Replayable {
   matching<Result>(use: (matched: Matched) => Soon<Result>): (line: LogLine) => Soon<Result>
 }
 
-export function createLineMatcher(config: Config, facts: ReadonlySet<Fact>): LineMatcher {
-  const found = replayable(config, facts)
+export function createLineMatcher(config: Config, known: Known): LineMatcher {
+  const found = replayable(config, known)
   const viewOf = lineViews(config)
   let now = 0
   const log = () => {} // only keys that a log cannot replay have events

@@ -9,6 +9,7 @@ import {
   type QuotaOutcome,
   type QuotaTerms,
   type State,
+  withFloor,
 } from '../../../src/store/algorithms/index.ts'
 import { flat } from '../read/text.ts'
 import { Rows } from '../rows.ts'
@@ -101,11 +102,11 @@ export function createMemoryEngine({ wholeSeconds }: { wholeSeconds: boolean }):
   }
 }
 
-function limitOf({ policy, partitionKey, cost, period }: Match): MemoryLimit {
+function limitOf({ policy, partitionKey, cost, floor, period }: Match): MemoryLimit {
   const [label, value] = partitionKey[0]!
   const isOne = partitionKey.length === 1 && value !== undefined
   const name = isOne ? `${label.length}:${label}${value}` : canonical(partitionKey)
-  const terms = period ? { ...policy, period } : policy
+  const terms = withFloor(policy.algorithm, period ? { ...policy, period } : policy, floor)
   return { policy, terms, cost, key: flat(policy.tag + name), at: 0, sweep: -1 }
 }
 

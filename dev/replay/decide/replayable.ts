@@ -1,14 +1,15 @@
 /** Which parts of a configuration a log can replay. */
 import type { Config, ListEntry, Policy } from '../../../src/config/parse.ts'
-import type { Condition } from '../../../src/config/schema/condition.ts'
-import type { KeyPart } from '../../../src/config/schema/key.ts'
 import type { Fact } from '../line.ts'
+import { mapRemedy, type RemedyOf } from '../read/remedies.ts'
+import { conditionReads, configReads, policyReads, type Read } from './reads.ts'
 import type { NotReplayed } from './verdict.ts'
 
-/** A part of a request that a policy or an entry reads. Without a fact, no log has it. */
-interface Need {
-  what: string
-  fact?: Fact
+/** What a log can tell. */
+export interface Known {
+  facts: ReadonlySet<Fact>
+  /** How to make the log tell a fact, as a clause. */
+  remedyOf?: RemedyOf
 }
 
 /** A configuration without the parts that a log cannot replay. */
@@ -19,114 +20,79 @@ export interface Replayable {
   notes: string[]
 }
 
-export function replayable(config: Config, facts: ReadonlySet<Fact>): Replayable {
+export function replayable(config: Config, known: Known): Replayable {
   const notReplayed: NotReplayed[] = []
-  const isReplayed = (name: string, needs: Need[]) => {
-    const lacking = needs.find(({ fact }) => !fact || !facts.has(fact))
-    if (lacking) notReplayed.push({ policy: name, reason: reasonOf(lacking) })
-    return !lacking
+  const isReplayed = (policy: string, reads: Read[]) => {
+    const reasons = reads.flatMap((read) => reasonOf(read, known))
+    notReplayed.push(...[...new Set(reasons)].map((reason) => ({ policy, reason })))
+    return reasons.length === 0
   }
   const entries = <Entry extends ListEntry>(list: Entry[]) =>
-    list.filter(({ name, condition }) => isReplayed(name, conditionNeeds('it reads', condition)))
+    list.filter(({ name, condition }) => isReplayed(name, conditionReads('it', condition)))
+  const policies = config.policies.filter((policy) => isReplayed(policy.name, policyReads(policy)))
   const left = {
     ...config,
-    policies: config.policies.filter((policy) => isReplayed(policy.name, policyNeeds(policy))),
+    policies: policies.map((policy) => ({ ...policy, overrides: false })),
     allow: entries(config.allow),
     deny: entries(config.deny),
     shield: undefined,
   }
-  return { config: left, notReplayed, notes: notesOn(config, left.policies) }
+  return { config: left, notReplayed, notes: notesOn(config, policies) }
 }
 
 /** Reports whether all that a configuration reads of a request is the address, so that requests with the same address have the same match. */
-export function readsOnlyAddress({ policies, allow, deny }: Config): boolean {
-  const needs = [
-    ...policies.flatMap(policyNeeds),
-    ...[...allow, ...deny].flatMap(({ condition }) => conditionNeeds('', condition)),
-  ]
-  return (
-    needs.every(({ fact }) => fact === 'ip' || fact === 'status') &&
-    policies.every(({ calendar, cost }) => !calendar && cost.header === undefined) &&
-    // A name with one of these words only costs time.
-    !/"(path|path-parameter|method)"/.test(JSON.stringify([policies, allow, deny]))
-  )
+export const readsOnlyAddress = (config: Config): boolean =>
+  config.policies.every(({ calendar }) => !calendar) &&
+  configReads(config).every(({ property }) => property === 'address' || property === 'status')
+
+/** Properties that logs have, with the fact that tells them. Every line has a method and a path. */
+const facts: Record<string, [name: string, fact?: Fact]> = {
+  method: ['the method'],
+  path: ['the path'],
+  paths: ['the path'],
+  address: ['the address of the client', 'ip'],
+  host: ['the host', 'host'],
+  'header:host': ['the host', 'host'],
+  query: ['the query', 'query'],
+  search: ['the query', 'query'],
+  country: ['the country of the client', 'country'],
+  asn: ['the network of the client', 'asn'],
+  colo: ['the data center', 'colo'],
+  status: ['the status of the response', 'status'],
 }
 
-function policyNeeds(policy: Policy): Need[] {
-  const { algorithm, match, key, onMissingKey, plan, claim, cost, countOnly } = policy
-  const otherKey = typeof onMissingKey === 'object' ? onMissingKey.key : []
-  const slots = { what: 'it counts concurrent requests, and a log does not say how long they ran' }
-  return [
-    ...(algorithm === 'concurrency' ? [slots] : []),
-    ...conditionNeeds('its match reads', match),
-    ...key.flatMap((part) => partNeeds('its key reads', part)),
-    ...otherKey.flatMap((part) => partNeeds('its onMissingKey reads', part)),
-    ...(plan ? partNeeds('its plan reads', plan.key) : []),
-    ...(claim ? partNeeds('its limit reads', { source: 'jwt', name: claim.claim }) : []),
-    ...cost.rules.flatMap(({ condition }) => conditionNeeds('its cost reads', condition)),
-    ...(countOnly ? [need('its countOnly reads', 'status')] : []),
-  ]
+/** Properties that no log has, or that cannot be used without a secret. */
+const words: Record<string, string> = {
+  duration: 'how long a request runs',
+  body: 'the body of the request',
+  token: 'a verified token',
+  'api-key': 'an API key',
+  context: 'the context of the app',
+  'proxy-token': 'the token of a trusted proxy',
+  'response-body': 'the body of the response',
+  botScore: 'the bot score',
+  ja4: 'the JA4 fingerprint',
+  verifiedBot: 'whether the client is a verified bot',
 }
 
-function conditionNeeds(who: string, condition: Condition): Need[] {
-  const { host, country, header = [], ip, not = [] } = condition
-  return [
-    ...(host ? [need(who, 'host')] : []),
-    ...(country ? [need(who, 'country')] : []),
-    ...(ip ? [need(who, 'ip')] : []),
-    ...header.map(({ name }) => headerNeed(who, name)),
-    ...not.flatMap((other) => conditionNeeds(who, other)),
-  ]
-}
-
-function partNeeds(who: string, part: KeyPart): Need[] {
-  switch (part.source) {
-    case 'header':
-      return [headerNeed(who, part.name)]
-    case 'cookie':
-      return [{ what: `${who} the cookie ${part.name}`, fact: 'header:cookie' }]
-    case 'query':
-      return [{ what: `${who} the query parameter ${part.name}`, fact: 'query' }]
-    case 'jwt':
-      return [{ what: `${who} the claim ${part.name} of a token, and logs have no tokens` }]
-    case 'api-key':
-      return [{ what: `${who} the API key, and logs have no keys` }]
-    case 'function':
-      return [{ what: `${who} the result of a function, which needs the context of the app` }]
-    case 'ip':
-    case 'host':
-    case 'country':
-    case 'asn':
-    case 'colo':
-      return [need(who, part.source)]
-    default:
-      return []
+/** Why a part is not replayed: no reason if the log has what it reads. */
+function reasonOf(
+  { part, property }: Read,
+  { facts: known, remedyOf = mapRemedy }: Known,
+): string[] {
+  const [kind, header] = property.split(/:(.*)/)
+  const [name, fact] =
+    facts[property] ??
+    (kind === 'header' ? [`the header ${header}`, property as Fact] : [undefined, undefined])
+  if (name === undefined) {
+    const what =
+      kind === 'response-header'
+        ? `the header ${header} of the response`
+        : (words[property] ?? `${property} of the request`)
+    return [`${part} reads ${what}, which a replay does not have`]
   }
-}
-
-const WORDS = {
-  ip: 'the address of the client',
-  host: 'the host',
-  country: 'the country of the client',
-  asn: 'the network of the client',
-  colo: 'the data center',
-  status: 'the status of the response',
-}
-
-const need = (who: string, fact: keyof typeof WORDS): Need => ({
-  what: `${who} ${WORDS[fact]}`,
-  fact,
-})
-
-const headerNeed = (who: string, name: string): Need =>
-  name === 'host'
-    ? need(who, 'host')
-    : { what: `${who} the header ${name}`, fact: `header:${name}` }
-
-function reasonOf({ what, fact }: Need): string {
-  if (!fact) return what
-  const remedy = fact === 'host' ? '--host NAME or --map host=FIELD' : `--map ${fact}=FIELD`
-  return `${what}, which the log does not have (${remedy})`
+  if (fact === undefined || known.has(fact)) return []
+  return [`${part} reads ${name}, which the log does not have: ${remedyOf(fact)}`]
 }
 
 function notesOn({ shield, live }: Config, policies: Policy[]): string[] {
@@ -138,14 +104,6 @@ function notesOn({ shield, live }: Config, policies: Policy[]): string[] {
     ...named(
       ({ countOnly }) => countOnly,
       'A response that does not count is refunded at once. In production it is refunded when the response arrives.',
-    ),
-    ...named(
-      ({ cost }) => cost.response,
-      'The cost in the response is not in the log, so the whole cost is charged.',
-    ),
-    ...named(
-      ({ cost }) => cost.header,
-      'The cost that a trusted proxy sets is not in the log, so requests cost what rules and otherwise say.',
     ),
     ...named(
       ({ lease }) => lease,

@@ -1,17 +1,16 @@
 import type { Config } from '../../../src/config/parse.ts'
-import type { Fact, LogLine } from '../line.ts'
+import type { LogLine } from '../line.ts'
 import type { Asked, Engine } from './engine.ts'
 import { createLineMatcher, type LineMatcher } from './matcher.ts'
 import { createMemoryEngine, fitsMemory } from './memory.ts'
 import { openPrivateRedis, type PrivateRedis } from './private-redis.ts'
 import { createRedisEngine } from './redis.ts'
-import type { Replayable } from './replayable.ts'
+import type { Known, Replayable } from './replayable.ts'
 import { exactTimes, type Timed, wholeSeconds } from './seconds.ts'
 import type { Decided } from './verdict.ts'
 
 /** The facts of a log that a configuration needs. */
-export interface LogFacts {
-  facts: ReadonlySet<Fact>
+export interface LogFacts extends Known {
   /** True if all stamps of the log are whole seconds. */
   wholeSeconds: boolean
 }
@@ -43,7 +42,7 @@ export async function createReplayer(
   log: LogFacts,
   { exact = false }: ReplayerOptions = {},
 ): Promise<Replayer> {
-  const matcher = createLineMatcher(config, log.facts)
+  const matcher = createLineMatcher(config, log)
   if (!exact && fitsMemory(matcher.config)) return replayerOn(undefined, matcher, log)
   const redis = await openPrivateRedis()
   return { ...replayerOn(redis, matcher, log), close: () => redis.stop() }

@@ -1,4 +1,5 @@
 import type { Fact, LogLine } from '../line.ts'
+import type { RemedyOf } from './remedies.ts'
 
 /** The values of `--format`, apart from `auto`. `combined` is also the Common Log Format. */
 export const formats = ['combined', 'json', 'logpush', 'caddy', 'alb', 'csv'] as const
@@ -21,6 +22,8 @@ export interface Log {
   readonly wholeSeconds: boolean
   /** The facts that all files can tell. */
   readonly facts: ReadonlySet<Fact>
+  /** How to make the log tell a fact that it cannot tell. */
+  readonly remedyOf: RemedyOf
   readonly progress: Readonly<Progress>
   /**
    * The requests in the order of their times, in lists of up to some thousand lines. The times never decrease, and they are whole

@@ -32,6 +32,7 @@ export async function openLog(names: string[], options: LogOptions = {}): Promis
     format: [...new Set(parsers.map(({ title }) => title))].join(' and '),
     wholeSeconds: logs.some(({ detected }) => detected.wholeSeconds),
     facts: commonFacts(parsers.map(({ facts }) => facts)),
+    remedyOf: (fact) => parsers.find(({ facts }) => !facts.has(fact))!.remedyOf(fact),
     progress: counter.progress,
     lines: () => sorted(logs, counter),
   }

@@ -1,11 +1,14 @@
 import type { Fact, LogLine } from '../line.ts'
 import type { Rejection } from './rejection.ts'
+import type { RemedyOf } from './remedies.ts'
 
 /** Parses the lines of one file. */
 export interface Parser {
   /** The format, for people. */
   title: string
   facts: ReadonlySet<Fact>
+  /** How to make the log tell a fact. */
+  remedyOf: RemedyOf
   /** Returns `undefined` for a line that is not part of the log, such as the names of columns. */
   parse(text: string): LogLine | Rejection | undefined
   /** The same for many lines, if it is faster. */

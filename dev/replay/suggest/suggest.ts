@@ -40,7 +40,7 @@ export interface Suggester {
  */
 export function createSuggester(
   written: ConfigOptions,
-  { facts, wholeSeconds }: LogFacts,
+  log: LogFacts,
   { policy: name, refuse }: SuggestOptions,
 ): Suggester {
   const others = written.policies ?? []
@@ -53,7 +53,7 @@ export function createSuggester(
   }
   const { windowMs: ownMs } = windowOf(written, original)
   const counted = shadowPolicy(original, { limit: 1, window: spanText(ownMs) }, [])
-  const matcher = createLineMatcher(parseConfig({ ...written, policies: [counted] }), facts)
+  const matcher = createLineMatcher(parseConfig({ ...written, policies: [counted] }), log)
   const [policy] = matcher.config.policies
   if (!policy) throw new Error(`--suggest ${name}: ${matcher.notReplayed[0]!.reason}`)
   const peaks = new PeakCounter([...new Set([...WINDOWS_MS, ownMs])].sort((a, b) => a - b))
@@ -66,7 +66,7 @@ export function createSuggester(
 
   function count({ time, status }: LogLine, { key, cost }: { key: string; cost: number }): void {
     // Of all ways to spread the requests of a second, all at once has the highest peaks.
-    const at = wholeSeconds ? time - (time % 1_000) : time
+    const at = log.wholeSeconds ? time - (time % 1_000) : time
     peaks.charge(key, at, cost, isCounted(policy!, status) ? cost : 0)
   }
 

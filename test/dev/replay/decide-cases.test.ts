@@ -94,6 +94,34 @@ describe.each(['memory', 'redis'])('A replay in %s', (engine) => {
       ['deny', '', 'per-ip', '', ''],
     ],
     [
+      'A condition by query looks at each request of an address.',
+      { policies: [{ ...perIp, limit: 1, match: { query: { action: 'export' } } }] },
+      linesOf(['/', '/?action=export', '/', '/?action=export'].map((target) => ({ target }))),
+      ['', '', '', 'per-ip'],
+    ],
+    [
+      'A cost by query looks at each request of an address.',
+      { policies: [{ ...perIp, cost: [{ query: { all: true }, cost: 2 }] }] },
+      linesOf(['/', '/?all', '/'].map((target) => ({ target }))),
+      ['', 'per-ip', ''],
+    ],
+    [
+      'Entries of lists by query and by network look at each request of an address.',
+      {
+        policies: [{ ...perIp, limit: 1 }],
+        deny: { query: { debug: true } },
+        allow: { asn: 64500 },
+      },
+      linesOf([{}, { target: '/?debug' }, { asn: '64500' }, {}, { asn: '64501' }]),
+      ['', 'deny', '', 'per-ip', 'per-ip'],
+    ],
+    [
+      'Requests that reserve names leave a part of the quota to the others.',
+      { policies: [{ ...perIp, reserve: [{ match: { path: '/batch' }, share: 0.5 }] }] },
+      linesOf(['/batch', '/batch', '/', '/'].map((target) => ({ target }))),
+      ['', 'per-ip', '', 'per-ip'],
+    ],
+    [
       'Addresses of one IPv6 /64 are one client, and ports do not matter.',
       { policies: [perIp] },
       linesOf(

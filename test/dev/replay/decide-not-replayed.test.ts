@@ -1,24 +1,31 @@
-import { describe, expect, test } from 'vitest'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
 import { createLineMatcher } from '../../../dev/replay/decide/matcher.ts'
 import { createReplayer } from '../../../dev/replay/decide/replayer.ts'
 import type { Fact } from '../../../dev/replay/line.ts'
+import { openLog } from '../../../dev/replay/read/open.ts'
+import { bodies } from '../../../src/bodies/index.ts'
 import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
 import { parseConfig } from '../../../src/config/parse.ts'
 import { jwt } from '../../../src/jwt/index.ts'
 import { leases } from '../../../src/leases/index.ts'
+import { overrides } from '../../../src/overrides/index.ts'
 import { lineAt } from '../../support/replay.ts'
 
 const combined: Fact[] = ['ip', 'status', 'query', 'header:user-agent', 'header:referer']
 const policy: PolicyOptions = { name: 'p', limit: 1, window: '1m' }
 
 const matcherOf = (config: ConfigOptions, facts = combined) =>
-  createLineMatcher(parseConfig(config), new Set(facts))
+  createLineMatcher(parseConfig(config), { facts: new Set(facts) })
 
 /** The reason why this policy is not replayed. */
 const reason = (fields: Partial<PolicyOptions>, facts = combined) =>
   matcherOf(
     {
       policies: [{ ...policy, ...fields } as PolicyOptions],
+      bodies: bodies(),
       jwt: jwt({ secret: 'JWT_SECRET', algorithms: ['HS256'] }),
     },
     facts,
@@ -26,18 +33,26 @@ const reason = (fields: Partial<PolicyOptions>, facts = combined) =>
 
 describe('A policy that the log cannot replay', () => {
   test.each<[part: string, fact: string, option: string, Partial<PolicyOptions>, Fact[]?]>([
-    ['key', 'header x-user', 'map header:x-user=FIELD', { key: 'header:X-User' }],
-    ['key', 'cookie session', 'map header:cookie=FIELD', { key: 'cookie:session' }],
-    ['match', 'host', 'host NAME or --map host=FIELD', { match: { not: { host: 'a.example' } } }],
-    ['match', 'country of the client', 'map country=FIELD', { match: { country: 'DE' } }],
+    ['key header:x-user', 'header x-user', 'map header:x-user=FIELD', { key: 'header:X-User' }],
+    ['key cookie:id', 'header cookie', 'map header:cookie=FIELD', { key: 'cookie:id' }],
+    ['key query:q', 'query', 'map query=FIELD', { key: 'query:q' }, []],
+    ['match', 'query', 'map query=FIELD', { key: 'global', match: { query: { q: true } } }, []],
     [
-      'plan',
+      'match',
+      'host',
+      'host NAME or --map host=FIELD',
+      { match: { path: '/a', not: { path: '/b', host: 'a.example' } } },
+    ],
+    ['match', 'country of the client', 'map country=FIELD', { match: { country: 'DE' } }],
+    ['match', 'network of the client', 'map asn=FIELD', { match: { asn: 64500 } }],
+    [
+      'plan header:x-plan',
       'header x-plan',
       'map header:x-plan=FIELD',
       { plan: 'header:x-plan', limits: { pro: 5 } },
     ],
     [
-      'onMissingKey',
+      'onMissingKey asn',
       'network of the client',
       'map asn=FIELD',
       { key: 'header:user-agent', onMissingKey: { key: 'asn' } },
@@ -46,9 +61,15 @@ describe('A policy that the log cannot replay', () => {
       'cost',
       'header x-bulk',
       'map header:x-bulk=FIELD',
-      { cost: [{ header: { 'x-bulk': true }, cost: 5 }] },
+      { cost: [{ method: 'PUT', header: { 'x-bulk': true }, cost: 5 }] },
     ],
-    ['key', 'address of the client', 'map ip=FIELD', {}, []],
+    [
+      'reserve',
+      'header x-bulk',
+      'map header:x-bulk=FIELD',
+      { reserve: [{ match: { header: { 'x-bulk': true } }, share: 0.5 }] },
+    ],
+    ['key ip', 'address of the client', 'map ip=FIELD', {}, []],
     [
       'countOnly',
       'status of the response',
@@ -58,27 +79,93 @@ describe('A policy that the log cannot replay', () => {
     ],
   ])('is reported if its %s reads the %s: --%s.', (part, fact, option, fields, facts) => {
     expect(reason(fields, facts)).toEqual([
-      `its ${part} reads the ${fact}, which the log does not have (--${option})`,
+      `its ${part} reads the ${fact}, which the log does not have: log it, and name its field: --${option}`,
     ])
   })
 
   test.each<[string, Partial<PolicyOptions>]>([
+    ['its limit reads a verified token', { limit: { claim: 'rate', max: 9, otherwise: 5 } }],
+    ['its key jwt:sub reads a verified token', { key: 'jwt:sub' }],
+    ['its key api-key reads an API key', { key: 'api-key' }],
+    ['its key verifiedBot reads whether the client is a verified bot', { key: 'verifiedBot' }],
+    ['its match reads the bot score', { match: { path: '/a', botScore: { below: 30 } } }],
+    ['its match reads the JA4 fingerprint', { match: { not: { ja4: 't13*' } } }],
+    ['it reads how long a request runs', { algorithm: 'concurrency' }],
+    ['it reads the body of the request', { key: 'body:user' }],
+    ['it reads the body of the request', { match: { body: { method: 'tools/call' } } }],
+    ['it reads the body of the request', { cost: { body: 'max_tokens', max: 9 } }],
+    ['its cost reads the body of the response', { cost: { usage: 'total', max: 9 } }],
+    ['its cost reads the header x-price of the response', { cost: { response: 'X-Price' } }],
+    ['its cost by x-cost reads the token of a trusted proxy', { cost: { header: 'X-Cost' } }],
+  ])('is reported whatever the log has: %s.', (expected, fields) => {
+    expect(reason(fields)).toEqual([`${expected}, which a replay does not have`])
+  })
+
+  test('is reported if its key is a function, which is not called.', () => {
+    const called = vi.fn(() => 'x')
+    expect(reason({ key: called })).toEqual([
+      'its key function reads the context of the app, which a replay does not have',
+    ])
+    expect(called).not.toHaveBeenCalled()
+  })
+
+  test('is reported with each field that the log lacks.', () => {
+    expect(reason({ key: ['header:a', 'header:b'], match: { country: 'DE' } })).toHaveLength(3)
+  })
+
+  test.each<[format: string, lines: string, remedies: string[]]>([
     [
-      'its limit reads the claim rate of a token, and logs have no tokens',
-      { limit: { claim: 'rate', max: 9, otherwise: 5 } },
+      'combined',
+      '203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "curl"',
+      [
+        'add "$http_x_user" to the end of log_format (Apache: \\"%{x-user}i\\" to LogFormat), with --map header:x-user=field10',
+        '--host NAME, or add "$http_host" to the end of log_format (Apache: \\"%{Host}i\\" to LogFormat), with --map host=field10',
+        'log it, and name its field: --map asn=FIELD',
+      ],
     ],
-    ['its key reads the claim sub of a token, and logs have no tokens', { key: 'jwt:sub' }],
-    ['its key reads the API key, and logs have no keys', { key: 'api-key' }],
     [
-      'its key reads the result of a function, which needs the context of the app',
-      { key: () => 'x' },
+      'nginx JSON',
+      '{"msec":1,"remote_addr":"203.0.113.7","request":"GET / HTTP/1.1"}',
+      [
+        'add "http_x_user":"$http_x_user" to log_format',
+        'add "http_host":"$http_host" to log_format',
+        'log it, and name its field: --map asn=FIELD',
+      ],
     ],
     [
-      'it counts concurrent requests, and a log does not say how long they ran',
-      { algorithm: 'concurrency' },
+      'Logpush',
+      '{"EdgeStartTimestamp":1767614400,"ClientRequestURI":"/","ClientRequestMethod":"GET"}',
+      [
+        'add the request header x-user to the custom fields of the zone, and RequestHeaders to the fields of the job',
+        'add ClientRequestHost to the fields of the job',
+        'add ClientASN to the fields of the job',
+      ],
     ],
-  ])('is reported with the reason: %s.', (expected, fields) => {
-    expect(reason(fields)).toEqual([expected])
+  ])('is reported with the line to add to a log of %s.', async (_, line, remedies) => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-'))
+    try {
+      await writeFile(join(folder, 'access.log'), `${line}\n`)
+      const { facts, remedyOf } = await openLog([join(folder, 'access.log')])
+      const wanted: Fact[] = ['header:x-user', 'host', 'asn']
+      expect(wanted.filter((fact) => !facts.has(fact)).map(remedyOf)).toEqual(remedies)
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+
+  test('is not reported if a log has what it reads, with the line that was added.', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-'))
+    try {
+      const file = join(folder, 'access.log')
+      const line =
+        '203.0.113.7 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "curl" "ann"'
+      await writeFile(file, `${line}\n`)
+      const log = await openLog([file], { map: { 'header:x-user': 'field10' } })
+      const config = parseConfig({ policies: [{ ...policy, key: 'header:x-user' }] })
+      expect(createLineMatcher(config, log).notReplayed).toEqual([])
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 
   test('is replayed if the log has the fact.', () => {
@@ -116,18 +203,18 @@ test('The notes name what differs from the deployed Worker.', () => {
   const { notes, notReplayed } = matcherOf({
     policies: [
       { ...policy, name: 'login', countOnly: 401 },
-      { ...policy, name: 'search', cost: { header: 'x-cost', response: 'x-price' } },
+      { ...policy, name: 'search', overrides: true },
       { ...policy, name: 'busy', lease: { max: 10, ttl: '1s' } },
     ],
     leases: leases(),
+    overrides: overrides(),
     live: { from: 'redis' },
   })
   expect(notReplayed).toEqual([])
   expect(notes.map((note) => note.replace(/\..*/s, ''))).toEqual([
     'login: A response that does not count is refunded at once',
-    'search: The cost in the response is not in the log, so the whole cost is charged',
-    'search: The cost that a trusted proxy sets is not in the log, so requests cost what rules and otherwise say',
     'busy: Every request is decided exactly',
+    'search: Limits that operators have set for single keys are not replayed',
     'The live document is not read: the policies of the file are replayed',
   ])
 })

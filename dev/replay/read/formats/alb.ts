@@ -2,6 +2,7 @@ import type { Fact, LogLine } from '../../line.ts'
 import { LogError } from '../log.ts'
 import type { CreateParser } from '../parser.ts'
 import { Rejection } from '../rejection.ts'
+import { noRemedy } from '../remedies.ts'
 import { readHost, readRequest, unescapeField } from '../request.ts'
 import { isoTime, timeProblem } from '../time.ts'
 import { readSender, readStatus, readText, shared } from '../values.ts'
@@ -18,7 +19,12 @@ export const createAlb: CreateParser = (lines, { map }) => {
   if (map.size > 0)
     throw new LogError('map', 'The fields of an ALB log are fixed: leave out --map.')
   const facts: Fact[] = ['ip', 'host', 'query', 'status', 'header:user-agent']
-  return { title: 'AWS Application Load Balancer', facts: new Set(facts), parse }
+  return {
+    title: 'AWS Application Load Balancer',
+    facts: new Set(facts),
+    remedyOf: noRemedy,
+    parse,
+  }
 }
 
 const OTHER = new Rejection('the line does not begin as a line of an ALB does')

@@ -2,6 +2,7 @@ import type { Fact, LogLine } from '../../line.ts'
 import { LogError } from '../log.ts'
 import { type CreateParser, factsOf, type Property } from '../parser.ts'
 import { Rejection } from '../rejection.ts'
+import { combinedRemedy } from '../remedies.ts'
 import { readHost, readRequest, unescapeField } from '../request.ts'
 import { createStampReader, timeProblem } from '../time.ts'
 import { readAddress, readSender, setProperty } from '../values.ts'
@@ -29,7 +30,13 @@ export const createCombined: CreateParser = (lines, { map, host }) => {
     if (mapped.length > 0 && !(line instanceof Rejection)) applyMap(line, mapped, text)
     return line
   }
-  return { title: hasHost ? `${name} with a virtual host` : name, facts, parse }
+  const fields = Math.max(...common.slice(0, 100).map((line) => fieldsOf(line).length))
+  return {
+    title: hasHost ? `${name} with a virtual host` : name,
+    facts,
+    remedyOf: combinedRemedy(FIRST_FIELD + fields),
+    parse,
+  }
 }
 
 const isMostly = (lines: string[], test: (line: string) => boolean) =>

@@ -3,6 +3,7 @@ import { LogError } from '../log.ts'
 import type { CreateParser, Fields } from '../parser.ts'
 import { createRecordReader } from '../records.ts'
 import { Rejection } from '../rejection.ts'
+import { mapRemedy } from '../remedies.ts'
 
 const DELIMITERS = [',', '\t', ';']
 
@@ -34,6 +35,7 @@ export const createCsv: CreateParser = ([header = '', ...lines], options) => {
   return {
     title: delimiter === '\t' ? 'TSV' : 'CSV',
     facts,
+    remedyOf: mapRemedy,
     parse: (line) => toLine(line, readRow(line, delimiter)),
     parseList(lines) {
       const rows = readRows(lines, delimiter)

@@ -1,31 +1,47 @@
 import type { CreateParser, Fields } from '../parser.ts'
 import { createRecordReader } from '../records.ts'
 import { Rejection } from '../rejection.ts'
+import {
+  caddyRemedy,
+  logpushRemedy,
+  mapRemedy,
+  nginxRemedy,
+  type RemedyOf,
+  traefikRemedy,
+} from '../remedies.ts'
 
 /** A kind of log in JSON: its title, and the fields by which it is recognized. */
 interface Kind {
   title: string
+  remedyOf: RemedyOf
   has(fields: Fields): boolean
 }
 
 const kinds = {
   caddy: {
     title: 'Caddy JSON',
+    remedyOf: caddyRemedy,
     has: ({ request, ts }) => typeof request === 'object' && request !== null && ts !== undefined,
   },
   logpush: {
     title: 'Cloudflare Logpush (http_requests)',
+    remedyOf: logpushRemedy,
     has: (fields) => 'EdgeStartTimestamp' in fields || 'ClientRequestURI' in fields,
   },
   nginx: {
     title: 'JSON (nginx)',
+    remedyOf: nginxRemedy,
     has: (fields) =>
       'http_user_agent' in fields ||
       'time_iso8601' in fields ||
       'request_uri' in fields ||
       'remote_addr' in fields,
   },
-  traefik: { title: 'JSON (Traefik)', has: (fields) => 'RequestPath' in fields },
+  traefik: {
+    title: 'JSON (Traefik)',
+    remedyOf: traefikRemedy,
+    has: (fields) => 'RequestPath' in fields,
+  },
 } satisfies Record<string, Kind>
 
 /** Creates parsers of lines that are JSON objects. Of a kind that is not named, any objects are accepted. */
@@ -39,13 +55,18 @@ const createJson =
     const isSample = only ? kinds[only].has : () => true
     const fitting = samples.filter(isSample)
     if (fitting.length === 0) return undefined
-    const kind = Object.values<Kind>(kinds).find(({ has }) => samples.some(has))
+    const { title, remedyOf } = only
+      ? kinds[only]
+      : (Object.values<Kind>(kinds).find(({ has }) => samples.some(has)) ?? {
+          title: 'JSON',
+          remedyOf: mapRemedy,
+        })
     const { facts, read } = createRecordReader(fitting, options)
     const parse = (line: string) => {
       const fields = parseObject(line)
       return fields instanceof Rejection ? fields : read(fields)
     }
-    return { title: only ? kinds[only].title : (kind?.title ?? 'JSON'), facts, parse }
+    return { title, remedyOf, facts, parse }
   }
 
 export const createAnyJson = createJson()
