@@ -20,6 +20,7 @@ const checkRun = mutantsOf('dev/check/run.ts', 'test/dev')
 const shield = mutantsOf('dev/check/shield.ts', 'test/dev')
 const policies = mutantsOf('dev/check/policies.ts', 'test/dev')
 const init = mutantsOf('dev/cli/init/init.ts', 'test/dev')
+const templates = mutantsOf('dev/cli/init/templates.ts', 'test/dev')
 const confirm = mutantsOf('dev/cli/init/confirm.ts', 'test/dev')
 const manifest = mutantsOf('dev/cli/init/package-json.ts', 'test/dev')
 const reload = mutantsOf('dev/start/reload.ts', 'test/dev')
@@ -225,6 +226,12 @@ export const devMutants: Mutant[] = [
     'lintWorker(config, vars)',
     'lintWorker(config, {})',
     'check',
+  ),
+  templates(
+    'the configuration beside an app fails its own check',
+    'config(NO_ORIGIN)',
+    "config('')",
+    'cli-init',
   ),
   init(
     'init asks before it writes a file again that has not changed',

@@ -32,15 +32,15 @@ export const neverABody: PolicyRule = ({ name, usesBody, match, cost }, at) => {
   }
 }
 
-/** Finds policies that use the body in a Worker without an origin, which only serves the decision API. */
+/** Finds policies that use the body without an origin, because a gateway then only serves the decision API. */
 export const bodyWithoutOrigin: ConfigRule = ({ config }) =>
   config.policies.flatMap(({ name, usesBody, accept }, index) =>
     usesBody && !accept.includes('body-without-origin')
       ? {
           code: 'body-without-origin' as const,
           path: `policies[${index}]`,
-          message: `"${name}" uses the body, and the Worker has no origin: forward-auth never has a body, so that each body counts as unreadable.`,
-          hint: 'Send the body to the decision API, in request.body. Or set origin, so that requests pass through the Worker.',
+          message: `"${name}" uses the body, and the configuration has no origin: a gateway only serves its API, and forward-auth never has a body, so that each body counts as unreadable.`,
+          hint: "Send the body to the decision API, in request.body. Or set origin, so that requests pass through the Worker. In an app (rateLimiter, createSluice), write accept: 'body-without-origin'.",
         }
       : [],
   )

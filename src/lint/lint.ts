@@ -61,8 +61,9 @@ export const lintWorker = (options: unknown, variables: { ORIGIN?: unknown } = {
 const NO_ORIGIN: Found = {
   code: 'no-origin',
   path: 'origin',
-  message: 'The configuration has no origin: the Worker answers every admitted request with 500.',
-  hint: "Set origin to 'zone' or to the URL of the origin. If the variable ORIGIN is set elsewhere, write accept: 'no-origin'.",
+  message:
+    'The configuration has no origin: a gateway (createGateway) answers every admitted request with 500.',
+  hint: "Set origin to 'zone' or to the URL of the origin. If the variable ORIGIN is set elsewhere, or an app answers (rateLimiter, createSluice), write accept: 'no-origin'.",
 }
 
 function findingsOf(options: unknown, workerRules: ConfigRule[]): Finding[] {

@@ -217,12 +217,15 @@ describe('npx sluice init', () => {
         ].sort(),
       )
       expect(written).toMatchObject({ [name]: text, 'src/index.ts': HONO })
-      expect(written['sluice.config.ts']).not.toContain('origin')
+      expect(written['sluice.config.ts']).not.toContain('origin:')
       const [, lines] =
         /To apply the policies, add to src\/index\.ts:\n\n(( {2}.*\n|\n)*?)\n\S/.exec(stdout)!
       const [imports, use] = lines!.replace(/^ {2}/gm, '').split('\n\n')
       await project.write('src/index.ts', `${imports}\n${HONO.replace('()\n', `()\n${use}\n`)}`)
       if (name === 'wrangler.jsonc') await expectPolicies()
+      // The next step that init prints, and the first part of its script "deploy".
+      expect(stdout).toContain('npm run check')
+      expect(await project.sluice(['check'])).toMatchObject({ code: 0, stderr: '' })
       const again = await init()
       expect(again).toMatchObject({ code: 0, stderr: '' })
       expect(again.stdout).not.toContain('add to src/index.ts')

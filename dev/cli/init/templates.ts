@@ -6,6 +6,7 @@ export const COMPATIBILITY_DATE = '2026-10-01'
 /** The Worker, if init writes it. */
 export const WORKER = 'src/worker.ts'
 
+/** @param origin lines about the destination of admitted requests */
 const config = (origin: string) => `import { defineConfig } from 'sluice'
 
 /** The configuration of Sluice. "npx sluice check" finds mistakes. */
@@ -26,6 +27,10 @@ ${origin}  policies: [
 
 const ORIGIN = `  // 'zone' is the origin of the zone that routes to this Worker. A URL works too.
   origin: 'zone',
+`
+
+const NO_ORIGIN = `  // The app itself answers admitted requests.
+  accept: 'no-origin',
 `
 
 const worker = `import { createGateway } from 'sluice'
@@ -96,7 +101,7 @@ export const gatewayFiles = (name: string): Record<string, string> => ({
  * @param main its path
  */
 export const appFiles = (main: string): Record<string, string> => ({
-  'sluice.config.ts': config(''),
+  'sluice.config.ts': config(NO_ORIGIN),
   'test/policies.test.ts': test(main),
 })
 
