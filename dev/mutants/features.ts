@@ -82,6 +82,18 @@ const observeMutants: Mutant[] = [
     'hasPassed = fits',
     'bill',
   ),
+  bill(
+    'a limit that an operator sets is not written',
+    'if (resizes) records.add(subject)',
+    '',
+    'bill',
+  ),
+  bill(
+    'the record with the limit of an operator is not read',
+    '!hasOwnKey(limit) || limit.override ||',
+    '!hasOwnKey(limit) ||',
+    'bill',
+  ),
   bill('a replay is billed as a decision', '  if (first.replayed) return always\n', '', 'bill'),
   bill(
     'the start of a ban writes nothing',

@@ -30,6 +30,7 @@ export interface SentLimit {
   cost: number
   terms: { algorithm: string }
   penalty?: { banMs: number; maxMs: number } | undefined
+  override?: object | undefined
 }
 
 /** One call of the script: lists of requests. */

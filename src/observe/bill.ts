@@ -33,7 +33,9 @@ export function billOf(
 }
 
 const readsRecord = ({ mode, limits }: RequestSent) =>
-  limits.some((limit) => !hasOwnKey(limit) || (limit.penalty && !isNeverRefused(mode)))
+  limits.some(
+    (limit) => !hasOwnKey(limit) || limit.override || (limit.penalty && !isNeverRefused(mode)),
+  )
 
 /** Refunds and debts count no refusals, so they have no penalty. */
 const isNeverRefused = (mode: string) => mode === 'refund' || mode === 'debt'
@@ -53,11 +55,13 @@ function changesOf(requests: RequestSent[], states: AnsweredState[][]) {
     const fits = answers.every(({ allowed }) => allowed)
     const charges = mode === 'take' || isNeverRefused(mode) || (mode === 'follow' && hasPassed)
     const operates = mode === 'reset' || mode === 'ban' || mode === 'unban'
+    const resizes = mode === 'override' || mode === 'restore'
     limits.forEach((limit, at) => {
       const { subject, penalty, cost } = limit
       const isCharged = charges && fits && cost > 0
       if (hasOwnKey(limit)) others += commandsFor(limit, mode, isCharged)
       else if (isCharged || operates) records.add(subject)
+      if (resizes) records.add(subject)
       if (
         penalty &&
         (operates || (charges && !isNeverRefused(mode) && countsRefusal(answers[at]!, penalty)))

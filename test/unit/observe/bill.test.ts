@@ -176,6 +176,32 @@ describe('the bill for other calls', () => {
     }
   })
 
+  const override = { share: 0, scalesBurst: true }
+
+  test('The limit of a key that an operator sets and removes, and a request in between, are exact.', async () => {
+    const { store, billed } = setUp()
+    const one = take(newSubject(), terms[0]!, { override })
+    const limits = one.limits.map((limit) => ({ ...limit, cost: 0 }))
+    const requests: StoreRequest[] = [
+      { mode: 'override', units: 5, forMs: 60_000, limits },
+      one,
+      { mode: 'restore', limits },
+    ]
+    for (const request of requests) {
+      const { own, bridge } = await billed(() => store.decide([request]))
+      expect(own, request.mode).toEqual(bridge)
+    }
+  })
+
+  test('A sliding log whose limit an operator may set also reads its record.', async () => {
+    const [log] = parsed({ algorithm: 'sliding-log' })
+    const { store, billed } = setUp()
+    const plain = await billed(() => store.decide([take(newSubject(), log)]))
+    const other = await billed(() => store.decide([take(newSubject(), log, { override })]))
+    expect(other.bridge[1]! - plain.bridge[1]!).toBe(1)
+    expect(other.own[1]! - plain.own[1]!).toBe(1)
+  })
+
   test('The read of a live document is one command.', async () => {
     const { billed, observer } = setUp()
     const read = createUpstashReader({
