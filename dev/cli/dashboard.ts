@@ -59,7 +59,7 @@ export async function main(args: string[], call: Call): Promise<void> {
     if (error.code !== 'EADDRINUSE') throw error
     throw new Error(`Port ${port} is in use. Choose another one: --port ${Number(port) + 1}`)
   })
-  console.log(`The dashboard of ${origin} is at ${dashboard.url}\nCtrl-C stops it.`)
+  console.log(`The dashboard of ${origin} is at ${dashboard.address}\nCtrl-C stops it.`)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => dashboard.close().then(() => process.exit(0)))
   }

@@ -35,6 +35,8 @@ async function bundleScript(): Promise<string> {
     platform: 'browser',
     tsconfig: false,
     logLevel: 'silent',
+    // package.json says that no module of this repository has effects.
+    treeshake: { moduleSideEffects: [{ test: /\/page\/language\.ts$/, sideEffects: true }] },
   })
   const { output } = await bundle.generate({ minify: true, codeSplitting: false })
   await bundle.close()

@@ -6,6 +6,7 @@ export interface Answer {
   type: string
   body: string
   retryAfter?: string
+  cookie?: string
 }
 
 /** The Worker that the dashboard shows. */
@@ -17,6 +18,8 @@ export interface WatchedWorker {
 }
 
 const MAX_BODY = 64 * 1024
+/** The counts of hundreds of policies have some 100 KB. */
+const MAX_ANSWER = 4 * 1024 * 1024
 const TIMEOUT_MS = 10_000
 const JSON_TYPE = /^application\/(problem\+)?json\b/
 
@@ -62,7 +65,10 @@ export async function forward(
 async function answerOf(response: Response, url: string): Promise<Answer> {
   const { status, headers } = response
   const type = headers.get('content-type') ?? ''
-  const body = await response.text()
+  const body = await textUpTo(MAX_ANSWER, response.body ?? [])
+  if (body === undefined) {
+    return problem(502, `${url} answers with more than ${MAX_ANSWER / 1024 / 1024} MiB.`)
+  }
   if (!JSON_TYPE.test(type)) {
     if (status === 404) return problem(404, 'The Worker has no such endpoint.')
     return problem(502, `${url} answers ${status} without JSON. Is this the address of the Worker?`)
@@ -71,12 +77,19 @@ async function answerOf(response: Response, url: string): Promise<Answer> {
   return { status, type, body, ...(retryAfter && { retryAfter }) }
 }
 
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = []
+export const readBody = (request: IncomingMessage): Promise<string | undefined> =>
+  textUpTo(MAX_BODY, request.iterator({ destroyOnReturn: false }))
+
+/** Reads a body; `undefined` if it is longer. */
+async function textUpTo(
+  most: number,
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<string | undefined> {
+  const chunks: Uint8Array[] = []
   let bytes = 0
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+  for await (const chunk of body) {
     bytes += chunk.length
-    if (bytes > MAX_BODY) return undefined
+    if (bytes > most) return undefined
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -2,9 +2,10 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { About } from './about.ts'
-import { type Answer, forward, problem, type WatchedWorker } from './forward.ts'
+import { type Answer, forward, problem, readBody, type WatchedWorker } from './forward.ts'
 import { headers, refusalOf } from './guard.ts'
 import { pageFiles } from './page-files.ts'
+import { createSession, type Session } from './session.ts'
 
 export const DASHBOARD_PORT = 8780
 
@@ -17,21 +18,25 @@ export interface DashboardOptions extends WatchedWorker {
 
 export interface RunningDashboard {
   url: string
+  /** The address that opens the page: `url` with the secret of the session. Only for the user who has started the server. */
+  address: string
   close(): Promise<void>
 }
 
 /** Starts the server. @throws Error with the code `EADDRINUSE` if the port is in use */
 export async function startDashboard(options: DashboardOptions): Promise<RunningDashboard> {
+  const session = createSession()
   const server = createServer(async (request, response) => {
-    const answer = await answerTo(request, options).catch((error: Error) =>
+    const answer = await answerTo(request, options, session).catch((error: Error) =>
       problem(500, error.message),
     )
-    const { status, type, body, retryAfter } = answer
+    const { status, type, body, retryAfter, cookie } = answer
     response
       .writeHead(status, {
         ...headers,
         'Content-Type': type,
         ...(retryAfter && { 'Retry-After': retryAfter }),
+        ...(cookie && { 'Set-Cookie': cookie }),
         ...(!request.complete && { Connection: 'close' }),
       })
       .end(request.method === 'HEAD' ? undefined : body)
@@ -42,8 +47,10 @@ export async function startDashboard(options: DashboardOptions): Promise<Running
     server.once('error', reject)
     server.listen(options.port, '127.0.0.1', resolve)
   })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
+    address: `${url}/#${session.secret}`,
     async close() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
@@ -51,15 +58,28 @@ export async function startDashboard(options: DashboardOptions): Promise<Running
   }
 }
 
-async function answerTo(request: IncomingMessage, options: DashboardOptions): Promise<Answer> {
+async function answerTo(
+  request: IncomingMessage,
+  options: DashboardOptions,
+  session: Session,
+): Promise<Answer> {
   const refusal = refusalOf(request)
   if (refusal) return problem(403, refusal)
   const { method, url = '' } = request
+  const file = method === 'GET' && (await pageFiles()).get(url)
+  if (file) return { status: 200, ...file }
+  if (method === 'POST' && url === '/session') {
+    const secret = await readBody(request)
+    if (secret === undefined || !session.accepts(secret)) return problem(403, NO_SESSION)
+    return { status: 200, type: 'application/json', body: '{}', cookie: session.cookie(request) }
+  }
+  if (!session.isOpen(request)) return problem(403, NO_SESSION)
   if (method === 'GET' && url === '/about') {
     const about: About = { worker: options.url, findings: options.findings?.() }
     return { status: 200, type: 'application/json', body: JSON.stringify(about) }
   }
-  const file = method === 'GET' && (await pageFiles()).get(url)
-  if (file) return { status: 200, ...file }
   return (await forward(request, options)) ?? problem(404, 'The dashboard has no such page.')
 }
+
+const NO_SESSION =
+  'Open the whole address that the command printed when it started. Its end, after #, is the secret of this page.'

@@ -25,6 +25,9 @@ const confirm = mutantsOf('dev/cli/init/confirm.ts', 'test/dev')
 const manifest = mutantsOf('dev/cli/init/package-json.ts', 'test/dev')
 const reload = mutantsOf('dev/start/reload.ts', 'test/dev')
 const release = mutantsOf('dev/release/version.ts', 'test/dev')
+const session = mutantsOf('dev/dashboard/session.ts', 'test/dev')
+const dashboardServer = mutantsOf('dev/dashboard/server.ts', 'test/dev')
+const dashboardForward = mutantsOf('dev/dashboard/forward.ts', 'test/dev')
 const guard = mutantsOf('dev/dashboard/guard.ts', 'test/dev')
 
 /** Mutants of `dev/`. */
@@ -281,6 +284,30 @@ export const devMutants: Mutant[] = [
     'changed.find((difference) => difference !== 0)! < 0',
     'changed[0]! < 0',
     'release',
+  ),
+  session(
+    'any cookie of the name opens the dashboard',
+    'name === nameOf(request) && accepts(value)',
+    'name === nameOf(request)',
+    'dashboard-server',
+  ),
+  session(
+    'pages of other sites send the cookie',
+    'SameSite=Strict',
+    'SameSite=Lax',
+    'dashboard-server',
+  ),
+  dashboardServer(
+    'the calls of the dashboard need no session',
+    'if (!session.isOpen(request))',
+    'if (false as boolean)',
+    'dashboard-server',
+  ),
+  dashboardForward(
+    'an answer of the Worker is read to its end',
+    'textUpTo(MAX_ANSWER,',
+    'textUpTo(64 * MAX_ANSWER,',
+    'dashboard-server',
   ),
   guard(
     'a host name that begins like a loopback one reaches the dashboard',

@@ -113,13 +113,13 @@ async function startDemoOrigin(): Promise<string> {
   return demo.url
 }
 
-/** Starts the dashboard at its usual port, so that an open page works again after a restart; or at a free one. */
+/** Starts the dashboard at its usual port, or at a free one. */
 async function startDashboardNear(options: Omit<DashboardOptions, 'port'>): Promise<string> {
   const dashboard = await startDashboard({ ...options, port: DASHBOARD_PORT }).catch(() =>
     startDashboard({ ...options, port: 0 }),
   )
   undo.push(() => dashboard.close())
-  return dashboard.url
+  return dashboard.address
 }
 
 /** Checks the project before anything starts. */

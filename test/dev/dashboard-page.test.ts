@@ -129,7 +129,7 @@ function answer({ path }: FakeCall) {
 
 /** Opens the dashboard, and waits for its first counts or its first message. */
 async function open(size = {}) {
-  const { page, mistakes } = await openPage(browser, dashboard.url, size)
+  const { page, mistakes } = await openPage(browser, dashboard.address, size)
   opened.push(page)
   await waitUntil(
     page,

@@ -1,15 +1,19 @@
 import { once } from 'node:events'
-import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RunningDashboard, startDashboard } from '../../dev/dashboard/server.ts'
+import { openSession } from '../support/dashboard-session.ts'
 import { run, sluice } from '../support/dev-command.ts'
 import { FAKE_TOKEN, type FakeWorker, startFakeWorker } from '../support/fake-worker.ts'
 
 let worker: FakeWorker
 let dashboard: RunningDashboard
+let cookie: string
 beforeAll(async () => {
   worker = await startFakeWorker()
   dashboard = await startDashboard({ url: worker.url, token: () => FAKE_TOKEN, port: 0 })
+  cookie = await openSession(dashboard)
 })
 beforeEach(() => {
   worker.calls.length = 0
@@ -26,10 +30,11 @@ interface Sent {
   body?: string
 }
 
-/** Sends a request with exactly these header fields, and the path as it is. */
+/** Sends a request with exactly these header fields and the cookie of the session, and the path as it is. */
 async function send(path: string, { method = 'GET', headers = {}, body }: Sent = {}) {
   const { port } = new URL(dashboard.url)
-  const sent = request({ host: '127.0.0.1', port, path, method, headers }).end(body)
+  const fields = { Cookie: cookie, ...headers }
+  const sent = request({ host: '127.0.0.1', port, path, method, headers: fields }).end(body)
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   let text = ''
   for await (const chunk of response) text += chunk
@@ -52,6 +57,7 @@ describe('the files of the dashboard', () => {
       const { status, headers, text } = await send(path)
       expect([status, headers['content-type']]).toEqual([200, type])
       expect(text).not.toContain(FAKE_TOKEN)
+      expect(text).not.toContain(new URL(dashboard.address).hash.slice(1))
       expect(text.length).toBeGreaterThan(20)
       const policy = headers['content-security-policy']
       expect(policy).toMatch(/default-src 'none'; script-src 'self';/)
@@ -182,11 +188,90 @@ describe('the calls of the dashboard', () => {
     const gone = await startFakeWorker()
     await gone.close()
     const lonely = await startDashboard({ url: gone.url, token: () => FAKE_TOKEN, port: 0 })
-    const response = await fetch(`${lonely.url}${STATS}`)
+    const headers = { Cookie: await openSession(lonely) }
+    const response = await fetch(`${lonely.url}${STATS}`, { headers })
     const { detail } = (await response.json()) as { detail: string }
     expect([response.status, detail]).toEqual([502, `${gone.url} does not respond: ECONNREFUSED.`])
     await lonely.close()
   })
+})
+
+describe('the session of the dashboard', () => {
+  const secret = () => new URL(dashboard.address).hash.slice(1)
+  const open = (body: string, headers: OutgoingHttpHeaders = { Origin: dashboard.url }) =>
+    send('/session', { method: 'POST', headers: { Cookie: '', ...headers }, body })
+
+  test.each<[string, () => string]>([
+    ['no cookie', () => ''],
+    ['the cookie of another port', () => cookie.replace('sluice-', 'sluice-1')],
+    ['a wrong secret', () => `${cookie}x`],
+    ['an empty secret', () => cookie.replace(/=.*/, '=')],
+  ])(
+    'With %s a user of this machine reaches neither the Worker nor the findings.',
+    async (_, of) => {
+      const Cookie = of()
+      const answers = [
+        await send('/about', { headers: { Cookie } }),
+        await send(STATS, { headers: { Cookie } }),
+        await send(BAN, { method: 'POST', headers: { Cookie, Origin: dashboard.url }, body: '{}' }),
+      ]
+      for (const { status, text } of answers) {
+        expect(status).toBe(403)
+        expect(JSON.parse(text).detail).toContain('Open the whole address that the command printed')
+      }
+      expect(worker.calls).toEqual([])
+    },
+  )
+
+  test('The secret in the printed address is random, and opens a session by a cookie that pages cannot read.', async () => {
+    const { status, headers } = await open(secret())
+    expect(status).toBe(200)
+    expect(headers['set-cookie']).toEqual([
+      `sluice-${new URL(dashboard.url).port}=${secret()}; Path=/; HttpOnly; SameSite=Strict`,
+    ])
+    expect(secret()).toMatch(/^[\w-]{43}$/)
+    const other = await startDashboard({ url: worker.url, token: () => FAKE_TOKEN, port: 0 })
+    expect(other.address).not.toContain(secret())
+    await other.close()
+  })
+
+  test('A wrong secret, and the right one from another site, open no session.', async () => {
+    for (const { status, headers } of [
+      await open(`${secret()}x`),
+      await open(''),
+      await open('x'.repeat(70_000)),
+      await open(secret(), {}),
+      await open(secret(), { Origin: 'https://evil.example' }),
+    ]) {
+      expect(status).toBe(403)
+      expect(headers).not.toHaveProperty('set-cookie')
+    }
+  })
+})
+
+test('Of an endless answer of the Worker the dashboard reads 4 MiB.', async () => {
+  let sent = 0
+  const endless = createServer((_, response) => {
+    response.writeHead(200, { 'Content-Type': 'application/json' })
+    const chunk = Buffer.alloc(65_536, '1')
+    const write = () => {
+      while (!response.destroyed && response.write(chunk)) sent += chunk.length
+    }
+    response.on('drain', write)
+    write()
+  })
+  await once(endless.listen(0, '127.0.0.1'), 'listening')
+  const { port } = endless.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}`
+  const own = await startDashboard({ url, token: () => FAKE_TOKEN, port: 0 })
+  const headers = { Cookie: await openSession(own) }
+  const response = await fetch(`${own.url}${STATS}`, { headers })
+  const { detail } = (await response.json()) as { detail: string }
+  expect([response.status, detail]).toEqual([502, `${url} answers with more than 4 MiB.`])
+  expect(sent).toBeLessThan(64 * 1024 * 1024)
+  await own.close()
+  endless.closeAllConnections()
+  endless.close()
 })
 
 describe('npx sluice dashboard', () => {

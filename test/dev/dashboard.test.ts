@@ -35,6 +35,7 @@ let project: Project
 let run: Awaited<ReturnType<Project['npmStart']>>
 let worker: string
 let dashboard: string
+let address: string
 let browser: Browser
 let page: Page
 let mistakes: string[]
@@ -43,9 +44,10 @@ beforeAll(async () => {
   await writeFile(join(project.root, 'sluice.config.ts'), CONFIG)
   run = await project.npmStart()
   worker = run.url
-  dashboard = /Dashboard +(http:\/\/127\.0\.0\.1:\d+)/.exec(run.output())![1]!
+  address = /Dashboard +(http:\S+)/.exec(run.output())![1]!
+  dashboard = new URL(address).origin
   browser = await launchBrowser()
-  const opened = await openPage(browser, dashboard)
+  const opened = await openPage(browser, address)
   page = opened.page
   mistakes = opened.mistakes
 }, 120_000)

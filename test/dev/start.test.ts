@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Echo, startOrigin } from '../../dev/origin.ts'
 import { startStack } from '../../dev/stack.ts'
 import type { Series } from '../../src/observe/index.ts'
+import { openSession } from '../support/dashboard-session.ts'
 import { inProcess } from '../support/dev-command.ts'
 import {
   copyProject,
@@ -61,10 +62,12 @@ describe('npm start without settings', () => {
   })
 
   test('The dashboard of npm start has the counts of the requests that were sent.', async () => {
-    const [, dashboard] = /Dashboard +(http:\S+)/.exec(run.output())!
-    expect(await (await fetch(dashboard!)).text()).toContain('<title>')
+    const [, address = ''] = /Dashboard +(http:\S+)/.exec(run.output())!
+    const headers = { Cookie: await openSession({ address }) }
+    const dashboard = new URL(address).origin
+    expect(await (await fetch(dashboard)).text()).toContain('<title>')
     const counts = async () => {
-      const stats = await (await fetch(`${dashboard}/_sluice/v1/stats`)).json()
+      const stats = await (await fetch(`${dashboard}/_sluice/v1/stats`, { headers })).json()
       const sums = { allowed: 0, limited: 0 }
       for (const { outcome, decisions } of stats.total.series as Series[]) {
         sums[outcome as keyof typeof sums] += decisions

@@ -15,8 +15,8 @@ export const launchBrowser = async (): Promise<Browser> =>
     ],
     executablePath: process.env.CHROME_BIN || (await chromium.executablePath()),
     headless: 'shell',
-    // Without a language of the machine, navigator.language would be none that Intl accepts.
-    env: { ...process.env, LC_ALL: 'en_US.UTF-8' },
+    // navigator.language is then en-US@posix, which Intl does not accept.
+    env: { ...process.env, LC_ALL: 'C' },
   })
 
 /** Opens a page, and collects what goes wrong in it: exceptions, errors in the console, violations of the policy. */

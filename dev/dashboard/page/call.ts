@@ -21,6 +21,15 @@ interface Problem {
 export const call = <T>(path: string, body?: object): Promise<T> =>
   send(`/_sluice/v1/${path}`, body)
 
+/** Exchanges the secret in the fragment of the address for a cookie, and removes it from the address. */
+export async function openSession(): Promise<void> {
+  const secret = location.hash.slice(1)
+  if (!secret) return
+  history.replaceState(null, '', '/')
+  // Without a session the first call says what to do.
+  await fetch('/session', { method: 'POST', body: secret }).catch(() => {})
+}
+
 export const about = (): Promise<About> => send('/about')
 
 async function send<T>(path: string, body?: object): Promise<T> {

@@ -1,8 +1,9 @@
 /** The page of the dashboard: reads the counts of the Worker every 2 s. */
+import './language.ts'
 import { outcomes } from '../../../src/observe/event.ts'
 import type { Stats } from '../../../src/observe/report.ts'
 import type { About } from '../about.ts'
-import { about, CallError, call, messageIn } from './call.ts'
+import { about, CallError, call, messageIn, openSession } from './call.ts'
 import { showChart } from './chart.ts'
 import { byId, element, setText, showOptions, showPairs, showRows } from './dom.ts'
 import { onExplain } from './explain.ts'
@@ -181,4 +182,5 @@ async function poll() {
 chartPolicy.addEventListener('change', drawChart)
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawChart)
 onExplain(() => policies)
-poll()
+addEventListener('hashchange', () => openSession().then(refresh)) // an address of a later start
+openSession().then(poll)
