@@ -17,6 +17,7 @@ const entries = {
   overrides: 'src/overrides/index.ts',
   refusals: 'src/refusals/index.ts',
   shards: 'src/shards/index.ts',
+  upstash: 'src/stores/upstash.ts',
   node: 'src/adapters/node.ts',
   next: 'src/adapters/next.ts',
 }

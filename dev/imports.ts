@@ -14,7 +14,8 @@ const rooms: Record<string, Room> = {
   request: { rooms: ['base', 'config'] },
   credentials: { rooms: ['base', 'config', 'request'] },
   match: { rooms: ['base', 'config', 'request', 'credentials'] },
-  store: { rooms: ['base'], packages: ['@upstash/redis'] },
+  store: { rooms: ['base'] },
+  stores: { rooms: ['base'] },
   limiter: { rooms: ['base', 'config', 'request', 'match', 'store'] },
   http: { rooms: ['base', 'config'] },
   api: {
@@ -56,7 +57,7 @@ const rooms: Record<string, Room> = {
     ],
   },
   'index.ts': { rooms: ['base', 'config', 'gateway', 'lint'] },
-  'worker.ts': { rooms: ['gateway'] },
+  'worker.ts': { rooms: ['gateway', 'stores'], packages: ['@upstash/redis'] },
 }
 
 /** Rooms that may import only types of another room. */

@@ -202,7 +202,7 @@ export const rows: Row[] = [
     unit: 'KiB',
     values: size(false),
     most: 50,
-    why: 'The library validates its configuration, and contains plans, lists, leases and fallbacks. 18 KiB are `@upstash/redis`.',
+    why: 'The library validates its configuration, and contains plans, lists, leases and fallbacks.',
   },
   {
     what: 'CPU of a cold start until the first answer (over an empty Worker)',

@@ -10,13 +10,13 @@ export interface SizeLimit {
   maxKiB: number
 }
 
-export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 78 }
+export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 80 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 60 },
-  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 70 },
-  { name: 'sluice/node', file: 'node.js', maxKiB: 61 },
-  { name: 'sluice/next', file: 'next.js', maxKiB: 60 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 43 },
+  { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 54 },
+  { name: 'sluice/node', file: 'node.js', maxKiB: 45 },
+  { name: 'sluice/next', file: 'next.js', maxKiB: 44 },
   { name: 'sluice/client', file: 'client.js', maxKiB: 3 },
   { name: 'sluice/observe', file: 'observe.js', maxKiB: 16 },
   { name: 'sluice/bodies', file: 'bodies.js', maxKiB: 11 },
@@ -26,6 +26,7 @@ export const entryLimits: SizeLimit[] = [
   { name: 'sluice/overrides', file: 'overrides.js', maxKiB: 13 },
   { name: 'sluice/refusals', file: 'refusals.js', maxKiB: 7 },
   { name: 'sluice/shards', file: 'shards.js', maxKiB: 6 },
+  { name: 'sluice/upstash', file: 'upstash.js', maxKiB: 2 },
   { name: 'sluice/lint', file: 'lint.js', maxKiB: 20 },
   { name: 'sluice/testing', file: 'testing.js', node: true, maxKiB: 107 },
   { name: 'npx sluice', file: 'cli.js', node: true, maxKiB: 274 },

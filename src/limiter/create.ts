@@ -16,6 +16,7 @@ import { createLocalStore } from '../store/local/local.ts'
 import type { Store } from '../store/store.ts'
 import { createUpstashReader, createUpstashStore } from '../store/upstash/upstash.ts'
 import { checkCounterConflicts } from './counter-conflicts.ts'
+import { databaseFrom } from './database.ts'
 import { createDenialCache } from './denial-cache.ts'
 import { createLive } from './live.ts'
 import type { LimiterParts } from './question.ts'
@@ -89,27 +90,27 @@ function createRules(
     match: compileMatcher(config, log, readers),
   })
   const own = compiled(config)
-  const { live, shards } = config
+  const { live } = config
   if (!live) return () => own
   return createLive<Rules>({
     live,
     fallback: own,
     compile: (document) => compiled(parseLive(document, options)),
-    read: (runtime) => readLive(live.from, live.key, shards?.names[0], runtime, observer),
+    read: (runtime) => readLive(live, config, runtime, observer),
     log,
   })
 }
 
-/** @param store the name of the database with the document, if there are several */
+/** Reads the text of the live document. Of several databases the first one has it. */
 async function readLive(
-  from: string,
-  key: string,
-  store: string | undefined,
+  { from, key }: NonNullable<Config['live']>,
+  config: Config,
   { env }: RuntimeContext,
   observer: Observer | undefined,
 ): Promise<string | null> {
   if (from === 'redis') {
-    return createUpstashReader({ ...credentialsOf(env, store), observer })(key)
+    const database = databaseFrom(config, env, config.shards?.names[0])
+    return createUpstashReader({ ...database, observer })(key)
   }
   const namespace = env[from.slice('kv:'.length)] as { get(key: string): Promise<string | null> }
   return namespace.get(key)
@@ -152,7 +153,7 @@ export function createParts(
 
   function databaseOf(env: Bindings, name: string | undefined): Database {
     const upstash = createUpstashStore({
-      ...credentialsOf(env, name),
+      ...databaseFrom(config, env, name),
       clock,
       namespace,
       onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
@@ -188,11 +189,12 @@ export function createParts(
     const given = env as Record<string, unknown>
     if (!values || variables.some((name, index) => given[name] !== values![index])) {
       values = variables.map((name) => given[name])
-      if (shards && !env.SLUICE_SECRET) {
-        const advice = 'set SLUICE_SECRET; until then the token of the first database replaces it'
-        log('no-secret', '', advice)
+      const { token } = credentialsOf(env, names[0])
+      if (!env.SLUICE_SECRET && (shards || (config.store && !token))) {
+        const other = token ? 'the token of the first database' : 'a constant'
+        log('no-secret', '', `set SLUICE_SECRET; until then ${other} replaces it`)
       }
-      parts = partsFor(env, env.SLUICE_SECRET || credentialsOf(env, names[0]).token || 'sluice')
+      parts = partsFor(env, env.SLUICE_SECRET || token || 'sluice')
     }
     if (!shielded) return parts
     return { ...parts, shield: async (key) => shielded(env, await parts.nameSubject(key)) }

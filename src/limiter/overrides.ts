@@ -1,5 +1,5 @@
 /** Limits that operators set for single keys, and the list of them. */
-import { type Bindings, credentialsOf } from '../base/bindings.ts'
+import type { Bindings } from '../base/bindings.ts'
 import type { LimitStatus } from '../base/decision.ts'
 import { StoreError } from '../base/errors.ts'
 import type { Config, Policy } from '../config/parse.ts'
@@ -8,6 +8,7 @@ import type { NameSubject } from '../match/subject.ts'
 import type { Limit } from '../store/store.ts'
 import { recordOf } from '../store/upstash/script.ts'
 import { createUpstashReader } from '../store/upstash/upstash.ts'
+import { databaseFrom } from './database.ts'
 import { operate, PROBE, type Resizing } from './operate.ts'
 import type { LimiterParts } from './question.ts'
 
@@ -69,14 +70,14 @@ export async function changeLimit(
 /** Lists the limits of a policy that operators have set. Reads the index of each database: a changed list of shards may change its place. */
 export async function listLimits(
   policy: Policy,
-  { shards, namespace }: Pick<Config, 'shards' | 'namespace'>,
+  config: Pick<Config, 'store' | 'shards' | 'namespace'>,
   nameSubject: NameSubject,
   env: Bindings,
 ): Promise<OverrideReport[]> {
-  const key = recordOf(await indexOf(policy, nameSubject), namespace)
-  const names = shards?.names ?? [undefined]
+  const key = recordOf(await indexOf(policy, nameSubject), config.namespace)
+  const names = config.shards?.names ?? [undefined]
   const texts = await Promise.all(
-    names.map((name) => createUpstashReader(credentialsOf(env, name))(key)),
+    names.map((name) => createUpstashReader(databaseFrom(config, env, name))(key)),
   )
   const now = Date.now()
   return texts.flatMap((text) =>

@@ -131,9 +131,14 @@ export function withBatching(
     const lists = entries.flatMap((entry) => entry.lists)
     const end = begin(lists.length, now, deadlineMs)
     const onCall = listenersOf(entries)
-    const replies = await store
+    const deciding = store
       .decideEach(lists, { deadlineMs, ...(onCall && { onCall }) })
       .catch((): StoreResult[] => [])
+    const replies = await within(
+      deadlineMs + LATE_MS,
+      deciding,
+      lists.map(() => new StoreError('timeout')),
+    )
     end()
     const repliedAt = clock()
     for (const entry of entries) {
@@ -186,6 +191,17 @@ function listenersOf(entries: Entry[]): StoreOptions['onCall'] {
   return (call) => {
     for (const { onCall } of entries) onCall?.(call)
   }
+}
+
+/** The result of a promise that does not reject, or another one after `ms`: in a Worker a call that hangs ends only with its request. */
+function within<Result>(ms: number, promise: Promise<Result>, otherwise: Result): Promise<Result> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(otherwise), ms)
+    promise.then((result) => {
+      clearTimeout(timer)
+      resolve(result)
+    })
+  })
 }
 
 /** True if the request of an entry may have ended. The runtime warns if a promise of an ended request is resolved. */

@@ -1,3 +1,4 @@
+import { Redis } from '@upstash/redis'
 import { watchStall } from 'sluice-bench'
 import { type FaultText, startFaults } from 'sluice-fault-proxy'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -6,6 +7,7 @@ import type { StoreErrorCode } from '../../src/base/errors.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { parseConfig } from '../../src/config/parse.ts'
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
+import { exactOptions, upstash } from '../../src/stores/upstash.ts'
 import {
   type Answer,
   callsOf,
@@ -105,18 +107,32 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
-test.each(faults)(
-  'A call that fails with %s is made once, and fails with %s.',
-  async (fault, code) => {
+const senders = {
+  'The REST transport': () => ({ url: stack.faults.url, token: secrets.token }),
+  'The client @upstash/redis': (signal?: AbortSignal) => {
+    const client = { url: stack.faults.url, token: secrets.token, ...exactOptions }
+    const redis = new Redis(signal ? { ...client, signal: () => signal } : client)
+    return { send: upstash(redis).connect({}) }
+  },
+}
+
+test.each(
+  Object.entries(senders).flatMap(([name, sender]) =>
+    faults.map(([fault, code]) => {
+      // The client throws the error of a failed connection if a reply has no result.
+      const isVague = name.startsWith('The client') && ['json={}', 'json=null'].includes(fault)
+      return { name, fault, code: isVague ? 'unreachable' : code, sender }
+    }),
+  ),
+)(
+  '$name makes a call that fails with $fault once, and reports $code.',
+  async ({ fault, code, sender }) => {
     const [terms] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '1h' }] }).policies
     const limits = [{ subject: fault, terms: terms!, cost: 1 }]
-    const store = createUpstashStore({
-      url: stack.faults.url,
-      token: secrets.token,
-      deadlineMs: LONG,
-    })
     // The deadline passes as soon as the call has arrived.
     const deadline = new AbortController()
+    const database = sender(code === 'timeout' ? deadline.signal : undefined)
+    const store = createUpstashStore({ ...database, deadlineMs: LONG })
     const spy = vi.spyOn(AbortSignal, 'timeout')
     if (code === 'timeout') spy.mockReturnValueOnce(deadline.signal)
     const before = callsOf(stack)

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import type { Jwt } from '../../base/claims.ts'
+import type { StoreClient } from '../../base/commands.ts'
 import type { Leases } from '../../base/lease-layer.ts'
 import type { Bodies } from '../../base/message.ts'
 import type { Observe } from '../../base/observer.ts'
@@ -159,6 +160,11 @@ const configFields = <Context>() => ({
   shield: v.optional(shield as v.GenericSchema<ShieldOptions<Context>, Shield>),
   /** Lets an isolate send concurrent decisions to Redis in one call. Defaults to true. */
   batching: v.optional(flag, true),
+  /**
+   * The client that sends the commands to Redis: the result of `upstash()` from `sluice/upstash`. Defaults to HTTP requests to
+   * `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`.
+   */
+  store: v.optional(madeBy<StoreClient>('upstash', 'connect')),
   /** Several databases, each with a part of the clients: the result of `shards()` from `sluice/shards`. Defaults to one database, `UPSTASH_REDIS_REST_URL`. */
   shards: v.optional(madeBy<Shards>('shards', 'createSharded')),
   /**

@@ -1,24 +1,22 @@
+import type { CommandAnswer, SendCommands } from '../../base/commands.ts'
 import { StoreError } from '../../base/errors.ts'
 
-/** The answer of Redis to one command: a result or an error text. */
-export type Answer = { result: unknown } | { error: string }
-
 /**
- * Creates a function that sends commands over Upstash's REST API, in order and in one request. Each command gets its answer. It replaces
- * the transport of Upstash's client, which
+ * Creates a sender over Upstash's REST API. The client `@upstash/redis` with its default options
  * - follows redirects, and so repeats a call up to twenty times or sends it to another server,
  * - retries failed calls, which may already have been charged,
  * - returns the abort of a plain signal as a result,
  * - shares a sync token between the requests of an isolate,
  * - drops the HTTP status.
  */
-export function createTransport(url: string, token: string) {
+export function restSender(url: string, token: string): SendCommands {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
   const pipelineUrl = `${url.replace(/\/$/, '')}/pipeline`
-  return async (commands: unknown[], signal: AbortSignal): Promise<Answer[]> => {
+  return async (commands, signal) => {
     const isOne = commands.length === 1
     const body = JSON.stringify(isOne ? commands[0] : commands)
-    const request: RequestInit = { method: 'POST', redirect: 'manual', signal, headers, body }
+    const request: RequestInit = { method: 'POST', redirect: 'manual', headers, body }
+    if (signal) request.signal = signal
     const response = await fetch(isOne ? url : pipelineUrl, request)
     const reply = parse(await response.text())
     if (!reply) throw new StoreError('bad-reply', `not JSON, status ${response.status}`)
@@ -32,7 +30,10 @@ export function createTransport(url: string, token: string) {
   }
 }
 
-function answerOf({ result, error }: { result?: unknown; error?: unknown }, ok = true): Answer {
+function answerOf(
+  { result, error }: { result?: unknown; error?: unknown },
+  ok = true,
+): CommandAnswer {
   return !ok || typeof error === 'string'
     ? { error: String(error || 'no reason given') }
     : { result }
@@ -51,8 +52,7 @@ export function toStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error
   const name = error instanceof Error ? error.name : ''
   if (name === 'TimeoutError' || name === 'AbortError') return new StoreError('timeout')
-  if (name !== 'UpstashError') return new StoreError('unreachable')
-  return refusal((error as Error).message)
+  return new StoreError('unreachable')
 }
 
 /** The hint for keys in several slots of a Redis Cluster. */

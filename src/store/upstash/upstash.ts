@@ -1,19 +1,26 @@
-/** The store on one Upstash database. Uses Upstash's client with our own transport (transport.ts gives the reasons). */
-import { Redis, type Requester } from '@upstash/redis/fastly'
+/** The store on one Upstash database. */
 import { isRestUrl } from '../../base/bindings.ts'
+import type { CommandAnswer, SendCommands } from '../../base/commands.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import type { Observer } from '../../base/observer.ts'
+import { isCloudflare } from '../../base/runtime.ts'
 import { LATE_MS, type Store, type StoreOptions, type StoreResult } from '../store.ts'
 import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
 import type { ScriptCall } from './script.ts'
 import { script, scriptSha } from './script-text.ts'
-import { type Answer, createTransport, refusal, toStoreError } from './transport.ts'
+import { refusal, restSender, toStoreError } from './transport.ts'
 
-export interface UpstashOptions {
+/** One database. */
+export interface UpstashDatabase {
   /** `UPSTASH_REDIS_REST_URL` */
-  url: string | undefined
+  url?: string | undefined
   /** `UPSTASH_REDIS_REST_TOKEN` */
-  token: string | undefined
+  token?: string | undefined
+  /** Sends the commands. Defaults to HTTP requests to `url` with `token`. */
+  send?: SendCommands | undefined
+}
+
+export interface UpstashOptions extends UpstashDatabase {
   /** When a call without its own deadline is aborted, ms. The aborted call may still have been charged. Defaults to 300. */
   deadlineMs?: number
   /** The clock for calls without a time. `edge` is the clock of the isolate and saves one command. Defaults to `store`. */
@@ -39,15 +46,14 @@ type ScriptAnswer = string | StoreError
 
 /** Creates a store on one Upstash database. With invalid options `decide` fails with `not-configured`. */
 export function createUpstashStore({
-  url,
-  token,
   deadlineMs = 300,
   clock = 'store',
   namespace,
   onReload,
   observer,
+  ...database
 }: UpstashOptions): UpstashStore {
-  const database = isRestUrl(url) && token ? connect(url, token) : undefined
+  const send = senderOf(database)
   let isLoaded = false // true once the database has run the script for this isolate
 
   /**
@@ -57,7 +63,7 @@ export function createUpstashStore({
   async function run(
     packs: Pack[],
     options: StoreOptions,
-    deadline: AbortSignal,
+    deadline: AbortSignal | undefined,
     isResent = false,
   ): Promise<StoreResult[][]> {
     const now = options.now ?? (clock === 'edge' ? Date.now() : undefined)
@@ -70,26 +76,21 @@ export function createUpstashStore({
         return asStoreError(error)
       }
     })
-    const observed = database && calls.length > 0 ? observer?.begin(packs) : undefined
+    const observed = send && calls.length > 0 ? observer?.begin(packs) : undefined
     if (observed) options.onCall?.(observed.call)
     let sent: ScriptAnswer[]
     try {
-      if (!database) throw new StoreError('not-configured')
+      if (!send) throw new StoreError('not-configured')
       // The first call carries the script, so that a cold start needs no second round trip.
       const isEval = isResent || !isLoaded
-      const command = isEval ? 'eval' : 'evalsha'
-      const text = isEval ? script : scriptSha
-      if (calls.length === 1) sent = [await database.run(command, text, calls[0]!, deadline)]
-      else if (calls.length === 0) sent = []
-      else {
-        const commands = calls.map(({ keys, args }, index) => [
-          ...(index === 0 ? [command, text] : ['evalsha', scriptSha]),
-          keys.length,
-          ...keys,
-          ...args,
-        ])
-        sent = (await database.sendEach(commands, deadline)).map(toText)
-      }
+      const [name, text] = isEval ? ['eval', script] : ['evalsha', scriptSha]
+      const commands = calls.map(({ keys, args }, index) => [
+        ...(index === 0 ? [name, text] : ['evalsha', scriptSha]),
+        keys.length,
+        ...keys,
+        ...args,
+      ])
+      sent = calls.length === 0 ? [] : (await send(commands, deadline)).map(toText)
     } catch (error) {
       const failure = toStoreError(error)
       sent = calls.map(() => failure)
@@ -106,11 +107,13 @@ export function createUpstashStore({
     return replies.map((some, index) => (isMissingScript(answers[index]!) ? resent.shift()! : some))
   }
 
-  /** All round trips of a call share one deadline. */
+  /** All round trips of a call share one deadline. In a Worker a signal makes a call dearer by a tenth, and the runtime replaces it. */
   const deadlineOf = (options: StoreOptions) =>
-    AbortSignal.timeout(
-      options.deadlineMs === undefined ? deadlineMs : options.deadlineMs + LATE_MS,
-    )
+    inWorkers
+      ? undefined
+      : AbortSignal.timeout(
+          options.deadlineMs === undefined ? deadlineMs : options.deadlineMs + LATE_MS,
+        )
 
   const store: UpstashStore = {
     async decide(requests, options = {}) {
@@ -155,17 +158,17 @@ const hasChargedNothing = (reply: object) =>
  * @throws {StoreError}
  */
 export function createUpstashReader({
-  url,
-  token,
   deadlineMs = 5000,
   observer,
-}: Pick<UpstashOptions, 'url' | 'token' | 'deadlineMs' | 'observer'>): (
+  ...database
+}: UpstashDatabase & Pick<UpstashOptions, 'deadlineMs' | 'observer'>): (
   key: string,
 ) => Promise<string | null> {
+  const send = senderOf(database)
   return async (key) => {
-    if (!isRestUrl(url) || !token) throw new StoreError('not-configured')
+    if (!send) throw new StoreError('not-configured')
     const observed = observer?.begin([])
-    const sending = createTransport(url, token)([['GET', key]], AbortSignal.timeout(deadlineMs))
+    const sending = send([['get', key]], AbortSignal.timeout(deadlineMs))
     const [answer] = await sending.catch((error) => {
       const failure = toStoreError(error)
       observed?.end([[failure]], false)
@@ -179,44 +182,14 @@ export function createUpstashReader({
   }
 }
 
-/**
- * Upstash's client on another transport. The entry for Fastly has the same commands as the others and is the smallest: it reads no
- * environment and has no builders of schemas. Its own transport is replaced before it sends anything, so it gets neither URL nor token.
- */
-class Client extends Redis {
-  /** Otherwise the client would parse each text of a reply as JSON, and would throw and catch an error for each. */
-  protected override opts = { automaticDeserialization: false }
+const inWorkers = isCloudflare()
 
-  constructor(transport: Requester) {
-    super({ url: 'http://unused', token: 'unused', backend: '', enableAutoPipelining: false })
-    this.client = transport
-  }
-}
-
-/** Upstash's client on our transport, and `sendEach` for several commands in one request. */
-function connect(url: string, token: string) {
-  const send = createTransport(url, token)
-  let signal: AbortSignal | undefined
-  const redis = new Client({
-    request: <T>({ body }: { body?: unknown }) =>
-      send([body], signal!).then(([answer]) => {
-        if ('error' in answer!) return answer
-        const text = toText(answer!)
-        if (text instanceof StoreError) throw text
-        return { result: text as T }
-      }),
-  })
-  return {
-    sendEach: send,
-    run(command: 'eval' | 'evalsha', text: string, call: ScriptCall, deadline: AbortSignal) {
-      signal = deadline // safe for concurrent calls: the client calls `request` synchronously
-      return redis[command]<string[], string>(text, call.keys, call.args)
-    },
-  }
-}
+/** `undefined` without a valid URL and a token. */
+const senderOf = ({ url, token, send }: UpstashDatabase): SendCommands | undefined =>
+  send ?? (isRestUrl(url) && token ? restSender(url, token) : undefined)
 
 /** Checks that the reply begins with the time. */
-function toText(answer: Answer): ScriptAnswer {
+function toText(answer: CommandAnswer): ScriptAnswer {
   if ('error' in answer) return refusal(answer.error)
   const { result } = answer
   return typeof result === 'string' && /^\d/.test(result) ? result : new StoreError('bad-reply')
