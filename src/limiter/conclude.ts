@@ -13,7 +13,7 @@ import type { Match } from '../match/match.ts'
 import { NOT_SENT } from '../store/batching.ts'
 import type { StoreReply, StoreResult, StoreState } from '../store/store.ts'
 import { answerWithoutStore, type FallbackAnswer } from './fallback.ts'
-import { limitStates, longestWait, type PolicyLimit } from './limit.ts'
+import { limitStates, longer, type PolicyLimit } from './limit.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending } from './question.ts'
 import { type Charge, type Charged, dependsOnResponse, settle } from './settle.ts'
 
@@ -31,16 +31,19 @@ export function conclude(
   options: DecideOptions,
 ): Soon<Outcome> {
   const states = statesOf(sent, reply.states)
-  if (states.some(({ unanswered }) => unanswered)) {
-    return concludePartial(sent, reply, states, parts, options)
+  for (const { unanswered } of states) {
+    if (unanswered) return concludePartial(sent, reply, states, parts, options)
   }
   const { limits } = sent
   learn(sent, reply, states, parts)
+  const decision = decisionOf(limits, states, reply.decidedAt)
   const charges = limits.some(dependsOnResponse)
     ? [chargeOf(limits, chargedIn(sent, reply, states), parts)]
-    : []
-  return outcomeOf(sent, reply, decisionOf(limits, states, reply.decidedAt), charges)
+    : NO_CHARGES
+  return outcomeOf(sent, reply, decision, charges)
 }
+
+const NO_CHARGES: Charge[] = []
 
 /** The part of a charge that depends on the response. */
 const chargeOf = (limits: PolicyLimit[], charged: Charged, { store }: LimiterParts): Charge => ({
@@ -57,8 +60,10 @@ function outcomeOf(
 ): Outcome {
   const { allowed } = decision
   const outcome: Outcome = { decision: slot && allowed ? { ...decision, slot } : decision }
-  const toSettle = charges.filter(({ limits }) => limits.length > 0)
-  if (allowed && toSettle.length > 0) outcome.charges = toSettle
+  if (allowed && charges.length > 0) {
+    const toSettle = charges.filter(({ limits }) => limits.length > 0)
+    if (toSettle.length > 0) outcome.charges = toSettle
+  }
   if (replayed) outcome.replayed = replayed
   return outcome
 }
@@ -208,9 +213,10 @@ function learn(
   { denialCache, local }: LimiterParts,
 ): void {
   const receivedAt = Date.now()
-  const mayKeep = mode === 'take' && !leased && !passes(limits, states)
-  if (mayKeep && states.every(({ unanswered }) => !unanswered)) {
-    denialCache?.keep(limits, states, decidedAt, sentAt, receivedAt)
+  if (denialCache && mode === 'take' && !leased && !passes(limits, states)) {
+    if (states.every(({ unanswered }) => !unanswered)) {
+      denialCache.keep(limits, states, decidedAt, sentAt, receivedAt)
+    }
   }
   if (replayed) return // it has the states of the first call
   for (let index = 0; index < limits.length; index += 1) {
@@ -224,11 +230,13 @@ function learn(
 }
 
 /** True if no enforced limit refuses the request. */
-const passes = (limits: PolicyLimit[], states: StoreState[]) =>
-  limits.every(
-    ({ policy }, index) =>
-      policy.mode === 'shadow' || states[index]!.allowed || states[index]!.unanswered,
-  )
+function passes(limits: PolicyLimit[], states: StoreState[]): boolean {
+  for (let index = 0; index < limits.length; index += 1) {
+    const { allowed, unanswered } = states[index]!
+    if (!allowed && !unanswered && limits[index]!.policy.mode === 'enforce') return false
+  }
+  return true
+}
 
 /** The limits that a reply has charged. Slots count as charged if a shard without an answer may have taken them. */
 function chargedIn(
@@ -272,15 +280,14 @@ function statesOf({ limits, requests }: Pending, states: StoreState[][]): StoreS
 /** Makes the decision from the states of all limits. */
 export function decisionOf(matches: Match[], states: QuotaState[], decidedAt: number): Decision {
   const limits = limitStates(matches, states)
-  const enforced = limits.filter(({ mode }) => mode === 'enforce')
-  const retryAfterMs = longestWait(enforced)
-  const allowed = enforced.every((limit) => limit.allowed)
-  const banned = enforced.some(({ bannedForMs }) => bannedForMs)
-  return {
-    allowed,
-    reason: allowed ? 'within-limit' : banned ? 'banned' : 'limited',
-    retryAfterMs,
-    limits,
-    decidedAt,
+  let [allowed, isBanned] = [true, false]
+  let retryAfterMs: number | null = 0
+  for (const limit of limits) {
+    if (limit.mode !== 'enforce') continue
+    allowed &&= limit.allowed
+    if (limit.bannedForMs) isBanned = true
+    retryAfterMs = longer(retryAfterMs, limit.retryAfterMs)
   }
+  const reason = allowed ? 'within-limit' : isBanned ? 'banned' : 'limited'
+  return { allowed, reason, retryAfterMs, limits, decidedAt }
 }

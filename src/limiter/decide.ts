@@ -5,7 +5,7 @@
 import { asStoreError, StoreError } from '../base/errors.ts'
 import type { Meter, StoreUse } from '../base/observer.ts'
 import { type Soon, whenKnown } from '../base/when-known.ts'
-import { isMatch, type Match } from '../match/match.ts'
+import type { Match } from '../match/match.ts'
 import type { StoreOptions, StoreResult } from '../store/store.ts'
 import { conclude, decisionOf, fallBack, type Sent } from './conclude.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
@@ -26,7 +26,8 @@ export function prepare(
       decidedBy: 'list',
     }
   }
-  const matches = policies.filter(isMatch)
+  const matches: Match[] = []
+  for (const one of policies) if (!('unmet' in one)) matches.push(one)
   if (matches.length === 0) {
     return {
       decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] },
@@ -39,15 +40,24 @@ export function prepare(
     const decision = decisionOf(limits, states, decidedAt)
     return { decision, decidedBy: 'cache', matches: limits }
   }
-  const hasSlots = matches.some(({ policy }) => policy.algorithm === 'concurrency')
-  const slot = hasSlots ? (givenSlot ?? crypto.randomUUID()) : undefined
+  const slot = holdsSlots(matches) ? (givenSlot ?? crypto.randomUUID()) : undefined
+  const ask = (): Soon<Pending> => {
+    const limits = limitsOf(matches, slot, nameSubject)
+    return limits instanceof Promise
+      ? limits.then((known) => pendingOf(known, mode, slot))
+      : pendingOf(limits, mode, slot)
+  }
   const isShielded =
     shield && shieldKey && mode === 'take' && enforced(matches).some(({ cost }) => cost > 0)
-  return whenKnown(isShielded ? shield(shieldKey) : undefined, (decision) =>
-    decision
-      ? { decision, decidedBy: 'shield' }
-      : whenKnown(limitsOf(matches, slot, nameSubject), (limits) => pendingOf(limits, mode, slot)),
+  if (!isShielded) return ask()
+  return shield(shieldKey).then((decision) =>
+    decision ? { decision, decidedBy: 'shield' } : ask(),
   )
+}
+
+function holdsSlots(matches: Match[]): boolean {
+  for (const { policy } of matches) if (policy.algorithm === 'concurrency') return true
+  return false
 }
 
 function pendingOf(
@@ -58,14 +68,21 @@ function pendingOf(
   const enforcing = enforced(limits)
   const requests: Pending['requests'] = enforcing.length > 0 ? [{ mode, limits: enforcing }] : []
   const follow = mode === 'take' && enforcing.length > 0 ? 'follow' : mode
-  for (const limit of limits) {
-    if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
+  if (enforcing !== limits) {
+    for (const limit of limits) {
+      if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
+    }
   }
   return { limits, requests, mode, slot: mode === 'take' ? slot : undefined }
 }
 
-const enforced = <M extends Match>(matches: M[]) =>
-  matches.filter(({ policy }) => policy.mode === 'enforce')
+/** Those of the limits that are enforced: the same list if all are. */
+function enforced<M extends Match>(matches: M[]): M[] {
+  for (const { policy } of matches) {
+    if (policy.mode !== 'enforce') return matches.filter(({ policy }) => policy.mode === 'enforce')
+  }
+  return matches
+}
 
 /**
  * Prepares and decides several questions independently, in one round trip.
@@ -105,11 +122,15 @@ export async function decide(
   const sentAt = Date.now()
   const deadlineMs = deadlineOf(pending.limits, 1, options.spentMs)
   const meter = parts.observed?.observer.measure()
-  const reply = await parts.store
-    .decide(pending.requests, storeOptions(options, deadlineMs, meter))
-    .catch(asStoreError)
+  let reply: StoreResult
+  try {
+    reply = await parts.store.decide(pending.requests, storeOptions(options, deadlineMs, meter))
+  } catch (error) {
+    reply = asStoreError(error)
+  }
   const use = meter?.stop()
-  return withUse(outcomeOf({ ...pending, sentAt }, reply, parts, options), use)
+  const outcome = outcomeOf({ ...pending, sentAt }, reply, parts, options)
+  return use ? withUse(outcome, use) : outcome
 }
 
 /** Decides prepared questions independently, in one call to the store. */
@@ -168,7 +189,8 @@ const LIMIT_MS = 0.1
 function deadlineOf(limits: PolicyLimit[], questions: number, spentMs = 0): number {
   const enforcing = enforced(limits)
   const relevant = enforcing.length > 0 ? enforcing : limits // a shadow policy does not shorten the deadline
-  const wholeMs = Math.min(...relevant.map(({ policy }) => policy.deadlineMs))
+  let wholeMs = Number.POSITIVE_INFINITY
+  for (const { policy } of relevant) wholeMs = Math.min(wholeMs, policy.deadlineMs)
   // A key function and a body may wait for a slow client, which must still be counted. So the store gets at least half of the deadline.
   const leastMs = spentMs > wholeMs / 2 && limits.some(mayWait) ? wholeMs / 2 : 1
   const listMs = questions > 1 ? limits.length * LIMIT_MS : 0

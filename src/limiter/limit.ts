@@ -1,6 +1,6 @@
 /** Makes limits of matches, and the public limit states of the store's answers. */
 import type { LimitState, QuotaState } from '../base/decision.ts'
-import { type Soon, whenKnown } from '../base/when-known.ts'
+import type { Soon } from '../base/when-known.ts'
 import type { Match } from '../match/match.ts'
 import type { NameSubject } from '../match/subject.ts'
 import type { Limit } from '../store/store.ts'
@@ -18,12 +18,18 @@ export function limitsOf(
   nameSubject: NameSubject,
   limits: PolicyLimit[] = [],
 ): Soon<PolicyLimit[]> {
-  const match = matches[limits.length]
-  if (!match) return limits
-  return whenKnown(nameSubject(match.partitionKey), (subject) => {
+  while (limits.length < matches.length) {
+    const match = matches[limits.length]!
+    const subject = nameSubject(match.partitionKey)
+    if (subject instanceof Promise) {
+      return subject.then((name) => {
+        limits.push(limitOf(match, slot, name))
+        return limitsOf(matches, slot, nameSubject, limits)
+      })
+    }
     limits.push(limitOf(match, slot, subject))
-    return limitsOf(matches, slot, nameSubject, limits)
-  })
+  }
+  return limits
 }
 
 function limitOf(match: Match, slot: string | undefined, subject: string): PolicyLimit {
@@ -107,10 +113,11 @@ export function limitState({ policy, cost, period }: Match, state: QuotaState): 
 
 /** The longest wait; `null` (never) if any state has `null`. 0 if all admit the request. */
 export function longestWait(states: Pick<QuotaState, 'retryAfterMs'>[]): number | null {
-  let longest = 0
-  for (const { retryAfterMs } of states) {
-    if (retryAfterMs === null) return null
-    longest = Math.max(longest, retryAfterMs)
-  }
+  let longest: number | null = 0
+  for (const { retryAfterMs } of states) longest = longer(longest, retryAfterMs)
   return longest
 }
+
+/** The longer of two waits; `null` (never) if one is `null`. */
+export const longer = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? null : Math.max(one, other)

@@ -1,15 +1,16 @@
 import type { Soon } from '../base/when-known.ts'
-import type { Cost } from '../config/schema/cost.ts'
+import type { Policy } from '../config/parse.ts'
 import { isTrustedProxy } from '../credentials/trusted-token.ts'
 import type { RequestView } from '../request/view.ts'
 import { compileRules, reached } from './condition.ts'
 
-/** Compiles the cost of a request, in units. */
+/** Compiles the cost of a request, in units. `undefined` if it is always `cost.otherwise`. */
 export function compileCost(
-  cost: Cost,
+  { cost, usesBody }: Pick<Policy, 'cost' | 'usesBody'>,
   options: { caseSensitivePaths: boolean },
-): (view: RequestView) => Soon<number> {
+): ((view: RequestView) => Soon<number>) | undefined {
   const { header, rules, otherwise } = cost
+  if (header === undefined && rules.length === 0 && !usesBody) return undefined
   const compiled = compileRules(rules, options)
   const byRules = (view: RequestView) => {
     if (view.message) return view.message.cost(compiled, cost, view)

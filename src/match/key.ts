@@ -1,8 +1,8 @@
 import type { Claims } from '../base/claims.ts'
-import { network } from '../base/ip.ts'
+import { type Address, network } from '../base/ip.ts'
 import type { Log } from '../base/log.ts'
 import { Unusable } from '../base/unusable.ts'
-import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
+import { type Soon, whenAllKnown } from '../base/when-known.ts'
 import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { createApiKey } from '../credentials/api-key.ts'
@@ -57,7 +57,12 @@ export function compileKey(
 ): (view: RequestView) => Soon<Part[]> {
   const patterns = paths.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
   const reads = key.map((part) => partReader(label(part), reader(part, patterns, readers)))
-  return (view) => whenAllKnown(reads.map((read) => read(view)))
+  const [only] = reads
+  if (reads.length > 1 || !only) return (view) => whenAllKnown(reads.map((read) => read(view)))
+  return (view) => {
+    const part = only(view)
+    return part instanceof Promise ? part.then((known) => [known]) : [part]
+  }
 }
 
 function partReader(label: string, read: Read): (view: RequestView) => Soon<Part> {
@@ -66,7 +71,23 @@ function partReader(label: string, read: Read): (view: RequestView) => Soon<Part
     const isMissing = value === undefined || value === null || value === ''
     return [label, isMissing ? undefined : String(value)]
   }
-  return (view) => whenKnown(read(view), partOf)
+  return (view) => {
+    const value = read(view)
+    return value instanceof Promise ? value.then(partOf) : partOf(value)
+  }
+}
+
+/** Reads the network of the client. Each address of a recent client has one object, so its network is known. */
+function networkReader(v4: number, v6: number): Read {
+  const known = new WeakMap<Address, string>()
+  return ({ address }) => {
+    if (!address) return undefined
+    const found = known.get(address)
+    if (found !== undefined) return found
+    const text = network(address, v4, v6)
+    known.set(address, text)
+    return text
+  }
 }
 
 function reader(
@@ -87,7 +108,7 @@ function reader(
   }
   switch (part.source) {
     case 'ip':
-      return ({ address }) => address && network(address, part.v4, part.v6)
+      return networkReader(part.v4, part.v6)
     case 'header':
     case 'cookie':
     case 'query': {

@@ -92,15 +92,16 @@ export function compileMatcher(
     // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
     const readings =
       usesPath && view.paths.length > 1 ? view.paths.map((path) => view.with({ path })) : [view]
-    const denied = deny.find(({ mismatch }) => readings.some((one) => !mismatch(one)))
-    if (denied) return { denied: { by: denied.name }, policies: [] }
-    const allowed = allow.filter(({ isCertain }) => readings.every(isCertain))
-    const each = policies.map(({ policy, describe }): Soon<Met | Unmet> => {
-      const entry = allowed.find(({ policies: names = [policy.name] }) =>
-        names.includes(policy.name),
-      )
-      return entry ? { policy, unmet: 'allow', entry: entry.name } : describe(readings)
-    })
+    for (const { mismatch, name } of deny) {
+      if (readings.some((one) => !mismatch(one))) return { denied: { by: name }, policies: [] }
+    }
+    const allowed =
+      allow.length > 0 ? allow.filter(({ isCertain }) => readings.every(isCertain)) : allow
+    const each: Soon<Met | Unmet>[] = []
+    for (const { policy, describe } of policies) {
+      const entry = allowed.length > 0 ? entryFor(policy, allowed) : undefined
+      each.push(entry ? { policy, unmet: 'allow', entry: entry.name } : describe(readings))
+    }
     return whenKnown(whenAllKnown(each), (known) => {
       const isFlat = readings.length === 1 && !config.bodies
       const matched = matchedBy(isFlat ? (known as (Match | Unmet)[]) : known.flat())
@@ -112,9 +113,15 @@ export function compileMatcher(
   }
 }
 
+/** The first entry that exempts requests from a policy. */
+const entryFor = <Entry extends { policies: string[] | undefined }>(
+  { name }: Policy,
+  allowed: Entry[],
+) => allowed.find(({ policies = [name] }) => policies.includes(name))
+
 function matchedBy(policies: (Match | Unmet)[]): Matched {
   for (const one of policies) {
-    if (isMatch(one) || one.unmet !== 'key') continue
+    if (!('unmet' in one) || one.unmet !== 'key') continue
     const { policy, unmet: _, ...lacking } = one
     if (policy.onMissingKey === 'refuse' && policy.mode === 'enforce') {
       return { denied: { by: policy.name, ...lacking }, policies }
@@ -123,7 +130,10 @@ function matchedBy(policies: (Match | Unmet)[]): Matched {
   return { policies }
 }
 
-const isComplete = (partitionKey: Part[]) => partitionKey.every(([, value]) => value !== undefined)
+function isComplete(partitionKey: Part[]): boolean {
+  for (const [, value] of partitionKey) if (value === undefined) return false
+  return true
+}
 
 /** One match, or one for each quota that the readings of the path and the messages of the body select. */
 type Met = Match | Match[]
@@ -139,7 +149,8 @@ function compilePolicy(
   freeKeys: number,
 ) {
   const mismatch = compileCondition(policy.match, config)
-  const cost = compileCost(policy.cost, config)
+  const costOf = compileCost(policy, config)
+  const { otherwise } = policy.cost
   const compiled = (key: Policy['key'], label = labelOf) =>
     compileKey(key, policy.match.path ?? [], config, readers, label)
   const key = compiled(policy.key)
@@ -150,32 +161,49 @@ function compilePolicy(
   const shareOf = compileReserve(policy, config)
   const periodOf = policy.calendar && calendar(policy.calendar.unit, policy.calendar.timeZone)
 
+  /** The size, the cost and the period of each request are the same. */
+  const isConstant = !(sized || costOf || periodOf || shareOf)
+  const isPlain = !policy.usesBody
+
   // Synchronous for a policy that does not apply, because most policies do not apply to most requests.
   const describe = (readings: RequestView[]): Soon<Met | Unmet> => {
+    const [first] = readings as [RequestView]
+    if (isPlain && readings.length === 1) {
+      const field = mismatch(first)
+      return field ? { policy, unmet: 'match', field } : meet(first)
+    }
     const met = readings.filter((one) => !mismatch(one))
-    if (met.length === 0) return { policy, unmet: 'match', field: mismatch(readings[0]!)! }
+    if (met.length === 0) return { policy, unmet: 'match', field: mismatch(first)! }
     if (policy.usesBody && !met[0]!.message) return config.bodies!.each(met, describe, freeKeys)
     return met.length === 1 ? meet(met[0]!) : meetEach(met)
   }
 
-  const meet = (view: RequestView): Soon<Match | Unmet> =>
-    whenKnown(key(view), (partitionKey) => {
-      if (isComplete(partitionKey)) return meetBy(partitionKey, view)
-      const unmet = lackingOf(partitionKey, onMissingKey)
-      if (unmet) return { policy, unmet: 'key', ...unmet }
-      return whenKnown(otherKey ? otherKey(view) : partitionKey, (other) => meetBy(other, view))
-    })
+  const meet = (view: RequestView): Soon<Match | Unmet> => {
+    const partitionKey = key(view)
+    return partitionKey instanceof Promise
+      ? partitionKey.then((known) => meetKnown(known, view))
+      : meetKnown(partitionKey, view)
+  }
 
-  const meetBy = (partitionKey: Part[], view: RequestView): Soon<Match> =>
-    whenKnown(sized(view), (policy) =>
-      whenKnown(cost(view), (cost): Match => {
-        const period = periodOf?.(clock())
-        const match = period
-          ? { policy, partitionKey, cost, period }
-          : { policy, partitionKey, cost }
-        return withShare(match, shareOf?.(view))
-      }),
-    )
+  const meetKnown = (partitionKey: Part[], view: RequestView): Soon<Match | Unmet> => {
+    if (isComplete(partitionKey)) return meetBy(partitionKey, view)
+    const unmet = lackingOf(partitionKey, onMissingKey)
+    if (unmet) return { policy, unmet: 'key', ...unmet }
+    return whenKnown(otherKey ? otherKey(view) : partitionKey, (other) => meetBy(other, view))
+  }
+
+  const meetBy = isConstant
+    ? (partitionKey: Part[]): Match => ({ policy, partitionKey, cost: otherwise })
+    : (partitionKey: Part[], view: RequestView): Soon<Match> =>
+        whenKnown(sized ? sized(view) : policy, (policy) =>
+          whenKnown(costOf ? costOf(view) : otherwise, (cost): Match => {
+            const period = periodOf?.(clock())
+            const match = period
+              ? { policy, partitionKey, cost, period }
+              : { policy, partitionKey, cost }
+            return withShare(match, shareOf?.(view))
+          }),
+        )
 
   // The origin may use any of the readings. So each selected quota is charged, at the highest cost, with the smallest plan and the
   // largest reserve.

@@ -6,13 +6,13 @@ import type { Part } from './subject.ts'
 
 /**
  * Compiles a function that returns the policy with the limit of the request: that of a claim, or else of its plan. All limits share one
- * counter, so a change takes effect at once.
+ * counter, so a change takes effect at once. `undefined` if all requests have the limit of the policy.
  */
 export function compileSize(
   policy: Policy,
   config: Pick<Config, 'tables' | 'caseSensitivePaths'>,
   readers: KeyReaders,
-): (view: RequestView) => Soon<Policy> {
+): ((view: RequestView) => Soon<Policy>) | undefined {
   const { claim } = policy
   const planned = compilePlan(policy, config, readers)
   if (!claim) return planned
@@ -21,7 +21,8 @@ export function compileSize(
     whenKnown(read(view), ([part]) => {
       const units = Number(part![1]) // NaN without a verified token
       const isValid = Number.isInteger(units) && units >= 1
-      return isValid ? withLimit(policy, Math.min(units, claim.max)) : planned(view)
+      if (isValid) return withLimit(policy, Math.min(units, claim.max))
+      return planned ? planned(view) : policy
     })
 }
 
@@ -29,9 +30,9 @@ function compilePlan(
   policy: Policy,
   config: Pick<Config, 'tables' | 'caseSensitivePaths'>,
   readers: KeyReaders,
-): (view: RequestView) => Soon<Policy> {
+): ((view: RequestView) => Soon<Policy>) | undefined {
   const { plan } = policy
-  if (!plan) return () => policy
+  if (!plan) return undefined
   const read = compileKey([plan.key], policy.match.path ?? [], config, readers)
   const sizes = new Map(Object.keys(plan.limits).map((name) => [name, ofPlan(policy, name)!]))
   const table =

@@ -1,5 +1,5 @@
 import type { KeyFault } from '../base/decision.ts'
-import { LruCache } from '../base/lru.ts'
+import { Recent } from '../base/recent.ts'
 import type { Soon } from '../base/when-known.ts'
 
 /** One part of the partition key of a request. A part without a value is missing, or has a `fault`. */
@@ -12,8 +12,8 @@ export type NameSubject = (parts: Part[]) => Soon<string>
 export const canonical = (parts: Part[]): string =>
   JSON.stringify(parts.map(([label, value]) => [label, value ?? null]))
 
-/** Upper bound of the cached subjects. */
-const MAX_NAMES = 10_000
+/** Half of the upper bound of the cached subjects. */
+const MAX_NAMES = 5_000
 /** Longest encoded partition key that is cached, in characters. */
 const MAX_LENGTH = 256
 
@@ -23,7 +23,7 @@ const MAX_LENGTH = 256
  */
 export function hashedSubjects(secret: string): NameSubject {
   const utf8 = new TextEncoder()
-  const known = new LruCache<string>({ maxSize: MAX_NAMES })
+  const known = new Recent<string>(MAX_NAMES)
   let key: CryptoKey | undefined
 
   async function sign(text: string): Promise<string> {

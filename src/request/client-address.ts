@@ -1,6 +1,7 @@
 import { ConfigError } from '../base/errors.ts'
 import { type Address, inNetworks, parseAddress } from '../base/ip.ts'
 import type { Log } from '../base/log.ts'
+import { Recent } from '../base/recent.ts'
 import { isCloudflare } from '../base/runtime.ts'
 import type { ClientAddress } from '../config/schema/client-address.ts'
 
@@ -52,7 +53,7 @@ function readerOf(setting: ClientAddress | undefined): ReadAddress {
 }
 
 const fromCloudflare: ReadAddress = ({ request }) =>
-  parseAddress(request.headers.get('cf-connecting-ip') ?? '')
+  toPlainAddress(request.headers.get('cf-connecting-ip'))
 
 /** @throws {ConfigError} if the result of a function is not text, such as the promise of an asynchronous function */
 function textOf(result: unknown): string | undefined {
@@ -119,9 +120,28 @@ function fromForwardedFor({
   }
 }
 
-/** Parses an address as proxies and sockets write it: with a port (`203.0.113.7:443`, `[2001:db8::1]:443`), in brackets, or with a zone. */
-function toAddress(text: string | undefined | null): Address | undefined {
-  const bare = text?.trim().replace(/%[^\]]*/, '') ?? '' // a zone names a network interface of the server: fe80::1%eth0.100
+/** Reads an address as proxies and sockets write it: with a port (`203.0.113.7:443`, `[2001:db8::1]:443`), in brackets, or with a zone. */
+function parsePeer(text: string): Address | undefined {
+  const bare = text.trim().replace(/%[^\]]*/, '') // a zone names a network interface of the server: fe80::1%eth0.100
   const [, inBrackets] = /^\[([^\]]*)\](?::\d+)?$/.exec(bare) ?? []
   return parseAddress(inBrackets ?? bare.replace(/^([\d.]+):\d+$/, '$1'))
 }
+
+/** The longest text whose address is kept, in characters. */
+const MAX_LENGTH = 64
+
+/** A parser that keeps the addresses of recent clients by their text. Equal texts get the same object. */
+function recently(parse: (text: string) => Address | undefined) {
+  const recent = new Recent<Address>(5_000)
+  return (text: string | undefined | null): Address | undefined => {
+    if (!text) return undefined
+    const known = recent.get(text)
+    if (known) return known
+    const address = parse(text)
+    if (address && text.length <= MAX_LENGTH) recent.set(text, address)
+    return address
+  }
+}
+
+const toPlainAddress = recently(parseAddress)
+const toAddress = recently(parsePeer)

@@ -76,18 +76,16 @@ export function withBreaker(
     }
     let isSlow = false
     let timer: ReturnType<typeof setTimeout> | undefined
-    /** Counts a failure at the deadline. */
-    function watch(deadlineMs: number) {
-      const due = clock() + deadlineMs
+    if (deadlineMs !== undefined && isSmall(lists)) {
+      /** Counts a failure at the deadline. */
       const overdue = () => {
-        if (isLate(clock() - due)) return
+        if (isLate(clock() - now - deadlineMs)) return
         isSlow = true
         failed('timeout')
       }
       if (later) later(deadlineMs, overdue)
       else timer = setTimeout(overdue, deadlineMs)
     }
-    if (deadlineMs !== undefined && isSmall(lists)) watch(deadlineMs)
     return (reply) => {
       clearTimeout(timer)
       if (isTrial) trial = undefined

@@ -35,15 +35,17 @@ export function withDeadline(store: Store, clock: () => number = systemClock): S
       let timer: ReturnType<typeof setTimeout>
       /** Waits for the next task, or for the deadline. */
       function wait(passedMs: number) {
-        const dueMs = Math.min(waitMs, ...tasks.map(({ ms }) => ms))
-        timer = setTimeout(() => {
-          for (const task of tasks.filter(({ ms }) => ms <= dueMs)) task.run()
-          tasks = tasks.filter(({ ms }) => ms > dueMs)
-          const lateMs = clock() - start - dueMs
-          if (dueMs < waitMs) wait(dueMs + Math.max(0, lateMs))
-          else if (isLate(lateMs)) timer = setTimeout(end, Math.min(lateMs, waitMs))
-          else end()
-        }, dueMs - passedMs)
+        let dueMs = waitMs
+        for (const { ms } of tasks) if (ms < dueMs) dueMs = ms
+        timer = setTimeout(run, dueMs - passedMs, dueMs)
+      }
+      function run(dueMs: number) {
+        for (const task of tasks.filter(({ ms }) => ms <= dueMs)) task.run()
+        tasks = tasks.filter(({ ms }) => ms > dueMs)
+        const lateMs = clock() - start - dueMs
+        if (dueMs < waitMs) wait(dueMs + Math.max(0, lateMs))
+        else if (isLate(lateMs)) timer = setTimeout(end, Math.min(lateMs, waitMs))
+        else end()
       }
       wait(0)
       deciding.then(

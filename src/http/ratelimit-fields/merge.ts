@@ -11,7 +11,8 @@ import { parameterOf, parseDictionary, parseIntegers, parseStrings } from './str
  * stay unchanged. Existing values without a number are ignored.
  */
 export function merge(headers: Headers, { set, fields, remaining }: FieldValues): void {
-  const present = fields.some(([name]) => headers.has(name))
+  let present = false
+  for (const [name] of fields) present ||= headers.has(name)
   if (present && set === 'draft-11' && canJoin(headers, fields)) {
     for (const [name, value] of fields) {
       if (headers.get(name)) headers.append(name, value)

@@ -22,7 +22,13 @@ interface FieldSet<Name extends string = string> {
   fields: Record<Name, Quantity>
 }
 
-const enforced = ({ limits }: Decision) => limits.filter(({ mode }) => mode === 'enforce')
+/** The enforced limits: the same list if all are. */
+function enforced({ limits }: Decision): LimitState[] {
+  for (const { mode } of limits) {
+    if (mode !== 'enforce') return limits.filter(({ mode }) => mode === 'enforce')
+  }
+  return limits
+}
 
 /**
  * Selects the enforced limit with the lowest `rank`; among equals, the one with the longest `wait`. On a refusal it selects the limit
@@ -88,10 +94,11 @@ function dictionary(members: Record<string, Quantity>): Quantity {
 /** Writes an item for each of several limits; nothing for none. */
 const list =
   (lists: (decision: Decision) => LimitState[], item: Quantity): Quantity =>
-  (_, decision) =>
-    lists(decision)
-      .map((limit) => item(limit, decision))
-      .join(', ') || undefined
+  (_, decision) => {
+    let text = ''
+    for (const limit of lists(decision)) text += `${text && ', '}${item(limit, decision)}`
+    return text || undefined
+  }
 
 /** An sf-string (RFC 9651, 3.3.3). Policy names need no escaping. */
 const name: Quantity = ({ policy }) => `"${policy}"`

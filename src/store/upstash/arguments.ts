@@ -36,9 +36,15 @@ function check(isValid: boolean, place: string, what: string): asserts isValid {
 }
 
 /** The arguments of limits that depend on the terms alone: checked and written once for each configuration. */
-const written = new WeakMap<Terms, string>()
+interface Written {
+  /** Without the option. */
+  text: string
+  /** With the option, if it too depends on the terms alone. */
+  whole: string | undefined
+}
+const written = new WeakMap<Terms, Written>()
 
-function termsText(terms: Terms, place: string): string {
+function termsText(terms: Terms, place: string): Written {
   const known = written.get(terms)
   if (known !== undefined) return known
   const { tag, algorithm, limit, windowMs, burst, align } = terms
@@ -49,8 +55,11 @@ function termsText(terms: Terms, place: string): string {
   check(isWhole(burst, 1) && burst * windowMs <= MAX_PRODUCT, place, 'burst')
   check(align === 'clock' || align === 'first-request', place, 'align')
   const text = textOf(terms)
-  written.set(terms, text)
-  return text
+  const hasConstantOption = algorithm !== 'concurrency'
+  const option = hasConstantOption ? optionOf(terms, {}, 'take', place) : ''
+  const both = { text, whole: hasConstantOption ? `${text}${option},` : undefined }
+  written.set(terms, both)
+  return both
 }
 
 const textOf = ({ tag, algorithm, limit, windowMs }: Terms) =>
@@ -63,7 +72,7 @@ export const hasOwnKey = (algorithm: Terms['algorithm']): boolean =>
 /** The option of a limit: the burst, the slot, the calendar period, or when a window opens. */
 function optionOf(
   terms: Terms,
-  { period, slot = '' }: Limit,
+  { period, slot = '' }: Pick<Limit, 'period' | 'slot'>,
   mode: StoreRequest['mode'],
   place: string,
 ) {
@@ -107,34 +116,48 @@ export function requestText(
   recordIndex: (limit: Limit) => number,
 ): string {
   const { mode, limits } = request
-  const decidedAt = mode === 'refund' ? request.decidedAt : undefined
   const place = `request ${number}`
-  check(Object.hasOwn(modes, mode), place, 'mode')
   check(limits.length > 0, place, 'number of limits')
-  check(decidedAt === undefined || isWhole(decidedAt, 0), place, 'decidedAt')
-  let text: string = decidedAt === undefined ? mode : `${mode}@${decidedAt}`
+  let text = mode === 'take' ? mode : modeText(request, place)
   let hasPenalty = false
   for (const limit of limits) {
-    const { terms, cost } = limit
-    check(isWhole(cost, 0), place, 'cost')
+    const { terms, cost, floor = 0, period, override } = limit
+    if (!isWhole(cost, 0)) check(false, place, 'cost')
+    const { text: own, whole } = termsText(terms, place)
+    // Most limits: nothing but the key depends on the request.
+    if (whole && mode === 'take' && floor === 0 && !(period || override || limit.penalty)) {
+      text += ` ${keyIndex(limit)}${whole}${cost}`
+      continue
+    }
     check(mode !== 'debt' || terms.algorithm !== 'concurrency', place, 'algorithm of a debt')
     const units = mode === 'refund' ? Math.min(cost, mostRefunded(terms)) : cost
-    const whole = termsText(terms, place)
-    const { floor = 0 } = limit
     check(isWhole(floor, 0) && floor <= capacityOf(terms.algorithm, terms), place, 'floor')
     const sent = withFloor(terms.algorithm, terms, floor)
-    const head = sent === terms ? whole : textOf(sent)
-    if (limit.override) text += ` ${recordIndex(limit)}${overrideText(request, limit, place)}`
+    const head = sent === terms ? own : textOf(sent)
+    if (override) text += ` ${recordIndex(limit)}${overrideText(request, limit, place)}`
     text += ` ${keyIndex(limit)}${head}${optionOf(sent, limit, mode, place)},${units}`
     const penalty = penaltyOf(request, limit)
     if (!penalty) continue
     hasPenalty = true
     text += ` ${recordIndex(limit)}${penaltyText(request, penalty, place)}`
   }
-  check(mode !== 'override' || limits.every(({ override }) => override), place, 'mode')
-  check(mode !== 'ban' || hasPenalty, place, 'mode (a ban needs a penalty)')
-  check((limits.length === 1 && !hasPenalty) || hasDistinctStates(text), place, 'tag (repeated)')
+  if (mode === 'override') {
+    const areResized = limits.every(({ override }) => override)
+    check(areResized, place, 'mode')
+  }
+  if (mode === 'ban') check(hasPenalty, place, 'mode (a ban needs a penalty)')
+  if (limits.length > 1 || hasPenalty) check(hasDistinctStates(text), place, 'tag (repeated)')
   return text
+}
+
+/** The mode, with the time of the charge for a refund. */
+function modeText(request: StoreRequest, place: string): string {
+  const { mode } = request
+  check(Object.hasOwn(modes, mode), place, 'mode')
+  const decidedAt = mode === 'refund' ? request.decidedAt : undefined
+  if (decidedAt === undefined) return mode
+  check(isWhole(decidedAt, 0), place, 'decidedAt')
+  return `${mode}@${decidedAt}`
 }
 
 /** A bucket multiplies the units of a refund with the window, which must be exact in a double. No charge has more units. */
@@ -175,15 +198,18 @@ export function headerText(
   now: number | undefined,
   isIdempotent: boolean,
 ): string {
-  const isSpecial = requests.some(
-    ({ mode, limits }) =>
-      modes[mode] === 'operates' ||
-      limits.some(
-        ({ terms, penalty, override }) => penalty || override || hasOwnKey(terms.algorithm),
-      ),
-  )
-  const features = isIdempotent ? 'idempotency' : isSpecial ? 'special' : ''
+  const features = isIdempotent ? 'idempotency' : areSpecial(requests) ? 'special' : ''
   return `3:${features}:${now ?? ''}`
+}
+
+function areSpecial(requests: StoreRequest[]): boolean {
+  for (const { mode, limits } of requests) {
+    if (modes[mode] === 'operates') return true
+    for (const { terms, penalty, override } of limits) {
+      if (penalty || override || hasOwnKey(terms.algorithm)) return true
+    }
+  }
+  return false
 }
 
 /** @param keys KEYS of the call, with the idempotency key first */

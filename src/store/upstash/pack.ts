@@ -73,13 +73,16 @@ export const callOf = (
   { lists, idempotency }: Pack,
   now?: number,
   namespace?: string,
-): ScriptCall => encode(lists.flat(), now, idempotency, namespace)
+): ScriptCall => encode(joined(lists), now, idempotency, namespace)
+
+const joined = (lists: StoreRequest[][]) => (lists.length === 1 ? lists[0]! : lists.flat())
 
 /** Divides the answer to a call into one reply for each list. */
 export function repliesOf({ lists, idempotency }: Pack, answer: unknown): StoreResult[] {
   if (answer instanceof StoreError) return lists.map(() => answer)
-  const reply = decode(answer, lists.flat(), idempotency)
+  const reply = decode(answer, joined(lists), idempotency)
   if (!reply) return lists.map(() => new StoreError('bad-reply'))
+  if (lists.length === 1) return [reply]
   const { states, ...rest } = reply
   let next = 0
   return lists.map((list) => {

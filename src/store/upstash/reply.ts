@@ -1,6 +1,6 @@
 /** Decodes replies of the Lua script. lua/README.md is the contract. */
 import type { QuotaState } from '../../base/decision.ts'
-import { algorithms, endingIn, resized, type State, withFloor } from '../algorithms/index.ts'
+import { algorithms, resized, type State, withFloor } from '../algorithms/index.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest } from '../store.ts'
 import { penaltyOf } from './arguments.ts'
 
@@ -11,19 +11,20 @@ export function decode(
   idempotency?: Idempotency,
 ): StoreReply | undefined {
   if (typeof reply !== 'string') return undefined
-  const [time, ...texts] = reply.split(' ')
-  const decidedAt = Number(time)
-  if (!isTime(time!) || !isWhole(decidedAt)) return undefined
-  const mark = idempotency && texts.shift() // of a replay
+  const texts = reply.split(' ')
+  const decidedAt = Number(texts[0])
+  if (!isTime(texts[0]!) || !isWhole(decidedAt)) return undefined
+  const mark = idempotency && texts[1] // of a replay
   if (idempotency && mark !== '0' && mark !== '1') return undefined
-  if (texts.length !== requests.length) return undefined
+  let next = idempotency ? 2 : 1
+  if (texts.length !== requests.length + next) return undefined
   const states: QuotaState[][] = []
   for (const request of requests) {
-    const answer = requestStates(texts[states.length]!, request, decidedAt)
+    const answer = requestStates(texts[next++]!, request, decidedAt)
     if (!answer) return undefined
     states.push(answer)
   }
-  return { decidedAt, states, ...(mark === '1' && { replayed: true }) }
+  return mark === '1' ? { decidedAt, states, replayed: true } : { decidedAt, states }
 }
 
 const isTime = (text: string) => /^\d{1,16}$/.test(text)
@@ -41,27 +42,22 @@ function requestStates(text: string, request: StoreRequest, now: number): QuotaS
   let overrides = 0
   for (const limit of limits) {
     const override = limit.override && OVERRIDE.exec(parts[overrides++]!)
-    const state = override === null ? undefined : stateOf(parts[next++]!, limit, now, override)
-    const banned = penaltyOf(request, limit) ? BAN.exec(parts[ends++]!) : undefined
-    if (!state || banned === null) return undefined
-    const answer = banned ? withBan(state, Number(banned[1])) : state
-    if (!isSound(answer)) return undefined
-    states.push(answer)
+    if (override === null) return undefined
+    const part = parts[next++]!
+    let state = override ? stateOf(part, limit, now, override) : plainState(part, limit, now)
+    if (state && limit.penalty && penaltyOf(request, limit)) state = withBan(state, parts[ends++]!)
+    if (!state || !isSound(state)) return undefined
+    states.push(state)
   }
   return parts.length === ends + 1 && parts[ends] === '' ? states : undefined
 }
 
 /** False for numbers that no state gives: those of a state that has run out are negative, and doubles above 2^53 are not exact. */
-const isSound = (state: QuotaState) => NUMBERED.every((name) => isWhole(state[name] ?? 0))
-const NUMBERED = [
-  'remaining',
-  'retryAfterMs',
-  'resetAfterMs',
-  'nextAfterMs',
-  'bannedForMs',
-  'limit',
-  'overriddenForMs',
-] as const
+const isSound = ({ remaining, retryAfterMs, resetAfterMs, nextAfterMs }: QuotaState) =>
+  isWhole(remaining) &&
+  (retryAfterMs === null || isWhole(retryAfterMs)) &&
+  isWhole(resetAfterMs) &&
+  isWhole(nextAfterMs)
 
 /** A mark, which is `+` if the cost fits, and the stored state: time, life, and one or two numbers. Without a state only the mark. */
 const STATE = /^([+-])(?:(\d{1,16}):(\d{1,16}):(\d{1,16})(?::(\d{1,16}))?)?$/
@@ -83,29 +79,35 @@ function plainState(part: string, limit: Limit, now: number): QuotaState | undef
     const answer = { allowed: mark === '+', remaining, retryAfterMs, resetAfterMs, nextAfterMs }
     return floor ? { ...answer, reserved: Math.max(0, Math.min(floor, left + floor)) } : answer
   }
-  const [, mark, time, life, ...numbers] = STATE.exec(part) ?? []
+  const [, mark, time, life, used, usedBefore] = STATE.exec(part) ?? []
   if (!mark) return undefined
   const decide = algorithms[algorithm]
   let state: State | undefined
+  let restMs = Number.POSITIVE_INFINITY
   if (time) {
-    const values = numbers.filter((number) => number !== undefined).map(Number)
+    const hasTwo = usedBefore !== undefined
     const end = Number(time) + Number(life)
-    if (values.length !== (algorithm === 'sliding-window' ? 2 : 1)) return undefined
-    if (!isWhole(end) || end <= now) return undefined
-    state = { time: Number(time), end, numbers: values }
+    if (hasTwo !== (algorithm === 'sliding-window') || !isWhole(end) || end <= now) return undefined
+    const numbers = hasTwo ? [Number(used), Number(usedBefore)] : [Number(used)]
+    state = { time: Number(time), end, numbers }
+    restMs = end - now
   }
-  const smaller = withFloor(algorithm, terms, floor)
-  /** The numbers for a cost, without a charge. */
-  const peek = (cost: number) => {
-    const outcome = decide(now, smaller, cost, state)
-    return state ? endingIn(state.end! - now, outcome) : outcome
-  }
-  const { remaining, resetAfterMs, nextAfterMs } = peek(0)
+  const smaller = floor ? withFloor(algorithm, terms, floor) : terms
+  // From the run-out of the state on, the whole quota is available, even if the terms have changed since the charge.
+  const within = (ms: number) => (ms < restMs ? ms : restMs)
+  const outcome = decide(now, smaller, 0, state)
+  const { remaining } = outcome
   const allowed = mark === '+'
-  const retryAfterMs = allowed ? 0 : peek(limit.cost).retryAfterMs
+  const waitMs = allowed ? 0 : decide(now, smaller, limit.cost, state).retryAfterMs
   // The script never refuses a cost that fits into an unused quota.
-  if (!state && !allowed && retryAfterMs === 0) return undefined
-  const answer = { allowed, remaining, retryAfterMs, resetAfterMs, nextAfterMs }
+  if (!state && !allowed && waitMs === 0) return undefined
+  const answer = {
+    allowed,
+    remaining,
+    retryAfterMs: waitMs === null ? null : within(waitMs),
+    resetAfterMs: within(outcome.resetAfterMs),
+    nextAfterMs: within(outcome.nextAfterMs),
+  }
   return floor
     ? { ...answer, reserved: decide(now, terms, 0, state).remaining - remaining }
     : answer
@@ -114,22 +116,27 @@ function plainState(part: string, limit: Limit, now: number): QuotaState | undef
 /** The limit of an operator in units and the rest of its life in ms, or nothing. */
 const OVERRIDE = /^=(?:([1-9]\d{0,15}):(\d{1,16}))?$/
 
-/** @param override the match of OVERRIDE, for a limit that an operator may have set */
+/** @param override the match of OVERRIDE */
 function stateOf(
   part: string,
   limit: Limit,
   now: number,
-  [, units, rest]: string[] = [],
+  [, units, rest]: string[],
 ): QuotaState | undefined {
   if (!units) return plainState(part, limit, now)
-  const state = plainState(part, resized(limit, Number(units)), now)
-  return state && { ...state, limit: Number(units), overriddenForMs: Number(rest) }
+  const [size, overriddenForMs] = [Number(units), Number(rest)]
+  const state = plainState(part, resized(limit, size), now)
+  if (!state || !isWhole(size) || !isWhole(overriddenForMs)) return undefined
+  return { ...state, limit: size, overriddenForMs }
 }
 
 type Four = [number, number, number, number]
 
 /** A ban refuses the limit, and the longer wait applies. */
-function withBan(state: QuotaState, bannedForMs: number): QuotaState {
+function withBan(state: QuotaState, part: string): QuotaState | undefined {
+  const ban = BAN.exec(part)
+  const bannedForMs = Number(ban?.[1])
+  if (!isWhole(bannedForMs)) return undefined
   if (bannedForMs === 0) return state
   const { retryAfterMs } = state
   const wait = retryAfterMs === null ? null : Math.max(retryAfterMs, bannedForMs)

@@ -26,20 +26,41 @@ export function encode(
   idempotency?: Idempotency,
   namespace?: string,
 ): ScriptCall {
-  const keys = keysOf(requests, namespace)
+  const subject = idempotency ? undefined : onlySubject(requests)
+  const keys = subject === undefined ? keysOf(requests, namespace) : [recordOf(subject, namespace)]
   checkCall(requests.length, keys.length, now)
   const args = [headerText(requests, now, idempotency !== undefined)]
   if (idempotency) {
     keys.unshift(recordOf(idempotency.key, namespace))
     args.push(idempotencyText(idempotency, keys))
   }
-  const indexes = new Map(keys.map((key, index) => [key, index + 1]))
-  const keyIndex = (limit: Limit) => indexes.get(keyOf(limit, namespace))!
-  const recordIndex = ({ subject }: Limit) => indexes.get(recordOf(subject, namespace))!
-  requests.forEach((request, index) => {
-    args.push(requestText(request, index + 1, keyIndex, recordIndex))
-  })
+  const [keyIndex, recordIndex] = subject === undefined ? indexesIn(keys, namespace) : [one, one]
+  for (const request of requests) {
+    args.push(requestText(request, args.length + (idempotency ? -1 : 0), keyIndex, recordIndex))
+  }
   return { keys, args }
+}
+
+const one = () => 1
+
+/** Functions for the index of a limit's key, and of the record of its subject. */
+function indexesIn(keys: string[], namespace?: string) {
+  const indexes = new Map(keys.map((key, index) => [key, index + 1]))
+  return [
+    (limit: Limit) => indexes.get(keyOf(limit, namespace))!,
+    ({ subject }: Limit) => indexes.get(recordOf(subject, namespace))!,
+  ] as const
+}
+
+/** The subject of all limits, if its record has all states: then the call has one key. Most calls do. */
+function onlySubject(requests: StoreRequest[]): string | undefined {
+  const subject = requests[0]?.limits[0]?.subject
+  for (const { limits } of requests) {
+    for (const limit of limits) {
+      if (limit.subject !== subject || hasOwnKey(limit.terms.algorithm)) return undefined
+    }
+  }
+  return subject
 }
 
 /** The KEYS of a call without an idempotency key: the records, then the keys of logs and slots. */

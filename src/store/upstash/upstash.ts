@@ -1,12 +1,11 @@
 /** The store on one Upstash database. */
 import { isRestUrl } from '../../base/bindings.ts'
-import type { CommandAnswer, SendCommands } from '../../base/commands.ts'
+import type { Command, CommandAnswer, SendCommands } from '../../base/commands.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
 import type { Observer } from '../../base/observer.ts'
 import { isCloudflare } from '../../base/runtime.ts'
 import { LATE_MS, type Store, type StoreOptions, type StoreResult } from '../store.ts'
 import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
-import type { ScriptCall } from './script.ts'
 import { script, scriptSha } from './script-text.ts'
 import { refusal, restSender, toStoreError } from './transport.ts'
 
@@ -67,39 +66,43 @@ export function createUpstashStore({
     isResent = false,
   ): Promise<StoreResult[][]> {
     const now = options.now ?? (clock === 'edge' ? Date.now() : undefined)
-    const calls: ScriptCall[] = []
-    const invalid = packs.map((pack) => {
+    // The first call carries the script, so that a cold start needs no second round trip.
+    const isEval = isResent || !isLoaded
+    const answers: (ScriptAnswer | undefined)[] = []
+    const commands: Command[] = []
+    for (const pack of packs) {
       try {
-        calls.push(callOf(pack, now, namespace))
-        return undefined
+        const { keys, args } = callOf(pack, now, namespace)
+        const head = isEval && commands.length === 0 ? ['eval', script] : ['evalsha', scriptSha]
+        commands.push([...head, keys.length, ...keys, ...args])
+        answers.push(undefined)
       } catch (error) {
-        return asStoreError(error)
+        answers.push(asStoreError(error))
       }
-    })
-    const observed = send && calls.length > 0 ? observer?.begin(packs) : undefined
+    }
+    const observed = send && commands.length > 0 ? observer?.begin(packs) : undefined
     if (observed) options.onCall?.(observed.call)
-    let sent: ScriptAnswer[]
+    let sent: (CommandAnswer | StoreError)[]
     try {
       if (!send) throw new StoreError('not-configured')
-      // The first call carries the script, so that a cold start needs no second round trip.
-      const isEval = isResent || !isLoaded
-      const [name, text] = isEval ? ['eval', script] : ['evalsha', scriptSha]
-      const commands = calls.map(({ keys, args }, index) => [
-        ...(index === 0 ? [name, text] : ['evalsha', scriptSha]),
-        keys.length,
-        ...keys,
-        ...args,
-      ])
-      sent = calls.length === 0 ? [] : (await send(commands, deadline)).map(toText)
+      sent = commands.length > 0 ? await send(commands, deadline) : []
     } catch (error) {
       const failure = toStoreError(error)
-      sent = calls.map(() => failure)
+      sent = commands.map(() => failure)
     }
-    const answers = invalid.map((error) => error ?? sent.shift()!)
-    const replies = packs.map((pack, index) => repliesOf(pack, answers[index]!))
+    const replies: StoreResult[][] = []
+    const notRun: Pack[] = []
+    let next = 0
+    for (let index = 0; index < packs.length; index += 1) {
+      const pack = packs[index]!
+      const answer = answers[index] ?? toText(sent[next++]!)
+      answers[index] = answer
+      const some = repliesOf(pack, answer)
+      replies.push(some)
+      if (isMissingScript(answer)) notRun.push(pack)
+      else if (!(some[0] instanceof StoreError)) isLoaded = true
+    }
     observed?.end(replies, now !== undefined)
-    isLoaded ||= replies.some(([reply]) => !(reply instanceof StoreError))
-    const notRun = packs.filter((_, index) => isMissingScript(answers[index]!))
     // Other nodes of a cluster may lack it too. Each time at least one of them gets it.
     if (notRun.length === 0 || (isResent && notRun.length === packs.length)) return replies
     if (!isResent) onReload?.()
@@ -189,7 +192,8 @@ const senderOf = ({ url, token, send }: UpstashDatabase): SendCommands | undefin
   send ?? (isRestUrl(url) && token ? restSender(url, token) : undefined)
 
 /** Checks that the reply begins with the time. */
-function toText(answer: CommandAnswer): ScriptAnswer {
+function toText(answer: CommandAnswer | StoreError): ScriptAnswer {
+  if (answer instanceof StoreError) return answer
   if ('error' in answer) return refusal(answer.error)
   const { result } = answer
   return typeof result === 'string' && /^\d/.test(result) ? result : new StoreError('bad-reply')
