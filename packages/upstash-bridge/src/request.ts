@@ -28,13 +28,15 @@ export function parseCommands(body: Buffer): Command[] {
   return rows.map((row, index) => toCommand(row, () => (exact() as unknown[])[index]))
 }
 
+const NESTED = 'ERR failed to parse command: expected strings and numbers as arguments'
+
 /** @param exact returns the same row with each number as its source text */
 function toCommand(row: unknown, exact: () => unknown): Command {
   if (!Array.isArray(row)) throw new BadRequest('ERR failed to parse command: expected an array')
   if (row.length === 0) throw new BadRequest('ERR empty command')
   if (row.every((argument) => typeof argument === 'string')) return row
   if (row.some((argument) => typeof argument === 'object' && argument !== null)) {
-    throw new BadRequest('ERR failed to parse command: expected strings and numbers as arguments')
+    throw new BadRequest(NESTED)
   }
   return row.map((argument, index) => {
     const inexact = typeof argument === 'number' && !Number.isSafeInteger(argument)
@@ -42,12 +44,31 @@ function toCommand(row: unknown, exact: () => unknown): Command {
   })
 }
 
+/** Up to this length any text is parsed in no time. V8 takes a second for 2 MB of open brackets. */
+const LONG = 65_536
+
 function parseJson(text: string, reviver?: (key: string, value: unknown) => unknown): unknown {
+  if (text.length > LONG && isNested(text)) throw new BadRequest(NESTED)
   try {
     return JSON.parse(text, reviver)
   } catch {
     throw new BadRequest('ERR failed to parse request: the body is not JSON')
   }
+}
+
+/** True if the text has more levels than a pipeline: an array of arrays. */
+function isNested(text: string): boolean {
+  let [depth, isQuoted] = [0, false]
+  for (let index = 0; index < text.length; index++) {
+    const char = text[index]
+    if (char === '\\') index++
+    else if (char === '"') isQuoted = !isQuoted
+    else if (isQuoted) continue
+    else if (char === '[' || char === '{') depth++
+    else if (char === ']' || char === '}') depth--
+    if (depth > 2) return true
+  }
+  return false
 }
 
 /**

@@ -27,7 +27,7 @@ const TEXT_SIZE = 65_536
  * empty, and code that reads the clock.
  */
 const EMPTY_TIME =
-  /\bARGV\s*\[\s*1\s*\]\s*(==\s*(''|"")|(or\s*(''|"")\s*)?,\s*(['"])\^.*:\(%d\*\)\$\5)/
+  /\bARGV\s*\[\s*1\s*\]\s*(==\s*(''|"")|(or\s*(''|"")\s*)?,\s*(['"])\^[^'"\n]*:\(%d\*\)\$\5)/
 const CLOCK = /\bredis\s*\.\s*call\s*\(\s*(['"])TIME\1/i
 
 /**

@@ -15,7 +15,8 @@ export function takeApart(text: string, shebangs: boolean): Source {
   const end = text.startsWith('#!') ? text.indexOf('\n') + 1 : 0
   if (end === 0) return { first: '', code: text, locking: false, onlyLine }
   let locking = false
-  const first = text.slice(0, end).replace(/\s+flags=(\S*)/, (all, list: string) => {
+  // Looks behind, so that a long run of spaces is tried once and not from each of its characters.
+  const first = text.slice(0, end).replace(/(?<!\s)\s+flags=(\S*)/, (all, list: string) => {
     const rest = list.split(',').filter((flag) => flag !== 'allow-key-locking')
     locking = rest.join(',') !== list
     if (!locking) return all

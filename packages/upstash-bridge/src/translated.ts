@@ -25,12 +25,13 @@ export type Counted = { reply: Reply; inner: number }
 export function openReply(reply: Reply, name: string, onlyLine: string): Counted {
   if (Array.isArray(reply)) return { reply: reply[1] ?? null, inner: Number(reply[0]) }
   if (!(reply instanceof ErrorReply)) return { reply, inner: 0 }
-  const [, message, count, notedLine, kind] = ANNOTATED.exec(reply.message) ?? []
-  if (message === undefined) return { reply, inner: 0 }
+  // The annotation is last: the message of a script may contain \x01, too.
+  const parts = reply.message.split('\x01')
+  const [count = '', notedLine, end = ''] = parts.splice(-3)
+  const [, kind] = / on @(\w+):\d+\.$/.exec(end) ?? []
+  if (parts.length === 0 || !/^\d+$/.test(count) || !kind) return { reply, inner: 0 }
+  const message = parts.join('\x01')
   const line = notedLine || /user_(?:script|function):(\d+):/.exec(message)?.[1] || onlyLine
   const where = line ? `, on @${kind}:${line}.` : ''
   return { reply: new ErrorReply(`${message} script: ${name}${where}`), inner: Number(count) }
 }
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: no error message contains this character
-const ANNOTATED = /^(.*)\x01(\d+)\x01(\d*)\x01.* on @(\w+):\d+\.$/s
