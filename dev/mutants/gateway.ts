@@ -51,6 +51,18 @@ export const gatewayMutants: Mutant[] = [
     "new URL(origin).pathname === '/'",
     'base-path',
   ),
+  proxy(
+    'A GET with a body in chunks is forwarded without its body',
+    "headers.has('transfer-encoding') &&",
+    'false &&',
+    'origin',
+  ),
+  gateway(
+    'A request with an invalid host is an internal error',
+    'if (URL.canParse(request.url)) throw error',
+    'throw error',
+    'origin',
+  ),
   proxy('A loop is detected one pass too late', '>= MAX_PASSES', '> MAX_PASSES', 'origin'),
   proxy('Entries of CDN-Loop are compared with case', '\\s*(;|$)/i', '\\s*(;|$)/', 'origin'),
   proxy(

@@ -133,6 +133,16 @@ export function createGateway(
     log('error', error.name, error instanceof ConfigError ? error.message : 'a request failed')
     return withOwnCors(c, problem(500, { title: 'Internal Server Error' }))
   })
+  const { fetch } = app
+  app.fetch = (request, ...rest) => {
+    try {
+      return fetch(request, ...rest)
+    } catch (error) {
+      // workerd passes each Host on, such as `a b`, and Hono reads the URL before it catches errors.
+      if (URL.canParse(request.url)) throw error
+      return problem(400, { title: 'Bad Request', detail: 'The Host of the request is invalid.' })
+    }
+  }
   return app
 }
 

@@ -203,12 +203,20 @@ const passesOf = (headers: Headers): number =>
     .length
 
 /** Returns the problem of a request that must not be forwarded, or `undefined`. */
-export function whyNotForward({ url, headers }: Request, origin: string) {
+export function whyNotForward({ url, method, headers }: Request, origin: string) {
   if (passesOf(headers) >= MAX_PASSES) {
     return {
       status: 508,
       title: 'Loop Detected',
       detail: `This request has already passed ${MAX_PASSES} Sluice Workers, so the origin leads back to this Worker: set origin in sluice.config.ts, or the variable ORIGIN, to the server behind it.`,
+    }
+  }
+  // workerd would send these without the body.
+  if (headers.has('transfer-encoding') && (method === 'GET' || method === 'HEAD')) {
+    return {
+      status: 411,
+      title: 'Length Required',
+      detail: `A ${method} with a body needs Content-Length: Workers drop a body in chunks.`,
     }
   }
   const hasBase = origin !== 'zone' && new URL(origin).pathname !== '/'

@@ -1,5 +1,6 @@
 /** Which origin gets a request, what becomes of a request without one, and T10 of SECURITY.md: loops (CDN-Loop, RFC 8586). */
 import { describe, expect, test } from 'vitest'
+import { gatewayOf } from '../../../dev/any-config.ts'
 import type { Echo } from '../../../dev/origin.ts'
 import { useGateway } from '../../support/gateway.ts'
 
@@ -54,6 +55,22 @@ test.each([
     expect(isolate.logs.join()).not.toContain('secret-token')
   },
 )
+
+test('A GET or HEAD with a body in chunks, which workerd would drop, is refused with 411; a POST is forwarded.', async () => {
+  const statusOf = async (method: string) => {
+    const headers = { 'transfer-encoding': 'chunked' }
+    return (await gateway.fetch('/x', { method, headers })).status
+  }
+  expect(await Promise.all(['GET', 'HEAD', 'POST'].map(statusOf))).toEqual([411, 411, 200])
+})
+
+test('A request with an invalid host is refused with 400.', async () => {
+  // workerd makes such a request. The constructor of Request would throw.
+  const request = { method: 'GET', url: 'http://a b/', headers: new Headers() } as Request
+  const answer = async () => gatewayOf({ CONFIG: JSON.stringify({ policies }) }).fetch(request)
+  const { status } = await answer().catch((error) => ({ status: `${error}` }))
+  expect(status).toBe(400)
+})
 
 describe('the origin', () => {
   const run = async (config: object, ORIGIN?: string, path = 'http://127.0.0.1/x') => {

@@ -42,3 +42,41 @@ test.each(['POST', 'PUT', 'DELETE', 'PATCH'])(
     expect(echo.headers).not.toHaveProperty('upgrade')
   },
 )
+
+const plain = (method: string, ...lines: string[]) =>
+  raw(
+    stack.worker.directUrl,
+    [
+      `${method} /get HTTP/1.1`,
+      'CF-Connecting-IP: 203.0.113.7',
+      'Connection: close',
+      ...lines,
+    ].join('\r\n'),
+  )
+
+test.each(['a b', 'exa[mple', 'a:99999'])('The host "%s" is refused with 400.', async (host) => {
+  const answer = await plain('GET', `Host: ${host}`, '', '')
+  expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+  expect(answer).toContain('The Host of the request is invalid.')
+})
+
+test('Two fields "Host" are refused with 400.', async () => {
+  expect(await plain('GET', 'Host: a', 'Host: b', '', '')).toMatch(/^HTTP\/1\.1 400 /)
+})
+
+test.each(['GET', 'HEAD'])(
+  'A %s with a body in chunks, which workerd drops, is refused with 411, and one with a length is forwarded.',
+  async (method) => {
+    const chunked = await plain(
+      method,
+      'Host: a',
+      'Transfer-Encoding: chunked',
+      '',
+      '6\r\na body\r\n0\r\n\r\n',
+    )
+    expect(chunked).toMatch(/^HTTP\/1\.1 411 /)
+    const sized = await plain(method, 'Host: a', 'Content-Length: 6', '', 'a body')
+    expect(sized).toMatch(/^HTTP\/1\.1 200 /)
+    if (method === 'GET') expect(sized).toContain('"bytes": 6')
+  },
+)
