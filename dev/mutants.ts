@@ -25,7 +25,8 @@ async function kill(run: Run, mutant: Mutant): Promise<{ killed: boolean; text: 
   const message = (failed.result().errors ?? [])
     .map(({ name, message, stack }) => `${name} ${message} ${stack}`)
     .join('\n')
-  if (!message.includes('AssertionError') || /\bERR (?!sluice)/.test(message)) {
+  const isLua = mutant.file.endsWith('.lua')
+  if (!message.includes('AssertionError') || (isLua && /\bERR (?!sluice)/.test(message))) {
     return { killed: false, text: `INVALID: the code does not run: ${message.slice(0, 300)}` }
   }
   return { killed: true, text: `killed by ${mutant.killedBy}: ${failed.name}` }

@@ -1,3 +1,4 @@
+import { bridgeMutants } from './bridge.ts'
 import { configMutants } from './config.ts'
 import { devMutants } from './dev.ts'
 import { featuresMutants } from './features.ts'
@@ -11,6 +12,7 @@ import { storeMutants } from './store.ts'
 
 /** All mutants, of the Lua and of the TypeScript. */
 export const mutants: Mutant[] = [
+  ...bridgeMutants,
   ...configMutants,
   ...devMutants,
   ...featuresMutants,

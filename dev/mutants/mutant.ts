@@ -1,5 +1,5 @@
 export interface Mutant {
-  /** The file from the root of the repository, in `lua/`, `src/` or `dev/`. */
+  /** The file from the root of the repository, in `lua/`, `src/`, `dev/` or `packages/`. */
   file: string
   /** A description of the injected fault. */
   fault: string

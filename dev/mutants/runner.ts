@@ -25,7 +25,7 @@ export async function startRunner(): Promise<{ run: Run; close: () => Promise<vo
       config: false,
       watch: false,
       reporters: [],
-      include: ['test/**/*.test.ts'],
+      include: ['{test,packages}/**/*.test.ts'],
       isolate: false,
       setupFiles: ['test/support/setup-file.ts', 'dev/mutants/setup.ts'],
       fsModuleCache: false, // a cached module may belong to another mutant

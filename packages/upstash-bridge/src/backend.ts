@@ -44,8 +44,11 @@ export interface Backend {
   load?(sent: Sent, text: Buffer): Promise<boolean>
   /** Loads a script on the node that will receive this command next, unless it has been loaded there. Absent if `load` is. */
   prepare?(command: Command, text: Buffer): void
-  /** Drops connections that do not respond, after a call has reached its deadline. */
-  giveUp(): void
+  /**
+   * Drops connections that do not respond, after a call has reached its deadline.
+   * @param endsScripts the call has sent a script: the one that keeps Redis busy is ended, too
+   */
+  giveUp(endsScripts: boolean): void
   /** The nodes that run commands now. The first one also serves pub/sub. */
   addresses(): Address[]
   /** True if commands can be sent now. */

@@ -22,6 +22,8 @@ export type BridgeOptions = RedisTarget & {
   token?: string
   /** Several tokens of the database, instead of `token`. The bill is that of the first one. */
   tokens?: Token[]
+  /** A read-only token may run EVAL_RO, EVALSHA_RO and FCALL_RO, which can keep Redis busy. Defaults to false. */
+  readOnlyScripts?: boolean
   /** Maximum requests that use Redis at the same time; further ones wait. Defaults to 1000. */
   maxRunning?: number
   /** Maximum requests that wait; beyond it the status is 429, with Retry-After. Defaults to 5000. */
@@ -30,7 +32,7 @@ export type BridgeOptions = RedisTarget & {
   maxBody?: number
   /** Maximum commands in a pipeline or transaction. Defaults to no maximum. */
   maxPipeline?: number
-  /** Maximum size of a response in bytes. Defaults to no maximum; Upstash allows 10 MB. */
+  /** Maximum size of a response in bytes. Defaults to 16 MB, enough for a value of 10 MB in base64. */
   maxReply?: number
   /** Receives a line of JSON for each request, without keys and arguments. Defaults to no log. */
   log?: (line: string) => void
@@ -77,6 +79,9 @@ export type Bridge = {
   close(): Promise<void>
 }
 
+/** Enough for a value of 10 MB in base64. */
+export const MAX_REPLY = 16 * 1024 * 1024
+
 /**
  * Serves the Upstash REST API from your own Redis. README.md lists the differences from Upstash.
  *
@@ -96,6 +101,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   const databases: Database[] = []
   const tokens = new Tokens()
   const streams = new Streams()
+  const limits = limitsOf(options)
   let isStopping = false
   const closeDatabases = () => {
     for (const database of databases) database.close()
@@ -104,7 +110,17 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   try {
     for (const opened of await openBackends(options, token, timeout)) {
       const { checkKeys = true, pipelineTimeout, maxCommands, clock } = options
-      const settings = { checkKeys, timeout, pipelineTimeout, maxCommands, clock }
+      const { readOnlyScripts = false } = options
+      const { maxReply } = limits
+      const settings = {
+        checkKeys,
+        timeout,
+        pipelineTimeout,
+        maxCommands,
+        clock,
+        readOnlyScripts,
+        maxReply,
+      }
       const database = await Database.open(opened.backend, settings)
       databases.push(database)
       bills.set(opened.token, database)
@@ -117,7 +133,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
       tokens,
       streams,
       admission: new Admission(options.maxRunning ?? 1000, options.maxWaiting ?? 5000),
-      limits: limitsOf(options),
+      limits,
       rtt: options.rtt ?? 0,
       timeout,
       allowHosts: options.allowHosts ?? [],
@@ -147,7 +163,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
 }
 
 function limitsOf(options: BridgeOptions): Limits {
-  const { maxBody = 10 * 1024 * 1024, maxPipeline = Infinity, maxReply = Infinity } = options
+  const { maxBody = 10 * 1024 * 1024, maxPipeline = Infinity, maxReply = MAX_REPLY } = options
   return { maxBody, maxPipeline, maxReply }
 }
 

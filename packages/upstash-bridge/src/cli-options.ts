@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import type { BridgeOptions } from './bridge.ts'
+import { type BridgeOptions, MAX_REPLY } from './bridge.ts'
 import { isLoopback } from './origin.ts'
 import { readTokens, type Token } from './tokens.ts'
 
@@ -32,13 +32,16 @@ Tokens
   --read-only-token TEXT
                      a token that may only read; repeatable
   --token-file FILE  a token on each line, followed by "read-only" if it may only read
+  --read-only-scripts
+                     a read-only token may run EVAL_RO, EVALSHA_RO and FCALL_RO, which can keep
+                     Redis busy
 
 Limits
   --max-running N    requests that use Redis at the same time; further ones wait (default 1000)
   --max-waiting N    requests that wait; beyond it the status is 429 (default 5000)
   --max-body BYTES   size of a request body (default 10485760)
   --max-pipeline N   commands in a pipeline or transaction (default no limit)
-  --max-reply BYTES  size of a response (default no limit)
+  --max-reply BYTES  size of a response (default 16777216)
   --timeout MS       deadline of a request, also for a failover (default 10000)
   --pipeline-timeout MS
                      on a cluster, answer a pipeline after this time: a command whose node has
@@ -90,6 +93,7 @@ export function parseCli(args: string[]): CliOptions | 'help' {
     host,
     token,
     tokens,
+    readOnlyScripts: values['read-only-scripts'] ?? false,
     allowHosts,
     tls: tlsOf(values),
     logs: values.log ?? false,
@@ -97,7 +101,7 @@ export function parseCli(args: string[]): CliOptions | 'help' {
     maxWaiting: number('max-waiting', '5000', 999_999),
     maxBody: atLeast1('max-body', 999_999_999) ?? 10 * 1024 * 1024,
     maxPipeline: atLeast1('max-pipeline', 999_999_999) ?? Infinity,
-    maxReply: atLeast1('max-reply', 999_999_999) ?? Infinity,
+    maxReply: atLeast1('max-reply', 999_999_999) ?? MAX_REPLY,
     timeout: atLeast1('timeout', 600_000) ?? 10_000,
     pipelineTimeout: atLeast1('pipeline-timeout', 600_000),
     grace: number('grace', '3000', 600_000),
@@ -128,6 +132,7 @@ function read(args: string[]) {
         token: texts,
         'read-only-token': texts,
         'token-file': text,
+        'read-only-scripts': flag,
         'max-running': text,
         'max-waiting': text,
         'max-body': text,

@@ -136,14 +136,14 @@ export class Cluster implements Backend {
   }
 
   /** Reconnects to each master that does not respond within a second. */
-  giveUp(): void {
+  giveUp(endsScripts: boolean): void {
     for (const node of this.#topology.masters) {
       if (!node.isUp() || this.#checked.has(node)) continue
       this.#checked.add(node)
       const pong = node.send(['PING']).catch(() => null)
       within(pong, 1000).then((reply) => {
         this.#checked.delete(node)
-        if (reply === undefined) node.restart()
+        if (reply === undefined) node.restart(endsScripts)
       })
     }
   }

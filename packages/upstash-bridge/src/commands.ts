@@ -1,16 +1,16 @@
 import type { Command } from './connection.ts'
 
 /**
- * Commands that Upstash refuses over REST: commands that block, that depend on the state of a connection, or that
- * administer the server. Source: the compatibility table of Upstash's REST API documentation.
+ * Commands that Upstash refuses over REST: commands that block, that depend on the state of a connection, that
+ * leave the database, or that administer the server. Source: the compatibility table of Upstash's REST API documentation.
  */
 const REFUSED = new Set(
   `auth client hello quit reset select readonly readwrite asking
    multi exec discard watch unwatch
    blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop wait waitaof
    subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe monitor
-   cluster config debug failover latency migrate module pfdebug pfselftest psync replconf replicaof
-   restore-asking role save bgsave bgrewriteaof lastsave shutdown slaveof slowlog sync migrate`
+   cluster config debug failover latency migrate module move pfdebug pfselftest psync replconf replicaof
+   restore-asking role save bgsave bgrewriteaof lastsave shutdown slaveof slowlog swapdb sync`
     .trim()
     .split(/\s+/),
 )

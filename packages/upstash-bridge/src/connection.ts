@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConnectionOptions } from 'node:tls'
-import { createClient, ErrorReply, RESP_TYPES } from 'redis'
+import { ClientOfflineError, createClient, ErrorReply, RESP_TYPES } from 'redis'
+import { limitRights, namesUser } from './rights.ts'
 
 /**
  * A reply of Redis. A Buffer is a bulk string; an error is a value, too. In the format `json` a string contains the
@@ -28,6 +29,8 @@ export class RedisDown extends Error {
 
 /** How long a request waits for Redis to reconnect, in ms. Bridges a short restart. */
 const RECONNECT_WAIT_MS = 700
+/** Pause before the next attempt to connect, and to end a script, in ms. */
+const RECONNECT_MS = 100
 
 /** JSON needs the exact digits of integers. RESP2 needs simple strings to differ from bulk strings. */
 const OPTIONS = {
@@ -49,27 +52,41 @@ export class Connection {
   readonly address: Address
   #client: Client
   #reconnects: boolean
+  readonly #limits: boolean
+  #limiting: Promise<void> = Promise.resolve()
+  /** False until the connection has its limited rights: any command may be a script. */
+  #maySend = false
+  /** True while an abandoned script may keep Redis busy. */
+  #endsScripts = false
 
-  private constructor(address: Address, reconnects: boolean) {
+  private constructor(address: Address, reconnects: boolean, limits: boolean) {
     this.address = address
     this.#reconnects = reconnects
+    this.#limits = limits && !namesUser(address.url)
     this.#client = this.#createClient()
   }
 
   /** Connects, and from then on reconnects automatically every 100 ms. Rejects if the first connection fails. */
   static async open(address: Address): Promise<Connection> {
-    const connection = new Connection(address, false)
+    const connection = new Connection(address, false, true)
+    const url = withoutPassword(address.url)
     await connection.#client.connect().catch((cause) => {
-      const url = withoutPassword(address.url)
       throw new Error(`Redis at ${url} does not respond: ${describe(cause)}`, { cause })
+    })
+    await connection.#limiting.catch((cause) => {
+      connection.close()
+      throw new Error(`Redis at ${url}: ${describe(cause)}`, { cause })
     })
     connection.#reconnects = true
     return connection
   }
 
-  /** Returns at once and connects in the background, every 100 ms until it succeeds. */
-  static start(address: Address): Connection {
-    const connection = new Connection(address, true)
+  /**
+   * Returns at once and connects in the background, every 100 ms until it succeeds.
+   * @param limits false for a server that runs no scripts
+   */
+  static start(address: Address, limits = true): Connection {
+    const connection = new Connection(address, true, limits)
     connection.#client.connect().catch(() => {}) // fails only if `close` was called
     return connection
   }
@@ -90,6 +107,7 @@ export class Connection {
 
   /** Like `send`, with one promise less. For pipelines, where promises are half of the cost. Pass the outcome to `settled`. */
   sendRaw(command: Command, format: Format): Promise<Reply> {
+    if (!this.#maySend) return Promise.reject(new ClientOfflineError())
     return this.#client.sendCommand<Reply>(command, OPTIONS[format])
   }
 
@@ -108,16 +126,20 @@ export class Connection {
     return Promise.all([...queued, this.send(['EXEC'])]).then((all) => [all.pop()!, ...all])
   }
 
-  /** Abandons all commands in flight and opens a new connection. For a Redis that does not respond. */
-  restart(): void {
+  /**
+   * Abandons all commands in flight and opens a new connection. For a Redis that does not respond.
+   * @param endsScripts ends the script that keeps Redis busy, too
+   */
+  restart(endsScripts = false): void {
     const abandoned = this.#client
     this.#client = this.#createClient()
+    this.#endsScripts ||= endsScripts
     abandoned.destroy()
     this.#client.connect().catch(() => {}) // fails only if `close` was called
   }
 
-  giveUp(): void {
-    this.restart()
+  giveUp(endsScripts: boolean): void {
+    this.restart(endsScripts)
   }
 
   addresses(): Address[] {
@@ -125,7 +147,7 @@ export class Connection {
   }
 
   isUp(): boolean {
-    return this.#client.isReady
+    return this.#client.isReady && this.#maySend
   }
 
   close(): void {
@@ -133,11 +155,37 @@ export class Connection {
   }
 
   #createClient(): Client {
-    const client = createRedis(this.address, () => (this.#reconnects ? 100 : false))
+    const client = createRedis(this.address, () => (this.#reconnects ? RECONNECT_MS : false))
     // After a malformed reply, requests and replies no longer match, so a new connection is needed. For all other errors
     // the client itself has already rejected the commands in flight.
     client.on('error', () => client.isReady && this.restart())
+    this.#maySend = !this.#limits
+    client.on('ready', () => {
+      if (this.#limits) this.#limit(client)
+      if (this.#endsScripts) this.#endScripts(client)
+    })
     return client
+  }
+
+  #limit(client: Client): void {
+    this.#maySend = false
+    this.#limiting = limitRights(client).then(() => {
+      this.#maySend = client === this.#client
+    })
+    this.#limiting.catch(async () => {
+      await sleep(RECONNECT_MS)
+      if (client === this.#client && client.isReady && this.#reconnects) this.restart()
+    })
+  }
+
+  /** Ends the abandoned scripts: after each one, Redis runs the next one of the same pipeline. */
+  async #endScripts(client: Client): Promise<void> {
+    const kill = (kind: string) => client.sendCommand([kind, 'KILL']).catch((error) => error)
+    while (this.#endsScripts && client === this.#client) {
+      const replies = await Promise.all([kill('SCRIPT'), kill('FUNCTION')])
+      if (replies.every((reply) => reply instanceof ErrorReply)) this.#endsScripts = false
+      await sleep(RECONNECT_MS)
+    }
   }
 }
 

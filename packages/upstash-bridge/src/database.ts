@@ -1,10 +1,11 @@
 import { ErrorReply } from 'redis'
-import { type Backend, type Call, isRaised, type Sent } from './backend.ts'
+import { type Backend, type Call, isRaised, runsCode, type Sent } from './backend.ts'
 import { inTheirWords, isPlain, isSetInfo, nameOf, refusal } from './commands.ts'
 import { type Command, type Format, RedisDown, type Reply, settled } from './connection.ts'
 import { deviation } from './deviations.ts'
 import { Functions } from './functions.ts'
 import { Permissions } from './permissions.ts'
+import { ReplySize } from './reply-size.ts'
 import { BadRequest } from './request.ts'
 import { Scripts } from './scripts.ts'
 import { readTable } from './table.ts'
@@ -24,6 +25,10 @@ export type Bill = {
 export type DatabaseOptions = {
   /** Refuse undeclared keys under the flag, and count commands inside scripts. */
   checkKeys: boolean
+  /** A read-only token may run scripts that cannot write. */
+  readOnlyScripts: boolean
+  /** Maximum size of the replies to a request, in bytes. */
+  maxReply: number
   /** Time limit for Redis to execute a request, in ms. */
   timeout: number
   /** See `BridgeOptions.pipelineTimeout`. */
@@ -50,7 +55,8 @@ const LOADS = 3
 export class Database {
   readonly bill: Bill = { http: 0, commands: 0, inner: 0 }
   readonly backend: Backend
-  readonly permissions = new Permissions()
+  readonly permissions: Permissions
+  readonly #maxReply: number
   readonly #timeout: number
   readonly #pipelineTimeout: number
   readonly #throughput: Throughput
@@ -59,6 +65,8 @@ export class Database {
 
   private constructor(backend: Backend, options: DatabaseOptions) {
     this.backend = backend
+    this.permissions = new Permissions(options.readOnlyScripts)
+    this.#maxReply = options.maxReply
     this.#timeout = options.timeout
     this.#pipelineTimeout = options.pipelineTimeout ?? options.timeout
     this.#scripts.clock = options.clock
@@ -73,14 +81,18 @@ export class Database {
   }
 
   /**
-   * Runs commands in order and returns a reply or an error for each. Rejects only with RedisDown.
+   * Runs commands in order and returns a reply or an error for each. Rejects only with RedisDown, or with BadRequest if the
+   * replies are too large.
    */
   async run(commands: Command[], format: Format, caller: Caller): Promise<Reply[]> {
     const replies: Reply[] = []
+    const size = new ReplySize(this.#maxReply)
     for (let start = 0; start < commands.length; start += BATCH) {
       const batch = commands.slice(start, start + BATCH)
       replies.push(
-        ...(await this.#inTime(caller, (call) => this.#batch(batch, format, caller, call))),
+        ...(await this.#inTime(batch, caller, (call) =>
+          this.#batch(batch, format, caller, call, size),
+        )),
       )
       this.#charge(batch.filter((command) => isPlain(command) || !refusal(command)).length)
     }
@@ -99,7 +111,7 @@ export class Database {
       isSetInfo(command) ? ['ECHO', 'OK'] : (translated[index]?.command ?? command),
     )
     const scripts = this.backend.load ? translated.flatMap((one) => one?.text ?? []) : []
-    const [outcome = null, ...queued] = await this.#inTime(caller, async (call) => {
+    const [outcome = null, ...queued] = await this.#inTime(commands, caller, async (call) => {
       const replies = await this.backend.transaction(sent, scripts, call)
       if (commands.some((command) => this.#functions.changes(nameOf(command), command))) {
         await this.#learnFunctions()
@@ -134,7 +146,13 @@ export class Database {
    * Sends all commands in one tick. On a cluster each command waits for its own node: if some of them have no answer in time, they get
    * errors, and the others get their replies.
    */
-  #batch(commands: Command[], format: Format, caller: Caller, whole: Call): Promise<Reply[]> {
+  #batch(
+    commands: Command[],
+    format: Format,
+    caller: Caller,
+    whole: Call,
+    size: ReplySize,
+  ): Promise<Reply[]> {
     const isSplit = commands.length > 1 && this.backend.load !== undefined
     return new Promise((resolve, reject) => {
       const replies = new Array<Reply | undefined>(commands.length)
@@ -144,6 +162,15 @@ export class Database {
       const call = { ...whole, isOver: () => unanswered === 0 || whole.isOver() }
       const answer = (index: number, reply: Reply) => {
         if (replies[index] !== undefined) return
+        try {
+          size.add(reply)
+        } catch (error) {
+          // The replies that are still to arrive are dropped one by one.
+          replies.fill(null)
+          unanswered = 0
+          clearTimeout(timer)
+          return reject(error)
+        }
         replies[index] = reply
         unanswered -= 1
         if (unanswered > 0) return
@@ -173,7 +200,7 @@ export class Database {
         timer = setTimeout(() => {
           if (performance.now() > whole.until) return
           if (unanswered === commands.length) return watch()
-          this.backend.giveUp()
+          this.backend.giveUp(commands.some(runsCode))
           const late = new Error(`Redis did not respond within ${this.#pipelineTimeout} ms`)
           for (const index of replies.keys()) fail(index, late)
         }, this.#pipelineTimeout)
@@ -239,8 +266,9 @@ export class Database {
     return refusal(command) ?? (readOnly ? this.permissions.refusal(command) : undefined)
   }
 
-  /** Runs `work`. After the timeout it rejects, and the backend drops connections that do not respond. */
+  /** Runs `work`. After the timeout it rejects, and the backend drops connections that do not respond and ends their scripts. */
   async #inTime<Result>(
+    commands: Command[],
     { isOver }: Caller,
     work: (call: Call) => Promise<Result>,
   ): Promise<Result> {
@@ -248,7 +276,7 @@ export class Database {
     await this.backend.ready(call)
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.backend.giveUp()
+        this.backend.giveUp(commands.some(runsCode))
         reject(new RedisDown(`Redis did not respond within ${this.#timeout} ms`))
       }, this.#timeout)
       work(call)

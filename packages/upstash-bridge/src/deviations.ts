@@ -4,6 +4,9 @@ import type { Translated } from './translated.ts'
 
 /** Translates commands to which Upstash replies differently from Redis. @returns `undefined` for other commands */
 export function deviation(name: string, command: Command): Translated | undefined {
+  if (name === 'acl' && /^whoami$/i.test(String(command[1]))) {
+    return { command: ['ECHO', 'default'], read: (reply) => ({ reply, inner: 0 }) }
+  }
   if (name === 'copy') return { command, read: copied }
   if (name === 'xreadgroup') return withoutNewConsumers(command)
 }

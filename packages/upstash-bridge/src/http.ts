@@ -8,6 +8,7 @@ import type { Caller, Database } from './database.ts'
 import { type Gauges, Metrics, OPEN_METRICS } from './metrics.ts'
 import { checkOrigin } from './origin.ts'
 import { errorJson, toJson, toResp2 } from './reply.ts'
+import { tooLarge } from './reply-size.ts'
 import { BadRequest, parseCommand, parseCommands, parsePath, tokenIn } from './request.ts'
 import { type Entry, logLine } from './request-log.ts'
 import { isStream, type Streams } from './streams.ts'
@@ -166,8 +167,7 @@ export function createHandler(options: HandlerOptions) {
   function limited(status: number, body: string | Buffer, type = 'application/json'): Answer {
     const length = limits.maxReply === Infinity ? 0 : Buffer.byteLength(body)
     if (length <= limits.maxReply) return { status, body, type }
-    const sizes = `Limit: ${limits.maxReply} bytes, Actual: ${length} bytes`
-    throw new BadRequest(`ERR max response size exceeded. ${sizes}`)
+    throw tooLarge(limits.maxReply, length)
   }
 
   /** Liveness at `/health/live`; readiness at `/health/ready` and `/health`. */

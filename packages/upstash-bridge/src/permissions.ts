@@ -2,12 +2,19 @@ import { nameOf } from './commands.ts'
 import type { Command, Reply } from './connection.ts'
 
 /** Commands that a read-only token may send in addition to those that Redis lists in the category `@read`. */
-const HARMLESS = ['ping', 'echo', 'time', 'command', 'client', 'eval_ro', 'evalsha_ro', 'fcall_ro']
+const HARMLESS = ['ping', 'echo', 'time', 'command', 'client']
+/** Scripts that cannot write. They can keep Redis busy. */
+const SCRIPTS = ['eval_ro', 'evalsha_ro', 'fcall_ro']
 
 /** The commands that a read-only token may send, as `command` or `command|subcommand`. */
 export class Permissions {
   readonly #known = new Set<string>()
-  readonly #readable = new Set(HARMLESS)
+  readonly #readable: Set<string>
+
+  /** @param scripts a read-only token may run scripts that cannot write */
+  constructor(scripts: boolean) {
+    this.#readable = new Set(scripts ? [...HARMLESS, ...SCRIPTS] : HARMLESS)
+  }
 
   /** Reads the reply to COMMAND. Upstash's read-only user has the categories `+@read -@dangerous`. */
   learn(reply: Reply): void {

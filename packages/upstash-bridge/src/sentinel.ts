@@ -39,7 +39,7 @@ export class Sentinel implements Backend {
 
   private constructor(options: SentinelOptions) {
     this.#options = options
-    this.#sentinels = options.sentinels.map((address) => Connection.start(address))
+    this.#sentinels = options.sentinels.map((address) => Connection.start(address, false))
     this.#timer = setInterval(() => this.#check(), CHECK_MS).unref()
   }
 
@@ -83,8 +83,8 @@ export class Sentinel implements Backend {
     }
   }
 
-  giveUp(): void {
-    this.#master?.restart()
+  giveUp(endsScripts: boolean): void {
+    this.#master?.restart(endsScripts)
   }
 
   addresses(): Address[] {

@@ -136,12 +136,35 @@ describe('a Redis that does not respond normally', () => {
     await until(async () => expect(await command('ping')).toEqual({ result: 'PONG' }))
   })
 
-  test('A Redis that is busy with a script returns BUSY until SCRIPT KILL.', async () => {
+  test.each(['eval', 'pipeline', 'multi-exec'])(
+    'A script of a client that outlasts the timeout is ended, also in: %s.',
+    async (kind) => {
+      await direct((ask) => ask('CONFIG', 'SET', 'busy-reply-threshold', '50'))
+      const endless = ['eval', 'while true do end', 0]
+      const sent =
+        kind === 'eval' ? post('', endless) : post(`/${kind}`, [endless, endless, ['set', 'k', 1]])
+      expect(await sent).toMatchObject({ status: 503, json: ERROR })
+      await until(async () => expect(await command('ping')).toEqual({ result: 'PONG' }))
+      expect(await command('incr', 'n')).toEqual({ result: 1 })
+    },
+  )
+
+  test('A function that outlasts the timeout is ended.', async () => {
     await direct((ask) => ask('CONFIG', 'SET', 'busy-reply-threshold', '50'))
-    expect(await command('eval', 'while true do end', 0)).toEqual(ERROR)
+    const body = 'redis.register_function("endless", function() while true do end end)'
+    await command('function', 'load', `#!lua name=endless\n${body}`)
+    expect(await command('fcall', 'endless', 0)).toEqual(ERROR)
+    await until(async () => expect(await command('ping')).toEqual({ result: 'PONG' }))
+  })
+
+  test('A script of another client of Redis is not ended: commands get BUSY until SCRIPT KILL.', async () => {
+    await direct((ask) => ask('CONFIG', 'SET', 'busy-reply-threshold', '1500'))
+    // The first command outlasts the timeout of the bridge.
+    const running = direct((ask) => ask('EVAL', 'while true do end', '0')).catch(String)
     const busy = { error: expect.stringMatching(/^BUSY /) }
     await until(async () => expect(await command('get', 'k')).toEqual(busy))
-    await until(async () => expect(await command('script', 'kill')).toEqual({ result: 'OK' }))
+    expect(await command('script', 'kill')).toEqual({ result: 'OK' })
+    expect(await running).toContain('killed')
     await until(async () => expect(await command('get', 'k')).toEqual({ result: null }))
   })
 
@@ -193,6 +216,45 @@ describe('a Redis that does not respond normally', () => {
     for (let index = 0; index < 20; index++) {
       expect(await command('echo', `e${index}`)).toEqual({ result: `e${index}` })
     }
+  })
+})
+
+describe('the rights of scripts', () => {
+  const select = ['eval', 'return redis.call(unpack(ARGV))', 0, 'SELECT', 3]
+
+  test('After a restart of Redis scripts have no more rights than before.', async () => {
+    const port = Number(new URL(redis.url).port)
+    const refused = { error: expect.stringContaining("can't run this command") }
+    expect(await command(...select)).toEqual(refused)
+    await redis.stop()
+    redis = await startRedis({ port })
+    await until(async () => expect(await command('ping')).toEqual({ result: 'PONG' }))
+    expect(await command(...select)).toEqual(refused)
+  })
+
+  test('A second bridge on the same Redis does not end the first one.', async () => {
+    const other = await startBridge({ redis: redis.url })
+    await other.close()
+    await direct((ask) => ask('CLIENT', 'KILL', 'TYPE', 'normal'))
+    await until(async () => expect(await command('ping')).toEqual({ result: 'PONG' }))
+  })
+
+  test('A user that the URL names keeps its rights.', async () => {
+    const url = redis.url.replace('//', '//default:x@')
+    const named = await startBridge({ redis: url })
+    const headers = { authorization: 'Bearer dev' }
+    const body = JSON.stringify(select)
+    const response = await fetch(named.url, { method: 'POST', headers, body })
+    expect(await response.json()).toEqual({ result: 'OK' })
+    await named.close()
+  })
+
+  test('A Redis without users is refused, with the way to use it.', async () => {
+    await redis.stop()
+    redis = await startRedis({ args: ['--rename-command', 'ACL', ''] })
+    await expect(startBridge({ redis: redis.url })).rejects.toThrow(
+      /does not let the bridge limit the rights of scripts \(.*ACL.*redis:\/\/default:password@host/,
+    )
   })
 })
 

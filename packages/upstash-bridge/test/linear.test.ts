@@ -40,5 +40,14 @@ test('A large body with brackets inside of strings is a pipeline.', () => {
     ['set', 'k', value],
     ['get', 'k'],
   ]
-  expect(parseCommands(Buffer.from(JSON.stringify(pipeline)))).toEqual(pipeline)
+  const parsed = () => parseCommands(Buffer.from(JSON.stringify(pipeline)))
+  expect(parsed).not.toThrow()
+  expect(parsed()).toEqual(pipeline)
+})
+
+test('Of several marks in an error, the last ones are those of the guard.', () => {
+  const own = 'ERR a\x017\x01\x01 b'
+  const error = new ErrorReply(`${own}\x012\x014\x01 script: x, on @user_script:1.`)
+  const reply = new ErrorReply(`${own} script: sha, on @user_script:4.`)
+  expect(openReply(error, 'sha', '')).toEqual({ reply, inner: 2 })
 })

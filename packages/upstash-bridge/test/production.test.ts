@@ -96,7 +96,6 @@ describe('backpressure', () => {
     expect(statuses).toEqual([503, 503, 503, 503])
     // Not 2 s for each request in turn.
     expect(performance.now() - begin).toBeLessThan(6000)
-    await stack.direct('SCRIPT', 'KILL')
   })
 
   test('Requests that wait run in the order of their arrival.', async () => {
@@ -128,7 +127,7 @@ describe('a slow reader', () => {
   })
 
   test('A client that reads slowly gets its whole response.', async () => {
-    const stack = await start({ timeout: 4000 })
+    const stack = await start({ timeout: 4000, maxReply: Infinity })
     await stack.direct('SET', 'huge', 'x'.repeat(20_000_000))
     const socket = connect(stack.bridge.port, '127.0.0.1')
     socket.write('GET /get/huge HTTP/1.0\r\nAuthorization: Bearer dev\r\n\r\n')
@@ -176,6 +175,23 @@ describe('limits', () => {
       ),
     ])
   })
+})
+
+test('The replies to a pipeline are measured as they arrive: it takes no more memory than the limit.', async () => {
+  const stack = await start()
+  await stack.direct('SET', 'big', 'x'.repeat(9_000_000))
+  let peak = 0
+  const before = process.memoryUsage().rss
+  const timer = setInterval(() => (peak = Math.max(peak, process.memoryUsage().rss)), 5)
+  const { status, json } = await post(stack, '/pipeline', new Array(60).fill(['get', 'big']))
+  // The bridge still receives the other replies, in front of this one.
+  expect(await stack.command('strlen', 'big')).toEqual({ result: 9_000_000 })
+  clearInterval(timer)
+  expect([status, json]).toEqual([
+    400,
+    { error: 'ERR max response size exceeded. Limit: 16777216 bytes, Actual: 18000000 bytes' },
+  ])
+  expect(peak - before).toBeLessThan(250_000_000) // all replies are 540 MB
 })
 
 describe('health and metrics', () => {

@@ -48,11 +48,47 @@ describe('over REST', () => {
     'config set maxmemory 1',
     'replicaof no one',
     'migrate 127.0.0.1 1 k 0 10',
+    'move k 1',
+    'swapdb 0 1',
+    'slowlog get',
+    'cluster slots',
     'acl setuser default off',
   ])('The command "%s" is refused over REST.', async (line) => {
     const { status, json } = await post('/', line.split(' '))
     expect(status).toBe(400)
     expect(json).toEqual({ error: expect.stringMatching(/not (available|supported)/) })
+  })
+
+  // The text of a script may hide the name of a command, so Redis refuses it, by the rights of the connection.
+  test.each([
+    'MIGRATE 127.0.0.1 1 k 0 10',
+    'SELECT 3',
+    'MOVE k 1',
+    'SWAPDB 0 1',
+    'SLOWLOG GET',
+    'LATENCY LATEST',
+    'CLUSTER MEET 127.0.0.1 1',
+    'ACL LIST',
+    'CONFIG GET dir',
+    'DEBUG SLEEP 0',
+  ])('A script cannot call the command "%s".', async (line) => {
+    const refused = {
+      error: expect.stringMatching(/can't run this command|not allowed from script/),
+    }
+    const script = 'return redis.call(unpack(ARGV))'
+    const hidden = 'return _G["re" .. "dis"].call(unpack(ARGV))'
+    for (const code of [script, hidden]) {
+      expect(await stack.command('eval', code, 0, ...line.split(' '))).toEqual(refused)
+    }
+    const body = `redis.register_function("call", function(_, args) return redis.call(unpack(args)) end)`
+    await stack.command('function', 'load', 'replace', `#!lua name=call\n${body}`)
+    expect(await stack.command('fcall', 'call', 0, ...line.split(' '))).toEqual(refused)
+  })
+
+  test('A script can call the other commands.', async () => {
+    const script = `redis.call('SET', KEYS[1], 'x') return { redis.call('KEYS', KEYS[1]), redis.call('COPY', KEYS[1], KEYS[2]) }`
+    const answer = await stack.command('eval', script, 2, '{s}a', '{s}b')
+    expect(answer).toEqual({ result: [['{s}a'], 1] })
   })
 
   test('A refused command does not affect the rest of a pipeline.', async () => {

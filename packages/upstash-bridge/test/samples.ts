@@ -71,7 +71,6 @@ object help
 keys x
 scan 0 MATCH x COUNT 1000
 dbsize
-move x 1
 sort_ro y
 dump n
 memory usage n
@@ -253,7 +252,6 @@ command getkeys mset a 1 b 2
 command info get
 acl whoami
 acl cat
-swapdb 0 0
 flushdb
 flushall ASYNC
 `
