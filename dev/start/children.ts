@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -42,17 +42,20 @@ export async function readConfiguration({ file, project, check }: Program): Prom
     timeout: 10_000,
     killSignal: 'SIGKILL',
   })
+  const exited = once(child, 'exit')
   const end = () => {
     child.kill('SIGKILL')
-    rmSync(folder, { recursive: true })
+    rmSync(folder, { recursive: true, maxRetries: 5 })
   }
   process.once('exit', end)
   const [answer] = (await Promise.race([
     once(child, 'message'),
-    once(child, 'exit').then(() => [undefined]),
+    exited.then(() => [undefined]),
   ])) as [FromReader | undefined]
+  child.kill('SIGKILL')
+  await exited // it may still write into its folder
   process.off('exit', end)
-  end()
+  await rm(folder, { recursive: true })
   if (!answer)
     throw new Error('sluice.config.ts: the file does not load within 10 s, or ends the process')
   if ('problem' in answer) throw new Error(answer.problem)

@@ -24,7 +24,7 @@ export function outputOf(binary: Binary, ...args: string[]): string {
     argv0: binary.argv0,
     env: { ...process.env, ...binary.env },
     encoding: 'utf8',
-    timeout: 5000,
+    timeout: 60_000, // for a binary that hangs: a busy machine takes seconds to start one
   })
   if (error) throw error
   return `${stdout}${stderr}`
