@@ -171,9 +171,29 @@ const usage = mutantsOf('src/bodies/usage.ts', 'test/unit/bodies')
 const meter = mutantsOf('src/bodies/meter.ts', 'test/unit/bodies')
 const allowance = mutantsOf('src/bodies/allowance.ts', 'test/unit/bodies')
 const json = mutantsOf('src/bodies/json.ts', 'test/unit/bodies')
+const inFlight = mutantsOf('src/bodies/in-flight.ts', 'test/unit/bodies')
 const graphql = mutantsOf('src/graphql/cost.ts', 'test/unit/graphql')
 
 const bodiesMutants: Mutant[] = [
+  inFlight(
+    'keeps the bytes of a body that has ended',
+    'if (all.delete(this)) held -= this.size',
+    'all.delete(this)',
+    'in-flight',
+  ),
+  inFlight(
+    'never ends the bodies of cancelled requests',
+    'if (one.isOld) one.end()',
+    'if (one.isOld) break',
+    'in-flight',
+  ),
+  inFlight(
+    'begins a body while others use more than half of the memory',
+    'hasRoom(FULL_BYTES)',
+    'hasRoom(MAX_BYTES)',
+    'in-flight',
+  ),
+  inFlight('reads on without room', 'return hasRoom(MAX_BYTES)', 'return true', 'in-flight'),
   usage('a broken-off stream is refunded', 'Math.max(this.soFar, reserved)', 'this.soFar', 'usage'),
   usage('a usage of 0 is no usage', 'value >= 0', 'value > 0', 'usage'),
   usage('a product is not rounded', 'Number(units.toPrecision(12))', 'units', 'usage'),

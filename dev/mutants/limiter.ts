@@ -187,9 +187,15 @@ export const limiterMutants: Mutant[] = [
 
   decision(
     'answers a peek from the denial cache',
-    "const denial = mode === 'take' ? denialCache?.find(matches, Date.now()) : undefined",
-    'const denial = denialCache?.find(matches, Date.now())',
+    "knownRefusal(matched, mode === 'take' ? denialCache : undefined)",
+    'knownRefusal(matched, denialCache)',
     'decide',
+  ),
+  mutantsOf('src/limiter/decide.ts', 'test/unit/gateway')(
+    'does not count the refusal of a policy by body towards a ban',
+    "penalty && mode === 'enforce'",
+    'false',
+    'bodies',
   ),
   decision(
     'asks the shield about a peek',

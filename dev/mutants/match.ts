@@ -19,6 +19,12 @@ const calendar = mutantsOf('src/base/calendar.ts', 'test/unit/base')
 
 /** Mutants of `src/match/`, `src/request/` and `src/base/`. */
 export const matchMutants: Mutant[] = [
+  mutantsOf('src/match/match.ts', 'test/unit/gateway')(
+    'reads the body of a client that is already refused',
+    'return isRefused(matched) ? matched : finish()',
+    'return finish()',
+    'bodies',
+  ),
   matching(
     'denies a path only if all of its readings are denied',
     'readings.some((one) => !mismatch(one))',

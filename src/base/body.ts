@@ -16,7 +16,12 @@ export async function readBytes(
     }
     chunks.push(value)
   }
-  const bytes = new Uint8Array(size)
+  return joined(chunks)
+}
+
+/** Joins the chunks of a body. */
+export function joined(chunks: Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(chunks.reduce((size, { length }) => size + length, 0))
   let offset = 0
   for (const chunk of chunks) {
     bytes.set(chunk, offset)

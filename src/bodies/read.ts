@@ -1,5 +1,7 @@
 /** Reads the JSON body of a request. The request itself stays readable. */
+import { joined } from '../base/body.ts'
 import { bodySources } from '../base/body-sources.ts'
+import { BodyInFlight } from './in-flight.ts'
 import { parseStrict } from './json.ts'
 
 export interface ReadOptions {
@@ -28,16 +30,22 @@ export async function readBody(
     return { unreadable: `it is encoded (${encoding})` }
   if (Number(length) > maxBytes) return tooLarge(maxBytes)
   if (!given && request.bodyUsed) return { unreadable: 'it was read before' }
+  const body = BodyInFlight.begin(timeoutMs)
+  if (!body) return NO_ROOM
   try {
     const stream = given?.stream ?? request.clone().body!
-    const text = await textOf(stream.getReader(), maxBytes, timeoutMs)
+    const text = await textOf(stream.getReader(), body, { maxBytes, timeoutMs })
     if (typeof text !== 'string') return text
     return text === '' ? undefined : { value: parseStrict(text) }
   } catch (error) {
     const why = error instanceof SyntaxError ? error.message : 'it is not UTF-8, or it ended early'
     return { unreadable: why }
+  } finally {
+    body.end()
   }
 }
+
+const NO_ROOM = { unreadable: 'other bodies use the memory for it' }
 
 const tooLarge = (maxBytes: number) => ({ unreadable: `it is larger than ${maxBytes} bytes` })
 
@@ -53,10 +61,10 @@ function isJson(contentType: string): boolean {
 /** @throws {TypeError} if the bytes are not UTF-8, or the stream fails */
 async function textOf(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  maxBytes: number,
-  timeoutMs: number,
+  body: BodyInFlight,
+  { maxBytes, timeoutMs }: ReadOptions,
 ): Promise<string | { unreadable: string }> {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const chunks: Uint8Array[] = []
   let isLate = false
   const cancel = () => void reader.cancel().catch(() => {})
   const timer = setTimeout(() => {
@@ -64,18 +72,19 @@ async function textOf(
     cancel()
   }, timeoutMs)
   try {
-    let text = ''
-    let size = 0
     while (true) {
       const { done, value } = await reader.read()
       if (isLate) return { unreadable: `it did not arrive within ${timeoutMs} ms` }
-      if (done) return text + decoder.decode()
-      size += value.length
-      if (size > maxBytes) {
-        cancel()
-        return tooLarge(maxBytes)
+      if (done) {
+        const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+        return utf8.decode(joined(chunks))
       }
-      text += decoder.decode(value, { stream: true })
+      const hasRoom = body.add(value.length)
+      if (body.size > maxBytes || !hasRoom) {
+        cancel()
+        return hasRoom ? tooLarge(maxBytes) : NO_ROOM
+      }
+      chunks.push(value)
     }
   } catch (error) {
     cancel()

@@ -7,7 +7,7 @@ import { withCors } from '../http/cors.ts'
 import { refuse } from '../http/refusal.ts'
 import { withDecisionFields } from '../http/response.ts'
 import type { Limiter } from '../limiter/create.ts'
-import { decide, prepare } from '../limiter/decide.ts'
+import { decide, knownRefusal, prepare } from '../limiter/decide.ts'
 import { observe } from '../limiter/observed.ts'
 import type { LimiterParts, Outcome } from '../limiter/question.ts'
 import {
@@ -57,9 +57,13 @@ export async function checkRequest(
 
   const view = new RequestView(request, runtime, config, readAddress)
   const rules = rulesOf(view)
-  const matching = rules.match(view)
+  let refusal: Outcome | undefined
+  const matching = rules.match(view, (known) => {
+    refusal = knownRefusal(known, parts.denialCache)
+    return refusal !== undefined
+  })
   const matched = matching instanceof Promise ? await matching : matching
-  const preparing = prepare({ matched }, parts)
+  const preparing = refusal ?? prepare({ matched }, parts)
   const prepared = preparing instanceof Promise ? await preparing : preparing
 
   let outcome: Outcome

@@ -5,40 +5,57 @@
 import { asStoreError, StoreError } from '../base/errors.ts'
 import type { Meter, StoreUse } from '../base/observer.ts'
 import { type Soon, whenKnown } from '../base/when-known.ts'
-import type { Match } from '../match/match.ts'
+import type { Match, Matched } from '../match/match.ts'
 import type { StoreOptions, StoreResult } from '../store/store.ts'
 import { conclude, decisionOf, fallBack, type Sent } from './conclude.ts'
+import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
 
-/** Answers a question without the store, or makes the limits for the store to decide. */
-export function prepare(
-  { matched: { denied, policies, shield: shieldKey }, mode = 'take', slot: givenSlot }: Question,
-  {
-    nameSubject,
-    denialCache,
-    shield,
-  }: Pick<LimiterParts, 'nameSubject' | 'denialCache' | 'shield'>,
-): Soon<Pending | Outcome> {
+function matchesIn({ policies }: Matched): Match[] {
+  const matches: Match[] = []
+  for (const one of policies) if (!('unmet' in one)) matches.push(one)
+  return matches
+}
+
+/** The refusal of a request that is known without a call: by a deny rule, or from the denial cache. */
+export function knownRefusal(
+  matched: Matched,
+  denialCache: DenialCache | undefined,
+  matches: Match[] = matchesIn(matched),
+): Outcome | undefined {
+  const { denied, unread } = matched
   if (denied) {
     return {
       decision: { allowed: false, reason: 'denied', denied, retryAfterMs: null, limits: [] },
       decidedBy: 'list',
     }
   }
-  const matches: Match[] = []
-  for (const one of policies) if (!('unmet' in one)) matches.push(one)
+  // These may refuse too, and the store must count that refusal towards a ban.
+  if (unread?.some(({ penalty, mode }) => penalty && mode === 'enforce')) return undefined
+  const denial = denialCache?.find(matches, Date.now())
+  if (!denial) return undefined
+  const { limits, states, decidedAt } = denial
+  return { decision: decisionOf(limits, states, decidedAt), decidedBy: 'cache', matches: limits }
+}
+
+/** Answers a question without the store, or makes the limits for the store to decide. */
+export function prepare(
+  { matched, mode = 'take', slot: givenSlot }: Question,
+  {
+    nameSubject,
+    denialCache,
+    shield,
+  }: Pick<LimiterParts, 'nameSubject' | 'denialCache' | 'shield'>,
+): Soon<Pending | Outcome> {
+  const matches = matchesIn(matched)
+  const refusal = knownRefusal(matched, mode === 'take' ? denialCache : undefined, matches)
+  if (refusal) return refusal
   if (matches.length === 0) {
     return {
       decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] },
       decidedBy: 'list',
     }
-  }
-  const denial = mode === 'take' ? denialCache?.find(matches, Date.now()) : undefined
-  if (denial) {
-    const { limits, states, decidedAt } = denial
-    const decision = decisionOf(limits, states, decidedAt)
-    return { decision, decidedBy: 'cache', matches: limits }
   }
   const slot = holdsSlots(matches) ? (givenSlot ?? crypto.randomUUID()) : undefined
   const ask = (): Soon<Pending> => {
@@ -47,6 +64,7 @@ export function prepare(
       ? limits.then((known) => pendingOf(known, mode, slot))
       : pendingOf(limits, mode, slot)
   }
+  const { shield: shieldKey } = matched
   const isShielded =
     shield && shieldKey && mode === 'take' && enforced(matches).some(({ cost }) => cost > 0)
   if (!isShielded) return ask()

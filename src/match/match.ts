@@ -46,12 +46,22 @@ export interface Matched {
   policies: (Match | Unmet)[]
   /** The partition key of the shield. Absent without a shield, or if a key part has no value. */
   shield?: Part[]
+  /** Policies that depend on the body, which is not read because the request is refused without it. They are not in `policies`. */
+  unread?: Policy[]
 }
 
 /** Reports whether the policy applies to the request. */
 export const isMatch = (one: Match | Unmet): one is Match => !('unmet' in one)
 
-export type Matcher = (view: RequestView) => Soon<Matched>
+/**
+ * Matches a request against a configuration.
+ * @param isRefused is asked before the body is read, with the policies that do not depend on it. If it returns true, these are the result,
+ * so that a refused client cannot hold an isolate with a body that it withholds. Defaults to no such question
+ */
+export type Matcher = (
+  view: RequestView,
+  isRefused?: (matched: Matched) => boolean,
+) => Soon<Matched>
 
 type MatchConfig = Pick<
   Config,
@@ -88,7 +98,17 @@ export function compileMatcher(
   // If only a name contains these words, the path is read without need.
   const usesPath = /"path/.test(JSON.stringify([config.policies, config.allow, config.deny]))
 
-  return (view) => {
+  /** @param isFlat true if no policy has several matches */
+  const finish = (view: RequestView, each: Soon<Met | Unmet>[], isFlat: boolean): Soon<Matched> =>
+    whenKnown(whenAllKnown(each), (known) => {
+      const matched = matchedBy(isFlat ? (known as (Match | Unmet)[]) : known.flat())
+      if (!shieldKey || !matched.policies.some(isMatch)) return matched
+      return whenKnown(shieldKey(view), (shield) =>
+        isComplete(shield) ? { ...matched, shield } : matched,
+      )
+    })
+
+  return (view, isRefused) => {
     // If a path has several readings, the strictest counts. A client cannot evade a policy, or enter by `allow`, with another spelling.
     const readings =
       usesPath && view.paths.length > 1 ? view.paths.map((path) => view.with({ path })) : [view]
@@ -97,18 +117,28 @@ export function compileMatcher(
     }
     const allowed =
       allow.length > 0 ? allow.filter(({ isCertain }) => readings.every(isCertain)) : allow
-    const each: Soon<Met | Unmet>[] = []
-    for (const { policy, describe } of policies) {
+    const begun: Begun[] = []
+    for (const { policy, begin } of policies) {
       const entry = allowed.length > 0 ? entryFor(policy, allowed) : undefined
-      each.push(entry ? { policy, unmet: 'allow', entry: entry.name } : describe(readings))
+      begun.push(entry ? { policy, unmet: 'allow', entry: entry.name } : begin(readings))
     }
-    return whenKnown(whenAllKnown(each), (known) => {
-      const isFlat = readings.length === 1 && !config.bodies
-      const matched = matchedBy(isFlat ? (known as (Match | Unmet)[]) : known.flat())
-      if (!shieldKey || !matched.policies.some(isMatch)) return matched
-      return whenKnown(shieldKey(view), (shield) =>
-        isComplete(shield) ? { ...matched, shield } : matched,
+    const unread = config.bodies
+      ? config.policies.filter((_, index) => isUnread(begun[index]!))
+      : []
+    if (unread.length === 0) {
+      return finish(view, begun as Soon<Met | Unmet>[], readings.length === 1 && !config.bodies)
+    }
+    const read = () =>
+      finish(
+        view,
+        begun.map((one) => (isUnread(one) ? one() : one)),
+        false,
       )
+    if (!isRefused) return read()
+    const others = begun.filter((one): one is Soon<Met | Unmet> => !isUnread(one))
+    return whenKnown(whenAllKnown(others), (known) => {
+      const matched = { ...matchedBy(known.flat()), unread }
+      return isRefused(matched) ? matched : read()
     })
   }
 }
@@ -138,6 +168,11 @@ function isComplete(partitionKey: Part[]): boolean {
 /** One match, or one for each quota that the readings of the path and the messages of the body select. */
 type Met = Match | Match[]
 
+/** How a policy applies, or a function that reads the body to find it out. */
+type Begun = Soon<Met | Unmet> | (() => Soon<Met | Unmet>)
+
+const isUnread = (one: Begun) => typeof one === 'function'
+
 /** The same value of two key functions means different clients, so the fallback function has a different label. */
 const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : labelOf(part))
 
@@ -163,19 +198,24 @@ function compilePolicy(
 
   /** The size, the cost and the period of each request are the same. */
   const isConstant = !(sized || costOf || periodOf || shareOf)
-  const isPlain = !policy.usesBody
 
   // Synchronous for a policy that does not apply, because most policies do not apply to most requests.
   const describe = (readings: RequestView[]): Soon<Met | Unmet> => {
     const [first] = readings as [RequestView]
-    if (isPlain && readings.length === 1) {
+    if (readings.length === 1) {
       const field = mismatch(first)
       return field ? { policy, unmet: 'match', field } : meet(first)
     }
     const met = readings.filter((one) => !mismatch(one))
     if (met.length === 0) return { policy, unmet: 'match', field: mismatch(first)! }
-    if (policy.usesBody && !met[0]!.message) return config.bodies!.each(met, describe, freeKeys)
     return met.length === 1 ? meet(met[0]!) : meetEach(met)
+  }
+
+  const beginBody = (readings: RequestView[]): Begun => {
+    const met = readings.filter((one) => !mismatch(one))
+    return met.length === 0
+      ? describe(readings)
+      : () => config.bodies!.each(met, describe, freeKeys)
   }
 
   const meet = (view: RequestView): Soon<Match | Unmet> => {
@@ -221,7 +261,7 @@ function compilePolicy(
     const share = shareOf && Math.max(...met.map(shareOf))
     return [...quotas.values()].map((one) => withShare({ ...one, cost: highest }, share))
   }
-  return { policy, describe }
+  return { policy, begin: policy.usesBody ? beginBody : describe }
 }
 
 /** The match with the part of the quota that it must leave free. */

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import WebSocket from 'ws'
 import type { Echo } from '../../dev/origin.ts'
 import { type Stack, startStack } from '../../dev/stack.ts'
 import { raw, request } from '../support/raw-http.ts'
+import { residentBytes } from '../support/resident-bytes.ts'
 
 let stack: Stack
 beforeAll(async () => {
@@ -120,17 +120,6 @@ test.skipIf(process.platform !== 'linux')(
     expect((await residentBytes()) - before).toBeLessThan(size / 2)
   },
 )
-
-/** The resident memory of workerd in bytes. */
-async function residentBytes(): Promise<number> {
-  const { execFileSync } = await import('node:child_process')
-  const children = execFileSync('ps', ['-o', 'pid=,comm=', '--ppid', String(process.pid)], {
-    encoding: 'utf8',
-  })
-  const pid = /(\d+) workerd/.exec(children)![1]
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024
-}
 
 test('A request body keeps its Content-Length.', async () => {
   expect(

@@ -146,6 +146,26 @@ test('A body that is larger than the limiter reads arrives whole.', async () => 
   expect(await (await post(url, large)).text()).toBe(large)
 })
 
+test.each(servers.filter(([name]) => !name.includes('after')))(
+  '%s: A client that is already refused gets its 429 although it withholds its body.',
+  async (_, start) => {
+    const url = await start({
+      ...options(),
+      policies: [...options().policies!, { name: 'all', limit: 1, window: '1h' }],
+      bodies: bodies({ timeout: '60s' }),
+    })
+    expect((await post(url, '{"name":"a"}')).status).toBe(200)
+    expect((await post(url, '{"name":"a"}')).status).toBe(429)
+    const headers = { 'content-type': 'application/json', 'content-length': '100' }
+    const sent = http(url, { method: 'POST', headers })
+    sent.on('error', () => {})
+    sent.write('{"name":')
+    const [response]: [IncomingMessage] = (await once(sent, 'response')) as never
+    expect(response.statusCode).toBe(429)
+    sent.destroy()
+  },
+)
+
 /** Counts each value of `name`, for all methods. A request without a body has no value. */
 const anyMethod = (): Options => ({
   ...options(),

@@ -1,6 +1,6 @@
 /** The Hono middleware and the app's handlers read the same body. */
 import { Hono } from 'hono'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { bodies } from '../../../src/bodies/index.ts'
 import type { ConfigOptions } from '../../../src/config/options.ts'
 import { rateLimiter } from '../../../src/gateway/middleware.ts'
@@ -79,4 +79,52 @@ test('A body that arrives later than the deadline is counted, because Redis stil
   const first = await sluice.check(slow())
   expect(first.decision).toMatchObject({ allowed: true, reason: 'within-limit' })
   expect((await sluice.check(slow())).decision).toMatchObject({ allowed: false })
+})
+
+describe('A client that withholds its body', () => {
+  /** A request whose body never ends. */
+  const withheld = () => {
+    let isRead = false
+    const pull = () => {
+      isRead = true
+    }
+    const body = new ReadableStream({ pull }, { highWaterMark: 0 })
+    const init = { ...request(''), body, duplex: 'half' } as RequestInit
+    return { sent: new Request('https://a.test/', init), isRead: () => isRead }
+  }
+  const tools = { limit: 5, window: '1h', key: 'body:name', match: { method: 'POST' } } as const
+  const all = { name: 'all', limit: 1, window: '1h', key: 'global' } as const
+  const empty = () => new Request('https://a.test/')
+
+  test('gets its refusal from the denial cache at once.', async () => {
+    const sluice = createSluice(options({ policies: [{ ...tools, name: 'tools' }, all] }))
+    for (const allowed of [true, false]) {
+      expect((await sluice.check(empty())).allowed).toBe(allowed)
+    }
+    const { sent, isRead } = withheld()
+    const { decision } = await sluice.check(sent)
+    expect(decision).toMatchObject({ reason: 'limited', limits: [{ policy: 'all' }] })
+    expect(isRead()).toBe(false)
+  })
+
+  test('gets the refusal of a missing key at once.', async () => {
+    const refuse = { ...all, key: 'cookie:session', onMissingKey: 'refuse' } as const
+    const sluice = createSluice(options({ policies: [{ ...tools, name: 'tools' }, refuse] }))
+    const { sent, isRead } = withheld()
+    const { decision } = await sluice.check(sent)
+    expect(decision.denied).toEqual({ by: 'all', missing: 'cookie:session' })
+    expect(isRead()).toBe(false)
+  })
+
+  test('is read if its refusal may count towards a ban.', async () => {
+    const penalty = { after: 1, within: '1m', ban: '1m' } as const
+    const policies = [{ ...tools, name: 'tools', penalty }, all]
+    const sluice = createSluice(options({ policies, bodies: bodies({ timeout: '50ms' }) }))
+    for (const allowed of [true, false]) {
+      expect((await sluice.check(empty())).allowed).toBe(allowed)
+    }
+    const { sent, isRead } = withheld()
+    expect((await sluice.check(sent)).allowed).toBe(false)
+    expect(isRead()).toBe(true)
+  })
 })
