@@ -352,7 +352,7 @@ const clientMutants: Mutant[] = [
   ),
   client('describe')(
     'a URL keeps a query that is too long',
-    "if (url.href.length > MAX_URL) url.search = ''\n",
+    "url.search = ''\n",
     '\n',
     'client-request',
   ),
@@ -417,6 +417,22 @@ const lintMutants: Mutant[] = [
 ]
 
 const api = (file: string) => mutantsOf(`src/api/${file}.ts`, 'test/unit/api')
+
+/** Faults by which a client avoids a decision with a request that is too long to describe. */
+const omittedMutants: Mutant[] = [
+  ['client/describe', 'header fields are left out silently', 'sent.length < all.length', 'false'],
+  ['client/describe', 'a query is left out silently', "omitted.push('query')", ''],
+  ['client/describe', 'a path is left out silently', "omitted.push('path')", ''],
+  ['client/sent', 'a body is left out silently', "'body']", "'headers']"],
+  ['match/condition', 'an omitted path matches nothing', "omitted?.includes('path')", 'false'],
+  ['match/condition', 'an omitted query matches nothing', "omitted?.includes('query')", 'false'],
+  ['match/condition', 'an omitted field is missing', "omitted?.includes('headers')", 'false'],
+  ['request/source', 'an omitted field has no key', "omitted?.includes('headers')", 'false'],
+  ['request/source', 'an omitted query has no key', "omitted?.includes('query')", 'false'],
+  ['api/described-request', 'the body of a GET is dropped', '!mayHaveBody && text', 'false'],
+].map(([file, fault, search, replace]) =>
+  mutantsOf(`src/${file}.ts`, 'test/unit/api')(fault!, search!, replace!, 'omitted'),
+)
 
 const apiMutants: Mutant[] = [
   api('forwarded')(
@@ -513,4 +529,5 @@ export const featuresMutants: Mutant[] = [
   ...clientMutants,
   ...lintMutants,
   ...apiMutants,
+  ...omittedMutants,
 ]

@@ -1,3 +1,4 @@
+import { bodySources } from '../base/body-sources.ts'
 import type { ConfigProblem } from '../base/errors.ts'
 import { parseAddress } from '../base/ip.ts'
 import type { Config } from '../config/parse.ts'
@@ -35,7 +36,7 @@ async function viewOfDescribed(
   { env, waitUntil, contextOf }: ApiRuntime,
   config: Config,
 ): Promise<RequestView> {
-  const { ip, country, asn, colo } = description
+  const { ip, country, asn, colo, omitted } = description
   const request = requestOf(description, config)
   const context = await contextOf(request)
   const view = new RequestView(request, { env, waitUntil, context }, config, () =>
@@ -46,6 +47,7 @@ async function viewOfDescribed(
     country: country?.toUpperCase(),
     asn: asn === undefined ? undefined : String(asn),
     colo: colo?.toUpperCase(),
+    ...(omitted && { omitted }),
   })
 }
 
@@ -53,15 +55,22 @@ async function viewOfDescribed(
 const UNKNOWN = ' '
 
 /** Makes the request of a description. */
-export const requestOf = (
-  { method = 'GET', url, ip, headers = {}, body = UNKNOWN }: RequestDescription,
+export function requestOf(
+  { method = 'GET', url, ip, headers = {}, body, omitted }: RequestDescription,
   { bodies }: Config,
-) =>
-  new Request(url, {
+): Request {
+  const mayHaveBody = !/^(get|head)$/i.test(method)
+  const isUnknown = omitted?.includes('body') || (mayHaveBody && body === undefined)
+  const text = isUnknown ? UNKNOWN : body
+  const request = new Request(url, {
     method,
     headers: clientHeaders(headers, ip),
-    body: bodies && !/^(get|head)$/i.test(method) ? body : null,
+    body: (bodies && mayHaveBody && text) || null,
   })
+  // `Request` accepts no body of a GET. The gateway reads it, because an app may.
+  if (!mayHaveBody && text) bodySources.set(request, () => ({ stream: new Response(text).body! }))
+  return request
+}
 
 /** Removes fields that only Sluice or Cloudflare may set. */
 function clientHeaders(described: Record<string, string>, ip: string | undefined): Headers {

@@ -83,6 +83,10 @@ const requestFields = () => ({
   headers: v.optional(headers),
   /** The body, as it was received, with its `Content-Type` in `headers`. Without it, the body of a method other than GET and HEAD counts as unreadable. Needs `bodies`. */
   body: v.optional(v.string('a text')),
+  /** The parts of the request that were too long: of these, a field that is not in `headers`, the whole query, path or body is unreadable, and not missing. */
+  omitted: v.optional(
+    listOf(v.picklist(['headers', 'query', 'path', 'body']), 4, 'names of omitted parts'),
+  ),
   /** The client's country, as ISO 3166-1 alpha-2. */
   country: v.optional(text('a country code like "DE"', 2, 2, /^[A-Za-z][A-Za-z\d]$/)),
   /** The number of the client's autonomous system. */

@@ -4,10 +4,14 @@
 import type { Log } from './log.ts'
 import type { Unusable } from './unusable.ts'
 
+/** A part of a described request that was too long to describe. What it may have is unreadable, and not missing. */
+export type Omitted = 'headers' | 'query' | 'path' | 'body'
+
 /** The parts of a request that the verification of a token reads. The fields are those of `RequestView`. */
 export interface TokenView {
   request: Request
   query: URLSearchParams
+  omitted?: readonly Omitted[]
   env: Record<string, unknown>
   waitUntil: (promise: Promise<unknown>) => void
 }

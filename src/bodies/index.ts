@@ -35,7 +35,8 @@ export function bodies(options: BodiesOptions = {}): Bodies {
   const { graphql, max: maxBytes, maxResponse, timeout: timeoutMs } = parseOptions(options)
   const read = new WeakMap<Request, Promise<Messages>>()
 
-  const message = (value: unknown, view: RequestView) => messageOf(value, graphql, () => view.query)
+  const message = (value: unknown, view: RequestView) =>
+    messageOf(value, graphql, () => (view.omitted?.includes('query') ? undefined : view.query))
 
   const contents = new WeakMap<Request, Promise<Content>>()
   /** Reads the body of a request once, for all policies. */

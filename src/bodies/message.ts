@@ -24,12 +24,12 @@ function matchersOf(values: string[]) {
 /**
  * Makes a message of the parsed body.
  * @param value `UNREADABLE` for an unreadable body; `undefined` without a body
- * @param urlQuery the query of the URL, from which some GraphQL servers take the document or the variables
+ * @param urlQuery the query of the URL, from which some GraphQL servers take the document or the variables. `undefined` if it is unreadable
  */
 export function messageOf(
   value: unknown,
   graphqlCost: GraphqlCost | undefined,
-  urlQuery: () => URLSearchParams,
+  urlQuery: () => URLSearchParams | undefined,
 ): Message {
   const at = (path: string) => (value === UNREADABLE ? value : valueAt(value, path))
 
@@ -53,6 +53,7 @@ export function messageOf(
    */
   const documentCost = (): number | undefined => {
     const url = urlQuery()
+    if (!url) return undefined
     const [inBody, bodyVariables] = [at('query'), at('variables')]
     const [inUrl, urlVariables] = [url.getAll('query'), url.getAll('variables')]
     const documents: unknown[] = [...(inBody === undefined ? [] : [inBody]), ...inUrl]

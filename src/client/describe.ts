@@ -5,9 +5,13 @@ const MAX_HEADERS = 100
 const MAX_CHARACTERS = 16_384
 const MAX_URL = 8192
 
+const MAX_HOST = 253
+const MAX_METHOD = 32
+
 /**
  * Describes a request for the decision API. The decision API accepts every description, so that no client can avoid a decision with
- * an unusual request. Omits an invalid address. Omits the longest header fields if there are too many.
+ * an unusual request. Omits an invalid address. Omits the longest header fields if there are too many, a query or path that is too long,
+ * and says so in `omitted`: the decision API reads what is omitted in the way that is strictest for the client.
  * @param ip the client's address, from the connection or a trusted proxy. It is never read from header fields
  * @param fields the header fields to send: list those that your policies use, so that a client cannot displace them with other
  *   fields. Defaults to all
@@ -19,10 +23,14 @@ export function describeRequest(
 ): RequestDescription {
   const { cf } = request as { cf?: Record<string, unknown> }
   const { country, asn, colo } = cf ?? {}
+  const omitted: RequestDescription['omitted'] = []
+  const url = shortUrl(request.url, omitted)
+  const headers = someHeaders(request.headers, omitted, fields)
   return {
-    method: request.method,
-    url: shortUrl(request.url),
-    headers: someHeaders(request.headers, fields),
+    method: request.method.slice(0, MAX_METHOD),
+    url,
+    headers,
+    ...(omitted.length > 0 && { omitted }),
     ...(ip !== undefined && isAddress(ip) && { ip }),
     ...(/^[A-Z][A-Z\d]$/i.test(String(country)) && { country: String(country) }),
     ...(/^[1-9]\d{0,8}$/.test(String(asn)) && { asn: String(asn) }),
@@ -30,37 +38,54 @@ export function describeRequest(
   }
 }
 
-/** Removes user name, password and fragment. Shortens a long URL: first the query, then repeated slashes, which policies ignore. */
-function shortUrl(text: string): string {
+type Omitted = NonNullable<RequestDescription['omitted']>
+
+/**
+ * Removes user name, password and fragment. Shortens a long URL: first the query, then repeated slashes, which policies ignore, then the
+ * path. The end of a host is kept, because policies match domains.
+ */
+function shortUrl(text: string, omitted: Omitted): string {
   const url = new URL(text)
   url.username = ''
   url.password = ''
   url.hash = ''
-  if (url.href.length > MAX_URL) url.search = ''
+  if (url.hostname.length > MAX_HOST) url.hostname = url.hostname.slice(-MAX_HOST)
+  if (url.href.length > MAX_URL && url.search !== '') {
+    url.search = ''
+    omitted.push('query')
+  }
   if (url.href.length > MAX_URL) url.pathname = url.pathname.replace(/\/{2,}/g, '/')
-  return url.href.slice(0, MAX_URL)
+  if (url.href.length > MAX_URL) {
+    url.pathname = '/'
+    omitted.push('path')
+  }
+  return url.href
 }
 
 /** Fields that identify the client. They are never displaced. */
 const CREDENTIALS = ['authorization', 'cookie']
 
-function someHeaders(headers: Headers, fields?: readonly string[]): Record<string, string> {
+function someHeaders(
+  headers: Headers,
+  omitted: Omitted,
+  fields?: readonly string[],
+): Record<string, string> {
   const selected = fields?.map((name) => name.toLowerCase())
   const size = ([name, value]: [string, string]) => name.length + value.length
   const rank = (field: [string, string]) => (CREDENTIALS.includes(field[0]) ? 0 : size(field))
   let available = MAX_CHARACTERS
-  return Object.fromEntries(
-    [...headers]
-      .filter(([name, value]) => name.length <= 256 && value.length <= 8192)
-      .filter(([, value]) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value))
-      .filter(([name]) => !selected || selected.includes(name))
-      .sort((a, b) => rank(a) - rank(b))
-      .slice(0, MAX_HEADERS)
-      .filter((field) => {
-        available -= size(field)
-        return available >= 0
-      }),
-  )
+  const all = [...headers].filter(([name]) => !selected || selected.includes(name))
+  const sent = all
+    .filter(([name, value]) => name.length <= 256 && value.length <= 8192)
+    .filter(([, value]) => /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(value))
+    .sort((a, b) => rank(a) - rank(b))
+    .slice(0, MAX_HEADERS)
+    .filter((field) => {
+      available -= size(field)
+      return available >= 0
+    })
+  if (sent.length < all.length) omitted.push('headers')
+  return Object.fromEntries(sent)
 }
 
 function isAddress(text: string): boolean {

@@ -6,8 +6,17 @@ const MAX_ASKS = 100
 /** The maximum size of a list in a body, which may have 64 KiB. */
 const MAX_BYTES = 65_000
 
-/** Cuts long key values; values with the same first 1024 characters share a quota. Sends numbers as strings, because JSON has no NaN. */
-export const sent = (ask: Ask): Ask => ('key' in ask ? { ...ask, key: cut(ask.key) } : ask)
+/**
+ * Cuts long key values; values with the same first 1024 characters share a quota. Sends numbers as strings, because JSON has no NaN. Omits
+ * the body of a described request if it is too long.
+ */
+export function sent(ask: Ask): Ask {
+  if ('key' in ask) return { ...ask, key: cut(ask.key) }
+  const { request } = ask
+  if (request?.body === undefined || sizeOf(ask) <= MAX_BYTES) return ask
+  const { body: _, omitted = [], ...rest } = request
+  return { ...ask, request: { ...rest, omitted: [...omitted, 'body'] } }
+}
 
 const cut = (key: KeyValues): KeyValues =>
   Array.isArray(key) ? key.map((value) => cutOne(value)) : cutOne(key)
@@ -41,9 +50,11 @@ export function lists(asks: readonly Ask[]): Ask[][] {
   return all
 }
 
+const sizeOf = (ask: Ask) => new TextEncoder().encode(JSON.stringify(ask)).length
+
 function bytesOf(ask: Ask): number {
   try {
-    return new TextEncoder().encode(`${JSON.stringify(sent(ask))},`).length
+    return sizeOf(sent(ask)) + 1 // and a comma
   } catch {
     return MAX_BYTES // An ask that cannot be serialized gets a list of its own, and fails when it is sent.
   }

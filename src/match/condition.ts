@@ -7,7 +7,7 @@ import type { RequestView } from '../request/view.ts'
 /** The first field of a condition that a request does not match; `undefined` if it matches all. */
 export type Mismatch = keyof Condition | undefined
 
-/** The result of a comparison. `undefined` if it is unknown: origins may read the request in several ways, or a body cannot be read. */
+/** The result of a comparison. `undefined` if it is unknown: origins may read the request in several ways, or a part cannot be read. */
 type Comparison = boolean | undefined
 
 /**
@@ -40,7 +40,9 @@ export function compileCondition(
   }
   if (path) {
     const matchers = path.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
-    add('path', (view) => matchers.some((matches) => matches(view.path)))
+    add('path', ({ omitted, path }) =>
+      omitted?.includes('path') ? undefined : matchers.some((matches) => matches(path)),
+    )
   }
   const addNamed = (
     field: 'header' | 'query',
@@ -49,12 +51,13 @@ export function compileCondition(
     const all = condition[field]?.map(({ name, values }) => ({ name, matches: anyMatcher(values) }))
     if (all) add(field, (view) => every(all, ({ name, matches }) => compare(view, name, matches)))
   }
-  addNamed('header', ({ request }, name, matches) => {
+  addNamed('header', ({ request, omitted }, name, matches) => {
     const [values, isOne] = headerValues(request.headers, name)
+    if (values.length === 0 && omitted?.includes('headers')) return undefined
     return isOne && values.length > 0 && matches(values[0]!) ? true : inAll(values, matches)
   })
-  addNamed('query', (view, name, matches) =>
-    inAll(queryValues(view.query, view.search, name), matches),
+  addNamed('query', ({ query, search, omitted }, name, matches) =>
+    omitted?.includes('query') ? undefined : inAll(queryValues(query, search, name), matches),
   )
   if (ip) {
     const includes = inNetworks(ip)

@@ -121,7 +121,12 @@ function reader(
         return found instanceof Unusable ? found : claim(found?.[part.name])
       }
     case 'path-parameter':
-      return ({ path }) => patterns.map((match) => match(path)?.[part.name]).find((value) => value)
+      return ({ path, omitted }) =>
+        omitted?.includes('path')
+          ? UNREADABLE
+          : patterns.map((match) => match(path)?.[part.name]).find((value) => value)
+    case 'path':
+      return ({ path, omitted }) => (omitted?.includes('path') ? UNREADABLE : path)
     case 'function':
       return ({ context }) => {
         try {

@@ -5,7 +5,7 @@ import type { Source } from '../config/schema/credentials.ts'
 export const UNREADABLE = new Unusable('unreadable')
 export const UNVERIFIED = new Unusable('unverified')
 
-type SourceView = Pick<TokenView, 'request' | 'query'>
+type SourceView = Pick<TokenView, 'request' | 'query' | 'omitted'>
 
 /** Reports whether a text has at least three parts, as tokens in compact form do. */
 export const looksLikeJwt = (text: string): boolean => text.indexOf('.') < text.lastIndexOf('.')
@@ -42,13 +42,15 @@ export const hasAtMostBearer = (sources: Source[], view: SourceView): boolean =>
 
 type Value = string | Unusable | null | undefined
 
-function valuesOf({ source, name }: Source, view: SourceView): Value[] {
-  const { headers } = view.request
-  if (source === 'header') return [headers.get(name)]
-  if (source === 'bearer') return bearers(headers.get('authorization') ?? '')
-  if (source === 'query') return view.query.getAll(name)
+function valuesOf({ source, name }: Source, { request, query, omitted }: SourceView): Value[] {
+  if (source === 'query') return omitted?.includes('query') ? [UNREADABLE] : query.getAll(name)
+  const field = source === 'header' ? name : source === 'bearer' ? 'authorization' : 'cookie'
+  const value = request.headers.get(field)
+  if (value === null) return omitted?.includes('headers') ? [UNREADABLE] : []
+  if (source === 'header') return [value]
+  if (source === 'bearer') return bearers(value)
   // Each pair separately, because the parser returns only the first of two cookies with the same name.
-  return (headers.get('cookie') ?? '')
+  return value
     .split(';')
     .filter((pair) => pair.includes(name))
     .map((pair) => cookieOf(pair, name))

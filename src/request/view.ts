@@ -1,3 +1,4 @@
+import type { Omitted } from '../base/claims.ts'
 import type { Address } from '../base/ip.ts'
 import type { Message } from '../base/message.ts'
 import type { ReadAddress } from './client-address.ts'
@@ -24,6 +25,8 @@ export class RequestView implements RuntimeContext {
   readonly remoteAddress: RuntimeContext['remoteAddress']
   /** The message of the body that policies are matched with. Undefined until a policy needs it. */
   declare readonly message?: Message
+  /** The parts that are not known. Absent for a request that is not described. */
+  declare readonly omitted?: readonly Omitted[]
   private readonly caseSensitivePaths: boolean
   private readonly readAddress: ReadAddress
   private parsedUrl: URL | undefined
