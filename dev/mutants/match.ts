@@ -1,6 +1,7 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
 const unit = 'test/unit/match'
+const gateway = mutantsOf('src/match/match.ts', 'test/unit/gateway')
 const matching = mutantsOf('src/match/match.ts', unit)
 const condition = mutantsOf('src/match/condition.ts', unit)
 const key = mutantsOf('src/match/key.ts', unit)
@@ -39,10 +40,14 @@ export const matchMutants: Mutant[] = [
   ),
   matching(
     'skips policies that an entry of allow does not name',
-    'names.includes(policy.name),',
-    'true,',
+    'policies.includes(name))',
+    'true)',
     'match-conditions',
   ),
+  matching('ignores the rules of a cost', '!(sized || costOf ||', '!(sized ||', 'strict'),
+  matching('ignores reserves', '|| periodOf || shareOf)', '|| periodOf)', 'match-reserve'),
+  gateway('ignores plans', '!(sized || costOf', '!(costOf', 'plans'),
+  gateway('ignores calendars', '|| periodOf || shareOf)', '|| shareOf)', 'calendar-quota'),
   matching(
     'charges readings by the largest plan',
     'one.policy.limit < known.policy.limit',

@@ -9,6 +9,7 @@ const script = of('upstash/script')
 const transport = of('upstash/transport')
 const upstash = of('upstash/upstash')
 const batching = of('batching')
+const client = mutantsOf('src/stores/upstash.ts', 'test/unit/stores')
 const breaker = of('breaker')
 const deadline = of('deadline')
 const demand = of('leases/demand')
@@ -30,8 +31,8 @@ const shards = mutantsOf('src/shards/split-store.ts', 'test/unit/shards')
 export const storeMutants: Mutant[] = [
   reply(
     'accepts a time above 2^53',
-    '!isTime(time!) || !isWhole(decidedAt)',
-    '!isTime(time!)',
+    '!isTime(texts[0]!) || !isWhole(decidedAt)',
+    '!isTime(texts[0]!)',
     'reply',
   ),
   reply(
@@ -40,32 +41,45 @@ export const storeMutants: Mutant[] = [
     'texts.length < requests.length',
     'reply',
   ),
-  reply(
-    'accepts a refusal without a wait',
-    '!state && !allowed && retryAfterMs === 0',
-    'false',
-    'reply',
-  ),
+  reply('accepts a refusal without a wait', '!state && !allowed && waitMs === 0', 'false', 'reply'),
   reply(
     'accepts a record whose mark contradicts its wait',
     "(mark === '+') !== (retryAfter === 0)",
     'false',
     'reply',
   ),
-  reply('marks a first reply as a replay', "mark === '1' && {", 'mark && {', 'reply'),
+  reply('marks a first reply as a replay', "mark === '1' ? {", 'mark ? {', 'reply'),
   reply('accepts a state that has run out', 'end <= now', 'end < now', 'reply'),
   reply(
     'admits what the state has room for, against the script',
     "const allowed = mark === '+'",
-    'const { allowed } = peek(limit.cost)',
+    'const { allowed } = decide(now, smaller, limit.cost, state)',
     'reply',
   ),
-  reply(
-    'reports waits beyond the life of the state',
-    'state ? endingIn(state.end! - now, outcome) : outcome',
-    'outcome',
-    'reply',
+  args('a take ignores its floor', 'floor === 0 && !(period ||', '!(period ||', 'arguments'),
+  args('a take ignores its calendar period', '!(period || override', '!(override', 'script'),
+  args('a take ignores its penalty', ' || limit.penalty)', ')', 'script'),
+  script(
+    'a log is sent without its own key',
+    'limit.subject !== subject || hasOwnKey(limit.terms.algorithm)',
+    'limit.subject !== subject',
+    'script',
   ),
+  client('accepts a client that sends a call twice', 'attempts === 0', 'attempts !== 5', 'upstash'),
+  client(
+    'accepts a signal that is not renewed',
+    "typeof signal === 'function'",
+    'signal',
+    'upstash',
+  ),
+  client('keeps the command in an error', ".split(', command was: ')[0]!", '', 'upstash'),
+  client(
+    'a client without a token is called',
+    'http?.hasCredentials === false',
+    'false',
+    'upstash',
+  ),
+  reply('reports waits beyond the life of the state', 'ms < restMs ? ms : restMs', 'ms', 'reply'),
   reply(
     'the wait of a ban replaces a longer wait',
     'Math.max(retryAfterMs, bannedForMs)',
@@ -96,12 +110,7 @@ export const storeMutants: Mutant[] = [
     'decide(now, terms, 0, state).remaining',
     'reply',
   ),
-  reply(
-    'does not check the numbers of a state',
-    'if (!isSound(answer)) return undefined',
-    '',
-    'reply',
-  ),
+  reply('does not check the numbers of a state', '!state || !isSound(state)', '!state', 'reply'),
 
   pack(
     'the second pack has the key of the first one',
@@ -157,8 +166,8 @@ export const storeMutants: Mutant[] = [
   args('a refund needs no slot id', "modes[mode] !== 'charges'", "mode !== 'take'", 'arguments'),
   args(
     'a limit and its penalty may have the same tag',
-    'limits.length === 1 && !hasPenalty',
-    'limits.length === 1',
+    'limits.length > 1 || hasPenalty',
+    'limits.length > 1',
     'arguments',
   ),
   args(
@@ -187,7 +196,7 @@ export const storeMutants: Mutant[] = [
   ),
   args(
     'an override needs no limit that has one',
-    "mode !== 'override' || limits.every(({ override }) => override)",
+    'limits.every(({ override }) => override)',
     'true',
     'arguments',
   ),
@@ -272,12 +281,7 @@ export const storeMutants: Mutant[] = [
     'many-lists-failures',
   ),
 
-  upstash(
-    'sends the script with every call',
-    'isLoaded ||= replies.some',
-    'isLoaded &&= replies.some',
-    'upstash',
-  ),
+  upstash('sends the script with every call', 'isLoaded = true', 'isLoaded = false', 'upstash'),
   upstash(
     'aborts a call at its deadline',
     'options.deadlineMs + LATE_MS',
@@ -409,7 +413,7 @@ export const storeMutants: Mutant[] = [
   ),
   breaker(
     'a timer that fires late counts as a failure',
-    'if (isLate(clock() - due)) return',
+    'if (isLate(clock() - now - deadlineMs)) return',
     '',
     'deadline',
   ),

@@ -56,6 +56,7 @@ describe('A repeated query parameter or header field', () => {
     const [free, both] = ['/?plan=free', '/?plan=free&plan=pro']
     expect(await applies({ query: { plan: 'pro' } }, both)).toBe(true)
     expect(await applies({ query: { plan: 'x' } }, both)).toBe(false)
+    expect(await applies({ query: { plan: 'pro' } }, '/?x=1;plan=pro')).toBe(true) // Rack before 3
     expect(await applies({ not: { query: { plan: 'free' } } }, free)).toBe(false)
     expect(await applies({ not: { query: { plan: 'free' } } }, both)).toBe(true)
     const lines: [string, string][] = [

@@ -138,3 +138,18 @@ test.each([
   const { decision } = await sluice.check(request(), { env, remoteAddress: '203.0.113.5' })
   expect(decision).toMatchObject({ reason: 'store-error', fallback: 'deny' })
 })
+
+test('The error of a call contains no part of its command.', async () => {
+  const message = 'ERR sluice: call: unexpected now, command was: ["evalsha","sha",1,"a-key"]'
+  const client = new Redis({ ...connection(), ...exactOptions })
+  client.evalsha = () => Promise.reject(Object.assign(new Error(message), { name: 'UpstashError' }))
+  const send = upstash(client).connect({})
+  expect(await send([['evalsha', 'sha', 1, 'a-key', 'x']])).toEqual([
+    { error: 'ERR sluice: call: unexpected now' },
+  ])
+})
+
+test('A client without URL and token is not called.', () => {
+  const store = upstash(() => new WorkersRedis({ url: '', token: '', ...exactOptions }))
+  expect(() => store.connect({})).toThrow('not-configured')
+})
