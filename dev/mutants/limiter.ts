@@ -187,8 +187,8 @@ export const limiterMutants: Mutant[] = [
 
   decision(
     'answers a peek from the denial cache',
-    "knownRefusal(matched, mode === 'take' ? denialCache : undefined)",
-    'knownRefusal(matched, denialCache)',
+    "mode === 'take' ? denialCache : undefined",
+    'denialCache',
     'decide',
   ),
   mutantsOf('src/limiter/decide.ts', 'test/unit/gateway')(

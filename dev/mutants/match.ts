@@ -22,8 +22,8 @@ const calendar = mutantsOf('src/base/calendar.ts', 'test/unit/base')
 export const matchMutants: Mutant[] = [
   mutantsOf('src/match/match.ts', 'test/unit/gateway')(
     'reads the body of a client that is already refused',
-    'return isRefused(matched) ? matched : finish()',
-    'return finish()',
+    'return isRefused(matched) ? matched : read()',
+    'return read()',
     'bodies',
   ),
   matching(

@@ -5,7 +5,7 @@ import type { Policy } from '../config/parse.ts'
 import { whenEnded } from '../http/body-end.ts'
 import { withCors } from '../http/cors.ts'
 import { refuse } from '../http/refusal.ts'
-import { withDecisionFields } from '../http/response.ts'
+import { decisionFields, refusal, withDecisionFields } from '../http/response.ts'
 import type { Limiter } from '../limiter/create.ts'
 import { decide, knownRefusal, prepare } from '../limiter/decide.ts'
 import { observe } from '../limiter/observed.ts'
@@ -28,11 +28,11 @@ export interface CheckedRequest {
   view: RequestView
   /** The call of the origin that began before the decision, if there was one. */
   speculative: Speculative | undefined
-  /** Makes the response to a refused request. Pass it to `finish`. */
+  /** Makes the response to a refused request, with the fields of the decision. */
   refuse: () => Promise<Response>
   /** True if the cost is in the body of the response. */
   isRead: boolean
-  /** Adds the fields of the decision to the response, and settles charges by it. Call it once, also for a refusal. */
+  /** Adds the fields of the decision to the response to an admitted request, and settles charges by it. Call it once. */
   finish: (response: Response) => Response
   /** Adds the fields of the decision to a response, and settles nothing. */
   withFields: (response: Response) => Response
@@ -57,13 +57,13 @@ export async function checkRequest(
 
   const view = new RequestView(request, runtime, config, readAddress)
   const rules = rulesOf(view)
-  let refusal: Outcome | undefined
-  const matching = rules.match(view, (known) => {
-    refusal = knownRefusal(known, parts.denialCache)
-    return refusal !== undefined
+  let known: Outcome | undefined
+  const matching = rules.match(view, (withoutBody) => {
+    known = knownRefusal(withoutBody, parts.denialCache)
+    return known !== undefined
   })
   const matched = matching instanceof Promise ? await matching : matching
-  const preparing = refusal ?? prepare({ matched }, parts)
+  const preparing = known ?? prepare({ matched }, parts)
   const prepared = preparing instanceof Promise ? await preparing : preparing
 
   let outcome: Outcome
@@ -100,9 +100,13 @@ export async function checkRequest(
     decision,
     view,
     speculative,
-    refuse: () => {
+    refuse: async () => {
       const accept = request.headers.get('accept')
-      return refuse(decision, accept, rules.config, log, () => view.context)
+      const standard = refusal(decision, decisionFields(decision, config))
+      const context = () => view.context
+      const answer = await refuse(decision, accept, rules.config, log, context, standard)
+      if (answer !== standard) return withFields(answer)
+      return config.cors ? withCors(answer, origin, config, { own }) : answer
     },
     isRead: charges?.some(({ limits }) => limits.some(({ policy }) => readsBody(policy))) ?? false,
     finish: (response) =>
@@ -118,7 +122,7 @@ const canCopy = ({ status, webSocket }: Response & { webSocket?: unknown }) =>
 
 export interface Responders {
   speculate?: (policies: Policy[], view: RequestView) => Speculative | undefined
-  /** Prepares a refusal before its fields are added. Defaults to no change. */
+  /** Prepares a refusal. Another response gets the fields of the decision again, merged with its own. Defaults to no change. */
   refuse?: (refusal: Response, decision: Decision) => Response
   /** Makes the response to an admitted request. */
   respond: (
@@ -138,8 +142,12 @@ export async function limitRequest(
   { speculate, refuse = (answer) => answer, respond }: Responders,
 ): Promise<Response> {
   const checked = await checkRequest(limiter, request, runtime, speculate)
-  const { decision, finish } = checked
-  if (!decision.allowed) return finish(refuse(await checked.refuse(), decision))
+  const { decision } = checked
+  if (!decision.allowed) {
+    const refusal = await checked.refuse()
+    const answer = refuse(refusal, decision)
+    return answer === refusal ? answer : checked.withFields(answer)
+  }
   let response: Response
   try {
     response = await respond(decision, checked.speculative, checked.view, checked.isRead)
@@ -148,7 +156,7 @@ export async function limitRequest(
     checked.settle({ status: 500, headers: new Headers() })
     throw error
   }
-  return finish(response)
+  return checked.finish(response)
 }
 
 /** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */

@@ -78,7 +78,7 @@ export function createSluice<Context = Request>(
       return {
         allowed,
         decision,
-        response: allowed ? undefined : finish(await checked.refuse()),
+        response: allowed ? undefined : await checked.refuse(),
         get headers() {
           return withFields(new Response(null)).headers
         },

@@ -13,6 +13,7 @@ import { refusal, retryAfter } from './response.ts'
  * the default is returned.
  * @param accept the field `Accept` of the request
  * @param contextOf makes the argument of a function
+ * @param standard the default
  */
 export async function refuse(
   decision: Decision,
@@ -20,13 +21,13 @@ export async function refuse(
   { policies, refusal: ofAll, refusals }: Pick<Config, 'policies' | 'refusal' | 'refusals'>,
   log: Log,
   contextOf: () => unknown,
+  standard = refusal(decision),
 ): Promise<Response> {
   const limit = leastShare(decision)
   const { by, ...lacking } = decision.denied ?? {}
   // Only a policy lacks a key part. An entry of a list may have the name of a policy.
   const name = Object.keys(lacking).length > 0 ? by : limit?.policy
   const own = policies.find((policy) => policy.name === name)?.refusal ?? ofAll
-  const standard = refusal(decision)
   if (own) {
     try {
       const answer = await (typeof own === 'function'

@@ -26,6 +26,19 @@ export function withDecisionFields(
   })
 }
 
+/** The fields of a decision, for a response that has none yet. */
+export function decisionFields(
+  decision: Decision,
+  { headers: sets, degradedHeader }: Pick<Config, 'headers' | 'degradedHeader'>,
+): Record<string, string> {
+  const fields: Record<string, string> = {}
+  for (const set of sets) {
+    for (const [name, value] of fieldValues(set, decision)?.fields ?? []) fields[name] = value
+  }
+  if (degradedHeader && decision.fallback) fields['Sluice-Degraded'] = decision.fallback
+  return fields
+}
+
 /** Makes a problem document (RFC 9457). */
 export function problem(
   status: number,
@@ -88,17 +101,17 @@ function whyDenied({ missing, unreadable, unverified }: Lacking): string {
  * - 429 if the request exceeds a limit, the isolate's share of a limit, or the shield,
  * - 503 if the store gave no answer and `onStoreError` of a policy is `deny`,
  * - 403 if a list denies the request, or if it lacks a value of a policy's key.
+ * @param fields further header fields. Defaults to none
  */
-export function refusal(decision: Decision): Response {
+export function refusal(decision: Decision, fields: Record<string, string> = {}): Response {
   if (decision.reason === 'denied') {
-    return problem(403, { title: 'Forbidden', detail: whyDenied(decision.denied ?? {}) })
+    const detail = whyDenied(decision.denied ?? {})
+    return problem(403, { title: 'Forbidden', detail }, fields)
   }
   if (decision.fallback === 'deny') {
-    return problem(503, {
-      type: `${PROBLEM_TYPES}#temporary-reduced-capacity`,
-      title: 'Temporarily reduced capacity',
-      detail: 'The rate limit could not be checked.',
-    })
+    const type = `${PROBLEM_TYPES}#temporary-reduced-capacity`
+    const detail = 'The rate limit could not be checked.'
+    return problem(503, { type, title: 'Temporarily reduced capacity', detail }, fields)
   }
   const { retryAfterMs, limits } = decision
   if (decision.reason === 'banned') {
@@ -113,7 +126,7 @@ export function refusal(decision: Decision): Response {
         retryAfterMs,
         'violated-policies': bans.map(({ policy }) => policy),
       },
-      retryAfter(decision),
+      { ...retryAfter(decision), ...fields },
     )
   }
   const violated = limits.filter(isRefusing)
@@ -127,6 +140,6 @@ export function refusal(decision: Decision): Response {
       // Unknown if the isolate or the shield refused the request.
       ...(violated.length > 0 && { 'violated-policies': violated.map(({ policy }) => policy) }),
     },
-    retryAfter(decision),
+    { ...retryAfter(decision), ...fields },
   )
 }
