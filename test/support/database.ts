@@ -1,5 +1,6 @@
-import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
+import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
+import { borrowRedis } from './borrow-redis.ts'
 
 /** Redis with the bridge in front of it. They run from before the first test of a file until after the last. */
 export interface Database {
@@ -13,7 +14,7 @@ export interface Database {
 export function useDatabase(): Database {
   const database = { env: {} } as Database
   beforeAll(async () => {
-    database.redis = await startRedis()
+    database.redis = await borrowRedis()
     database.bridge = await startBridge({ redis: database.redis.url, token: 'token' })
     const { url, token } = database.bridge
     Object.assign(database.env, { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token })

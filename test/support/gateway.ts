@@ -1,11 +1,12 @@
 /** The gateway in this process, on a real Redis and in front of the demo origin: what `startStack` runs in workerd. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
+import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll, vi } from 'vitest'
 import { gatewayOf, type JsonConfig } from '../../dev/any-config.ts'
 import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
 import type { FetchOptions, StackOptions } from '../../dev/stack.ts'
 import { replaceDate, runBy, TestClock } from '../../src/testing/clock.ts'
+import { borrowRedis } from './borrow-redis.ts'
 
 /** The log of the isolate whose code runs. */
 const logOf = new AsyncLocalStorage<string[]>()
@@ -109,7 +110,7 @@ export function useGateway({ config, clock, ...options }: GatewayOptions) {
     httpRequests: () => number
   }
   beforeAll(async () => {
-    gateway.redis = await startRedis()
+    gateway.redis = await borrowRedis()
     gateway.bridge = await startBridge({
       redis: gateway.redis.url,
       token: 'a-local-token',

@@ -1,5 +1,5 @@
 /** The decision API in this process: the gateway, the bridge, the demo origin and a real Redis, without workerd. */
-import { startBridge, startRedis } from 'sluice-upstash-bridge'
+import { startBridge } from 'sluice-upstash-bridge'
 import { vi } from 'vitest'
 import type { JsonConfig } from '../../dev/any-config.ts'
 import { startOrigin } from '../../dev/origin.ts'
@@ -9,6 +9,7 @@ import { jwt } from '../../src/jwt/index.ts'
 import { observe } from '../../src/observe/index.ts'
 import { refusals } from '../../src/refusals/index.ts'
 import { API_TOKEN, apiOf, OPERATE } from './api-stack.ts'
+import { borrowRedis } from './borrow-redis.ts'
 
 const context = { waitUntil() {}, passThroughOnException() {}, props: {} }
 const URL_OF_API = 'https://limits.example.com'
@@ -21,7 +22,7 @@ export async function startLocalApi(
 ) {
   const origin = await startOrigin()
   // With the URL of another database this one is not needed.
-  const redis = env.UPSTASH_REDIS_REST_URL ? undefined : await startRedis()
+  const redis = env.UPSTASH_REDIS_REST_URL ? undefined : await borrowRedis()
   const bridge = redis && (await startBridge({ redis: redis.url, token: 'a-local-token' }))
   const logs: string[] = []
   const spy = vi.spyOn(console, 'error').mockImplementation((line) => void logs.push(String(line)))

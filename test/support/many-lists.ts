@@ -2,24 +2,25 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createClient } from 'redis'
-import { startBridge, startRedis } from 'sluice-upstash-bridge'
+import { startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import { StoreError } from '../../src/base/errors.ts'
 import type { StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
+import { borrowRedis } from './borrow-redis.ts'
 import { newSubject } from './subjects.ts'
 
 /** Starts Redis and the bridge for the tests of one file. */
 export function useBridge() {
   const connect = async () => createClient({ url: running.redis.url }).connect()
   const running = {} as {
-    redis: Awaited<ReturnType<typeof startRedis>>
+    redis: Awaited<ReturnType<typeof borrowRedis>>
     bridge: Awaited<ReturnType<typeof startBridge>>
     client: Awaited<ReturnType<typeof connect>>
   }
 
   beforeAll(async () => {
-    running.redis = await startRedis()
+    running.redis = await borrowRedis()
     running.bridge = await startBridge({ redis: running.redis.url, token: 'the-right-token' })
     running.client = await connect()
   })

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { startRedis } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import type { Idempotency, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { decode } from '../../src/store/upstash/reply.ts'
 import { encode } from '../../src/store/upstash/script.ts'
 import { script } from '../../src/store/upstash/script-text.ts'
 import type { ModelRequest } from '../model/model.ts'
+import { borrowRedis } from './borrow-redis.ts'
 import { completeRequests } from './complete-limit.ts'
 import { type Connection, openConnection } from './redis-connection.ts'
 
@@ -32,12 +32,12 @@ export interface Server {
 
 /** Starts a Redis with the script loaded, for the tests of one file. */
 export function useServer(): Server {
-  let redis: Awaited<ReturnType<typeof startRedis>> | undefined
+  let redis: Awaited<ReturnType<typeof borrowRedis>> | undefined
   const clients: Connection[] = []
   let sha = ''
 
   beforeAll(async () => {
-    redis = await startRedis()
+    redis = await borrowRedis()
     const client = await server.connect()
     sha = String(await client.sendCommand(['SCRIPT', 'LOAD', stockScript]))
   })

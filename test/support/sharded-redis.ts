@@ -1,10 +1,11 @@
 /** A sharded store over three databases of one Redis. Each has another token. */
-import { type Bridge, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
+import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import type { StoreError } from '../../src/base/errors.ts'
 import { createShards } from '../../src/shards/split-store.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
 import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
+import { borrowRedis } from './borrow-redis.ts'
 import { newSubject } from './subjects.ts'
 
 /** The names of the shards. Each name is also the token of its shard. */
@@ -16,7 +17,7 @@ export function useShardedRedis() {
   let bridge: Bridge
 
   beforeAll(async () => {
-    redis = await startRedis()
+    redis = await borrowRedis()
     const targets = names.map((token, index) => ({ url: `${redis.url}/${index}`, token }))
     bridge = await startBridge({ redis: targets })
   })
