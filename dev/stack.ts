@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { startBridge, startRedis } from 'sluice-upstash-bridge'
+import { type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
 import type { BodiesOptions } from '../src/bodies/index.ts'
 import type { ObserveOptions } from '../src/observe/index.ts'
 import type { JsonConfig } from './any-config.ts'
@@ -31,16 +31,15 @@ export interface StackOptions {
 
 export type FetchOptions = RequestInit & { ip?: string; cf?: Record<string, unknown> }
 
-/** Starts a Redis, the bridge, the demo origin, and the Worker in workerd, on free loopback ports. */
-export async function startStack({
-  config,
-  observe,
-  bodies,
-  worker: folder,
-  env,
-  ratelimits,
-}: StackOptions = {}) {
-  const redis = await startRedis()
+/**
+ * Starts a Redis, the bridge, the demo origin, and the Worker in workerd, on free loopback ports.
+ * @param start starts the Redis. Defaults to one of its own
+ */
+export async function startStack(
+  { config, observe, bodies, worker: folder, env, ratelimits }: StackOptions = {},
+  start: () => Promise<RunningRedis> = startRedis,
+) {
+  const redis = await start()
   const bridge = await startBridge({ redis: redis.url, token: 'a-local-token' })
   const origin = await startOrigin()
   const worker = await startWorker(folder ?? built(config ? 'any-config' : 'worker'), {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { build } from '../dev/build.ts'
-import { type Stack, startStack } from '../dev/stack.ts'
+import type { Stack } from '../dev/stack.ts'
+import { startStack } from '../test/support/stack.ts'
 
 let stack: Stack
 let outdir: string

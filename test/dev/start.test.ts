@@ -6,7 +6,6 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Echo, startOrigin } from '../../dev/origin.ts'
-import { startStack } from '../../dev/stack.ts'
 import type { Series } from '../../src/observe/index.ts'
 import { openSession } from '../support/dashboard-session.ts'
 import { inProcess } from '../support/dev-command.ts'
@@ -17,6 +16,7 @@ import {
   processes,
   waitUntilEnded,
 } from '../support/npm-start.ts'
+import { startStack } from '../support/stack.ts'
 
 let project: Project
 beforeAll(async () => {

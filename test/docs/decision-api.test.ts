@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type SchemaName, schemas } from '../../dev/openapi/schemas.ts'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { commandsBetween } from '../support/commands.ts'
 import { type CurlCommand, parseCurl, sendCurl } from '../support/curl.ts'
@@ -11,6 +11,7 @@ import { exporting } from '../support/examples.ts'
 import { byJsonSchema, openapi } from '../support/json-schema.ts'
 import { parseOpenMetrics } from '../support/open-metrics.ts'
 import { blocksOf, found, pageAt } from '../support/pages.ts'
+import { startStack } from '../support/stack.ts'
 import { type Step, stepsOf } from '../support/transcripts.ts'
 
 const page = pageAt('docs/reference/decision-api.md')

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { build } from '../../dev/build.ts'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import {
   env,
   running,
@@ -28,6 +28,7 @@ import { importsFor } from '../support/entries.ts'
 import { configOf, examples, exporting } from '../support/examples.ts'
 import { startIssuer } from '../support/issuer.ts'
 import { blocksOf, pages, read, root } from '../support/pages.ts'
+import { startStack } from '../support/stack.ts'
 import { transcripts } from '../support/transcripts.ts'
 import { nextWindow } from '../support/windows.ts'
 

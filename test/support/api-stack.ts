@@ -1,6 +1,7 @@
 import type { JsonConfig } from '../../dev/any-config.ts'
-import { type StackOptions, startStack } from '../../dev/stack.ts'
+import type { StackOptions } from '../../dev/stack.ts'
 import type { Decision } from '../../src/base/decision.ts'
+import { startStack } from './stack.ts'
 
 export const API_TOKEN = 'a-api-token-for-tests'
 export const OPERATE = 'an-operate-token-for-tests'

@@ -5,11 +5,12 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { API_TOKEN } from '../support/api-stack.ts'
 import { raw } from '../support/raw-http.ts'
 import { startScriptedOrigin } from '../support/scripted-origin.ts'
+import { startStack } from '../support/stack.ts'
 
 const quota = { window: '1h', algorithm: 'fixed-window' } as const
 const config: ConfigOptions = {

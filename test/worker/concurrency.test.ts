@@ -7,9 +7,10 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import WebSocket, { WebSocketServer } from 'ws'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import { startWorker } from '../../dev/worker.ts'
 import { type Script, startScriptedOrigin } from '../support/scripted-origin.ts'
+import { startStack } from '../support/stack.ts'
 
 const LIFE_MS = 10_000
 /** Each test has 3 slots under /<test>/. `/<test>/left` costs 0, so it shows the free slots without taking one. */

@@ -8,10 +8,11 @@ import type { ProxyName } from '../../dev/proxies/binaries.ts'
 import { type Answer, ask, type Question } from '../../dev/proxies/client.ts'
 import type { Settings } from '../../dev/proxies/example.ts'
 import { type RunningProxy, runProxy } from '../../dev/proxies/run.ts'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
 import { findInstalledProxies } from '../support/proxy-binaries.ts'
 import { startScriptedOrigin } from '../support/scripted-origin.ts'
+import { startStack } from '../support/stack.ts'
 
 const token = 'a-token-of-the-api-for-tests'
 const config: ConfigOptions = {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Echo } from '../../dev/origin.ts'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import { raw } from '../support/raw-http.ts'
+import { startStack } from '../support/stack.ts'
 
 let stack: Stack
 beforeAll(async () => {

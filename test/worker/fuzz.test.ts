@@ -2,12 +2,13 @@ import { Agent, request } from 'node:http'
 import fc from 'fast-check'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import type { KeySource, PolicyOptions } from '../../src/config/options.ts'
 import { isMatch } from '../../src/match/match.ts'
 import { canonical, hashedSubjects } from '../../src/match/subject.ts'
 import { createMatcher } from '../support/create-matcher.ts'
 import { isLong } from '../support/long.ts'
+import { startStack } from '../support/stack.ts'
 
 const REQUESTS = isLong ? 10_000 : 1_000
 

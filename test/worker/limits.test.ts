@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import { isLong } from '../support/long.ts'
+import { startStack } from '../support/stack.ts'
 
 const algorithms = ['fixed-window', 'sliding-window'] as const
 

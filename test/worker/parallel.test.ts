@@ -6,10 +6,11 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import WebSocket, { WebSocketServer } from 'ws'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
 import { raw } from '../support/raw-http.ts'
 import { startScriptedOrigin } from '../support/scripted-origin.ts'
+import { startStack } from '../support/stack.ts'
 
 const parallel = (name: string, limit = 1000, rest: Partial<PolicyOptions> = {}) =>
   ({

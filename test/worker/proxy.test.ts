@@ -3,9 +3,10 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import WebSocket from 'ws'
 import type { Echo } from '../../dev/origin.ts'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import { raw, request } from '../support/raw-http.ts'
 import { residentBytes } from '../support/resident-bytes.ts'
+import { startStack } from '../support/stack.ts'
 
 let stack: Stack
 beforeAll(async () => {

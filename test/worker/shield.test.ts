@@ -1,8 +1,9 @@
 /** The shield through the whole stack, with the rate-limit binding of Miniflare. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { type FetchOptions, type Stack, startStack } from '../../dev/stack.ts'
+import type { FetchOptions, Stack } from '../../dev/stack.ts'
 import type { ConfigOptions } from '../../src/config/options.ts'
+import { startStack } from '../support/stack.ts'
 import { enoughOf } from '../support/windows.ts'
 
 const API_TOKEN = 'a-api-token-for-tests'

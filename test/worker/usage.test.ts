@@ -2,10 +2,11 @@
 import { get as httpGet } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Stack, startStack } from '../../dev/stack.ts'
+import type { Stack } from '../../dev/stack.ts'
 import type { PolicyOptions } from '../../src/config/options.ts'
 import { type ChatServer, chatBody, startChatServer } from '../support/chat-server.ts'
 import { isLong } from '../support/long.ts'
+import { startStack } from '../support/stack.ts'
 
 /** Each policy has a budget of its own under /<name>/…. `/<name>/left` costs 0, so it shows what remains. */
 const policy = (
