@@ -85,7 +85,7 @@ function sendRequestsMeanwhile() {
     for (; !stopped; count++) {
       const answer = await get().catch((error) => `${error.name}: ${error.message}`)
       if (!/^\d+$/.test(answer)) failures.push(answer)
-      await sleep(20)
+      await sleep(100)
     }
   })()
   const stop = () => {
