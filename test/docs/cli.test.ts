@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { commands } from '../../dev/cli/commands.ts'
-import { run } from '../support/dev-command.ts'
+import { sluice } from '../support/dev-command.ts'
 import { found, pageAt, read, root, sectionOf } from '../support/pages.ts'
 
 const scripts: Record<string, string> = JSON.parse(read('package.json')).scripts
@@ -49,8 +49,7 @@ test.each(documented)('The section of %s has a row for every option of its help.
 test.each(titles)(
   'The section of %s has a row for every option that --help prints.',
   async (title) => {
-    const args = ['dev/cli/main.ts', title.split(' ')[2]!, '--help']
-    const { stdout } = await run(process.execPath, args)
+    const { stdout } = await sluice([title.split(' ')[2]!, '--help'])
     expect(stdout).toMatch(/^ {2}--help/m)
     expectRows(title, optionsIn(stdout))
   },
