@@ -2,12 +2,11 @@
 import { once } from 'node:events'
 import { readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ReplayReport } from '../../dev/replay/report/types.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
-import { root } from '../support/dev-command.ts'
+import { restoreHeap, root } from '../support/dev-command.ts'
 import { countRefusals } from '../support/independent-count.ts'
 
 const compressed = await readFile(`${root}test/dev/replay/logs/apache.log.gz`)
@@ -23,10 +22,7 @@ beforeAll(async () => {
   await project.write('strict.config.ts', configOf("{ name: 'per-ip', limit: 20, window: '1m' }"))
 })
 afterAll(async () => {
-  // A replay limits the heap of its process, which is this one.
-  for (const flag of ['heap-growing-percent=0', 'semi-space-growth-factor=2']) {
-    setFlagsFromString(`--${flag}`)
-  }
+  restoreHeap()
   await project.remove()
 })
 

@@ -1,12 +1,13 @@
 /** Runs the commands of the guides about `sluice replay`, and compares the output with what the pages show. */
 import { execFile } from 'node:child_process'
-import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
+import parseArguments from 'string-argv'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
-import { root } from '../support/dev-command.ts'
+import { restoreHeap, root } from '../support/dev-command.ts'
 import { blocksOf, pages } from '../support/pages.ts'
 
 const log = `${root}test/dev/replay/logs/apache.log.gz`
@@ -18,22 +19,26 @@ beforeAll(async () => {
   await writeFile(join(folder, 'access.log'), gunzipSync(await readFile(log)))
   await mkdir(join(folder, 'logs'))
   await copyFile(log, join(folder, 'logs/access.log.1.gz'))
-  const npx = join(folder, 'node_modules/.bin/npx')
-  await writeFile(
-    npx,
-    `#!/bin/sh\nshift\nexec "${process.execPath}" "$(dirname "$0")/sluice" "$@"\n`,
-  )
-  await chmod(npx, 0o755)
 })
-afterAll(() => project.remove())
+afterAll(async () => {
+  restoreHeap()
+  await project.remove()
+})
 
-/** Runs a command line in the project, with the output and the errors in one text. */
+/** Runs a command line in the project, and `npx sluice` in this process. Returns the output and the errors. */
 async function shell(command: string): Promise<string> {
-  const PATH = `${join(project.folder, 'node_modules/.bin')}:${process.env.PATH}`
-  const options = { cwd: project.folder, env: { ...process.env, PATH } }
-  const ended = promisify(execFile)('sh', ['-c', `${command} 2>&1`], options)
-  const { stdout } = await ended.catch((error: { stdout: string }) => error)
-  return stdout
+  let output: Uint8Array | string = ''
+  for (const part of command.split(' | ')) {
+    const [program, ...args] = parseArguments(part)
+    if (program === 'npx') {
+      const { stdout, stderr } = await project.sluice(args.slice(1), { input: output })
+      output = stdout + stderr
+    } else {
+      const options = { cwd: project.folder, encoding: 'buffer', maxBuffer: 1e8 } as const
+      output = (await promisify(execFile)(program!, args, options)).stdout
+    }
+  }
+  return String(output)
 }
 
 const guides = pages.filter(({ path }) => /^docs\/guides\/replay-/.test(path))

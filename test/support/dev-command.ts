@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { format } from 'node:util'
+import { setFlagsFromString } from 'node:v8'
 import parseArguments from 'string-argv'
 import { run as runCommand } from '../../dev/cli/run.ts'
 import { main as runExplain } from '../../dev/explain/cli.ts'
@@ -101,6 +102,13 @@ async function captured(command: () => Promise<unknown>, options: RunOptions): P
 /** Runs `sluice` in this process. */
 export const sluice = (args: string[], options?: RunOptions, file = 'dev/cli/main.ts') =>
   inProcess(() => runCommand(args, join(root, file)), options)
+
+/** Undoes the limit of the heap that `sluice replay` sets for its process, which is this one. */
+export function restoreHeap() {
+  for (const flag of ['heap-growing-percent=0', 'semi-space-growth-factor=2']) {
+    setFlagsFromString(`--${flag}`)
+  }
+}
 
 /** Runs `npm run explain` in this process, with arguments as in a shell. */
 export const explain = (args: string, env: Record<string, string> = {}) =>
