@@ -50,25 +50,6 @@ async function runNode(code: string) {
 }
 
 test(
-  'The stop ends every process and restores Date.',
-  async () => {
-    const before = children()
-    const clock = { Date, now: Date.now }
-    const stacks = await Promise.all([
-      startSluice({ app }),
-      startSluice({ worker: { main: 'test/support/testing-app.ts' } }),
-    ])
-    expect(children().join('\n')).toMatch(/workerd/)
-    expect(children().join('\n')).toMatch(/redis-server|valkey-server/)
-    expect(Date).not.toBe(clock.Date)
-    await Promise.all(stacks.map((stack) => stack.stop()))
-    expect({ Date, now: Date.now }).toEqual(clock)
-    await expect.poll(children).toEqual(before)
-  },
-  SLOW_MS,
-)
-
-test(
   'When the process of a test is killed, no process and no file stays.',
   async () => {
     await write('worker.js', 'export default { fetch: () => new Response() }')
@@ -230,8 +211,10 @@ test.each([
 )
 
 test(
-  'The variables, bindings and services of the wrangler configuration apply, those of the test override them, and a service that does not run here answers 503.',
+  'The variables, bindings and services of the wrangler configuration apply, those of the test override them, and a service that does not run here answers 503. The stop ends every process and restores Date.',
   async () => {
+    const before = children()
+    const clock = { Date, now: Date.now }
     await write(
       'wrangler.toml',
       `name = "worker"
@@ -269,7 +252,11 @@ export default {
   },
 }`,
     )
-    await using sluice = await startSluice({ worker, env: { TWO: 'test' } })
+    const inProcess = await startSluice({ app })
+    const sluice = await startSluice({ worker, env: { TWO: 'test' } })
+    expect(children().join('\n')).toMatch(/workerd/)
+    expect(children().join('\n')).toMatch(/redis-server|valkey-server/)
+    expect(Date).not.toBe(clock.Date)
     await sluice.advance('1d')
     const answer = (await (await sluice.fetch('/')).json()) as { now: number }
     expect(answer).toEqual({
@@ -282,6 +269,9 @@ export default {
       now: expect.any(Number),
     })
     expect(sluice.now() - answer.now).toBeLessThan(60_000)
+    await Promise.all([inProcess.stop(), sluice.stop()])
+    expect({ Date, now: Date.now }).toEqual(clock)
+    await expect.poll(children).toEqual(before)
   },
   SLOW_MS,
 )
