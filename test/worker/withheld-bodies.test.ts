@@ -96,7 +96,7 @@ test.skipIf(process.platform !== 'linux')(
     for (const socket of withheld) socket.write('}')
     const passed = (await Promise.all(answers)).filter((one) => one.startsWith('HTTP/1.1 200 '))
     expect(passed.length).toBeGreaterThan(0)
-    expect(passed.length).toBeLessThanOrEqual(16)
+    expect(passed.length).toBeLessThan(150)
   },
   30_000,
 )
