@@ -171,6 +171,7 @@ const usage = mutantsOf('src/bodies/usage.ts', 'test/unit/bodies')
 const meter = mutantsOf('src/bodies/meter.ts', 'test/unit/bodies')
 const allowance = mutantsOf('src/bodies/allowance.ts', 'test/unit/bodies')
 const json = mutantsOf('src/bodies/json.ts', 'test/unit/bodies')
+const jsonFlaw = mutantsOf('src/base/json-flaw.ts', 'test/unit/bodies')
 const inFlight = mutantsOf('src/bodies/in-flight.ts', 'test/unit/bodies')
 const graphql = mutantsOf('src/graphql/cost.ts', 'test/unit/graphql')
 
@@ -227,7 +228,8 @@ const bodiesMutants: Mutant[] = [
     "if (policy.onStoreError === 'local')",
     'cut',
   ),
-  json('64 levels are too many', 'open.length > MAX_DEPTH', 'open.length >= MAX_DEPTH', 'json'),
+  jsonFlaw('64 levels are too many', 'length > maxLevels', 'length >= maxLevels', 'json'),
+  usage('a name with an escape is not found', '/\\\\u00[2-7]/', '/\\\\u00[89]/', 'usage'),
   json('the long s is no s', 'name.toUpperCase().toLowerCase()', 'name.toLowerCase()', 'json'),
   json('inherited properties count', 'Object.hasOwn(node as object, name)', 'name in node', 'json'),
   json('a rounded number is a value', ' <= Number.MAX_SAFE_INTEGER', ' < Infinity', 'json'),
@@ -435,6 +437,7 @@ const omittedMutants: Mutant[] = [
 )
 
 const apiMutants: Mutant[] = [
+  api('body')('a body with a member twice is read', 'return flaw ?', 'return false ?', 'safety'),
   api('forwarded')(
     'the address of the proxy counts',
     "before && last === headers.get('cf-connecting-ip') ? before : last || undefined",

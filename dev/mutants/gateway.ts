@@ -74,8 +74,14 @@ export const gatewayMutants: Mutant[] = [
   proxy('The limiter reads a compressed body', 'if (isRead)', 'if (!isRead)', 'proxy'),
   gateway(
     'Another spelling of a reserved path reaches the origin',
-    'isRaw ? pathname : normalizePath(pathname)',
-    'pathname',
+    'const path = normalizePath(pathname)',
+    'const path = pathname',
+    'origin',
+  ),
+  gateway(
+    'sends a reserved path in upper case to the origin',
+    "!path.startsWith('/_sluice') ? '/_sluice' : path",
+    'false ? path : path',
     'origin',
   ),
   gateway(

@@ -184,8 +184,14 @@ export const matchMutants: Mutant[] = [
   ),
   plan(
     'accepts a claim of no units',
-    'Number.isInteger(units) && units >= 1',
-    'Number.isInteger(units)',
+    'if (units >= 1) return withLimit',
+    'if (units >= 0) return withLimit',
+    'match-claims',
+  ),
+  plan(
+    'accepts a claim of other digits than decimal ones',
+    '/^\\d+(e\\+\\d+)?$/',
+    '/^[^.]+$/',
     'match-claims',
   ),
   plan(

@@ -1,4 +1,6 @@
 /** A strict reader of JSON. Servers differ in how they read what it refuses, so a client could make them run something else than Sluice counts. */
+import { jsonFlaw } from '../base/json-flaw.ts'
+
 /** A body or a value that is present, and cannot be read. */
 export const UNREADABLE = Symbol('unreadable')
 
@@ -10,36 +12,9 @@ const MAX_DEPTH = 64
  */
 export function parseStrict(text: string): unknown {
   const value: unknown = JSON.parse(text)
-  checkKeys(text)
+  const flaw = jsonFlaw(text, MAX_DEPTH)
+  if (flaw) throw new SyntaxError(`it has ${flaw}`)
   return value
-}
-
-/** Scans a valid JSON text for duplicate keys. RFC 8259, 4: of two equal keys, some parsers use the first and some the last. */
-function checkKeys(text: string) {
-  /** The keys of each open object, and `undefined` for each open list. */
-  const open: (Set<string> | undefined)[] = []
-  let expectsKey = false
-  for (let index = 0; index < text.length; index += 1) {
-    const character = text[index]!
-    if (character === '{' || character === '[') {
-      expectsKey = character === '{'
-      open.push(expectsKey ? new Set() : undefined)
-      if (open.length > MAX_DEPTH) throw new SyntaxError(`more than ${MAX_DEPTH} levels`)
-    } else if (character === '}' || character === ']') {
-      expectsKey = false
-      open.pop()
-    } else if (character === ',') expectsKey = open.at(-1) !== undefined
-    else if (character === '"') {
-      const start = index
-      while (text[++index] !== '"') if (text[index] === '\\') index += 1
-      if (!expectsKey) continue
-      expectsKey = false
-      const keys = open.at(-1)!
-      const key: string = JSON.parse(text.slice(start, index + 1))
-      if (keys.has(key)) throw new SyntaxError('a duplicate key')
-      keys.add(key)
-    }
-  }
 }
 
 /** Folds letter case as Go's encoding/json does, where `ſ` is an `s` and the Kelvin sign is a `k`. */

@@ -20,9 +20,9 @@ export class Usage {
     this.#paths = limit.policy.cost.usage!.map((path) => path.split('.'))
   }
 
-  /** False if a text has no number for this limit. Most events have none, so they are not parsed. */
+  /** False if a text has no number for this limit. Most events have none, so they are not parsed. A name may be written with escapes. */
   mayBeIn(text: string): boolean {
-    return this.#paths.some((path) => text.includes(`"${path.at(-1)}"`))
+    return this.#paths.some((path) => text.includes(`"${path.at(-1)}"`)) || /\\u00[2-7]/.test(text)
   }
 
   /** Counts a data event, whose numbers replace those of earlier events. */

@@ -64,7 +64,10 @@ export function createGateway(
     getPath: (request) => {
       const { pathname } = new URL(request.url)
       const isRaw = pathname.startsWith(`${ENVOY}/`) || KEYS.test(pathname)
-      return isRaw ? pathname : normalizePath(pathname)
+      if (isRaw) return pathname
+      const path = normalizePath(pathname)
+      // In another letter case a path is reserved too, because the call may have a token. No endpoint has it.
+      return /^\/_sluice(\/|$)/i.test(path) && !path.startsWith('/_sluice') ? '/_sluice' : path
     },
   })
 

@@ -19,9 +19,9 @@ export function compileSize(
   const read = compileKey([{ source: 'jwt', name: claim.claim }], [], config, readers)
   return (view) =>
     whenKnown(read(view), ([part]) => {
-      const units = Number(part![1]) // NaN without a verified token
-      const isValid = Number.isInteger(units) && units >= 1
-      if (isValid) return withLimit(policy, Math.min(units, claim.max))
+      // JSON writes a number from 1e21 on with an exponent. A claim without a verified token has no value.
+      const units = /^\d+(e\+\d+)?$/.test(part![1] ?? '') ? Number(part![1]) : 0
+      if (units >= 1) return withLimit(policy, Math.min(units, claim.max))
       return planned ? planned(view) : policy
     })
 }

@@ -262,7 +262,7 @@ yes      tokens  limit  500 per 1m, sliding-window
     [
       '{"method":"ping","method":"tools/call"}',
       'since the key part body:params.name is unreadable',
-      'Note: the body cannot be read: a duplicate key.',
+      'Note: the body cannot be read: it has two members "method" in one object.',
     ],
     [
       `{}' --header 'content-type: text/plain`,

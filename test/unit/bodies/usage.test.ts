@@ -41,6 +41,11 @@ test('The usage in the events of the OpenAI Responses API is the cost.', async (
   expect(await costOf(parts)).toBe(321)
 })
 
+test('The usage is found under a name that is written with an escape.', async () => {
+  const written = JSON.stringify({ usage: { total_tokens: 1200 } }).replace('_', '\\u005F')
+  expect(await costOf([event(written)])).toBe(1200)
+})
+
 test('Two paths add up: the last input and output tokens of an Anthropic stream.', async () => {
   const cost = { ...TOTAL, usage: ['usage.input_tokens', 'usage.output_tokens'] }
   const parts = [

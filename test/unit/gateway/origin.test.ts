@@ -20,6 +20,8 @@ test.each([
   '/_sluice',
   '/_sluice/',
   '/_sluice/nope',
+  '/_SLUICE/v1/decide',
+  '/%5FSluice',
   '/%5Fsluice/x',
   '//_sluice/x',
   '/a/..%2F_sluice/x',
