@@ -358,6 +358,7 @@ const clientMutants: Mutant[] = [
     '\n',
     'client-request',
   ),
+  client('sent')('a cost of NaN is sent', 'Number.isInteger(cost) && ', '', 'client-request'),
   client('sent')(
     'a list has 101 asks',
     'last.length < MAX_ASKS',

@@ -163,6 +163,7 @@ export const storeMutants: Mutant[] = [
     'end - start',
     'arguments',
   ),
+  args('a key gets a limit of 0', "check(isWhole(units, 1), place, 'limit')", '', 'arguments'),
   args('a refund needs no slot id', "modes[mode] !== 'charges'", "mode !== 'take'", 'arguments'),
   args(
     'a limit and its penalty may have the same tag',

@@ -5,7 +5,7 @@ import type { Ask, KeyLimit, KeyValues } from '../api/schema.ts'
 import type { Decision, LimitStatus } from '../base/decision.ts'
 import { answerOf, decisionOf, notTheApi } from './answer.ts'
 import { ApiError } from './error.ts'
-import { keyPath, lists, sent } from './sent.ts'
+import { checkCost, keyPath, lists, sent } from './sent.ts'
 
 export type { OverrideList } from '../api/override.ts'
 export type {
@@ -95,6 +95,7 @@ export function createClient(options: ClientOptions): ApiClient {
   const fallback = createFallback(options.onError ?? 'allow')
 
   async function one(ask: Ask, options?: CallOptions): Promise<Decision> {
+    checkCost(ask.cost, 'cost')
     try {
       return decisionOf(await call('decide', sent(ask), options))
     } catch (error) {
@@ -113,6 +114,7 @@ export function createClient(options: ClientOptions): ApiClient {
   }
 
   async function many(asks: readonly Ask[], options: CallOptions = {}): Promise<Decision[]> {
+    for (const [index, { cost }] of asks.entries()) checkCost(cost, `[${index}].cost`)
     const decisions: Decision[] = []
     const deadline = AbortSignal.timeout(deadlineMs) // One deadline for all calls.
     for (const [index, part] of lists(asks).entries()) {
@@ -138,6 +140,7 @@ export function createClient(options: ClientOptions): ApiClient {
       decide(isOne(asks) ? peeking(asks) : asks.map(peeking), options),
     async refund(ask, { allowed, decidedAt, slot }, { cost = ask.cost, ...options } = {}) {
       if (!allowed || decidedAt === undefined || ask.mode === 'peek') return undefined
+      checkCost(cost, 'cost')
       const { mode: _, ...target } = sent(ask)
       try {
         return (await call('refund', { ...target, cost, decidedAt, slot }, options)) as LimitStatus

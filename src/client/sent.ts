@@ -3,6 +3,7 @@ import type { Ask, KeyValue, KeyValues } from '../api/schema.ts'
 
 const MAX_CHARACTERS = 1024
 const MAX_ASKS = 100
+const MAX_COST = 2 ** 51
 /** The maximum size of a list in a body, which may have 64 KiB. */
 const MAX_BYTES = 65_000
 
@@ -16,6 +17,16 @@ export function sent(ask: Ask): Ask {
   if (request?.body === undefined || sizeOf(ask) <= MAX_BYTES) return ask
   const { body: _, omitted = [], ...rest } = request
   return { ...ask, request: { ...rest, omitted: [...omitted, 'body'] } }
+}
+
+/**
+ * Checks a cost before it is sent: JSON would make null of NaN, and `onError: 'allow'` would let the request pass for the error in the
+ * program.
+ * @throws {TypeError}
+ */
+export function checkCost(cost: number | undefined, path: string): void {
+  if (cost === undefined || (Number.isInteger(cost) && cost >= 0 && cost <= MAX_COST)) return
+  throw new TypeError(`${path}: expected whole units from 0 to 2^51, got ${cost}`)
 }
 
 const cut = (key: KeyValues): KeyValues =>

@@ -77,7 +77,7 @@ export function resized<L extends Pick<Limit, 'terms' | 'floor' | 'override'>>(
   units: number | undefined,
 ): L {
   const { terms, override } = limit
-  if (!units || !override) return limit
+  if (units === undefined || !override) return limit
   const { share, scalesBurst } = override
   const sized = { ...terms, limit: units, burst: scalesBurst ? units : terms.burst }
   const isSame = terms.algorithm === 'token-bucket' && !scalesBurst

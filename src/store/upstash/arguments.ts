@@ -182,6 +182,7 @@ function overrideText(request: StoreRequest, limit: Limit, place: string): strin
   if (request.mode !== 'override') return `${head},0`
   const { forMs, units } = request
   check(isWhole(forMs, 1), place, 'forMs')
+  check(isWhole(units, 1), place, 'limit')
   termsText(resized(limit, units).terms, place)
   return `${head}${forMs},${units}`
 }

@@ -33,6 +33,27 @@ describe('createClient', () => {
   })
 })
 
+describe('A cost that is not whole units', () => {
+  const api = createClient({
+    url: 'https://limits.example.com',
+    token: TOKEN,
+    onError: 'allow',
+    fetch: () => Promise.reject(new Error('no call')),
+  })
+  const ask = { policy: 'p', key: 'k' }
+  const admitted = { allowed: true, decidedAt: 1, limits: [] } as never
+
+  test.each([Number.NaN, -1, 1.5, Number.POSITIVE_INFINITY, 2 ** 52, '3' as never, null as never])(
+    '%s is an error of the program, for which onError does not answer.',
+    async (cost) => {
+      const expected = `expected whole units from 0 to 2^51, got ${cost}`
+      await expect(api.decide({ ...ask, cost })).rejects.toThrow(`cost: ${expected}`)
+      await expect(api.peek([ask, { ...ask, cost }])).rejects.toThrow(`[1].cost: ${expected}`)
+      await expect(api.refund(ask, admitted, { cost })).rejects.toThrow(`cost: ${expected}`)
+    },
+  )
+})
+
 describe('describeRequest', () => {
   test('describeRequest copies the method, URL, fields and location of a request.', () => {
     const request = new Request('https://api.example.com/login?x=1#y', {

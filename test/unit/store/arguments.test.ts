@@ -171,7 +171,9 @@ test('A floor above the quota, a debt of slots, and an invalid limit of an opera
   for (const share of [0, 1]) expect(resize(7, 1, share)).toBe('')
   for (const share of [-0.1, 1.1, Number.NaN]) expect(resize(7, 1, share)).toMatch(/share$/)
   for (const forMs of [...numbers, 0]) expect(resize(7, forMs)).toMatch(/unexpected forMs$/)
-  for (const units of [1.5, -1, most]) expect(resize(units)).toMatch(/unexpected (limit|window)$/)
+  for (const units of [1.5, -1, most, 0, Number.NaN, null, undefined] as number[]) {
+    expect(resize(units)).toMatch(/unexpected (limit|window)$/)
+  }
   expect(refusal([of([row()], 'override', { units: 7, forMs: 1 })])).toMatch(/unexpected mode$/)
 })
 
