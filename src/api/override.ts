@@ -1,4 +1,5 @@
 import { StoreError } from '../base/errors.ts'
+import { hasOwnKey } from '../base/own-key.ts'
 import type { Policy } from '../config/parse.ts'
 import { show } from '../config/schema/checked.ts'
 import { MAX_PRODUCT } from '../config/schema/limit.ts'
@@ -83,7 +84,7 @@ const noOverrides = ({ name }: Policy): Response =>
 
 function mostUnits({ algorithm, windowMs }: Policy): number {
   const most = Math.floor(MAX_PRODUCT / windowMs)
-  return algorithm === 'sliding-log' || algorithm === 'concurrency' ? Math.min(10_000, most) : most
+  return hasOwnKey(algorithm) ? Math.min(10_000, most) : most
 }
 
 /** A subject has no parts, so its match has no key. The names of all other keys stay the same. */

@@ -23,11 +23,19 @@ export function defineConfig<Context = unknown>(
   return options
 }
 
+/** The parsed configurations: `defineConfig` and the limiter get the same object. */
+const known = new WeakMap<object, Config>()
+
 /**
- * Parses untrusted input into a configuration.
+ * Parses untrusted input into a configuration. The same object is parsed once: do not change it afterwards.
  * @throws {ConfigError} lists every problem: path, expected, got
  */
-export const parseConfig = (options: unknown): Config => parse(config, options)
+export function parseConfig(options: unknown): Config {
+  const isObject = typeof options === 'object' && options !== null
+  const parsed = (isObject && known.get(options)) || parse(config, options)
+  if (isObject) known.set(options, parsed)
+  return parsed
+}
 
 /**
  * Parses a live document together with the configuration whose fields it replaces.

@@ -1,5 +1,6 @@
 import { calendar, type Period } from '../base/calendar.ts'
 import { systemClock } from '../base/clock.ts'
+import { contains } from '../base/contains.ts'
 import type { Denied, Lacking } from '../base/decision.ts'
 import { floorUnits } from '../base/floor.ts'
 import type { Log } from '../base/log.ts'
@@ -95,8 +96,7 @@ export function compileMatcher(
   )
   const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
 
-  // If only a name contains these words, the path is read without need.
-  const usesPath = /"path/.test(JSON.stringify([config.policies, config.allow, config.deny]))
+  const usesPath = contains([config.policies, config.allow, config.deny], readsPath)
 
   /** @param isFlat true if no policy has several matches */
   const finish = (view: RequestView, each: Soon<Met | Unmet>[], isFlat: boolean): Soon<Matched> =>
@@ -142,6 +142,10 @@ export function compileMatcher(
     })
   }
 }
+
+/** True for a condition by path, and for a part of a key that is in the path. */
+const readsPath = ({ path, source }: Record<string, unknown>) =>
+  path !== undefined || source === 'path' || source === 'path-parameter'
 
 /** The first entry that exempts requests from a policy. */
 const entryFor = <Entry extends { policies: string[] | undefined }>(

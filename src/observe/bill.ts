@@ -1,6 +1,7 @@
 /** Computes what Upstash bills for a call, from its requests and their reply. lua/README.md lists the commands of each request. */
 import type { StoreErrorCode } from '../base/errors.ts'
 import type { AnsweredState, ListAnswer, SentLimit, SentLists } from '../base/observer.ts'
+import { hasOwnKey } from '../base/own-key.ts'
 
 type RequestSent = SentLists['lists'][number][number]
 
@@ -34,15 +35,14 @@ export function billOf(
 
 const readsRecord = ({ mode, limits }: RequestSent) =>
   limits.some(
-    (limit) => !hasOwnKey(limit) || limit.override || (limit.penalty && !isNeverRefused(mode)),
+    (limit) =>
+      !hasOwnKey(limit.terms.algorithm) ||
+      limit.override ||
+      (limit.penalty && !isNeverRefused(mode)),
   )
 
 /** Refunds and debts count no refusals, so they have no penalty. */
 const isNeverRefused = (mode: string) => mode === 'refund' || mode === 'debt'
-
-/** True if the state of a limit is not in the record of its subject. */
-const hasOwnKey = ({ terms: { algorithm } }: SentLimit) =>
-  algorithm === 'sliding-log' || algorithm === 'concurrency'
 
 /** The subjects whose record is written, and the number of commands for logs and slots. */
 function changesOf(requests: RequestSent[], states: AnsweredState[][]) {
@@ -59,7 +59,7 @@ function changesOf(requests: RequestSent[], states: AnsweredState[][]) {
     limits.forEach((limit, at) => {
       const { subject, penalty, cost } = limit
       const isCharged = charges && fits && cost > 0
-      if (hasOwnKey(limit)) others += commandsFor(limit, mode, isCharged)
+      if (hasOwnKey(limit.terms.algorithm)) others += commandsFor(limit, mode, isCharged)
       else if (isCharged || operates) records.add(subject)
       if (resizes) records.add(subject)
       if (

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import type { Jwt } from '../../base/claims.ts'
 import type { StoreClient } from '../../base/commands.ts'
+import { contains } from '../../base/contains.ts'
 import type { Leases } from '../../base/lease-layer.ts'
 import type { Bodies } from '../../base/message.ts'
 import type { Observe } from '../../base/observer.ts'
@@ -304,7 +305,7 @@ function checkKeys(policies: Unchecked, problem: AddProblem) {
 }
 
 /** Reports whether parsed keys read a claim of a token. */
-const readsClaim = (...keys: unknown[]) => JSON.stringify(keys).includes('"source":"jwt"')
+const readsClaim = (...keys: unknown[]) => contains(keys, ({ source }) => source === 'jwt')
 const readsClaims = (policy: Unchecked[number]) =>
   Boolean(policy?.claim) || readsClaim(policy?.key, policy?.onMissingKey, policy?.plan?.key)
 

@@ -1,3 +1,4 @@
+import { hasOwnKey } from '../../base/own-key.ts'
 import type { Policy } from './policy.ts'
 
 /** The keys in Redis that one call of the script takes. */
@@ -9,7 +10,7 @@ export const keysOf = ({
   penalty,
   overrides,
 }: Partial<Pick<Policy, 'algorithm' | 'penalty' | 'overrides'>>): number =>
-  (algorithm === 'sliding-log' || algorithm === 'concurrency') && (penalty || overrides) ? 2 : 1
+  hasOwnKey(algorithm) && (penalty || overrides) ? 2 : 1
 
 /** The keys in Redis that the policies need, if each has one quota. */
 export const keysOfAll = (policies: readonly Parameters<typeof keysOf>[0][]): number =>

@@ -38,7 +38,7 @@ import {
 import { usesBody } from './uses-body.ts'
 
 const inWindows = ['fixed-window', 'sliding-window', 'sliding-log'] as const
-const buckets = ['token-bucket', 'gcra', 'leaky-bucket'] as const
+const buckets = ['token-bucket', 'gcra'] as const
 
 const units = ['day', 'week', 'month'] as const
 const isUnit = (input: unknown): input is CalendarUnit => units.some((unit) => unit === input)
@@ -48,7 +48,7 @@ const LONGEST_MS = { day: 25 * 3_600_000, week: 169 * 3_600_000, month: 745 * 3_
 const policyFields = <Context>() => ({
   /** Unique name of the policy: up to 64 letters, digits, `_`, `.` or `-`, starting with a letter or digit. It appears in the `RateLimit` fields. Required. */
   name,
-  /** The algorithm that counts. `'gcra'` and `'leaky-bucket'` are `'token-bucket'` with a `burst` that defaults to 1. Defaults to `'sliding-window'`. */
+  /** The algorithm that counts. `'gcra'` is `'token-bucket'` with a `burst` that defaults to 1. Defaults to `'sliding-window'`. */
   algorithm: v.optional(oneOf(...inWindows, 'concurrency', ...buckets), 'sliding-window'),
   /**
    * Size of the quota in units. A request costs one unit unless `cost` says otherwise. A whole number, at least 1; at most 10,000 with
@@ -86,8 +86,8 @@ const policyFields = <Context>() => ({
    */
   lease: v.optional(lease),
   /**
-   * Capacity of the bucket in units: a whole number, at least 1. Only for `'token-bucket'` (defaults to `limit`), `'gcra'` and
-   * `'leaky-bucket'` (default to 1, which spaces requests evenly).
+   * Capacity of the bucket in units: a whole number, at least 1. Only for `'token-bucket'` (defaults to `limit`) and `'gcra'`
+   * (defaults to 1, which spaces requests evenly).
    */
   burst: v.optional(whole(1)),
   /** Start of a fixed window: `'first-request'`, or `'clock'` for multiples of `window` since the epoch. Not for other windows. Defaults to `'first-request'`. */
@@ -181,7 +181,7 @@ function parsed(options: Output<PolicyFields>) {
   const claim = typeof rest.limit === 'number' ? undefined : rest.limit
   const limit = claim ? claim.otherwise : (rest.limit as number)
   const calendar = isUnit(window) ? { unit: window, timeZone } : undefined
-  const isSpaced = written === 'gcra' || written === 'leaky-bucket'
+  const isSpaced = written === 'gcra'
   const algorithm = isSpaced ? 'token-bucket' : written
   return {
     ...rest,
@@ -230,7 +230,7 @@ const callerFields = () => ({
   limit: whole(1),
   /** The time window: a duration such as `'1m'`. Required. */
   window: duration,
-  /** Capacity of the bucket in calls. Only for `'token-bucket'` (defaults to `limit`), `'gcra'` and `'leaky-bucket'` (default to 1). */
+  /** Capacity of the bucket in calls. Only for `'token-bucket'` (defaults to `limit`) and `'gcra'` (defaults to 1). */
   burst: v.optional(whole(1)),
 })
 export interface CallerOptions extends Input<ReturnType<typeof callerFields>>, Named {}

@@ -1,5 +1,9 @@
-/** Matches the parsed settings that read the body, as JSON. A text in quotes cannot match, because its own quotes are escaped. */
-const BODY = /"source":"body"|"body":["[]|"graphql":t/
+import { contains } from '../../base/contains.ts'
 
 /** Reports whether parsed conditions, keys or costs read the body. */
-export const usesBody = (parsed: unknown): boolean => BODY.test(JSON.stringify(parsed))
+export const usesBody = (parsed: unknown): boolean =>
+  contains(
+    parsed,
+    ({ source, body, graphql }) =>
+      source === 'body' || typeof body === 'string' || Array.isArray(body) || graphql === true,
+  )

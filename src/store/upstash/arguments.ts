@@ -1,5 +1,6 @@
 /** Writes the requests of a call as texts for the script, and checks them. The script checks only the version. lua/README.md is the contract. */
 import { StoreError } from '../../base/errors.ts'
+import { hasOwnKey } from '../../base/own-key.ts'
 import { capacityOf, MAX_ENTRIES, MAX_PRODUCT, resized, withFloor } from '../algorithms/index.ts'
 import type { Idempotency, Limit, Penalty, StoreRequest, Terms } from '../store.ts'
 
@@ -64,10 +65,6 @@ function termsText(terms: Terms, place: string): Written {
 
 const textOf = ({ tag, algorithm, limit, windowMs }: Terms) =>
   `;${tag}:${names[algorithm]},${limit},${windowMs},`
-
-/** True if the state of a limit is not in the record of its subject, but has a key of its own. */
-export const hasOwnKey = (algorithm: Terms['algorithm']): boolean =>
-  algorithm === 'sliding-log' || algorithm === 'concurrency'
 
 /** The option of a limit: the burst, the slot, the calendar period, or when a window opens. */
 function optionOf(

@@ -1,13 +1,7 @@
 /** Encodes calls of the Lua script: KEYS and ARGV. lua/README.md is the contract. */
+import { hasOwnKey } from '../../base/own-key.ts'
 import type { Idempotency, Limit, StoreRequest } from '../store.ts'
-import {
-  checkCall,
-  hasOwnKey,
-  headerText,
-  idempotencyText,
-  penaltyOf,
-  requestText,
-} from './arguments.ts'
+import { checkCall, headerText, idempotencyText, penaltyOf, requestText } from './arguments.ts'
 
 /** KEYS and ARGV of one call. */
 export interface ScriptCall {

@@ -113,15 +113,13 @@ describe('the policy parser', () => {
     })
   })
 
-  test('The algorithms gcra and leaky-bucket parse to a token bucket with the same tag and a default burst of 1.', () => {
+  test('The algorithm gcra parses to a token bucket with the same tag and a default burst of 1.', () => {
     const bucketOf = (algorithm: string, burst?: number) =>
       parseConfig({ policies: [{ ...valid, algorithm, burst }] }).policies[0]!
     const token = bucketOf('token-bucket')
     expect(token).toMatchObject({ algorithm: 'token-bucket', burst: 5 })
-    for (const name of ['gcra', 'leaky-bucket']) {
-      expect(bucketOf(name)).toEqual({ ...token, burst: 1, burstIsLimit: false })
-      expect(bucketOf(name, 5)).toEqual({ ...token, burstIsLimit: false })
-    }
+    expect(bucketOf('gcra')).toEqual({ ...token, burst: 1, burstIsLimit: false })
+    expect(bucketOf('gcra', 5)).toEqual({ ...token, burstIsLimit: false })
   })
 
   test('The tag of a token bucket differs from that of earlier versions, which stored the available tokens.', () => {

@@ -133,7 +133,7 @@ describe('the problems of a policy', () => {
     [{ name: 7 }, `name: ${NAME} | 7`],
     [
       { algorithm: 'fixed' },
-      'algorithm: one of fixed-window, sliding-window, sliding-log, concurrency, token-bucket, gcra, leaky-bucket | "fixed"',
+      'algorithm: one of fixed-window, sliding-window, sliding-log, concurrency, token-bucket, gcra | "fixed"',
     ],
     [{ limit: 0 }, 'limit: a whole number of at least 1 | 0'],
     [{ limit: 1.5 }, 'limit: a whole number of at least 1 | 1.5'],

@@ -75,7 +75,7 @@ describe('the problems of the configuration', () => {
     [{ policies: [valid, valid] }, 'policies[1].name: a name that no other policy has | "a"'],
     [
       { policies: [], orgin: 'x' },
-      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, api, clientAddress, caseSensitivePaths, jwt, apiKeys, headers, cors, refusal, deadline, clock, denialCache, shield, batching, shards, cluster, namespace, hashKeys, degradedHeader, observe, bodies, leases, overrides, refusals, accept | "x"',
+      'orgin: one of the fields origin, originTimeout, policies, allow, deny, tables, live, api, clientAddress, caseSensitivePaths, jwt, apiKeys, headers, cors, refusal, deadline, clock, denialCache, shield, batching, store, shards, cluster, namespace, hashKeys, degradedHeader, observe, bodies, leases, overrides, refusals, accept | "x"',
     ],
     [
       { policies: [], origin: 'example.com' },

@@ -1,0 +1,3 @@
+/** True if an algorithm keeps the state of a limit under a key of its own, and not in the record of the subject. */
+export const hasOwnKey = (algorithm: string | undefined): boolean =>
+  algorithm === 'sliding-log' || algorithm === 'concurrency'
