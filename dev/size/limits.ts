@@ -13,7 +13,7 @@ export interface SizeLimit {
 export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 80 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 43 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 44 },
   { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 54 },
   { name: 'sluice/node', file: 'node.js', maxKiB: 45 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 44 },
