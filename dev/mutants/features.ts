@@ -88,12 +88,7 @@ const observeMutants: Mutant[] = [
     '',
     'bill',
   ),
-  bill(
-    'the record with the limit of an operator is not read',
-    '!hasOwnKey(limit) || limit.override ||',
-    '!hasOwnKey(limit) ||',
-    'bill',
-  ),
+  bill('the record with the limit of an operator is not read', 'limit.override ||', '', 'bill'),
   bill('a replay is billed as a decision', '  if (first.replayed) return always\n', '', 'bill'),
   bill(
     'the start of a ban writes nothing',

@@ -95,7 +95,7 @@ const cost: fc.Arbitrary<PolicyOptions['cost']> = mostly(
   fc.record({ ...unknownCosts, rules, otherwise, max }, { requiredKeys: [] }),
 )
 
-const buckets = ['token-bucket', 'gcra', 'leaky-bucket'] as const
+const buckets = ['token-bucket', 'gcra'] as const
 
 type Fields = { [Field in keyof Required<PolicyOptions>]: fc.Arbitrary<PolicyOptions[Field]> }
 

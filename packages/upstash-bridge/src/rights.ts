@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import type { Client } from './connection.ts'
 
 const USER = 'upstash-bridge'
 const PASSWORD = randomBytes(32).toString('hex')
@@ -20,7 +19,9 @@ export function namesUser(url: string): boolean {
  * Logs in as a user that can run no command that leaves the database. Creates it first, since a restart of Redis forgets it.
  * @throws Error when Redis does not accept the user
  */
-export async function limitRights(client: Client): Promise<void> {
+export async function limitRights(client: {
+  sendCommand(command: string[]): Promise<unknown>
+}): Promise<void> {
   const user = ['ACL', 'SETUSER', USER, 'reset', 'on', `>${PASSWORD}`, ...RULES]
   const [created, loggedIn] = await Promise.allSettled([
     client.sendCommand(user),
