@@ -1,6 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { defineConfig } from 'tsdown'
 import { pageModule } from './dev/dashboard/bundle.ts'
 
@@ -41,18 +39,7 @@ const common = defineConfig({
   format: 'esm',
   fixedExtension: false,
   hash: false,
-  sourcemap: true,
-  hooks: {
-    async 'build:done'({ chunks }) {
-      // Declarations have no source maps, but the build refers to them.
-      for (const { fileName, outDir } of chunks) {
-        if (!fileName.endsWith('.d.ts')) continue
-        const file = join(outDir, fileName)
-        const text = await readFile(file, 'utf8')
-        await writeFile(file, text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'))
-      }
-    },
-  },
+  sourcemap: 'hidden', // for npm run size; the package has none
   checks: { bundlerTimings: false },
   suppressWarnings: 'TypeScript 7.0 does not yet have a stable API',
 })
@@ -83,15 +70,18 @@ const forNode = defineConfig({
       name: 'dashboard-page',
       load: (id) => (id.endsWith('/dev/dashboard/page-files.ts') ? pageModule() : undefined),
     },
+    {
+      // Without the modules for JSON, search and others, which the bridge does not use.
+      name: 'redis-client',
+      resolveId: (id) => (id === 'redis' ? { id: '@redis/client', external: true } : undefined),
+    },
   ],
-  // Without the modules for JSON, search and others, which the bridge does not use.
-  alias: { redis: '@redis/client' },
   clean: false,
   dts: { entry: [nodeEntries.testing] },
   // AsyncDisposable, for projects with neither this library nor @types/node.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },
   deps: {
-    alwaysBundle: ['sluice-upstash-bridge', 'redis'],
+    alwaysBundle: ['sluice-upstash-bridge'],
     neverBundle: ['wrangler', 'miniflare', 'esbuild', 'vitest'],
   },
   // In a folder of their own, because both builds have chunks with the same names.

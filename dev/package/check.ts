@@ -13,7 +13,7 @@ import { unexpectedFiles } from './files.ts'
 import { readEntries, readManifest } from './manifest.ts'
 import { build, pack } from './pack.ts'
 
-const USAGE = `Builds and packs the package, and checks what would be published: its files, package.json (publint), the types of
+const USAGE = `Builds and packs the package, and checks what would be published: its files and size, package.json (publint), the types of
 each entry (attw), the size of each entry, and the public API against api.md. Exits with 1 if a check fails.
 
   npm run check:package -- [options]
@@ -22,6 +22,16 @@ each entry (attw), the size of each entry, and the public API against api.md. Ex
   --help   show this text`
 
 const report = fileURLToPath(new URL('../../api.md', import.meta.url))
+
+/** The most bytes that an installation downloads of this package. */
+const MAX_TARBALL = 700 * 1024
+
+const checkTarball = ({ length }: Uint8Array): string[] =>
+  length <= MAX_TARBALL
+    ? []
+    : [
+        `The tarball has ${Math.ceil(length / 1024)} KiB; at most ${MAX_TARBALL / 1024} are allowed. npm pack --dry-run lists its files.`,
+      ]
 
 /** The resolution modes of projects that can import ES modules. */
 const modes = ['node16-esm', 'bundler']
@@ -69,6 +79,7 @@ if (options) {
       (await readManifest()).version,
       await checkManifest(new Uint8Array(tarball).buffer),
     ],
+    ['tarball', `${Math.ceil(tarball.length / 1024)} KiB`, checkTarball(tarball)],
     ['types', modes.join(', '), await checkTypes(tarball)],
     ['size', sizes.sizes.join(', '), sizes.problems],
     ['public API', 'api.md', await checkApi(options.write)],

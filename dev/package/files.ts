@@ -13,7 +13,7 @@ const documents = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json', 'dist
 
 const IMPORT = /(?:from|import\(?) ?["'](\.{1,2}\/[\w./-]+)\.js["']/g
 
-/** The files that the package must contain: documents, entries, and what entries import, with source maps. */
+/** The files that the package must contain: documents, entries, and what entries import. */
 export async function expectedFiles(): Promise<Set<string>> {
   const files = new Set(documents)
   const add = async (path: string) => {
@@ -26,8 +26,6 @@ export async function expectedFiles(): Promise<Set<string>> {
       // sluice/testing has the text of a module that imports others.
       if (existsSync(new URL(file, root))) await add(file)
     }
-    const map = /^\/\/# sourceMappingURL=(.+)$/m.exec(text)?.[1]
-    if (map) files.add(join(dirname(path), map))
   }
   for (const name of (await readEntries()).values()) {
     await add(`dist/${name}.js`)

@@ -18,7 +18,7 @@ const worker: InputOptions = {
 }
 
 /** The tools of a project, which are not part of the package. */
-const tools = /^(wrangler|miniflare|esbuild|vitest)(\/|$)/
+const tools = /^(wrangler|miniflare|esbuild|vitest|@redis\/client)(\/|$)/
 
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url))
 

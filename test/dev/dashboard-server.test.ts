@@ -255,7 +255,8 @@ test('Of an endless answer of the Worker the dashboard reads 4 MiB.', async () =
     response.writeHead(200, { 'Content-Type': 'application/json' })
     const chunk = Buffer.alloc(65_536, '1')
     const write = () => {
-      while (!response.destroyed && response.write(chunk)) sent += chunk.length
+      do sent += chunk.length
+      while (!response.destroyed && response.write(chunk))
     }
     response.on('drain', write)
     write()

@@ -8,7 +8,7 @@ test('npm pack contains exactly the documents, the entries of package.json, and 
 test('npm pack contains no test, no source and no development file.', () => {
   const outside = inject('packedFiles').filter(
     (path) =>
-      !/^dist\/(node\/)?[\w-]+\.(js|js\.map|d\.ts)$/.test(path) &&
+      !/^dist\/(node\/)?[\w-]+\.(js|d\.ts)$/.test(path) &&
       !/^dist\/node\/guard\/\w+\.lua$/.test(path), // scripts of the bridge
   )
   expect(outside).toEqual([
