@@ -120,7 +120,12 @@ async function run(values: Values, files: string[]): Promise<void> {
   const { columns, isTTY } = process.stdout
   console.log(
     values.json
-      ? JSON.stringify(report, null, 2)
+      ? // JSON leaves the second half of the control characters, and those that change the order of text.
+        JSON.stringify(report, null, 2).replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+          [...Array(character.length).keys()]
+            .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`)
+            .join(''),
+        )
       : toText(report, { ...(isTTY && { width: columns }), color: isTTY && !process.env.NO_COLOR }),
   )
   if (values.html !== undefined) await writeFile(values.html, await toHtml(report))

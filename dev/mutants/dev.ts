@@ -7,6 +7,7 @@ const memory = mutantsOf('dev/replay/decide/memory.ts', 'test/dev/replay')
 const reads = mutantsOf('dev/replay/decide/reads.ts', 'test/dev/replay')
 const replayable = mutantsOf('dev/replay/decide/replayable.ts', 'test/dev/replay')
 const remedies = mutantsOf('dev/replay/read/remedies.ts', 'test/dev/replay')
+const logError = mutantsOf('dev/replay/read/log.ts', 'test/dev/replay')
 const seconds = mutantsOf('dev/replay/decide/seconds.ts', 'test/dev/replay')
 const sort = mutantsOf('dev/replay/read/sort.ts', 'test/dev/replay')
 const anonymize = mutantsOf('dev/replay/anonymize.ts', 'test/dev/replay')
@@ -146,6 +147,7 @@ export const devMutants: Mutant[] = [
     "replaceAll('-', '-')",
     'decide-not-replayed',
   ),
+  logError('the names in an error command the terminal', "'\\u00b7'))", "'$&'))", 'read-hostile'),
   seconds(
     'the places of a second begin where those of the second before ended',
     'start = second\n          taken = 0',

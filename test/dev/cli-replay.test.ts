@@ -40,6 +40,16 @@ const countOf = (log: string, limit: number) => {
   return { low: low.refused, high: high.refused, byAddress: high.byAddress }
 }
 
+test('The JSON of a hostile log has no characters that command a terminal.', async () => {
+  const agent = 'a\u009b2J\u202e\u{e0001}'
+  const line = (second: number) =>
+    `203.0.113.7 - - [17/May/2015:10:05:0${second % 10} +0000] "GET /${agent} HTTP/1.1" 200 1 "-" "${agent}"\n`
+  const log = Array.from({ length: 200 }, (_, n) => line(n)).join('')
+  const { stdout } = await replay(['-', '--json'], log)
+  expect(JSON.stringify(JSON.parse(stdout))).toContain(agent)
+  expect(stdout).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u)
+})
+
 describe('A replay of a real log', () => {
   const cases = ['apache.log.gz', 'nginx-json.log.gz'].flatMap((log) =>
     [60, 20].map((limit) => [log, limit] as const),

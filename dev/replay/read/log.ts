@@ -66,7 +66,8 @@ export class LogError extends Error {
   readonly code: LogErrorCode
 
   constructor(code: LogErrorCode, message: string) {
-    super(message)
+    // Names of files and fields may come from an attacker, and could command the terminal.
+    super(message.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u00b7'))
     this.code = code
   }
 }

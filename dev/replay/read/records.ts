@@ -5,6 +5,7 @@ import { LogError } from './log.ts'
 import { type Fields, factsOf, type ParserOptions, type Property, properties } from './parser.ts'
 import { Rejection } from './rejection.ts'
 import { readMethodAndTarget, readRequest } from './request.ts'
+import { printable } from './text.ts'
 import { readTime, timeProblem } from './time.ts'
 import { readAddress, readStatus, readText, setProperty } from './values.ts'
 
@@ -107,7 +108,7 @@ function missing(property: string, samples: Fields[]): LogError {
   const names = [...new Set(samples.flatMap((fields) => Object.keys(fields)))].slice(0, 30)
   return new LogError(
     'map',
-    `No field holds the ${property} of the requests. Name it: --map ${property}=FIELD. The fields are ${names.join(', ')}.`,
+    `No field holds the ${property} of the requests. Name it: --map ${property}=FIELD. The fields are ${names.map(printable).join(', ')}.`,
   )
 }
 

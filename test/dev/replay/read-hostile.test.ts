@@ -62,6 +62,21 @@ test.skipIf(process.platform === 'win32')(
   },
 )
 
+test('An error shows names of fields and files without the characters that command a terminal.', async () => {
+  const escape = '\u001b]0;evil\u0007\u009b2J\u202e\u2028'
+  const path = join(folder, `log${escape}`)
+  await writeFile(path, `${JSON.stringify({ [`a${escape}\n`]: 1, time: 1 })}\n`)
+  const messageOf = (name: string) =>
+    openLog([name]).then(
+      () => '',
+      ({ message }: LogError) => message,
+    )
+  const [fields, gone] = [await messageOf(path), await messageOf(`${path}.gone`)]
+  expect(fields).toContain('The fields are a')
+  expect(gone).toContain('There is no file')
+  for (const one of [fields, gone]) expect(one).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+})
+
 describe('Logs that cannot be replayed', () => {
   test.each<[string, string | Buffer, string, RegExp]>([
     ['a binary file', noise, 'binary', /is a binary file/],
