@@ -21,6 +21,7 @@ const checkRun = mutantsOf('dev/check/run.ts', 'test/dev')
 const shield = mutantsOf('dev/check/shield.ts', 'test/dev')
 const policies = mutantsOf('dev/check/policies.ts', 'test/dev')
 const init = mutantsOf('dev/cli/init/init.ts', 'test/dev')
+const source = mutantsOf('dev/cli/init/source.ts', 'test/dev')
 const templates = mutantsOf('dev/cli/init/templates.ts', 'test/dev')
 const confirm = mutantsOf('dev/cli/init/confirm.ts', 'test/dev')
 const manifest = mutantsOf('dev/cli/init/package-json.ts', 'test/dev')
@@ -231,6 +232,12 @@ export const devMutants: Mutant[] = [
     'lintWorker(config, vars)',
     'lintWorker(config, {})',
     'check',
+  ),
+  source(
+    'init asks a registry for a package that came from a tarball',
+    "if (!resolved.startsWith('file:')) return undefined",
+    'return undefined',
+    'cli-init',
   ),
   templates(
     'the configuration beside an app fails its own check',

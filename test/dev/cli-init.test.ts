@@ -1,9 +1,11 @@
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { confirm } from '../../dev/cli/init/confirm.ts'
 import { mergePackage } from '../../dev/cli/init/package-json.ts'
+import { tarballOf } from '../../dev/cli/init/source.ts'
 import { COMPATIBILITY_DATE } from '../../dev/cli/init/templates.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 import { root, run } from '../support/dev-command.ts'
@@ -320,6 +322,28 @@ describe('npx sluice init', () => {
     expect(stdout).not.toContain('npm install\n')
     expect(await readFile(join(bin, 'calls'), 'utf8')).toBe('install\ninstall\n')
   })
+})
+
+test('A command that npm has installed from a tarball adds this tarball, and one from a registry its version.', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-init-'))
+  const modules = join(folder, 'npx/node_modules')
+  await mkdir(modules, { recursive: true })
+  const program = join(modules, 'sluice/dist/cli.js')
+  const lock = (resolved: string) =>
+    writeFile(
+      join(modules, '.package-lock.json'),
+      JSON.stringify({ packages: { 'node_modules/sluice': { resolved } } }),
+    )
+  expect(await tarballOf(program)).toBeUndefined()
+  await lock('https://registry.example/sluice.tgz')
+  expect(await tarballOf(program)).toBeUndefined()
+  await lock('file:../sluice-0.1.0.tgz')
+  const source = await tarballOf(program)
+  expect(source).toBe(`file:${join(folder, 'sluice-0.1.0.tgz')}`)
+  const { text, added } = mergePackage('{}', source)
+  expect(JSON.parse(text).dependencies.sluice).toBe(source)
+  expect(added).toContain(`sluice@${source}`)
+  await rm(folder, { recursive: true })
 })
 
 describe('the question of init', () => {

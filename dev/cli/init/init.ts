@@ -7,6 +7,7 @@ import { readOptions } from '../options.ts'
 import { confirm } from './confirm.ts'
 import { type Installer, install, installerOf } from './install.ts'
 import { mergePackage } from './package-json.ts'
+import { tarballOf } from './source.ts'
 import { appFiles, gatewayFiles, IGNORED, SCRIPTS, TSCONFIG } from './templates.ts'
 import { existingWorker } from './worker.ts'
 import { type Files, textOf, writeAll } from './write.ts'
@@ -35,7 +36,7 @@ export async function main(args: string[], call: Call): Promise<void> {
   )
   if (!options) return
   const folder = process.cwd()
-  const plan = await planOf(folder)
+  const plan = await planOf(folder, await tarballOf(call.file))
   if (plan.existing.length > 0 && !options.force) await confirm(plan.existing)
   await writeAll(folder, plan.files)
   for (const name of Object.keys(plan.files)) console.log(`Wrote ${name}`)
@@ -64,12 +65,12 @@ interface Plan {
 }
 
 /** Reads the folder, and plans all changes. @throws Error if something cannot be written */
-async function planOf(folder: string): Promise<Plan> {
+async function planOf(folder: string, source: string | undefined): Promise<Plan> {
   const manifest = await textOf(join(folder, 'package.json'))
   if (manifest === undefined) {
     throw new Error('package.json: the file does not exist. To write one: npm init -y')
   }
-  const merged = merge(manifest)
+  const merged = merge(manifest, source)
   const worker = await existingWorker(folder)
   const wanted = worker?.main
     ? appFiles(worker.main)
@@ -92,9 +93,9 @@ async function planOf(folder: string): Promise<Plan> {
   return { files, existing, kept, added, missing: worker?.missing }
 }
 
-function merge(manifest: string) {
+function merge(manifest: string, source: string | undefined) {
   try {
-    return mergePackage(manifest)
+    return mergePackage(manifest, source)
   } catch (error) {
     throw new Error(`package.json: ${(error as Error).message}. Nothing was written.`)
   }

@@ -27,9 +27,10 @@ const isPlaceholder = (script: string) => script.includes('Error: no test specif
 
 /**
  * Adds the scripts and packages of Sluice to the text of a package.json. Its other fields, their order and the formatting stay.
+ * @param source the version of Sluice, or where it is installed from
  * @throws SyntaxError if the text is not a JSON object
  */
-export function mergePackage(text: string): Merged {
+export function mergePackage(text: string, source: string = manifest.version): Merged {
   const before: unknown = JSON.parse(text.replace(/^\uFEFF/, ''))
   if (!isObject(before)) throw new SyntaxError('expected an object')
   const fields: Fields = before
@@ -47,7 +48,7 @@ export function mergePackage(text: string): Merged {
   const missing = (packages: Record<string, string>) =>
     Object.fromEntries(Object.entries(packages).filter(([name]) => !has(name)))
   const { hono, wrangler, vitest } = { ...manifest.dependencies, ...manifest.devDependencies }
-  const library = missing({ sluice: manifest.version, hono })
+  const library = missing({ sluice: source, hono })
   const tools = missing({ wrangler, vitest })
   const after = {
     ...fields,
