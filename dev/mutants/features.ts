@@ -343,7 +343,7 @@ const clientMutants: Mutant[] = [
   client('client')('every failure is logged', '    logged.add(kind)\n', '', 'client-faults'),
   client('describe')(
     'credentials can be displaced',
-    'CREDENTIALS.includes(field[0]) ? 0 : size(field)',
+    'FIRST.includes(field[0]) ? 0 : size(field)',
     'size(field)',
     'client-request',
   ),
@@ -433,6 +433,12 @@ const omittedMutants: Mutant[] = [
 )
 
 const apiMutants: Mutant[] = [
+  mutantsOf('src/bodies/read.ts', 'test/unit/match')(
+    'a batch with a member twice costs one message',
+    'items: value.length',
+    'items: 1',
+    'strict',
+  ),
   api('body')('a body with a member twice is read', 'return flaw ?', 'return false ?', 'safety'),
   api('forwarded')(
     'the address of the proxy counts',

@@ -50,8 +50,10 @@ export function bodies(options: BodiesOptions = {}): Bodies {
     const room = { keys }
     const content = await contentOf(view.request)
     const value = content && ('value' in content ? content.value : UNREADABLE)
-    if (!Array.isArray(value) || value.length === 0)
-      return { list: [message(value, view)], count: 1, room }
+    if (!Array.isArray(value) || value.length === 0) {
+      const { items = 1 } = (content ?? {}) as { items?: number }
+      return { list: [message(value, view)], count: items, room }
+    }
     const list = value.length > MAX_MESSAGES ? [UNREADABLE] : value
     return { list: list.map((one) => message(one, view)), count: value.length, room }
   }

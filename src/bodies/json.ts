@@ -4,7 +4,7 @@ import { jsonFlaw } from '../base/json-flaw.ts'
 /** A body or a value that is present, and cannot be read. */
 export const UNREADABLE = Symbol('unreadable')
 
-const MAX_DEPTH = 64
+export const MAX_LEVELS = 64
 
 /**
  * Parses a JSON text.
@@ -12,7 +12,7 @@ const MAX_DEPTH = 64
  */
 export function parseStrict(text: string): unknown {
   const value: unknown = JSON.parse(text)
-  const flaw = jsonFlaw(text, MAX_DEPTH)
+  const flaw = jsonFlaw(text, MAX_LEVELS)
   if (flaw) throw new SyntaxError(`it has ${flaw}`)
   return value
 }

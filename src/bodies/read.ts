@@ -1,8 +1,9 @@
 /** Reads the JSON body of a request. The request itself stays readable. */
 import { joined } from '../base/body.ts'
 import { bodySources } from '../base/body-sources.ts'
+import { jsonFlaw } from '../base/json-flaw.ts'
 import { BodyInFlight } from './in-flight.ts'
-import { parseStrict } from './json.ts'
+import { MAX_LEVELS } from './json.ts'
 
 export interface ReadOptions {
   maxBytes: number
@@ -10,7 +11,13 @@ export interface ReadOptions {
 }
 
 /** The value of a body, or why it cannot be read. Undefined if the request has no body. */
-export type Content = { value: unknown } | { unreadable: string } | undefined
+export type Content = { value: unknown } | Unreadable | undefined
+
+interface Unreadable {
+  unreadable: string
+  /** The number of items of a batch that other servers may run. Absent if it is not known. */
+  items?: number
+}
 
 export async function readBody(
   request: Request,
@@ -36,7 +43,11 @@ export async function readBody(
     const stream = given?.stream ?? request.clone().body!
     const text = await textOf(stream.getReader(), body, { maxBytes, timeoutMs })
     if (typeof text !== 'string') return text
-    return text === '' ? undefined : { value: parseStrict(text) }
+    if (text === '') return undefined
+    const value: unknown = JSON.parse(text)
+    const flaw = jsonFlaw(text, MAX_LEVELS)
+    if (!flaw) return { value }
+    return { unreadable: `it has ${flaw}`, ...(Array.isArray(value) && { items: value.length }) }
   } catch (error) {
     const why = error instanceof SyntaxError ? error.message : 'it is not UTF-8, or it ended early'
     return { unreadable: why }

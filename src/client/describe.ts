@@ -62,8 +62,8 @@ function shortUrl(text: string, omitted: Omitted): string {
   return url.href
 }
 
-/** Fields that identify the client. They are never displaced. */
-const CREDENTIALS = ['authorization', 'cookie']
+/** Fields that identify the client, or say how to read the body. They are never displaced. */
+const FIRST = ['authorization', 'cookie', 'content-type']
 
 function someHeaders(
   headers: Headers,
@@ -72,7 +72,7 @@ function someHeaders(
 ): Record<string, string> {
   const selected = fields?.map((name) => name.toLowerCase())
   const size = ([name, value]: [string, string]) => name.length + value.length
-  const rank = (field: [string, string]) => (CREDENTIALS.includes(field[0]) ? 0 : size(field))
+  const rank = (field: [string, string]) => (FIRST.includes(field[0]) ? 0 : size(field))
   let available = MAX_CHARACTERS
   const all = [...headers].filter(([name]) => !selected || selected.includes(name))
   const sent = all

@@ -1,9 +1,14 @@
 /** A request that origins read in several ways counts in the way that is strictest for its client. */
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { describedRequest } from '../../../src/api/described-request.ts'
+import { bodies } from '../../../src/bodies/index.ts'
+import { describeRequest } from '../../../src/client/client.ts'
 import type { ConfigOptions, MatchOptions } from '../../../src/config/options.ts'
-import { isMatch, type Matched } from '../../../src/match/match.ts'
+import { parseConfig } from '../../../src/config/parse.ts'
+import { compileMatcher, isMatch, type Matched } from '../../../src/match/match.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
+import { isLong } from '../../support/long.ts'
 
 const quota = { limit: 1000, window: '1m', key: 'global' } as const
 
@@ -84,57 +89,103 @@ describe('Over all readings', () => {
   const names = ['a', 'b'] as const
   const value = fc.constantFrom('x', 'y', 'z')
   const pattern = fc.constantFrom<string | true>('x', 'y', 'x*', '*z', '*y*', true)
-  const conditionOf = (field: 'query' | 'header') =>
-    fc.dictionary(fc.constantFrom(...names), pattern, { minKeys: 1, maxKeys: 2 }).map((values) =>
-      field === 'query'
-        ? { query: values }
-        : {
-            header: Object.fromEntries(
-              Object.entries(values).map(([name, one]) => [`x-${name}`, one]),
-            ),
-          },
+  const fields = (prefix: string) =>
+    fc.dictionary(
+      fc.constantFrom('a', 'b').map((name) => prefix + name),
+      pattern,
+      {
+        minKeys: 1,
+        maxKeys: 2,
+      },
     )
-  const plain = fc.oneof(conditionOf('query'), conditionOf('header'))
-  const both = fc.tuple(conditionOf('query'), conditionOf('header')).map(([query, header]) => ({
-    ...query,
-    ...header,
-  }))
-  const condition: fc.Arbitrary<MatchOptions> = fc.oneof(
-    plain,
-    both,
-    plain.map((not) => ({ not })),
-    fc.tuple(plain, plain).map(([one, not]) => ({ ...one, not })),
-  )
+  const parts = {
+    query: fields('').map((query) => ({ query })),
+    header: fields('x-').map((header) => ({ header })),
+    body: fields('').map((body) => ({ body })),
+  }
+  type Part = keyof typeof parts
+  const conditionOf = (allowed: Part[]): fc.Arbitrary<MatchOptions> => {
+    const one = fc.oneof(...allowed.map((part) => parts[part] as fc.Arbitrary<MatchOptions>))
+    const two = fc.tuple(one, one).map(([first, second]) => ({ ...first, ...second }))
+    return fc.oneof(
+      one,
+      two,
+      one.map((not) => ({ not })),
+      fc.tuple(one, one).map(([first, not]) => ({ ...first, not })),
+    )
+  }
+  const anywhere = conditionOf(['query', 'header', 'body'])
+  const outside = conditionOf(['query', 'header'])
+  const units = fc.integer({ min: 1, max: 50 })
   const rules = fc.array(
-    fc.tuple(condition, fc.integer({ min: 1, max: 50 })).map(([one, cost]) => ({ ...one, cost })),
+    fc.tuple(anywhere, units).map(([one, cost]) => ({ ...one, cost })),
     { maxLength: 3 },
   )
-  const config: fc.Arbitrary<ConfigOptions> = fc.record({
-    deny: condition.map((one) => ({ name: 'denied', ...one })),
-    allow: condition.map((one) => ({ name: 'allowed', ...one, policies: ['p0'] })),
-    policies: fc
-      .array(fc.record({ match: condition, rules, otherwise: fc.integer({ min: 1, max: 50 }) }), {
-        minLength: 1,
-        maxLength: 3,
-      })
-      .map((all) =>
-        all.map(({ match, rules: list, otherwise }, index) => ({
-          name: `p${index}`,
-          ...quota,
-          match,
-          cost: list.length > 0 ? { rules: list, otherwise } : otherwise,
-        })),
-      ),
+  const policy = fc.record({
+    match: anywhere,
+    rules,
+    otherwise: units,
+    key: fc.constantFrom('global', 'cookie:a', 'cookie:b', 'query:a', 'header:x-b', 'body:a'),
+    onMissingKey: fc.constantFrom('share', 'skip', 'refuse'),
   })
-  const pairs = fc.array(fc.tuple(fc.constantFrom(...names), value), { maxLength: 4 })
-
-  type Pair = readonly [string, string]
-  const send = (match: ReturnType<typeof createMatcher>, query: Pair[], header: Pair[]) =>
-    match(`/?${query.map((pair) => pair.join('=')).join('&')}`, {
-      headers: header.map(([name, one]) => [`x-${name}`, one] as [string, string]),
+  const config = fc
+    .record({
+      deny: outside.map((one) => ({ name: 'denied', ...one })),
+      allow: outside.map((one) => ({ name: 'allowed', ...one, policies: ['p0'] })),
+      policies: fc.array(policy, { minLength: 1, maxLength: 3 }),
     })
+    .map(({ policies, ...lists }) => ({
+      ...lists,
+      bodies: bodies(),
+      policies: policies.map(({ rules: list, otherwise, ...rest }, index) => ({
+        ...quota,
+        ...rest,
+        name: `p${index}`,
+        cost: list.length > 0 ? { rules: list, otherwise } : otherwise,
+      })),
+    })) as fc.Arbitrary<ConfigOptions>
+
+  type Pair = [string, string]
+  const pairs: fc.Arbitrary<Pair[]> = fc.array(fc.tuple(fc.constantFrom(...names), value), {
+    maxLength: 3,
+  })
+  /** What a client sends. Each item of the body is the list of its members. A body of one item is no batch. */
+  const sending = fc.record({
+    query: pairs,
+    header: pairs,
+    cookie: pairs,
+    body: fc.array(pairs, { maxLength: 3 }),
+  })
+  type Sending = typeof sending extends fc.Arbitrary<infer T> ? T : never
+
+  /** Where a client adds what is too long to describe. */
+  const padding = fc.constantFrom(undefined, 'query', 'header', 'cookie', 'crowd', 'body')
+  type Padding = typeof padding extends fc.Arbitrary<infer T> ? T : never
+
+  const objectOf = (pairs: readonly Pair[]) =>
+    `{${pairs.map(([name, one]) => `"${name}":"${one}"`).join(',')}}`
+  function write({ query, header, cookie, body }: Sending, padded?: Padding) {
+    const pad = 'x'.repeat(9000)
+    const url = new URL(`https://a.example.com/?${query.map((pair) => pair.join('=')).join('&')}`)
+    if (padded === 'query') url.search += `&pad=${pad}`
+    const headers = new Headers(header.map(([name, one]) => [`x-${name}`, one] as [string, string]))
+    const cookies = cookie.map((pair) => pair.join('='))
+    if (padded === 'cookie') cookies.push(`pad=${pad}`)
+    if (cookies.length > 0) headers.set('cookie', cookies.join('; '))
+    if (padded === 'header') headers.set('x-a', headers.get('x-a') ?? pad)
+    if (padded === 'header') headers.set('user-agent', pad)
+    if (padded === 'crowd') for (let n = 0; n < 150; n++) headers.set(`c-${n}`, '')
+    headers.set('content-type', 'application/json')
+    const items = body.map(objectOf)
+    const text = items.length === 1 ? items[0]! : `[${items.join(',')}]`
+    return {
+      url: url.href,
+      init: { method: 'POST', headers, ...(items.length > 0 && { body: text }) },
+    }
+  }
+
   /** The readings of a list: of each name the first, the last, or any other value. */
-  const readingsOf = (list: Pair[]): Pair[][] =>
+  const readingsOf = (list: readonly Pair[]): Pair[][] =>
     names.reduce<Pair[][]>(
       (readings, name) => {
         const values = list.filter(([one]) => one === name)
@@ -143,35 +194,100 @@ describe('Over all readings', () => {
       },
       [[]],
     )
-  const costs = ({ policies }: Matched) =>
-    new Map(policies.filter(isMatch).map(({ policy, cost }) => [policy.name, cost]))
+
+  /** The units that each policy charges. A batch may be charged to several quotas. */
+  function costs({ policies }: Matched) {
+    const units = new Map<string, number>()
+    for (const { policy, cost } of policies.filter(isMatch)) {
+      units.set(policy.name, (units.get(policy.name) ?? 0) + cost)
+    }
+    return units
+  }
   const isAllowed = ({ policies }: Matched, name: string) =>
     policies.some((one) => !isMatch(one) && one.policy.name === name && one.unmet === 'allow')
 
-  test('A request never costs less, meets fewer policies or enters more lists than a reading of it that is sent plainly.', async () => {
-    let ambiguous = 0
+  /** Sends a description of a request to the decision API. */
+  async function describedTo(options: ConfigOptions, sent: Sending, padded: Padding) {
+    const { url, init } = write(sent, padded)
+    const { body, ...rest } = init as RequestInit
+    const config = parseConfig(options)
+    const match = compileMatcher(config, () => {})
+    const description = {
+      ...describeRequest(new Request(url, rest)),
+      ...(body && padded !== 'body' && { body: body as string }),
+    }
+    const found = await describedRequest(
+      description,
+      { config, match },
+      {
+        env: {},
+        waitUntil: () => {},
+        contextOf: async () => undefined,
+      },
+    )
+    return found as Matched
+  }
+
+  /** Checks that a request as it was sent is as strict as a reading of it. */
+  function isAsStrict(sent: Matched, read: Matched, units: Map<string, number>) {
+    if (sent.denied) return
+    expect(read.denied).toBeUndefined()
+    for (const [name, cost] of units) {
+      expect(isAllowed(sent, name)).toBe(false)
+      expect(costs(sent).get(name) ?? 0).toBeGreaterThanOrEqual(cost)
+    }
+  }
+
+  test('A request never costs less, meets fewer policies or enters more lists than a reading of it that is sent plainly. This includes its batch, its cookies, and its description to /decide.', async () => {
+    const seen = { ambiguous: 0, batches: 0, omitted: 0 }
     await fc.assert(
-      fc.asyncProperty(config, pairs, pairs, async (options, query, header) => {
+      fc.asyncProperty(config, sending, padding, async (options, sent, padded) => {
         const match = createMatcher(options)
-        const sent = await send(match, query, header)
-        for (const one of readingsOf(query)) {
-          for (const other of readingsOf(header)) {
-            const read = await send(match, one, other)
-            if (read.denied) {
-              expect(sent.denied).toEqual(read.denied)
-              continue
-            }
-            if (sent.denied) continue
-            if (one.length < query.length || other.length < header.length) ambiguous += 1
-            for (const [name, cost] of costs(read)) {
-              expect(isAllowed(sent, name)).toBe(false)
-              expect(costs(sent).get(name) ?? 0).toBeGreaterThanOrEqual(cost)
+        /** The policies that charge each item of a batch. The others charge a request once. */
+        const byItem = new Set(
+          parseConfig(options).policies.flatMap(({ name, usesBody }) => (usesBody ? name : [])),
+        )
+        const plain = write(sent)
+        const direct = await match(plain.url, plain.init)
+        const described = await describedTo(options, sent, padded)
+        for (const query of readingsOf(sent.query)) {
+          for (const header of readingsOf(sent.header)) {
+            for (const cookie of readingsOf(sent.cookie)) {
+              const rest = { query, header, cookie }
+              /** An app runs each item of a batch. It may read each of them in several ways. */
+              const all = new Map<string, number>()
+              for (const item of sent.body.length > 0 ? sent.body : [undefined]) {
+                const dearest = new Map<string, number>()
+                for (const members of item ? readingsOf(item) : [undefined]) {
+                  const { url, init } = write({ ...rest, body: members ? [members] : [] })
+                  const read = await match(url, init)
+                  if (sent.body.length < 2) {
+                    isAsStrict(direct, read, costs(read))
+                    isAsStrict(described, read, costs(read))
+                  }
+                  if (read.denied) continue
+                  for (const [name, cost] of costs(read)) {
+                    dearest.set(name, Math.max(dearest.get(name) ?? 0, cost))
+                  }
+                }
+                for (const [name, cost] of dearest) {
+                  const before = all.get(name) ?? 0
+                  all.set(name, byItem.has(name) ? before + cost : Math.max(before, cost))
+                }
+              }
+              const none = { policies: [] }
+              isAsStrict(direct, none, all)
+              if (padded !== 'body') isAsStrict(described, none, all)
             }
           }
         }
+        if (sent.body.length > 1) seen.batches += 1
+        if (padded) seen.omitted += 1
+        if (new Set(sent.cookie.map(([name]) => name)).size < sent.cookie.length)
+          seen.ambiguous += 1
       }),
-      { numRuns: 300 },
+      { numRuns: isLong ? 1000 : 150 },
     )
-    expect(ambiguous).toBeGreaterThan(100)
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(20)
   })
 })
