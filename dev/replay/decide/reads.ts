@@ -106,6 +106,7 @@ function recorded(part: string, run: (view: RequestView) => unknown): Read[] {
   const view = recording(new RequestView(request, runtime, anyCase, () => undefined), {
     request: recording(request, { headers }),
     message: undefined, // `usesBody` says whether a policy reads it
+    omitted: undefined, // only a described request omits a part
   })
   try {
     Promise.resolve(run(view)).catch(() => {})
