@@ -42,8 +42,9 @@ export const hasAtMostBearer = (sources: Source[], view: SourceView): boolean =>
 
 type Value = string | Unusable | null | undefined
 
-function valuesOf({ source, name }: Source, { request, query, omitted }: SourceView): Value[] {
-  if (source === 'query') return omitted?.includes('query') ? [UNREADABLE] : query.getAll(name)
+function valuesOf({ source, name }: Source, view: SourceView): Value[] {
+  const { request, omitted } = view
+  if (source === 'query') return omitted?.includes('query') ? [UNREADABLE] : view.query.getAll(name)
   const field = source === 'header' ? name : source === 'bearer' ? 'authorization' : 'cookie'
   const value = request.headers.get(field)
   if (value === null) return omitted?.includes('headers') ? [UNREADABLE] : []
