@@ -63,9 +63,9 @@ test.skipIf(process.platform === 'win32')(
 )
 
 test('An error shows names of fields and files without the characters that command a terminal.', async () => {
-  const escape = '\u001b]0;evil\u0007\u009b2J\u202e\u2028'
-  const path = join(folder, `log${escape}`)
-  await writeFile(path, `${JSON.stringify({ [`a${escape}\n`]: 1, time: 1 })}\n`)
+  const hostile = '\u001b]0;evil\u0007\u009b2J\u202e\u2028'
+  const path = join(folder, `log${hostile}`)
+  await writeFile(path, `${JSON.stringify({ [`a${hostile}\n`]: 1, time: 1 })}\n`)
   const messageOf = (name: string) =>
     openLog([name]).then(
       () => '',
