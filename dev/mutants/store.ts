@@ -75,8 +75,8 @@ export const storeMutants: Mutant[] = [
   client('keeps the command in an error', ".split(', command was: ')[0]!", '', 'upstash'),
   client(
     'a client without a token is called',
-    'http?.hasCredentials === false',
-    'false',
+    'http?.hasCredentials !== false',
+    'true',
     'upstash',
   ),
   reply('reports waits beyond the life of the state', 'ms < restMs ? ms : restMs', 'ms', 'reply'),

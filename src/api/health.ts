@@ -1,5 +1,7 @@
 import { credentialsOf, isRestUrl, variablesOf } from '../base/bindings.ts'
+import type { Config } from '../config/parse.ts'
 import type { Limiter } from '../limiter/create.ts'
+import { databaseFrom } from '../limiter/database.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import { callerOf, tokenOf } from './caller.ts'
 
@@ -20,7 +22,9 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
     const databases = config.shards?.names ?? [undefined]
-    const problems = databases.flatMap((store) => missingCredentials(env, store))
+    const problems = databases.flatMap((store) =>
+      config.store ? missingClient(config, env, store) : missingCredentials(env, store),
+    )
     if (noOrigin) problems.push({ code: 'no-origin', variable: 'ORIGIN', detail: noOrigin })
     return problems
   }
@@ -56,6 +60,16 @@ export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
 }
 
 const IS_OPEN = 'The database failed repeatedly. Until it answers again, onStoreError decides.'
+
+/** A client of the app may have its credentials from anywhere, but most have them from these variables. */
+function missingClient(config: Config, env: Env, store: string | undefined): HealthProblem[] {
+  if (databaseFrom(config, env, store).send) return []
+  const missing = missingCredentials(env, store)
+  if (missing.length > 0) return missing
+  const detail =
+    'The function in store returned no client of @upstash/redis with a URL and a token.'
+  return [{ code: 'not-configured', store, detail }]
+}
 
 function missingCredentials(env: Env, store: string | undefined): HealthProblem[] {
   const variables = variablesOf(store)

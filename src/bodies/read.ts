@@ -11,9 +11,9 @@ export interface ReadOptions {
 }
 
 /** The value of a body, or why it cannot be read. Undefined if the request has no body. */
-export type Content = { value: unknown } | Unreadable | undefined
+export type Content = { value: unknown } | NoContent | undefined
 
-interface Unreadable {
+interface NoContent {
   unreadable: string
   /** The number of items of a batch that other servers may run. Absent if it is not known. */
   items?: number

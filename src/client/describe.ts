@@ -38,18 +38,19 @@ export function describeRequest(
   }
 }
 
-type Omitted = NonNullable<RequestDescription['omitted']>
+type OmittedParts = NonNullable<RequestDescription['omitted']>
 
 /**
  * Removes user name, password and fragment. Shortens a long URL: first the query, then repeated slashes, which policies ignore, then the
  * path. The end of a host is kept, because policies match domains.
  */
-function shortUrl(text: string, omitted: Omitted): string {
+function shortUrl(text: string, omitted: OmittedParts): string {
   const url = new URL(text)
   url.username = ''
   url.password = ''
   url.hash = ''
-  if (url.hostname.length > MAX_HOST) url.hostname = url.hostname.slice(-MAX_HOST)
+  // The letter keeps the rest a name: a URL ignores a host that reads as an invalid number.
+  if (url.hostname.length > MAX_HOST) url.hostname = `x${url.hostname.slice(1 - MAX_HOST)}`
   if (url.href.length > MAX_URL && url.search !== '') {
     url.search = ''
     omitted.push('query')
@@ -67,7 +68,7 @@ const FIRST = ['authorization', 'cookie', 'content-type']
 
 function someHeaders(
   headers: Headers,
-  omitted: Omitted,
+  omitted: OmittedParts,
   fields?: readonly string[],
 ): Record<string, string> {
   const selected = fields?.map((name) => name.toLowerCase())

@@ -8,7 +8,7 @@ export type { Config, ListEntry } from './schema/config.ts'
 export type { Policy } from './schema/policy.ts'
 
 /**
- * Checks a configuration and returns it unchanged, with types.
+ * Checks a configuration and returns it, with types. Freezes it: copy it to change it.
  * @throws {ConfigError} lists every problem: path, expected, got
  * @example
  * export default defineConfig({
@@ -23,18 +23,27 @@ export function defineConfig<Context = unknown>(
   return options
 }
 
-/** The parsed configurations: `defineConfig` and the limiter get the same object. */
+/** The parsed configurations: `defineConfig` and the limiter get the same object. It is frozen, so that no later change is ignored. */
 const known = new WeakMap<object, Config>()
 
 /**
- * Parses untrusted input into a configuration. The same object is parsed once: do not change it afterwards.
+ * Parses untrusted input into a configuration. The same object is parsed once, and frozen.
  * @throws {ConfigError} lists every problem: path, expected, got
  */
 export function parseConfig(options: unknown): Config {
   const isObject = typeof options === 'object' && options !== null
   const parsed = (isObject && known.get(options)) || parse(config, options)
   if (isObject) known.set(options, parsed)
+  freeze(options)
   return parsed
+}
+
+/** Freezes plain objects and lists, so that a later change is an error instead of ignored. */
+function freeze(value: unknown): void {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return
+  if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return
+  Object.freeze(value)
+  for (const part of Object.values(value)) freeze(part)
 }
 
 /**

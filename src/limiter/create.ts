@@ -188,13 +188,13 @@ export function createParts(
   return (env) => {
     const given = env as Record<string, unknown>
     if (!values || variables.some((name, index) => given[name] !== values![index])) {
-      values = variables.map((name) => given[name])
       const { token } = credentialsOf(env, names[0])
       if (!env.SLUICE_SECRET && (shards || (config.store && !token))) {
         const other = token ? 'the token of the first database' : 'a constant'
         log('no-secret', '', `set SLUICE_SECRET; until then ${other} replaces it`)
       }
       parts = partsFor(env, env.SLUICE_SECRET || token || 'sluice')
+      values = variables.map((name) => given[name])
     }
     if (!shielded) return parts
     return { ...parts, shield: async (key) => shielded(env, await parts.nameSubject(key)) }

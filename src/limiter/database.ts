@@ -1,4 +1,5 @@
 import { type Bindings, credentialsOf } from '../base/bindings.ts'
+import type { ClientVariables } from '../base/commands.ts'
 import { ConfigError } from '../base/errors.ts'
 import type { Config } from '../config/parse.ts'
 import type { UpstashDatabase } from '../store/upstash/upstash.ts'
@@ -16,12 +17,16 @@ export function databaseFrom(
 ): UpstashDatabase {
   const { url, token } = credentialsOf(env, name)
   if (!store) return { url, token }
-  const own = {
-    ...(url !== undefined && { UPSTASH_REDIS_REST_URL: url }),
-    ...(token !== undefined && { UPSTASH_REDIS_REST_TOKEN: token }),
+  const variables: ClientVariables = { ...env }
+  if (name !== undefined) {
+    // The variables without a suffix are those of another database.
+    delete variables.UPSTASH_REDIS_REST_URL
+    delete variables.UPSTASH_REDIS_REST_TOKEN
+    if (url !== undefined) variables.UPSTASH_REDIS_REST_URL = url
+    if (token !== undefined) variables.UPSTASH_REDIS_REST_TOKEN = token
   }
   try {
-    return { send: store.connect(name === undefined ? { ...env } : { ...env, ...own }) }
+    return { send: store.connect(variables) }
   } catch (error) {
     if (error instanceof ConfigError) throw error
     return {}

@@ -138,10 +138,14 @@ function recently(parse: (text: string) => Address | undefined) {
     const known = recent.get(text)
     if (known) return known
     const address = parse(text)
-    if (address && text.length <= MAX_LENGTH) recent.set(text, address)
+    // A slice of a long field would keep the whole field in memory.
+    if (address && text.length <= MAX_LENGTH) recent.set(copyOf(text), address)
     return address
   }
 }
+
+const copyOf = (text: string) =>
+  String.fromCharCode(...Array.from(text, (one) => one.charCodeAt(0)))
 
 const toPlainAddress = recently(parseAddress)
 const toAddress = recently(parsePeer)

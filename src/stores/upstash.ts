@@ -57,10 +57,22 @@ export function upstash(
   client: UpstashClient | ((env: any) => UpstashClient),
 ): StoreClient {
   if (typeof client === 'function') {
-    return { connect: (env: ClientVariables) => sender(checked(client(env))) }
+    return {
+      connect(env: ClientVariables) {
+        const made = client(env)
+        if (!checked(made).isConfigured) throw new StoreError('not-configured')
+        return sender(made)
+      },
+    }
   }
-  const send = sender(checked(client))
-  return { connect: () => send }
+  const { isConfigured } = checked(client)
+  const send = sender(client)
+  return {
+    connect() {
+      if (!isConfigured) throw new StoreError('not-configured')
+      return send
+    },
+  }
 }
 
 /** Sends each command once, with a client whose options are checked. */
@@ -71,6 +83,7 @@ function sender(client: UpstashClient): SendCommands {
       const pipeline = client.pipeline()
       for (const command of commands) run(pipeline, command)
       const answers = await pipeline.exec({ keepErrors: true })
+      if (answers.length !== commands.length) throw new StoreError('bad-reply')
       return answers.map(({ result, error }) => (error ? { error: textOf(error) } : { result }))
     } catch (error) {
       const { name, message } = error as Error
@@ -104,15 +117,18 @@ interface ClientState {
   }
 }
 
-/** @throws {ConfigError | StoreError} */
-function checked(client: UpstashClient): UpstashClient {
+/** @throws {ConfigError} */
+function checked(client: UpstashClient): { isConfigured: boolean } {
   if (typeof Object(client).evalsha !== 'function') {
     throw new ConfigError([
-      { path: 'store', expected: 'a client of @upstash/redis', got: String(client) },
+      {
+        path: 'store',
+        expected: 'a client of @upstash/redis',
+        got: `a value of type ${typeof client}`,
+      },
     ])
   }
   const { opts, enableAutoPipelining, client: http } = client as unknown as ClientState
-  if (http?.hasCredentials === false) throw new StoreError('not-configured')
   const { retry, readYourWrites, options } = http ?? {}
   const problems: ConfigProblem[] = []
   const check = (isRight: boolean, name: string, value: string, got: unknown) => {
@@ -130,5 +146,5 @@ function checked(client: UpstashClient): UpstashClient {
   const isEnded = typeof signal === 'function' || (signal === undefined && isCloudflare())
   check(isEnded, 'signal', '() => AbortSignal.timeout(10_000)', signal)
   if (problems.length > 0) throw new ConfigError(problems)
-  return client
+  return { isConfigured: http?.hasCredentials !== false }
 }

@@ -40,7 +40,19 @@ app.use(
     ],
   }),
 )
-app.get('/slots', () => new Response(new ReadableStream({}))) // held until the client or the slot ends
+/** A body that is held until the client leaves. workerd ends a response that waits for nothing, so it waits for a timer. */
+function waiting() {
+  let timer: ReturnType<typeof setInterval>
+  return new ReadableStream({
+    start() {
+      timer = setInterval(() => {}, 1000)
+    },
+    cancel() {
+      clearInterval(timer)
+    },
+  })
+}
+app.get('/slots', () => new Response(waiting()))
 app.get('/clock', (c) => {
   const date = new Date()
   return c.json({

@@ -27,7 +27,7 @@ export async function limitRights(client: {
     client.sendCommand(user),
     client.sendCommand(['AUTH', USER, PASSWORD]),
   ])
-  // While a script runs, Redis refuses ACL SETUSER, and accepts AUTH if this process has created the user before.
+  // While a script runs, Redis refuses ACL SETUSER, and accepts AUTH if this process has created the user last.
   if (loggedIn.status === 'fulfilled') return
   const { reason } = created.status === 'rejected' ? created : loggedIn
   throw new Error(

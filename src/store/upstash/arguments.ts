@@ -37,15 +37,15 @@ function check(isValid: boolean, place: string, what: string): asserts isValid {
 }
 
 /** The arguments of limits that depend on the terms alone: checked and written once for each configuration. */
-interface Written {
+interface TermsText {
   /** Without the option. */
   text: string
   /** With the option, if it too depends on the terms alone. */
   whole: string | undefined
 }
-const written = new WeakMap<Terms, Written>()
+const written = new WeakMap<Terms, TermsText>()
 
-function termsText(terms: Terms, place: string): Written {
+function termsText(terms: Terms, place: string): TermsText {
   const known = written.get(terms)
   if (known !== undefined) return known
   const { tag, algorithm, limit, windowMs, burst, align } = terms

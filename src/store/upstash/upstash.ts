@@ -171,7 +171,8 @@ export function createUpstashReader({
   return async (key) => {
     if (!send) throw new StoreError('not-configured')
     const observed = observer?.begin([])
-    const sending = send([['get', key]], AbortSignal.timeout(deadlineMs))
+    const deadline = AbortSignal.timeout(deadlineMs)
+    const sending = Promise.race([send([['get', key]], deadline), abortOf(deadline)])
     const [answer] = await sending.catch((error) => {
       const failure = toStoreError(error)
       observed?.end([[failure]], false)
@@ -184,6 +185,12 @@ export function createUpstashReader({
     return result
   }
 }
+
+/** Rejects when a signal aborts: a client of the app does not take it. */
+const abortOf = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new StoreError('timeout')))
+  })
 
 const inWorkers = isCloudflare()
 

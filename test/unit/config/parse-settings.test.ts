@@ -220,3 +220,12 @@ describe('a table of plans by api-key', () => {
     expect(parseConfig(config(tables.customers, 'header:x-customer')).tables).toEqual(tables)
   })
 })
+
+test('A configuration cannot change after it is parsed, because a limiter would ignore the change.', () => {
+  const options = { policies: [{ name: 'a', limit: 1, window: '1m' }] }
+  expect(parseConfig(options)).toBe(parseConfig(options))
+  expect(() => options.policies.push(options.policies[0]!)).toThrow(TypeError)
+  expect(() => {
+    options.policies[0]!.limit = 2
+  }).toThrow(TypeError)
+})

@@ -1,7 +1,10 @@
 /** `/_sluice/health` reports the configuration. `/_sluice/ready` also reports open circuits of databases. */
+import { Redis } from '@upstash/redis'
 import { describe, expect, test, vi } from 'vitest'
 import type { ConfigOptions } from '../../../src/config/options.ts'
+import { createGateway } from '../../../src/gateway/gateway.ts'
 import { shards } from '../../../src/shards/index.ts'
+import { exactOptions, upstash } from '../../../src/stores/upstash.ts'
 import { API_TOKEN, apiTokens, OPERATE } from '../../support/api-stack.ts'
 import { useGateway } from '../../support/gateway.ts'
 
@@ -46,6 +49,27 @@ describe('a Worker that is configured', () => {
       expect([gateway.httpRequests(), gateway.origin.requests()]).toEqual(before)
     },
   )
+
+  test('A client of the app needs no variables; one that cannot be created is a problem.', async () => {
+    const redis = (env: Record<string, string>) =>
+      new Redis({ url: env.MINE ?? '', token: 'token', ...exactOptions })
+    const app = createGateway({ origin: 'http://127.0.0.1:1', policies, store: upstash(redis) })
+    const context = { waitUntil: () => {}, passThroughOnException: () => {} }
+    const problemsOf = async (env: object) => {
+      const answer = await app.fetch(new Request('http://h/_sluice/health'), env, context as never)
+      return ((await answer.json()) as { problems?: object[] }).problems
+    }
+    const both = { [URL_OF]: 'https://unused', [TOKEN_OF]: 'unused' }
+    expect(await problemsOf({ MINE: 'http://127.0.0.1:1' })).toBeUndefined()
+    expect(await problemsOf({})).toEqual([noUrl(), noToken()])
+    expect(await problemsOf({ ...both, MINE: 'rediss://hidden' })).toEqual([
+      {
+        code: 'not-configured',
+        detail:
+          'The function in store returned no client of @upstash/redis with a URL and a token.',
+      },
+    ])
+  })
 
   test('/_sluice/ready names the policies to operators only.', async () => {
     const ready = (token: string) =>

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../src/base/errors.ts'
 import type { PolicyOptions } from '../../../src/config/options.ts'
 import { createSluice } from '../../../src/gateway/sluice.ts'
+import { databaseFrom } from '../../../src/limiter/database.ts'
 import { exactOptions, upstash } from '../../../src/stores/upstash.ts'
 import { useDatabase } from '../../support/database.ts'
 
@@ -152,4 +153,48 @@ test('The error of a call contains no part of its command.', async () => {
 test('A client without URL and token is not called.', () => {
   const store = upstash(() => new WorkersRedis({ url: '', token: '', ...exactOptions }))
   expect(() => store.connect({})).toThrow('not-configured')
+})
+
+test('A text in place of a client does not appear in the error.', () => {
+  expect(() => upstash('AXX_secret_token' as never)).toThrow('got a value of type string')
+})
+
+test('A client without credentials is a store error, also as an instance.', () => {
+  const store = upstash(new WorkersRedis({ url: '', token: '', ...exactOptions }))
+  expect(() => store.connect({})).toThrow('not-configured')
+})
+
+test('A database of several never gets the URL and the token without a suffix.', () => {
+  const seen: object[] = []
+  const connect = (env: object) => {
+    seen.push(env)
+    return async () => []
+  }
+  const store = { connect }
+  const one = { UPSTASH_REDIS_REST_URL: 'https://old', UPSTASH_REDIS_REST_TOKEN: 'old' }
+  const env = { ...one, UPSTASH_REDIS_REST_URL_EU: 'https://eu' }
+  databaseFrom({ store }, env, 'eu')
+  databaseFrom({ store }, env, undefined)
+  expect(seen).toEqual([
+    { UPSTASH_REDIS_REST_URL: 'https://eu', UPSTASH_REDIS_REST_URL_EU: 'https://eu' },
+    env,
+  ])
+})
+
+test('Each request gets the error of a wrong client.', async () => {
+  const store = upstash(() => new Redis(connection()))
+  const sluice = createSluice({ ...options, store, policies })
+  for (let count = 0; count < 2; count += 1) {
+    const checking = sluice.check(request(), { remoteAddress: '203.0.113.6' })
+    await expect(checking).rejects.toThrow('option retry of the client')
+  }
+})
+
+test('An answer to fewer commands than were sent is a bad reply.', async () => {
+  const client = new Redis({ ...connection(), ...exactOptions })
+  const pipeline = { eval() {}, evalsha() {}, exec: async () => [{ result: 'x' }] }
+  client.pipeline = () => pipeline as never
+  const command = ['evalsha', 'sha', 1, 'key', 'x']
+  const sending = upstash(client).connect({})([command, command])
+  await expect(sending).rejects.toMatchObject({ code: 'bad-reply' })
 })
