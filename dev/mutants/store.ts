@@ -73,12 +73,7 @@ export const storeMutants: Mutant[] = [
     'upstash',
   ),
   client('keeps the command in an error', ".split(', command was: ')[0]!", '', 'upstash'),
-  client(
-    'a client without a token is called',
-    'http?.hasCredentials !== false',
-    'true',
-    'upstash',
-  ),
+  client('a client without a token is called', 'http?.hasCredentials !== false', 'true', 'upstash'),
   reply('reports waits beyond the life of the state', 'ms < restMs ? ms : restMs', 'ms', 'reply'),
   reply(
     'the wait of a ban replaces a longer wait',
