@@ -6,6 +6,7 @@ import { whenEnded } from '../http/body-end.ts'
 import { withCors } from '../http/cors.ts'
 import { refuse } from '../http/refusal.ts'
 import { decisionFields, refusal, withDecisionFields } from '../http/response.ts'
+import { wouldRefuse } from '../http/shadow.ts'
 import type { Limiter } from '../limiter/create.ts'
 import { decide, knownRefusal, prepare } from '../limiter/decide.ts'
 import { observe } from '../limiter/observed.ts'
@@ -83,10 +84,8 @@ export async function checkRequest(
 
   observe(parts, matched, outcome, view, runtime)
   const { decision, charges } = outcome
-  for (const { mode, allowed, policy } of decision.limits) {
-    if (mode === 'shadow' && !allowed) {
-      log('shadow-refused', policy, 'a shadow policy would have refused a request')
-    }
+  for (const policy of wouldRefuse(decision)) {
+    log('shadow-refused', policy, 'a shadow policy would have refused a request')
   }
   const own = !decision.allowed
   if (own) speculative?.cancel()

@@ -5,6 +5,7 @@
 import { asStoreError, StoreError } from '../base/errors.ts'
 import type { Meter, StoreUse } from '../base/observer.ts'
 import { type Soon, whenKnown } from '../base/when-known.ts'
+import { where } from '../base/where.ts'
 import type { Match, Matched } from '../match/match.ts'
 import type { StoreOptions, StoreResult } from '../store/store.ts'
 import { conclude, decisionOf, fallBack, type Sent } from './conclude.ts'
@@ -86,21 +87,14 @@ function pendingOf(
   const enforcing = enforced(limits)
   const requests: Pending['requests'] = enforcing.length > 0 ? [{ mode, limits: enforcing }] : []
   const follow = mode === 'take' && enforcing.length > 0 ? 'follow' : mode
-  if (enforcing !== limits) {
-    for (const limit of limits) {
-      if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
-    }
+  for (const limit of limits) {
+    if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
   }
   return { limits, requests, mode, slot: mode === 'take' ? slot : undefined }
 }
 
-/** Those of the limits that are enforced: the same list if all are. */
-function enforced<M extends Match>(matches: M[]): M[] {
-  for (const { policy } of matches) {
-    if (policy.mode !== 'enforce') return matches.filter(({ policy }) => policy.mode === 'enforce')
-  }
-  return matches
-}
+const enforced = <M extends Match>(matches: M[]) =>
+  where(matches, ({ policy }) => policy.mode === 'enforce')
 
 /**
  * Prepares and decides several questions independently, in one round trip.

@@ -1,4 +1,5 @@
 import type { Decision, LimitState } from '../../base/decision.ts'
+import { where } from '../../base/where.ts'
 import { fieldNames, type HeaderSet, prefixedNames } from '../../config/schema/headers.ts'
 import {
   fullAt,
@@ -22,13 +23,7 @@ interface FieldSet<Name extends string = string> {
   fields: Record<Name, Quantity>
 }
 
-/** The enforced limits: the same list if all are. */
-function enforced({ limits }: Decision): LimitState[] {
-  for (const { mode } of limits) {
-    if (mode !== 'enforce') return limits.filter(({ mode }) => mode === 'enforce')
-  }
-  return limits
-}
+const enforced = ({ limits }: Decision) => where(limits, ({ mode }) => mode === 'enforce')
 
 /**
  * Selects the enforced limit with the lowest `rank`; among equals, the one with the longest `wait`. On a refusal it selects the limit

@@ -1,5 +1,6 @@
 /** Decodes replies of the Lua script. lua/README.md is the contract. */
 import type { QuotaState } from '../../base/decision.ts'
+import { hasOwnKey } from '../../base/own-key.ts'
 import { algorithms, resized, type State, withFloor } from '../algorithms/index.ts'
 import type { Idempotency, Limit, StoreReply, StoreRequest } from '../store.ts'
 import { penaltyOf } from './arguments.ts'
@@ -69,7 +70,7 @@ const BAN = /^!(\d{1,16})$/
 function plainState(part: string, limit: Limit, now: number): QuotaState | undefined {
   const { terms, floor = 0 } = limit
   const { algorithm } = terms
-  if (algorithm === 'sliding-log' || algorithm === 'concurrency') {
+  if (hasOwnKey(algorithm)) {
     const [, mark, ...numbers] = NUMBERS.exec(part) ?? []
     if (!mark) return undefined
     const [left, retryAfter, resetAfterMs, nextAfterMs] = numbers.map(Number) as Four
