@@ -1,35 +1,35 @@
 import { readFileSync } from 'node:fs'
 import { defineConfig } from 'tsdown'
-import { pageModule } from './dev/dashboard/bundle.ts'
+import { pageModule } from './cli/dashboard/bundle.ts'
 
 /** The entries of package.json: a new one also needs a line in its `exports` and in dev/size/limits.ts. */
 const entries = {
   index: 'src/index.ts',
   client: 'src/client/client.ts',
   lint: 'src/lint/lint.ts',
-  observe: 'src/observe/index.ts',
-  bodies: 'src/bodies/index.ts',
-  graphql: 'src/graphql/graphql.ts',
-  jwt: 'src/jwt/index.ts',
-  leases: 'src/leases/index.ts',
-  overrides: 'src/overrides/index.ts',
-  refusals: 'src/refusals/index.ts',
-  shards: 'src/shards/index.ts',
+  observe: 'src/features/observe/index.ts',
+  bodies: 'src/features/bodies/index.ts',
+  graphql: 'src/features/graphql/graphql.ts',
+  jwt: 'src/features/jwt/index.ts',
+  leases: 'src/features/leases/index.ts',
+  overrides: 'src/features/overrides/index.ts',
+  refusals: 'src/features/refusals/index.ts',
+  shards: 'src/features/shards/index.ts',
   upstash: 'src/stores/upstash.ts',
-  node: 'src/adapters/node.ts',
-  next: 'src/adapters/next.ts',
+  node: 'src/hosts/node/node.ts',
+  next: 'src/hosts/node/next.ts',
 }
 
 /** Entries that run in Node only. They contain the bridge, which is not published. */
 const nodeEntries = {
   testing: 'src/testing/index.ts',
-  cli: 'dev/cli/main.ts',
+  cli: 'cli/main.ts',
 }
 
 /** Parts of `index` that a bundler drops if a project does not use them. */
 const parts = {
-  gateway: 'src/gateway/gateway.ts',
-  middleware: 'src/gateway/middleware.ts',
+  gateway: 'src/hosts/worker/gateway.ts',
+  middleware: 'src/hosts/app/middleware.ts',
 }
 
 const honoLicense = readFileSync(new URL('node_modules/hono/LICENSE', import.meta.url), 'utf8')
@@ -68,7 +68,7 @@ const forNode = defineConfig({
     {
       // The page of the dashboard as text, so that the package needs no bundler.
       name: 'dashboard-page',
-      load: (id) => (id.endsWith('/dev/dashboard/page-files.ts') ? pageModule() : undefined),
+      load: (id) => (id.endsWith('/cli/dashboard/page-files.ts') ? pageModule() : undefined),
     },
     {
       // Without the modules for JSON, search and others, which the bridge does not use.

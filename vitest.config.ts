@@ -12,19 +12,19 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
 
 /** The slowest test files. They start first, so that none of them is the last one to run. */
 const longest = [
-  'test/dev/reload',
+  'test/cli/reload',
   'test/unit/testing/start',
-  'test/dev/cli-project',
+  'test/cli/project',
   'test/worker/credentials',
   'upstash-bridge/test/production',
-  'test/dev/start',
-  'test/dev/cli-replay',
-  'test/dev/dashboard-page',
+  'test/cli/start',
+  'test/cli/replay-command',
+  'test/cli/dashboard-page',
   'test/docs/examples',
   'test/docs/replay',
   'test/worker/forward-auth',
   'test/script/oracle',
-  'test/unit/store/leases-laws',
+  'test/unit/features/leases/laws',
   'test/worker/fuzz',
 ]
 

@@ -4,7 +4,7 @@
  *     npx node bench/lists.ts [size]
  */
 
-import { inNetworks, parseAddress } from '../src/base/ip.ts'
+import { inNetworks, parseAddress } from '../src/core/base/ip.ts'
 import { createGateway, defineConfig } from '../src/index.ts'
 
 const ROUNDS = 1_000

@@ -1,7 +1,7 @@
 /** `npm run picture`: draws docs/explanation/algorithms.svg, the same traffic under five algorithms, decided by the real script. */
 import { writeFile } from 'node:fs/promises'
-import type { PolicyOptions } from '../src/config/options.ts'
-import { parseConfig } from '../src/config/parse.ts'
+import type { PolicyOptions } from '../src/core/config/options.ts'
+import { parseConfig } from '../src/core/config/parse.ts'
 import { mostWithin, play } from './picture/play.ts'
 import { draw, type PictureRow } from './picture/svg.ts'
 import { LENGTH_MS, PHASES, TRAFFIC } from './picture/traffic.ts'

@@ -6,7 +6,7 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readScriptOptions } from '../dev/cli/options.ts'
+import { readScriptOptions } from '../cli/options.ts'
 import { createRandom } from './random.ts'
 
 const USAGE = `Measures the speed and the memory of a replay. Generates a log in the Combined Log Format, a day

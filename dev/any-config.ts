@@ -4,15 +4,15 @@
  * `refusals()` and `overrides()`. The JSON of a result of `shards()` has its arguments, and that of `cluster()` is an empty object.
  */
 import openapi from '../src/api/openapi.json' with { type: 'json' }
-import { bodies } from '../src/bodies/index.ts'
-import { graphqlCost } from '../src/graphql/graphql.ts'
+import { bodies } from '../src/features/bodies/index.ts'
+import { graphqlCost } from '../src/features/graphql/graphql.ts'
+import { type JwtOptions, jwt } from '../src/features/jwt/index.ts'
+import { leases } from '../src/features/leases/index.ts'
+import { observe } from '../src/features/observe/index.ts'
+import { overrides } from '../src/features/overrides/index.ts'
+import { refusals } from '../src/features/refusals/index.ts'
+import { cluster, shards } from '../src/features/shards/index.ts'
 import { type ConfigOptions, createGateway } from '../src/index.ts'
-import { type JwtOptions, jwt } from '../src/jwt/index.ts'
-import { leases } from '../src/leases/index.ts'
-import { observe } from '../src/observe/index.ts'
-import { overrides } from '../src/overrides/index.ts'
-import { refusals } from '../src/refusals/index.ts'
-import { cluster, shards } from '../src/shards/index.ts'
 
 /** A configuration as JSON: `jwt` has the options of `jwt()`. */
 export type JsonConfig = Omit<ConfigOptions, 'jwt'> & { jwt?: JwtOptions | undefined }

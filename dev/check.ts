@@ -2,11 +2,11 @@
 import { spawnSync } from 'node:child_process'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { checkPolicies } from './check/policies.ts'
-import { bindingChecks, type Check, runChecks } from './check/run.ts'
-import { readScriptOptions } from './cli/options.ts'
+import { checkPolicies } from '../cli/check/policies.ts'
+import { bindingChecks, type Check, runChecks } from '../cli/check/run.ts'
+import { readScriptOptions } from '../cli/options.ts'
+import { wranglerFile } from '../cli/project/wrangler-config.ts'
 import { checkImports } from './imports.ts'
-import { wranglerFile } from './project/wrangler-config.ts'
 import { bundleOf } from './size/bundle.ts'
 import { gzipSize } from './size/shares.ts'
 
@@ -55,7 +55,7 @@ const all: Check[] = [
   [
     'types',
     () =>
-      run('tsc', '-p', '.') ?? run('tsc', '-p', 'src') ?? run('tsc', '-p', 'dev/dashboard/page'),
+      run('tsc', '-p', '.') ?? run('tsc', '-p', 'src') ?? run('tsc', '-p', 'cli/dashboard/page'),
   ],
   ['lint and format', () => run('biome', 'check')],
   policies,

@@ -7,41 +7,66 @@ interface Room {
   packages?: readonly string[]
 }
 
+const core = (...names: string[]) => names.map((name) => `core/${name}`)
+
 /** The import rule. Each room comes after the rooms that it imports. */
 const rooms: Record<string, Room> = {
-  base: { rooms: [] },
-  config: { rooms: ['base'], packages: ['valibot'] },
-  request: { rooms: ['base', 'config'] },
-  credentials: { rooms: ['base', 'config', 'request'] },
-  match: { rooms: ['base', 'config', 'request', 'credentials'] },
-  store: { rooms: ['base'] },
-  stores: { rooms: ['base'] },
-  limiter: { rooms: ['base', 'config', 'request', 'match', 'store'] },
-  http: { rooms: ['base', 'config'] },
+  'core/base': { rooms: [] },
+  'core/config': { rooms: core('base'), packages: ['valibot'] },
+  'core/request': { rooms: core('base', 'config') },
+  'features/credentials': { rooms: core('base', 'config', 'request') },
+  'core/program': { rooms: [...core('base', 'config', 'request'), 'features/credentials'] },
+  'core/connection': { rooms: core('base') },
+  'core/fallback': { rooms: core('base', 'connection') },
+  'features/live': { rooms: core('base', 'config', 'request') },
+  'features/shield': { rooms: core('base', 'config') },
+  'core/decide': {
+    rooms: [
+      ...core('base', 'config', 'request', 'program', 'connection', 'fallback'),
+      'features/live',
+      'features/shield',
+    ],
+  },
+  'core/respond': { rooms: core('base', 'config') },
+  core: { rooms: core('base', 'config', 'request', 'decide', 'respond') },
+  stores: { rooms: core('base') },
   api: {
-    rooms: ['base', 'config', 'request', 'credentials', 'match', 'limiter', 'http'],
+    rooms: [
+      ...core('base', 'config', 'request', 'program', 'decide', 'respond'),
+      'features/credentials',
+    ],
     packages: ['valibot'],
   },
-  gateway: {
-    rooms: ['base', 'config', 'request', 'match', 'limiter', 'http', 'api'],
+  'hosts/app': {
+    rooms: ['core', ...core('base', 'config', 'request', 'decide')],
     packages: ['hono'],
   },
-  adapters: { rooms: ['base', 'config', 'gateway'] },
-  client: { rooms: ['base', 'api'] },
-  lint: { rooms: ['base', 'config', 'match'] },
-  bodies: {
-    rooms: ['base', 'config', 'request', 'match', 'http'],
+  'hosts/worker': {
+    rooms: ['core', ...core('base', 'config', 'request', 'decide', 'respond'), 'api', 'hosts/app'],
+    packages: ['hono'],
+  },
+  'hosts/node': { rooms: [...core('base', 'config'), 'hosts/app'] },
+  client: { rooms: ['core/base', 'api', 'features/overrides'] },
+  lint: { rooms: core('base', 'config', 'program') },
+  'features/bodies': {
+    rooms: core('base', 'config', 'request', 'program', 'respond'),
     packages: ['valibot', 'eventsource-parser'],
   },
-  graphql: { rooms: ['base', 'config', 'bodies'], packages: ['graphql', 'valibot'] },
-  jwt: { rooms: ['base', 'config', 'request'], packages: ['jose', 'valibot'] },
-  leases: { rooms: ['base', 'store'] },
-  overrides: { rooms: ['base', 'api'] },
-  refusals: { rooms: ['base', 'config', 'http'], packages: ['valibot'] },
-  observe: { rooms: ['base', 'config', 'match'], packages: ['valibot'] },
-  shards: { rooms: ['base', 'config', 'store'], packages: ['valibot'] },
+  'features/graphql': {
+    rooms: [...core('base', 'config'), 'features/bodies'],
+    packages: ['graphql', 'valibot'],
+  },
+  'features/jwt': { rooms: core('base', 'config', 'request'), packages: ['jose', 'valibot'] },
+  'features/leases': { rooms: core('base', 'connection') },
+  'features/overrides': {
+    rooms: [...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
+    packages: ['valibot'],
+  },
+  'features/refusals': { rooms: core('base', 'config', 'respond'), packages: ['valibot'] },
+  'features/observe': { rooms: core('base', 'config', 'program'), packages: ['valibot'] },
+  'features/shards': { rooms: core('base', 'config', 'connection'), packages: ['valibot'] },
   testing: {
-    rooms: ['base'],
+    rooms: core('base'),
     packages: [
       'sluice-upstash-bridge',
       'node:async_hooks',
@@ -56,12 +81,12 @@ const rooms: Record<string, Room> = {
       'node:util',
     ],
   },
-  'index.ts': { rooms: ['base', 'config', 'gateway', 'lint'] },
-  'worker.ts': { rooms: ['gateway', 'stores'], packages: ['@upstash/redis'] },
+  'index.ts': { rooms: [...core('base', 'config'), 'hosts/app', 'hosts/worker', 'lint'] },
+  'worker.ts': { rooms: ['hosts/worker', 'stores'], packages: ['@upstash/redis'] },
 }
 
-/** Rooms that may import only types of another room. */
-const typesOnly: Record<string, string> = { client: 'api' }
+/** Rooms that may import only types of other rooms. */
+const typesOnly: Record<string, readonly string[]> = { client: ['api', 'features/overrides'] }
 
 const IMPORT =
   /(?:^import\s+(type\s)?|^(?:import|export)\s(type\s)?[^'"`;=]*?\sfrom\s+|\bimport\()['"]([^'"]+)['"]/gm
@@ -74,7 +99,8 @@ function importsOf(text: string) {
   }))
 }
 
-const roomOf = (file: string) => file.split('/')[0]!
+/** The room of a file of src: its folder of `core`, `features` or `hosts`, otherwise its first folder. */
+const roomOf = (file: string) => /^(?:(?:core|features|hosts)\/[^/]+(?=\/)|[^/]+)/.exec(file)![0]
 const packageOf = (specifier: string) => /^(@[^/]+\/)?[^/]+/.exec(specifier)![0]
 
 /** The imports of one file of src that break the rule, one line for each. */
@@ -101,7 +127,7 @@ function reasonAgainst(file: string, specifier: string, isType: boolean): string
   const other = roomOf(target)
   if (other === own) return undefined
   if (!room.rooms.includes(other)) return `${own} may not import ${other}`
-  return typesOnly[own] === other && !isType
+  return typesOnly[own]?.includes(other) && !isType
     ? `${own} may import only types of ${other}`
     : undefined
 }
@@ -129,7 +155,7 @@ export function packageViolations(file: string, text: string, manifest: Manifest
   })
 }
 
-const folders = ['src', 'dev', 'packages', 'bench', 'test', 'examples']
+const folders = ['src', 'cli', 'dev', 'packages', 'bench', 'test', 'examples']
 
 /** All violations in src and packages, and all import cycles in the repository. */
 export async function checkImports(root: string): Promise<string[]> {

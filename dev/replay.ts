@@ -1,6 +1,6 @@
 /** `npm run replay`: shows what a configuration would have done to the requests of an access log. */
 import { fileURLToPath } from 'node:url'
-import { main } from './cli/replay.ts'
+import { main } from '../cli/replay.ts'
 
 const fail = (message: string) => {
   console.error(message)

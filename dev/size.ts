@@ -1,6 +1,6 @@
 /** `npm run size`: prints the compressed size of the Worker and of each entry of the package, by package and folder. */
 import { writeFile } from 'node:fs/promises'
-import { readScriptOptions } from './cli/options.ts'
+import { readScriptOptions } from '../cli/options.ts'
 import { build } from './package/pack.ts'
 import { bundleOf } from './size/bundle.ts'
 import { growth, kiB, type Recorded, readRecorded, recordedFile } from './size/check.ts'

@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import { type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
-import type { BodiesOptions } from '../src/bodies/index.ts'
-import type { ObserveOptions } from '../src/observe/index.ts'
+import { startOrigin } from '../cli/dev/origin.ts'
+import type { BodiesOptions } from '../src/features/bodies/index.ts'
+import type { ObserveOptions } from '../src/features/observe/index.ts'
 import type { JsonConfig } from './any-config.ts'
 import { build } from './build.ts'
-import { startOrigin } from './origin.ts'
 import { startWorker, type WorkerOptions } from './worker.ts'
 
 const built = (name: string) => fileURLToPath(new URL(`../.cache/workers/${name}`, import.meta.url))

@@ -1,7 +1,7 @@
+import { type RunningWorker, runWorkerd, type WorkerOptions } from '../cli/dev/workerd.ts'
 import { type BuiltModules, compatibilityDate, readModules } from './build.ts'
-import { type RunningWorker, runWorkerd, type WorkerOptions } from './workerd.ts'
 
-export type { RunningWorker, WorkerOptions } from './workerd.ts'
+export type { RunningWorker, WorkerOptions } from '../cli/dev/workerd.ts'
 
 /**
  * Runs a built Worker of this repository in workerd.

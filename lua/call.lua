@@ -1,5 +1,5 @@
 -- Reads the header ARGV[1], `3:<features>:<now>`. README.md is the reference of KEYS, ARGV, the reply and the records.
--- The caller has checked everything else (src/store/upstash/arguments.ts), because a check there is cheaper.
+-- The caller has checked everything else (src/core/connection/upstash/arguments.ts), because a check there is cheaper.
 
 local format, match, sub = string.format, string.match, string.sub
 

@@ -1,10 +1,15 @@
 /** The public names of the library. */
-export type { Bindings } from './base/bindings.ts'
-export type { Decision, LimitState, Reason } from './base/decision.ts'
-export { ConfigError, StoreError, type StoreErrorCode } from './base/errors.ts'
-export type { Finding, FindingCode } from './config/findings.ts'
-export type { ConfigOptions, Key, MatchOptions, PolicyOptions } from './config/options.ts'
-export { defineConfig } from './config/parse.ts'
-export { createGateway, type GatewayBindings, type GatewayOptions } from './gateway/gateway.ts'
-export { rateLimiter } from './gateway/middleware.ts'
-export { type CheckResult, type CheckRuntime, createSluice, type Sluice } from './gateway/sluice.ts'
+export type { Bindings } from './core/base/bindings.ts'
+export type { Decision, LimitState, Reason } from './core/base/decision.ts'
+export { ConfigError, StoreError, type StoreErrorCode } from './core/base/errors.ts'
+export type { Finding, FindingCode } from './core/config/findings.ts'
+export type { ConfigOptions, Key, MatchOptions, PolicyOptions } from './core/config/options.ts'
+export { defineConfig } from './core/config/parse.ts'
+export { rateLimiter } from './hosts/app/middleware.ts'
+export {
+  type CheckResult,
+  type CheckRuntime,
+  createSluice,
+  type Sluice,
+} from './hosts/app/sluice.ts'
+export { createGateway, type GatewayBindings, type GatewayOptions } from './hosts/worker/gateway.ts'

@@ -1,6 +1,6 @@
 import { Redis } from '@upstash/redis/cloudflare'
 import config from '../sluice.config.ts'
-import { createGateway } from './gateway/gateway.ts'
+import { createGateway } from './hosts/worker/gateway.ts'
 import { exactOptions, upstash } from './stores/upstash.ts'
 
 const store = upstash((env) => Redis.fromEnv(env, exactOptions))

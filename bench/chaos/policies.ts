@@ -1,5 +1,5 @@
-import type { AlgorithmName, ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
-import { algorithms } from '../../src/store/algorithms/index.ts'
+import type { AlgorithmName, ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
+import { algorithms } from '../../src/core/connection/algorithms/index.ts'
 
 /** The default deadline of a decision, in ms. */
 export const DEADLINE_MS = 300

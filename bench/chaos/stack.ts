@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from 'redis'
 import { startFaults } from 'sluice-fault-proxy'
 import { afterDeath, type RunningRedis, startBridge, startRedis } from 'sluice-upstash-bridge'
-import { startOrigin } from '../../dev/origin.ts'
+import { startOrigin } from '../../cli/dev/origin.ts'
 import { startWorker } from '../../dev/worker.ts'
 import { config } from './policies.ts'
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { afterDeath, type Bill } from 'sluice-upstash-bridge'
-import { variablesOf } from '../../src/base/bindings.ts'
+import { variablesOf } from '../../src/core/base/bindings.ts'
 
 const FILE = createRequire(import.meta.url).resolve('sluice-upstash-bridge/main')
 

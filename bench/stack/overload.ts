@@ -1,7 +1,7 @@
 /** Scenarios in which one client floods a cold isolate with default settings, for test/faults/overload.test.ts. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { PolicyOptions } from '../../src/config/options.ts'
+import type { PolicyOptions } from '../../src/core/config/options.ts'
 import type { FloodOrder } from './load/order.ts'
 
 export const LIMIT = 50

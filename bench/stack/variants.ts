@@ -1,6 +1,6 @@
 /** The measured variants: Sluice with different settings, other limiters (peers), and three Workers that decide nothing (floor). */
-import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
-import { shards } from '../../src/shards/index.ts'
+import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
+import { shards } from '../../src/features/shards/index.ts'
 
 /** The quota that every limiter enforces. */
 export interface Quota {

@@ -1,4 +1,4 @@
-import type { PolicyOptions } from '../../src/config/options.ts'
+import type { PolicyOptions } from '../../src/core/config/options.ts'
 
 /** One row of an example: a request, and a remark about the result. */
 export interface Line {

@@ -21,7 +21,10 @@ const FILES = [
 ].map((name) => `${name}.lua`)
 
 /** The module that contains the script. `npm run lua` writes it. */
-export const moduleFile = new URL('../../src/store/upstash/script-text.ts', import.meta.url)
+export const moduleFile = new URL(
+  '../../src/core/connection/upstash/script-text.ts',
+  import.meta.url,
+)
 
 const read = (file: string) => readFileSync(new URL(`../../lua/${file}`, import.meta.url), 'utf8')
 

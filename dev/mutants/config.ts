@@ -1,17 +1,17 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const unit = 'test/unit/config'
-const parsing = mutantsOf('src/config/parse.ts', unit)
-const checks = mutantsOf('src/config/schema/checked.ts', unit)
-const whole = mutantsOf('src/config/schema/config.ts', unit)
-const policy = mutantsOf('src/config/schema/policy.ts', unit)
-const condition = mutantsOf('src/config/schema/condition.ts', unit)
-const outcomes = mutantsOf('src/config/schema/outcomes.ts', unit)
-const counting = mutantsOf('src/config/schema/outcomes.ts', 'test/unit/limiter')
-const headers = mutantsOf('src/config/schema/headers.ts', unit)
-const penalty = mutantsOf('src/config/schema/penalty.ts', unit)
+const unit = 'test/unit/core/config'
+const parsing = mutantsOf('src/core/config/parse.ts', unit)
+const checks = mutantsOf('src/core/config/schema/checked.ts', unit)
+const whole = mutantsOf('src/core/config/schema/config.ts', unit)
+const policy = mutantsOf('src/core/config/schema/policy.ts', unit)
+const condition = mutantsOf('src/core/config/schema/condition.ts', unit)
+const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
+const counting = mutantsOf('src/core/config/schema/outcomes.ts', 'test/unit/core/decide')
+const headers = mutantsOf('src/core/config/schema/headers.ts', unit)
+const penalty = mutantsOf('src/core/config/schema/penalty.ts', unit)
 
-/** Mutants of `src/config/`. */
+/** Mutants of `src/core/config/`. */
 export const configMutants: Mutant[] = [
   parsing('repeats a wrong name', "field !== 'name' && ", '', 'parse-messages'),
   parsing('shows a secret', '...withoutSecret(problem)', '...problem', 'parse-messages'),

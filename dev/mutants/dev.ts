@@ -1,36 +1,36 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const tally = mutantsOf('dev/replay/report/tally.ts', 'test/dev/replay')
-const counter = mutantsOf('dev/replay/report/counter.ts', 'test/dev/replay')
-const gate = mutantsOf('dev/replay/report/gate.ts', 'test/dev/replay')
-const memory = mutantsOf('dev/replay/decide/memory.ts', 'test/dev/replay')
-const reads = mutantsOf('dev/replay/decide/reads.ts', 'test/dev/replay')
-const replayable = mutantsOf('dev/replay/decide/replayable.ts', 'test/dev/replay')
-const remedies = mutantsOf('dev/replay/read/remedies.ts', 'test/dev/replay')
-const logError = mutantsOf('dev/replay/read/log.ts', 'test/dev/replay')
-const seconds = mutantsOf('dev/replay/decide/seconds.ts', 'test/dev/replay')
-const sort = mutantsOf('dev/replay/read/sort.ts', 'test/dev/replay')
-const anonymize = mutantsOf('dev/replay/anonymize.ts', 'test/dev/replay')
-const peaks = mutantsOf('dev/replay/suggest/peak-counter.ts', 'test/dev/replay')
-const suggest = mutantsOf('dev/replay/suggest/suggest.ts', 'test/dev/replay')
-const replay = mutantsOf('dev/cli/replay.ts', 'test/dev')
-const explain = mutantsOf('dev/explain/explain.ts', 'test/dev')
-const explainCli = mutantsOf('dev/explain/cli.ts', 'test/dev')
-const why = mutantsOf('dev/explain/why.ts', 'test/dev')
-const checkRun = mutantsOf('dev/check/run.ts', 'test/dev')
-const shield = mutantsOf('dev/check/shield.ts', 'test/dev')
-const policies = mutantsOf('dev/check/policies.ts', 'test/dev')
-const init = mutantsOf('dev/cli/init/init.ts', 'test/dev')
-const source = mutantsOf('dev/cli/init/source.ts', 'test/dev')
-const templates = mutantsOf('dev/cli/init/templates.ts', 'test/dev')
-const confirm = mutantsOf('dev/cli/init/confirm.ts', 'test/dev')
-const manifest = mutantsOf('dev/cli/init/package-json.ts', 'test/dev')
-const reload = mutantsOf('dev/start/reload.ts', 'test/dev')
+const tally = mutantsOf('cli/replay/report/tally.ts', 'test/cli/replay')
+const counter = mutantsOf('cli/replay/report/counter.ts', 'test/cli/replay')
+const gate = mutantsOf('cli/replay/report/gate.ts', 'test/cli/replay')
+const memory = mutantsOf('cli/replay/decide/memory.ts', 'test/cli/replay')
+const reads = mutantsOf('cli/replay/decide/reads.ts', 'test/cli/replay')
+const replayable = mutantsOf('cli/replay/decide/replayable.ts', 'test/cli/replay')
+const remedies = mutantsOf('cli/replay/read/remedies.ts', 'test/cli/replay')
+const logError = mutantsOf('cli/replay/read/log.ts', 'test/cli/replay')
+const seconds = mutantsOf('cli/replay/decide/seconds.ts', 'test/cli/replay')
+const sort = mutantsOf('cli/replay/read/sort.ts', 'test/cli/replay')
+const anonymize = mutantsOf('cli/replay/anonymize.ts', 'test/cli/replay')
+const peaks = mutantsOf('cli/replay/suggest/peak-counter.ts', 'test/cli/replay')
+const suggest = mutantsOf('cli/replay/suggest/suggest.ts', 'test/cli/replay')
+const replay = mutantsOf('cli/replay.ts', 'test/cli')
+const explain = mutantsOf('cli/explain/explain.ts', 'test/cli')
+const explainCli = mutantsOf('cli/explain/cli.ts', 'test/cli')
+const why = mutantsOf('cli/explain/why.ts', 'test/cli')
+const checkRun = mutantsOf('cli/check/run.ts', 'test/cli')
+const shield = mutantsOf('cli/check/shield.ts', 'test/cli')
+const policies = mutantsOf('cli/check/policies.ts', 'test/cli')
+const init = mutantsOf('cli/init/init.ts', 'test/cli')
+const source = mutantsOf('cli/init/source.ts', 'test/cli')
+const templates = mutantsOf('cli/init/templates.ts', 'test/cli')
+const confirm = mutantsOf('cli/init/confirm.ts', 'test/cli')
+const manifest = mutantsOf('cli/init/package-json.ts', 'test/cli')
+const reload = mutantsOf('cli/dev/reload.ts', 'test/cli')
 const release = mutantsOf('dev/release/version.ts', 'test/dev')
-const session = mutantsOf('dev/dashboard/session.ts', 'test/dev')
-const dashboardServer = mutantsOf('dev/dashboard/server.ts', 'test/dev')
-const dashboardForward = mutantsOf('dev/dashboard/forward.ts', 'test/dev')
-const guard = mutantsOf('dev/dashboard/guard.ts', 'test/dev')
+const session = mutantsOf('cli/dashboard/session.ts', 'test/cli')
+const dashboardServer = mutantsOf('cli/dashboard/server.ts', 'test/cli')
+const dashboardForward = mutantsOf('cli/dashboard/forward.ts', 'test/cli')
+const guard = mutantsOf('cli/dashboard/guard.ts', 'test/cli')
 
 /** Mutants of `dev/`. */
 export const devMutants: Mutant[] = [
@@ -189,7 +189,7 @@ export const devMutants: Mutant[] = [
     'a replay whose gate fails exits with 0',
     'if (reasons.length > 0) process.exitCode = 1',
     '',
-    'cli-replay',
+    'replay-command',
   ),
   explain(
     'a request with one key gets a note about the slots of a cluster',
@@ -225,7 +225,7 @@ export const devMutants: Mutant[] = [
     'a shield with another limit than its binding passes',
     'limit === shield.limit',
     'limit !== undefined',
-    'cli-project',
+    'project',
   ),
   policies(
     'the check does not read the variable ORIGIN of wrangler.toml',
@@ -237,32 +237,32 @@ export const devMutants: Mutant[] = [
     'init asks a registry for a package that came from a tarball',
     "if (!resolved.startsWith('file:')) return undefined",
     'return undefined',
-    'cli-init',
+    'init',
   ),
   templates(
     'the configuration beside an app fails its own check',
     'config(NO_ORIGIN)',
     "config('')",
-    'cli-init',
+    'init',
   ),
   init(
     'init asks before it writes a file again that has not changed',
     'if (before === text) continue',
     '',
-    'cli-init',
+    'init',
   ),
-  confirm('every word with y overwrites files', '/^y(es)?$/i', '/^y/i', 'cli-init'),
+  confirm('every word with y overwrites files', '/^y(es)?$/i', '/^y/i', 'init'),
   manifest(
     'init adds a package again that is in another group',
     'GROUPS.some((group) =>',
     "['devDependencies'].some((group) =>",
-    'cli-init',
+    'init',
   ),
   manifest(
     'init replaces the scripts of the user',
     'if (own === undefined || isPlaceholder(own)) scripts[name] = command',
     'if (own !== command) scripts[name] = command',
-    'cli-init',
+    'init',
   ),
   reload(
     'a save without a change reloads',

@@ -1,17 +1,20 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const nearLimit = mutantsOf('src/observe/near-limit.ts', 'test/unit/observe')
-const webhook = mutantsOf('src/observe/webhook.ts', 'test/unit/observe')
-const spaceSaving = mutantsOf('src/observe/space-saving.ts', 'test/unit/observe')
-const bill = mutantsOf('src/observe/bill.ts', 'test/unit/observe')
-const measure = mutantsOf('src/observe/measure.ts', 'test/unit/observe')
-const analytics = mutantsOf('src/observe/analytics.ts', 'test/unit/observe')
-const analyticsRead = mutantsOf('src/observe/analytics-read.ts', 'test/unit/observe')
-const otlp = mutantsOf('src/observe/otlp.ts', 'test/unit/observe')
-const openMetrics = mutantsOf('src/observe/open-metrics.ts', 'test/unit/observe')
-const counters = mutantsOf('src/observe/counters.ts', 'test/unit/observe')
-const reports = mutantsOf('src/observe/reports.ts', 'test/unit/observe')
-const observer = mutantsOf('src/observe/observer.ts', 'test/unit/observe')
+const nearLimit = mutantsOf('src/features/observe/near-limit.ts', 'test/unit/features/observe')
+const webhook = mutantsOf('src/features/observe/webhook.ts', 'test/unit/features/observe')
+const spaceSaving = mutantsOf('src/features/observe/space-saving.ts', 'test/unit/features/observe')
+const bill = mutantsOf('src/features/observe/bill.ts', 'test/unit/features/observe')
+const measure = mutantsOf('src/features/observe/measure.ts', 'test/unit/features/observe')
+const analytics = mutantsOf('src/features/observe/analytics.ts', 'test/unit/features/observe')
+const analyticsRead = mutantsOf(
+  'src/features/observe/analytics-read.ts',
+  'test/unit/features/observe',
+)
+const otlp = mutantsOf('src/features/observe/otlp.ts', 'test/unit/features/observe')
+const openMetrics = mutantsOf('src/features/observe/open-metrics.ts', 'test/unit/features/observe')
+const counters = mutantsOf('src/features/observe/counters.ts', 'test/unit/features/observe')
+const reports = mutantsOf('src/features/observe/reports.ts', 'test/unit/features/observe')
+const observer = mutantsOf('src/features/observe/observer.ts', 'test/unit/features/observe')
 
 const observeMutants: Mutant[] = [
   nearLimit(
@@ -162,13 +165,13 @@ const observeMutants: Mutant[] = [
   ),
 ]
 
-const usage = mutantsOf('src/bodies/usage.ts', 'test/unit/bodies')
-const meter = mutantsOf('src/bodies/meter.ts', 'test/unit/bodies')
-const allowance = mutantsOf('src/bodies/allowance.ts', 'test/unit/bodies')
-const json = mutantsOf('src/bodies/json.ts', 'test/unit/bodies')
-const jsonFlaw = mutantsOf('src/base/json-flaw.ts', 'test/unit/bodies')
-const inFlight = mutantsOf('src/bodies/in-flight.ts', 'test/unit/bodies')
-const graphql = mutantsOf('src/graphql/cost.ts', 'test/unit/graphql')
+const usage = mutantsOf('src/features/bodies/usage.ts', 'test/unit/features/bodies')
+const meter = mutantsOf('src/features/bodies/meter.ts', 'test/unit/features/bodies')
+const allowance = mutantsOf('src/features/bodies/allowance.ts', 'test/unit/features/bodies')
+const json = mutantsOf('src/features/bodies/json.ts', 'test/unit/features/bodies')
+const jsonFlaw = mutantsOf('src/core/base/json-flaw.ts', 'test/unit/features/bodies')
+const inFlight = mutantsOf('src/features/bodies/in-flight.ts', 'test/unit/features/bodies')
+const graphql = mutantsOf('src/features/graphql/cost.ts', 'test/unit/features/graphql')
 
 const bodiesMutants: Mutant[] = [
   inFlight(
@@ -235,7 +238,7 @@ const bodiesMutants: Mutant[] = [
   graphql('the depth is free', ' * depthFactor', '', 'cost'),
 ]
 
-const claims = (file: string) => mutantsOf(`src/jwt/${file}.ts`, 'test/unit/jwt')
+const claims = (file: string) => mutantsOf(`src/features/jwt/${file}.ts`, 'test/unit/features/jwt')
 
 const jwtMutants: Mutant[] = [
   claims('claims')(
@@ -286,17 +289,17 @@ const jwtMutants: Mutant[] = [
   ),
 ]
 
-const adapters = (file: string) => mutantsOf(`src/adapters/${file}.ts`, 'test/unit/adapters')
+const adapters = (file: string) => mutantsOf(`src/hosts/node/${file}.ts`, 'test/unit/hosts/node')
 const client = (file: string) => mutantsOf(`src/client/${file}.ts`, 'test/unit/client')
 
 const clientMutants: Mutant[] = [
-  mutantsOf('src/base/dot-segment.ts', 'test/unit/adapters')(
+  mutantsOf('src/core/base/dot-segment.ts', 'test/unit/hosts/node')(
     'an encoded dot segment passes',
     '(\\.|%2e)',
     '(\\.)',
     'node',
   ),
-  mutantsOf('src/base/dot-segment.ts', 'test/unit/api')(
+  mutantsOf('src/core/base/dot-segment.ts', 'test/unit/api')(
     'a query with dots is refused',
     '.split(/[?#]/, 1)[0]!',
     '',
@@ -422,18 +425,33 @@ const omittedMutants: Mutant[] = [
   ['client/describe', 'a query is left out silently', "omitted.push('query')", ''],
   ['client/describe', 'a path is left out silently', "omitted.push('path')", ''],
   ['client/sent', 'a body is left out silently', "'body']", "'headers']"],
-  ['match/condition', 'an omitted path matches nothing', "omitted?.includes('path')", 'false'],
-  ['match/condition', 'an omitted query matches nothing', "omitted?.includes('query')", 'false'],
-  ['match/condition', 'an omitted field is missing', "omitted?.includes('headers')", 'false'],
-  ['request/source', 'an omitted field has no key', "omitted?.includes('headers')", 'false'],
-  ['request/source', 'an omitted query has no key', "omitted?.includes('query')", 'false'],
+  [
+    'core/program/condition',
+    'an omitted path matches nothing',
+    "omitted?.includes('path')",
+    'false',
+  ],
+  [
+    'core/program/condition',
+    'an omitted query matches nothing',
+    "omitted?.includes('query')",
+    'false',
+  ],
+  [
+    'core/program/condition',
+    'an omitted field is missing',
+    "omitted?.includes('headers')",
+    'false',
+  ],
+  ['core/request/source', 'an omitted field has no key', "omitted?.includes('headers')", 'false'],
+  ['core/request/source', 'an omitted query has no key', "omitted?.includes('query')", 'false'],
   ['api/described-request', 'the body of a GET is dropped', '!mayHaveBody && text', 'false'],
 ].map(([file, fault, search, replace]) =>
   mutantsOf(`src/${file}.ts`, 'test/unit/api')(fault!, search!, replace!, 'omitted'),
 )
 
 const apiMutants: Mutant[] = [
-  mutantsOf('src/bodies/read.ts', 'test/unit/match')(
+  mutantsOf('src/features/bodies/read.ts', 'test/unit/core/program')(
     'a batch with a member twice costs one message',
     'items: value.length',
     'items: 1',
@@ -526,7 +544,7 @@ const apiMutants: Mutant[] = [
   ),
 ]
 
-/** Mutants of `src/observe/`, `src/bodies/`, `src/graphql/`, `src/jwt/`, `src/adapters/`, `src/client/`, `src/lint/` and `src/api/`. */
+/** Mutants of `src/features/observe/`, `src/features/bodies/`, `src/features/graphql/`, `src/features/jwt/`, `src/hosts/node/`, `src/client/`, `src/lint/` and `src/api/`. */
 export const featuresMutants: Mutant[] = [
   ...observeMutants,
   ...bodiesMutants,

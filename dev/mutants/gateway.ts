@@ -1,18 +1,18 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const folder = 'test/unit/gateway'
-const proxy = mutantsOf('src/gateway/proxy.ts', folder)
-const gateway = mutantsOf('src/gateway/gateway.ts', folder)
-const pipeline = mutantsOf('src/gateway/pipeline.ts', folder)
-const speculative = mutantsOf('src/gateway/speculative.ts', folder)
+const folder = 'test/unit/hosts'
+const proxy = mutantsOf('src/hosts/worker/proxy.ts', folder)
+const gateway = mutantsOf('src/hosts/worker/gateway.ts', folder)
+const pipeline = mutantsOf('src/core/pipeline.ts', folder)
+const speculative = mutantsOf('src/core/speculative.ts', folder)
 const health = mutantsOf('src/api/health.ts', folder)
 const router = mutantsOf('src/api/router.ts', folder)
-const override = mutantsOf('src/api/override.ts', folder)
+const override = mutantsOf('src/features/overrides/endpoints.ts', folder)
 const forwardAuth = mutantsOf('src/api/forward-auth.ts', folder)
-const cors = mutantsOf('src/http/cors.ts', folder)
-const refusal = mutantsOf('src/http/refusal.ts', folder)
+const cors = mutantsOf('src/core/respond/cors.ts', folder)
+const refusal = mutantsOf('src/core/respond/refusal.ts', folder)
 
-/** Mutants of `src/gateway/`, and of the decisions in `src/api/` and `src/http/`. */
+/** Mutants of `src/hosts/app/`, and of the decisions in `src/api/` and `src/core/respond/`. */
 export const gatewayMutants: Mutant[] = [
   proxy(
     'A field that Connection names reaches the origin',
@@ -175,7 +175,7 @@ export const gatewayMutants: Mutant[] = [
     'parallel',
   ),
   speculative('A cancelled request runs to its end', '      abort.abort()\n', '', 'parallel'),
-  mutantsOf('src/gateway/middleware.ts', folder)(
+  mutantsOf('src/hosts/app/middleware.ts', folder)(
     'An app does not learn the decision on a request that passes',
     "      c.set('rateLimit', decision)\n      await next()",
     '      await next()',
@@ -259,7 +259,7 @@ export const gatewayMutants: Mutant[] = [
     '? undefined : limit?.policy',
     'refusals',
   ),
-  mutantsOf('src/http/refusal.ts', 'test/unit/http')(
+  mutantsOf('src/core/respond/refusal.ts', 'test/unit/core/respond')(
     'A client without Accept gets a page',
     "accept ?? ''",
     "accept ?? 'text/html'",

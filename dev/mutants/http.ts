@@ -1,15 +1,15 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const unit = 'test/unit/http'
-const refusal = mutantsOf('src/http/refusal.ts', unit)
-const response = mutantsOf('src/http/response.ts', unit)
-const quantities = mutantsOf('src/http/ratelimit-fields/quantities.ts', unit)
-const sets = mutantsOf('src/http/ratelimit-fields/sets.ts', unit)
-const merging = mutantsOf('src/http/ratelimit-fields/merge.ts', unit)
-const cors = mutantsOf('src/http/cors.ts', unit)
-const page = mutantsOf('src/http/page.ts', unit)
+const unit = 'test/unit/core/respond'
+const refusal = mutantsOf('src/core/respond/refusal.ts', unit)
+const response = mutantsOf('src/core/respond/response.ts', unit)
+const quantities = mutantsOf('src/core/respond/ratelimit-fields/quantities.ts', unit)
+const sets = mutantsOf('src/core/respond/ratelimit-fields/sets.ts', unit)
+const merging = mutantsOf('src/core/respond/ratelimit-fields/merge.ts', unit)
+const cors = mutantsOf('src/core/respond/cors.ts', unit)
+const page = mutantsOf('src/core/respond/page.ts', unit)
 
-/** Mutants of `src/http/`. */
+/** Mutants of `src/core/respond/`. */
 export const httpMutants: Mutant[] = [
   refusal(
     'sends a response of a function that was read',

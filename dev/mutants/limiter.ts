@@ -1,19 +1,20 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const unit = 'test/unit/limiter'
-const cache = mutantsOf('src/limiter/denial-cache.ts', unit)
-const conclusion = mutantsOf('src/limiter/conclude.ts', unit)
-const decision = mutantsOf('src/limiter/decide.ts', unit)
-const limits = mutantsOf('src/limiter/limit.ts', unit)
-const settling = mutantsOf('src/limiter/settle.ts', unit)
-const shield = mutantsOf('src/limiter/shield.ts', unit)
-const operation = mutantsOf('src/limiter/operate.ts', unit)
-const creation = mutantsOf('src/limiter/create.ts', unit)
-const conflicts = mutantsOf('src/limiter/counter-conflicts.ts', unit)
-const live = mutantsOf('src/limiter/live.ts', unit)
-const changes = mutantsOf('src/limiter/overrides.ts', unit)
+const unit = 'test/unit/core/decide'
+const cache = mutantsOf('src/core/decide/denial-cache.ts', unit)
+const conclusion = mutantsOf('src/core/decide/conclude.ts', unit)
+const decision = mutantsOf('src/core/decide/decide.ts', unit)
+const limits = mutantsOf('src/core/decide/limit.ts', unit)
+const settling = mutantsOf('src/core/decide/settle.ts', unit)
+const shield = mutantsOf('src/features/shield/shield.ts', 'test/unit/features/shield')
+const beforeShield = mutantsOf('src/core/decide/decide.ts', 'test/unit/features/shield')
+const operation = mutantsOf('src/core/decide/operate.ts', unit)
+const creation = mutantsOf('src/core/decide/create.ts', unit)
+const conflicts = mutantsOf('src/core/decide/counter-conflicts.ts', unit)
+const live = mutantsOf('src/features/live/live.ts', 'test/unit/features/live')
+const changes = mutantsOf('src/features/overrides/documents.ts', 'test/unit/features/overrides')
 
-/** Mutants of `src/limiter/`. */
+/** Mutants of `src/core/decide/`. */
 export const limiterMutants: Mutant[] = [
   cache(
     'caches a refusal for longer than ten seconds',
@@ -191,31 +192,31 @@ export const limiterMutants: Mutant[] = [
     'denialCache',
     'decide',
   ),
-  mutantsOf('src/limiter/decide.ts', 'test/unit/gateway')(
+  mutantsOf('src/core/decide/decide.ts', 'test/unit/hosts')(
     'does not count the refusal of a policy by body towards a ban',
     "penalty && mode === 'enforce'",
     'false',
     'bodies',
   ),
-  decision(
+  beforeShield(
     'asks the shield about a peek',
     "shield && shieldKey && mode === 'take' && enforced",
     'shield && shieldKey && enforced',
     'shield',
   ),
-  decision(
+  beforeShield(
     'asks the shield about a request that only shadow policies count',
     'enforced(matches).some(({ cost }) => cost > 0)',
     'matches.some(({ cost }) => cost > 0)',
     'shield',
   ),
-  decision(
+  beforeShield(
     'asks the shield about a call with an idempotency key',
     '{ ...parts, denialCache: undefined, shield: undefined }',
     '{ ...parts, denialCache: undefined }',
     'shield',
   ),
-  decision(
+  beforeShield(
     'gives the time of the shield to the store again',
     '(options.spentMs ?? 0) + Math.max(0, Date.now() - startedAt)',
     'options.spentMs ?? 0',
@@ -386,7 +387,7 @@ export const limiterMutants: Mutant[] = [
     'writes the list of limits once',
     '[list, apply, list] : [apply, list, apply]',
     '[apply, list] : [apply, list]',
-    'overrides',
+    'documents',
   ),
 
   conclusion(

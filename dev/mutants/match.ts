@@ -1,26 +1,26 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const unit = 'test/unit/match'
-const gateway = mutantsOf('src/match/match.ts', 'test/unit/gateway')
-const matching = mutantsOf('src/match/match.ts', unit)
-const condition = mutantsOf('src/match/condition.ts', unit)
-const key = mutantsOf('src/match/key.ts', unit)
-const plan = mutantsOf('src/match/plan.ts', unit)
-const cost = mutantsOf('src/match/cost.ts', unit)
-const subject = mutantsOf('src/match/subject.ts', unit)
-const address = mutantsOf('src/request/client-address.ts', 'test/unit/request')
-const path = mutantsOf('src/request/path.ts', 'test/unit/request')
-const values = mutantsOf('src/request/values.ts', unit)
-const source = mutantsOf('src/request/source.ts', 'test/unit/request')
-const view = mutantsOf('src/request/view.ts', unit)
-const ip = mutantsOf('src/base/ip.ts', 'test/unit/base')
-const lru = mutantsOf('src/base/lru.ts', 'test/unit/base')
-const duration = mutantsOf('src/base/duration.ts', 'test/unit/base')
-const calendar = mutantsOf('src/base/calendar.ts', 'test/unit/base')
+const unit = 'test/unit/core/program'
+const gateway = mutantsOf('src/core/program/match.ts', 'test/unit/hosts')
+const matching = mutantsOf('src/core/program/match.ts', unit)
+const condition = mutantsOf('src/core/program/condition.ts', unit)
+const key = mutantsOf('src/core/program/key.ts', unit)
+const plan = mutantsOf('src/core/program/plan.ts', unit)
+const cost = mutantsOf('src/core/program/cost.ts', unit)
+const subject = mutantsOf('src/core/program/subject.ts', unit)
+const address = mutantsOf('src/core/request/client-address.ts', 'test/unit/core/request')
+const path = mutantsOf('src/core/request/path.ts', 'test/unit/core/request')
+const values = mutantsOf('src/core/request/values.ts', unit)
+const source = mutantsOf('src/core/request/source.ts', 'test/unit/core/request')
+const view = mutantsOf('src/core/request/view.ts', unit)
+const ip = mutantsOf('src/core/base/ip.ts', 'test/unit/core/base')
+const lru = mutantsOf('src/core/base/lru.ts', 'test/unit/core/base')
+const duration = mutantsOf('src/core/base/duration.ts', 'test/unit/core/base')
+const calendar = mutantsOf('src/core/base/calendar.ts', 'test/unit/core/base')
 
-/** Mutants of `src/match/`, `src/request/` and `src/base/`. */
+/** Mutants of `src/core/program/`, `src/core/request/` and `src/core/base/`. */
 export const matchMutants: Mutant[] = [
-  mutantsOf('src/match/match.ts', 'test/unit/gateway')(
+  mutantsOf('src/core/program/match.ts', 'test/unit/hosts')(
     'reads the body of a client that is already refused',
     'return isRefused(matched) ? matched : read()',
     'return read()',

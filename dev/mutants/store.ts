@@ -1,6 +1,13 @@
 import { type Mutant, mutantsOf } from './mutant.ts'
 
-const of = (name: string) => mutantsOf(`src/store/${name}.ts`, 'test/unit/store')
+const of = (name: string) =>
+  mutantsOf(`src/core/connection/${name}.ts`, 'test/unit/core/connection')
+const leasing = (name: string) =>
+  mutantsOf(`src/features/leases/${name}.ts`, 'test/unit/features/leases')
+const fallback = (name: string) =>
+  mutantsOf(`src/core/fallback/${name}.ts`, 'test/unit/core/fallback')
+const algorithms = (name: string) =>
+  mutantsOf(`src/core/connection/algorithms/${name}.ts`, 'test/unit/core/fallback')
 
 const reply = of('upstash/reply')
 const pack = of('upstash/pack')
@@ -12,21 +19,21 @@ const batching = of('batching')
 const client = mutantsOf('src/stores/upstash.ts', 'test/unit/stores')
 const breaker = of('breaker')
 const deadline = of('deadline')
-const demand = of('leases/demand')
-const lease = of('leases/lease')
-const call = of('leases/call')
-const inFlight = of('leases/in-flight')
-const leases = of('leases/leases')
-const entries = of('local/entries')
-const share = of('local/share')
-const refund = of('local/refund')
-const fromReply = of('local/from-reply')
-const local = of('local/local')
-const algorithm = of('algorithms/algorithm')
-const fixed = of('algorithms/fixed-window')
-const sliding = of('algorithms/sliding-window')
-const bucket = of('algorithms/token-bucket')
-const shards = mutantsOf('src/shards/split-store.ts', 'test/unit/shards')
+const demand = leasing('demand')
+const lease = leasing('lease')
+const call = leasing('call')
+const inFlight = leasing('in-flight')
+const leases = leasing('leases')
+const entries = fallback('entries')
+const share = fallback('share')
+const refund = fallback('refund')
+const fromReply = fallback('from-reply')
+const local = fallback('local')
+const algorithm = algorithms('algorithm')
+const fixed = algorithms('fixed-window')
+const sliding = algorithms('sliding-window')
+const bucket = algorithms('token-bucket')
+const shards = mutantsOf('src/features/shards/split-store.ts', 'test/unit/features/shards')
 
 export const storeMutants: Mutant[] = [
   reply(
@@ -458,165 +465,155 @@ export const storeMutants: Mutant[] = [
     'the demand of the span before does not fade',
     'previous * (1 - (now - start) / spanMs)',
     'previous',
-    'leases/demand',
+    'demand',
   ),
   demand(
     'a clock that is set back keeps the demand',
     'isWithin(now, start, start + spanMs)',
     'now < start + spanMs',
-    'leases/demand',
+    'demand',
   ),
-  lease('takes an eighth of the rest', 'const PARTS = 16', 'const PARTS = 8', 'leases/lease'),
-  lease('takes the whole demand', 'demand.recent(now) / 2', 'demand.recent(now)', 'leases/lease'),
+  lease('takes an eighth of the rest', 'const PARTS = 16', 'const PARTS = 8', 'lease'),
+  lease('takes the whole demand', 'demand.recent(now) / 2', 'demand.recent(now)', 'lease'),
   lease(
     'takes units that are already in flight',
     'target - cost - inFlight',
     'target - cost',
-    'leases/lease',
+    'lease',
   ),
   lease(
     'a reply that is overtaken replaces a later one',
     '!lastReply || decidedAt >= lastReply.decidedAt',
     'true',
-    'leases/lease',
+    'lease',
   ),
-  lease('a lease outlives its window', 'Math.min(ttlMs, endsAfterMs)', 'ttlMs', 'leases/lease'),
+  lease('a lease outlives its window', 'Math.min(ttlMs, endsAfterMs)', 'ttlMs', 'lease'),
   lease(
     'a lease of a sliding window lasts for the next window',
     "algorithm === 'sliding-window' ? state.resetAfterMs - windowMs : state.resetAfterMs",
     'state.resetAfterMs',
-    'leases/lease',
+    'lease',
   ),
-  lease('holds more than the maximum', 'Math.max(0, max - inFlight)', 'max', 'leases/lease'),
+  lease('holds more than the maximum', 'Math.max(0, max - inFlight)', 'max', 'lease'),
   lease(
     'merged units have the later deadline',
     'until: Math.min(some.until, others.until)',
     'until: Math.max(some.until, others.until)',
-    'leases/lease',
+    'lease',
   ),
   lease(
     'a forgotten lease receives units',
     'isForgotten || units.count === 0',
     'units.count === 0',
-    'leases/lease',
+    'lease',
   ),
   lease(
     'refunds units of an earlier window',
     'units.count > 0 && now < units.refundableUntil',
     'units.count > 0',
-    'leases/lease',
+    'lease',
   ),
   lease(
     'a returned unit shortens the lease of the next window',
     'now < held.refundableUntil ? merged(held, units) : units',
     'merged(held, units)',
-    'leases/lease',
+    'lease',
   ),
   call(
     'a call has more requests than the script accepts',
     'if (!quota || room < 2) continue',
     'if (!quota) continue',
-    'leases/call',
+    'call',
   ),
   call(
     'holds units that a refused request did not take',
     'lastTakePassed && state.allowed ? taken.count : 0',
     'state.allowed ? taken.count : 0',
-    'leases/call',
+    'call',
   ),
   call(
     'a refused request loses its lent unit',
     'if (!lastTakePassed) lease.hold(units, receivedAt)',
     '',
-    'leases/call',
+    'call',
   ),
   call(
     'an admitted request keeps its lent unit',
     'if (!lastTakePassed) lease.hold(units, receivedAt)',
     'lease.hold(units, receivedAt)',
-    'leases/call',
+    'call',
   ),
-  inFlight('refunded units are not in flight', 'sum + free + bound', 'sum + free', 'leases/call'),
+  inFlight('refunded units are not in flight', 'sum + free + bound', 'sum + free', 'call'),
   inFlight(
     'several requests reserve one unit',
     'call.loads.get(quota)!.free -= cost',
     'call.loads.get(quota)!.free -= 0',
-    'leases/call',
+    'call',
   ),
   inFlight(
     'waits for a call that is past its deadline',
     'now < until && missing.every',
     'missing.every',
-    'leases/call',
+    'call',
   ),
   leases(
     'a request with a floor spends units that were leased without one',
     '{floor}',
     '{0}',
-    'leases-floor',
+    'floor',
   ),
-  leases('spends units of other terms', '{limit}', '{0}', 'leases-held'),
-  leases('an unban keeps the held units', "'ban', 'unban', ", "'ban', ", 'leases-held'),
-  leases(
-    'a new limit of an operator keeps the held units',
-    ", 'override', 'restore'",
-    '',
-    'leases-held',
-  ),
+  leases('spends units of other terms', '{limit}', '{0}', 'held'),
+  leases('an unban keeps the held units', "'ban', 'unban', ", "'ban', ", 'held'),
+  leases('a new limit of an operator keeps the held units', ", 'override', 'restore'", '', 'held'),
   leases(
     'spends units after the clock is set back',
     'now < latest - MAX_STALE_MS',
     'false',
-    'leases-held',
+    'held',
   ),
   leases(
     'leases for an idempotent call',
     'isTake && !idempotency && givenTime',
     'isTake && givenTime',
-    'leases-calls',
+    'calls',
   ),
-  leases(
-    'leases for a request without a cost',
-    '!lease || limit.cost === 0',
-    '!lease',
-    'leases-calls',
-  ),
+  leases('leases for a request without a cost', '!lease || limit.cost === 0', '!lease', 'calls'),
 
   entries(
     'evicts the most exhausted limit',
     'score(other) > score(chosen)',
     'score(other) < score(chosen)',
-    'local/entries',
+    'entries',
   ),
   entries(
     'an eviction does not prefer expired entries',
     '(until <= now ? 2 : left)',
     'left',
-    'local/entries',
+    'entries',
   ),
   share(
     'a small share has no unit',
     'Math.max(1, Math.floor(units * localShare))',
     'Math.floor(units * localShare)',
-    'local/share',
+    'share',
   ),
   share(
     'a cost above the share is never admitted',
     'fits ? Math.min(cost, Math.max(1, capacity - kept)) : cost',
     'cost',
-    'local/share',
+    'share',
   ),
   share(
     'cuts the same units from both windows',
     'first - (less - (second - previous))',
     'first - less',
-    'local/share',
+    'share',
   ),
   share(
     'the whole floor applies to a share',
     'Math.ceil(floor * localShare)',
     'floor',
-    'local/floors-debts',
+    'floors-debts',
   ),
   refund(
     'refunds no window that began with the charge',
@@ -683,25 +680,25 @@ export const storeMutants: Mutant[] = [
     'a debt beyond the exact numbers is not charged',
     'Math.min(limit.cost, remaining)',
     'limit.cost',
-    'local/floors-debts',
+    'floors-debts',
   ),
   local(
     'a limit of an operator lasts a millisecond too long',
     'now >= reply.receivedAt',
     'now > reply.receivedAt',
-    'local/override',
+    'override',
   ),
   local(
     'forgets the limit of an operator with the counter',
     'Math.max(state.resetAfterMs, bannedForMs, overriddenForMs)',
     'Math.max(state.resetAfterMs, bannedForMs)',
-    'local/override',
+    'override',
   ),
   algorithm(
     'a new limit has the old floor',
     'isSame ? (limit.floor ?? 0) : floorUnits(sized, share)',
     'limit.floor ?? 0',
-    'local/override',
+    'override',
   ),
   fixed('the last unit is refused', 'before + cost <= limit', 'before + cost < limit', 'local'),
   sliding(

@@ -1,13 +1,13 @@
 /** Schemas of the answers of the decision API, for the description only. `same` checks them against the types of the Worker. */
 import * as v from 'valibot'
 import type { Trial } from '../../src/api/explain.ts'
-import type { OverrideList } from '../../src/api/override.ts'
 import type { PolicyReport } from '../../src/api/policies.ts'
-import type { Decision, LimitState, LimitStatus } from '../../src/base/decision.ts'
 import type { Problem } from '../../src/client/error.ts'
-import type { DatabaseReport } from '../../src/limiter/operate.ts'
-import { deciders, outcomes } from '../../src/observe/event.ts'
-import type { Stats } from '../../src/observe/report.ts'
+import type { Decision, LimitState, LimitStatus } from '../../src/core/base/decision.ts'
+import type { DatabaseReport } from '../../src/core/decide/operate.ts'
+import { deciders, outcomes } from '../../src/features/observe/event.ts'
+import type { Stats } from '../../src/features/observe/report.ts'
+import type { OverrideList } from '../../src/features/overrides/endpoints.ts'
 
 /** Compiles only if two types are assignable to each other. */
 type Same<A, B> = [A, B] extends [B, A] ? true : false

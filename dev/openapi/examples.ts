@@ -1,5 +1,5 @@
 /** Example bodies. A test checks each against its schema. */
-import type { Decision, LimitState } from '../../src/base/decision.ts'
+import type { Decision, LimitState } from '../../src/core/base/decision.ts'
 
 const request = { method: 'POST', url: 'https://api.example.com/login', ip: '203.0.113.7' }
 

@@ -1,4 +1,4 @@
-import { OPEN_METRICS } from '../../src/observe/open-metrics.ts'
+import { OPEN_METRICS } from '../../src/features/observe/open-metrics.ts'
 import { examples } from './examples.ts'
 import { ref, type SchemaName } from './schemas.ts'
 

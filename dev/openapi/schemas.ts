@@ -116,13 +116,13 @@ export const jsonSchemaOf = (schema: GenericSchema) =>
 
 const converted = new WeakMap<object, unknown>()
 
-/** The standard schema of a shape of src/config/schema/shapes.ts: a schema, alternatives, or the fields of an object. */
+/** The standard schema of a shape of src/core/config/schema/shapes.ts: a schema, alternatives, or the fields of an object. */
 function standard(shape: unknown): GenericSchema {
   if (Array.isArray(shape)) return union(shape)
   return 'kind' in Object(shape) ? (shape as GenericSchema) : strictObject(shape as ObjectEntries)
 }
 
-/** Replaces the schemas of src/config/schema/shapes.ts by standard schemas, which the converter knows. Keeps identity. */
+/** Replaces the schemas of src/core/config/schema/shapes.ts by standard schemas, which the converter knows. Keeps identity. */
 function known(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof RegExp) return value
   if (Array.isArray(value)) return value.map(known)

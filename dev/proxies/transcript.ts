@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { freePort, type ServerBinary } from 'sluice-upstash-bridge'
-import type { ConfigOptions } from '../../src/config/options.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { startStack } from '../stack.ts'
 import type { ProxyName } from './binaries.ts'
 import { type Answer, ask } from './client.ts'

@@ -18,11 +18,13 @@ export const gzipSize = (text: string): number => gzipSync(text, { level: 9 }).l
 
 /** The name of a module: the path in its package, or in this repository. */
 const moduleOf = (source: string) =>
-  /.*\/node_modules\/(.*)/.exec(source)?.[1] ?? /\b(?:src|dev)\/.*/.exec(source)?.[0] ?? 'bundler'
+  /.*\/node_modules\/(.*)/.exec(source)?.[1] ??
+  /\b(?:src|cli|dev)\/.*/.exec(source)?.[0] ??
+  'bundler'
 
 /** The package or the folder of src that contains a module. */
 export const groupOf = (name: string): string =>
-  (/^src\/[^/]+|^@[^/]+\/[^/]+|^[^/]+/.exec(name) ?? [name])[0]
+  (/^src\/(?:(?:core|features|hosts)\/)?[^/]+|^@[^/]+\/[^/]+|^[^/]+/.exec(name) ?? [name])[0]
 
 /** The shares of a script, the largest first. */
 export function sharesOf({ code, map }: Script, nameOf = (name: string) => name): Share[] {

@@ -1,6 +1,6 @@
-import { readBytes } from '../base/body.ts'
-import { jsonFlaw } from '../base/json-flaw.ts'
-import { problem } from '../http/response.ts'
+import { readBytes } from '../core/base/body.ts'
+import { jsonFlaw } from '../core/base/json-flaw.ts'
+import { problem } from '../core/respond/response.ts'
 import { badRequest } from './problems.ts'
 
 const MAX_BYTES = 64 * 1024

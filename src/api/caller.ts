@@ -1,7 +1,7 @@
-import type { Bindings } from '../base/bindings.ts'
-import { sha256 } from '../base/digest.ts'
-import { holds, tokensIn } from '../credentials/trusted-token.ts'
-import { problem } from '../http/response.ts'
+import type { Bindings } from '../core/base/bindings.ts'
+import { sha256 } from '../core/base/digest.ts'
+import { problem } from '../core/respond/response.ts'
+import { holds, tokensIn } from '../features/credentials/trusted-token.ts'
 
 /** The permission of a token: `api` for decisions, `operate` for operations on keys and policies. */
 export type Scope = 'api' | 'operate'

@@ -1,5 +1,5 @@
-import { hasDotSegment } from '../base/dot-segment.ts'
-import { HOST } from '../base/host.ts'
+import { hasDotSegment } from '../core/base/dot-segment.ts'
+import { HOST } from '../core/base/host.ts'
 import type { RequestDescription } from './schema.ts'
 
 /** A field of a forward-auth call that is missing or invalid. */

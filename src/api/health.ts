@@ -1,8 +1,8 @@
-import { credentialsOf, isRestUrl, variablesOf } from '../base/bindings.ts'
-import type { Config } from '../config/parse.ts'
-import type { Limiter } from '../limiter/create.ts'
-import { databaseFrom } from '../limiter/database.ts'
-import type { RuntimeContext } from '../request/view.ts'
+import { credentialsOf, isRestUrl, variablesOf } from '../core/base/bindings.ts'
+import type { Config } from '../core/config/parse.ts'
+import type { Limiter } from '../core/decide/create.ts'
+import { databaseFrom } from '../core/decide/database.ts'
+import type { RuntimeContext } from '../core/request/view.ts'
 import { callerOf, tokenOf } from './caller.ts'
 
 /** A reason why the Worker cannot decide or forward requests. Contains names of variables, never their values. */

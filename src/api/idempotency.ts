@@ -1,7 +1,7 @@
-import { sha256 } from '../base/digest.ts'
-import { problem } from '../http/response.ts'
-import type { Idempotency } from '../limiter/question.ts'
-import { isMatch, type Matched } from '../match/match.ts'
+import { sha256 } from '../core/base/digest.ts'
+import type { Idempotency } from '../core/decide/question.ts'
+import { isMatch, type Matched } from '../core/program/match.ts'
+import { problem } from '../core/respond/response.ts'
 import type { Caller } from './caller.ts'
 
 /** The time in which a repeated call gets the answer of the first, in ms. */

@@ -1,7 +1,7 @@
-import type { Policy } from '../config/parse.ts'
-import type { Condition } from '../config/schema/condition.ts'
-import { probe } from '../limiter/operate.ts'
-import { labelOf } from '../match/key.ts'
+import type { Policy } from '../core/config/parse.ts'
+import type { Condition } from '../core/config/schema/condition.ts'
+import { probe } from '../core/decide/operate.ts'
+import { labelOf } from '../core/program/key.ts'
 import type { Call } from './call.ts'
 
 /** A policy in the list of policies. */

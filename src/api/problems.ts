@@ -1,5 +1,5 @@
-import type { ConfigProblem, StoreError } from '../base/errors.ts'
-import { problem } from '../http/response.ts'
+import type { ConfigProblem, StoreError } from '../core/base/errors.ts'
+import { problem } from '../core/respond/response.ts'
 
 export const badRequest = (detail: string): Response =>
   problem(400, { title: 'Bad Request', detail })

@@ -1,5 +1,5 @@
-import { StoreError } from '../base/errors.ts'
-import { refund as refundEach } from '../limiter/operate.ts'
+import { StoreError } from '../core/base/errors.ts'
+import { refund as refundEach } from '../core/decide/operate.ts'
 import type { Call } from './call.ts'
 import { keyConflict } from './idempotency.ts'
 import { storeFailed } from './problems.ts'

@@ -1,8 +1,8 @@
 /** Schemas of the bodies of the decision API (docs/reference/decision-api.md). Each message describes the expected value. */
 import * as v from 'valibot'
-import { hasDotSegment } from '../base/dot-segment.ts'
-import { parseDuration } from '../base/duration.ts'
-import { networkRange } from '../base/ip.ts'
+import { hasDotSegment } from '../core/base/dot-segment.ts'
+import { parseDuration } from '../core/base/duration.ts'
+import { networkRange } from '../core/base/ip.ts'
 import {
   either,
   first,
@@ -16,7 +16,7 @@ import {
   says,
   text,
   whole,
-} from '../config/schema/shapes.ts'
+} from '../core/config/schema/shapes.ts'
 
 const MAX_ASKS = 100
 

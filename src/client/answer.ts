@@ -1,4 +1,4 @@
-import type { Decision } from '../base/decision.ts'
+import type { Decision } from '../core/base/decision.ts'
 import { ApiError, type Problem } from './error.ts'
 
 /**

@@ -1,13 +1,12 @@
 /** A client of the decision API (docs/reference/decision-api.md) for any runtime with `fetch`: Node, Bun, Deno, browsers, Workers. */
 
-import type { OverrideList } from '../api/override.ts'
 import type { Ask, KeyLimit, KeyValues } from '../api/schema.ts'
-import type { Decision, LimitStatus } from '../base/decision.ts'
+import type { Decision, LimitStatus } from '../core/base/decision.ts'
+import type { OverrideList } from '../features/overrides/endpoints.ts'
 import { answerOf, decisionOf, notTheApi } from './answer.ts'
 import { ApiError } from './error.ts'
 import { checkCost, keyPath, lists, sent } from './sent.ts'
 
-export type { OverrideList } from '../api/override.ts'
 export type {
   Ask,
   ByPolicy,
@@ -18,7 +17,8 @@ export type {
   RefundAsk,
   RequestDescription,
 } from '../api/schema.ts'
-export type { Decision, LimitState, LimitStatus, Reason } from '../base/decision.ts'
+export type { Decision, LimitState, LimitStatus, Reason } from '../core/base/decision.ts'
+export type { OverrideList } from '../features/overrides/endpoints.ts'
 export { describeRequest } from './describe.ts'
 export { ApiError, type ApiErrorCode, type Problem } from './error.ts'
 

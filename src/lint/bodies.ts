@@ -1,5 +1,5 @@
 /** Finds mistakes of policies that use the body of a request. */
-import type { Policy } from '../config/parse.ts'
+import type { Policy } from '../core/config/parse.ts'
 import type { ConfigRule, PolicyRule } from './facts.ts'
 
 /** Reports whether a policy refuses a request whose body cannot be read. */

@@ -1,5 +1,5 @@
 /** Finds conditions and keys that need Cloudflare's Bot Management. */
-import type { Condition } from '../config/schema/condition.ts'
+import type { Condition } from '../core/config/schema/condition.ts'
 import { type Found, type ListRule, type PolicyRule, partsOf, titleOf } from './facts.ts'
 import { nearest } from './nearest.ts'
 

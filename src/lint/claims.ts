@@ -1,5 +1,5 @@
 /** Finds limits of a token that belong to another key than the token. */
-import { labelOf } from '../match/key.ts'
+import { labelOf } from '../core/program/key.ts'
 import type { PolicyRule } from './facts.ts'
 
 export const claimOfOtherKey: PolicyRule = ({ name, claim, key }, at) => {

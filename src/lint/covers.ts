@@ -1,6 +1,6 @@
 /** Compares conditions as text. Conservative: may miss a relation, never reports a false one. */
-import type { Config, Policy } from '../config/parse.ts'
-import type { Condition } from '../config/schema/condition.ts'
+import type { Config, Policy } from '../core/config/parse.ts'
+import type { Condition } from '../core/config/schema/condition.ts'
 
 /** Reports whether every request that matches `inner` also matches `outer`. */
 export const covers = (outer: Condition, inner: Condition): boolean =>

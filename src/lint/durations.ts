@@ -1,6 +1,6 @@
 /** Finds durations that are probably in the wrong unit: a number without a unit is in milliseconds. */
-import { parseDuration } from '../base/duration.ts'
-import type { PolicyOptions } from '../config/options.ts'
+import { parseDuration } from '../core/base/duration.ts'
+import type { PolicyOptions } from '../core/config/options.ts'
 import { type ConfigRule, type Found, type PolicyRule, writtenOf } from './facts.ts'
 
 type Written = PolicyOptions['window'] | undefined

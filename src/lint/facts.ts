@@ -1,8 +1,8 @@
 /** The input and output types of the linter's rules. */
-import type { Finding, FindingCode } from '../config/findings.ts'
-import type { ConfigOptions, ListOptions } from '../config/options.ts'
-import type { Config, ListEntry, Policy } from '../config/parse.ts'
-import type { KeyPart } from '../config/schema/key.ts'
+import type { Finding, FindingCode } from '../core/config/findings.ts'
+import type { ConfigOptions, ListOptions } from '../core/config/options.ts'
+import type { Config, ListEntry, Policy } from '../core/config/parse.ts'
+import type { KeyPart } from '../core/config/schema/key.ts'
 
 /** A configuration, parsed and as written. Only the latter shows which fields are set and the paths of their values. */
 export interface Facts {

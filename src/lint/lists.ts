@@ -1,5 +1,5 @@
 /** Rules for the entries of `allow` and `deny`. */
-import type { Condition } from '../config/schema/condition.ts'
+import type { Condition } from '../core/config/schema/condition.ts'
 import { covers } from './covers.ts'
 import { type Found, type ListRule, titleOf } from './facts.ts'
 

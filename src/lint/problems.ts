@@ -1,5 +1,5 @@
 /** Hints for the problems of the parser. They are part of the linter, so that the Worker's bundle does not contain them. */
-import { type ConfigProblem, messageOf } from '../base/errors.ts'
+import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
 import { nearest } from './nearest.ts'
 
 /** Example options of entries that require some. */

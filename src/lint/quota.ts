@@ -1,6 +1,6 @@
 /** Finds quotas that do not work, and quotas that are expensive. */
-import type { Policy } from '../config/parse.ts'
-import { labelOf } from '../match/key.ts'
+import type { Policy } from '../core/config/parse.ts'
+import { labelOf } from '../core/program/key.ts'
 import { covers } from './covers.ts'
 import { type ConfigRule, largestLimit, type PolicyRule, writtenOf } from './facts.ts'
 

@@ -1,6 +1,6 @@
 /** Finds mistakes in the responses to refused requests. */
-import type { Refusal } from '../config/schema/refusal.ts'
-import { placeholders } from '../config/schema/refusal-fields.ts'
+import type { Refusal } from '../core/config/schema/refusal.ts'
+import { placeholders } from '../core/config/schema/refusal-fields.ts'
 import type { ConfigRule, Found, PolicyRule } from './facts.ts'
 
 const SINGLE = new RegExp(`(?<!\\{)\\{(${placeholders.join('|')})\\}(?!\\})`)

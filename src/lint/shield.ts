@@ -1,7 +1,7 @@
 /** Finds a shield that may refuse requests that all policies admit. */
-import type { Config, Policy } from '../config/parse.ts'
-import type { KeyPart } from '../config/schema/key.ts'
-import type { Shield } from '../config/schema/shield.ts'
+import type { Config, Policy } from '../core/config/parse.ts'
+import type { KeyPart } from '../core/config/schema/key.ts'
+import type { Shield } from '../core/config/schema/shield.ts'
 import { accompanies } from './covers.ts'
 import { type Found, largestLimit } from './facts.ts'
 

@@ -1,8 +1,8 @@
 /** Finds policies that a client can evade. */
-import { networkRange } from '../base/ip.ts'
-import type { Config, Policy } from '../config/parse.ts'
-import type { KeyPart } from '../config/schema/key.ts'
-import { labelOf } from '../match/key.ts'
+import { networkRange } from '../core/base/ip.ts'
+import type { Config, Policy } from '../core/config/parse.ts'
+import type { KeyPart } from '../core/config/schema/key.ts'
+import { labelOf } from '../core/program/key.ts'
 import { alwaysBeside } from './covers.ts'
 import { type Found, type ListRule, type PolicyRule, partsOf, titleOf } from './facts.ts'
 

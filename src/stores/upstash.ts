@@ -5,11 +5,11 @@ import type {
   CommandAnswer,
   SendCommands,
   StoreClient,
-} from '../base/commands.ts'
-import { ConfigError, type ConfigProblem, StoreError } from '../base/errors.ts'
-import { isCloudflare } from '../base/runtime.ts'
+} from '../core/base/commands.ts'
+import { ConfigError, type ConfigProblem, StoreError } from '../core/base/errors.ts'
+import { isCloudflare } from '../core/base/runtime.ts'
 
-export type { ClientVariables, StoreClient } from '../base/commands.ts'
+export type { ClientVariables, StoreClient } from '../core/base/commands.ts'
 
 /** The part of a client of `@upstash/redis` that the limiter uses. */
 export interface UpstashClient extends Scripts {

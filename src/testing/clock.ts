@@ -1,6 +1,6 @@
 /** The clock of one test stack: the clock of this machine plus an offset that only grows. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Duration, parseDuration } from '../base/duration.ts'
+import { type Duration, parseDuration } from '../core/base/duration.ts'
 
 const realNow = Date.now
 

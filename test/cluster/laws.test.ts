@@ -1,8 +1,8 @@
 /** Laws of a Redis Cluster: its slots decide like one database, and never exceed a limit. */
 import fc from 'fast-check'
 import { describe, expect, vi } from 'vitest'
-import { crc16, slotOf } from '../../src/shards/slot.ts'
-import { recordOf } from '../../src/store/upstash/script.ts'
+import { recordOf } from '../../src/core/connection/upstash/script.ts'
+import { crc16, slotOf } from '../../src/features/shards/slot.ts'
 import { useCluster } from '../support/cluster.ts'
 import { property } from '../support/law.ts'
 import { shardingLaws } from '../support/sharding-laws.ts'

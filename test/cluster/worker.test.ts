@@ -1,11 +1,11 @@
 /** The deployed Worker with `cluster: cluster()`, in workerd, in front of a Redis Cluster. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type RunningOrigin, startOrigin } from '../../dev/origin.ts'
+import { type RunningOrigin, startOrigin } from '../../cli/dev/origin.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { Decision } from '../../src/base/decision.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
-import { cluster } from '../../src/shards/index.ts'
+import type { Decision } from '../../src/core/base/decision.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { cluster } from '../../src/features/shards/index.ts'
 import { useCluster } from '../support/cluster.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { minify } from '../../dev/lua/minify.ts'
 import { moduleFile, scriptModule } from '../../dev/lua/script.ts'
-import { script, scriptSha } from '../../src/store/upstash/script-text.ts'
+import { script, scriptSha } from '../../src/core/connection/upstash/script-text.ts'
 
 test('The module of the Worker contains the script of lua/. If not: npm run lua', async () => {
   expect(await readFile(moduleFile, 'utf8')).toBe(scriptModule())

@@ -9,7 +9,7 @@ const script = {
   code: 'export const a="'.padEnd(40, 'xyz') + '";export const b=1;',
   map: JSON.stringify({
     version: 3,
-    sources: ['../../src/base/ip.ts', '../../node_modules/@upstash/redis/chunk.mjs'],
+    sources: ['../../src/core/base/ip.ts', '../../node_modules/@upstash/redis/chunk.mjs'],
     names: [],
     mappings: 'AAAA,yCCAA',
   }),
@@ -19,13 +19,13 @@ test('The share of a part is what the bundle loses without it.', () => {
   const shares = sharesOf(script)
   expect(shares.map(({ name }) => name).sort()).toEqual([
     '@upstash/redis/chunk.mjs',
-    'src/base/ip.ts',
+    'src/core/base/ip.ts',
   ])
   expect(shares.every(({ gzip }) => gzip > 0)).toBe(true)
 })
 
 test.each([
-  ['src/base/ip.ts', 'src/base'],
+  ['src/core/base/ip.ts', 'src/core/base'],
   ['@upstash/redis/chunk.mjs', '@upstash/redis'],
   ['jose/dist/webapi/lib/key.js', 'jose'],
 ])('The module %s belongs to %s.', (name, group) => {
@@ -34,13 +34,13 @@ test.each([
 
 test('The check names the parts that have grown since the record, the largest growth first.', () => {
   const shares = [
-    { name: 'src/base', gzip: 3000 },
+    { name: 'src/core/base', gzip: 3000 },
     { name: 'jose', gzip: 6000 },
     { name: 'hono', gzip: 5050 },
   ]
-  expect(growth(shares, { 'src/base': 2500, hono: 5000 })).toEqual([
+  expect(growth(shares, { 'src/core/base': 2500, hono: 5000 })).toEqual([
     'jose +5.9 KiB',
-    'src/base +0.5 KiB',
+    'src/core/base +0.5 KiB',
   ])
 })
 

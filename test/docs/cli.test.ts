@@ -1,7 +1,7 @@
 /** docs/reference/cli.md describes every command and npm script, its options, and the variables of the Worker. */
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { commands } from '../../dev/cli/commands.ts'
+import { commands } from '../../cli/commands.ts'
 import { sluice } from '../support/dev-command.ts'
 import { found, pageAt, read, root, sectionOf } from '../support/pages.ts'
 
@@ -56,7 +56,7 @@ test.each(titles)(
 )
 
 test('Every variable that the Worker reads has a row.', () => {
-  const variables = found(read('src/base/bindings.ts'), /^ {2}([A-Z_]+)\?: string$/gm)
+  const variables = found(read('src/core/base/bindings.ts'), /^ {2}([A-Z_]+)\?: string$/gm)
   expect(variables.length).toBeGreaterThan(5)
   const [, section] = page.text.split(/^## Variables of the Worker$/m)
   expect(variables.filter((name) => !section!.includes(`\`${name}\``))).toEqual([])

@@ -1,9 +1,9 @@
 /** Every field of the configuration has one row in the reference, and a guide links to it. */
 import { expect, test } from 'vitest'
 import { jsonSchemaOf } from '../../dev/openapi/schemas.ts'
-import { config } from '../../src/config/schema/config.ts'
-import { refusalFields } from '../../src/config/schema/refusal-fields.ts'
-import { jwtOptions } from '../../src/jwt/options.ts'
+import { config } from '../../src/core/config/schema/config.ts'
+import { refusalFields } from '../../src/core/config/schema/refusal-fields.ts'
+import { jwtOptions } from '../../src/features/jwt/options.ts'
 import { found, pageAt, pages } from '../support/pages.ts'
 
 interface JsonSchema {

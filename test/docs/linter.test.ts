@@ -1,6 +1,6 @@
 /** Runs the linter over the examples of docs/reference/linter.md, and over every configuration of README.md, SECURITY.md and docs/. */
 import { expect, test } from 'vitest'
-import { findingCodes } from '../../src/config/findings.ts'
+import { findingCodes } from '../../src/core/config/findings.ts'
 import { lint, lintWorker } from '../../src/lint/lint.ts'
 import { evaluate } from '../support/entries.ts'
 import { blocksOf, pageAt, pages } from '../support/pages.ts'

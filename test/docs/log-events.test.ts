@@ -39,7 +39,9 @@ test('Every code that a call of log names has a row.', () => {
 })
 
 test('Every code of a store error has a row, except those that are not logged.', () => {
-  const [, union] = /type StoreErrorCode =\n((?: +\| '[a-z-]+'\n)+)/.exec(source('base/errors.ts'))!
+  const [, union] = /type StoreErrorCode =\n((?: +\| '[a-z-]+'\n)+)/.exec(
+    source('core/base/errors.ts'),
+  )!
   const codes = found(union!, /'([a-z-]+)'/g)
   const unlogged = ['circuit-open', 'idempotency-conflict']
   expect(codesOf('store-error').sort()).toEqual(
@@ -48,7 +50,7 @@ test('Every code of a store error has a row, except those that are not logged.',
 })
 
 test('Every code of a failed download of keys has a row.', () => {
-  const codes = ['jwt/download.ts', 'jwt/jwks.ts'].flatMap((file) =>
+  const codes = ['features/jwt/download.ts', 'features/jwt/jwks.ts'].flatMap((file) =>
     found(source(file), /\bcode: '([a-z-]+)'/g),
   )
   expect(codesOf('jwks').sort()).toEqual(codes.sort())

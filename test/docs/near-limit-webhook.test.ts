@@ -1,7 +1,7 @@
 /** The verification on the page about near-limit notices accepts what Sluice sends, and nothing else. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { verify } from '../../examples/verify-webhook.ts'
-import { createSender } from '../../src/observe/webhook.ts'
+import { createSender } from '../../src/features/observe/webhook.ts'
 import { found, pageAt, read } from '../support/pages.ts'
 import { SECRET, startReceiver } from '../support/webhook-receiver.ts'
 
@@ -57,7 +57,7 @@ describe('the verification of a notice', () => {
 
   test('The page lists each field of the document once.', () => {
     const { text } = pageAt('docs/guides/near-limit-webhook.md')
-    const source = read('src/observe/near-limit.ts')
+    const source = read('src/features/observe/near-limit.ts')
     const [, fields] = /interface NearLimitNotice \{\n(.*?)\n\}/s.exec(source)!
     const declared = found(fields!, /^ {2}(\w+): /gm)
     expect(declared.length).toBeGreaterThan(8)

@@ -1,8 +1,8 @@
 /** docs/reference/observability.md lists every option, field, word and series of the code, and no other. */
 import { expect, test } from 'vitest'
-import { dataPointsOf } from '../../src/observe/analytics.ts'
-import { deciders, outcomes } from '../../src/observe/event.ts'
-import { toOpenMetrics } from '../../src/observe/open-metrics.ts'
+import { dataPointsOf } from '../../src/features/observe/analytics.ts'
+import { deciders, outcomes } from '../../src/features/observe/event.ts'
+import { toOpenMetrics } from '../../src/features/observe/open-metrics.ts'
 import { observedCounts } from '../support/observed-counts.ts'
 import { parseOpenMetrics } from '../support/open-metrics.ts'
 import { found, pageAt, read, sectionOf } from '../support/pages.ts'
@@ -10,7 +10,7 @@ import { listed } from '../support/series.ts'
 import { someStats } from '../support/stats.ts'
 
 const page = pageAt('docs/reference/observability.md')
-const source = (file: string) => read(`src/observe/${file}`)
+const source = (file: string) => read(`src/features/observe/${file}`)
 
 /** The first column of the tables below a heading. */
 const rowsOf = (heading: string) =>

@@ -10,7 +10,7 @@ import { type CliProject, cliProject } from '../support/cli-project.ts'
 import { restoreHeap, root } from '../support/dev-command.ts'
 import { blocksOf, pages } from '../support/pages.ts'
 
-const log = `${root}test/dev/replay/logs/apache.log.gz`
+const log = `${root}test/cli/replay/logs/apache.log.gz`
 
 let project: CliProject
 beforeAll(async () => {

@@ -5,8 +5,8 @@ import { Hono } from 'hono'
 import { startChaosStack } from 'sluice-bench'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { RunningWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
-import { rateLimiter } from '../../src/gateway/middleware.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { rateLimiter } from '../../src/hosts/app/middleware.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import {
   askDirectly,

@@ -1,7 +1,7 @@
 /** Charges of calls whose reply comes after the deadline, or not at all. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { PolicyOptions } from '../../src/config/options.ts'
+import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { decided, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 
 const slots = { algorithm: 'concurrency', window: '10m' } as const

@@ -2,7 +2,7 @@
 import { Agent, type RequestOptions } from 'node:http'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { RunningWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { CROSS_REQUEST_IO } from '../support/cross-request-io.ts'
 import {
   askDirectly,

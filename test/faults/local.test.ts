@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import type { AlgorithmName, PolicyOptions } from '../../src/config/options.ts'
-import { algorithms } from '../../src/store/algorithms/index.ts'
+import type { AlgorithmName, PolicyOptions } from '../../src/core/config/options.ts'
+import { algorithms } from '../../src/core/connection/algorithms/index.ts'
 import { type FaultStack, startFaultStack } from '../support/fault-stack.ts'
 import { testNoLeaks } from '../support/no-leaks.ts'
 import { secrets } from '../support/secrets.ts'

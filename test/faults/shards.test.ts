@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startFaults } from 'sluice-fault-proxy'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { Decision } from '../../src/base/decision.ts'
+import type { Decision } from '../../src/core/base/decision.ts'
 import { many, statuses } from '../support/fault-stack.ts'
 import { isLong } from '../support/long.ts'
 import {

@@ -4,7 +4,7 @@
  * definition: the largest cost that fits, or the shortest wait after which it fits.
  * This file implements whole requests and records.
  */
-import type { StoreReply, StoreState } from '../../src/store/store.ts'
+import type { StoreReply, StoreState } from '../../src/core/connection/store.ts'
 import { greatest } from './algorithms.ts'
 import { LimitModel, type State } from './limit.ts'
 import { banned, type LimitStatus, refused, restOf, termsOf } from './penalty.ts'

@@ -1,5 +1,5 @@
 /** The types that the files of the model share. */
-import type { Limit, StoreRequest } from '../../src/store/store.ts'
+import type { Limit, StoreRequest } from '../../src/core/connection/store.ts'
 
 export type AlgorithmName = Limit['terms']['algorithm']
 /** The fields of a policy that the script receives. */

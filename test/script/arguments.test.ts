@@ -1,4 +1,4 @@
-/** What the script checks by itself: the version of the arguments, and the keys. test/unit/store/arguments.test.ts has the other checks. */
+/** What the script checks by itself: the version of the arguments, and the keys. test/unit/core/connection/arguments.test.ts has the other checks. */
 import { expect, test } from 'vitest'
 import type { ModelRequest } from '../model/model.ts'
 import { ask, rowOf, start } from '../support/ask.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { StoreReply } from '../../src/store/store.ts'
+import type { StoreReply } from '../../src/core/connection/store.ts'
 import { keyOf, type ModelRequest } from '../model/model.ts'
 import { law } from '../support/law.ts'
 import { formatCalls, runOnOracle } from '../support/run-on-oracle.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { StoreState } from '../../src/store/store.ts'
+import type { StoreState } from '../../src/core/connection/store.ts'
 import type { ModelLimit, ModelPolicy, ModelRequest } from '../model/model.ts'
 import { lawRuns, property } from '../support/law.ts'
 import { algorithms, type Counting } from '../support/schedules.ts'

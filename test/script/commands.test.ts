@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Idempotency } from '../../src/store/store.ts'
+import type { Idempotency } from '../../src/core/connection/store.ts'
 import type { ModelPolicy, ModelRequest } from '../model/model.ts'
 import { start as now, policyOf } from '../support/ask.ts'
 import { property } from '../support/law.ts'

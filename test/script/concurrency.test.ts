@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { StoreState } from '../../src/store/store.ts'
+import type { StoreState } from '../../src/core/connection/store.ts'
 import { keyOf, Model, type ModelRequest } from '../model/model.ts'
 import { rowOf } from '../support/ask.ts'
 import { property } from '../support/law.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Idempotency, StoreReply } from '../../src/store/store.ts'
+import type { Idempotency, StoreReply } from '../../src/core/connection/store.ts'
 import { type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
 import { start as now, policyOf } from '../support/ask.ts'
 import { law, lawRuns } from '../support/law.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { StoreRequest } from '../../src/store/store.ts'
-import { encode } from '../../src/store/upstash/script.ts'
+import type { StoreRequest } from '../../src/core/connection/store.ts'
+import { encode } from '../../src/core/connection/upstash/script.ts'
 import { type ModelLimit, type ModelPolicy, type ModelRequest, recordOf } from '../model/model.ts'
 import * as one from '../support/ask.ts'
 import { law } from '../support/law.ts'

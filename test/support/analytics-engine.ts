@@ -1,7 +1,7 @@
 /** Workers Analytics Engine for tests: a dataset with the documented limits, and its SQL API on loopback. SQLite runs the queries. */
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
-import type { DataPoint } from '../../src/observe/analytics.ts'
+import type { DataPoint } from '../../src/features/observe/analytics.ts'
 import { createDataset } from './dataset.ts'
 import type { Answer } from './issuer.ts'
 import { startLoopback } from './loopback.ts'

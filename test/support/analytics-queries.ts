@@ -3,8 +3,8 @@
  * of its functions that the queries use (https://developers.cloudflare.com/analytics/analytics-engine/sql-reference/). Another function,
  * column or syntax is an error.
  */
-import { dataPointsOf } from '../../src/observe/analytics.ts'
-import type { Counts, StoreUsage } from '../../src/observe/report.ts'
+import { dataPointsOf } from '../../src/features/observe/analytics.ts'
+import type { Counts, StoreUsage } from '../../src/features/observe/report.ts'
 import { createDataset } from './dataset.ts'
 import { noCounts, oneSeries } from './observed-counts.ts'
 

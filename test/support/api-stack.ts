@@ -1,6 +1,6 @@
 import type { JsonConfig } from '../../dev/any-config.ts'
 import type { StackOptions } from '../../dev/stack.ts'
-import type { Decision } from '../../src/base/decision.ts'
+import type { Decision } from '../../src/core/base/decision.ts'
 import { startStack } from './stack.ts'
 
 export const API_TOKEN = 'a-api-token-for-tests'

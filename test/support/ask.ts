@@ -1,5 +1,5 @@
 /** One limit and one request, for tests of single cases. */
-import type { StoreState } from '../../src/store/store.ts'
+import type { StoreState } from '../../src/core/connection/store.ts'
 import type { ModelLimit, ModelPolicy, ModelRequest } from '../model/model.ts'
 import type { Server } from './server.ts'
 import { newSubject } from './subjects.ts'

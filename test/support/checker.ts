@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { StoreReply } from '../../src/store/store.ts'
+import type { StoreReply } from '../../src/core/connection/store.ts'
 import { Model, type ModelRequest } from '../model/model.ts'
 
 /** One call as its caller observed it. `sent` and `answered` are times of a monotonic clock. */

@@ -1,7 +1,7 @@
-import type { Claims } from '../../src/base/claims.ts'
-import { Unusable } from '../../src/base/unusable.ts'
-import { type JwtOptions, jwt } from '../../src/jwt/index.ts'
-import type { RequestView } from '../../src/request/view.ts'
+import type { Claims } from '../../src/core/base/claims.ts'
+import { Unusable } from '../../src/core/base/unusable.ts'
+import type { RequestView } from '../../src/core/request/view.ts'
+import { type JwtOptions, jwt } from '../../src/features/jwt/index.ts'
 import { bearing, json, sign, signer, startIssuer } from './issuer.ts'
 
 export const SECRET = 'a secret of at least 32 bytes, or so it says'

@@ -2,15 +2,18 @@
 import { type Bridge, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import { type Admin, startAdmin } from '../../packages/upstash-bridge/test/cluster-admin.ts'
-import type { StoreError } from '../../src/base/errors.ts'
-import { bySlot, createCluster } from '../../src/shards/cluster.ts'
-import { slotOf } from '../../src/shards/slot.ts'
-import { withBatching } from '../../src/store/batching.ts'
-import { withBreaker } from '../../src/store/breaker.ts'
-import { withDeadline } from '../../src/store/deadline.ts'
-import { withLeases } from '../../src/store/leases/leases.ts'
-import type { Store } from '../../src/store/store.ts'
-import { createUpstashStore, type UpstashOptions } from '../../src/store/upstash/upstash.ts'
+import type { StoreError } from '../../src/core/base/errors.ts'
+import { withBatching } from '../../src/core/connection/batching.ts'
+import { withBreaker } from '../../src/core/connection/breaker.ts'
+import { withDeadline } from '../../src/core/connection/deadline.ts'
+import type { Store } from '../../src/core/connection/store.ts'
+import {
+  createUpstashStore,
+  type UpstashOptions,
+} from '../../src/core/connection/upstash/upstash.ts'
+import { withLeases } from '../../src/features/leases/leases.ts'
+import { bySlot, createCluster } from '../../src/features/shards/cluster.ts'
+import { slotOf } from '../../src/features/shards/slot.ts'
 import { newSubject } from './subjects.ts'
 
 /**

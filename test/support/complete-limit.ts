@@ -1,4 +1,4 @@
-import type { Limit } from '../../src/store/store.ts'
+import type { Limit } from '../../src/core/connection/store.ts'
 import type { ModelLimit, ModelRequest } from '../model/model.ts'
 
 /** Adds the missing parts of a limit at `now`: the period of the calendar, the penalty, a new slot. */

@@ -1,6 +1,6 @@
-import type { ConfigOptions } from '../../src/config/options.ts'
-import { parseConfig } from '../../src/config/parse.ts'
-import { compileMatcher, type Matched, type Matcher } from '../../src/match/match.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import { compileMatcher, type Matched, type Matcher } from '../../src/core/program/match.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 export interface Circumstances {

@@ -1,12 +1,12 @@
 /** A Worker that only reads credentials. It answers with the subject of the token, or with null. */
 
-import type { Claims } from '../../src/base/claims.ts'
-import { createLog } from '../../src/base/log.ts'
-import { Unusable } from '../../src/base/unusable.ts'
-import { parseConfig } from '../../src/config/parse.ts'
-import { createApiKey } from '../../src/credentials/api-key.ts'
-import { isTrustedProxy } from '../../src/credentials/trusted-token.ts'
-import { jwt } from '../../src/jwt/index.ts'
+import type { Claims } from '../../src/core/base/claims.ts'
+import { createLog } from '../../src/core/base/log.ts'
+import { Unusable } from '../../src/core/base/unusable.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import { createApiKey } from '../../src/features/credentials/api-key.ts'
+import { isTrustedProxy } from '../../src/features/credentials/trusted-token.ts'
+import { jwt } from '../../src/features/jwt/index.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 interface Env {

@@ -1,5 +1,5 @@
-import type { DecidedBy, DecisionOutcome } from '../../src/observe/event.ts'
-import type { Series, Stats } from '../../src/observe/report.ts'
+import type { DecidedBy, DecisionOutcome } from '../../src/features/observe/event.ts'
+import type { Series, Stats } from '../../src/features/observe/report.ts'
 
 export const seriesOf = (
   policy: string,

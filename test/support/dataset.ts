@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import type { DataPoint } from '../../src/observe/analytics.ts'
+import type { DataPoint } from '../../src/features/observe/analytics.ts'
 
 const columns = (name: string) => Array.from({ length: 20 }, (_, index) => `${name}${index + 1}`)
 

@@ -1,4 +1,4 @@
-import type { Decision, LimitState } from '../../src/base/decision.ts'
+import type { Decision, LimitState } from '../../src/core/base/decision.ts'
 import { limitState } from './facts.ts'
 
 /** The limit state of a policy with 10 requests a minute after its first request. `change` overrides fields. */

@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { format } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import parseArguments from 'string-argv'
-import { run as runCommand } from '../../dev/cli/run.ts'
-import { main as runExplain } from '../../dev/explain/cli.ts'
+import { main as runExplain } from '../../cli/explain/cli.ts'
+import { run as runCommand } from '../../cli/run.ts'
 
 /** The root of the repository. */
 export const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -100,7 +100,7 @@ async function captured(command: () => Promise<unknown>, options: RunOptions): P
 }
 
 /** Runs `sluice` in this process. */
-export const sluice = (args: string[], options?: RunOptions, file = 'dev/cli/main.ts') =>
+export const sluice = (args: string[], options?: RunOptions, file = 'cli/main.ts') =>
   inProcess(() => runCommand(args, join(root, file)), options)
 
 /** Undoes the limit of the heap that `sluice replay` sets for its process, which is this one. */

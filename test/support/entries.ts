@@ -1,13 +1,14 @@
 /** The functions that examples of the documentation use, as a page imports them: by name, and by entry of the package. */
-import { bodies } from '../../src/bodies/index.ts'
-import { defineConfig } from '../../src/config/parse.ts'
-import { graphqlCost } from '../../src/graphql/graphql.ts'
-import { jwt } from '../../src/jwt/index.ts'
-import { leases } from '../../src/leases/index.ts'
-import { observe } from '../../src/observe/index.ts'
-import { overrides } from '../../src/overrides/index.ts'
-import { refusals } from '../../src/refusals/index.ts'
-import { cluster, shards } from '../../src/shards/index.ts'
+
+import { defineConfig } from '../../src/core/config/parse.ts'
+import { bodies } from '../../src/features/bodies/index.ts'
+import { graphqlCost } from '../../src/features/graphql/graphql.ts'
+import { jwt } from '../../src/features/jwt/index.ts'
+import { leases } from '../../src/features/leases/index.ts'
+import { observe } from '../../src/features/observe/index.ts'
+import { overrides } from '../../src/features/overrides/index.ts'
+import { refusals } from '../../src/features/refusals/index.ts'
+import { cluster, shards } from '../../src/features/shards/index.ts'
 
 export const entries = {
   defineConfig,

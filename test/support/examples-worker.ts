@@ -3,15 +3,15 @@
  * counters and an app of its own.
  */
 import keyFunction from '../../examples/key-function.ts'
-import { type BodiesOptions, bodies } from '../../src/bodies/index.ts'
-import { type GraphqlCostOptions, graphqlCost } from '../../src/graphql/graphql.ts'
+import { type BodiesOptions, bodies } from '../../src/features/bodies/index.ts'
+import { type GraphqlCostOptions, graphqlCost } from '../../src/features/graphql/graphql.ts'
+import { type JwtOptions, jwt } from '../../src/features/jwt/index.ts'
+import { leases } from '../../src/features/leases/index.ts'
+import { type ObserveOptions, observe } from '../../src/features/observe/index.ts'
+import { overrides } from '../../src/features/overrides/index.ts'
+import { refusals } from '../../src/features/refusals/index.ts'
+import { cluster, shards } from '../../src/features/shards/index.ts'
 import { type ConfigOptions, createGateway } from '../../src/index.ts'
-import { type JwtOptions, jwt } from '../../src/jwt/index.ts'
-import { leases } from '../../src/leases/index.ts'
-import { type ObserveOptions, observe } from '../../src/observe/index.ts'
-import { overrides } from '../../src/overrides/index.ts'
-import { refusals } from '../../src/refusals/index.ts'
-import { cluster, shards } from '../../src/shards/index.ts'
 
 interface App {
   fetch(request: Request, env: object, context: never): Response | Promise<Response>

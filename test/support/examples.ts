@@ -1,6 +1,6 @@
 /** The example configurations of the documentation: code blocks ```ts <name> that call `defineConfig`. */
 
-import type { ConfigOptions } from '../../src/config/options.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { entries, evaluate } from './entries.ts'
 import { type Block, blocksOf, pages } from './pages.ts'
 

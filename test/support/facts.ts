@@ -1,6 +1,6 @@
 /** Facts about decisions, as the limiter reports them. */
-import type { Decision, LimitState } from '../../src/base/decision.ts'
-import type { DecisionFact, ObservedMatch } from '../../src/base/observer.ts'
+import type { Decision, LimitState } from '../../src/core/base/decision.ts'
+import type { DecisionFact, ObservedMatch } from '../../src/core/base/observer.ts'
 
 export const limitState = (change: Partial<LimitState> = {}): LimitState => ({
   policy: 'a',

@@ -1,9 +1,9 @@
 /** Simulates several isolates with leases on one real Redis. The test moves the clock and delivers each call. */
-import { StoreError } from '../../src/base/errors.ts'
-import { type LeasesOptions, withLeases } from '../../src/store/leases/leases.ts'
-import type { Limit, Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
-import { decode } from '../../src/store/upstash/reply.ts'
-import { encode } from '../../src/store/upstash/script.ts'
+import { StoreError } from '../../src/core/base/errors.ts'
+import type { Limit, Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
+import { decode } from '../../src/core/connection/upstash/reply.ts'
+import { encode } from '../../src/core/connection/upstash/script.ts'
+import { type LeasesOptions, withLeases } from '../../src/features/leases/leases.ts'
 import type { Server } from './server.ts'
 
 /** A limit of a request that was admitted. */

@@ -1,5 +1,5 @@
 /** Policies with leases, and isolates that already hold leased units. */
-import type { Limit, StoreRequest } from '../../src/store/store.ts'
+import type { Limit, StoreRequest } from '../../src/core/connection/store.ts'
 import { World } from './isolates.ts'
 import type { Server } from './server.ts'
 import { newSubject } from './subjects.ts'

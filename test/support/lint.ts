@@ -5,8 +5,8 @@ import type {
   ListOptions,
   MatchOptions,
   PolicyOptions,
-} from '../../src/config/options.ts'
-import { jwt as createJwt } from '../../src/jwt/index.ts'
+} from '../../src/core/config/options.ts'
+import { jwt as createJwt } from '../../src/features/jwt/index.ts'
 import { lint } from '../../src/lint/lint.ts'
 
 type Terms = Partial<PolicyOptions>

@@ -1,13 +1,13 @@
 /** The decision API in this process: the gateway, the bridge, the demo origin and a real Redis, without workerd. */
 import { startBridge } from 'sluice-upstash-bridge'
 import { vi } from 'vitest'
+import { startOrigin } from '../../cli/dev/origin.ts'
 import type { JsonConfig } from '../../dev/any-config.ts'
-import { startOrigin } from '../../dev/origin.ts'
 import openapi from '../../src/api/openapi.json' with { type: 'json' }
-import { createGateway } from '../../src/gateway/gateway.ts'
-import { jwt } from '../../src/jwt/index.ts'
-import { observe } from '../../src/observe/index.ts'
-import { refusals } from '../../src/refusals/index.ts'
+import { jwt } from '../../src/features/jwt/index.ts'
+import { observe } from '../../src/features/observe/index.ts'
+import { refusals } from '../../src/features/refusals/index.ts'
+import { createGateway } from '../../src/hosts/worker/gateway.ts'
 import { API_TOKEN, apiOf, OPERATE } from './api-stack.ts'
 import { borrowRedis } from './borrow-redis.ts'
 

@@ -1,7 +1,7 @@
 /** Policies and requests for the local store. */
-import type { PolicyOptions } from '../../src/config/options.ts'
-import { parseConfig } from '../../src/config/parse.ts'
-import type { StoreRequest } from '../../src/store/store.ts'
+import type { PolicyOptions } from '../../src/core/config/options.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import type { StoreRequest } from '../../src/core/connection/store.ts'
 
 export const policyOf = (options: Partial<PolicyOptions>) =>
   parseConfig({ policies: [{ name: 'a', limit: 10, window: '1s', ...options }] }).policies[0]!

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { LogLine } from '../../dev/replay/line.ts'
+import type { LogLine } from '../../cli/replay/line.ts'
 
 /** Writers of lines, as the servers write them, and lines that they can write. They share no code with the reader. */
 

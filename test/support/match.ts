@@ -1,5 +1,5 @@
-import type { ConfigOptions, PolicyOptions } from '../../src/config/options.ts'
-import { isMatch } from '../../src/match/match.ts'
+import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
+import { isMatch } from '../../src/core/program/match.ts'
 import { type Circumstances, createMatcher } from './create-matcher.ts'
 
 /** Terms of a policy for tests that do not depend on them. */

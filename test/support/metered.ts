@@ -1,11 +1,11 @@
 /** Meters a response without a gateway: with a store in memory, and with a body that the test writes. */
-import type { Metering } from '../../src/base/metering.ts'
-import { bodies } from '../../src/bodies/index.ts'
-import { meterBody } from '../../src/bodies/meter.ts'
-import type { PolicyOptions } from '../../src/config/options.ts'
-import { parseConfig } from '../../src/config/parse.ts'
-import type { PolicyLimit } from '../../src/limiter/limit.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Metering } from '../../src/core/base/metering.ts'
+import type { PolicyOptions } from '../../src/core/config/options.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import type { Store } from '../../src/core/connection/store.ts'
+import type { PolicyLimit } from '../../src/core/decide/limit.ts'
+import { bodies } from '../../src/features/bodies/index.ts'
+import { meterBody } from '../../src/features/bodies/meter.ts'
 
 export interface Streamed {
   /** The response that the client gets. */

@@ -9,9 +9,9 @@ import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import { afterEach, beforeAll, onTestFinished } from 'vitest'
-import { fastifyRateLimiter, rateLimiter } from '../../src/adapters/node.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
-import { rateLimiter as honoRateLimiter } from '../../src/gateway/middleware.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { rateLimiter as honoRateLimiter } from '../../src/hosts/app/middleware.ts'
+import { fastifyRateLimiter, rateLimiter } from '../../src/hosts/node/node.ts'
 import { useDatabase as useDatabaseOf } from './database.ts'
 
 export type Options = Omit<ConfigOptions, 'origin'>

@@ -1,4 +1,4 @@
-import type { Counts, Series } from '../../src/observe/report.ts'
+import type { Counts, Series } from '../../src/features/observe/report.ts'
 
 /** Counts with every field filled. */
 export const observedCounts = (changes: Partial<Counts> = {}): Counts => ({

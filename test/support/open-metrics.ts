@@ -1,6 +1,6 @@
 /**
  * A strict parser of OpenMetrics 1.0, written from the specification (https://prometheus.io/docs/specs/om/open_metrics_spec/). It shares
- * no code with src/observe, and throws at the first line that breaks a rule.
+ * no code with src/features/observe, and throws at the first line that breaks a rule.
  */
 
 export interface Sample {

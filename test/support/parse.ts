@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
-import { ConfigError } from '../../src/base/errors.ts'
-import { parseConfig } from '../../src/config/parse.ts'
-import { leases } from '../../src/leases/index.ts'
+import { ConfigError } from '../../src/core/base/errors.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import { leases } from '../../src/features/leases/index.ts'
 
 /** The forms of a key part, as error messages list them. */
 export const KEY =

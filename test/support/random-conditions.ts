@@ -1,6 +1,6 @@
 /** Random conditions and requests. They have few different values, so that a condition often matches a request. */
 import fc from 'fast-check'
-import type { MatchOptions } from '../../src/config/options.ts'
+import type { MatchOptions } from '../../src/core/config/options.ts'
 
 const some = <T>(...values: T[]) =>
   fc.uniqueArray(fc.constantFrom(...values), { minLength: 1, maxLength: 3 })

@@ -1,7 +1,7 @@
-import type { Decision } from '../../src/base/decision.ts'
-import type { HeaderSet } from '../../src/config/schema/headers.ts'
-import { fieldValues } from '../../src/http/ratelimit-fields/sets.ts'
-import { withDecisionFields } from '../../src/http/response.ts'
+import type { Decision } from '../../src/core/base/decision.ts'
+import type { HeaderSet } from '../../src/core/config/schema/headers.ts'
+import { fieldValues } from '../../src/core/respond/ratelimit-fields/sets.ts'
+import { withDecisionFields } from '../../src/core/respond/response.ts'
 import { allowed, state } from './decisions.ts'
 
 /** Every kind of header set. */

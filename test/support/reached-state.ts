@@ -1,4 +1,4 @@
-import type { StoreState } from '../../src/store/store.ts'
+import type { StoreState } from '../../src/core/connection/store.ts'
 import { keyOf, type ModelLimit, type ModelPolicy, recordOf } from '../model/model.ts'
 import { capacityOf, formatCalls, runOnOracle } from './run-on-oracle.ts'
 import type { Schedule } from './schedules.ts'

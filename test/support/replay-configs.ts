@@ -1,21 +1,21 @@
 /** Random configurations with every field that a policy has, and the requests of a log. */
 import fc from 'fast-check'
-import type { Fact, LogLine } from '../../dev/replay/line.ts'
-import { ConfigError } from '../../src/base/errors.ts'
-import { bodies } from '../../src/bodies/index.ts'
+import type { Fact, LogLine } from '../../cli/replay/line.ts'
+import { ConfigError } from '../../src/core/base/errors.ts'
 import type {
   ConfigOptions,
   KeySource,
   MatchOptions,
   PolicyOptions,
-} from '../../src/config/options.ts'
-import { parseConfig } from '../../src/config/parse.ts'
-import type { CostOptions } from '../../src/config/schema/cost.ts'
-import { graphqlCost } from '../../src/graphql/graphql.ts'
-import { jwt } from '../../src/jwt/index.ts'
-import { leases } from '../../src/leases/index.ts'
-import { overrides } from '../../src/overrides/index.ts'
-import { refusals } from '../../src/refusals/index.ts'
+} from '../../src/core/config/options.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import type { CostOptions } from '../../src/core/config/schema/cost.ts'
+import { bodies } from '../../src/features/bodies/index.ts'
+import { graphqlCost } from '../../src/features/graphql/graphql.ts'
+import { jwt } from '../../src/features/jwt/index.ts'
+import { leases } from '../../src/features/leases/index.ts'
+import { overrides } from '../../src/features/overrides/index.ts'
+import { refusals } from '../../src/features/refusals/index.ts'
 import * as random from './random-conditions.ts'
 
 /** What the configurations may need. */

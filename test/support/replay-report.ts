@@ -1,8 +1,8 @@
 /** Hand-made decisions about lines of a log, and reports of them. */
-import type { Decided, Verdict } from '../../dev/replay/decide/verdict.ts'
-import type { LogLine } from '../../dev/replay/line.ts'
-import { createTally, type ReportContext } from '../../dev/replay/report/tally.ts'
-import type { ReplayReport, Source, Suggestion } from '../../dev/replay/report/types.ts'
+import type { Decided, Verdict } from '../../cli/replay/decide/verdict.ts'
+import type { LogLine } from '../../cli/replay/line.ts'
+import { createTally, type ReportContext } from '../../cli/replay/report/tally.ts'
+import type { ReplayReport, Source, Suggestion } from '../../cli/replay/report/types.ts'
 
 export const START = Date.UTC(2026, 10, 23, 10, 0, 0)
 

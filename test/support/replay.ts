@@ -1,12 +1,12 @@
 /** Lines of a log, and their replay, for tests. */
 
-import { createLineMatcher } from '../../dev/replay/decide/matcher.ts'
-import type { PrivateRedis } from '../../dev/replay/decide/private-redis.ts'
-import { replayerOn } from '../../dev/replay/decide/replayer.ts'
-import type { Decided } from '../../dev/replay/decide/verdict.ts'
-import type { Fact, LogLine } from '../../dev/replay/line.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
-import { parseConfig } from '../../src/config/parse.ts'
+import { createLineMatcher } from '../../cli/replay/decide/matcher.ts'
+import type { PrivateRedis } from '../../cli/replay/decide/private-redis.ts'
+import { replayerOn } from '../../cli/replay/decide/replayer.ts'
+import type { Decided } from '../../cli/replay/decide/verdict.ts'
+import type { Fact, LogLine } from '../../cli/replay/line.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
 
 /** A Monday at noon, UTC. */
 export const NOON = Date.UTC(2026, 0, 5, 12)

@@ -1,4 +1,4 @@
-import type { StoreReply, StoreState } from '../../src/store/store.ts'
+import type { StoreReply, StoreState } from '../../src/core/connection/store.ts'
 import {
   Model,
   type ModelKey,

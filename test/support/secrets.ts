@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { hashedSubjects } from '../../src/match/subject.ts'
-import { script } from '../../src/store/upstash/script-text.ts'
+import { script } from '../../src/core/connection/upstash/script-text.ts'
+import { hashedSubjects } from '../../src/core/program/subject.ts'
 
 /** Secrets that tests plant in requests and variables. They must not appear in any output. */
 export const secrets = {

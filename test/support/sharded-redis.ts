@@ -1,10 +1,10 @@
 /** A sharded store over three databases of one Redis. Each has another token. */
 import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
-import type { StoreError } from '../../src/base/errors.ts'
-import { createShards } from '../../src/shards/split-store.ts'
-import type { Limit, Store, StoreReply, StoreRequest } from '../../src/store/store.ts'
-import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
+import type { StoreError } from '../../src/core/base/errors.ts'
+import type { Limit, Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
+import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
+import { createShards } from '../../src/features/shards/split-store.ts'
 import { borrowRedis } from './borrow-redis.ts'
 import { newSubject } from './subjects.ts'
 

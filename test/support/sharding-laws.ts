@@ -7,7 +7,7 @@ import type {
   StoreReply,
   StoreRequest,
   StoreState,
-} from '../../src/store/store.ts'
+} from '../../src/core/connection/store.ts'
 import { forward, inLine, property, unchanging } from './law.ts'
 import { isLong } from './long.ts'
 import { formatCalls, runOnOracle } from './run-on-oracle.ts'

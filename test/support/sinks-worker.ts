@@ -1,8 +1,8 @@
 /** A Worker that only has sinks. A POST sends the counts in its body; a GET reads the counts of all isolates. */
-import { analyticsSink, dataPointsOf } from '../../src/observe/analytics.ts'
-import { readAnalytics } from '../../src/observe/analytics-read.ts'
-import { otlpSink } from '../../src/observe/otlp.ts'
-import type { Counts, Sink } from '../../src/observe/report.ts'
+import { analyticsSink, dataPointsOf } from '../../src/features/observe/analytics.ts'
+import { readAnalytics } from '../../src/features/observe/analytics-read.ts'
+import { otlpSink } from '../../src/features/observe/otlp.ts'
+import type { Counts, Sink } from '../../src/features/observe/report.ts'
 
 const analytics = analyticsSink('METRICS')
 let otlp: Sink | undefined

@@ -3,7 +3,7 @@ import { cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { pageModule } from '../../dev/dashboard/bundle.ts'
+import { pageModule } from '../../cli/dashboard/bundle.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -16,7 +16,7 @@ export async function buildPackage(): Promise<void> {
   const bundled = { bundle: true, format: 'esm' } as const
   await build({
     ...bundled,
-    entryPoints: { cli: join(root, 'dev/cli/main.ts') },
+    entryPoints: { cli: join(root, 'cli/main.ts') },
     outdir,
     platform: 'node',
     target: 'node20',

@@ -1,4 +1,4 @@
-import type { Stats } from '../../src/observe/report.ts'
+import type { Stats } from '../../src/features/observe/report.ts'
 
 /** The counts of an isolate, made by hand. */
 export const someStats = (): Stats => ({

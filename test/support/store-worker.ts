@@ -1,8 +1,8 @@
 /** A Worker that only has the store. It decides the requests in the body of a POST, and at `/shared` it batches them. */
-import { withBatching } from '../../src/store/batching.ts'
-import { withDeadline } from '../../src/store/deadline.ts'
-import type { Store } from '../../src/store/store.ts'
-import { createUpstashStore } from '../../src/store/upstash/upstash.ts'
+import { withBatching } from '../../src/core/connection/batching.ts'
+import { withDeadline } from '../../src/core/connection/deadline.ts'
+import type { Store } from '../../src/core/connection/store.ts'
+import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 
 const deadlineMs = 20_000
 let stores: Record<string, Store> | undefined

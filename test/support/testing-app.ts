@@ -1,7 +1,7 @@
 /** A Worker and app for the tests of sluice/testing: each first part of the path has a policy. */
 import { Hono } from 'hono'
+import { leases } from '../../src/features/leases/index.ts'
 import { type Bindings, type PolicyOptions, rateLimiter } from '../../src/index.ts'
-import { leases } from '../../src/leases/index.ts'
 
 const policy = (name: string, options: Partial<PolicyOptions>): PolicyOptions => ({
   name,

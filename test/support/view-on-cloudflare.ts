@@ -1,5 +1,5 @@
-import { addressReader } from '../../src/request/client-address.ts'
-import { RequestView, type RuntimeContext } from '../../src/request/view.ts'
+import { addressReader } from '../../src/core/request/client-address.ts'
+import { RequestView, type RuntimeContext } from '../../src/core/request/view.ts'
 
 const readAddress = addressReader('cloudflare')
 

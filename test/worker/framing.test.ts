@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Echo } from '../../dev/origin.ts'
+import type { Echo } from '../../cli/dev/origin.ts'
 import type { Stack } from '../../dev/stack.ts'
 import { raw } from '../support/raw-http.ts'
 import { startStack } from '../support/stack.ts'

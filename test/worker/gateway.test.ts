@@ -2,7 +2,7 @@
 import { freePort } from 'sluice-upstash-bridge'
 import { expect, test } from 'vitest'
 import { startWorker, type WorkerOptions } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { raw } from '../support/raw-http.ts'
 
 const anyConfig = new URL('../../.cache/workers/any-config', import.meta.url).pathname

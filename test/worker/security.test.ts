@@ -5,7 +5,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Stack } from '../../dev/stack.ts'
 import { type RunningWorker, startWorker } from '../../dev/worker.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { raw, request } from '../support/raw-http.ts'
 import { startStack } from '../support/stack.ts'
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { FetchOptions, Stack } from '../../dev/stack.ts'
-import type { ConfigOptions } from '../../src/config/options.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { startStack } from '../support/stack.ts'
 import { enoughOf } from '../support/windows.ts'
 

@@ -1,5 +1,5 @@
 /** Like ours.ts, with several databases. */
-import { shards } from '../../../src/shards/index.ts'
+import { shards } from '../../../src/features/shards/index.ts'
 import { limited } from './limited.ts'
 
 export default limited((settings) => ({ ...settings, shards: shards(settings.shards!.names) }))

@@ -1,7 +1,7 @@
 /** The variables, the stack and the HTTP client for the scenarios of test/docs/examples.test.ts. */
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
-import type { Echo } from '../../../dev/origin.ts'
+import type { Echo } from '../../../cli/dev/origin.ts'
 import type { Stack } from '../../../dev/stack.ts'
 import { sendCurl } from '../curl.ts'
 import { type Issuer, sign } from '../issuer.ts'

@@ -1,7 +1,7 @@
 /** Checks answers of the decision API against its OpenAPI description, with an independent validator. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ConfigOptions } from '../../../src/config/options.ts'
+import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { API_TOKEN, type CallOptions, OPERATE } from '../../support/api-stack.ts'
 import { openapi } from '../../support/json-schema.ts'
 import { type LocalApi, startLocalApi } from '../../support/local-api.ts'

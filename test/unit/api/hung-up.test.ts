@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createGateway } from '../../../src/gateway/gateway.ts'
+import { createGateway } from '../../../src/hosts/worker/gateway.ts'
 
 const token = 'an-operate-token-for-tests'
 let arrived = Promise.withResolvers<() => void>()

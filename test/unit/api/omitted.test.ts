@@ -1,7 +1,7 @@
 /** Described requests of which parts were too long: a client cannot avoid a decision of /decide with padding. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bodies } from '../../../src/bodies/index.ts'
 import { createClient, describeRequest } from '../../../src/client/client.ts'
+import { bodies } from '../../../src/features/bodies/index.ts'
 import { API_TOKEN } from '../../support/api-stack.ts'
 import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 

@@ -1,8 +1,8 @@
 /** Operations on a client whose subject is known and whose address is not, on the Worker in workerd and a real Redis. */
 import { createClient } from 'redis'
 import { afterAll, describe, expect, test } from 'vitest'
-import type { LimitStatus } from '../../../src/base/decision.ts'
-import type { ConfigOptions } from '../../../src/config/options.ts'
+import type { LimitStatus } from '../../../src/core/base/decision.ts'
+import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { startLocalApi } from '../../support/local-api.ts'
 
 const counted = { limit: 3, window: '1h', algorithm: 'fixed-window' } as const

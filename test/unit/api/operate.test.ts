@@ -1,7 +1,7 @@
 /** The operations on one key of a policy, on the Worker in workerd and a real Redis. */
 import { createClient } from 'redis'
 import { afterAll, describe, expect, test } from 'vitest'
-import type { LimitState } from '../../../src/base/decision.ts'
+import type { LimitState } from '../../../src/core/base/decision.ts'
 import { OPERATE } from '../../support/api-stack.ts'
 import { startLocalApi } from '../../support/local-api.ts'
 

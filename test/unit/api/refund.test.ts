@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest'
-import type { LimitStatus } from '../../../src/base/decision.ts'
+import type { LimitStatus } from '../../../src/core/base/decision.ts'
 import { newIp, request, startDecideApi } from './decide-api.ts'
 
 const api = await startDecideApi()

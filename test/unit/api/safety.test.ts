@@ -1,6 +1,6 @@
 /** The protection of the decision API: tokens, sizes and schemas. Also its answers without Redis. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ConfigOptions } from '../../../src/config/options.ts'
+import type { ConfigOptions } from '../../../src/core/config/options.ts'
 import { type Answer, API_TOKEN, OPERATE } from '../../support/api-stack.ts'
 import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { requestDescription } from '../../../src/api/schema.ts'
 import { type ClientOptions, createClient, describeRequest } from '../../../src/client/client.ts'
-import { checked } from '../../../src/config/schema/checked.ts'
+import { checked } from '../../../src/core/config/schema/checked.ts'
 import { isLong } from '../../support/long.ts'
 
 const TOKEN = 'a-token-of-the-api'

@@ -1,7 +1,7 @@
 /** Policies by the body that a client can evade, or that never see a body. */
 import { expect, test } from 'vitest'
-import { bodies } from '../../../src/bodies/index.ts'
-import type { PolicyOptions } from '../../../src/config/options.ts'
+import type { PolicyOptions } from '../../../src/core/config/options.ts'
+import { bodies } from '../../../src/features/bodies/index.ts'
 import { lintWorker } from '../../../src/lint/lint.ts'
 import { one, testFindings } from '../../support/lint.ts'
 

@@ -1,10 +1,10 @@
 /** Configurations that do not parse. */
 import { expect, test } from 'vitest'
-import type { ConfigError, ConfigProblem } from '../../../src/base/errors.ts'
-import { parseConfig } from '../../../src/config/parse.ts'
+import type { ConfigError, ConfigProblem } from '../../../src/core/base/errors.ts'
+import { parseConfig } from '../../../src/core/config/parse.ts'
+import { cluster } from '../../../src/features/shards/index.ts'
 import { lint } from '../../../src/lint/lint.ts'
 import { explained } from '../../../src/lint/problems.ts'
-import { cluster } from '../../../src/shards/index.ts'
 import { base, found, matching, one, several, testFindings } from '../../support/lint.ts'
 
 testFindings({

@@ -1,10 +1,10 @@
 /** Properties of the linter: its findings about random configurations are true for random requests. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { ConfigOptions, PolicyOptions } from '../../../src/config/options.ts'
+import type { ConfigOptions, PolicyOptions } from '../../../src/core/config/options.ts'
+import { algorithms, type State } from '../../../src/core/connection/algorithms/index.ts'
+import { isMatch, type Match } from '../../../src/core/program/match.ts'
 import { lint } from '../../../src/lint/lint.ts'
-import { isMatch, type Match } from '../../../src/match/match.ts'
-import { algorithms, type State } from '../../../src/store/algorithms/index.ts'
 import { createMatcher } from '../../support/create-matcher.ts'
 import { isLong } from '../../support/long.ts'
 import { match, request } from '../../support/random-conditions.ts'

@@ -1,0 +1,32 @@
+/** Checks that the configuration of wrangler has the binding of the shield, with the limit and period of the configuration. */
+import { basename } from 'node:path'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import { readBindings } from '../project/wrangler-config.ts'
+
+/**
+ * The differences between the shield and its binding, one line each.
+ * @param options a valid configuration
+ * @param file the configuration of wrangler
+ */
+export async function shieldMismatches(options: unknown, file: string): Promise<string[]> {
+  const { shield } = parseConfig(options)
+  if (!shield) return []
+  const name = basename(file)
+  const { ratelimits } = await readBindings(file)
+  const found = ratelimits.find((one) => one.name === shield.binding)
+  if (!found)
+    return [
+      `shield.binding: ${name} has no ${isToml(name) ? '[[ratelimits]]' : 'entry of ratelimits'} with name = "${shield.binding}"`,
+    ]
+  const { limit, period } = found.simple
+  return [
+    ...(limit === shield.limit
+      ? []
+      : [`shield.limit: ${shield.limit} here, but limit = ${limit} in ${name}`]),
+    ...(period * 1000 === shield.periodMs
+      ? []
+      : [`shield.period: ${shield.periodMs / 1000} s here, but period = ${period} in ${name}`]),
+  ]
+}
+
+const isToml = (name: string) => name.endsWith('.toml')

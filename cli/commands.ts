@@ -1,0 +1,59 @@
+/** The commands of `sluice`. Each one imports its code when it runs. */
+
+import type { Call } from './call.ts'
+import { needNode } from './project/node.ts'
+
+export interface Command {
+  name: string
+  about: string
+  run(args: string[], call: Call): Promise<unknown>
+}
+
+export const commands: Command[] = [
+  {
+    name: 'init',
+    about: 'write a configuration, a Worker and a first test into this folder',
+    run: async (args, call) => (await import('./init/init.ts')).main(args, call),
+  },
+  {
+    name: 'dev',
+    about: 'run the Worker of this folder with a Redis and a demo origin',
+    run: async (args, call) => (await import('./dev.ts')).main(args, call),
+  },
+  {
+    name: 'check',
+    about: 'find mistakes in sluice.config.ts',
+    run: async (args, call) => (await import('./check.ts')).main(args, call),
+  },
+  {
+    name: 'explain',
+    about: 'show which policies apply to a request',
+    run: async (args, { title, onUsageError }) =>
+      (await import('./explain/cli.ts')).main(args, title, onUsageError),
+  },
+  {
+    name: 'replay',
+    about: 'show what a configuration would have done to an access log',
+    run: async (args, call) => (await import('./replay.ts')).main(args, call),
+  },
+  {
+    name: 'dashboard',
+    about: 'show live what a Worker admits and refuses',
+    run: async (args, call) => (await import('./dashboard.ts')).main(args, call),
+  },
+  {
+    name: 'bridge',
+    about: "serve Upstash's REST API from any Redis",
+    run: async (args, { title, onUsageError }) =>
+      (await import('sluice-upstash-bridge/cli')).main(args, title, onUsageError),
+  },
+  {
+    name: 'simulate',
+    about: 'measure the bill and the exactness of many isolates in virtual time',
+    run: async (args, { title, onUsageError }) => {
+      needNode(22, title)
+      const { main } = await import('../bench/simulate/cli.ts')
+      await main(args, { command: title, onUsageError })
+    },
+  },
+]

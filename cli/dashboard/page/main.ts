@@ -1,0 +1,186 @@
+/** The page of the dashboard: reads the counts of the Worker every 2 s. */
+import './language.ts'
+import { outcomes } from '../../../src/features/observe/event.ts'
+import type { Stats } from '../../../src/features/observe/report.ts'
+import type { About } from '../about.ts'
+import { about, CallError, call, messageIn, openSession } from './call.ts'
+import { showChart } from './chart.ts'
+import { byId, element, setText, showOptions, showPairs, showRows } from './dom.ts'
+import { onExplain } from './explain.ts'
+import { byOutcome, byPolicy, decisionsIn, quantile, rates, refusedIn } from './figures.ts'
+import { showOffenders } from './offenders.ts'
+import { showOverrides } from './overrides.ts'
+import { type ListedPolicy, showPolicyChoice } from './quotas.ts'
+import {
+  boundText,
+  dollarText,
+  durationText,
+  numberText,
+  policyText,
+  shareText,
+  timeText,
+} from './text.ts'
+
+const POLL_MS = 2000
+/** Each call of `/policies` makes one call to every database, and so does each list of limits of operators. */
+const POLICIES_MS = 60_000
+
+const OBSERVE_OFF = `The Worker does not count its decisions. Add to sluice.config.ts, and deploy it:
+
+import { observe } from 'sluice/observe'
+
+observe: observe(),`
+const NO_API =
+  'The Worker has no decision API at this address. Check --url, and that the Worker has the variable SLUICE_OPERATE_TOKEN, of at least 16 characters.'
+
+const ALL = 'all policies'
+const chartPolicy = byId<HTMLSelectElement>('chart-policy')
+let policies: ListedPolicy[] = []
+let policiesAt = Number.NEGATIVE_INFINITY
+let stats: Stats | undefined
+
+function showStats(now: Stats) {
+  stats = now
+  const { total, source, fallbacks, databases, dropped } = now
+  const { latency, errors, calls, billedCommands } = total.store
+  const all = byOutcome(total.series)
+  const rate = rates(now)
+  byId('counts').hidden = false
+  const whose =
+    source === 'isolate' ? 'one isolate of the Worker' : 'all isolates (Analytics Engine)'
+  setText(
+    byId('source'),
+    `Counts of ${whose} since ${timeText(total.from)}, as of ${timeText(now.now)}`,
+  )
+  showPairs(byId('figures'), {
+    requests: numberText(decisionsIn(all)),
+    refused: `${numberText(refusedIn(all))} (${shareText(refusedIn(all), decisionsIn(all))})`,
+    'requests a second, last minute': numberText(rate.perSecond),
+    'refused, last minute': shareText(rate.refused, 1),
+    'store latency p50': boundText(quantile(latency, 0.5), latency.bounds),
+    'store latency p99': boundText(quantile(latency, 0.99), latency.bounds),
+    'HTTP calls a request': numberText(rate.calls),
+    'billed commands a request': numberText(rate.commands),
+    'cost a month at this rate': dollarText(rate.dollarsAMonth),
+    fallbacks: numberText(fallbacks),
+  })
+  showRequests(now)
+  showOffenders(total.offenders, policies)
+  showRows(byId('databases'), databases, {
+    key: ({ name = '' }) => name,
+    cells: ({ name, circuit }) => [name ?? 'database', circuit],
+  })
+  const counted = (title: string, counts: Record<string, number>) =>
+    Object.entries(counts).map(([name, count]) => [`${title} ${name}`, numberText(count)])
+  showPairs(byId('store'), {
+    'HTTP calls': numberText(calls),
+    'billed commands': numberText(billedCommands),
+    ...Object.fromEntries([...counted('errors:', errors), ...counted('lost reports:', dropped)]),
+  })
+}
+
+function showRequests(now: Stats) {
+  const rows = byPolicy(now.total.series)
+  showOptions(chartPolicy, [
+    [ALL, ALL],
+    ...rows.map(({ policy }): [string, string] => [`policy ${policy}`, policyText(policy)]),
+  ])
+  const sum = { policy: ALL, counts: byOutcome(now.total.series) }
+  showRows(byId('requests'), rows.length > 1 ? [...rows, sum] : rows, {
+    key: (row) => (row === sum ? ALL : `policy ${row.policy}`),
+    cells: ({ policy, counts }) => [
+      policyText(policy),
+      numberText(decisionsIn(counts)),
+      ...outcomes.map((outcome) => numberText(counts[outcome])),
+      shareText(refusedIn(counts), decisionsIn(counts)),
+    ],
+  })
+  drawChart()
+}
+
+function drawChart() {
+  if (!stats) return
+  const { value } = chartPolicy
+  showChart(stats, value === ALL ? undefined : value.slice('policy '.length))
+}
+
+function showPolicies() {
+  showRows(byId('policies'), policies, {
+    key: ({ name }) => name,
+    cells: ({ name, limit, windowMs, algorithm, key, mode, bans, decidedBy }) => [
+      name,
+      algorithm === 'concurrency'
+        ? `${limit} in flight`
+        : `${numberText(limit)} per ${durationText(windowMs)}`,
+      algorithm,
+      key.join(' + '),
+      mode,
+      bans ? 'yes' : 'no',
+      decidedBy,
+    ],
+  })
+  showPolicyChoice(policies)
+}
+
+function showAbout({ worker, findings }: About) {
+  setText(byId('worker'), worker)
+  const title = byId('findings-title')
+  title.hidden = !findings
+  if (!findings) return
+  const { file, list } = findings
+  setText(title, list.length > 0 ? `Findings in ${file}` : `The linter has no findings in ${file}.`)
+  byId('findings').replaceChildren(
+    ...list.map(({ code, path, message, hint }) => {
+      const item = element('li')
+      item.append(element('code', code), ` ${path}: ${message} ${hint}`)
+      return item
+    }),
+  )
+}
+
+async function readPolicies() {
+  if (performance.now() - policiesAt < POLICIES_MS) return
+  showAbout(await about())
+  policies = (await call<{ policies: ListedPolicy[] }>('policies')).policies
+  policiesAt = performance.now()
+  showPolicies()
+  await showOverrides(policies)
+}
+
+/** Reads everything once. Returns what is wrong, and the wait until the next attempt in ms. */
+async function refresh(): Promise<{ problem: string; waitMs: number }> {
+  try {
+    await readPolicies()
+  } catch (error) {
+    return failed(error, NO_API)
+  }
+  try {
+    showStats(await call<Stats>('stats'))
+  } catch (error) {
+    return failed(error, OBSERVE_OFF)
+  }
+  return { problem: '', waitMs: POLL_MS }
+}
+
+function failed(error: unknown, ifMissing: string) {
+  if (!(error instanceof CallError)) return { problem: messageIn(error), waitMs: POLL_MS }
+  const problem = error.status === 404 ? ifMissing : error.message
+  return { problem, waitMs: Math.max(POLL_MS, error.retryAfter * 1000) }
+}
+
+async function poll() {
+  const { problem, waitMs } = document.hidden
+    ? { problem: undefined, waitMs: POLL_MS }
+    : await refresh()
+  if (problem !== undefined) {
+    setText(byId('problem'), problem)
+    byId('counts').classList.toggle('stale', problem !== '')
+  }
+  setTimeout(poll, waitMs)
+}
+
+chartPolicy.addEventListener('change', drawChart)
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawChart)
+onExplain(() => policies)
+addEventListener('hashchange', () => openSession().then(refresh)) // an address of a later start
+openSession().then(poll)

@@ -1,0 +1,32 @@
+/** `sluice dev`: runs the Worker of the current folder with everything that it needs. */
+import { realpathSync } from 'node:fs'
+import type { Call } from './call.ts'
+import { dev } from './dev/dev.ts'
+import { readOptions } from './options.ts'
+
+const usage = (
+  title: string,
+) => `Runs the Worker of this folder with a local Redis, a bridge that speaks Upstash's REST API, and a
+demo origin. Reloads when you edit sluice.config.ts, .dev.vars, the configuration of wrangler or
+the source. Ctrl-C stops everything.
+
+  ${title}
+
+  --help  show this text
+
+Variables of the environment:
+
+  PORT       the port of the Worker (default 8787)
+  ORIGIN     your own origin, such as http://127.0.0.1:3000 (default the demo origin)
+  REDIS_URL  a running Redis, such as redis://127.0.0.1:6379 (default a Redis of its own)
+  UPSTASH_REDIS_REST_URL, UPSTASH_REDIS_REST_TOKEN
+             the database to use; no Redis is started
+
+Exits with 0 after Ctrl-C, and with 1 if it cannot start, or if Redis or the Worker ends.`
+
+export async function main(args: string[], call: Call): Promise<void> {
+  if (!readOptions(args, {}, usage(call.title), call)) return
+  const project = realpathSync(process.cwd())
+  const program = { file: call.file, project, check: 'npx sluice check' }
+  await dev({ command: call.title, program })
+}

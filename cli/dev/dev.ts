@@ -1,0 +1,267 @@
+/** The local stack: a Redis, the bridge, a demo origin, and the Worker of a project in front of it, until Ctrl-C. */
+import { existsSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { basename, join } from 'node:path'
+import { startBridge, startRedis } from 'sluice-upstash-bridge'
+import { variablesOf } from '../../src/core/base/bindings.ts'
+import { isOrigin } from '../../src/core/config/schema/config.ts'
+import { tokensIn } from '../../src/features/credentials/trusted-token.ts'
+import { DASHBOARD_PORT, type DashboardOptions, startDashboard } from '../dashboard/server.ts'
+import { moreBindings } from '../project/bindings.ts'
+import { needNode } from '../project/node.ts'
+import { INSTALL_WRANGLER, wranglerIn } from '../project/tools.ts'
+import { type WranglerConfig, wranglerFile } from '../project/wrangler-config.ts'
+import { table, tries } from './banner.ts'
+import type { Program } from './children.ts'
+import { type Description, POLICY_COLUMNS } from './describe.ts'
+import type { HostOptions } from './host.ts'
+import { startOrigin } from './origin.ts'
+import { startReloading } from './reload.ts'
+import { readDevVars, variablesIn } from './variables.ts'
+import { WORKER_NAME } from './workerd.ts'
+
+/** Fixed tokens, which the documentation shows. The Worker listens on loopback only. */
+const API_TOKEN = 'dev-api-token-0000'
+const OPERATE_TOKEN = 'dev-operate-token-0000'
+const PROXY_TOKEN = 'dev-proxy-token-0000'
+
+const undo: (() => unknown)[] = []
+let stopping = false
+
+/** Stops all started parts in reverse order, then ends the process. */
+async function stop(code: number, reason?: string): Promise<never> {
+  if (!stopping) {
+    stopping = true
+    if (reason) console.error(`\n${reason}`)
+    for (const step of undo.reverse()) await Promise.resolve(step()).catch(() => {})
+    process.exit(code)
+  }
+  return new Promise(() => {})
+}
+
+function stopOnSignals() {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop(0))
+  process.on('uncaughtException', (error) => stop(1, `Stopped: ${error.message}`))
+  process.on('unhandledRejection', (error) =>
+    stop(1, `Stopped: ${(error as Error)?.message ?? error}`),
+  )
+}
+
+async function checkFree(port: number, command: string): Promise<void> {
+  const probe = createServer()
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', reject)
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve()))
+  }).catch((error) => {
+    throw new Error(
+      error.code === 'EADDRINUSE'
+        ? `port ${port} is in use. Choose another port: PORT=${port + 1} ${command}`
+        : `port ${port} cannot be used (${error.code})`,
+    )
+  })
+}
+
+/** Sends one PING to a database. */
+async function checkDatabase(url: string, token: string): Promise<void> {
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+    throw new Error(
+      `UPSTASH_REDIS_REST_URL: expected a URL like "https://name.upstash.io", got ${JSON.stringify(url)}`,
+    )
+  }
+  const { ok, status } = await fetch(url, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}` },
+    body: '["PING"]',
+    signal: AbortSignal.timeout(10_000),
+  }).catch(({ message, cause }: Error) => {
+    const reason = (cause as Error | undefined)?.message ?? message
+    throw new Error(`UPSTASH_REDIS_REST_URL: ${url} does not respond: ${reason}`)
+  })
+  if (status === 401 || status === 403) {
+    throw new Error(`UPSTASH_REDIS_REST_TOKEN: ${url} answers ${status} to this token`)
+  }
+  if (!ok) throw new Error(`UPSTASH_REDIS_REST_URL: ${url} answers ${status} to a PING`)
+}
+
+/** Returns the database that the variables name, or starts a Redis and the bridge. */
+async function startDatabase(variables: Record<string, string>) {
+  const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = variables
+  if (url && token) {
+    await checkDatabase(url, token)
+    return { url, token, rows: [['Database', url, 'from UPSTASH_REDIS_REST_URL']] }
+  }
+  if (url || token) {
+    throw new Error('set both UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN, or neither')
+  }
+  const redis = await startRedis({ log: console.log })
+  undo.push(() => redis.stop())
+  redis.exited.then(({ lastLines }) =>
+    stop(1, `Stopped: Redis ended unexpectedly. Its last output:\n${lastLines}`),
+  )
+  const bridge = await startBridge({ redis: redis.url, token: 'local' })
+  undo.push(() => bridge.close())
+  const rows = [
+    ['Redis', redis.url, redis.source],
+    ['Bridge', bridge.url, 'serves the Upstash REST API from this Redis'],
+  ]
+  return { url: bridge.url, token: bridge.token, rows }
+}
+
+async function startDemoOrigin(): Promise<string> {
+  const demo = await startOrigin()
+  undo.push(() => demo.close())
+  return demo.url
+}
+
+/** Starts the dashboard at its usual port, or at a free one. */
+async function startDashboardNear(options: Omit<DashboardOptions, 'port'>): Promise<string> {
+  const dashboard = await startDashboard({ ...options, port: DASHBOARD_PORT }).catch(() =>
+    startDashboard({ ...options, port: 0 }),
+  )
+  undo.push(() => dashboard.close())
+  return dashboard.address
+}
+
+/** Checks the project before anything starts. */
+function checkProject(project: string, command: string) {
+  needNode(22, command) // as wrangler does
+  const file = wranglerFile(project)
+  if (!existsSync(file)) {
+    throw new Error(`${basename(file)}: the file does not exist. To write one: npx sluice init`)
+  }
+  if (!wranglerIn(project)) throw new Error(`${command} needs wrangler: ${INSTALL_WRANGLER}`)
+}
+
+const policiesText = (policies: string[][]) => `Policies (sluice.config.ts):
+
+${policies.length > 0 ? table([POLICY_COLUMNS, ...policies]) : '  none'}`
+
+const today = () => new Date().toISOString().slice(0, 10)
+
+export interface DevOptions {
+  /** How the user calls this command, for messages: `npm start`. */
+  command: string
+  program: Program
+}
+
+/** Runs the stack until Ctrl-C. Exits with 1 if it cannot start, or if a part ends by itself. */
+export async function dev(options: DevOptions): Promise<void> {
+  stopOnSignals()
+  try {
+    await start(options)
+  } catch (error) {
+    await stop(1, `Could not start: ${(error as Error).message}`)
+  }
+}
+
+async function start({ command, program }: DevOptions): Promise<void> {
+  const { project } = program
+  const devVars = join(project, '.dev.vars')
+  const configured = existsSync(join(project, 'sluice.config.ts'))
+  const port = Number(process.env.PORT ?? 8787)
+  if (!Number.isInteger(port) || port < 1 || port > 65535) {
+    throw new Error(`PORT: expected a port number, got ${JSON.stringify(process.env.PORT)}`)
+  }
+  await checkFree(port, command)
+  checkProject(project, command)
+  const given = { ...(await readDevVars(devVars)), ...variablesIn(process.env) }
+  if (given.ORIGIN && !isOrigin(given.ORIGIN)) {
+    throw new Error(
+      `ORIGIN: expected a URL like "http://127.0.0.1:3000", got ${JSON.stringify(given.ORIGIN)}`,
+    )
+  }
+  const database = await startDatabase(given)
+  const origin = given.ORIGIN || (await startDemoOrigin())
+  let missing: string[] = []
+  let unsupported: string[] = []
+  let findings: Description['findings'] = []
+  let operateToken = OPERATE_TOKEN
+
+  /** Collects the bindings of the Worker. The environment overrides .dev.vars, which overrides the defaults, then wrangler.toml. */
+  async function runtime(
+    { variables, shards, ...description }: Description,
+    wrangler: WranglerConfig,
+  ): Promise<HostOptions> {
+    const { vars, kv, ratelimits, compatibilityDate, compatibilityFlags } = wrangler
+    const given = { ...(await readDevVars(devVars)), ...variablesIn(process.env, variables) }
+    unsupported = wrangler.unsupported
+    findings = description.findings
+    operateToken = tokensIn(given.SLUICE_OPERATE_TOKEN)[0] ?? OPERATE_TOKEN
+    const more = wrangler.hasMore ? await moreBindings(project, WORKER_NAME) : undefined
+    missing = variables.filter((name) => !(name in given) && !(name in vars))
+    const databases = [undefined, ...shards].map((name) => {
+      const { url, token } = variablesOf(name)
+      return { [url]: database.url, [token]: database.token }
+    })
+    return {
+      project,
+      runtime: { compatibilityDate: compatibilityDate ?? today(), compatibilityFlags },
+      env: {
+        ...vars,
+        ...(shards.length > 0 && { SLUICE_SECRET: 'local' }),
+        SLUICE_API_TOKEN: API_TOKEN,
+        SLUICE_OPERATE_TOKEN: OPERATE_TOKEN,
+        SLUICE_PROXY_TOKEN: PROXY_TOKEN,
+        ...Object.assign({}, ...databases),
+        ...given,
+        ORIGIN: given.ORIGIN || origin,
+      },
+      // The ids and the folder that `wrangler kv key put --local` uses.
+      kv: Object.fromEntries(kv.map(({ binding, id }) => [binding, id ?? binding])),
+      ...((kv.length > 0 || more) && { persist: join(project, '.wrangler/state/v3') }),
+      ...(more && { more }),
+      ratelimits: Object.fromEntries(ratelimits.map(({ name, simple }) => [name, simple])),
+    }
+  }
+
+  const worker = await startReloading({ port, program, configured, runtime, log: console.log })
+  undo.push(() => worker.stop())
+  worker.ended.then((reason) => stop(1, `Stopped: ${reason}.`))
+
+  const { description } = worker
+  const { shards, policies } = description
+  const url = `http://127.0.0.1:${port}`
+  const dashboard = await startDashboardNear({
+    url,
+    token: () => operateToken,
+    ...(configured && { findings: () => ({ file: 'sluice.config.ts', list: findings }) }),
+  })
+  const parts = [
+    [
+      'Worker',
+      url,
+      `send requests here; reloads when you edit ${configured ? 'sluice.config.ts' : 'the source'}`,
+    ],
+    ['Dashboard', dashboard, 'shows live what the Worker admits and refuses'],
+    ...database.rows,
+    ...(shards.length > 0 ? [['Shards', shards.join(', '), 'all use this one database']] : []),
+    ['Origin', origin, given.ORIGIN ? 'from ORIGIN' : 'a demo app that echoes requests'],
+  ]
+  const tokens = {
+    api: given.SLUICE_API_TOKEN ? '$SLUICE_API_TOKEN' : API_TOKEN,
+    operate: given.SLUICE_OPERATE_TOKEN ? '$SLUICE_OPERATE_TOKEN' : OPERATE_TOKEN,
+  }
+  const notes = missing.map(
+    (name) =>
+      `The variable ${name} is not set. Add it to .dev.vars, or start with: ${name}=… ${command}\n\n`,
+  )
+  if (unsupported.length > 0) {
+    const fields = unsupported.join(', ')
+    notes.push(
+      `The Worker runs without the bindings of ${fields}: ${command} does not provide them.\n\n`,
+    )
+  }
+  console.log(`
+Sluice is running.
+
+${table(parts)}
+
+${configured ? policiesText(policies) : 'There is no sluice.config.ts: the Worker contains its policies.'}
+
+Requests to try:
+
+${tries(description, url, tokens)}
+
+${notes.join('')}Ctrl-C stops everything.
+`)
+}

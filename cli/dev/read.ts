@@ -1,0 +1,47 @@
+/** Reads a configuration for `sluice dev`, in a separate process: a process loads a module only once, and a module may do anything. */
+import { relative } from 'node:path'
+import { ConfigError } from '../../src/core/base/errors.ts'
+import type { ConfigOptions } from '../../src/core/config/options.ts'
+import { problemsOf } from '../../src/lint/lint.ts'
+import { loadConfig } from '../project/load-config.ts'
+import { type Description, describe } from './describe.ts'
+
+export type FromReader = { description: Description } | { problem: string }
+
+/**
+ * Sends the description of a configuration to the parent process.
+ * @param args the configuration, the folder of the project, and the command that lists all problems
+ */
+export async function runReader([file, project, check]: string[]): Promise<void> {
+  // The stack of an error then names the lines of the source.
+  process.setSourceMapsEnabled(true)
+  const answer = await read(file!).catch((error) => ({
+    problem: problemOf(error, project!, check!),
+  }))
+  process.send!(answer satisfies FromReader, () => process.exit())
+}
+
+const read = async (file: string): Promise<FromReader> => ({
+  description: describe((await loadConfig(file)) as ConfigOptions),
+})
+
+/** Describes an error in one line. */
+function problemOf(error: Error, project: string, check: string): string {
+  if (!(error instanceof ConfigError)) {
+    return `${placeOf(error, project)}${error.message.split('\n')[0]}`
+  }
+  const [{ path, message, hint }, ...more] = problemsOf(error) as [ReturnType<typeof problemsOf>[0]]
+  const others = more.length > 0 ? ` (and ${more.length} more; ${check} lists all)` : ''
+  return `sluice.config.ts: ${path}: ${message}${hint && `. ${hint}`}${others}`
+}
+
+/** The first line of the project's code in the stack of an error. */
+function placeOf({ stack = '' }: Error, project: string): string {
+  for (const [, path, line, column] of stack.matchAll(/(?:file:\/\/)?(\/[^\s():]+):(\d+):(\d+)/g)) {
+    const name = relative(project, path!)
+    if (!name.startsWith('..') && !name.includes('node_modules')) {
+      return `${name}:${line}:${column}: `
+    }
+  }
+  return 'sluice.config.ts: '
+}

@@ -1,0 +1,204 @@
+import { keyValues, type PartValue } from '../../src/api/explain.ts'
+import type { Denied } from '../../src/core/base/decision.ts'
+import { formatAddress } from '../../src/core/base/ip.ts'
+import type { Config, Policy } from '../../src/core/config/parse.ts'
+import type { KeyPart } from '../../src/core/config/schema/key.ts'
+import { labelOf } from '../../src/core/program/key.ts'
+import { compileMatcher, isMatch, type Match } from '../../src/core/program/match.ts'
+import { canonical } from '../../src/core/program/subject.ts'
+import { addressReader } from '../../src/core/request/client-address.ts'
+import { normalizePath } from '../../src/core/request/path.ts'
+import { RequestView } from '../../src/core/request/view.ts'
+import { type RequestTerms, toRequest } from './request.ts'
+import { spanText } from './text.ts'
+import { type NotMet, whyNot } from './why.ts'
+
+/** How a configuration treats one request. */
+export interface Explanation {
+  request: {
+    method: string
+    url: string
+    path: string
+    /** The readings of the path: how policies see it. Several if origins may read the path in different ways. */
+    seenAs: string[]
+    ip: string | null
+    country: string | null
+    asn: string | null
+    colo: string | null
+    ja4: string | null
+    botScore: number | null
+    /** The category of a verified bot; empty for another client. */
+    verifiedBot: string | null
+  }
+  denied: Denied | null
+  /**
+   * The policies in the order of the configuration; none if an entry of `deny` matches. A policy is listed once for each quota that it
+   * charges, which are several if the readings of the path differ in a key part.
+   */
+  policies: Explained[]
+  /** What the Worker would log, and further remarks about this request. */
+  notes: string[]
+}
+
+export type Explained = Met | NotMet
+
+export interface Met {
+  policy: string
+  met: true
+  mode: Policy['mode']
+  algorithm: Policy['algorithm']
+  limit: number
+  /** True if the limit comes from the plan of the request; null if the policy has no plans. */
+  ofPlan: boolean | null
+  /** The claim that may set the limit, and if it does. Absent if the policy reads no claim. */
+  ofClaim?: { claim: string; isSet: boolean }
+  /** Present if operators may have set another limit for the key. */
+  overrides?: true
+  /** Length of the window in ms. For a calendar window, the length of the current period. */
+  windowMs: number
+  calendar: Policy['calendar'] | null
+  burst: number
+  align: Policy['align']
+  check: Policy['check']
+  /** The partition key. */
+  key: PartValue[]
+  /** The key of the policy, if a part of it has no value and another key is used (`onMissingKey`). */
+  insteadOf: string[] | null
+  /** What happens if a key part has no value. */
+  onMissingKey: string
+  cost: number
+  /** Its own response to refused requests: the status and the kinds of body that are set, or a function; null for the default. */
+  refusal: string | null
+  /** The units that the request must leave free. Absent if it may use the whole quota. */
+  floor?: number
+  /** The paths of the cost in the body of the response, and its bounds (`cost.usage`). */
+  usage?: { paths: string[]; max: number; cut: boolean }
+}
+
+/** Explains how the Worker would treat a request. Uses the code of the Worker. */
+export async function explain(parsed: Config, terms: RequestTerms): Promise<Explanation> {
+  const config = withoutFunctions(parsed)
+  const notes: string[] = []
+  const describe = compileMatcher(config, (_event, _code, message) => void notes.push(message))
+  const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
+  const request = toRequest(terms)
+  // The options name the address of the client, wherever `clientAddress` reads it.
+  const seen = new RequestView(request, runtime, config, addressReader('cloudflare'))
+  const { denied, policies, shield } = await describe(seen)
+  if (/^\/_sluice(\/|$)/.test(normalizePath(new URL(seen.request.url).pathname))) {
+    notes.push('the Worker itself responds to paths under /_sluice/, before any policy applies')
+  }
+  if (config.policies.some(({ usesBody }) => usesBody)) {
+    const problem = await config.bodies!.problemOf(request)
+    if (problem) notes.push(`the body cannot be read: ${problem}`)
+  }
+  const charged = policies.some(
+    (one) => isMatch(one) && one.policy.mode === 'enforce' && one.cost > 0,
+  )
+  if (shield && charged) {
+    const { limit, periodMs } = config.shield!
+    const key = shield.map(([part, value]) => (part === 'global' ? part : `${part} = ${value}`))
+    notes.push(
+      `the shield counts the request before Redis does, by ${key.join(', ')}: ${limit} per ${spanText(periodMs)}`,
+    )
+  }
+  const keys = new Set(policies.filter(isMatch).map((one) => canonical(one.partitionKey)))
+  const shards = Math.min(keys.size, config.shards?.names.length ?? 1)
+  if (shards > 1) {
+    notes.push(
+      `the ${keys.size} keys may be in ${shards} of the ${config.shards!.names.length} shards, with one call for each shard`,
+    )
+  }
+  if (config.cluster && keys.size > 1) {
+    notes.push(
+      `the ${keys.size} keys may be in ${keys.size} slots of the cluster, with one call of the script for each slot`,
+    )
+  }
+  if (config.namespace && keys.size > 0) {
+    notes.push(
+      `the counters are in the namespace ${config.namespace}; their keys in Redis are sluice:1:${config.namespace}:{…}`,
+    )
+  }
+  return {
+    request: {
+      method: seen.method,
+      url: seen.request.url,
+      path: terms.path,
+      seenAs: seen.paths,
+      ip: seen.address ? formatAddress(seen.address) : null,
+      country: seen.country ?? null,
+      asn: seen.asn ?? null,
+      colo: seen.colo ?? null,
+      ja4: seen.ja4 ?? null,
+      botScore: seen.botScore ?? null,
+      verifiedBot: seen.verifiedBot ?? null,
+    },
+    denied: denied ?? null,
+    policies: policies.map((one) => (isMatch(one) ? met(one, config) : whyNot(one, seen, config))),
+    notes,
+  }
+}
+
+function met({ policy, partitionKey, cost, floor, period }: Match, config: Config): Met {
+  const { policies } = config
+  const { name, mode, algorithm, limit, windowMs, burst, align, check, onMissingKey } = policy
+  const isSet = !policies.includes(policy) && policy.planName === undefined
+  const own = policy.key.map(labelOf)
+  const isOwn = own.join() === partitionKey.map(([part]) => part).join()
+  return {
+    policy: name,
+    met: true,
+    mode,
+    algorithm,
+    limit,
+    ofPlan: policy.plan ? policy.planName !== undefined : null,
+    ...(policy.claim && { ofClaim: { claim: policy.claim.claim, isSet } }),
+    ...(policy.overrides && { overrides: true }),
+    windowMs: period ? period[1] - period[0] : windowMs,
+    calendar: policy.calendar ?? null,
+    burst,
+    align,
+    check,
+    key: keyValues(partitionKey),
+    insteadOf: isOwn ? null : own,
+    onMissingKey: typeof onMissingKey === 'object' ? 'share' : onMissingKey,
+    cost,
+    refusal: refusalText(policy.refusal ?? config.refusal),
+    ...(floor !== undefined && { floor }),
+    ...(policy.cost.usage && {
+      usage: { paths: policy.cost.usage, max: policy.cost.max!, cut: policy.cost.cut },
+    }),
+  }
+}
+
+function refusalText(refusal: Policy['refusal']): string | null {
+  if (refusal === undefined) return null
+  if (typeof refusal === 'function') return 'by a function'
+  const { status, body, headers = {} } = refusal
+  const kinds = Object.entries(body ?? {}).flatMap(([kind, text]) =>
+    text === undefined ? [] : [kind],
+  )
+  const parts = [...(status ? [`status ${status}`] : []), ...kinds, ...Object.keys(headers)]
+  return parts.join(', ') || null
+}
+
+/** Stands in for the result of a key function. Functions are not called, since they need the context of the app. */
+export const BY_FUNCTION = '(result of the function)'
+
+function withoutFunctions(config: Config): Config {
+  const withoutFunction = (part: KeyPart): KeyPart =>
+    part.source === 'function' ? { ...part, read: () => BY_FUNCTION } : part
+  return {
+    ...config,
+    shield: config.shield && { ...config.shield, key: config.shield.key.map(withoutFunction) },
+    policies: config.policies.map((policy) => ({
+      ...policy,
+      plan: policy.plan && { ...policy.plan, key: withoutFunction(policy.plan.key) },
+      key: policy.key.map(withoutFunction),
+      onMissingKey:
+        typeof policy.onMissingKey === 'object'
+          ? { key: policy.onMissingKey.key.map(withoutFunction) }
+          : policy.onMissingKey,
+    })),
+  }
+}

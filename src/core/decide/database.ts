@@ -1,0 +1,34 @@
+import { type Bindings, credentialsOf } from '../base/bindings.ts'
+import type { ClientVariables } from '../base/commands.ts'
+import { ConfigError } from '../base/errors.ts'
+import type { Config } from '../config/parse.ts'
+import type { UpstashDatabase } from '../connection/upstash/upstash.ts'
+
+/**
+ * How to reach a database: through the client of the app, or by the REST API. A client that cannot be created leaves the database
+ * `not-configured`, like a missing URL.
+ * @param name undefined if there is only one database
+ * @throws {ConfigError} if an option of the client makes limits inexact
+ */
+export function databaseFrom(
+  { store }: Pick<Config, 'store'>,
+  env: Bindings,
+  name: string | undefined,
+): UpstashDatabase {
+  const { url, token } = credentialsOf(env, name)
+  if (!store) return { url, token }
+  const variables: ClientVariables = { ...env }
+  if (name !== undefined) {
+    // The variables without a suffix are those of another database.
+    delete variables.UPSTASH_REDIS_REST_URL
+    delete variables.UPSTASH_REDIS_REST_TOKEN
+    if (url !== undefined) variables.UPSTASH_REDIS_REST_URL = url
+    if (token !== undefined) variables.UPSTASH_REDIS_REST_TOKEN = token
+  }
+  try {
+    return { send: store.connect(variables) }
+  } catch (error) {
+    if (error instanceof ConfigError) throw error
+    return {}
+  }
+}

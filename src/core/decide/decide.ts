@@ -1,0 +1,218 @@
+/**
+ * The step `decide`. `prepare` answers a question without the store if it can: from a deny rule, the denial cache or the shield.
+ * `decide` sends all other questions to the store in one call, and falls back to `onStoreError` if the store does not answer.
+ */
+import { asStoreError, StoreError } from '../base/errors.ts'
+import type { Meter, StoreUse } from '../base/observer.ts'
+import { type Soon, whenKnown } from '../base/when-known.ts'
+import { where } from '../base/where.ts'
+import type { StoreOptions, StoreResult } from '../connection/store.ts'
+import type { Match, Matched } from '../program/match.ts'
+import { conclude, decisionOf, fallBack, type Sent } from './conclude.ts'
+import type { DenialCache } from './denial-cache.ts'
+import { limitsOf, type PolicyLimit } from './limit.ts'
+import type { DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
+
+function matchesIn({ policies }: Matched): Match[] {
+  const matches: Match[] = []
+  for (const one of policies) if (!('unmet' in one)) matches.push(one)
+  return matches
+}
+
+/** The refusal of a request that is known without a call: by a deny rule, or from the denial cache. */
+export function knownRefusal(
+  matched: Matched,
+  denialCache: DenialCache | undefined,
+  matches: Match[] = matchesIn(matched),
+): Outcome | undefined {
+  const { denied, unread } = matched
+  if (denied) {
+    return {
+      decision: { allowed: false, reason: 'denied', denied, retryAfterMs: null, limits: [] },
+      decidedBy: 'list',
+    }
+  }
+  // These may refuse too, and the store must count that refusal towards a ban.
+  if (unread?.some(({ penalty, mode }) => penalty && mode === 'enforce')) return undefined
+  const denial = denialCache?.find(matches, Date.now())
+  if (!denial) return undefined
+  const { limits, states, decidedAt } = denial
+  return { decision: decisionOf(limits, states, decidedAt), decidedBy: 'cache', matches: limits }
+}
+
+/** Answers a question without the store, or makes the limits for the store to decide. */
+export function prepare(
+  { matched, mode = 'take', slot: givenSlot }: Question,
+  {
+    nameSubject,
+    denialCache,
+    shield,
+  }: Pick<LimiterParts, 'nameSubject' | 'denialCache' | 'shield'>,
+): Soon<Pending | Outcome> {
+  const matches = matchesIn(matched)
+  const refusal = knownRefusal(matched, mode === 'take' ? denialCache : undefined, matches)
+  if (refusal) return refusal
+  if (matches.length === 0) {
+    return {
+      decision: { allowed: true, reason: 'no-policy', retryAfterMs: 0, limits: [] },
+      decidedBy: 'list',
+    }
+  }
+  const slot = holdsSlots(matches) ? (givenSlot ?? crypto.randomUUID()) : undefined
+  const ask = (): Soon<Pending> => {
+    const limits = limitsOf(matches, slot, nameSubject)
+    return limits instanceof Promise
+      ? limits.then((known) => pendingOf(known, mode, slot))
+      : pendingOf(limits, mode, slot)
+  }
+  const { shield: shieldKey } = matched
+  const isShielded =
+    shield && shieldKey && mode === 'take' && enforced(matches).some(({ cost }) => cost > 0)
+  if (!isShielded) return ask()
+  return shield(shieldKey).then((decision) =>
+    decision ? { decision, decidedBy: 'shield' } : ask(),
+  )
+}
+
+function holdsSlots(matches: Match[]): boolean {
+  for (const { policy } of matches) if (policy.algorithm === 'concurrency') return true
+  return false
+}
+
+function pendingOf(
+  limits: PolicyLimit[],
+  mode: Pending['mode'],
+  slot: string | undefined,
+): Pending {
+  const enforcing = enforced(limits)
+  const requests: Pending['requests'] = enforcing.length > 0 ? [{ mode, limits: enforcing }] : []
+  const follow = mode === 'take' && enforcing.length > 0 ? 'follow' : mode
+  for (const limit of limits) {
+    if (limit.policy.mode === 'shadow') requests.push({ mode: follow, limits: [limit] })
+  }
+  return { limits, requests, mode, slot: mode === 'take' ? slot : undefined }
+}
+
+const enforced = <M extends Match>(matches: M[]) =>
+  where(matches, ({ policy }) => policy.mode === 'enforce')
+
+/**
+ * Prepares and decides several questions independently, in one round trip.
+ * @throws {StoreError} only `idempotency-conflict`: for other errors `onStoreError` answers
+ */
+export async function decideEach(
+  questions: Question[],
+  parts: LimiterParts,
+  options: DecideOptions = {},
+): Promise<Outcome[]> {
+  // With an idempotency key the store must decide: it may already have the reply.
+  const usedParts = options.idempotency
+    ? { ...parts, denialCache: undefined, shield: undefined }
+    : parts
+  const startedAt = Date.now()
+  const prepared = await Promise.all(questions.map((question) => prepare(question, usedParts)))
+  const pending = prepared.filter((one): one is Pending => 'limits' in one)
+  const spentMs = (options.spentMs ?? 0) + Math.max(0, Date.now() - startedAt)
+  const [first, ...others] = pending
+  const all = { ...options, spentMs }
+  const outcomes =
+    first && others.length === 0
+      ? [await decide(first, usedParts, all)]
+      : await decideList(pending, usedParts, all)
+  return prepared.map((one) => ('limits' in one ? outcomes[pending.indexOf(one)]! : one))
+}
+
+/**
+ * Decides a prepared question.
+ * @throws {StoreError} only `idempotency-conflict`: for other errors `onStoreError` answers
+ */
+export async function decide(
+  pending: Pending,
+  parts: LimiterParts,
+  options: DecideOptions = {},
+): Promise<Outcome> {
+  const sentAt = Date.now()
+  const deadlineMs = deadlineOf(pending.limits, 1, options.spentMs)
+  const meter = parts.observed?.observer.measure()
+  let reply: StoreResult
+  try {
+    reply = await parts.store.decide(pending.requests, storeOptions(options, deadlineMs, meter))
+  } catch (error) {
+    reply = asStoreError(error)
+  }
+  const use = meter?.stop()
+  const outcome = outcomeOf({ ...pending, sentAt }, reply, parts, options)
+  return use ? withUse(outcome, use) : outcome
+}
+
+/** Decides prepared questions independently, in one call to the store. */
+async function decideList(
+  pending: Pending[],
+  parts: LimiterParts,
+  options: DecideOptions,
+): Promise<Outcome[]> {
+  if (pending.length === 0) return []
+  const sentAt = Date.now()
+  const lists = pending.map(({ requests }) => requests)
+  const limits = pending.flatMap((one) => one.limits)
+  const deadlineMs = deadlineOf(limits, pending.length, options.spentMs)
+  const meter = parts.observed?.observer.measure(pending.length)
+  const replies = await parts.store
+    .decideEach(lists, storeOptions(options, deadlineMs, meter))
+    .catch((error): StoreResult[] => lists.map(() => asStoreError(error)))
+  const use = meter?.stop()
+  return Promise.all(
+    pending.map((one, index) =>
+      withUse(outcomeOf({ ...one, sentAt }, replies[index]!, parts, options), use),
+    ),
+  )
+}
+
+const storeOptions = (
+  options: DecideOptions,
+  deadlineMs: number,
+  meter: Meter | undefined,
+): StoreOptions => ({
+  ...options,
+  deadlineMs,
+  allowPartial: true,
+  ...(meter && { onCall: meter.onCall }),
+})
+
+const withUse = (outcome: Soon<Outcome>, use: StoreUse | undefined): Soon<Outcome> =>
+  use ? whenKnown(outcome, (known) => ({ ...known, use })) : outcome
+
+/** @throws {StoreError} only `idempotency-conflict` */
+function outcomeOf(
+  sent: Sent,
+  reply: StoreResult,
+  parts: LimiterParts,
+  options: DecideOptions,
+): Soon<Outcome> {
+  if (!(reply instanceof StoreError)) return conclude(sent, reply, parts, options)
+  if (reply.code === 'idempotency-conflict') throw reply
+  return fallBack(sent, reply, parts, options)
+}
+
+/** The extra time for each limit if a call decides several questions, ms. */
+const LIMIT_MS = 0.1
+
+/** The deadline for the store: the shortest deadline of the policies, less the time that has passed, ms. */
+function deadlineOf(limits: PolicyLimit[], questions: number, spentMs = 0): number {
+  const enforcing = enforced(limits)
+  const relevant = enforcing.length > 0 ? enforcing : limits // a shadow policy does not shorten the deadline
+  let wholeMs = Number.POSITIVE_INFINITY
+  for (const { policy } of relevant) wholeMs = Math.min(wholeMs, policy.deadlineMs)
+  // A key function and a body may wait for a slow client, which must still be counted. So the store gets at least half of the deadline.
+  const leastMs = spentMs > wholeMs / 2 && limits.some(mayWait) ? wholeMs / 2 : 1
+  const listMs = questions > 1 ? limits.length * LIMIT_MS : 0
+  return Math.ceil(Math.max(leastMs, wholeMs - spentMs) + listMs)
+}
+
+const mayWait = ({ policy: { key, onMissingKey, plan, usesBody } }: Match) =>
+  usesBody ||
+  [
+    ...key,
+    ...(typeof onMissingKey === 'object' ? onMissingKey.key : []),
+    ...(plan ? [plan.key] : []),
+  ].some(({ source }) => source === 'function')

@@ -1,0 +1,153 @@
+/** The denial cache: an isolate remembers refusals and repeats them without a call. */
+import { isWithin } from '../base/clock.ts'
+import type { QuotaState } from '../base/decision.ts'
+import { LruCache } from '../base/lru.ts'
+import type { Match } from '../program/match.ts'
+import { canonical } from '../program/subject.ts'
+import type { PolicyLimit } from './limit.ts'
+import { dependsOnResponse } from './settle.ts'
+
+/** The limits that refuse a request, and their states. */
+export interface Denial {
+  limits: Match[]
+  states: QuotaState[]
+  /** By the store's clock, ms since the epoch. */
+  decidedAt: number
+}
+
+interface CachedRefusal {
+  state: QuotaState
+  /** By the store's clock, ms since the epoch. */
+  decidedAt: number
+  subject: string
+  sentAt: number
+  receivedAt: number
+  /** When the refusal expires, ms since the epoch. */
+  until: number
+}
+
+/**
+ * The maximum age of a cached refusal, ms. Changes elsewhere can make a refusal outdated: a reset, an unban or a refund by another
+ * isolate, or a charge under other terms (another plan, or live policies that have not reached this isolate).
+ */
+const MAX_AGE_MS = 10_000
+/** The default memory of the cache. An isolate has 128 MB. */
+const MAX_BYTES = 4 * 1024 * 1024
+const bytesOf = (key: string) => 2 * key.length + 300
+/** How many refunded subjects are tracked by name. Beyond this, all refusals in flight are discarded. */
+const MAX_REFUNDED = 1_000
+
+/**
+ * Remembers which limits refuse requests, until they may admit again. One refusing limit answers every request that it would refuse,
+ * whatever other limits the request has.
+ *
+ * An exhausted limit admits no charge, so it cannot change before its next unit comes back (`nextAfterMs`). Four kinds of refusal are
+ * not cached, because the next call may have another result: a refusal of a high cost with units remaining, a refusal that counts
+ * towards a ban, a refusal by a limit that requests in flight may refund, and a refusal below a floor, because other requests may use the
+ * units and make its wait longer (not that of a fixed window). A ban itself is cached.
+ *
+ * The lifetime of a refusal counts from when the call was sent, the earliest possible time of the decision. So the cache refuses no
+ * request that the store would admit. Waits count from when the reply was received. So a client that waits for `retryAfterMs` is never
+ * too early, and at most one round trip too late.
+ */
+export interface DenialCache {
+  /** All limits of a request that are known to refuse it. Returns `undefined` if the store must decide. */
+  find(limits: Match[], now: number): Denial | undefined
+  /** Caches each refusing limit of a reply. */
+  keep(
+    limits: PolicyLimit[],
+    states: QuotaState[],
+    decidedAt: number,
+    sentAt: number,
+    receivedAt: number,
+  ): void
+  /** Forgets refusals of these subjects, including those in flight, after a refund or an operation. Defaults to all subjects. */
+  forget(now: number, subjects?: string[]): void
+}
+
+export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
+  const entries = new LruCache<CachedRefusal>({ maxSize: maxBytes, sizeOf: bytesOf })
+  let allForgottenAt = Number.NEGATIVE_INFINITY // discards every refusal that was sent until then
+  const forgottenAt = new Map<string, number>() // the same for single subjects
+
+  function live(limit: Match, now: number): CachedRefusal | undefined {
+    const key = keyOf(limit)
+    const entry = entries.get(key)
+    if (!entry || isWithin(now, entry.sentAt, entry.until)) return entry
+    entries.delete(key)
+    return undefined
+  }
+
+  return {
+    find(limits, now) {
+      if (entries.count === 0) return undefined
+      let denial: Denial | undefined
+      for (const limit of limits) {
+        const { policy } = limit
+        const entry = policy.mode === 'enforce' ? live(limit, now) : undefined
+        // This limit may also refuse, and the store must count that refusal towards a ban.
+        if (!entry?.state.bannedForMs && policy.penalty && policy.mode === 'enforce')
+          return undefined
+        if (!entry || (dependsOnResponse(limit) && !entry.state.bannedForMs)) continue
+        const elapsed = Math.max(0, now - entry.receivedAt)
+        denial ??= { limits: [], states: [], decidedAt: 0 }
+        denial.limits.push(limit)
+        denial.states.push(after(entry.state, elapsed))
+        denial.decidedAt = Math.max(denial.decidedAt, entry.decidedAt + elapsed)
+      }
+      return denial
+    },
+
+    keep(limits, states, decidedAt, sentAt, receivedAt) {
+      const wasClockSetBack = receivedAt < sentAt
+      if (sentAt <= allForgottenAt || wasClockSetBack) return
+      for (let index = 0; index < limits.length; index += 1) {
+        const limit = limits[index]!
+        const state = states[index]!
+        const validMs = validFor(limit, state)
+        const { subject } = limit
+        if (validMs <= 0 || sentAt <= (forgottenAt.get(subject) ?? allForgottenAt)) continue
+        const until = sentAt + Math.min(validMs, MAX_AGE_MS)
+        entries.set(keyOf(limit), { state, decidedAt, subject, sentAt, receivedAt, until })
+      }
+    },
+
+    forget(now, subjects) {
+      for (const subject of subjects ?? []) forgottenAt.set(subject, now)
+      if (!subjects || forgottenAt.size > MAX_REFUNDED) {
+        allForgottenAt = now
+        forgottenAt.clear()
+      }
+      entries.removeIf((_, { subject }) => !subjects || subjects.includes(subject))
+    },
+  }
+}
+
+/** The key of a refusal. It includes everything that the refusal depends on: quota, terms, cost and floor. */
+const keyOf = ({ policy, partitionKey, cost, floor = 0, period }: Match): string =>
+  `${policy.tag} ${policy.limit} ${policy.burst} ${cost} ${floor} ${policy.penalty?.tag ?? ''} ${period?.[0] ?? ''} ${canonical(partitionKey)}`
+
+/** How long a refusal is certain to stay valid, ms. 0 for an admission, and for a refusal that must not be cached. */
+function validFor({ policy, floor }: Match, state: QuotaState): number {
+  const { allowed, remaining, retryAfterMs, nextAfterMs, bannedForMs } = state
+  if (allowed || policy.mode === 'shadow') return 0
+  if (bannedForMs) return bannedForMs
+  if (policy.penalty || remaining > 0 || retryAfterMs === null) return 0
+  if (floor && policy.algorithm !== 'fixed-window') return 0
+  if (dependsOnResponse({ policy })) return 0
+  // Until a lease ends, other isolates may refund its unspent units. After the limit of an operator another one applies.
+  const { overriddenForMs = MAX_AGE_MS } = state
+  return Math.min(nextAfterMs, overriddenForMs, policy.lease?.ttlMs ?? MAX_AGE_MS)
+}
+
+/** The state of a refusing limit after `elapsed` ms. */
+function after(state: QuotaState, elapsed: number): QuotaState {
+  const left = (wait: number) => Math.max(0, wait - elapsed)
+  const later = { ...state }
+  if (later.retryAfterMs !== null) later.retryAfterMs = left(later.retryAfterMs)
+  later.resetAfterMs = left(later.resetAfterMs)
+  later.nextAfterMs = left(later.nextAfterMs)
+  if (later.bannedForMs) later.bannedForMs = left(later.bannedForMs)
+  if (later.overriddenForMs) later.overriddenForMs = left(later.overriddenForMs)
+  return later
+}

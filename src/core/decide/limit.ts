@@ -1,0 +1,123 @@
+/** Makes limits of matches, and the public limit states of the store's answers. */
+import type { LimitState, QuotaState } from '../base/decision.ts'
+import type { Soon } from '../base/when-known.ts'
+import type { Limit } from '../connection/store.ts'
+import type { Match } from '../program/match.ts'
+import type { NameSubject } from '../program/subject.ts'
+
+/** A limit, with the match that it comes from. */
+export type PolicyLimit = Match & Limit
+
+/**
+ * Makes one limit after the other: most policies have the same key, and its subject is known after the first.
+ * @param slot the id for the slots of `concurrency` policies
+ */
+export function limitsOf(
+  matches: Match[],
+  slot: string | undefined,
+  nameSubject: NameSubject,
+  limits: PolicyLimit[] = [],
+): Soon<PolicyLimit[]> {
+  while (limits.length < matches.length) {
+    const match = matches[limits.length]!
+    const subject = nameSubject(match.partitionKey)
+    if (subject instanceof Promise) {
+      return subject.then((name) => {
+        limits.push(limitOf(match, slot, name))
+        return limitsOf(matches, slot, nameSubject, limits)
+      })
+    }
+    limits.push(limitOf(match, slot, subject))
+  }
+  return limits
+}
+
+function limitOf(match: Match, slot: string | undefined, subject: string): PolicyLimit {
+  const { policy, partitionKey, cost, period } = match
+  const limit: PolicyLimit = { policy, partitionKey, cost, terms: policy, subject }
+  if (match.floor) limit.floor = match.floor
+  if (policy.overrides) {
+    limit.override = { share: match.share ?? 0, scalesBurst: policy.burstIsLimit }
+  }
+  if (period) limit.period = period
+  if (policy.penalty) limit.penalty = policy.penalty
+  if (policy.algorithm === 'concurrency' && slot !== undefined) limit.slot = slot
+  return limit
+}
+
+/** The quota that binds, of a policy with several: the one that refuses for the longest time, else the one with the least remaining. */
+export const bindingMatch = new WeakMap<LimitState, Match>()
+
+/** The state of each policy of these matches. A policy with several quotas gets one combined state, the strictest. */
+export function limitStates(matches: Match[], states: QuotaState[]): LimitState[] {
+  const limits: LimitState[] = []
+  for (let index = 0; index < matches.length; index += 1) {
+    const state = limitState(matches[index]!, states[index]!)
+    const before = limits.at(-1)
+    if (before?.policy === state.policy) {
+      const combined = strictest(before, state)
+      const isFirst = binds(before, state)
+      bindingMatch.set(
+        combined,
+        isFirst ? (bindingMatch.get(before) ?? matches[index - 1]!) : matches[index]!,
+      )
+      limits[limits.length - 1] = combined
+    } else limits.push(state)
+  }
+  return limits
+}
+
+const waitOf = ({ retryAfterMs }: LimitState) => retryAfterMs ?? Number.POSITIVE_INFINITY
+
+/** True if the first of two states of a policy binds. */
+const binds = (one: LimitState, other: LimitState) =>
+  one.allowed && other.allowed ? one.remaining <= other.remaining : waitOf(one) >= waitOf(other)
+
+/** Combines two states of a policy: the smaller remaining quota, and the longer waits. */
+function strictest(one: LimitState, other: LimitState): LimitState {
+  const fuller = one.remaining > other.remaining ? one : other
+  const emptier = fuller === one ? other : one
+  const isTie = one.remaining === other.remaining
+  const bannedForMs = Math.max(one.bannedForMs ?? 0, other.bannedForMs ?? 0)
+  const earliest = Math.min(
+    one.decidedAt ?? Number.POSITIVE_INFINITY,
+    other.decidedAt ?? Number.POSITIVE_INFINITY,
+  )
+  return {
+    ...emptier,
+    allowed: one.allowed && other.allowed,
+    retryAfterMs: longestWait([one, other]),
+    resetAfterMs: Math.max(one.resetAfterMs, other.resetAfterMs),
+    ...(isTie && { nextAfterMs: Math.max(one.nextAfterMs, other.nextAfterMs) }),
+    ...(bannedForMs > 0 && { bannedForMs }),
+    ...(earliest < Number.POSITIVE_INFINITY && { decidedAt: earliest }),
+  }
+}
+
+/** The public state of a limit. */
+export function limitState({ policy, cost, period }: Match, state: QuotaState): LimitState {
+  const { name, mode, limit, algorithm } = policy
+  const windowMs = period ? period[1] - period[0] : policy.windowMs
+  const result: LimitState =
+    algorithm === 'concurrency'
+      ? { policy: name, mode, limit, unit: 'concurrent-requests', windowMs, cost, ...state }
+      : { policy: name, mode, limit, windowMs, cost, ...state }
+  const { bannedForMs } = state
+  if (!bannedForMs) return result
+  // During a ban nothing remains, and no wait ends before the ban.
+  result.remaining = 0
+  result.resetAfterMs = Math.max(result.resetAfterMs, bannedForMs)
+  result.nextAfterMs = Math.max(result.nextAfterMs, bannedForMs)
+  return result
+}
+
+/** The longest wait; `null` (never) if any state has `null`. 0 if all admit the request. */
+export function longestWait(states: Pick<QuotaState, 'retryAfterMs'>[]): number | null {
+  let longest: number | null = 0
+  for (const { retryAfterMs } of states) longest = longer(longest, retryAfterMs)
+  return longest
+}
+
+/** The longer of two waits; `null` (never) if one is `null`. */
+export const longer = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? null : Math.max(one, other)

@@ -1,0 +1,139 @@
+/** The operations of the decision API on limits: refunds, peeks, resets and bans. Also the probe of a database for health checks. */
+import type { LimitStatus } from '../base/decision.ts'
+import { StoreError } from '../base/errors.ts'
+import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection/store.ts'
+import { isMatch, type Match } from '../program/match.ts'
+import type { NameSubject } from '../program/subject.ts'
+import type { Database } from './create.ts'
+import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
+import type { LimiterParts, Question } from './question.ts'
+
+/** The deadline of these calls, ms. It is long because no client's request waits for them. */
+const DEADLINE_MS = 5_000
+
+interface OperateOptions {
+  idempotency?: Idempotency | undefined
+  waitUntil: (promise: Promise<unknown>) => void
+}
+
+/** The limit states of each question after a call. */
+export interface Statuses {
+  statuses: LimitStatus[]
+  replayed: boolean
+}
+
+/** A refund of the units of one request. */
+export interface RefundQuestion extends Pick<Question, 'matched' | 'slot'> {
+  /** When the units were charged, ms since the epoch. */
+  decidedAt?: number | undefined
+}
+
+/** Refunds the units of each policy independently, and releases slots by their id. */
+export async function refund(
+  questions: RefundQuestion[],
+  parts: LimiterParts,
+  options: OperateOptions,
+): Promise<Statuses | StoreError> {
+  const lists = await Promise.all(
+    questions.map(async ({ matched, slot, decidedAt }) => {
+      const limits = await limitsOf(matched.policies.filter(isMatch), slot, parts.nameSubject)
+      return { limits, requests: limits.map((limit) => refundOf(limit, decidedAt)) }
+    }),
+  )
+  return statusesAfter(lists, parts, options)
+}
+
+function refundOf(limit: PolicyLimit, decidedAt: number | undefined): StoreRequest {
+  if (limit.policy.algorithm === 'concurrency') {
+    // Slots cannot be released without their id. All slots of an id are released together, whatever the cost.
+    if (limit.slot === undefined) return { mode: 'peek', limits: [limit] }
+    return { mode: 'refund', limits: [{ ...limit, cost: Math.max(1, limit.cost) }] }
+  }
+  return { mode: 'refund', limits: [limit], ...(decidedAt !== undefined && { decidedAt }) }
+}
+
+/** An operation on the quotas of one key. */
+export type Operation =
+  | { mode: 'peek' | 'reset' | 'unban' }
+  | { mode: 'ban'; banMs: number }
+  | Resizing
+
+/** Sets or removes the limit of one key. */
+export type Resizing = { mode: 'override'; units: number; forMs: number } | { mode: 'restore' }
+
+export async function operate(
+  operation: Operation,
+  matches: Match[],
+  parts: LimiterParts,
+  options: OperateOptions,
+): Promise<LimitStatus | StoreError> {
+  const limits = await limitsOf(matches, undefined, parts.nameSubject)
+  const list = { limits, requests: [{ ...operation, limits }] }
+  const result = await statusesAfter([list], parts, options)
+  return result instanceof StoreError ? result : result.statuses[0]!
+}
+
+/** The health of a database. */
+export interface DatabaseReport {
+  name: string | undefined
+  status: 'ok' | 'failing'
+  code?: string
+  roundTripMs?: number
+}
+
+/** Measures the round trip to a database, by a peek at a quota that no client uses. */
+export async function probe(
+  { name, store }: Database,
+  nameSubject: NameSubject,
+): Promise<DatabaseReport> {
+  const subject = await nameSubject([['probe', 'probe']])
+  const startedAt = Date.now()
+  try {
+    const limits = [{ subject, terms: PROBE, cost: 0 }]
+    await store.decide([{ mode: 'peek', limits }], { deadlineMs: DEADLINE_MS })
+    return { name, status: 'ok', roundTripMs: Date.now() - startedAt }
+  } catch (error) {
+    const { code = 'internal' } = error as { code?: string }
+    return { name, status: 'failing', code }
+  }
+}
+
+export const PROBE: Terms = {
+  tag: 'probe',
+  algorithm: 'fixed-window',
+  limit: 1,
+  windowMs: 1000,
+  burst: 1,
+  align: 'first-request',
+  localShare: 1,
+}
+
+/** Sends the lists in one call, and returns the limit states of each list. */
+async function statusesAfter(
+  lists: { limits: PolicyLimit[]; requests: StoreRequest[] }[],
+  { store, denialCache, onStoreError }: LimiterParts,
+  { idempotency, waitUntil }: OperateOptions,
+): Promise<Statuses | StoreError> {
+  const sent = lists.filter(({ requests }) => requests.length > 0)
+  if (sent.length === 0) return { statuses: lists.map(() => ({ limits: [] })), replayed: false }
+  const calling = store
+    .decideEach(
+      sent.map(({ requests }) => requests),
+      { deadlineMs: DEADLINE_MS, waitUntil, ...(idempotency && { idempotency }) },
+    )
+    .finally(() => denialCache?.forget(Date.now())) // also after an error: the operation may have been applied
+  waitUntil(calling) // finishes even if the caller disconnects
+  const replies = await calling
+  const failed = replies.find((reply) => reply instanceof StoreError)
+  if (failed) {
+    if (failed.code !== 'idempotency-conflict') onStoreError(failed)
+    return failed
+  }
+  const answered = replies as StoreReply[]
+  const statuses = lists.map((list): LimitStatus => {
+    const reply = answered[sent.indexOf(list)]
+    if (!reply) return { limits: [] }
+    return { decidedAt: reply.decidedAt, limits: limitStates(list.limits, reply.states.flat()) }
+  })
+  return { statuses, replayed: answered.some(({ replayed }) => replayed) }
+}

@@ -1,0 +1,77 @@
+/** The types of the step `decide`: its inputs, its parts and its results. */
+import type { Decision } from '../base/decision.ts'
+import type { StoreError } from '../base/errors.ts'
+import type { DecidedBy, Observer, StoreUse } from '../base/observer.ts'
+import type { Idempotency, Store } from '../connection/store.ts'
+import type { LocalStore } from '../fallback/local.ts'
+import type { Match, Matched } from '../program/match.ts'
+import type { NameSubject, Part } from '../program/subject.ts'
+import type { RuntimeContext } from '../request/view.ts'
+import type { DenialCache } from './denial-cache.ts'
+import type { PolicyLimit } from './limit.ts'
+import type { Charge } from './settle.ts'
+
+export type { Idempotency } from '../connection/store.ts'
+
+/** The parts that a limiter uses to decide. */
+export interface LimiterParts {
+  store: Store
+  /** Decides policies with `onStoreError: 'local'` if the store does not answer. */
+  local: LocalStore
+  nameSubject: NameSubject
+  /** Undefined if every decision must call the store. */
+  denialCache?: DenialCache | undefined
+  /** Returns the refusal of the shield, if it refuses. Undefined without a shield. */
+  shield?: ((key: Part[]) => Promise<Decision | undefined>) | undefined
+  /** Receives every error of the store. */
+  onStoreError: (error: StoreError) => void
+  /** Undefined without an observer. */
+  observed?: Observed | undefined
+}
+
+/** Receives decisions. */
+export interface Observed {
+  observer: Observer
+  /** Hashes a partition key, as `nameSubject` does with `hashKeys`. */
+  hash: NameSubject
+}
+
+/** A request to decide. */
+export interface Question {
+  matched: Matched
+  /** Defaults to `take`. */
+  mode?: 'take' | 'peek'
+  /** The id for slots. Defaults to a random id. */
+  slot?: string
+}
+
+/** A decision, and its charges that depend on the response. */
+export interface Outcome {
+  decision: Decision
+  charges?: Charge[]
+  /** Set if this is the stored reply of an earlier call with the same idempotency key. */
+  replayed?: true
+  /** The matches that decided. Absent if all of the request did. */
+  matches?: Match[]
+  /** The part that decided without the store. Absent if the store decides. */
+  decidedBy?: DecidedBy
+  /** The part in the calls to the store. Set for an observer, if the question was sent to the store. */
+  use?: StoreUse
+}
+
+/** A question that the store must decide. */
+export interface Pending {
+  limits: PolicyLimit[]
+  /** The first request has the enforced limits, if any. Each shadow limit is a request by itself. */
+  requests: { mode: 'take' | 'follow' | 'peek'; limits: PolicyLimit[] }[]
+  mode: 'take' | 'peek'
+  slot: string | undefined
+}
+
+export interface DecideOptions {
+  /** How much of the deadline has already passed, ms. Defaults to 0. */
+  spentMs?: number
+  idempotency?: Idempotency
+  /** Keeps the isolate alive after the request ends. Required for a decision to join a batch. */
+  waitUntil?: RuntimeContext['waitUntil']
+}

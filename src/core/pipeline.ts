@@ -1,0 +1,195 @@
+/** The life of a request in four steps: view, match, decide, settle. */
+import type { Decision } from './base/decision.ts'
+import { withResolvers } from './base/with-resolvers.ts'
+import type { Policy } from './config/parse.ts'
+import type { Limiter } from './decide/create.ts'
+import { decide, knownRefusal, prepare } from './decide/decide.ts'
+import { observe } from './decide/observed.ts'
+import type { LimiterParts, Outcome } from './decide/question.ts'
+import {
+  type Charge,
+  dependsOnResponse,
+  holdsSlots,
+  type Kept,
+  type ResponseHead,
+  readsBody,
+  settle,
+} from './decide/settle.ts'
+import { RequestView, type RuntimeContext } from './request/view.ts'
+import { whenEnded } from './respond/body-end.ts'
+import { withCors } from './respond/cors.ts'
+import { refuse } from './respond/refusal.ts'
+import { decisionFields, refusal, withDecisionFields } from './respond/response.ts'
+import { wouldRefuse } from './respond/shadow.ts'
+import type { Speculative } from './speculative.ts'
+
+/** A request after its decision. */
+export interface CheckedRequest {
+  decision: Decision
+  view: RequestView
+  /** The call of the origin that began before the decision, if there was one. */
+  speculative: Speculative | undefined
+  /** Makes the response to a refused request, with the fields of the decision. */
+  refuse: () => Promise<Response>
+  /** True if the cost is in the body of the response. */
+  isRead: boolean
+  /** Adds the fields of the decision to the response to an admitted request, and settles charges by it. Call it once. */
+  finish: (response: Response) => Response
+  /** Adds the fields of the decision to a response, and settles nothing. */
+  withFields: (response: Response) => Response
+  /** Settles charges without a `Response`, for servers that write their own. */
+  settle: (head: ResponseHead) => void
+}
+
+/**
+ * Takes a request through view, match and decide.
+ * @param speculate calls the origin while the store decides, if all policies that apply allow it
+ * @throws {ConfigError} if a policy needs the client address, and the configuration does not say where it comes from
+ */
+export async function checkRequest(
+  { config, log, readAddress, rulesOf, partsOf }: Limiter,
+  request: Request,
+  runtime: RuntimeContext,
+  speculate?: Responders['speculate'],
+): Promise<CheckedRequest> {
+  const { waitUntil } = runtime
+  const parts = partsOf(runtime.env)
+  const startedAt = Date.now()
+
+  const view = new RequestView(request, runtime, config, readAddress)
+  const rules = rulesOf(view)
+  let known: Outcome | undefined
+  const matching = rules.match(view, (withoutBody) => {
+    known = knownRefusal(withoutBody, parts.denialCache)
+    return known !== undefined
+  })
+  const matched = matching instanceof Promise ? await matching : matching
+  const preparing = known ?? prepare({ matched }, parts)
+  const prepared = preparing instanceof Promise ? await preparing : preparing
+
+  let outcome: Outcome
+  let speculative: Speculative | undefined
+  if ('decision' in prepared) outcome = prepared
+  else {
+    speculative = speculate?.(
+      prepared.limits.map(({ policy }) => policy),
+      view,
+    )
+    const spentMs = Math.max(0, Date.now() - startedAt)
+    const deciding = decide(prepared, parts, { spentMs, waitUntil })
+    // Keeps the call alive if the client disconnects before the decision, so that its charge is settled.
+    if (prepared.limits.some(dependsOnResponse)) waitUntil(deciding)
+    outcome = await deciding
+  }
+
+  observe(parts, matched, outcome, view, runtime)
+  const { decision, charges } = outcome
+  for (const policy of wouldRefuse(decision)) {
+    log('shadow-refused', policy, 'a shadow policy would have refused a request')
+  }
+  const own = !decision.allowed
+  if (own) speculative?.cancel()
+  const settled = charges && settleLater(charges, parts, waitUntil, config.bodies)
+  const origin = (config.cors && request.headers.get('origin')) ?? undefined // Deno cannot read it after an upgrade.
+  const withFields = (response: Response) =>
+    canCopy(response)
+      ? withCors(withDecisionFields(response, decision, config), origin, config, { own })
+      : response
+  return {
+    decision,
+    view,
+    speculative,
+    refuse: async () => {
+      const accept = request.headers.get('accept')
+      const standard = refusal(decision, decisionFields(decision, config))
+      const context = () => view.context
+      const answer = await refuse(decision, accept, rules.config, log, context, standard)
+      if (answer !== standard) return withFields(answer)
+      return config.cors ? withCors(answer, origin, config, { own }) : answer
+    },
+    isRead: charges?.some(({ limits }) => limits.some(({ policy }) => readsBody(policy))) ?? false,
+    finish: (response) =>
+      withFields(settled ? settled.withResponse(response, request.method) : response),
+    withFields,
+    settle: (head) => settled?.now(head),
+  }
+}
+
+/** False for an upgrade outside of Workers and for `Response.error()`: the constructor of `Response` refuses their statuses. */
+const canCopy = ({ status, webSocket }: Response & { webSocket?: unknown }) =>
+  status >= 200 || Boolean(webSocket)
+
+export interface Responders {
+  speculate?: (policies: Policy[], view: RequestView) => Speculative | undefined
+  /** Prepares a refusal. Another response gets the fields of the decision again, merged with its own. Defaults to no change. */
+  refuse?: (refusal: Response, decision: Decision) => Response
+  /** Makes the response to an admitted request. */
+  respond: (
+    decision: Decision,
+    speculative: Speculative | undefined,
+    view: RequestView,
+    /** True if the limiter reads the body of the response. */
+    isRead: boolean,
+  ) => Response | Promise<Response>
+}
+
+/** Takes one request through all steps. Rejects only if `respond` rejects. */
+export async function limitRequest(
+  limiter: Limiter,
+  request: Request,
+  runtime: RuntimeContext,
+  { speculate, refuse = (answer) => answer, respond }: Responders,
+): Promise<Response> {
+  const checked = await checkRequest(limiter, request, runtime, speculate)
+  const { decision } = checked
+  if (!decision.allowed) {
+    const refusal = await checked.refuse()
+    const answer = refuse(refusal, decision)
+    return answer === refusal ? answer : checked.withFields(answer)
+  }
+  let response: Response
+  try {
+    response = await respond(decision, checked.speculative, checked.view, checked.isRead)
+  } catch (error) {
+    // Hono itself answers each `Error` of a handler, so only other values arrive here.
+    checked.settle({ status: 500, headers: new Headers() })
+    throw error
+  }
+  return checked.finish(response)
+}
+
+/** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */
+function settleLater(
+  charges: Charge[],
+  { onStoreError }: LimiterParts,
+  waitUntil: RuntimeContext['waitUntil'],
+  bodies: Limiter['config']['bodies'],
+) {
+  const { promise, resolve } = withResolvers<void>()
+  waitUntil(promise)
+  let isSettled = false
+  const now = ({ status, headers }: ResponseHead, kept?: Kept) => {
+    if (isSettled) return // A second refund would return units of other requests.
+    isSettled = true
+    Promise.all(
+      charges.map((charge) =>
+        settle(charge, { status, headers }, waitUntil, kept).catch(onStoreError),
+      ),
+    ).then(() => resolve(), resolve)
+  }
+  return {
+    now,
+    withResponse(response: Response, method: string): Response {
+      const { status, headers } = response
+      // Servers discard the body of a response to HEAD, so `whenEnded` would never call back.
+      if (method !== 'HEAD') {
+        const end = (kept?: Kept) => now({ status, headers }, kept)
+        const metered = bodies?.meter(response, { charges, onStoreError, waitUntil, end })
+        if (metered) return metered
+        if (charges.some(holdsSlots)) return whenEnded(response, end)
+      }
+      now(response)
+      return response
+    },
+  }
+}

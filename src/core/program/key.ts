@@ -1,0 +1,158 @@
+import { createApiKey } from '../../features/credentials/api-key.ts'
+import type { Claims } from '../base/claims.ts'
+import { type Address, network } from '../base/ip.ts'
+import type { Log } from '../base/log.ts'
+import { Unusable } from '../base/unusable.ts'
+import { type Soon, whenAllKnown } from '../base/when-known.ts'
+import type { Config } from '../config/parse.ts'
+import type { KeyPart } from '../config/schema/key.ts'
+import { pathMatcher } from '../request/path.ts'
+import { readSource, UNREADABLE } from '../request/source.ts'
+import type { RequestView } from '../request/view.ts'
+import type { Part } from './subject.ts'
+
+/** Readers for the key parts that need more than the request. */
+export interface KeyReaders {
+  claims: Claims
+  apiKey: (view: RequestView) => Promise<string | Unusable | undefined>
+  /** Called if a key function throws or returns an invalid key. The part then counts as missing. */
+  onKeyError: (error: unknown) => undefined
+}
+
+export function keyReaders(
+  config: Pick<Config, 'jwt' | 'apiKeys' | 'policies' | 'deadlineMs'>,
+  log: Log,
+): KeyReaders {
+  const { jwt, apiKeys, policies } = config
+  // Half of the shortest deadline, so that a wait for the issuer's keys leaves time for the store.
+  const deadlines = policies.length > 0 ? policies : [config] // policies may follow in a live document
+  const deadlineMs = Math.min(...deadlines.map((one) => one.deadlineMs)) / 2
+  return {
+    claims: jwt ? jwt.createClaims({ deadlineMs, log }) : async () => undefined,
+    apiKey: createApiKey(apiKeys, log),
+    onKeyError: (error) =>
+      void log(
+        'key-error',
+        (error as Error)?.name ?? '',
+        'a key function threw an error or returned an object: the key part counts as missing',
+      ),
+  }
+}
+
+/** The label of a part in partition keys, messages and readable subjects. */
+export function labelOf(part: KeyPart): string {
+  if (part.source === 'path-parameter') return `path:${part.name}`
+  return 'name' in part ? `${part.source}:${part.name}` : part.source
+}
+
+type Read = (view: RequestView) => unknown
+
+/** Compiles a key into a function that reads the partition key of a request. A part that is missing, empty or unusable has no value. */
+export function compileKey(
+  key: KeyPart[],
+  paths: string[],
+  options: { caseSensitivePaths: boolean },
+  readers: KeyReaders,
+  label: (part: KeyPart) => string = labelOf,
+): (view: RequestView) => Soon<Part[]> {
+  const patterns = paths.map((pattern) => pathMatcher(pattern, options.caseSensitivePaths))
+  const reads = key.map((part) => partReader(label(part), reader(part, patterns, readers)))
+  const [only] = reads
+  if (reads.length > 1 || !only) return (view) => whenAllKnown(reads.map((read) => read(view)))
+  return (view) => {
+    const part = only(view)
+    return part instanceof Promise ? part.then((known) => [known]) : [part]
+  }
+}
+
+function partReader(label: string, read: Read): (view: RequestView) => Soon<Part> {
+  const partOf = (value: unknown): Part => {
+    if (value instanceof Unusable) return [label, undefined, value.why]
+    const isMissing = value === undefined || value === null || value === ''
+    return [label, isMissing ? undefined : String(value)]
+  }
+  return (view) => {
+    const value = read(view)
+    return value instanceof Promise ? value.then(partOf) : partOf(value)
+  }
+}
+
+/** Reads the network of the client. Each address of a recent client has one object, so its network is known. */
+function networkReader(v4: number, v6: number): Read {
+  const known = new WeakMap<Address, string>()
+  return ({ address }) => {
+    if (!address) return undefined
+    const found = known.get(address)
+    if (found !== undefined) return found
+    const text = network(address, v4, v6)
+    known.set(address, text)
+    return text
+  }
+}
+
+function reader(
+  part: KeyPart,
+  patterns: ReturnType<typeof pathMatcher>[],
+  { claims, apiKey, onKeyError }: KeyReaders,
+): Read {
+  /** The result of a key function that is a promise. */
+  const resultOf = async (promise: unknown) => {
+    try {
+      const value = await promise
+      // All objects have the same text, so that all clients would share one quota.
+      if (Object(value) === value) throw new TypeError()
+      return value
+    } catch (error) {
+      return onKeyError(error)
+    }
+  }
+  switch (part.source) {
+    case 'ip':
+      return networkReader(part.v4, part.v6)
+    case 'header':
+    case 'cookie':
+    case 'query': {
+      const source = { source: part.source, name: part.name }
+      return (view) => readSource(source, view)
+    }
+    case 'jwt':
+      return async (view) => {
+        const found = await claims(view)
+        return found instanceof Unusable ? found : claim(found?.[part.name])
+      }
+    case 'path-parameter':
+      return ({ path, omitted }) =>
+        omitted?.includes('path')
+          ? UNREADABLE
+          : patterns.map((match) => match(path)?.[part.name]).find((value) => value)
+    case 'path':
+      return ({ path, omitted }) => (omitted?.includes('path') ? UNREADABLE : path)
+    case 'function':
+      return ({ context }) => {
+        try {
+          const value = part.read(context)
+          return Object(value) === value ? resultOf(value) : value
+        } catch (error) {
+          return onKeyError(error) // an error in a key function must not cause an outage
+        }
+      }
+    case 'body':
+      return ({ message }) => message?.read(part.name, UNREADABLE)
+    case 'api-key':
+      return apiKey
+    case 'global':
+      return () => 'global'
+    default: {
+      const { source } = part
+      return (view) => view[source]
+    }
+  }
+}
+
+/** A claim that is not a string is encoded as JSON. The number 7 and the string "7" are equal, because most issuers mean the same user. */
+const claim = (value: unknown) =>
+  value === undefined || value === null || value === ''
+    ? undefined
+    : typeof value === 'string'
+      ? value
+      : JSON.stringify(value)

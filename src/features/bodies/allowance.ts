@@ -1,0 +1,127 @@
+/** The units that a stream may use before it takes more (`cost.cut`). */
+import { asStoreError, type StoreError } from '../../core/base/errors.ts'
+import type { MeteredCharge, MeteredLimit, Metering } from '../../core/base/metering.ts'
+import type { Usage } from './usage.ts'
+
+/** The units of one limit that are reserved for a response. They grow by chunks of `otherwise` while the stream runs. */
+export class Allowance<L extends MeteredLimit> {
+  readonly limit: L
+  readonly usage: Usage
+  readonly #metering: Metering<L>
+  /** The reserved units: those of the first charge, and those taken since. */
+  readonly #taken: L[]
+  /** Charges of calls without an answer in time. They are refunded. */
+  readonly #uncertain: L[] = []
+  #units: number
+  /** The call that takes the next chunk. */
+  renewing: Promise<void> | undefined
+  #counted = 0
+  #wasKnown = false
+  /** Set if the stream may not go on: why, for the client. */
+  refusal: StreamEnd | undefined
+
+  constructor(limit: L, usage: Usage, metering: Metering<L>) {
+    this.limit = limit
+    this.usage = usage
+    this.#metering = metering
+    this.#taken = [limit]
+    this.#units = limit.cost
+  }
+
+  /**
+   * Reports whether the stream may pass another event. Takes the next chunk when the reserved units are used. The stream runs on
+   * meanwhile, for at most one chunk; then it waits.
+   *
+   * The first event with usage does not end the stream: it is usually the last event before the end.
+   */
+  mayGoOn(): boolean | Promise<boolean> {
+    const { counted, isKnown } = this.usage
+    const isFirstUsage = isKnown && !this.#wasKnown
+    if (counted === this.#counted) return true
+    this.#counted = counted
+    this.#wasKnown = isKnown
+    return isFirstUsage || this.#mayUse()
+  }
+
+  #mayUse(): boolean | Promise<boolean> {
+    const { name, cost } = this.limit.policy
+    const used = this.usage.soFar
+    if (used < this.#units) return true
+    if (used >= cost.max!) this.refusal ??= { policy: name, max: cost.max! }
+    if (this.refusal) return false
+    this.renewing ??= this.#renew(used).finally(() => {
+      this.renewing = undefined
+    })
+    return used < this.#units + cost.otherwise || this.renewing.then(() => this.#mayUse())
+  }
+
+  async #renew(used: number): Promise<void> {
+    const { policy, ...rest } = this.limit
+    const { otherwise: chunk, max } = policy.cost
+    const needed = chunk * Math.ceil((used - this.#units + 1) / chunk)
+    const cost = Math.min(needed, max! - this.#units)
+    // Without the penalty: a stream that ends is not a refused request.
+    const more = { ...rest, policy, cost, penalty: undefined } as unknown as L
+    const charge = this.#metering.charges.find(({ limits }) => limits.includes(this.limit))!
+    const { deadlineMs } = policy
+    const { waitUntil } = this.#metering
+    try {
+      const request = { mode: 'take' as const, limits: [more] }
+      const reply = await charge.store.decide([request], { deadlineMs, waitUntil })
+      const { allowed, retryAfterMs, decidedAt } = reply.states[0]![0]!
+      if (!allowed) {
+        this.refusal = { policy: policy.name, retryAfterMs }
+        return
+      }
+      this.#units += cost
+      this.#taken.push(more)
+      this.#add(charge, more, new Map([[more, decidedAt ?? reply.decidedAt]]))
+    } catch (error) {
+      this.#failed(asStoreError(error), charge, more)
+    }
+  }
+
+  /** Lets the stream run on if the store fails, except with `onStoreError: 'deny'`. */
+  #failed(error: StoreError, charge: MeteredCharge<L>, more: L): void {
+    const { policy } = this.limit
+    this.#metering.onStoreError(error)
+    if (policy.onStoreError === 'deny') this.refusal = { policy: policy.name, retryAfterMs: null }
+    else this.#units += more.cost
+    if (!error.late) return
+    this.#uncertain.push(more)
+    const chargedLate = (error.late as Promise<LateReply>).then(
+      ({ states, decidedAt }) =>
+        new Map(states?.[0]?.[0]?.allowed ? [[more, decidedAt ?? 0] as const] : []),
+      () => new Map<L, number>(),
+    )
+    this.#add(charge, more, chargedLate)
+  }
+
+  #add({ store }: MeteredCharge<L>, limit: L, charged: MeteredCharge<L>['charged']): void {
+    this.#metering.charges.push({ limits: [limit], charged, store })
+  }
+
+  /** Divides the cost of the response among the reserved units. The last ones are refunded first, and carry what is above all of them. */
+  divide(cost: number, kept: Map<L, number>): void {
+    let rest = cost
+    for (const one of this.#taken) {
+      const isLast = one === this.#taken.at(-1)
+      const part = isLast ? rest : Math.min(rest, one.cost)
+      kept.set(one, part)
+      rest -= part
+    }
+    for (const one of this.#uncertain) kept.set(one, 0)
+  }
+}
+
+/** A reply after the deadline, or the error that ends the call. */
+interface LateReply {
+  decidedAt?: number
+  states?: { allowed: boolean }[][]
+}
+
+/** Why a stream ends early. */
+export type StreamEnd = { policy: string } & (
+  | { max: number; retryAfterMs?: undefined }
+  | { max?: undefined; retryAfterMs: number | null }
+)

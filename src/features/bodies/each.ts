@@ -1,0 +1,83 @@
+/** How a policy applies to the messages of a request. */
+import type { Message } from '../../core/base/message.ts'
+import type { Soon } from '../../core/base/when-known.ts'
+import { keysOf } from '../../core/config/schema/keys-in-redis.ts'
+import { MAX_UNITS } from '../../core/config/schema/shapes.ts'
+import { isMatch, type Match, type Unmet, withShare } from '../../core/program/match.ts'
+import { canonical } from '../../core/program/subject.ts'
+import type { RequestView } from '../../core/request/view.ts'
+
+export type Result = Match | Match[] | Unmet
+
+/** The keys in Redis that the quotas of one request may need in addition to those of one quota for each policy. */
+export interface Room {
+  keys: number
+}
+
+/** The messages of one request. */
+export interface Messages {
+  /** A message for each one of the body. One unreadable message if there are too many to read. */
+  list: Message[]
+  /** The number of messages in the body. */
+  count: number
+  room: Room
+}
+
+/**
+ * Describes each message, and adds up the costs of those that select the same quota.
+ * @param unreadable a message that stands for all, if they select too many quotas
+ */
+export async function describeEach(
+  views: RequestView[],
+  { list, count, room }: Messages,
+  describe: (views: RequestView[]) => Soon<Result>,
+  unreadable: Message,
+): Promise<Result> {
+  const describeOne = (message: Message) => describe(views.map((view) => view.with({ message })))
+  if (count === 1) return describeOne(list[0]!)
+  if (list.length === 1) {
+    const all = (one: Match) => ({ ...one, cost: Math.min(one.cost * count, MAX_UNITS) })
+    return mapped(await describeOne(list[0]!), all)
+  }
+  const results = (await Promise.all(list.map(describeOne))).flat()
+  const matches = results.filter(isMatch)
+  const unmet = results.filter((one): one is Unmet => !isMatch(one))
+  const lacking = unmet.find((one) => one.unmet === 'key')
+  const isRefused = lacking?.policy.onMissingKey === 'refuse'
+  if (isRefused || matches.length === 0) return lacking ?? unmet[0]!
+  const quotas = summed(matches)
+  const keys = (quotas.length - 1) * keysOf(matches[0]!.policy)
+  if (keys <= room.keys) {
+    room.keys -= keys
+    return quotas
+  }
+  const cost = costOf(matches)
+  const instead = await describeOne(unreadable)
+  return mapped(instead, (one) => ({ ...one, cost: Math.max(one.cost, cost) }))
+}
+
+/** Changes the matches of a result. */
+function mapped(result: Result, change: (one: Match) => Match): Result {
+  if (Array.isArray(result)) return result.map(change)
+  return isMatch(result) ? change(result) : result
+}
+
+const costOf = (matches: Match[]) =>
+  Math.min(
+    matches.reduce((sum, { cost }) => sum + cost, 0),
+    MAX_UNITS,
+  )
+
+/** One match for each quota, with the sum of the costs, the smallest plan and the largest share that must stay free. */
+function summed(matches: Match[]): Match[] {
+  const quotas = new Map<string, Match[]>()
+  for (const match of matches) {
+    const name = canonical(match.partitionKey)
+    quotas.set(name, [...(quotas.get(name) ?? []), match])
+  }
+  return [...quotas.values()].map((same) => {
+    const [smallest] = same.sort((one, other) => one.policy.limit - other.policy.limit)
+    const share = Math.max(...same.map(({ share = 0 }) => share))
+    return withShare({ ...smallest!, cost: costOf(same) }, share)
+  })
+}

@@ -1,0 +1,81 @@
+/** `sluice/bodies`: policies by the JSON body of a request, and costs in the body of a response. */
+import type { Bodies } from '../../core/base/message.ts'
+import type { Soon } from '../../core/base/when-known.ts'
+import type { RequestView } from '../../core/request/view.ts'
+import { checkBodies } from './check.ts'
+import { describeEach, type Messages, type Result } from './each.ts'
+import { UNREADABLE } from './json.ts'
+import { messageOf } from './message.ts'
+import { meterBody } from './meter.ts'
+import { type BodiesOptions, parseOptions } from './options.ts'
+import { type Content, readBody } from './read.ts'
+
+export type { Bodies } from '../../core/base/message.ts'
+export type { GraphqlCost } from './message.ts'
+export type { BodiesOptions } from './options.ts'
+
+/** Most messages of one body that are read. More are charged as unreadable ones. */
+const MAX_MESSAGES = 100
+
+/** Most keys of one request in addition to those of one quota for each policy. */
+const MAX_MORE_KEYS = 64
+
+/**
+ * Makes the field `bodies` of a configuration, so that policies can use the JSON body of a request, and the usage in the body of a
+ * response (`cost.usage`). The body of a request is read only if a policy whose
+ * other conditions match needs it. The app or the origin receives the same bytes.
+ * @throws {ConfigError} immediately, if the options are invalid
+ * @example
+ * defineConfig({
+ *   policies: [{ name: 'tools', limit: 20, window: '1m', match: { body: { method: 'tools/call' } }, key: ['ip', 'body:params.name'] }],
+ *   bodies: bodies(),
+ * })
+ */
+export function bodies(options: BodiesOptions = {}): Bodies {
+  const { graphql, max: maxBytes, maxResponse, timeout: timeoutMs } = parseOptions(options)
+  const read = new WeakMap<Request, Promise<Messages>>()
+
+  const message = (value: unknown, view: RequestView) =>
+    messageOf(value, graphql, () => (view.omitted?.includes('query') ? undefined : view.query))
+
+  const contents = new WeakMap<Request, Promise<Content>>()
+  /** Reads the body of a request once, for all policies. */
+  function contentOf(request: Request): Promise<Content> {
+    const content = contents.get(request) ?? readBody(request, { maxBytes, timeoutMs })
+    contents.set(request, content)
+    return content
+  }
+
+  async function messagesOf(view: RequestView, keys: number): Promise<Messages> {
+    const room = { keys }
+    const content = await contentOf(view.request)
+    const value = content && ('value' in content ? content.value : UNREADABLE)
+    if (!Array.isArray(value) || value.length === 0) {
+      const { items = 1 } = (content ?? {}) as { items?: number }
+      return { list: [message(value, view)], count: items, room }
+    }
+    const list = value.length > MAX_MESSAGES ? [UNREADABLE] : value
+    return { list: list.map((one) => message(one, view)), count: value.length, room }
+  }
+
+  async function eachOf(
+    views: RequestView[],
+    describe: (views: RequestView[]) => Soon<Result>,
+    freeKeys: number,
+  ): Promise<Result> {
+    const [view] = views
+    const { request } = view!
+    const reading = read.get(request) ?? messagesOf(view!, Math.min(MAX_MORE_KEYS, freeKeys))
+    read.set(request, reading)
+    return describeEach(views, await reading, describe, message(UNREADABLE, view!))
+  }
+  return {
+    check: (config) => checkBodies(config, graphql !== undefined),
+    meter: (answer, metering) => meterBody(answer, metering, maxResponse),
+    each: eachOf as unknown as Bodies['each'],
+    async problemOf(request) {
+      const content = await contentOf(request)
+      return content && 'unreadable' in content ? content.unreadable : undefined
+    },
+  }
+}

@@ -1,0 +1,95 @@
+import type { BodyCondition, BodyCost, Message } from '../../core/base/message.ts'
+import { MAX_UNITS } from '../../core/config/schema/shapes.ts'
+import { reached, textMatcher } from '../../core/program/condition.ts'
+import { textOf, UNREADABLE, valueAt } from './json.ts'
+
+/**
+ * Computes the cost of a GraphQL request in units. `undefined` if it has no document that can be read, such as a persisted query.
+ * @param request the members of the body: `query` and `variables`
+ */
+export type GraphqlCost = (request: { query?: unknown; variables?: unknown }) => number | undefined
+
+/** Most pairs of a document and variables whose cost is computed. */
+const MAX_READINGS = 16
+
+/** Matchers of the values of a condition. */
+const matchers = new WeakMap<object, ((text: string) => boolean)[]>()
+
+function matchersOf(values: string[]) {
+  const known = matchers.get(values) ?? values.map(textMatcher)
+  matchers.set(values, known)
+  return known
+}
+
+/**
+ * Makes a message of the parsed body.
+ * @param value `UNREADABLE` for an unreadable body; `undefined` without a body
+ * @param urlQuery the query of the URL, from which some GraphQL servers take the document or the variables. `undefined` if it is unreadable
+ */
+export function messageOf(
+  value: unknown,
+  graphqlCost: GraphqlCost | undefined,
+  urlQuery: () => URLSearchParams | undefined,
+): Message {
+  const at = (path: string) => (value === UNREADABLE ? value : valueAt(value, path))
+
+  const meetsOne = ({ name, values }: BodyCondition[number]) => {
+    const found = at(name)
+    if (found === undefined) return false
+    if (found === UNREADABLE) return undefined
+    if (!values) return true
+    const text = textOf(found)?.toLowerCase()
+    return text === undefined ? undefined : matchersOf(values).some((matches) => matches(text))
+  }
+
+  const meets = (condition: BodyCondition) => {
+    const results = condition.map(meetsOne)
+    return results.includes(false) ? false : results.includes(undefined) ? undefined : true
+  }
+
+  /**
+   * Servers take the document and the variables from the body or from the URL, independently of each other, and the first or the last
+   * of several. The most expensive pair counts.
+   */
+  const documentCost = (): number | undefined => {
+    const url = urlQuery()
+    if (!url) return undefined
+    const [inBody, bodyVariables] = [at('query'), at('variables')]
+    const [inUrl, urlVariables] = [url.getAll('query'), url.getAll('variables')]
+    const documents: unknown[] = [...(inBody === undefined ? [] : [inBody]), ...inUrl]
+    const variables: unknown[] = [
+      ...(inBody === undefined && bodyVariables === undefined ? [] : [bodyVariables]),
+      ...(urlVariables.length > 0 ? urlVariables : inUrl.length > 0 ? [undefined] : []),
+    ]
+    if (documents.length * variables.length > MAX_READINGS) return undefined
+    const costs = documents.flatMap((query) =>
+      variables.map((one) => graphqlCost?.({ query, variables: one })),
+    )
+    return costs.length === 0 || costs.includes(undefined)
+      ? undefined
+      : Math.max(...(costs as number[]))
+  }
+
+  /** The cost without rules. */
+  const ownCost = ({ body, graphql, max, otherwise }: BodyCost): number => {
+    const most = max ?? MAX_UNITS
+    const unusable = max ?? otherwise
+    if (graphql) return Math.min(Math.ceil(documentCost() ?? unusable), most)
+    const found = body === undefined ? value : at(body)
+    if (found === UNREADABLE) return unusable
+    if (body === undefined || found === undefined) return otherwise
+    return typeof found === 'number' && found > 0 ? Math.min(Math.ceil(found), most) : unusable
+  }
+
+  return {
+    read(path, unreadable) {
+      const text = textOf(at(path))
+      return text === null ? unreadable : text
+    },
+    meets,
+    cost(all, cost, view) {
+      const [rules, isDecided] = reached(all, view)
+      return Math.max(...rules.map((rule) => rule.cost), ...(isDecided ? [] : [ownCost(cost)]))
+    },
+  }
+}

@@ -1,0 +1,63 @@
+import { sha256 } from '../../core/base/digest.ts'
+import type { Log } from '../../core/base/log.ts'
+import type { Unusable } from '../../core/base/unusable.ts'
+import type { ApiKeys } from '../../core/config/schema/credentials.ts'
+import { oncePerRequest } from '../../core/request/memo.ts'
+import {
+  hasAtMostBearer,
+  looksLikeJwt,
+  readFirst,
+  UNREADABLE,
+  UNVERIFIED,
+} from '../../core/request/source.ts'
+import type { RequestView } from '../../core/request/view.ts'
+
+/**
+ * Creates a reader of API keys. It returns the SHA-256 of the key in hex, so that the key itself reaches neither the store nor a log, or
+ * `undefined` if the request has no key. A key that is not known is unverified. Never throws.
+ * @param log receives an event `api-keys` if the variable is missing or contains entries that are not digests. Errors of clients are not logged.
+ */
+export function createApiKey(
+  { from, known }: ApiKeys,
+  log: Log = () => {},
+): (view: RequestView) => Promise<string | Unusable | undefined> {
+  let cached: { text: string; digests: Set<string> } | undefined
+
+  function digestsIn(text: unknown): Set<string> {
+    if (typeof text !== 'string' || text.trim() === '') {
+      log(
+        'api-keys',
+        'missing',
+        'the variable named by apiKeys.known is not set: every key is unverified',
+      )
+      return new Set()
+    }
+    if (cached?.text !== text) cached = { text, digests: parse(text) }
+    return cached.digests
+  }
+
+  function parse(text: string): Set<string> {
+    const entries = text
+      .toLowerCase()
+      .split(/[\s,]+/)
+      .filter((entry) => entry !== '')
+    const digests = entries.filter((entry) => /^[\da-f]{64}$/.test(entry))
+    const others = entries.length - digests.length
+    if (others > 0) {
+      const message = `entries of the variable named by apiKeys.known that are not a SHA-256 in hex: ${others}`
+      log('api-keys', 'not-a-digest', message)
+    }
+    return new Set(digests)
+  }
+
+  return oncePerRequest(async (view) => {
+    const key = readFirst(from, view)
+    // A header that is sent twice arrives as one value with a comma. Some origins receive two headers and use one of them.
+    if (typeof key !== 'string') return key
+    if (/[\s,]/.test(key)) return UNREADABLE
+    const digest = await sha256(key)
+    if (known === undefined || digestsIn(view.env[known]).has(digest)) return digest
+    // Clients may send other kinds of bearer tokens instead of an API key.
+    return looksLikeJwt(key) && hasAtMostBearer(from, view) ? undefined : UNVERIFIED
+  })
+}

@@ -1,0 +1,154 @@
+import { decodeProtectedHeader } from 'jose/decode/protected_header'
+import { JOSEError, JWSSignatureVerificationFailed } from 'jose/errors'
+import { createLocalJWKSet } from 'jose/jwks/local'
+import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify'
+import type { Claims, ClaimsParts, TokenView } from '../../core/base/claims.ts'
+import { systemClock } from '../../core/base/clock.ts'
+import type { Log } from '../../core/base/log.ts'
+import { oncePerRequest } from '../../core/request/memo.ts'
+import { hasAtMostBearer, looksLikeJwt, readFirst, UNVERIFIED } from '../../core/request/source.ts'
+import { createJwks } from './jwks.ts'
+import type { JwtSettings } from './options.ts'
+
+/** Longest accepted token, in characters. */
+const MAX_LENGTH = 16_384
+const MAX_KEYS = 100
+/** Upper bound of the keys that are tried for a token without `kid`, because each costs a verification. */
+const MAX_TRIES = 8
+const MIN_SECRET_BYTES = 32
+const TOLERANCE_S = 5
+
+/**
+ * Creates a reader that verifies the JSON Web Token (RFC 7519) of a request by the rules of RFC 8725. Algorithms and keys come from the
+ * configuration only; the token's header cannot choose them (`none`, `jku`, `jwk`, `x5u`). Issuer and audience must equal the configured
+ * ones. `exp` and `nbf` are checked if present, with a tolerance of 5 s. A token is verified once per request, for all policies.
+ */
+export function createClaims(
+  options: JwtSettings,
+  { deadlineMs, log, clock = systemClock }: ClaimsParts,
+): Claims {
+  const { algorithms, issuer, audience, from, secret, jwks } = options
+  const source =
+    jwks === undefined
+      ? secretSource(secret, log)
+      : issuerSource(jwks, algorithms, { deadlineMs, log, clock })
+  const rules: JWTVerifyOptions = {
+    algorithms,
+    clockTolerance: TOLERANCE_S,
+    ...(issuer && { issuer }),
+    ...(audience && { audience }),
+  }
+
+  async function verified(token: string, view: TokenView) {
+    const { alg, kid } = decodeProtectedHeader(token)
+    if (!alg || !algorithms.includes(alg)) return undefined // without a fetch
+    for (const key of await source.keys(alg, kid, view)) {
+      try {
+        const currentDate = new Date(clock())
+        const { payload } = await jwtVerify(token, key, { ...rules, currentDate })
+        return { __proto__: null, ...payload } as Record<string, unknown> // claims must not inherit properties
+      } catch (error) {
+        const isTokenInvalid =
+          error instanceof JOSEError && !(error instanceof JWSSignatureVerificationFailed)
+        if (isTokenInvalid) return undefined // otherwise another key may verify it
+      }
+    }
+    source.renew(view)
+    return undefined
+  }
+
+  return oncePerRequest(async (view) => {
+    const token = readFirst(from, view)
+    if (typeof token !== 'string') return token
+    // Clients may send other kinds of bearer tokens instead of a JWT.
+    if (!looksLikeJwt(token) && hasAtMostBearer(from, view)) return undefined
+    if (token.length > MAX_LENGTH) return UNVERIFIED
+    const claims = await verified(token, view).catch(() => undefined) // malformed
+    return claims ?? UNVERIFIED
+  })
+}
+
+/** The source of the keys that verify tokens. */
+interface VerificationKeys {
+  keys(alg: string, kid: string | undefined, view: TokenView): Promise<(CryptoKey | Uint8Array)[]>
+  /** Called if none of the keys verifies a token. */
+  renew(view: TokenView): void
+}
+
+function secretSource(variable: string | undefined, log: Log): VerificationKeys {
+  return {
+    async keys(_alg, _kid, { env }) {
+      // The messages leave out the name of the variable, because a secret may be written in its place by mistake.
+      const value = variable === undefined ? undefined : env[variable]
+      if (typeof value !== 'string' || value === '') {
+        log(
+          'jwt',
+          'no-secret',
+          'the variable named by jwt.secret is not set: every token is unverified',
+        )
+        return []
+      }
+      const bytes = new TextEncoder().encode(value)
+      if (bytes.length >= MIN_SECRET_BYTES) return [bytes]
+      log(
+        'jwt',
+        'short-secret',
+        'the secret of jwt has less than 32 bytes: every token is unverified',
+      )
+      return []
+    },
+    renew() {},
+  }
+}
+
+/** A public key, imported for one algorithm. */
+interface IssuerKey {
+  alg: string
+  kid: unknown
+  key: CryptoKey
+}
+
+function issuerSource(
+  url: string,
+  algorithms: string[],
+  parts: Required<ClaimsParts>,
+): VerificationKeys {
+  const parse = (document: unknown) => importKeys(document, algorithms)
+  const jwks = createJwks({ url, parse, ...parts })
+  return {
+    async keys(alg, kid, view) {
+      const keys = (await jwks.keys(view)) ?? []
+      return keys
+        .filter((key) => key.alg === alg && (kid === undefined || key.kid === kid))
+        .slice(0, MAX_TRIES)
+        .map(({ key }) => key)
+    },
+    renew: jwks.renew,
+  }
+}
+
+/**
+ * Imports the public keys of a JSON Web Key Set, each for every algorithm that it fits. Returns `undefined` if there are none. Ignores
+ * other entries (RFC 7517, 5), including shared secrets and private keys. All keys are imported at once, because the key sets of jose
+ * import at the first use and would let other requests await that promise.
+ */
+async function importKeys(
+  document: unknown,
+  algorithms: string[],
+): Promise<IssuerKey[] | undefined> {
+  const { keys: jwks } = document as { keys: unknown[] }
+  const imported = await Promise.all(
+    jwks.slice(0, MAX_KEYS).flatMap((jwk) =>
+      algorithms.map(async (alg): Promise<IssuerKey | undefined> => {
+        try {
+          const key = await createLocalJWKSet({ keys: [jwk as never] })({ alg })
+          return { alg, kid: (jwk as { kid?: unknown }).kid, key }
+        } catch {
+          return undefined
+        }
+      }),
+    ),
+  )
+  const usable = imported.filter((key) => key !== undefined)
+  return usable.length > 0 ? usable : undefined
+}

@@ -1,0 +1,168 @@
+/** The leased units that one isolate holds of one quota. Plain numbers without I/O; the caller passes the time. */
+import { isWithin } from '../../core/base/clock.ts'
+import type { QuotaState } from '../../core/base/decision.ts'
+import { capacityOf, resized } from '../../core/connection/algorithms/index.ts'
+import type { Limit } from '../../core/connection/store.ts'
+import { createDemand } from './demand.ts'
+
+/** A lease is at most 1/16 of the remaining quota, so that no isolate holds back the last units. */
+const PARTS = 16
+
+/** The smallest quota that can have a lease. */
+export const MIN_QUOTA = 2 * PARTS
+
+/** Units that are charged in the store and not yet spent. */
+export interface Units {
+  count: number
+  /** The end of the lease, ms since the epoch by this isolate's clock. */
+  until: number
+  /** When a refund has no effect any more, ms since the epoch: the window has ended, or the bucket is full again. */
+  refundableUntil: number
+  /** The time of the charge by the store's clock, ms since the epoch. */
+  decidedAt: number
+}
+
+const noUnits: Units = {
+  count: 0,
+  until: Number.POSITIVE_INFINITY,
+  refundableUntil: Number.POSITIVE_INFINITY,
+  decidedAt: Number.POSITIVE_INFINITY,
+}
+
+/** Merges two groups of units. Keeps the earlier of each deadline. */
+const merged = (some: Units, others: Units): Units => ({
+  count: some.count + others.count,
+  until: Math.min(some.until, others.until),
+  refundableUntil: Math.min(some.refundableUntil, others.refundableUntil),
+  decidedAt: Math.min(some.decidedAt, others.decidedAt),
+})
+
+/** The reply of the store for one limit. */
+export interface LimitReply {
+  state: QuotaState
+  /** The time of the decision by the store's clock, ms since the epoch. */
+  decidedAt: number
+  /** When the call was sent, by this isolate's clock, ms since the epoch. */
+  sentAt: number
+  receivedAt: number
+}
+
+export type Lease = ReturnType<typeof createLease>
+
+/**
+ * A lease of one quota, or of the part of a quota above a floor. Units are charged in the store before the isolate holds them, so every admitted request is counted.
+ * Each unit is in one state: held, in flight with a call (requested, refunded, or lent to its request), spent, or lost.
+ *
+ * All deadlines count from when the call was sent, the earliest possible time of the charge. So a lease ends no later than the window
+ * that was charged.
+ */
+export function createLease(
+  leased: Pick<Limit, 'terms' | 'floor' | 'override'>,
+  { max, ttlMs }: NonNullable<Limit['terms']['lease']>,
+) {
+  const { algorithm, windowMs } = leased.terms
+  const isBucket = algorithm === 'token-bucket'
+  const demand = createDemand(ttlMs)
+  let held = noUnits
+  let lastReply: LimitReply | undefined
+  let isForgotten = false
+
+  /** The floor, and the capacity above it. An operator may have changed both. */
+  function size() {
+    const { terms, floor = 0 } = resized(leased, lastReply?.state.limit)
+    return { floor, capacity: capacityOf(algorithm, terms) - floor }
+  }
+
+  function remaining(now: number): number {
+    if (!lastReply) return 0
+    const { sentAt, state } = lastReply
+    return now < sentAt + state.resetAfterMs ? state.remaining : size().capacity
+  }
+
+  const has = (count: number, now: number): boolean =>
+    held.count >= count && lastReply !== undefined && isWithin(now, lastReply.sentAt, held.until)
+
+  /** Adds units. Ignores units of a window that has ended: they are worthless, and would shorten the deadline of the other units. */
+  function hold(units: Units, now: number) {
+    if (isForgotten || units.count === 0 || now >= units.refundableUntil) return
+    held = now < held.refundableUntil ? merged(held, units) : units
+  }
+
+  return {
+    /** Counts requested units, which determine the size of the next lease. */
+    addDemand: (count: number, now: number): void => demand.add(count, now),
+
+    /**
+     * How many units a call should take in advance, beyond its own cost. The call refunds all held units first. The target is half of
+     * the demand during one lease.
+     * @param inFlight units of other calls
+     */
+    unitsToTake(cost: number, inFlight: number, now: number): number {
+      const target = Math.min(
+        max,
+        Math.ceil(demand.recent(now) / 2),
+        Math.floor(remaining(now) / PARTS),
+      )
+      return Math.max(0, target - cost - inFlight)
+    },
+
+    has,
+    /** Takes units to spend them. Call `has` first. */
+    take(count: number): Units {
+      const units = { ...held, count }
+      held = held.count === count ? noUnits : { ...held, count: held.count - count }
+      return units
+    },
+    hold,
+
+    /** Takes all held units for a refund. Returns `undefined` if a refund would have no effect. */
+    takeForRefund(now: number): Units | undefined {
+      const units = held
+      held = noUnits
+      return units.count > 0 && now < units.refundableUntil ? units : undefined
+    },
+
+    /** Adds the units that a call has taken in advance, and keeps its reply. */
+    receive(count: number, reply: LimitReply): void {
+      const { state, decidedAt, sentAt, receivedAt } = reply
+      const endsAfterMs =
+        algorithm === 'sliding-window' ? state.resetAfterMs - windowMs : state.resetAfterMs
+      const until = sentAt + (isBucket ? ttlMs : Math.min(ttlMs, endsAfterMs))
+      if (!lastReply || decidedAt >= lastReply.decidedAt) lastReply = reply
+      hold({ count, until, refundableUntil: sentAt + endsAfterMs, decidedAt }, receivedAt)
+    },
+
+    /** Drops units beyond `max`, the upper bound of held units and units in flight together. */
+    trim(inFlight: number): void {
+      held = { ...held, count: Math.min(held.count, Math.max(0, max - inFlight)) }
+    },
+
+    /** The state of the limit by the last reply. Held units count as remaining. */
+    status(now: number): { decidedAt: number; state: QuotaState } {
+      const { state, decidedAt, receivedAt } = lastReply!
+      const elapsed = Math.max(0, now - receivedAt)
+      const resetAfterMs = Math.max(0, state.resetAfterMs - elapsed)
+      const isFull = resetAfterMs === 0
+      const { floor, capacity } = size()
+      const overriddenForMs = Math.max(0, (state.overriddenForMs ?? 0) - elapsed)
+      return {
+        decidedAt: decidedAt + elapsed,
+        state: {
+          allowed: true,
+          remaining: isFull ? capacity : Math.min(capacity, state.remaining + held.count),
+          retryAfterMs: 0,
+          resetAfterMs,
+          nextAfterMs: isFull ? 0 : Math.max(1, state.nextAfterMs - elapsed),
+          ...(floor > 0 && { reserved: isFull ? floor : (state.reserved ?? 0) }),
+          ...(state.limit && { limit: state.limit, overriddenForMs }),
+        },
+      }
+    },
+
+    /** Drops all held units, and units in flight as soon as they arrive. */
+    forget(): void {
+      isForgotten = true
+      held = noUnits
+    },
+  }
+}

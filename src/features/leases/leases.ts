@@ -1,0 +1,200 @@
+/** Leases: an isolate takes units in advance and spends them without a call. */
+import { systemClock } from '../../core/base/clock.ts'
+import { asStoreError, StoreError } from '../../core/base/errors.ts'
+import { LruCache } from '../../core/base/lru.ts'
+import type {
+  Limit,
+  Store,
+  StoreOptions,
+  StoreReply,
+  StoreRequest,
+  StoreResult,
+} from '../../core/connection/store.ts'
+import { begin, callFor, conclude, type Lent } from './call.ts'
+import {
+  areLeased,
+  type LeasedLimits,
+  type LeasedQuota,
+  mayGetMore,
+  reserve,
+  spend,
+} from './in-flight.ts'
+import { createLease } from './lease.ts'
+
+const DEADLINE_MS = 300
+/** The clock of a request that another one wakes may be late by this much, ms. Beyond that, the clock was set back. */
+const MAX_STALE_MS = 1_000
+/** The maximum memory of all leases. Enough for about 2,400 leases; an isolate has 128 MB. */
+const MAX_BYTES = 4 * 1024 * 1024
+const LEASE_BYTES = 1_600
+
+export interface LeasesOptions {
+  /** ms since the epoch */
+  clock?: () => number
+  maxBytes?: number
+}
+
+/**
+ * A store with leases. For a limit whose terms have a `lease`, a call takes more units than its request needs. Later requests spend
+ * these units without a call.
+ *
+ * A call takes the additional units by a `follow`, which is charged only if the request passes and which cannot refuse the request. The
+ * call first refunds the unspent units of the previous lease. So the script needs no special support for leases.
+ *
+ * A request makes a call only for the limits whose lease holds too few units. If a call in flight carries enough units, the request
+ * waits for it, for at most half of its deadline. If it gets no units, it makes its own call.
+ */
+export function withLeases(
+  store: Store,
+  { clock = systemClock, maxBytes = MAX_BYTES }: LeasesOptions = {},
+): Store {
+  const quotasByName = new LruCache<LeasedQuota>({
+    maxSize: maxBytes,
+    sizeOf: (name) => 2 * name.length + LEASE_BYTES,
+    onEvict: ({ lease }) => lease.forget(),
+  })
+  let latest = Number.NEGATIVE_INFINITY
+
+  function forgetIf(matches: (name: string) => boolean) {
+    for (const { lease } of quotasByName.removeIf(matches)) lease.forget()
+  }
+
+  /** The latest time of any request: the clock of a woken request may be late. Forgets all leases if the clock was set back. */
+  function time(): number {
+    const now = clock()
+    if (now < latest - MAX_STALE_MS) {
+      forgetIf(() => true)
+      latest = now
+    }
+    latest = Math.max(latest, now)
+    return latest
+  }
+
+  function quotasOf(requests: StoreRequest[]): LeasedLimits {
+    const quotas: LeasedLimits = new Map()
+    for (const limit of requests.flatMap(({ limits }) => limits)) {
+      const { lease } = limit.terms
+      if (!lease || limit.cost === 0) continue
+      const name = nameOf(limit)
+      let quota = quotasByName.get(name)
+      if (!quota) {
+        quota = { lease: createLease(limit, lease), calls: new Set() }
+        quotasByName.set(name, quota)
+      }
+      quotas.set(limit, quota)
+    }
+    return quotas
+  }
+
+  /** Never rejects. */
+  async function decide(
+    requests: StoreRequest[],
+    quotas: LeasedLimits,
+    options: StoreOptions,
+  ): Promise<StoreResult> {
+    const { deadlineMs = DEADLINE_MS } = options
+    const start = time()
+    const inFlight = areLeased(requests, quotas) ? reserve(quotas, start) : undefined
+    const reply =
+      inFlight && (await inFlight.waiting.join({ requests, quotas }, deadlineMs / 2).answered)
+    if (reply) return reply
+    const leftMs = Math.ceil(Math.max(deadlineMs / 2, deadlineMs - (time() - start)))
+    return call(requests, { ...options, deadlineMs: leftMs })
+  }
+
+  /** Makes a call to the store. Never rejects. */
+  async function call(
+    requests: StoreRequest[],
+    options: StoreOptions & { deadlineMs: number },
+  ): Promise<StoreResult> {
+    const sentAt = time()
+    const quotas = quotasOf(requests) // not those from before the wait: they may have been forgotten
+    const spent = areLeased(requests, quotas) && spend(requests, quotas, sentAt)
+    if (spent) return spent
+
+    const lent: Lent = new Map()
+    for (const [limit, { lease }] of quotas) {
+      if (!lease.has(limit.cost, sentAt)) continue
+      lent.set(limit, { ...lease.take(limit.cost), spentAt: lease.status(sentAt).decidedAt })
+    }
+    const sent = callFor(requests, quotas, lent, sentAt)
+    const leaseCall = begin(sent, quotas, lent, sentAt + options.deadlineMs)
+    let answer: StoreResult
+    try {
+      const reply = await store.decide(
+        sent.map(({ request }) => request),
+        options,
+      )
+      answer = conclude(requests, sent, reply, quotas, lent, { sentAt, receivedAt: time() })
+    } catch (error) {
+      // The lent units are lost, because `onStoreError` may admit the request.
+      answer = asStoreError(error)
+    }
+    leaseCall.end(time())
+    return answer instanceof StoreError ? answer : withLeasedMark(requests, answer)
+  }
+
+  /** Marks a refusal as `leased` if this isolate may soon have units for the request. Such a refusal must not be cached. */
+  function withLeasedMark(requests: StoreRequest[], reply: StoreReply): StoreReply {
+    const now = time()
+    const refusing = requests.flatMap(({ limits }, index) =>
+      limits.filter((_, at) => !reply.states[index]![at]!.allowed),
+    )
+    const isProvisional = refusing.some((limit) => {
+      const quota = limit.terms.lease && quotasByName.peek(nameOf(limit))
+      return quota && mayGetMore(quota, now)
+    })
+    return isProvisional ? { ...reply, leased: true } : reply
+  }
+
+  /** Forgets the leases, and the units in flight, of quotas that an operator changes. */
+  function forgetOperated(requests: StoreRequest[]) {
+    const limits = requests.flatMap(({ mode, limits }) => (OPERATIONS.includes(mode) ? limits : []))
+    if (limits.length > 0) forgetIf((name) => limits.some((limit) => isOf(limit, name)))
+  }
+
+  return {
+    async decide(requests, options = {}) {
+      const { idempotency, now: givenTime, waitUntil } = options
+      const isTake = requests.every(({ mode }) => mode === 'take' || mode === 'follow')
+      if (isTake && !hasLease(requests)) return store.decide(requests, options)
+      const mayLease = isTake && !idempotency && givenTime === undefined
+      const quotas: LeasedLimits = mayLease ? quotasOf(requests) : new Map()
+      if (quotas.size === 0) {
+        forgetOperated(requests)
+        const reply = await store.decide(requests, options).finally(() => forgetOperated(requests))
+        return withLeasedMark(requests, reply)
+      }
+      const now = time()
+      for (const [{ cost }, { lease }] of quotas) lease.addDemand(cost, now)
+      const spent = areLeased(requests, quotas) && spend(requests, quotas, now)
+      if (spent) return spent
+      const deciding = decide(requests, quotas, options)
+      waitUntil?.(deciding) // other requests may wait for it, even if its own client has disconnected
+      const reply = await deciding
+      if (reply instanceof StoreError) throw reply
+      return reply
+    },
+
+    async decideEach(lists, options) {
+      forgetOperated(lists.flat())
+      const replies = await store.decideEach(lists, options)
+      forgetOperated(lists.flat())
+      return replies.map((reply, index) =>
+        reply instanceof StoreError ? reply : withLeasedMark(lists[index]!, reply),
+      )
+    },
+  }
+}
+
+const OPERATIONS: StoreRequest['mode'][] = ['reset', 'ban', 'unban', 'override', 'restore']
+
+const hasLease = (requests: StoreRequest[]) =>
+  requests.some(({ limits }) => limits.some(({ terms }) => terms.lease))
+
+/** The name includes the terms and the floor: units taken under old terms, or under a smaller floor, are not spent under others. */
+const nameOf = ({ subject, floor = 0, terms: { tag, limit, burst, lease } }: Limit) =>
+  `${tag} ${limit} ${burst} ${floor} ${lease?.max} ${lease?.ttlMs} ${subject}`
+
+const isOf = ({ subject, terms: { tag } }: Limit, name: string) =>
+  name.startsWith(`${tag} `) && name.endsWith(` ${subject}`)

@@ -1,0 +1,87 @@
+/** Live policies: a document in Redis or KV replaces the deployed policies while the Worker runs. */
+import { isWithin, systemClock } from '../../core/base/clock.ts'
+import { StoreError } from '../../core/base/errors.ts'
+import type { Log } from '../../core/base/log.ts'
+import type { Live } from '../../core/config/schema/live.ts'
+import type { RuntimeContext } from '../../core/request/view.ts'
+
+/** The maximum length of an error in the log. A document can have any number of problems, each with its own line. */
+const MAX_MESSAGE = 2_000
+
+export interface LiveParts<T> {
+  live: Live
+  /** The value without a document. */
+  fallback: T
+  /** Makes the value of a document. @throws {ConfigError} */
+  compile: (document: unknown) => T
+  /** Reads the text of the document; null if there is no document. */
+  read: (runtime: RuntimeContext) => Promise<string | null>
+  log: Log
+  /** ms since the epoch */
+  clock?: () => number
+}
+
+/**
+ * Returns a function for the current value. It never waits: it starts a read of the document in the background of a request, at most
+ * once every `live.everyMs` in an isolate, and later requests see the result. An invalid or unreadable document changes nothing.
+ */
+export function createLive<T>({
+  live,
+  fallback,
+  compile,
+  read,
+  log,
+  clock = systemClock,
+}: LiveParts<T>): (runtime: RuntimeContext) => T {
+  let current = fallback
+  let lastText: string | null = null // the last document, valid or not: each one is logged once
+  let lastReadError: string | undefined // each reason is logged once
+  let lastReadAt = Number.NEGATIVE_INFINITY
+  let readsStarted = 0
+  let newestFinished = 0
+
+  async function refresh(runtime: RuntimeContext) {
+    const number = ++readsStarted
+    let text: string | null
+    try {
+      text = await read(runtime)
+    } catch (error) {
+      const code = error instanceof StoreError ? error.code : ((error as Error)?.name ?? '')
+      if (number < newestFinished || code === lastReadError) return
+      lastReadError = code
+      log('live-unread', code, 'cannot read the live policies; the current policies stay in force')
+      return
+    }
+    if (number < newestFinished) return // a later read finished first, so this document is outdated
+    newestFinished = number
+    lastReadError = undefined
+    if (text === lastText) return
+    lastText = text
+    try {
+      current = text === null ? fallback : compile(JSON.parse(text))
+      log(
+        'live-changed',
+        '',
+        text === null
+          ? 'the live policies were removed; the deployed policies are in force'
+          : 'new live policies are in force',
+      )
+    } catch (error) {
+      log(
+        'live-refused',
+        (error as Error)?.name ?? '',
+        `the live policies are invalid; the current policies stay in force: ${String((error as Error)?.message).slice(0, MAX_MESSAGE)}`,
+      )
+    }
+  }
+
+  return (runtime) => {
+    const now = clock()
+    // Keep a time and not a promise: a request must not await the work of another request.
+    if (!isWithin(now, lastReadAt, lastReadAt + live.everyMs)) {
+      lastReadAt = now
+      runtime.waitUntil(refresh(runtime))
+    }
+    return current
+  }
+}

@@ -1,0 +1,179 @@
+/** The counts of an isolate: since its start, since the last report, and in slots of ten seconds. Memory is bounded. */
+import type { StoreCall } from '../../core/base/observer.ts'
+import {
+  type Counts,
+  type Offender,
+  OTHER_POLICIES,
+  type Series,
+  type Stats,
+  type StoreUsage,
+} from './report.ts'
+import { SpaceSaving } from './space-saving.ts'
+
+export const SLOT_MS = 10_000
+const KEPT_MS = 600_000
+/** A configuration has at most 128 policies, but a live document may rename them. Later series count as `OTHER_POLICIES`. */
+const MAX_SERIES = 2_048
+const MAX_SKETCHES = 256
+
+/** The upper bounds of the latency histogram, ms. */
+const BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000]
+
+/** One decision, as it is counted. */
+export interface Counted extends Pick<Series, 'policy' | 'outcome' | 'decidedBy' | 'units'> {
+  near: boolean
+}
+
+class SeriesSet {
+  readonly #series = new Map<string, Series>()
+
+  /** @param key identifies the series */
+  add(key: string, { policy, outcome, decidedBy, units, near }: Counted): void {
+    let series = this.#series.get(key)
+    if (!series) {
+      const isOther = this.#series.size >= MAX_SERIES
+      const id = isOther ? keyOf({ policy: OTHER_POLICIES, outcome, decidedBy }) : key
+      const name = isOther ? OTHER_POLICIES : policy
+      series = this.#series.get(id) ?? {
+        ...{ policy: name, outcome, decidedBy },
+        ...{ decisions: 0, units: 0, near: 0 },
+      }
+      this.#series.set(id, series)
+    }
+    series.decisions += 1
+    series.units += units
+    if (near) series.near += 1
+  }
+
+  /** Copies, which later decisions do not change. */
+  list(): Series[] {
+    return [...this.#series.values()].map((series) => ({ ...series }))
+  }
+}
+
+const keyOf = ({ policy, outcome, decidedBy }: Pick<Series, 'policy' | 'outcome' | 'decidedBy'>) =>
+  `${outcome} ${decidedBy} ${policy}`
+
+/** The counts of one span of time. */
+class Span {
+  readonly from: number
+  readonly series = new SeriesSet()
+  readonly #sketches = new Map<string, SpaceSaving>()
+  readonly #store: StoreUsage = {
+    calls: 0,
+    billedCommands: 0,
+    errors: {},
+    latency: { bounds: BOUNDS_MS, counts: new Array(BOUNDS_MS.length + 1).fill(0), sum: 0 },
+  }
+
+  constructor(from: number) {
+    this.from = from
+  }
+
+  refuse(policy: string, subject: string): void {
+    let sketch = this.#sketches.get(policy)
+    if (!sketch) {
+      if (this.#sketches.size >= MAX_SKETCHES) return
+      sketch = new SpaceSaving()
+      this.#sketches.set(policy, sketch)
+    }
+    sketch.add(subject)
+  }
+
+  call({ ms, code, billedCommands }: StoreCall): void {
+    const { errors, latency } = this.#store
+    this.#store.calls += 1
+    this.#store.billedCommands += billedCommands
+    if (code) errors[code] = (errors[code] ?? 0) + 1
+    const bucket = BOUNDS_MS.findIndex((bound) => ms <= bound)
+    latency.counts[bucket < 0 ? BOUNDS_MS.length : bucket]! += 1
+    latency.sum += ms
+  }
+
+  /** @param now before `from` if the clock was set back */
+  counts(now: number): Counts {
+    const { calls, billedCommands, errors, latency } = this.#store
+    return {
+      from: this.from,
+      to: Math.max(this.from, now),
+      series: this.series.list(),
+      offenders: this.#offenders(),
+      store: {
+        ...{ calls, billedCommands, errors: { ...errors } },
+        latency: { ...latency, counts: [...latency.counts] },
+      },
+    }
+  }
+
+  #offenders(): Offender[] {
+    const all = [...this.#sketches].flatMap(([policy, sketch]) =>
+      sketch.list().map((one) => ({ policy, ...one })),
+    )
+    return all.sort((one, other) => other.refusals - one.refusals)
+  }
+}
+
+/** All times are ms since the epoch. */
+export interface Counters {
+  decided(counted: Counted, now: number): void
+  /** Counts a refusal of a client. */
+  refused(policy: string, subject: string, now: number): void
+  called(call: StoreCall, now: number): void
+  /** The counts since the last call of this function, or since the first decision. */
+  take(now: number): Counts
+  total(now: number): Counts
+  /** The last ten minutes, oldest first. */
+  slots(now: number): Stats['slots']
+}
+
+/** @param reports true if `take` is called; otherwise its counts are not kept */
+export function createCounters(reports: boolean): Counters {
+  // The clock of a Worker stands at 0 until its first request, so the spans begin with it.
+  let total: Span | undefined
+  let recent: Span | undefined
+  let slots: { from: number; series: SeriesSet }[] = []
+
+  function spansAt(now: number): Span[] {
+    total ??= new Span(now)
+    if (!reports) return [total]
+    recent ??= new Span(now)
+    return [total, recent]
+  }
+
+  function slotAt(now: number): SeriesSet {
+    const latest = slots.at(-1)
+    if (latest && latest.from <= now && now < latest.from + SLOT_MS) return latest.series
+    const from = now - (now % SLOT_MS)
+    // The times of concurrent requests differ by some ms, so the slot before the latest one may still be in use.
+    const known = slots.find((one) => one.from === from)
+    if (known && latest!.from === from + SLOT_MS) return known.series
+    const slot = known ?? { from, series: new SeriesSet() }
+    // Without the slots that are too old, or that lie in the future after the clock was set back.
+    slots = [...slots.filter((one) => from - KEPT_MS < one.from && one.from < from), slot]
+    return slot.series
+  }
+
+  return {
+    decided(counted, now) {
+      const key = keyOf(counted)
+      for (const { series } of spansAt(now)) series.add(key, counted)
+      slotAt(now).add(key, counted)
+    },
+    refused(policy, subject, now) {
+      for (const span of spansAt(now)) span.refuse(policy, subject)
+    },
+    called(call, now) {
+      for (const span of spansAt(now)) span.call(call)
+    },
+    take(now) {
+      const counts = (recent ?? new Span(now)).counts(now)
+      recent = new Span(now)
+      return counts
+    },
+    total: (now) => (total ?? new Span(now)).counts(now),
+    slots: (now) =>
+      slots
+        .filter(({ from }) => now - KEPT_MS < from + SLOT_MS)
+        .map(({ from, series }) => ({ from, to: from + SLOT_MS, series: series.list() })),
+  }
+}

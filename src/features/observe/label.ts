@@ -1,0 +1,34 @@
+import { network, networkRange } from '../../core/base/ip.ts'
+import type { DecisionFact, ObservedMatch } from '../../core/base/observer.ts'
+import type { Soon } from '../../core/base/when-known.ts'
+import { readableSubject } from '../../core/program/subject.ts'
+import type { ObserveSettings } from './options.ts'
+
+type PartitionKey = ObservedMatch['partitionKey']
+
+/** The label of a client in events and counts, by `observe.subjects`. Known at once if the isolate has hashed the key recently. */
+export function labelOf(
+  subjects: ObserveSettings['subjects'],
+  key: PartitionKey,
+  hash: DecisionFact['hash'],
+): Soon<string | undefined> {
+  switch (subjects) {
+    case 'none':
+      return undefined
+    case 'hashed':
+      return hash(key)
+    case 'network':
+      return networkIn(key) ?? hash(key)
+    case 'plain':
+      return readableSubject(key) ?? hash(key)
+  }
+}
+
+/** The /24 or /48 of the address in a key, or the network of the key itself if it is larger. */
+function networkIn(key: PartitionKey): string | undefined {
+  const [, value = ''] = key.find(([label]) => label === 'ip') ?? []
+  const [first] = networkRange(value) ?? []
+  if (!first) return undefined
+  const bits = Number(value.split('/')[1] ?? 128)
+  return network(first, Math.min(24, bits), Math.min(48, bits))
+}

@@ -1,0 +1,68 @@
+/** Measures calls to the store, and the part of each decision in them. */
+import type { StoreErrorCode } from '../../core/base/errors.ts'
+import type {
+  CallInFlight,
+  ListAnswer,
+  Meter,
+  SentLists,
+  StoreCall,
+} from '../../core/base/observer.ts'
+import { billOf } from './bill.ts'
+
+/**
+ * @param clock ms since the epoch
+ * @param together the number of lists that the caller decides together. A call may have further lists of other callers.
+ */
+export function createMeter(clock: () => number, together = 0): Meter {
+  const startedAt = clock()
+  const sent: StoreCall[] = []
+  return {
+    onCall: (call) => void sent.push(call),
+    stop() {
+      const use = { ms: Math.max(0, clock() - startedAt), calls: 0, billedCommands: 0 }
+      for (const { lists, billedCommands } of sent) {
+        const shares = Math.max(together, lists)
+        use.calls += 1 / shares
+        use.billedCommands += billedCommands / shares
+      }
+      return use
+    },
+  }
+}
+
+/**
+ * Begins to measure a call.
+ * @param ended called at its end
+ * @param clock ms since the epoch
+ */
+export function beginCall(
+  sent: SentLists[],
+  ended: (call: StoreCall) => void,
+  clock: () => number,
+): CallInFlight {
+  const startedAt = clock()
+  let lists = 0
+  for (const one of sent) lists += one.lists.length
+  const call: StoreCall = { ms: 0, billedCommands: 0, lists }
+  return {
+    call,
+    end(answers, sendsTime) {
+      call.ms = Math.max(0, clock() - startedAt)
+      const code = failureOf(answers)
+      if (code) call.code = code
+      else if (sent.length === 0) call.billedCommands = 1
+      sent.forEach((one, index) => {
+        call.billedCommands += billOf(one, answers[index]!, sendsTime)
+      })
+      ended(call)
+    },
+  }
+}
+
+/** The error of a failed call. A lost script, after which the call is repeated, and an idempotency key of another call are no failures. */
+function failureOf(answers: ListAnswer[][]): StoreErrorCode | undefined {
+  const first = answers[0]?.[0]
+  if (!first || !('code' in first)) return undefined
+  if (first.cause === 'NOSCRIPT' || first.code === 'idempotency-conflict') return undefined
+  return answers.flat().every((answer) => 'code' in answer) ? first.code : undefined
+}

@@ -1,0 +1,168 @@
+/** Notices about clients near their limit: at most one for each client, threshold and window. */
+import { systemClock } from '../../core/base/clock.ts'
+import type { LimitState } from '../../core/base/decision.ts'
+import { LruCache } from '../../core/base/lru.ts'
+import { freeUnits } from './binding.ts'
+import type { DecisionEvent } from './event.ts'
+import { createSender, type SenderOptions } from './webhook.ts'
+
+/** The maximum memory of the marks: at least 9,000 clients near a limit. An isolate has 128 MB. */
+const MAX_BYTES = 4 * 1024 * 1024
+const bytesOf = (key: string) => 2 * key.length + 250
+/** After a failed delivery, the next decision from this time on sends the notice again, ms. */
+const RETRY_MS = 60_000
+/** The upper bound of the rounding error of a share, in percent. */
+const ROUNDING = 1e-9
+
+/** The JSON document that is posted. Times are ms since the epoch. */
+export interface NearLimitNotice {
+  v: 1
+  type: 'quota.near-limit'
+  /** The time of the decision, by the clock of the isolate. */
+  time: number
+  policy: string
+  /** The label of the client, by `observe.subjects`. */
+  subject: string
+  /** The used share of the quota that was reached, in percent. */
+  threshold: number
+  /** The size of the quota, in units. */
+  limit: number
+  /** The remaining units after the decision. */
+  remaining: number
+  windowMs: number
+  /** When the whole quota is available again, if no further request is charged. */
+  resetAt: number
+}
+
+export interface NearLimitOptions extends SenderOptions {
+  /** Percentages of the quota, above 0 and at most 100. */
+  thresholds: readonly number[]
+}
+
+/** The circumstances of a decision. */
+export interface NearLimitContext {
+  env: Record<string, unknown>
+  waitUntil: (promise: Promise<unknown>) => void
+  /** The time of the decision by the store's clock, ms since the epoch. */
+  decidedAt: number | undefined
+  /** True for the algorithm `fixed-window`, also with a calendar window. */
+  isFixedWindow: boolean
+  /** The deliveries of the same request to wait for. */
+  after?: Promise<unknown> | undefined
+}
+
+export interface NearLimit {
+  /**
+   * Reports whether a decision may have a notice. It is cheap, so call it before you make the event of a decision. The first call logs a
+   * missing secret.
+   */
+  isNear(remainingShare: number | undefined, env: Record<string, unknown>): boolean
+  /**
+   * Sends a notice for each threshold that a decision reaches, one after the other: a request to a Worker may wait for six responses at
+   * a time, and a receiver that hangs must not keep the origin waiting. Does no I/O before it returns.
+   * @param event the subject and the share are those of the limit
+   * @returns the end of the last delivery, or `context.after`
+   */
+  decided(
+    event: Pick<DecisionEvent, 'time' | 'decidedBy' | 'subject' | 'remainingShare'>,
+    limit: LimitState,
+    context: NearLimitContext,
+  ): Promise<unknown> | undefined
+  /** The number of notices that no receiver accepted. */
+  dropped(): number
+}
+
+export function createNearLimit({ thresholds, ...options }: NearLimitOptions): NearLimit {
+  const { clock = systemClock } = options
+  const sender = createSender(options)
+  const ascending = [...new Set(thresholds)].sort((one, other) => one - other)
+  /** For each client and window: the time from which the notice of each threshold may be sent, ms since the epoch. */
+  const marks = new LruCache<number[]>({ maxSize: MAX_BYTES, sizeOf: bytesOf })
+
+  async function send(
+    notice: NearLimitNotice,
+    window: number,
+    mark: number[],
+    index: number,
+    after: Promise<unknown> | undefined,
+  ) {
+    const { policy, subject, threshold } = notice
+    const name = JSON.stringify([policy, subject, window, threshold])
+    const isDone = await sender.send(name, JSON.stringify(notice), after)
+    mark[index] = isDone ? Number.POSITIVE_INFINITY : clock() + RETRY_MS
+  }
+
+  const usedOf = (remainingShare = 1) => 100 * (1 - remainingShare) + ROUNDING
+  const lowest = ascending[0] ?? Number.POSITIVE_INFINITY
+  const isNear: NearLimit['isNear'] = (remainingShare, env) =>
+    sender.isReady(env) && usedOf(remainingShare) >= lowest
+
+  return {
+    isNear,
+    decided(event, limit, { env, waitUntil, isFixedWindow, after, ...context }) {
+      const { time, subject, remainingShare } = event
+      if (!isNear(remainingShare, env) || subject === undefined) return after
+      const decidedAt = limit.decidedAt ?? context.decidedAt
+      if (decidedAt === undefined || !isReported(event, limit)) return after
+
+      const { policy, windowMs, resetAfterMs } = limit
+      const window = windowOf(decidedAt, limit, isFixedWindow)
+      const key = `${window} ${policy} ${subject}`
+      const mark = marks.get(key) ?? []
+      marks.set(key, mark)
+      const now = clock()
+      let last = after
+      for (const [index, threshold] of ascending.entries()) {
+        if (threshold > usedOf(remainingShare)) break
+        if (now < (mark[index] ?? now)) continue
+        mark[index] = now + RETRY_MS // also if the request is cancelled before the notice is delivered
+        const notice: NearLimitNotice = {
+          v: 1,
+          type: 'quota.near-limit',
+          time,
+          policy,
+          subject,
+          threshold,
+          limit: limit.limit,
+          remaining: freeUnits(limit),
+          windowMs,
+          resetAt: decidedAt + resetAfterMs,
+        }
+        last = send(notice, window, mark, index, last)
+        waitUntil(last)
+      }
+      return last
+    },
+    dropped: sender.dropped,
+  }
+}
+
+/**
+ * False for:
+ * - a policy in shadow mode, because it refuses no request
+ * - `concurrency`, which has no window: its requests in flight cross a threshold again and again
+ * - a ban, which says nothing about the quota
+ * - a decision without the store. A cached refusal repeats one that was reported. A local count is not the quota.
+ */
+const isReported = (
+  { decidedBy }: Pick<DecisionEvent, 'decidedBy'>,
+  { mode, unit, bannedForMs }: LimitState,
+): boolean =>
+  mode === 'enforce' &&
+  unit === undefined &&
+  !bannedForMs &&
+  (decidedBy === 'store' || decidedBy === 'lease')
+
+/**
+ * Identifies the window of a decision. Every isolate gets the same number, because the time is that of the store: for a fixed window its
+ * end, otherwise the number of windows since the epoch. The end is rounded to seconds: with leased units it may be early by the duration
+ * of a call.
+ */
+function windowOf(
+  decidedAt: number,
+  { windowMs, resetAfterMs }: LimitState,
+  isFixedWindow: boolean,
+): number {
+  if (!isFixedWindow) return Math.floor(decidedAt / windowMs)
+  return Math.round((decidedAt + resetAfterMs) / Math.min(1_000, windowMs))
+}

@@ -1,0 +1,195 @@
+/** The observer of one limiter: counts its decisions, and hands them to sinks, to the webhook and to `onDecision`. */
+import { systemClock } from '../../core/base/clock.ts'
+import type { Log } from '../../core/base/log.ts'
+import type {
+  DecidedBy,
+  DecisionFact,
+  ObservedMatch,
+  Observer,
+  ObserverCall,
+} from '../../core/base/observer.ts'
+import { whenKnown } from '../../core/base/when-known.ts'
+import { analyticsSink } from './analytics.ts'
+import { readAnalytics } from './analytics-read.ts'
+import { createAnswer } from './answer.ts'
+import { type Binding, bindingOf, matchOf, outcomeOf, shareOf } from './binding.ts'
+import { createCounters } from './counters.ts'
+import type { DecisionEvent, DecisionOutcome } from './event.ts'
+import { labelOf } from './label.ts'
+import { logSink } from './log-sink.ts'
+import { beginCall, createMeter } from './measure.ts'
+import { createNearLimit, type NearLimit } from './near-limit.ts'
+import type { Destination, ObserveSettings } from './options.ts'
+import { otlpSink } from './otlp.ts'
+import type { Sink, Stats } from './report.ts'
+import { createReports } from './reports.ts'
+
+/** Refusals for which a client is responsible. */
+const BY_CLIENT: DecisionOutcome[] = ['limited', 'banned', 'shielded']
+
+function sinkOf(destination: Destination): Sink {
+  const [, kind, target] = /^(\w+):(.*)$/.exec(destination) ?? []
+  if (kind === 'analytics') return analyticsSink(target!)
+  return kind === 'otlp' ? otlpSink(target!) : logSink
+}
+
+/** @param clock ms since the epoch */
+export function createObserver(
+  { subjects, to, every, webhook, onDecision }: ObserveSettings,
+  log: Log,
+  clock: () => number = systemClock,
+): Observer {
+  const counters = createCounters(to.length > 0)
+  const sinks = to.map(sinkOf)
+  const reports = createReports({ sinks, everyMs: every, take: counters.take, log })
+  const nearLimit = webhook && createNearLimit({ ...webhook, log, clock })
+
+  const failed = (error: unknown) =>
+    log('observe-failed', (error as Error)?.name ?? '', 'a decision could not be reported')
+
+  function record(fact: DecisionFact) {
+    const { decision, env, waitUntil } = fact
+    const decidedBy = deciderOf(fact)
+    const now = clock()
+    const outcome = outcomeOf(fact)
+    const binding = bindingOf(fact)
+    const { name: policy = '', match } = binding
+    const units = match?.cost ?? 0
+    const near = isNear(binding)
+    counters.decided({ policy, outcome, decidedBy, units, near }, now)
+    if (!decision.allowed && BY_CLIENT.includes(outcome)) {
+      withSubject(match, fact, (subject) => {
+        if (subject !== undefined) counters.refused(policy, subject, now)
+      })
+    }
+    if (onDecision) {
+      withSubject(match, fact, (subject) =>
+        emit(eventOf({ ...fact, decidedBy }, binding, outcome, now, subject), fact),
+      )
+    }
+    if (nearLimit) notify(nearLimit, { ...fact, decidedBy }, now)
+    reports.send(now, env, waitUntil)
+  }
+
+  /** Continues with the label of a client: at once if it is known. */
+  function withSubject(
+    match: ObservedMatch | undefined,
+    { hash, waitUntil }: DecisionFact,
+    next: (subject: string | undefined) => void,
+  ) {
+    const label = match && labelOf(subjects, match.partitionKey, hash)
+    const done = whenKnown(label, next)
+    if (done instanceof Promise) waitUntil(done.catch(failed))
+  }
+
+  /** Sends a notice for each limit that is near. */
+  function notify(nearLimit: NearLimit, fact: DecidedFact, time: number) {
+    const { decision, decidedBy, matches, env, waitUntil } = fact
+    let after: Promise<unknown> | undefined
+    for (const limit of decision.limits) {
+      const match = matchOf(limit, matches)
+      const remainingShare = shareOf(limit, match)
+      if (!match || !nearLimit.isNear(remainingShare, env)) continue
+      const { decidedAt } = decision
+      const isFixedWindow = match.policy.algorithm === 'fixed-window'
+      withSubject(match, fact, (subject) => {
+        after = nearLimit.decided(
+          { time, decidedBy, remainingShare, ...(subject !== undefined && { subject }) },
+          limit,
+          { env, waitUntil, decidedAt, isFixedWindow, after },
+        )
+      })
+    }
+  }
+
+  function emit(event: DecisionEvent, { context, waitUntil }: DecisionFact) {
+    try {
+      const result = onDecision?.(event, context)
+      if (result instanceof Promise) waitUntil(result.catch(failed))
+    } catch (error) {
+      failed(error) // must not keep the notices and the report from being sent
+    }
+  }
+
+  function stats(databases: ObserverCall['databases']): Stats {
+    const now = clock()
+    const total = counters.total(now)
+    return {
+      v: 1,
+      source: 'isolate',
+      now,
+      total,
+      slots: counters.slots(now),
+      databases: databases.map(({ name, isOpen }) => ({
+        ...(name !== undefined && { name }),
+        circuit: isOpen() ? 'open' : 'closed',
+      })),
+      fallbacks: total.series
+        .filter(({ outcome }) => outcome === 'store-error')
+        .reduce((sum, { decisions }) => sum + decisions, 0),
+      dropped: { ...reports.dropped(), ...(nearLimit && { webhook: nearLimit.dropped() }) },
+    }
+  }
+
+  return {
+    decided(fact) {
+      try {
+        record(fact)
+      } catch (error) {
+        failed(error)
+      }
+    },
+    measure: (lists) => createMeter(clock, lists),
+    begin: (sent) => beginCall(sent, (call) => counters.called(call, clock()), clock),
+    answer: createAnswer({
+      stats: ({ databases }) => stats(databases),
+      readAnalytics: (env) => readAnalytics(env, log),
+    }),
+  }
+}
+
+type DecidedFact = DecisionFact & { decidedBy: DecidedBy }
+
+/** A client is near its limit if this share of the quota remains, or less. */
+const NEAR = 0.2
+
+const isNear = ({ remainingShare = 1 }: Binding) => remainingShare <= NEAR
+
+/** A decision that was left to the store, but needed no call, is from leased units. */
+function deciderOf({ decision: { reason }, decidedBy, use }: DecisionFact): DecidedBy {
+  if (decidedBy) return decidedBy
+  if (reason === 'store-error') return 'local'
+  return use && use.calls > 0 ? 'store' : 'lease'
+}
+
+function eventOf(
+  { decision, decidedBy, use, from }: DecidedFact,
+  binding: Binding,
+  outcome: DecisionOutcome,
+  time: number,
+  subject?: string,
+): DecisionEvent {
+  const { name, match, remainingShare } = binding
+  const { fallback, allowed } = decision
+  const { colo, country } = from
+  const planName = match?.policy.planName
+  return {
+    v: 1,
+    time,
+    outcome,
+    decidedBy,
+    allowed,
+    ...(name !== undefined && { policy: name }),
+    ...(planName !== undefined && { plan: planName }),
+    units: match?.cost ?? 0,
+    ...(remainingShare !== undefined && { remainingShare }),
+    near: isNear(binding),
+    ...(fallback && { fallback }),
+    ...(use && use.calls > 0 && { storeMs: use.ms }),
+    calls: use?.calls ?? 0,
+    billedCommands: use?.billedCommands ?? 0,
+    ...(colo && { colo }),
+    ...(country && { country }),
+    ...(subject !== undefined && { subject }),
+  }
+}

@@ -1,0 +1,110 @@
+/** The options of `observe()`. */
+import * as v from 'valibot'
+import { ConfigError } from '../../core/base/errors.ts'
+import { checked } from '../../core/config/schema/checked.ts'
+import {
+  duration,
+  type Input,
+  list,
+  type Named,
+  named,
+  object,
+  oneOf,
+} from '../../core/config/schema/shapes.ts'
+import type { DecisionEvent } from './event.ts'
+import { isWebhookUrl } from './webhook.ts'
+
+/** Where counts are sent. */
+export type Destination = 'log' | `analytics:${string}` | `otlp:${string}`
+
+const isDestination = (input: unknown): input is Destination => {
+  if (typeof input !== 'string') return false
+  const [, kind, target = ''] = /^(log|analytics|otlp)(?::(.+))?$/.exec(input) ?? []
+  if (kind === 'log') return target === ''
+  if (kind === 'analytics') return /^[A-Za-z_]\w*$/.test(target)
+  return kind === 'otlp' && isHttp(target)
+}
+
+const isHttp = (input: unknown): input is string =>
+  typeof input === 'string' && /^https?:\/\/[^\s@]+$/.test(input) && URL.canParse(input)
+
+const webhookFields = () => ({
+  /** Where notices are posted: an `https:` URL without credentials, or an `http:` URL on loopback. Required. */
+  url: v.custom<string>(isWebhookUrl, 'a URL like "https://hooks.example.com/limits"'),
+  /** The percentages of a quota at which a notice is sent, once for each subject and window. Defaults to `[80, 90, 100]`. */
+  thresholds: v.optional(
+    v.pipe(
+      v.array(
+        v.pipe(
+          v.number('a percentage from 1 to 100'),
+          v.integer('a percentage from 1 to 100'),
+          v.minValue(1, 'a percentage from 1 to 100'),
+          v.maxValue(100, 'a percentage from 1 to 100'),
+        ),
+        'a list of percentages',
+      ),
+      v.minLength(1, 'at least one percentage'),
+      v.maxLength(10, 'at most 10 percentages'),
+    ),
+    [80, 90, 100],
+  ),
+})
+interface WebhookOptions extends Input<ReturnType<typeof webhookFields>>, Named {}
+
+const fields = () => ({
+  /**
+   * How clients are named. `'hashed'`: the HMAC of the key, which is also the subject in Redis. `'network'`: the /24 or /48 of an address,
+   * and the hash of other keys. `'plain'`: the values of the key, such as `ip=203.0.113.7`. `'none'`: not at all, so that there are no
+   * offenders. Defaults to `'hashed'`.
+   */
+  subjects: v.optional(oneOf('hashed', 'none', 'network', 'plain'), 'hashed'),
+  /**
+   * Where counts are sent, one or a list: `'log'` for one line of JSON, `'analytics:BINDING'` for a dataset of the Workers Analytics
+   * Engine, `'otlp:https://…/v1/metrics'` for an OpenTelemetry collector. Defaults to none: `/_sluice/v1/stats` and `/_sluice/v1/metrics`
+   * have the counts of one isolate.
+   */
+  to: v.optional(
+    list(
+      v.custom<Destination>(
+        isDestination,
+        '"log", "analytics:BINDING" or "otlp:https://collector.example.com/v1/metrics"',
+      ),
+      0,
+    ),
+    [],
+  ),
+  /** The minimum time between two reports of an isolate. There is no timer: a request sends the report. Defaults to `'10s'`. */
+  every: v.optional(duration, 10_000),
+  /** Posts a notice when a client has used a share of its quota: `{ url, thresholds }`. Defaults to none. */
+  webhook: v.optional(named<WebhookOptions>()(object(webhookFields))),
+  /**
+   * Called with the event of each decision, and with the context that key functions get, such as Hono's; in the decision API that of the
+   * call. It may return a promise, which the runtime keeps alive. An error is logged. Defaults to none.
+   */
+  onDecision: v.optional(
+    v.custom<(event: DecisionEvent, context: unknown) => unknown>(
+      (input) => typeof input === 'function',
+      'a function',
+    ),
+  ),
+})
+
+/** The options of `observe()`. */
+export interface ObserveOptions extends Input<ReturnType<typeof fields>> {}
+
+const options = object(fields, ({ webhook, subjects }, problem) => {
+  if (webhook && subjects === 'none') {
+    problem(['webhook'], "no value (a notice names the client, but subjects is 'none')")
+  }
+})
+
+/** The parsed options of `observe()`. */
+export type ObserveSettings = v.InferOutput<typeof options>
+
+/** @throws {ConfigError} lists every problem: path, expected, got */
+export function parseOptions(input: unknown): ObserveSettings {
+  const { output, problems } = checked(options, input, '')
+  if (!problems) return output
+  const pathOf = (path: string) => (path === '' ? 'observe' : `observe.${path}`)
+  throw new ConfigError(problems.map((one) => ({ ...one, path: pathOf(one.path) })))
+}

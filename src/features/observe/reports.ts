@@ -1,0 +1,92 @@
+/** Sends reports to sinks, beside requests. */
+import { isWithin } from '../../core/base/clock.ts'
+import type { Log } from '../../core/base/log.ts'
+import { ReportError } from './post.ts'
+import type { Counts, Dropped, Sink } from './report.ts'
+
+/** How long a sink may take, ms. */
+const DEADLINE_MS = 5_000
+
+export interface ReportsParts {
+  sinks: Sink[]
+  everyMs: number
+  /** Returns the counts since the last report. */
+  take: (now: number) => Counts
+  log: Log
+}
+
+export interface Reports {
+  /** Starts a report if one is due, under `waitUntil`. */
+  send(
+    now: number,
+    env: Record<string, unknown>,
+    waitUntil: (promise: Promise<unknown>) => void,
+  ): void
+  dropped(): Dropped
+}
+
+/**
+ * Sends the counts of an isolate at most once every `everyMs`, when a request comes. There is no timer between requests: an isolate
+ * without requests has nothing to report, except the counts since its last report.
+ *
+ * A sink has at most one report in flight. If it is slow, its next report is lost. If it fails, or has no result after five seconds, its
+ * report is lost. Losses are counted.
+ */
+export function createReports({ sinks, everyMs, take, log }: ReportsParts): Reports {
+  const places = sinks.map((sink) => ({ sink, lost: 0, sentAt: undefined as number | undefined }))
+  let last: number | undefined
+
+  type Place = (typeof places)[number]
+
+  function lose(place: Place, code: string, why = '') {
+    place.lost += 1
+    log('report-lost', code, `a report to ${place.sink.name} was lost${why && `: ${why}`}`)
+  }
+
+  async function report(place: Place, counts: Counts, now: number, env: Record<string, unknown>) {
+    const { sink } = place
+    place.sentAt = now
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let failure: unknown
+    try {
+      await turn() // lets the request go first
+      const timeout = new Promise<void>((_, reject) => {
+        timer = setTimeout(
+          () => reject(new ReportError('timeout', `no result after ${DEADLINE_MS} ms`)),
+          DEADLINE_MS,
+        )
+      })
+      await Promise.race([sink.send(counts, env), timeout])
+    } catch (error) {
+      failure = error ?? new Error()
+    }
+    clearTimeout(timer)
+    if (place.sentAt !== now) return // was counted as lost
+    place.sentAt = undefined
+    if (failure instanceof ReportError) lose(place, failure.code, failure.message)
+    else if (failure) lose(place, (failure as Error).name ?? '')
+  }
+
+  return {
+    send(now, env, waitUntil) {
+      last ??= now
+      if (places.length === 0 || isWithin(now, last, last + everyMs)) return
+      last = now
+      const counts = take(now)
+      for (const place of places) {
+        const { sentAt } = place
+        if (sentAt !== undefined) lose(place, 'slow')
+        // A report without an end after its deadline belonged to a request that was cancelled.
+        if (sentAt !== undefined && isWithin(now, sentAt, sentAt + DEADLINE_MS)) continue
+        waitUntil(report(place, counts, now, env))
+      }
+    },
+    dropped() {
+      const dropped: Dropped = {}
+      for (const { sink, lost } of places) dropped[sink.name] = (dropped[sink.name] ?? 0) + lost
+      return dropped
+    },
+  }
+}
+
+const turn = () => new Promise((resolve) => setTimeout(resolve, 0))

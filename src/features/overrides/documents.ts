@@ -1,0 +1,92 @@
+/** Limits that operators set for single keys, and the list of them. */
+import type { Bindings } from '../../core/base/bindings.ts'
+import type { LimitStatus } from '../../core/base/decision.ts'
+import { StoreError } from '../../core/base/errors.ts'
+import type { Config, Policy } from '../../core/config/parse.ts'
+import type { Limit } from '../../core/connection/store.ts'
+import { recordOf } from '../../core/connection/upstash/script.ts'
+import { createUpstashReader } from '../../core/connection/upstash/upstash.ts'
+import { databaseFrom } from '../../core/decide/database.ts'
+import { operate, PROBE, type Resizing } from '../../core/decide/operate.ts'
+import type { LimiterParts } from '../../core/decide/question.ts'
+import type { Match } from '../../core/program/match.ts'
+import type { NameSubject } from '../../core/program/subject.ts'
+
+/** A limit that an operator has set for a key. */
+export interface OverrideReport {
+  /** The client, as `GET /stats` names it by default. */
+  subject: string
+  limit: number
+  /** How long the limit stays in force, ms. */
+  overriddenForMs: number
+}
+
+/**
+ * The index of a policy is a record whose subject no client has. It lists the keys with a limit of an operator: the tag of each of its
+ * states is the subject of a key. Redis would have to scan all records to list them.
+ */
+const indexOf = (policy: Policy, nameSubject: NameSubject) =>
+  nameSubject([['overrides', policy.tag]])
+
+/** Writes a subject as a tag of a state. */
+const tagOf = (subject: string) =>
+  btoa(encodeURIComponent(subject)).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+const subjectOf = (tag: string) =>
+  decodeURIComponent(atob(tag.replaceAll('-', '+').replaceAll('_', '/')))
+
+/**
+ * Sets or removes the limit of one key, and updates the index. They need calls of their own, since a Redis Cluster accepts the keys of
+ * one subject in a call. The index has every limit in force, even if a call fails: it is written first and cleaned after the limit. The
+ * last call repeats the first one, because another operator may have changed the same key meanwhile.
+ */
+export async function changeLimit(
+  operation: Resizing,
+  match: Match,
+  parts: LimiterParts,
+  waitUntil: (promise: Promise<unknown>) => void,
+): Promise<LimitStatus | StoreError> {
+  const { nameSubject, store } = parts
+  const [index, subject] = await Promise.all([
+    indexOf(match.policy, nameSubject),
+    nameSubject(match.partitionKey),
+  ])
+  const terms = { ...PROBE, tag: tagOf(subject), windowMs: 1 }
+  const override = { share: 0, scalesBurst: true }
+  const limits: Limit[] = [{ subject: index, terms, cost: 0, override }]
+  const list = () =>
+    store
+      .decide([{ ...operation, limits }], { deadlineMs: 5_000, waitUntil })
+      .catch((error: StoreError) => error)
+  const apply = () => operate(operation, [match], parts, { waitUntil })
+  let status: LimitStatus | undefined
+  for (const step of operation.mode === 'override' ? [list, apply, list] : [apply, list, apply]) {
+    const answer = await step()
+    if (answer instanceof StoreError) return answer
+    if ('limits' in answer) status = answer
+  }
+  return status!
+}
+
+/** Lists the limits of a policy that operators have set. Reads the index of each database: a changed list of shards may change its place. */
+export async function listLimits(
+  policy: Policy,
+  config: Pick<Config, 'store' | 'shards' | 'namespace'>,
+  nameSubject: NameSubject,
+  env: Bindings,
+): Promise<OverrideReport[]> {
+  const key = recordOf(await indexOf(policy, nameSubject), config.namespace)
+  const names = config.shards?.names ?? [undefined]
+  const texts = await Promise.all(
+    names.map((name) => createUpstashReader(databaseFrom(config, env, name))(key)),
+  )
+  const now = Date.now()
+  return texts.flatMap((text) =>
+    [...(text ?? '').matchAll(/([\w-]+)-limit:(\d+):(\d+):(\d+);/g)].flatMap(
+      ([, tag, time, life, units]) => {
+        const overriddenForMs = Number(time) + Number(life) - now
+        const report = { subject: subjectOf(tag!), limit: Number(units), overriddenForMs }
+        return overriddenForMs > 0 ? report : []
+      },
+    ),
+  )
+}

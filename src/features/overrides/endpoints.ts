@@ -1,0 +1,120 @@
+import { bodyOf, type Call, type Endpoint } from '../../api/call.ts'
+import { explicitKey, matchOf } from '../../api/explicit-key.ts'
+import { badRequest, notFound, storeFailed, unprocessable } from '../../api/problems.ts'
+import { policyOf } from '../../api/questions.ts'
+import { overrideBody } from '../../api/schema.ts'
+import { StoreError } from '../../core/base/errors.ts'
+import { hasOwnKey } from '../../core/base/own-key.ts'
+import type { Policy } from '../../core/config/parse.ts'
+import { show } from '../../core/config/schema/checked.ts'
+import { MAX_PRODUCT } from '../../core/config/schema/limit.ts'
+import { operate } from '../../core/decide/operate.ts'
+import type { Match } from '../../core/program/match.ts'
+import { problem } from '../../core/respond/response.ts'
+import { changeLimit, listLimits, type OverrideReport } from './documents.ts'
+
+/** The answer of `GET /policies/{name}/keys`. */
+export interface OverrideList {
+  overrides: OverrideReport[]
+}
+
+const answerOf = (body: object) => Response.json(body, { headers: { 'Cache-Control': 'no-store' } })
+
+/** `GET /_sluice/v1/policies/{name}/keys`: the keys with a limit of an operator. */
+async function listKeys({ rest, rules, config, parts, runtime }: Call): Promise<Response> {
+  const policy = policyOf(rules, rest)
+  if (!policy) return notFound(NO_POLICY)
+  if (!policy.overrides) return noOverrides(policy)
+  try {
+    const overrides = await listLimits(policy, config, parts.nameSubject, runtime.env)
+    return answerOf({ overrides } satisfies OverrideList)
+  } catch (error) {
+    if (error instanceof StoreError) return storeFailed(error)
+    throw error
+  }
+}
+
+/** `GET`, `PUT` and `DELETE /_sluice/v1/policies/{name}/keys/{key}/limit`. */
+async function limitOfKey(call: Call): Promise<Response> {
+  const { request, rest, rules, parts, runtime } = call
+  const [name = '', , key = ''] = rest.split('/')
+  const policy = policyOf(rules, name)
+  if (!policy) return notFound(NO_POLICY)
+  if (!policy.overrides) return noOverrides(policy)
+  const body = request.method === 'PUT' ? await bodyOf(request, overrideBody) : undefined
+  if (body instanceof Response) return body
+  const most = mostUnits(policy)
+  if (body && body.limit > most) {
+    const expected = `at most ${most}, by the window and the algorithm of the policy`
+    return unprocessable([{ path: 'limit', expected, got: `${body.limit}` }])
+  }
+  const found = await targetOf(call, policy, key)
+  if (found instanceof Response) return found
+  const { match, subject } = found
+  const named = subject === undefined ? parts : { ...parts, nameSubject: namesOf(call, subject) }
+  const { waitUntil } = runtime
+  const status = await (request.method === 'GET'
+    ? operate({ mode: 'peek' }, [match], named, { waitUntil })
+    : changeLimit(
+        body ? { mode: 'override', units: body.limit, forMs: body.for } : { mode: 'restore' },
+        match,
+        named,
+        waitUntil,
+      ))
+  return status instanceof StoreError ? storeFailed(status) : answerOf(status)
+}
+
+export const overrideEndpoints: Endpoint[] = [
+  { path: /^\/policies\/([^/]+)\/keys$/, methods: ['GET'], scopes: ['operate'], answer: listKeys },
+  {
+    path: /^\/policies\/([^/]+\/keys\/[^/]+)\/limit$/,
+    methods: ['GET', 'PUT', 'DELETE'],
+    scopes: ['operate'],
+    answer: limitOfKey,
+  },
+]
+
+const NO_POLICY = 'There is no policy with this name.'
+
+const noOverrides = ({ name }: Policy): Response =>
+  problem(409, {
+    title: 'Conflict',
+    detail: `The limits of the policy ${name} cannot be set for single keys. Set overrides: true.`,
+  })
+
+function mostUnits({ algorithm, windowMs }: Policy): number {
+  const most = Math.floor(MAX_PRODUCT / windowMs)
+  return hasOwnKey(algorithm) ? Math.min(10_000, most) : most
+}
+
+/** A subject has no parts, so its match has no key. The names of all other keys stay the same. */
+const namesOf =
+  ({ parts }: Call, subject: string): Call['parts']['nameSubject'] =>
+  (key) =>
+    key.length === 0 ? subject : parts.nameSubject(key)
+
+/** Finds the key of a path: its values, percent-encoded and separated by commas, or `subject:` and a subject. */
+async function targetOf(
+  { config, rules }: Call,
+  policy: Policy,
+  text: string,
+): Promise<{ match: Match; subject?: string } | Response> {
+  const subject = /^subject:(.*)$/s.exec(text)?.[1]
+  if (subject !== undefined) {
+    if (config.hashKeys && /^[\w-]{16}$/.test(subject)) {
+      return { match: matchOf(policy, [], undefined) as Match, subject }
+    }
+    const expected = config.hashKeys
+      ? 'a subject: 16 letters, digits, "-" or "_"'
+      : 'the values of the key (there are no subjects with hashKeys: false)'
+    return unprocessable([{ path: 'key', expected, got: show(subject) }])
+  }
+  let values: string[]
+  try {
+    values = text.split(',').map(decodeURIComponent)
+  } catch {
+    return badRequest('The key in the path is not percent-encoded UTF-8.')
+  }
+  const match = await explicitKey(policy, values, undefined, rules.config)
+  return 'expected' in match ? unprocessable([match]) : { match }
+}

@@ -1,0 +1,69 @@
+/** Writes the response to a refused request by its templates. */
+import type { Refused } from '../../core/config/schema/refusal.ts'
+import { PLACEHOLDER, type RefusalOptions } from '../../core/config/schema/refusal-fields.ts'
+import { escapeHtml, pageOf } from '../../core/respond/page.ts'
+import { seconds } from '../../core/respond/ratelimit-fields/quantities.ts'
+import { type BodyKind, mediaTypes, preferred } from './accept.ts'
+
+/** The values of the placeholders. A value that is unknown is absent. */
+type Values = Record<string, unknown>
+
+const kinds = Object.keys(mediaTypes) as BodyKind[]
+
+export async function write(own: RefusalOptions, refused: Refused): Promise<Response> {
+  const { accept, standard } = refused
+  const status = own.status ?? standard.status
+  const values = valuesOf(refused, status)
+  const bodies: { [kind in BodyKind]?: unknown } = own.body ?? {}
+  const given = kinds.filter((kind) => bodies[kind] !== undefined)
+  // An own page alone is for the clients that name HTML. The others get the problem document.
+  const isForAll = given.length > 0 && given[0] !== 'html'
+  const kind = preferred(accept ?? '*/*', isForAll ? given : ['json', 'html'])
+
+  const headers = new Headers(
+    Object.entries(own.headers ?? {}).map(([name, text]): [string, string] => [
+      name,
+      fill(text, values).replace(/[^ -~]/g, ' '), // so that no value ends the field
+    ]),
+  )
+  const send = (body: string, type: string) => {
+    headers.set('Content-Type', type)
+    return new Response(body, { status, headers })
+  }
+  const template = bodies[kind]
+  if (template !== undefined) {
+    return send(filled(kind, template, values), `${mediaTypes[kind]};charset=utf-8`)
+  }
+  const type = standard.headers.get('Content-Type')!
+  if (kind === 'json') return send(JSON.stringify({ ...(await standard.json()), status }), type)
+  const page = await pageOf(standard)
+  headers.set('Content-Security-Policy', page.headers.get('Content-Security-Policy')!)
+  return send(await page.text(), page.headers.get('Content-Type')!)
+}
+
+/** The values at the time of the decision. Durations are in seconds. */
+function valuesOf({ decision, limit, standard }: Refused, status: number): Values {
+  const wait = standard.headers.get('Retry-After')
+  return {
+    policy: decision.denied?.by,
+    ...limit,
+    window: limit && seconds(limit.windowMs),
+    retryAfter: wait === null ? undefined : Number(wait),
+    reason: decision.reason,
+    status,
+  }
+}
+
+const fill = (template: string, values: Values, escaped = (text: string) => text) =>
+  template.replace(PLACEHOLDER, (_, name) => escaped(String(values[name] ?? '')))
+
+function filled(kind: BodyKind, template: unknown, values: Values): string {
+  if (kind !== 'json') {
+    return fill(template as string, values, kind === 'html' ? escapeHtml : undefined)
+  }
+  return JSON.stringify(template, (_, text) => {
+    if (typeof text !== 'string') return text
+    const [match] = text.matchAll(PLACEHOLDER)
+    return match?.[0] === text ? (values[match[1]!] ?? null) : fill(text, values)
+  })
+}

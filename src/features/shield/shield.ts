@@ -1,0 +1,59 @@
+/** The shield: Cloudflare's own rate limit in front of the store, against floods. */
+import { isWithin, systemClock } from '../../core/base/clock.ts'
+import type { Decision } from '../../core/base/decision.ts'
+import type { Log } from '../../core/base/log.ts'
+import type { Shield } from '../../core/config/schema/shield.ts'
+
+/** Cloudflare's rate-limit binding. Each location counts by itself: https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/ */
+interface RateLimit {
+  limit(options: { key: string }): Promise<{ success: boolean }>
+}
+
+/** How long a request waits for the binding, ms. A local call is normally far faster. */
+const TIMEOUT_MS = 100
+/** How long the binding is not called after a failure, ms, so that requests do not wait for it. */
+const PAUSE_MS = 1_000
+
+/**
+ * Creates the shield. It is free and fast, but inexact. If the binding is missing, fails or does not answer in time, the event is logged
+ * and the request continues without it.
+ * @returns a function that returns the refusal for a subject; `undefined` if the shield does not refuse it
+ */
+export function createShield(
+  { binding: name, periodMs }: Shield,
+  log: Log,
+  clock: () => number = systemClock,
+): (env: object, subject: string) => Promise<Decision | undefined> {
+  let failedAt = Number.NEGATIVE_INFINITY
+
+  return async (env, subject) => {
+    const now = clock()
+    if (isWithin(now, failedAt, failedAt + PAUSE_MS)) return undefined
+    const binding = (env as Record<string, Partial<RateLimit> | undefined>)[name]
+    let timer: ReturnType<typeof setTimeout> | undefined
+    try {
+      if (typeof binding?.limit !== 'function') throw new Missing()
+      const { success } = await Promise.race([
+        binding.limit({ key: `sluice:${subject}` }),
+        new Promise<never>((_, reject) => {
+          timer = setTimeout(() => reject(new TimedOut()), TIMEOUT_MS)
+        }),
+      ])
+      // The binding reports no wait. One period is the upper bound.
+      return success === false
+        ? { allowed: false, reason: 'shielded', retryAfterMs: periodMs, limits: [] }
+        : undefined
+    } catch (error) {
+      failedAt = clock()
+      const code =
+        error instanceof Missing ? 'missing' : error instanceof TimedOut ? 'timeout' : 'failed'
+      log('shield', code, `rate-limit binding ${name} is unavailable; continuing without it`)
+      return undefined
+    } finally {
+      if (timer !== undefined) clearTimeout(timer)
+    }
+  }
+}
+
+class Missing extends Error {}
+class TimedOut extends Error {}

@@ -1,0 +1,42 @@
+import type { Context } from 'hono'
+import type { RuntimeContext } from '../../core/request/view.ts'
+import { variablesFor } from './variables.ts'
+
+/** The objects that server adapters of Hono hand over instead of a Worker's environment. */
+interface ServerEnv {
+  /** `@hono/node-server` */
+  incoming?: { socket?: { remoteAddress?: string } }
+  /** Bun's server */
+  requestIP?: (request: Request) => { address: string } | null
+  /** Deno's connection */
+  remoteAddr?: { hostname?: string }
+}
+
+/** The runtime of a request to a Hono app. */
+export function runtimeOf(c: Context): RuntimeContext {
+  return {
+    env: variablesFor(c.env),
+    context: c,
+    waitUntil: (promise) => keepAlive(c, promise),
+    remoteAddress: () => remoteAddressOf(c),
+  }
+}
+
+/** The address of the connection, if the server adapter reports it. */
+function remoteAddressOf(c: Context): string | undefined {
+  const { incoming, requestIP, remoteAddr } = (c.env ?? {}) as ServerEnv
+  return (
+    incoming?.socket?.remoteAddress ??
+    requestIP?.call(c.env, c.req.raw)?.address ??
+    remoteAddr?.hostname
+  )
+}
+
+/** Keeps the isolate alive until a promise settles. Outside of Workers there is nothing to keep alive. */
+function keepAlive(c: Context, promise: Promise<unknown>) {
+  try {
+    c.executionCtx.waitUntil(promise)
+  } catch {
+    promise.catch(() => {})
+  }
+}

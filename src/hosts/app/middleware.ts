@@ -1,0 +1,45 @@
+import type { Context, Env, MiddlewareHandler } from 'hono'
+import type { Decision } from '../../core/base/decision.ts'
+import type { ConfigOptions } from '../../core/config/options.ts'
+import { limitRequest } from '../../core/pipeline.ts'
+import { createAppLimiter } from './app-limiter.ts'
+import { runtimeOf } from './hono-runtime.ts'
+
+// In this file, because the build keeps it only beside a public name.
+declare module 'hono' {
+  interface ContextVariableMap {
+    /** The decision of `rateLimiter` on this request. */
+    rateLimit: Decision
+  }
+}
+
+/**
+ * Creates a Hono middleware that limits requests. It answers 429 above a limit, and adds the `RateLimit` fields to other responses.
+ * The decision is in `c.var.rateLimit`. Credentials come from `c.env` (see {@link Bindings}).
+ * @throws {ConfigError} immediately, if the configuration is invalid
+ * @example
+ * app.use(rateLimiter({ policies: [{ name: 'per-user', limit: 100, window: '1m', key: (c) => c.get('user').id }] }))
+ */
+// biome-ignore lint/suspicious/noExplicitAny: fits an app of any environment, like Hono's own handlers
+export function rateLimiter<E extends Env = any>(
+  options: Omit<ConfigOptions<Context<E>>, 'origin'>,
+): MiddlewareHandler<E> {
+  const limiter = createAppLimiter(options)
+
+  return async function rateLimiter(c, next) {
+    const respond = async (decision: Decision) => {
+      c.set('rateLimit', decision)
+      await next()
+      return c.res
+    }
+    const refuse = (refusal: Response, decision: Decision) => {
+      c.set('rateLimit', decision)
+      c.res = refusal // Hono adds the fields that earlier middleware set.
+      return c.res
+    }
+    const response = await limitRequest(limiter, c.req.raw, runtimeOf(c), { refuse, respond })
+    if (response === c.res) return
+    c.res = undefined // Without this, Hono would overwrite the new fields with the old ones.
+    c.res = response
+  }
+}

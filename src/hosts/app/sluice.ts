@@ -1,0 +1,91 @@
+import type { Decision } from '../../core/base/decision.ts'
+import type { ConfigOptions } from '../../core/config/options.ts'
+import type { ResponseHead } from '../../core/decide/settle.ts'
+import { checkRequest } from '../../core/pipeline.ts'
+import { createAppLimiter } from './app-limiter.ts'
+import { variablesFor } from './variables.ts'
+
+/** What the runtime knows about a request. */
+export interface CheckRuntime {
+  /** Variables and secrets, such as `UPSTASH_REDIS_REST_URL`. Defaults to the variables of the process. */
+  env?: object | undefined
+  /** Keeps the runtime alive until a promise settles, such as `ctx.waitUntil` of a Worker. Defaults to nothing. */
+  waitUntil?: ((promise: Promise<unknown>) => void) | undefined
+  /** The argument of key functions. Defaults to the request. */
+  context?: unknown
+  /** The address of the connection, for `clientAddress: 'socket'` and lists of trusted proxies. */
+  remoteAddress?: string | undefined
+}
+
+/** The result of a check. */
+export interface CheckResult {
+  /** True if the request may pass. */
+  allowed: boolean
+  decision: Decision
+  /** The response to a refused request, complete: 429, 403 or 503. Undefined if the request may pass. */
+  response: Response | undefined
+  /** The fields that the response to an admitted request should have: `RateLimit` and others of the configuration. */
+  headers: Headers
+  /**
+   * Finishes an admitted request: adds the fields to its response, refunds what the response does not count (`countOnly`,
+   * `cost.response`), and releases slots when the body has ended. Call it once.
+   * @returns the response to send
+   */
+  finish: (response: Response) => Response
+  /**
+   * Adds the fields to a response and settles nothing, for servers that call `settle`. Fields of the same quota that the response
+   * already has are merged.
+   */
+  withFields: (response: Response) => Response
+  /** Refunds and releases without a `Response`, for servers that write their own. Call it once, when the response has been sent. */
+  settle: (head: ResponseHead) => void
+}
+
+/** A rate limiter that needs no framework. */
+export interface Sluice {
+  /**
+   * Decides a request and charges its quotas.
+   * @throws {ConfigError} if a policy needs the client address, and `clientAddress` is not configured outside of Cloudflare
+   */
+  check: (request: Request, runtime?: CheckRuntime) => Promise<CheckResult>
+}
+
+/**
+ * Creates a rate limiter for any server that has a `Request`. `rateLimiter()` for Hono, `sluice/node` and `sluice/next` are thin
+ * layers over it.
+ * @throws {ConfigError} immediately, if the configuration is invalid
+ * @example
+ * const sluice = createSluice({ clientAddress: 'socket', policies: [{ name: 'per-ip', limit: 100, window: '1m' }] })
+ * const { response, finish } = await sluice.check(request, { remoteAddress })
+ * return response ?? finish(await handle(request))
+ */
+export function createSluice<Context = Request>(
+  options: Omit<ConfigOptions<Context>, 'origin'>,
+): Sluice {
+  const limiter = createAppLimiter(options)
+  return {
+    async check(request, { env, waitUntil, context = request, remoteAddress } = {}) {
+      const runtime = {
+        env: variablesFor(env),
+        context,
+        remoteAddress: () => remoteAddress,
+        // A rejection is logged where it happens.
+        waitUntil: waitUntil ?? ((promise: Promise<unknown>) => void promise.catch(() => {})),
+      }
+      const checked = await checkRequest(limiter, request, runtime)
+      const { decision, finish, withFields, settle } = checked
+      const { allowed } = decision
+      return {
+        allowed,
+        decision,
+        response: allowed ? undefined : await checked.refuse(),
+        get headers() {
+          return withFields(new Response(null)).headers
+        },
+        finish,
+        withFields,
+        settle,
+      }
+    },
+  }
+}

@@ -1,0 +1,14 @@
+import { isCloudflare } from '../../core/base/runtime.ts'
+
+/**
+ * The variables and bindings for a request: those that the runtime hands over, and outside of Workers also those of the process.
+ * @param given the environment of a Worker, or the object that a server adapter hands over in its place
+ */
+export function variablesFor(given: object = {}): Record<string, unknown> {
+  if (isComplete(given)) return given as Record<string, unknown>
+  const { process } = globalThis as { process?: { env?: object } }
+  return { ...process?.env, ...given }
+}
+
+const isOnCloudflare = isCloudflare()
+const isComplete = (given: object) => isOnCloudflare || 'UPSTASH_REDIS_REST_URL' in given

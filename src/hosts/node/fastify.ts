@@ -1,0 +1,88 @@
+import type { Decision } from '../../core/base/decision.ts'
+import type { ConfigOptions } from '../../core/config/options.ts'
+import { createSluice } from '../app/sluice.ts'
+import type { NodeRequest } from './incoming.ts'
+import { checkUsageUnused } from './no-usage.ts'
+import { type NodeResponse, serve } from './serve.ts'
+
+/** The parts of Fastify's request that the plugin uses. */
+interface RequestOfFastify {
+  raw: NodeRequest
+}
+
+/** The parts of Fastify's reply that the plugin uses. */
+interface ReplyOfFastify {
+  raw: NodeResponse
+  getHeaders(): object
+  // biome-ignore lint/suspicious/noExplicitAny: the methods of Fastify are generic
+  header(name: any, value: any): any
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  removeHeader(name: any): any
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  code(status: any): any
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  send(body: any): any
+}
+
+/** The parts of a Fastify instance that the plugin uses. */
+interface InstanceOfFastify {
+  hasRequestDecorator(name: string): boolean
+  // biome-ignore lint/suspicious/noExplicitAny: the methods of Fastify are generic
+  decorateRequest(name: any, value: any): any
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  addHook(name: 'onRequest', hook: (request: any, reply: any) => Promise<any>): any
+}
+
+/** A plugin for `register` of Fastify. */
+export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
+
+/**
+ * Creates a Fastify plugin that limits requests in the hook `onRequest`. It answers 429 above a limit, and adds the `RateLimit` fields to
+ * other responses. The decision is in `request.getDecorator<Decision>('rateLimit')`. The argument of key functions is Fastify's request.
+ * The limiter applies to the instance that registers it and to the plugins inside of that instance.
+ * @throws {ConfigError} immediately, if the configuration is invalid
+ * @example
+ * await app.register(fastifyRateLimiter({ clientAddress: 'socket', policies: [{ name: 'per-ip', limit: 100, window: '1m' }] }))
+ */
+// biome-ignore lint/suspicious/noExplicitAny: fits the request of any Fastify instance
+export function fastifyRateLimiter<Context = any>(
+  options: Omit<ConfigOptions<Context>, 'origin'>,
+): FastifyRateLimiter {
+  checkUsageUnused(options)
+  const sluice = createSluice(options)
+
+  async function onRequest(
+    request: RequestOfFastify & { rateLimit?: Decision },
+    reply: ReplyOfFastify,
+  ) {
+    const outgoing = {
+      response: reply.raw,
+      fields: () => reply.getHeaders(),
+      // Also on the raw response, for handlers that write to it.
+      set(name: string, value: string) {
+        reply.header(name, value)
+        reply.raw.setHeader(name, value)
+      },
+      remove(name: string) {
+        reply.removeHeader(name)
+        reply.raw.removeHeader(name)
+      },
+      send: (status: number, body: Uint8Array) => reply.code(status).send(body),
+    }
+    const decided = (decision: Decision) => {
+      request.rateLimit = decision
+    }
+    const usesBodies = options.bodies !== undefined
+    const passes = await serve(sluice, request.raw, outgoing, request, decided, usesBodies)
+    return passes ? undefined : reply // Fastify waits for a reply that a hook returns, and runs no handler.
+  }
+
+  async function rateLimiter(instance: InstanceOfFastify) {
+    if (!instance.hasRequestDecorator('rateLimit')) instance.decorateRequest('rateLimit', null)
+    instance.addHook('onRequest', onRequest)
+  }
+  return Object.assign(rateLimiter, {
+    [Symbol.for('skip-override')]: true,
+    [Symbol.for('fastify.display-name')]: 'sluice',
+  })
+}

@@ -1,0 +1,96 @@
+/** `sluice/next`: a rate limiter for `proxy.ts` of Next.js. */
+import type { Decision } from '../../core/base/decision.ts'
+import { ConfigError } from '../../core/base/errors.ts'
+import type { ConfigOptions } from '../../core/config/options.ts'
+import { type Config, parseConfig } from '../../core/config/parse.ts'
+import { createSluice } from '../app/sluice.ts'
+import { usageProblems } from './no-usage.ts'
+
+/** The part of Next.js's `NextFetchEvent` that the limiter uses. */
+export interface ProxyEvent {
+  waitUntil(promise: Promise<unknown>): void
+}
+
+/** The result of a proxy function. Without a response the request passes. */
+// biome-ignore lint/suspicious/noConfusingVoidType: the function may lack a return statement
+type ProxyResult = Response | null | undefined | void
+
+/** Your own proxy function. It runs for requests that the limiter admits. */
+export type AdmittedProxy<Context, Event> = (
+  request: Context,
+  event: Event,
+  decision: Decision,
+) => ProxyResult | Promise<ProxyResult>
+
+/**
+ * Creates the function `proxy` of a `proxy.ts` (`middleware` before Next.js 16). It answers 429 above a limit, and adds the `RateLimit`
+ * fields to other responses. The argument of key functions is Next.js's request.
+ *
+ * A proxy does not see the response of the page, and Next.js does not report the address of the connection. `clientAddress` is therefore a
+ * header of a proxy in front of Next.js, with a number of `trustedProxies`.
+ * @param proxy your own function, which may rewrite, redirect or answer an admitted request. Defaults to `NextResponse.next()`
+ * @throws {ConfigError} immediately, if the configuration is invalid or needs the response of the page (`countOnly`, `cost.response`, `cost.usage`,
+ * `concurrency`)
+ * @example
+ * export const proxy = rateLimitProxy({
+ *   clientAddress: { forwardedFor: { trustedProxies: 1 } },
+ *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
+ * })
+ */
+export function rateLimitProxy<
+  Context extends Request = Request,
+  Event extends ProxyEvent = ProxyEvent,
+>(
+  options: Omit<ConfigOptions<Context>, 'origin'>,
+  proxy: AdmittedProxy<Context, Event> = () => undefined,
+): (request: Context, event: Event) => Promise<Response> {
+  checkResponseUnused(parseConfig(options))
+  const sluice = createSluice(options)
+
+  return async (request, event) => {
+    const waitUntil = (promise: Promise<unknown>) => event.waitUntil(promise)
+    const { response, finish, decision } = await sluice.check(request, { waitUntil })
+    if (response) return response
+    return finish((await proxy(request, event, decision)) ?? passOn())
+  }
+}
+
+/** Equals `NextResponse.next()`. The package `next` is not imported, so that this module loads outside of Next.js too, as in tests. */
+const passOn = () => new Response(null, { headers: { 'x-middleware-next': '1' } })
+
+/**
+ * Rejects settings that need the response of the page.
+ * @throws {ConfigError}
+ */
+function checkResponseUnused(config: Config) {
+  const { policies } = config
+  const reason = 'the proxy of Next.js does not see the response'
+  const responses = policies.flatMap(({ algorithm, countOnly, cost }, index) => {
+    const path = `policies[${index}]`
+    return [
+      ...(countOnly
+        ? [{ path: `${path}.countOnly`, expected: `nothing, because ${reason}`, got: 'a value' }]
+        : []),
+      ...(cost.response === undefined
+        ? []
+        : [
+            {
+              path: `${path}.cost.response`,
+              expected: `nothing, because ${reason}`,
+              got: JSON.stringify(cost.response),
+            },
+          ]),
+      ...(algorithm === 'concurrency'
+        ? [
+            {
+              path: `${path}.algorithm`,
+              expected: `an algorithm that counts requests in a window, because ${reason}`,
+              got: '"concurrency"',
+            },
+          ]
+        : []),
+    ]
+  })
+  const problems = [...responses, ...usageProblems(config, reason)]
+  if (problems.length > 0) throw new ConfigError(problems)
+}

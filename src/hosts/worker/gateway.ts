@@ -1,0 +1,178 @@
+import type { Context } from 'hono'
+import { Hono } from 'hono/tiny'
+import { isOpen } from '../../api/caller.ts'
+import { ENVOY } from '../../api/forwarded.ts'
+import { createHealth } from '../../api/health.ts'
+import { createApi, KEYS } from '../../api/router.ts'
+import type { Bindings } from '../../core/base/bindings.ts'
+import { ConfigError } from '../../core/base/errors.ts'
+import type { ConfigOptions } from '../../core/config/options.ts'
+import { parseConfig } from '../../core/config/parse.ts'
+import { isOrigin } from '../../core/config/schema/config.ts'
+import { createLimiter } from '../../core/decide/create.ts'
+import { readsBody } from '../../core/decide/settle.ts'
+import { limitRequest } from '../../core/pipeline.ts'
+import { normalizePath } from '../../core/request/path.ts'
+import type { RequestView } from '../../core/request/view.ts'
+import { withCors } from '../../core/respond/cors.ts'
+import { problem } from '../../core/respond/response.ts'
+import { wouldRefuse } from '../../core/respond/shadow.ts'
+import { maySpeculate, speculate } from '../../core/speculative.ts'
+import { runtimeOf } from '../app/hono-runtime.ts'
+import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
+
+/** The variables and bindings that the gateway reads from the Worker's environment. */
+export interface GatewayBindings extends Bindings {
+  /** Overrides `origin` of the configuration. */
+  ORIGIN?: string
+}
+
+/** Options of `createGateway`. */
+export interface GatewayOptions {
+  /**
+   * The description of the decision API, from `sluice/openapi.json`, to answer `GET /_sluice/v1/openapi.json`. It adds 6 KiB to the
+   * compressed Worker. Defaults to none, so that the path does not exist.
+   */
+  openapi?: object
+}
+
+type App = Hono<{ Bindings: GatewayBindings }>
+
+/**
+ * Creates the whole Worker. It decides each request, then forwards it to the origin or answers 429. Paths under `/_sluice/` are
+ * reserved, for example for the decision API.
+ * @throws {ConfigError} immediately, if the configuration is invalid
+ * @example
+ * export default createGateway(defineConfig({
+ *   origin: 'https://origin.example.com',
+ *   policies: [{ name: 'per-ip', limit: 100, window: '1m' }],
+ * }))
+ */
+export function createGateway(
+  options: ConfigOptions<Context>,
+  { openapi }: GatewayOptions = {},
+): App {
+  const limiter = createLimiter(parseConfig(options), options)
+  const { config, log } = limiter
+  const { origin: configured, originTimeoutMs } = config
+  /** Adds the CORS fields to a response that the gateway itself makes. */
+  const withOwnCors = (c: Context, answer: Response) =>
+    withCors(answer, c.req.header('origin'), config, { own: true })
+  const app: App = new Hono({
+    // Routes by the normalized path, so that no other spelling of a reserved path reaches the origin. The path behind Envoy's
+    // prefix comes from the client. It is not normalized: `/..%2F..%2F` would leave the prefix and reach an endpoint that answers 200.
+    getPath: (request) => {
+      const { pathname } = new URL(request.url)
+      const isRaw = pathname.startsWith(`${ENVOY}/`) || KEYS.test(pathname)
+      if (isRaw) return pathname
+      const path = normalizePath(pathname)
+      // In another letter case a path is reserved too, because the call may have a token. No endpoint has it.
+      return /^\/_sluice(\/|$)/i.test(path) && !path.startsWith('/_sluice') ? '/_sluice' : path
+    },
+  })
+
+  const { health, ready } = createHealth(limiter)
+  /** A Worker that only serves the decision API needs no origin. */
+  const missingOrigin = ({ env, req }: Context) => {
+    const origin = env?.ORIGIN ?? configured
+    return origin === undefined && isOpen('api', env ?? {})
+      ? undefined
+      : originProblem(origin, req.raw)
+  }
+  app.get('/_sluice/health', (c) => health(runtimeOf(c).env, missingOrigin(c)))
+  app.get('/_sluice/ready', (c) => ready(c.req.raw, runtimeOf(c), missingOrigin(c)))
+  const api = createApi(limiter, openapi)
+  let lastValidOrigin: string | undefined
+  app.all('/_sluice/*', async (c) => {
+    const answer = await api(c.req.raw, c.req.path, {
+      ...runtimeOf(c),
+      contextOf: (request) => contextOf(request, c),
+    })
+    const reserved = { title: 'Not Found', detail: 'Paths under /_sluice/ are reserved.' }
+    return withOwnCors(c, answer ?? problem(404, reserved))
+  })
+
+  app.use(async function requireOrigin(c, next) {
+    const origin = c.env?.ORIGIN ?? configured
+    const isKnown = origin !== undefined && origin === lastValidOrigin
+    const detail = isKnown ? undefined : originProblem(origin, c.req.raw)
+    if (!detail) {
+      if (origin !== 'zone') lastValidOrigin = origin
+      return next()
+    }
+    log('no-origin', '', detail)
+    return withOwnCors(c, problem(500, { title: 'No origin', detail }))
+  })
+  app.use(async function requireForwardable(c, next) {
+    const refused = whyNotForward(c.req.raw, (c.env?.ORIGIN ?? configured)!)
+    if (!refused) return next()
+    const { status, ...members } = refused
+    if (status === 508) log('loop', '', members.detail)
+    return withOwnCors(c, problem(status, members))
+  })
+  const callOrigin = (
+    c: Context,
+    view: RequestView,
+    options: Pick<ForwardOptions, 'shadow' | 'abort' | 'isRead'>,
+  ) =>
+    forward(c.req.raw, (c.env?.ORIGIN ?? configured)!, {
+      timeoutMs: originTimeoutMs,
+      client: () => addressOf(view),
+      finishProblem: (answer) => withOwnCors(c, answer),
+      ...options,
+    })
+  app.all('*', (c) =>
+    limitRequest(limiter, c.req.raw, runtimeOf(c), {
+      speculate: (policies, view) =>
+        maySpeculate(c.req.raw, policies)
+          ? speculate((abort) => callOrigin(c, view, { abort, isRead: policies.some(readsBody) }))
+          : undefined,
+      respond: (decision, speculative, view, isRead) =>
+        speculative?.response ?? callOrigin(c, view, { shadow: wouldRefuse(decision), isRead }),
+    }),
+  )
+
+  app.onError((error, c) => {
+    log('error', error.name, error instanceof ConfigError ? error.message : 'a request failed')
+    return withOwnCors(c, problem(500, { title: 'Internal Server Error' }))
+  })
+  const { fetch } = app
+  app.fetch = (request, ...rest) => {
+    try {
+      return fetch(request, ...rest)
+    } catch (error) {
+      // workerd passes each Host on, such as `a b`, and Hono reads the URL before it catches errors.
+      if (URL.canParse(request.url)) throw error
+      return problem(400, { title: 'Bad Request', detail: 'The Host of the request is invalid.' })
+    }
+  }
+  return app
+}
+
+/** The address for `X-Forwarded-For`. Undefined if the configuration does not say where it comes from. */
+function addressOf(view: RequestView) {
+  try {
+    return view.address
+  } catch {
+    return undefined
+  }
+}
+
+/** Makes a Hono context for a described request, as the argument of key functions. */
+async function contextOf(request: Request, { env }: Context): Promise<Context> {
+  let context: Context | undefined
+  const app = new Hono().all('*', (c) => {
+    context = c
+    return c.body(null)
+  })
+  await app.fetch(request, env)
+  return context!
+}
+
+function originProblem(origin: string | undefined, request: Request): string | undefined {
+  if (origin === undefined) return 'set origin in sluice.config.ts, or the variable ORIGIN'
+  if (origin === 'zone') return noZone(request)
+  return isOrigin(origin)
+    ? undefined
+    : 'the variable ORIGIN: expected a URL like "https://origin.example.com", or "zone"'
+}

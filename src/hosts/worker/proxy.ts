@@ -1,0 +1,240 @@
+import { type Address, formatAddress } from '../../core/base/ip.ts'
+import { leavesBase } from '../../core/request/path.ts'
+import { asVerbatim } from '../../core/respond/body-end.ts'
+import { dropOwnFields } from '../../core/respond/own-fields.ts'
+import { problem } from '../../core/respond/response.ts'
+import { shadowField } from '../../core/respond/shadow.ts'
+
+/** Hop-by-hop fields (RFC 9110, 7.6.1), including obsolete ones. */
+const HOP_BY_HOP = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+function withoutHopByHop(source: Headers): Headers {
+  const headers = new Headers(source)
+  const named = source.get('connection')?.split(',') ?? []
+  for (const name of [...HOP_BY_HOP, ...named.map((name) => name.trim())]) {
+    if (/^[\w!#$%&'*+.^`|~-]+$/.test(name)) headers.delete(name)
+  }
+  return headers
+}
+
+export interface ForwardOptions {
+  /** The time limit for the response headers, in ms. The body has no time limit. */
+  timeoutMs: number
+  /** The address of the client, for `X-Forwarded-For`. */
+  client: () => Address | undefined
+  /** Aborts the exchange. It is aborted at the timeout, and the caller may abort it earlier. */
+  abort?: AbortController
+  /** Asks the origin for a body without compression, in which the limiter can read the cost. Defaults to false. */
+  isRead?: boolean
+  /** Names of the shadow policies that would have refused the request. */
+  shadow?: string[]
+  /** Finishes a response that does not come from the origin (502, 504). */
+  finishProblem?: (answer: Response) => Response
+}
+
+/**
+ * Forwards a request to an origin and returns the response. Keeps the method, the parsed path, the query and the body; streams both
+ * bodies; does not follow redirects. Removes the `Sluice-*` fields of the client, and sets `Sluice-Shadow` from `shadow`.
+ * @param origin an http(s) URL, whose path is put before the path of the request; or `'zone'`, the origin of the Worker's zone
+ * @returns a 502 problem if the origin cannot be reached, a 504 problem if it does not answer in time
+ */
+export async function forward(
+  request: Request,
+  origin: string,
+  {
+    timeoutMs,
+    client,
+    abort = new AbortController(),
+    isRead,
+    shadow = [],
+    finishProblem = (answer) => answer,
+  }: ForwardOptions,
+): Promise<Response> {
+  const { signal } = abort
+  const timer = setTimeout(() => abort.abort(), timeoutMs)
+  try {
+    const outgoing = origin === 'zone' ? forZone(request) : readdress(request, origin, client())
+    replaceOwnFields(outgoing.headers, shadow)
+    if (isRead) outgoing.headers.set('accept-encoding', 'identity')
+    const loop = request.headers.get('cdn-loop')
+    outgoing.headers.set('CDN-Loop', loop ? `${loop}, sluice` : 'sluice')
+    const response = await fetch(outgoing, { redirect: 'manual', signal, ...verbatim })
+    if (upgraded(response)) return response
+    if (origin === 'zone') return asVerbatim(response)
+    const { body, status, statusText } = response
+    const headers = withoutHopByHop(response.headers)
+    // Throws if the status is not allowed in a Response, such as 600.
+    return asVerbatim(new Response(body, { status, statusText, headers, ...verbatim }))
+  } catch {
+    return finishProblem(
+      signal.aborted
+        ? problem(504, { title: 'Gateway Timeout', detail: 'The origin did not answer in time.' })
+        : problem(502, { title: 'Bad Gateway', detail: 'The origin did not answer.' }),
+    )
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Options of the Workers runtime for requests and responses: bodies pass unchanged, even through a stream of this Worker. */
+const verbatim = { encodeResponseBody: 'manual', encodeBody: 'manual' } as object
+
+const upgraded = (response: Response) =>
+  response.status === 101 && (response as { webSocket?: unknown }).webSocket
+
+/** Fields that claim a path or method other than the one that policies matched. */
+const REQUEST_CLAIMS = new Set([
+  'x-original-url',
+  'x-rewrite-url',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+])
+
+/**
+ * Fields that claim another client, host or path prefix. Cloudflare or a rule of the zone may set them for the origin of the zone.
+ * Any other origin gets `X-Forwarded-For`, `-Host` and `-Proto` from this Worker.
+ */
+const CLIENT_CLAIMS = new Set([
+  'cf-connecting-ipv6', // Cloudflare sets it with Pseudo IPv4 only.
+  'cf-pseudo-ipv4',
+  'client-ip',
+  'fastly-client-ip',
+  'fly-client-ip',
+  'forwarded',
+  'forwarded-for',
+  'proxy-client-ip',
+  'true-client-ip',
+  'wl-proxy-client-ip',
+  'x-appengine-user-ip',
+  'x-azure-clientip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-envoy-external-address',
+  'x-envoy-original-path',
+  'x-forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-prefix',
+  'x-forwarded-proto',
+  'x-forwarded-scheme',
+  'x-forwarded-server',
+  'x-forwarded-ssl',
+  'x-forwarded-uri',
+  'x-host',
+  'x-http-host-override',
+  'x-original-forwarded-for',
+  'x-original-host',
+  'x-original-uri',
+  'x-originating-ip',
+  'x-real-ip',
+  'x-remote-addr',
+  'x-remote-ip',
+  'x-script-name',
+])
+
+/** Removes fields that claim something about the request. CGI does not distinguish `_` from `-`, and only clients send these names with `_`. */
+function dropClaims(headers: Headers, { zone }: { zone: boolean }) {
+  for (const name of [...headers.keys()]) {
+    const dashed = name.replaceAll('_', '-')
+    const respelled = name !== dashed
+    const claims =
+      REQUEST_CLAIMS.has(dashed) ||
+      (CLIENT_CLAIMS.has(dashed) && (respelled || !zone)) ||
+      (respelled && dashed.startsWith('cf-'))
+    if (claims) headers.delete(name)
+  }
+}
+
+/** Removes `Sluice-*` fields of the client, because the origin would trust them, and adds `Sluice-Shadow`. */
+function replaceOwnFields(headers: Headers, shadow: string[]) {
+  dropOwnFields(headers)
+  for (const [name, value] of Object.entries(shadowField(shadow))) headers.set(name, value)
+}
+
+/**
+ * Reports whether a request opens a WebSocket. workerd sends each request with this `Upgrade` as a GET without a body (RFC 6455, 4.1), so
+ * policies must have matched a GET.
+ */
+const opensWebSocket = ({ method, headers }: Request) =>
+  method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket'
+
+function forZone(request: Request): Request {
+  const copy = new Request(request)
+  if (!opensWebSocket(request)) copy.headers.delete('upgrade')
+  dropClaims(copy.headers, { zone: true })
+  return copy
+}
+
+function readdress(request: Request, origin: string, client: Address | undefined): Request {
+  const url = new URL(request.url)
+  // Uses the parsed path, as policies do: `..` is resolved before the base path is added. The rest of `href` begins with "/", so it
+  // cannot name another host, and it keeps a "?" with no query. (`href` does not always begin with `url.origin`: workerd keeps a Host
+  // such as `0x7f.1` or `example.com:80`.)
+  const target = origin.replace(/\/$/, '') + url.href.replace(/^\w+:\/\/[^/]*/, '')
+  const headers = withoutHopByHop(request.headers)
+  headers.delete('host') // fetch sets it from the URL.
+  if (opensWebSocket(request)) headers.set('Upgrade', 'websocket')
+  dropClaims(headers, { zone: false })
+  headers.set('X-Forwarded-Host', url.host)
+  headers.set('X-Forwarded-Proto', url.protocol.slice(0, -1))
+  if (client) headers.set('X-Forwarded-For', formatAddress(client))
+  // Copies the request first: a copy may have a body on GET, which some clients send; `{ method, body }` may not.
+  return new Request(new Request(target, request), { headers, redirect: 'manual' })
+}
+
+/** The maximum number of Sluice Workers that may forward one request. A chain of two or three is allowed; more indicate a loop. */
+const MAX_PASSES = 3
+
+/** Counts the Sluice Workers that forwarded a request. Each adds one entry to `CDN-Loop` (RFC 8586). */
+const passesOf = (headers: Headers): number =>
+  (headers.get('cdn-loop') ?? '').split(',').filter((entry) => /^\s*sluice\s*(;|$)/i.test(entry))
+    .length
+
+/** Returns the problem of a request that must not be forwarded, or `undefined`. */
+export function whyNotForward({ url, method, headers }: Request, origin: string) {
+  if (passesOf(headers) >= MAX_PASSES) {
+    return {
+      status: 508,
+      title: 'Loop Detected',
+      detail: `This request has already passed ${MAX_PASSES} Sluice Workers, so the origin leads back to this Worker: set origin in sluice.config.ts, or the variable ORIGIN, to the server behind it.`,
+    }
+  }
+  // workerd would send these without the body.
+  if (headers.has('transfer-encoding') && (method === 'GET' || method === 'HEAD')) {
+    return {
+      status: 411,
+      title: 'Length Required',
+      detail: `A ${method} with a body needs Content-Length: Workers drop a body in chunks.`,
+    }
+  }
+  const hasBase = origin !== 'zone' && new URL(origin).pathname !== '/'
+  if (hasBase && leavesBase(new URL(url).pathname)) {
+    return {
+      status: 400,
+      title: 'Bad Request',
+      detail:
+        'The decoded path leaves the base path of the origin. Resolve ".." before you send the request.',
+    }
+  }
+  return undefined
+}
+
+/** Returns why the origin `'zone'` cannot serve this request, or `undefined` if it can. */
+export function noZone(request: Request): string | undefined {
+  const { hostname } = new URL(request.url)
+  return /(^|\.)(workers\.dev|localhost)$|^[\d.]+$|^\[/.test(hostname)
+    ? `origin 'zone' needs a route on a zone, but ${hostname} is not on a zone: set origin in sluice.config.ts, or the variable ORIGIN, to a URL`
+    : undefined
+}

@@ -1,0 +1,176 @@
+/** The dashboard of `npm start` in a real browser: what it shows equals the requests that were sent. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Browser, Page } from 'puppeteer-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { quantile } from '../../cli/dashboard/page/figures.ts'
+import { boundText, numberText } from '../../cli/dashboard/page/text.ts'
+import type { Stats } from '../../src/features/observe/report.ts'
+import { launchBrowser, openPage, pairsOf, rowsOf, textOf, waitUntil } from '../support/browser.ts'
+import { copyProject, type Project, processes, waitUntilEnded } from '../support/npm-start.ts'
+
+const CONFIG = `import { defineConfig } from './src/core/config/parse.ts'
+import { observe } from './src/features/observe/index.ts'
+
+export default defineConfig({
+  origin: 'zone',
+  deadline: '10s',
+  policies: [
+    { name: 'per-ip', algorithm: 'fixed-window', limit: 20, window: '1h', penalty: 'manual' },
+    {
+      name: 'login',
+      algorithm: 'fixed-window',
+      limit: 3,
+      window: '1h',
+      match: { path: '/login', method: 'POST' },
+      onStoreError: 'allow',
+    },
+  ],
+  deny: [{ name: 'scanners', path: '/wp-admin/*' }],
+  observe: observe(),
+})
+`
+
+let project: Project
+let run: Awaited<ReturnType<Project['npmStart']>>
+let worker: string
+let dashboard: string
+let address: string
+let browser: Browser
+let page: Page
+let mistakes: string[]
+beforeAll(async () => {
+  project = await copyProject('dashboard')
+  await writeFile(join(project.root, 'sluice.config.ts'), CONFIG)
+  run = await project.npmStart()
+  worker = run.url
+  address = /Dashboard +(http:\S+)/.exec(run.output())![1]!
+  dashboard = new URL(address).origin
+  browser = await launchBrowser()
+  const opened = await openPage(browser, address)
+  page = opened.page
+  mistakes = opened.mistakes
+}, 120_000)
+afterAll(async () => {
+  await browser?.close()
+  project?.kill()
+  await project?.remove()
+})
+
+/** Sends requests of one client, and counts the statuses. */
+async function send(count: number, ip: string, path = '/', method = 'GET') {
+  const statuses: Record<number, number> = {}
+  for (let n = 0; n < count; n++) {
+    const headers = { 'CF-Connecting-IP': ip }
+    const { status } = await fetch(worker + path, { method, headers })
+    statuses[status] = (statuses[status] ?? 0) + 1
+  }
+  return statuses
+}
+
+/** Types into a field, which an earlier attempt may have filled. */
+async function fill(selector: string, text: string) {
+  await page.evaluate(`document.querySelector('${selector}').value = ''`)
+  await page.type(selector, text)
+}
+
+test('The numbers on the page equal the requests that were sent.', async () => {
+  expect(await send(30, '203.0.113.7')).toEqual({ 200: 20, 429: 10 })
+  expect(await send(5, '203.0.113.8')).toEqual({ 200: 5 })
+  expect(await send(7, '203.0.113.9', '/login', 'POST')).toEqual({ 200: 3, 429: 4 })
+  expect(await send(2, '203.0.113.10', '/wp-admin/setup')).toEqual({ 403: 2 })
+  await waitUntil(page, `document.querySelector('#figures dd')?.textContent === '44'`)
+  const rows = await rowsOf(page, '#requests')
+  const total = rows.at(-1)!
+  expect(rows.map(([policy]) => policy)).toEqual(['per-ip', 'login', 'scanners', 'all policies'])
+  expect(rows.map((cells) => cells.slice(1, 6))).toEqual([
+    // requests, allowed, limited, banned, denied
+    ['35', '25', '10', '0', '0'],
+    ['7', '3', '4', '0', '0'],
+    ['2', '0', '0', '0', '2'],
+    ['44', '28', '14', '0', '2'],
+  ])
+  expect(total.at(-1)).toBe('36.4%')
+  expect(await pairsOf(page, '#figures')).toMatchObject({
+    requests: '44',
+    refused: '16 (36.4%)',
+    'refused, last minute': '36.4%',
+    fallbacks: '0',
+  })
+  expect(await textOf(page, '#source')).toMatch(/^Counts of one isolate/)
+  const label = await page.evaluate(`document.getElementById('chart').ariaLabel`)
+  expect(label).toMatch(/^Requests in the last 10 minutes: 44, of which 16 refused\./)
+  const offenders = await rowsOf(page, '#offenders')
+  expect(offenders.map((cells) => cells.slice(1, 3))).toEqual([
+    ['per-ip', '10'],
+    ['login', '4'],
+  ])
+  expect(await rowsOf(page, '#databases')).toEqual([['database', 'closed']])
+  expect(await textOf(page, '#problem')).toBe('')
+})
+
+test('The calls, billed commands and latencies on the page are those that the Worker counts.', async () => {
+  const response = await fetch(`${worker}/_sluice/v1/stats`, {
+    headers: { Authorization: 'Bearer dev-operate-token-0000' },
+  })
+  const { calls, billedCommands, latency } = ((await response.json()) as Stats).total.store
+  expect(calls).toBeGreaterThanOrEqual(28) // one for each allowed request
+  expect(billedCommands).toBeGreaterThanOrEqual(28 * 4)
+  await waitUntil(page, `document.querySelector('#store dd').textContent === '${calls}'`)
+  expect(await pairsOf(page, '#store')).toMatchObject({ 'billed commands': `${billedCommands}` })
+  expect(await pairsOf(page, '#figures')).toMatchObject({
+    'HTTP calls a request': numberText(calls / 44),
+    'billed commands a request': numberText(billedCommands / 44),
+    'store latency p50': boundText(quantile(latency, 0.5), latency.bounds),
+    'store latency p99': boundText(quantile(latency, 0.99), latency.bounds),
+  })
+})
+
+test('A client that is banned by its key is refused, and served again after its ban ends.', async () => {
+  const other = '203.0.113.8'
+  await page.select('#look select', 'per-ip')
+  await fill('#look-key input', other)
+  await page.click('#look [value=ban]')
+  await waitUntil(page, `document.getElementById('look-answer').textContent.includes('banned for')`)
+  expect(await send(1, other)).toEqual({ 429: 1 })
+  await page.click('#look [value=unban]')
+  await waitUntil(page, `document.getElementById('look-answer').textContent.includes('not banned')`)
+  expect(await send(1, other)).toEqual({ 200: 1 })
+})
+
+test('The page explains a request, and lists the policies with the findings.', async () => {
+  await fill('#explain [name=ip]', '203.0.113.77')
+  await page.click('#explain button')
+  await waitUntil(page, `document.querySelectorAll('#explain-answer tr').length === 2`)
+  expect(await rowsOf(page, '#explain-answer')).toEqual([
+    ['per-ip', 'yes', 'ip=203.0.113.77', '1', '20 per 1 h'],
+    ['login', 'no: match.method does not fit', '', '', ''],
+  ])
+  expect((await rowsOf(page, '#policies')).map(([name]) => name)).toEqual(['per-ip', 'login'])
+  expect(await textOf(page, '#findings')).toContain('login-fails-open')
+  expect(mistakes).toEqual([])
+})
+
+test('Another site reaches neither the page nor the Worker through the dashboard.', async () => {
+  const { port } = new URL(dashboard)
+  const evil = await browser.newPage()
+  // DNS rebinding: a host name of another site that leads to this machine.
+  const response = await evil.goto(`http://rebound.test:${port}/`)
+  expect(response!.status()).toBe(403)
+  // CSRF: a page of another origin sends a call without a preflight.
+  await evil.goto(worker)
+  const ban = `${dashboard}/_sluice/v1/policies/per-ip/ban`
+  const body = JSON.stringify({ key: '203.0.113.8', for: '1h' })
+  await evil.evaluate(
+    `fetch('${ban}', { method: 'POST', mode: 'no-cors', body: '${body}' }).then(() => 1, () => 0)`,
+  )
+  expect(await send(1, '203.0.113.8')).toEqual({ 200: 1 })
+  await evil.close()
+})
+
+test('The signal SIGKILL to npm start itself leaves nothing running.', async () => {
+  const family = processes(run.pid)
+  process.kill(family.find(({ command }) => /dev\/start\.ts/.test(command))!.pid, 'SIGKILL')
+  await run.ended
+  await waitUntilEnded(family)
+})

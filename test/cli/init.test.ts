@@ -1,0 +1,401 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { confirm } from '../../cli/init/confirm.ts'
+import { mergePackage } from '../../cli/init/package-json.ts'
+import { tarballOf } from '../../cli/init/source.ts'
+import { COMPATIBILITY_DATE } from '../../cli/init/templates.ts'
+import { type CliProject, cliProject } from '../support/cli-project.ts'
+import { root, run } from '../support/dev-command.ts'
+
+/** What `npm init -y && npm i sluice hono` writes. */
+const MANIFEST = `{
+  "name": "My Shop",
+  "version": "1.0.0",
+  "main": "index.js",
+  "scripts": {
+    "test": "echo \\"Error: no test specified\\" && exit 1"
+  },
+  "type": "commonjs",
+  "dependencies": {
+    "hono": "^4.0.0",
+    "sluice": "file:../sluice.tgz"
+  }
+}
+`
+const FILES = [
+  '.gitignore',
+  'package.json',
+  'sluice.config.ts',
+  'src/worker.ts',
+  'test/policies.test.ts',
+  'tsconfig.json',
+  'wrangler.toml',
+]
+
+let project: CliProject
+beforeAll(async () => {
+  project = await cliProject()
+})
+afterAll(() => project.remove())
+
+/** The files of the project by name, without packages. */
+async function files(): Promise<Record<string, string>> {
+  const names = await readdir(project.folder, { recursive: true, withFileTypes: true })
+  const found = names
+    .filter((one) => one.isFile() && !one.parentPath.includes('node_modules'))
+    .map((one) => join(one.parentPath, one.name).slice(project.folder.length + 1))
+  const texts = found
+    .sort()
+    .map(async (name) => [name, await readFile(join(project.folder, name), 'utf8')])
+  return Object.fromEntries(await Promise.all(texts))
+}
+
+const init = (...args: string[]) => project.sluice(['init', '--no-install', ...args])
+const { wrangler, vitest } = JSON.parse(await readFile(`${root}package.json`, 'utf8'))
+  .devDependencies as Record<string, string>
+
+describe('npx sluice init', () => {
+  beforeEach(() => project.write('package.json', MANIFEST))
+  afterEach(async () => {
+    for (const name of await readdir(project.folder)) {
+      if (name !== 'node_modules') await rm(join(project.folder, name), { recursive: true })
+    }
+  })
+
+  test('In an empty folder init writes all files and prints the next steps.', async () => {
+    const { code, stdout, stderr } = await project.spawned(['init', '--no-install'])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const written = await files()
+    expect(Object.keys(written)).toEqual(FILES)
+    for (const name of FILES) expect(stdout).toContain(`Wrote ${name}\n`)
+    expect(stdout).toContain('npm install\n')
+    expect(stdout).toContain('npm run dev')
+    expect(written['src/worker.ts']!.trim().split('\n')).toHaveLength(3)
+    expect(written['wrangler.toml']).toMatch(/^name = "my-shop"\nmain = "src\/worker\.ts"\n/)
+    expect(JSON.parse(written['package.json']!)).toEqual({
+      ...JSON.parse(MANIFEST),
+      scripts: {
+        dev: 'sluice dev',
+        check: 'sluice check',
+        deploy: 'sluice check && wrangler deploy',
+        test: 'vitest run',
+      },
+      devDependencies: { vitest, wrangler },
+    })
+    expect(written['.gitignore']).toBe('node_modules/\n.dev.vars\n.env*\n.wrangler/\n')
+  })
+
+  test('The written project passes check and explain, and wrangler builds its Worker.', async () => {
+    await init()
+    expect(await project.sluice(['check'])).toEqual({
+      code: 0,
+      stdout: '✓ policies\n✓ shield\n✓ namespace (none)\n',
+      stderr: '',
+    })
+    const explained = await project.sluice([
+      ...['explain', '--method', 'POST', '--path', '/login', '--ip', '192.0.2.1'],
+    ])
+    expect(explained.stdout).toMatch(/^yes +login +limit +5 per 1m, fixed-window$/m)
+    const config = join(project.folder, 'wrangler.toml')
+    const built = await run(
+      process.execPath,
+      [
+        ...['node_modules/wrangler/bin/wrangler.js', 'deploy', '--dry-run', '--config', config],
+        ...['--outdir', join(project.folder, 'out')],
+      ],
+      { WRANGLER_SEND_METRICS: 'false' },
+    )
+    expect(built).toMatchObject({ code: 0 })
+  })
+
+  test('A second init changes nothing.', async () => {
+    await init()
+    const before = await files()
+    expect(await init()).toMatchObject({ code: 0, stderr: '' })
+    expect(await files()).toEqual(before)
+  })
+
+  test('Without a terminal init lists the files that exist, and writes nothing.', async () => {
+    await project.write('sluice.config.ts', 'export default {}\n')
+    await project.write('src/worker.ts', 'export default {}\n')
+    const before = await files()
+    expect(await project.sluice(['init'], { input: 'y\n' })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'Nothing was written, because these files exist: sluice.config.ts, src/worker.ts. To overwrite them: npx sluice init --force\n',
+    })
+    expect(await files()).toEqual(before)
+  })
+
+  test('With --force init overwrites its files, but not tsconfig.json.', async () => {
+    await project.write('sluice.config.ts', 'export default {}\n')
+    await project.write('tsconfig.json', '{}\n')
+    expect(await init('--force')).toMatchObject({ code: 0, stderr: '' })
+    const written = await files()
+    expect(written['sluice.config.ts']).toContain('defineConfig')
+    expect(written['tsconfig.json']).toBe('{}\n')
+  })
+
+  test('If one file cannot be written, init removes the others.', async () => {
+    await writeFile(join(project.folder, 'test'), 'a file where init needs a folder')
+    const before = await files()
+    const { code, stderr } = await init()
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^Nothing was written: .*test.*\n$/)
+    expect(await files()).toEqual(before)
+    expect(await readdir(project.folder)).not.toContain('src')
+  })
+
+  test.each([
+    [undefined, 'package.json: the file does not exist. To write one: npm init -y\n'],
+    ['{', /^package\.json: .*JSON.* Nothing was written\.\n$/],
+    ['[]', 'package.json: expected an object. Nothing was written.\n'],
+    ['{"scripts":"x"}', 'package.json: scripts: expected an object. Nothing was written.\n'],
+    [
+      '{"dependencies":[]}',
+      'package.json: dependencies: expected an object. Nothing was written.\n',
+    ],
+  ])('With the package.json %j init writes nothing.', async (text, message) => {
+    if (text === undefined) await rm(join(project.folder, 'package.json'))
+    else await project.write('package.json', text)
+    const before = await files()
+    const { code, stderr } = await init('--force')
+    expect(code).toBe(1)
+    if (typeof message === 'string') expect(stderr).toBe(message)
+    else expect(stderr).toMatch(message)
+    expect(await files()).toEqual(before)
+  })
+
+  /** A Worker as `npm create hono` makes it. */
+  const HONO = "import { Hono } from 'hono'\nconst app = new Hono()\nexport default app\n"
+  const JSONC = `{
+  // "main": "src/other.ts",
+  "name": "my-app", "main": "./src/index.ts", "compatibility_date": "2026-10-01"
+}\n`
+  const wranglers: [string, string][] = [
+    ['wrangler.jsonc', JSONC],
+    ['wrangler.json', '{"name":"my-app","main":"src/index.ts","compatibility_date":"2026-10-01"}'],
+    [
+      'wrangler.toml',
+      'name = "my-app"\nmain = "src/index.ts"\ncompatibility_date = "2026-10-01"\n',
+    ],
+  ]
+
+  /** Runs `sluice dev`, and checks that the policies apply. */
+  async function expectPolicies() {
+    const run = await project.dev()
+    try {
+      expect(run.output()).toContain('Sluice is running.')
+      const policy = async () => {
+        const answer = await fetch(run.url, { headers: { 'CF-Connecting-IP': '192.0.2.1' } })
+        return answer.headers.get('ratelimit-policy')
+      }
+      // Without the field the store was late. A refusal has it, too.
+      await expect.poll(policy).toBe('"per-ip";q=10;w=10')
+    } finally {
+      process.kill(-run.pid, 'SIGINT')
+      await run.ended
+      await rm(join(project.folder, '.wrangler'), { recursive: true, force: true })
+    }
+  }
+
+  test.each(wranglers)(
+    'Beside a Hono app and a %s init writes the policies, and prints the lines to add.',
+    async (name, text) => {
+      await project.write(name, text)
+      await project.write('src/index.ts', HONO)
+      const { code, stdout, stderr } = await init('--force')
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      const written = await files()
+      expect(Object.keys(written)).toEqual(
+        [
+          ...FILES.filter((one) => !/^(src|tsconfig|wrangler)/.test(one)),
+          'src/index.ts',
+          name,
+        ].sort(),
+      )
+      expect(written).toMatchObject({ [name]: text, 'src/index.ts': HONO })
+      expect(written['sluice.config.ts']).not.toContain('origin:')
+      const [, lines] =
+        /To apply the policies, add to src\/index\.ts:\n\n(( {2}.*\n|\n)*?)\n\S/.exec(stdout)!
+      const [imports, use] = lines!.replace(/^ {2}/gm, '').split('\n\n')
+      await project.write('src/index.ts', `${imports}\n${HONO.replace('()\n', `()\n${use}\n`)}`)
+      if (name === 'wrangler.jsonc') await expectPolicies()
+      // The next step that init prints, and the first part of its script "deploy".
+      expect(stdout).toContain('npm run check')
+      expect(await project.sluice(['check'])).toMatchObject({ code: 0, stderr: '' })
+      const again = await init()
+      expect(again).toMatchObject({ code: 0, stderr: '' })
+      expect(again.stdout).not.toContain('add to src/index.ts')
+    },
+    60_000,
+  )
+
+  test('Beside a Worker without Hono init prints lines for createSluice.', async () => {
+    await project.write('wrangler.toml', 'main = "index.js"\n')
+    await project.write('index.js', 'export default { fetch: () => new Response() }\n')
+    const { code, stdout } = await init()
+    expect(code).toBe(0)
+    expect(stdout).toContain(`To apply the policies, add to index.js:
+
+  import { createSluice } from 'sluice'
+  import config from './sluice.config'
+
+  const sluice = createSluice(config)
+`)
+    expect((await files())['test/policies.test.ts']).toContain("main: 'index.js'")
+  })
+
+  test.each([
+    ['wrangler.jsonc', '{}', '"main": "src/worker.ts"'],
+    ['wrangler.toml', 'main = "src/gone.ts"\n', 'main = "src/worker.ts"'],
+  ])(
+    'With a %s without a Worker init writes one, and prints its main.',
+    async (name, text, line) => {
+      await project.write(name, text)
+      const { code, stdout } = await init('--force')
+      expect(code).toBe(0)
+      expect(stdout).toContain(`To run src/worker.ts, write into ${name}:\n\n  ${line}\n`)
+      expect(await files()).toMatchObject({ [name]: text, 'src/worker.ts': expect.anything() })
+    },
+  )
+
+  test('The next steps replace scripts of the user.', async () => {
+    const scripts = { dev: 'wrangler dev', test: 'jest', deploy: 'wrangler deploy --minify' }
+    await project.write('package.json', JSON.stringify({ scripts }))
+    const { stdout } = await init()
+    expect(stdout).toContain('Kept the script "dev" of package.json. Sluice\'s is: sluice dev\n')
+    const commands = [...stdout.matchAll(/^ {2}(n.*?)(?: {3}|$)/gm)].map(([, command]) => command)
+    expect(commands).toEqual([
+      'npm install',
+      ...['npx sluice dev', 'npx vitest run', 'npm run check', 'npm run deploy'],
+    ])
+  })
+
+  test('A folder in the place of a file is named, and nothing is written.', async () => {
+    await mkdir(join(project.folder, 'sluice.config.ts'))
+    const before = await files()
+    const { code, stderr } = await init('--force')
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^Nothing was written: \/.*\/sluice\.config\.ts: EISDIR.*\n$/)
+    expect(await files()).toEqual(before)
+  })
+
+  test('Lines that .gitignore has are not added again.', async () => {
+    await project.write('.gitignore', '/dist\nnode_modules\n.env*')
+    await init()
+    const { '.gitignore': text } = await files()
+    expect(text).toBe('/dist\nnode_modules\n.env*\n.dev.vars\n.wrangler/\n')
+  })
+
+  test('init installs the missing packages, and reports an installation that fails.', async () => {
+    // A package manager that records its arguments.
+    const bin = join(project.folder, 'bin')
+    await mkdir(bin)
+    await symlink(process.execPath, join(bin, 'node'))
+    const npm = (code: number) =>
+      writeFile(join(bin, 'npm'), `#!/bin/sh\necho "$@" >> "${bin}/calls"\nexit ${code}\n`, {
+        mode: 0o755,
+      })
+    await npm(1)
+    const env = { PATH: `${bin}:/usr/bin:/bin` }
+    expect(await project.sluice(['init'], { env })).toMatchObject({
+      code: 1,
+      stderr: 'The files are written, but "npm install" failed.\n',
+    })
+    await project.write('package.json', MANIFEST)
+    await project.write('pnpm-lock.yaml', '')
+    expect(await project.sluice(['init'], { env })).toMatchObject({
+      code: 1,
+      stderr: 'The files are written, but "pnpm install" failed: spawn pnpm ENOENT.\n',
+    })
+    await rm(join(project.folder, 'pnpm-lock.yaml'))
+    await npm(0)
+    await project.write('package.json', MANIFEST)
+    const { code, stdout } = await project.sluice(['init'], { env })
+    expect(code).toBe(0)
+    expect(stdout).toContain(`Installing wrangler@${wrangler}, vitest@${vitest} …`)
+    expect(stdout).not.toContain('npm install\n')
+    expect(await readFile(join(bin, 'calls'), 'utf8')).toBe('install\ninstall\n')
+  })
+})
+
+test('A command that npm has installed from a tarball adds this tarball, and one from a registry its version.', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-init-'))
+  const modules = join(folder, 'npx/node_modules')
+  await mkdir(modules, { recursive: true })
+  const program = join(modules, 'sluice/dist/cli.js')
+  const lock = (resolved: string) =>
+    writeFile(
+      join(modules, '.package-lock.json'),
+      JSON.stringify({ packages: { 'node_modules/sluice': { resolved } } }),
+    )
+  expect(await tarballOf(program)).toBeUndefined()
+  await lock('https://registry.example/sluice.tgz')
+  expect(await tarballOf(program)).toBeUndefined()
+  await lock('file:../sluice-0.1.0.tgz')
+  const source = await tarballOf(program)
+  expect(source).toBe(`file:${join(folder, 'sluice-0.1.0.tgz')}`)
+  const { text, added } = mergePackage('{}', source)
+  expect(JSON.parse(text).dependencies.sluice).toBe(source)
+  expect(added).toContain(`sluice@${source}`)
+  await rm(folder, { recursive: true })
+})
+
+describe('the question of init', () => {
+  const answered = (answer: string | undefined) => {
+    const input = Object.assign(new PassThrough(), { isTTY: true })
+    const output = Object.assign(new PassThrough(), { isTTY: true })
+    if (answer === undefined) input.end()
+    else input.write(`${answer}\n`)
+    const done = confirm(['a.ts', 'b.ts'], input, output)
+    return done.finally(() => {
+      expect(String(output.read())).toContain(
+        'These files exist: a.ts, b.ts. Overwrite them? (y/N) ',
+      )
+    })
+  }
+
+  test.each(['y', 'Y', 'yes', ' yes '])('The answer %j continues.', async (answer) => {
+    await answered(answer)
+  })
+
+  test.each(['n', '', 'yesterday', undefined])('The answer %j writes nothing.', async (answer) => {
+    await expect(answered(answer)).rejects.toThrow('Nothing was written.')
+  })
+})
+
+describe('the package.json that init writes', () => {
+  test('The indentation, the line ends and the order of fields stay.', () => {
+    const text = '{\r\n\t"private": true,\r\n\t"scripts": {\r\n\t\t"lint": "x"\r\n\t}\r\n}'
+    const merged = mergePackage(text).text
+    expect(merged).toMatch(/^\{\r\n\t"private": true,\r\n\t"scripts": \{\r\n\t\t"lint": "x",\r\n/)
+    expect(merged.endsWith('}')).toBe(true)
+    expect(merged.replaceAll('\r\n', '')).not.toContain('\n')
+  })
+
+  test('The scripts and packages of the user stay, and init reports the scripts.', () => {
+    const merged = mergePackage(
+      JSON.stringify({
+        scripts: { dev: 'vite', test: 'vitest run' },
+        dependencies: { zod: '1.0.0', wrangler: '4.0.0' },
+        devDependencies: { vitest: '^3.0.0' },
+      }),
+    )
+    expect(merged.kept).toEqual(['dev'])
+    const after = JSON.parse(merged.text)
+    expect(after.scripts).toMatchObject({ dev: 'vite', test: 'vitest run', check: 'sluice check' })
+    expect(Object.keys(after.dependencies)).toEqual(['hono', 'sluice', 'wrangler', 'zod'])
+    expect(after.dependencies.wrangler).toBe('4.0.0')
+    expect(after.devDependencies).toEqual({ vitest: '^3.0.0' })
+  })
+})
+
+test('The compatibility date of init is the one of this repository.', async () => {
+  const toml = await readFile(`${root}wrangler.toml`, 'utf8')
+  expect(toml).toContain(`compatibility_date = "${COMPATIBILITY_DATE}"`)
+})

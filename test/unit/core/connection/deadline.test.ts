@@ -1,0 +1,247 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { StoreError } from '../../../../src/core/base/errors.ts'
+import { withBreaker } from '../../../../src/core/connection/breaker.ts'
+import { withDeadline } from '../../../../src/core/connection/deadline.ts'
+import type { Store, StoreOptions, StoreReply } from '../../../../src/core/connection/store.ts'
+
+const reply: StoreReply = { decidedAt: 1, states: [] }
+const failed = (code: StoreError['code']) => new StoreError(code)
+
+/** A store that replies after `ms`. */
+function slow(ms: number, answer: StoreReply | StoreError = reply) {
+  const seen: (StoreOptions | undefined)[] = []
+  const store: Store = {
+    async decide(_, options) {
+      seen.push(options)
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      if (answer instanceof StoreError) throw answer
+      return answer
+    },
+    async decideEach(lists, options) {
+      seen.push(options)
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      return lists.map(() => answer)
+    },
+  }
+  return { store, seen }
+}
+
+const errorOf = (deciding: Promise<unknown>) =>
+  deciding.then(
+    () => undefined,
+    (error) => error as StoreError,
+  )
+
+describe('a store with a deadline', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  test('A reply or an error in time reaches the caller.', async () => {
+    const deciding = withDeadline(slow(299).store).decide([])
+    await vi.advanceTimersByTimeAsync(299)
+    expect(await deciding).toBe(reply)
+    const failing = errorOf(withDeadline(slow(10, failed('redis-error')).store).decide([]))
+    await vi.advanceTimersByTimeAsync(10)
+    expect((await failing)!.code).toBe('redis-error')
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('The caller gets a timeout at the deadline, while the call runs on.', async () => {
+    const { store, seen } = slow(2000)
+    const failing = errorOf(withDeadline(store).decide([], { deadlineMs: 100 }))
+    await vi.advanceTimersByTimeAsync(100)
+    const error = await failing
+    expect(error!.code).toBe('timeout')
+    expect(seen).toMatchObject([{ deadlineMs: 100 }])
+    await vi.advanceTimersByTimeAsync(1900)
+    expect(await error!.late).toBe(reply)
+  })
+
+  test('The late reply of a timeout is the error of the call, or a timeout if the call never ends.', async () => {
+    const failing = errorOf(withDeadline(slow(500, failed('unreachable')).store).decide([]))
+    const hanging = errorOf(withDeadline(slow(60_000).store).decide([]))
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(await (await failing)!.late).toMatchObject({ code: 'unreachable' })
+    expect(await (await hanging)!.late).toMatchObject({ code: 'timeout' })
+  })
+
+  test('The tasks of inner layers run at their times, unless the call has ended.', async () => {
+    const ran: [task: string, ms: number][] = []
+    const start = Date.now()
+    const inner = slow(130).store
+    const tasked = withDeadline({
+      ...inner,
+      decide(requests, options) {
+        for (const ms of [100, 20, 140, 20])
+          options!.later!(ms, () => ran.push([`after ${ms}`, Date.now() - start]))
+        return inner.decide(requests, options)
+      },
+    })
+    const deciding = tasked.decide([], { deadlineMs: 150 })
+    await vi.advanceTimersByTimeAsync(150)
+    expect(await deciding).toBe(reply)
+    expect(ran).toEqual([
+      ['after 20', 20],
+      ['after 20', 20],
+      ['after 100', 100],
+    ])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('A late task neither shortens nor prolongs the wait of the caller.', async () => {
+    const decide = (ms: number) => {
+      const inner = slow(ms).store
+      const tasked = withDeadline({
+        ...inner,
+        decide(requests, options) {
+          options!.later!(20, () => vi.setSystemTime(Date.now() + 150)) // the isolate is busy
+          return inner.decide(requests, options)
+        },
+      })
+      return tasked.decide([], { deadlineMs: 300 })
+    }
+    const deciding = decide(140)
+    await vi.advanceTimersByTimeAsync(140)
+    expect(await deciding).toBe(reply)
+    const failed = vi.fn()
+    decide(60_000).catch(failed)
+    await vi.advanceTimersByTimeAsync(150)
+    expect(failed).toHaveBeenCalledOnce()
+  })
+
+  test('The isolate stays alive until the late reply arrives.', async () => {
+    const work: Promise<unknown>[] = []
+    const failing = errorOf(
+      withDeadline(slow(900).store).decide([], { waitUntil: (promise) => void work.push(promise) }),
+    )
+    await vi.advanceTimersByTimeAsync(300)
+    await failing
+    expect(work).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(600)
+    expect(await work[0]).toBe(reply)
+  })
+
+  test('Each list of a timed out call has its own late reply.', async () => {
+    const store: Store = {
+      decide: () => Promise.reject(new Error('not called')),
+      async decideEach() {
+        await new Promise((resolve) => setTimeout(resolve, 500))
+        return [{ decidedAt: 1, states: [] }, failed('bad-reply')]
+      },
+    }
+    const deciding = withDeadline(store).decideEach([[], []])
+    await vi.advanceTimersByTimeAsync(300)
+    const errors = (await deciding) as StoreError[]
+    expect(errors.map(({ code }) => code)).toEqual(['timeout', 'timeout'])
+    await vi.advanceTimersByTimeAsync(200)
+    expect(await errors[0]!.late).toMatchObject({ decidedAt: 1 })
+    expect(await errors[1]!.late).toMatchObject({ code: 'bad-reply' })
+  })
+
+  test('A deadline timer that fires late waits once more for the reply, because the isolate is busy.', async () => {
+    let now = 0
+    const { store } = slow(350)
+    const deciding = withDeadline(store, () => now).decide([])
+    deciding.catch(() => {})
+    now = 500 // by the clock the timer fires 200 ms late
+    await vi.advanceTimersByTimeAsync(300)
+    await vi.advanceTimersByTimeAsync(50)
+    await expect(deciding).resolves.toBe(reply)
+  })
+
+  test('A caller waits at most twice its deadline, however late its timer fires.', async () => {
+    let now = 0
+    const failed = vi.fn()
+    withDeadline(slow(60_000).store, () => now)
+      .decide([])
+      .catch(failed)
+    now = 10_000
+    await vi.advanceTimersByTimeAsync(600)
+    expect(failed.mock.calls).toMatchObject([[{ code: 'timeout' }]])
+  })
+})
+
+describe('the breaker under a deadline', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+  const fail = async (store: Store, times: number, waitMs = 300) => {
+    const failing = Array.from({ length: times }, () => errorOf(store.decide([])))
+    await vi.advanceTimersByTimeAsync(waitMs)
+    return Promise.all(failing)
+  }
+
+  test('Five calls without a reply in time open the circuit before any of them has ended.', async () => {
+    const opened = vi.fn()
+    const store = withDeadline(withBreaker(slow(60_000).store, { onOpen: opened }))
+    await fail(store, 4)
+    expect(opened).not.toHaveBeenCalled()
+    await fail(store, 1)
+    expect(opened).toHaveBeenCalledWith('timeout')
+    expect((await fail(store, 1))[0]!.code).toBe('circuit-open')
+  })
+
+  test('Timeouts whose timers fire late do not open the circuit, because the store may be healthy.', async () => {
+    const opened = vi.fn()
+    let lagMs = 0
+    const clock = () => Date.now() + lagMs
+    const guarded = withBreaker(slow(400).store, { onOpen: opened, clock })
+    const store = withDeadline(guarded, clock)
+    for (let round = 0; round < 5; round++) {
+      const failing = Array.from({ length: 10 }, () => errorOf(store.decide([])))
+      lagMs += 100 // the isolate is busy for 100 ms that the fake timers do not see
+      await vi.advanceTimersByTimeAsync(1000)
+      await Promise.all(failing)
+    }
+    expect(opened).not.toHaveBeenCalled()
+  })
+
+  test('A call that fails after its deadline is one failure.', async () => {
+    const opened = vi.fn()
+    const failing = slow(500, failed('unreachable')).store
+    const store = withDeadline(withBreaker(failing, { onOpen: opened }))
+    await fail(store, 4, 1000)
+    expect(opened).not.toHaveBeenCalled()
+    await fail(store, 1, 1000)
+    expect(opened).toHaveBeenCalledOnce()
+  })
+
+  test('A reply after the deadline closes the circuit.', async () => {
+    const [opened, closed] = [vi.fn(), vi.fn()]
+    const store = withDeadline(withBreaker(slow(1000).store, { onOpen: opened, onClose: closed }))
+    await fail(store, 5)
+    expect(opened).toHaveBeenCalledOnce()
+    expect(closed).not.toHaveBeenCalled()
+    await vi.advanceTimersByTimeAsync(700)
+    expect(closed).toHaveBeenCalledOnce()
+  })
+
+  test('A slow call with many limits does not open the circuit.', async () => {
+    const opened = vi.fn()
+    const store = withDeadline(withBreaker(slow(60_000).store, { onOpen: opened }))
+    const row = { subject: 's', cost: 1 } as never
+    const lists = Array.from({ length: 100 }, () => [
+      { mode: 'take' as const, limits: [row, row, row] },
+    ])
+    for (let call = 0; call < 6; call++) {
+      const deciding = store.decideEach(lists)
+      await vi.advanceTimersByTimeAsync(300)
+      expect((await deciding).every((one) => one instanceof StoreError)).toBe(true)
+    }
+    expect(opened).not.toHaveBeenCalled()
+  })
+})
+
+test('With real timers, a reply that arrives while the isolate is busy is read before the deadline applies.', async () => {
+  const store = withDeadline({
+    async decide() {
+      await sleep(50)
+      return reply
+    },
+    decideEach: () => Promise.reject(new Error('not called')),
+  })
+  const deciding = store.decide([], { deadlineMs: 100 })
+  const until = performance.now() + 250
+  while (performance.now() < until); // the deadline timer fires 150 ms late
+  expect(await deciding).toBe(reply)
+})

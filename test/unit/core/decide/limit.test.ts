@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest'
+import { parseConfig } from '../../../../src/core/config/parse.ts'
+import type { StoreState } from '../../../../src/core/connection/store.ts'
+import { bindingMatch, limitState, limitStates } from '../../../../src/core/decide/limit.ts'
+import type { Match } from '../../../../src/core/program/match.ts'
+
+const [a, b] = parseConfig({
+  policies: [
+    { name: 'a', limit: 10, window: '1m' },
+    { name: 'b', limit: 10, window: '1m' },
+  ],
+}).policies
+const of = (policy = a!): Match => ({ policy, partitionKey: [], cost: 1 })
+const state = (change: Partial<StoreState> = {}): StoreState => ({
+  allowed: true,
+  remaining: 5,
+  retryAfterMs: 0,
+  resetAfterMs: 30_000,
+  nextAfterMs: 6_000,
+  ...change,
+})
+const refusing = { allowed: false, remaining: 0 }
+
+test('Neighbouring quotas of one policy are one limit state, in order.', () => {
+  const matches = [of(b), of(a), of(a), of(a), of(b)]
+  const limits = limitStates(
+    matches,
+    matches.map(() => state()),
+  )
+  expect(limits.map(({ policy }) => policy)).toEqual(['b', 'a', 'b'])
+})
+
+describe('the state of several quotas of one policy', () => {
+  const combined = (...states: Partial<StoreState>[]) => {
+    const matches = states.map(() => of())
+    const [found] = limitStates(matches, states.map(state))
+    const reversed = limitStates(matches, states.toReversed().map(state))
+    expect(reversed).toEqual([found])
+    return found
+  }
+
+  test.each<[string, Partial<StoreState>[], object]>([
+    [
+      'the refusal of one quota, and its wait',
+      [{ ...refusing, retryAfterMs: 700, nextAfterMs: 700 }, { resetAfterMs: 40_000 }],
+      { allowed: false, remaining: 0, retryAfterMs: 700, nextAfterMs: 700, resetAfterMs: 40_000 },
+    ],
+    [
+      'the longest wait of two refusals',
+      [
+        { ...refusing, retryAfterMs: 700, nextAfterMs: 700 },
+        { ...refusing, retryAfterMs: 900, nextAfterMs: 900 },
+      ],
+      { allowed: false, retryAfterMs: 900, nextAfterMs: 900 },
+    ],
+    [
+      'null as the longest wait',
+      [
+        { ...refusing, retryAfterMs: null },
+        { ...refusing, retryAfterMs: 900 },
+      ],
+      { allowed: false, retryAfterMs: null },
+    ],
+    [
+      'the smallest remaining quota, and the time of its next unit',
+      [
+        { remaining: 2, nextAfterMs: 100 },
+        { remaining: 3, nextAfterMs: 9_000 },
+      ],
+      { allowed: true, remaining: 2, nextAfterMs: 100 },
+    ],
+    [
+      'a refusal, and the smaller remaining quota of another one',
+      [
+        { allowed: false, remaining: 3, retryAfterMs: 700 },
+        { remaining: 2, nextAfterMs: 100 },
+      ],
+      { allowed: false, remaining: 2, retryAfterMs: 700 },
+    ],
+    [
+      'the longest ban',
+      [
+        { ...refusing, retryAfterMs: 900, bannedForMs: 900 },
+        { ...refusing, retryAfterMs: 950 },
+      ],
+      { allowed: false, remaining: 0, retryAfterMs: 950, bannedForMs: 900 },
+    ],
+    ['the earliest decidedAt', [{ decidedAt: 20 }, { decidedAt: 10 }], { decidedAt: 10 }],
+    [
+      'the smallest remaining quota of three',
+      [{ remaining: 3 }, { remaining: 1 }, { remaining: 2 }],
+      { remaining: 1 },
+    ],
+  ])('The state of several quotas of a policy has %s.', (_, states, expected) => {
+    expect(combined(...states)).toMatchObject(expected)
+  })
+})
+
+test('The quota that binds has the least remaining, or refuses for the longest time.', () => {
+  const matches = [of(), of()]
+  for (const [one, other] of [
+    [{ remaining: 2 }, { remaining: 3 }],
+    [
+      { ...refusing, retryAfterMs: 900 },
+      { ...refusing, retryAfterMs: 700 },
+    ],
+  ]) {
+    const [found] = limitStates(matches, [state(one), state(other)])
+    const [reversed] = limitStates(matches, [state(other), state(one)])
+    expect([found, reversed].map((limit) => bindingMatch.get(limit!))).toEqual(matches)
+    expect(bindingMatch.get(found!)).toBe(matches[0])
+  }
+})
+
+test('During a ban nothing remains, and no wait ends before the ban. The window is the current period.', () => {
+  const banned = state({ ...refusing, remaining: 3, retryAfterMs: 50_000, bannedForMs: 50_000 })
+  expect(limitState({ ...of(), period: [0, 7_000, 15_000] }, banned)).toMatchObject({
+    windowMs: 7_000,
+    remaining: 0,
+    resetAfterMs: 50_000,
+    nextAfterMs: 50_000,
+  })
+})

@@ -1,0 +1,293 @@
+/** A request that origins read in several ways counts in the way that is strictest for its client. */
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { describedRequest } from '../../../../src/api/described-request.ts'
+import { describeRequest } from '../../../../src/client/client.ts'
+import type { ConfigOptions, MatchOptions } from '../../../../src/core/config/options.ts'
+import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { compileMatcher, isMatch, type Matched } from '../../../../src/core/program/match.ts'
+import { bodies } from '../../../../src/features/bodies/index.ts'
+import { createMatcher } from '../../../support/create-matcher.ts'
+import { isLong } from '../../../support/long.ts'
+
+const quota = { limit: 1000, window: '1m', key: 'global' } as const
+
+describe('A repeated query parameter or header field', () => {
+  const rules = [
+    { query: { plan: 'free' }, cost: 1 },
+    { header: { 'x-plan': 'free' }, cost: 2 },
+    { cost: 25 },
+  ]
+  const costOf = async (url: string, headers: [string, string][] = []) => {
+    const match = createMatcher({ policies: [{ name: 'p', ...quota, cost: rules }] })
+    const { policies } = await match(url, { headers })
+    return policies.filter(isMatch).map(({ cost }) => cost)
+  }
+
+  test.each<[string, [string, string][], number]>([
+    ['/?plan=free', [], 1],
+    ['/?plan=free&plan=free', [], 1],
+    ['/?plan=free&plan=pro', [], 25],
+    ['/?plan=pro&plan=free', [], 25],
+    ['/?plan=free&plan[]=pro', [], 25],
+    ['/?plan%5B%5D=free', [], 25],
+    ['/?plan=free;plan=pro', [], 25],
+    ['/?x=1;plan=free', [], 25],
+    ['/?plan=free&other=pro', [], 1],
+    ['/', [['x-plan', 'free']], 2],
+    [
+      '/',
+      [
+        ['x-plan', 'free'],
+        ['x-plan', 'pro'],
+      ],
+      25,
+    ],
+  ])(
+    '%s with the fields %j costs %i units, the most that an origin may read.',
+    async (url, headers, units) => {
+      expect(await costOf(url, headers)).toEqual([units])
+    },
+  )
+
+  const applies = async (match: MatchOptions, url: string, headers: [string, string][] = []) => {
+    const found = await createMatcher({ policies: [{ name: 'p', ...quota, match }] })(url, {
+      headers,
+    })
+    return found.policies.some(isMatch)
+  }
+
+  test('A policy applies if one of the values matches, and `not` exempts only if all of them do.', async () => {
+    const [free, both] = ['/?plan=free', '/?plan=free&plan=pro']
+    expect(await applies({ query: { plan: 'pro' } }, both)).toBe(true)
+    expect(await applies({ query: { plan: 'x' } }, both)).toBe(false)
+    expect(await applies({ query: { plan: 'pro' } }, '/?x=1;plan=pro')).toBe(true) // Rack before 3
+    expect(await applies({ not: { query: { plan: 'free' } } }, free)).toBe(false)
+    expect(await applies({ not: { query: { plan: 'free' } } }, both)).toBe(true)
+    const lines: [string, string][] = [
+      ['x-plan', 'free'],
+      ['x-plan', 'pro'],
+    ]
+    expect(await applies({ header: { 'x-plan': 'pro' } }, '/', lines)).toBe(true)
+    expect(await applies({ not: { header: { 'x-plan': 'free*' } } }, '/', lines)).toBe(true)
+  })
+
+  test('The comma within a User-Agent is no second line.', async () => {
+    const agent: [string, string][] = [['user-agent', 'Mozilla/5.0 (KHTML, like Gecko) Safari']]
+    expect(await applies({ not: { header: { 'user-agent': 'Mozilla/*' } } }, '/', agent)).toBe(
+      false,
+    )
+    const found = await createMatcher({
+      allow: { header: { 'user-agent': '*Safari' } },
+      policies: [{ name: 'p', ...quota }],
+    })('/', { headers: agent })
+    expect(found.policies).toMatchObject([{ unmet: 'allow' }])
+  })
+})
+
+describe('Over all readings', () => {
+  const names = ['a', 'b'] as const
+  const value = fc.constantFrom('x', 'y', 'z')
+  const pattern = fc.constantFrom<string | true>('x', 'y', 'x*', '*z', '*y*', true)
+  const fields = (prefix: string) =>
+    fc.dictionary(
+      fc.constantFrom('a', 'b').map((name) => prefix + name),
+      pattern,
+      {
+        minKeys: 1,
+        maxKeys: 2,
+      },
+    )
+  const parts = {
+    query: fields('').map((query) => ({ query })),
+    header: fields('x-').map((header) => ({ header })),
+    body: fields('').map((body) => ({ body })),
+  }
+  type Part = keyof typeof parts
+  const conditionOf = (allowed: Part[]): fc.Arbitrary<MatchOptions> => {
+    const one = fc.oneof(...allowed.map((part) => parts[part] as fc.Arbitrary<MatchOptions>))
+    const two = fc.tuple(one, one).map(([first, second]) => ({ ...first, ...second }))
+    return fc.oneof(
+      one,
+      two,
+      one.map((not) => ({ not })),
+      fc.tuple(one, one).map(([first, not]) => ({ ...first, not })),
+    )
+  }
+  const anywhere = conditionOf(['query', 'header', 'body'])
+  const outside = conditionOf(['query', 'header'])
+  const units = fc.integer({ min: 1, max: 50 })
+  const rules = fc.array(
+    fc.tuple(anywhere, units).map(([one, cost]) => ({ ...one, cost })),
+    { maxLength: 3 },
+  )
+  const policy = fc.record({
+    match: anywhere,
+    rules,
+    otherwise: units,
+    key: fc.constantFrom('global', 'cookie:a', 'cookie:b', 'query:a', 'header:x-b', 'body:a'),
+    onMissingKey: fc.constantFrom('share', 'skip', 'refuse'),
+  })
+  const config = fc
+    .record({
+      deny: outside.map((one) => ({ name: 'denied', ...one })),
+      allow: outside.map((one) => ({ name: 'allowed', ...one, policies: ['p0'] })),
+      policies: fc.array(policy, { minLength: 1, maxLength: 3 }),
+    })
+    .map(({ policies, ...lists }) => ({
+      ...lists,
+      bodies: bodies(),
+      policies: policies.map(({ rules: list, otherwise, ...rest }, index) => ({
+        ...quota,
+        ...rest,
+        name: `p${index}`,
+        cost: list.length > 0 ? { rules: list, otherwise } : otherwise,
+      })),
+    })) as fc.Arbitrary<ConfigOptions>
+
+  type Pair = [string, string]
+  const pairs: fc.Arbitrary<Pair[]> = fc.array(fc.tuple(fc.constantFrom(...names), value), {
+    maxLength: 3,
+  })
+  /** What a client sends. Each item of the body is the list of its members. A body of one item is no batch. */
+  const sending = fc.record({
+    query: pairs,
+    header: pairs,
+    cookie: pairs,
+    body: fc.array(pairs, { maxLength: 3 }),
+  })
+  type Sending = typeof sending extends fc.Arbitrary<infer T> ? T : never
+
+  /** Where a client adds what is too long to describe. */
+  const padding = fc.constantFrom(undefined, 'query', 'header', 'cookie', 'crowd', 'body')
+  type Padding = typeof padding extends fc.Arbitrary<infer T> ? T : never
+
+  const objectOf = (pairs: readonly Pair[]) =>
+    `{${pairs.map(([name, one]) => `"${name}":"${one}"`).join(',')}}`
+  function write({ query, header, cookie, body }: Sending, padded?: Padding) {
+    const pad = 'x'.repeat(9000)
+    const url = new URL(`https://a.example.com/?${query.map((pair) => pair.join('=')).join('&')}`)
+    if (padded === 'query') url.search += `&pad=${pad}`
+    const headers = new Headers(header.map(([name, one]) => [`x-${name}`, one] as [string, string]))
+    const cookies = cookie.map((pair) => pair.join('='))
+    if (padded === 'cookie') cookies.push(`pad=${pad}`)
+    if (cookies.length > 0) headers.set('cookie', cookies.join('; '))
+    if (padded === 'header') headers.set('x-a', headers.get('x-a') ?? pad)
+    if (padded === 'header') headers.set('user-agent', pad)
+    if (padded === 'crowd') for (let n = 0; n < 150; n++) headers.set(`c-${n}`, '')
+    headers.set('content-type', 'application/json')
+    const items = body.map(objectOf)
+    const text = items.length === 1 ? items[0]! : `[${items.join(',')}]`
+    return {
+      url: url.href,
+      init: { method: 'POST', headers, ...(items.length > 0 && { body: text }) },
+    }
+  }
+
+  /** The readings of a list: of each name the first, the last, or any other value. */
+  const readingsOf = (list: readonly Pair[]): Pair[][] =>
+    names.reduce<Pair[][]>(
+      (readings, name) => {
+        const values = list.filter(([one]) => one === name)
+        if (values.length === 0) return readings
+        return readings.flatMap((reading) => values.map((one) => [...reading, one]))
+      },
+      [[]],
+    )
+
+  /** The units that each policy charges. A batch may be charged to several quotas. */
+  function costs({ policies }: Matched) {
+    const units = new Map<string, number>()
+    for (const { policy, cost } of policies.filter(isMatch)) {
+      units.set(policy.name, (units.get(policy.name) ?? 0) + cost)
+    }
+    return units
+  }
+  const isAllowed = ({ policies }: Matched, name: string) =>
+    policies.some((one) => !isMatch(one) && one.policy.name === name && one.unmet === 'allow')
+
+  /** Sends a description of a request to the decision API. */
+  async function describedTo(options: ConfigOptions, sent: Sending, padded: Padding) {
+    const { url, init } = write(sent, padded)
+    const { body, ...rest } = init as RequestInit
+    const config = parseConfig(options)
+    const match = compileMatcher(config, () => {})
+    const description = {
+      ...describeRequest(new Request(url, rest)),
+      ...(body && padded !== 'body' && { body: body as string }),
+    }
+    const found = await describedRequest(
+      description,
+      { config, match },
+      {
+        env: {},
+        waitUntil: () => {},
+        contextOf: async () => undefined,
+      },
+    )
+    return found as Matched
+  }
+
+  /** Checks that a request as it was sent is as strict as a reading of it. */
+  function isAsStrict(sent: Matched, read: Matched, units: Map<string, number>) {
+    if (sent.denied) return
+    expect(read.denied).toBeUndefined()
+    for (const [name, cost] of units) {
+      expect(isAllowed(sent, name)).toBe(false)
+      expect(costs(sent).get(name) ?? 0).toBeGreaterThanOrEqual(cost)
+    }
+  }
+
+  test('A request never costs less, meets fewer policies or enters more lists than a reading of it that is sent plainly. This includes its batch, its cookies, and its description to /decide.', async () => {
+    const seen = { ambiguous: 0, batches: 0, omitted: 0 }
+    await fc.assert(
+      fc.asyncProperty(config, sending, padding, async (options, sent, padded) => {
+        const match = createMatcher(options)
+        /** The policies that charge each item of a batch. The others charge a request once. */
+        const byItem = new Set(
+          parseConfig(options).policies.flatMap(({ name, usesBody }) => (usesBody ? name : [])),
+        )
+        const plain = write(sent)
+        const direct = await match(plain.url, plain.init)
+        const described = await describedTo(options, sent, padded)
+        for (const query of readingsOf(sent.query)) {
+          for (const header of readingsOf(sent.header)) {
+            for (const cookie of readingsOf(sent.cookie)) {
+              const rest = { query, header, cookie }
+              /** An app runs each item of a batch. It may read each of them in several ways. */
+              const all = new Map<string, number>()
+              for (const item of sent.body.length > 0 ? sent.body : [undefined]) {
+                const dearest = new Map<string, number>()
+                for (const members of item ? readingsOf(item) : [undefined]) {
+                  const { url, init } = write({ ...rest, body: members ? [members] : [] })
+                  const read = await match(url, init)
+                  if (sent.body.length < 2) {
+                    isAsStrict(direct, read, costs(read))
+                    isAsStrict(described, read, costs(read))
+                  }
+                  if (read.denied) continue
+                  for (const [name, cost] of costs(read)) {
+                    dearest.set(name, Math.max(dearest.get(name) ?? 0, cost))
+                  }
+                }
+                for (const [name, cost] of dearest) {
+                  const before = all.get(name) ?? 0
+                  all.set(name, byItem.has(name) ? before + cost : Math.max(before, cost))
+                }
+              }
+              const none = { policies: [] }
+              isAsStrict(direct, none, all)
+              if (padded !== 'body') isAsStrict(described, none, all)
+            }
+          }
+        }
+        if (sent.body.length > 1) seen.batches += 1
+        if (padded) seen.omitted += 1
+        if (new Set(sent.cookie.map(([name]) => name)).size < sent.cookie.length)
+          seen.ambiguous += 1
+      }),
+      { numRuns: isLong ? 1000 : 150 },
+    )
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(20)
+  })
+})

@@ -1,0 +1,206 @@
+import { parseCookie } from 'cookie'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Source } from '../../../../src/core/config/schema/credentials.ts'
+import { readFirst, readSource, UNREADABLE } from '../../../../src/core/request/source.ts'
+import { anyText } from '../../../support/any-text.ts'
+import { shortestRun } from '../../../support/shortest-run.ts'
+import { viewOnCloudflare } from '../../../support/view-on-cloudflare.ts'
+
+const sourceOf = (text: string): Source => {
+  const [, kind, name] = /^(\w+):?(.*)$/s.exec(text)!
+  return { source: kind as Source['source'], name: name! }
+}
+
+function viewWith(headers: Record<string, string> | [string, string][] = {}, query = '') {
+  const request = new Request(`https://www.example.com/${query}`, { headers })
+  const runtime = { env: {}, waitUntil() {}, context: undefined }
+  return viewOnCloudflare(request, runtime, { caseSensitivePaths: false })
+}
+
+test.each([
+  // source, headers, query, value
+  ['header:x-a', { 'X-A': 'one' }, '', 'one'],
+  ['header:x-a', { 'X-A': '  one ' }, '', 'one'],
+  ['header:x-a', { 'X-A': '' }, '', undefined],
+  ['header:x-a', { 'X-B': 'one' }, '', undefined],
+  ['header:x-a', { 'X-A': 'one, two' }, '', 'one, two'],
+  ['bearer', { Authorization: 'Bearer a.b.c' }, '', 'a.b.c'],
+  ['bearer', { Authorization: 'bEARER   a.b.c' }, '', 'a.b.c'],
+  ['bearer', { Authorization: 'Bearer a b' }, '', 'a'],
+  ['bearer', { Authorization: 'Bearer\ta' }, '', 'a'],
+  ['bearer', { Authorization: 'Bearer a\tb' }, '', 'a'],
+  ['bearer', { Authorization: 'Bearer a Bearer b' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Bearer a;b' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Bearer token="a"' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Bearer\x85a' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Bearer' }, '', undefined],
+  ['bearer', { Authorization: 'Bearer ' }, '', undefined],
+  ['bearer', { Authorization: 'Bearera' }, '', undefined],
+  ['bearer', { Authorization: 'Basic YTpi' }, '', undefined],
+  ['bearer', { Authorization: 'Token a' }, '', undefined],
+  ['bearer', { Authorization: 'Token a.b.c' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Token token="a.b.c", x="y"' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'a.b.c' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Basic YTpi, DPoP a.b.c' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Digest username="a.b.c", realm="d"' }, '', undefined],
+  ['bearer', { Authorization: 'XBearer a' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Bearer a, Bearer a' }, '', 'a'],
+  ['bearer', { Authorization: 'Bearer a, Bearer b' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Basic YTpi, Bearer b' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Bearer a, Digest b="c"' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Digest a="b", c="d"' }, '', undefined],
+  ['bearer', { Authorization: 'bEARER \t a' }, '', 'a'],
+  ['bearer', { Authorization: 'Bearer a, x' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Basic YTpi Bearer b' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'DPoP a.b.c' }, '', UNREADABLE],
+  ['bearer', { Authorization: 'Digest username="a.b.c", realm="d.e.f", nonce="g"' }, '', undefined],
+  [
+    'bearer',
+    { Authorization: 'AWS4-HMAC-SHA256 Credential=a/20261122/eu/s3/aws4, Signature=b' },
+    '',
+    undefined,
+  ],
+  ['query:key', {}, '?key=one', 'one'],
+  ['query:key', {}, '?key=one&key=one', 'one'],
+  ['query:key', {}, '?key=one&key=two', UNREADABLE],
+  ['query:key', {}, '?key=&key=two', 'two'],
+  ['query:key', {}, '?key', undefined],
+  ['query:key', {}, '?KEY=one', undefined],
+  ['query:key', {}, '?k%65y=%6fne', 'one'],
+  ['query:key', {}, '?key=%ff', '\ufffd'],
+  ['cookie:id', { Cookie: 'id=one' }, '', 'one'],
+  ['cookie:id', { Cookie: 'a=b;id=one ;c=d' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id=one; id=one' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id=one; id=two' }, '', UNREADABLE],
+  ['cookie:id', { Cookie: 'id="one"' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id="%6fne"; id=one' }, '', 'one'],
+  ['cookie:id', { Cookie: ' id = "one" ' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id=""' }, '', undefined],
+  ['cookie:id', { Cookie: 'id="one' }, '', UNREADABLE],
+  ['cookie:id', { Cookie: 'id="' }, '', UNREADABLE],
+  ['cookie:id', { Cookie: 'id="o\\156e"' }, '', UNREADABLE],
+  ['cookie:id', { Cookie: 'id=o"n"e' }, '', 'o"n"e'],
+  ['cookie:id', { Cookie: 'a=b, id=one' }, '', UNREADABLE],
+  ['cookie:id', { Cookie: 'a=b id = one' }, '', UNREADABLE],
+  ['cookie:id', { Cookie: 'id=one, id=one' }, '', UNREADABLE],
+  ['cookie:id', { Cookie: 'a=the id of b' }, '', undefined],
+  ['cookie:id', { Cookie: 'a="id="' }, '', undefined],
+  ['cookie:id', { Cookie: 'id=%6fne; id=one' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id=; id=one' }, '', 'one'],
+  ['cookie:id', { Cookie: 'ID=one' }, '', undefined],
+  ['cookie:id', { Cookie: 'xid=one' }, '', undefined],
+  ['cookie:id', { Cookie: 'id' }, '', undefined],
+  ['cookie:id', { Cookie: 'a="; id=one; b="' }, '', 'one'],
+  ['cookie:id', { Cookie: 'id=%ff%' }, '', '%ff%'],
+  ['cookie:id', { Cookie: 'id=a=b' }, '', 'a=b'],
+  ['cookie:__proto__', { Cookie: 'a=b' }, '', undefined],
+  ['cookie:__proto__', { Cookie: '__proto__=one' }, '', 'one'],
+  ['cookie:constructor', { Cookie: 'a=constructor' }, '', undefined],
+] as const)(
+  'The source %s of the headers %j and the query "%s" has the value %j.',
+  (where, headers, query, expected) => {
+    expect(readSource(sourceOf(where), viewWith(headers, query))).toBe(expected)
+  },
+)
+
+describe('the first of several sources', () => {
+  const sources = ['header:x-a', 'bearer', 'query:key', 'cookie:id'].map(sourceOf)
+  test.each([
+    [{ 'X-A': 'a', Authorization: 'Bearer b' }, '?key=c', 'a'],
+    [{ Authorization: 'Bearer b' }, '?key=c', 'b'],
+    [{ Authorization: 'Basic YTpi' }, '?key=c', 'c'],
+    [{ Cookie: 'id=d' }, '', 'd'],
+    [{}, '', undefined],
+    // Two values in one source are unreadable, and later sources are not read.
+    [{ Authorization: 'Bearer a, Bearer b' }, '?key=c', UNREADABLE],
+    [{ Cookie: 'id=d' }, '?key=a&key=b', UNREADABLE],
+  ] as const)(
+    'The first value in the headers %j and the query "%s" is %j.',
+    (headers, query, expected) => {
+      expect(readFirst(sources, viewWith(headers, query))).toBe(expected)
+    },
+  )
+})
+
+describe('arbitrary input of a client', () => {
+  /** A header value as a runtime passes it on: no control characters, and one byte for each character. */
+  const field = fc.string({
+    unit: fc.oneof(
+      fc.constantFrom(...'=;, "%&?\\\t', 'Bearer ', 'id', 'key', '__proto__', '%ff', 'a'),
+      fc.integer({ min: 0xa1, max: 0xff }).map((code) => String.fromCharCode(code)),
+    ),
+    maxLength: 40,
+  })
+  const where = fc
+    .constantFrom(
+      'header:x-a',
+      'bearer',
+      'query:key',
+      'query:__proto__',
+      'cookie:id',
+      'cookie:__proto__',
+    )
+    .map(sourceOf)
+
+  test('Reading a source never throws, and returns a non-empty text, an unreadable value or nothing.', () => {
+    fc.assert(
+      fc.property(field, field, field, anyText, where, (a, b, c, query, from) => {
+        const request = viewWith({ 'X-A': a, Authorization: b, Cookie: c }).with({
+          query: new URLSearchParams(query),
+        })
+        for (const value of [readSource(from, request), readFirst([from], request)]) {
+          const isText = typeof value === 'string' && value !== ''
+          expect(value === undefined || value === UNREADABLE || isText).toBe(true)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('A cookie has the value that the package cookie reads.', () => {
+    const characters = fc.constantFrom(..."ab=%61%C3%A4%ff+\xa0\t '\\")
+    const value = fc.array(characters, { maxLength: 12 }).map((list) => list.join(''))
+    fc.assert(
+      fc.property(value, (value) => {
+        const Cookie = `id=${value}`
+        const request = viewWith({ Cookie })
+        const expected = parseCookie(request.request.headers.get('cookie')!).id || undefined
+        const found = readSource(sourceOf('cookie:id'), request)
+        if (found !== UNREADABLE) expect(found).toBe(expected)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('A cookie is read as written, whatever cookies are before and after it.', () => {
+    const plain = fc.stringMatching(/^[\w.-]{1,20}$/)
+    const other = fc.stringMatching(/^[a-h]{1,5}=[\w ",%=]{0,10}$/)
+    const isSafe = (text: string) => !/[ ,]id *=/.test(text) // some frameworks read this as the cookie
+    const others = fc.array(other.filter(isSafe), { maxLength: 5 })
+    fc.assert(
+      fc.property(plain, others, others, (value, before, after) => {
+        const Cookie = [...before, `id=${value}`, ...after].join('; ')
+        expect(readSource(sourceOf('cookie:id'), viewWith({ Cookie }))).toBe(value)
+      }),
+    )
+  })
+
+  test('Reading headers of 100 KB takes less than a second.', () => {
+    const shortestMs = shortestRun(1000, () => {
+      const many = viewWith({
+        Cookie: 'id;'.repeat(33_000),
+        Authorization: `Bearer ${' '.repeat(99_000)},${','.repeat(900)}`,
+      })
+      const blank = viewWith({
+        Cookie: `a=id${' '.repeat(99_000)}b; id="${'a'.repeat(50_000)}`,
+        Authorization: `Bearer a${' bearer'.repeat(14_000)}`,
+      })
+      expect(readSource(sourceOf('cookie:id'), many)).toBe(undefined)
+      expect(readSource(sourceOf('bearer'), many)).toBe(UNREADABLE)
+      expect(readSource(sourceOf('cookie:id'), blank)).toBe(UNREADABLE)
+      expect(readSource(sourceOf('bearer'), blank)).toBe(UNREADABLE)
+    })
+    expect(shortestMs).toBeLessThan(1000)
+  })
+})

@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest'
+import type { Observe, ObserverCall } from '../../../../src/core/base/observer.ts'
+import { createAnswer } from '../../../../src/features/observe/answer.ts'
+import { observe } from '../../../../src/features/observe/index.ts'
+import { OPEN_METRICS } from '../../../../src/features/observe/open-metrics.ts'
+import type { Stats } from '../../../../src/features/observe/report.ts'
+import { createGateway } from '../../../../src/hosts/worker/gateway.ts'
+import { API_TOKEN, OPERATE } from '../../../support/api-stack.ts'
+import { parseOpenMetrics } from '../../../support/open-metrics.ts'
+import { someStats } from '../../../support/stats.ts'
+
+const env = {
+  SLUICE_API_TOKEN: API_TOKEN,
+  SLUICE_OPERATE_TOKEN: OPERATE,
+  UPSTASH_REDIS_REST_URL: 'https://redis.example.com',
+  UPSTASH_REDIS_REST_TOKEN: 'a-token',
+  ORIGIN: 'https://origin.example.com',
+}
+const policies = [{ name: 'per-ip', limit: 10, window: '1m' }] as const
+const paths = ['/stats', '/metrics']
+
+/** A gateway with an observer that has these counts. */
+function gatewayWith(analytics?: Stats, calls: ObserverCall[] = []) {
+  const answer = createAnswer({
+    stats(call) {
+      calls.push(call)
+      return someStats()
+    },
+    readAnalytics: async () => analytics,
+  })
+  const real = observe()
+  const withAnswer: Observe = { create: (parts) => ({ ...real.create(parts), answer }) }
+  return createGateway({ policies: [...policies], observe: withAnswer })
+}
+
+const ask = async (
+  app: ReturnType<typeof createGateway>,
+  path: string,
+  { method = 'GET', token = OPERATE, variables = env }: AskOptions = {},
+) =>
+  app.fetch(
+    new Request(`https://limits.example.com/_sluice/v1${path}`, {
+      method,
+      headers: token === null ? {} : { Authorization: `Bearer ${token}` },
+    }),
+    variables,
+    { waitUntil() {}, passThroughOnException() {}, props: {} },
+  )
+interface AskOptions {
+  method?: string
+  token?: string | null
+  variables?: Record<string, string>
+}
+
+describe('GET /_sluice/v1/stats and /metrics', () => {
+  test('The stats are the counts as JSON.', async () => {
+    const response = await ask(gatewayWith(), '/stats')
+    expect([response.status, await response.json()]).toEqual([200, someStats()])
+    expect(response.headers.get('content-type')).toBe('application/json')
+    expect(response.headers.get('cache-control')).toBe('no-store')
+  })
+
+  test('The metrics are the counts as OpenMetrics.', async () => {
+    const response = await ask(gatewayWith(), '/metrics')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe(
+      'application/openmetrics-text; version=1.0.0; charset=utf-8',
+    )
+    expect(response.headers.get('content-type')).toBe(OPEN_METRICS)
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    const families = parseOpenMetrics(await response.text())
+    expect(families.get('sluice_store_calls')!.samples[0]!.value).toBe(96)
+  })
+
+  test('The counts of all isolates are preferred, and the answer names their source.', async () => {
+    const all: Stats = { ...someStats(), source: 'analytics-engine', fallbacks: 70, databases: [] }
+    const app = gatewayWith(all)
+    const { databases } = someStats() // only an isolate knows its breakers
+    expect(await (await ask(app, '/stats')).json()).toEqual({ ...all, databases })
+    const families = parseOpenMetrics(await (await ask(app, '/metrics')).text())
+    expect(families.get('sluice_source')!.samples[0]!.labels.source).toBe('analytics-engine')
+    expect(families.get('sluice_fallbacks')!.samples[0]!.value).toBe(70)
+    expect(families.get('sluice_circuit_open')!.samples).toHaveLength(1)
+  })
+
+  test('If the counts of all isolates cannot be read, the stats name the isolate as the source, and the metrics are a 503.', async () => {
+    const variables = {
+      ...env,
+      CLOUDFLARE_ACCOUNT_ID: 'an-account',
+      CLOUDFLARE_API_TOKEN: 'a-token',
+      SLUICE_ANALYTICS_DATASET: 'sluice',
+    }
+    const stats = await ask(gatewayWith(), '/stats', { variables })
+    expect([stats.status, await stats.json()]).toMatchObject([200, { source: 'isolate' }])
+    const metrics = await ask(gatewayWith(), '/metrics', { variables })
+    expect(metrics.headers.get('content-type')).toBe('application/problem+json')
+    expect(metrics.headers.get('cache-control')).toBe('no-store')
+    expect([metrics.status, await metrics.json()]).toEqual([
+      503,
+      {
+        type: 'about:blank',
+        status: 503,
+        title: 'Service Unavailable',
+        detail: 'The Analytics Engine cannot be read. The log says why.',
+      },
+    ])
+  })
+
+  test('The observer gets the databases, with the state of their breakers.', async () => {
+    const calls: ObserverCall[] = []
+    await ask(gatewayWith(undefined, calls), '/stats')
+    expect(calls[0]!.databases.map(({ name, isOpen }) => [name, isOpen()])).toEqual([
+      [undefined, false],
+    ])
+  })
+
+  test.each(paths)('HEAD %s has the header fields of GET, and no body.', async (path) => {
+    const app = gatewayWith()
+    const [got, head] = [await ask(app, path), await ask(app, path, { method: 'HEAD' })]
+    expect([head.status, await head.text()]).toEqual([200, ''])
+    expect([...head.headers]).toEqual([...got.headers])
+  })
+
+  test.each(paths)('The path %s answers other methods with 405 and Allow.', async (path) => {
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      const { status, headers } = await ask(gatewayWith(), path, { method })
+      expect([method, status, headers.get('allow')]).toEqual([method, 405, 'GET, HEAD'])
+    }
+  })
+
+  test.each(paths)('The path %s needs a token of the scope operate.', async (path) => {
+    for (const [token, expected] of [
+      [null, 401],
+      ['wrong', 401],
+      [`${OPERATE}x`, 401],
+      [API_TOKEN, 403],
+    ] as const) {
+      const { status, headers } = await ask(gatewayWith(), path, { token })
+      const type = headers.get('content-type')
+      expect([token, status, type]).toEqual([token, expected, 'application/problem+json'])
+    }
+  })
+
+  test.each([
+    ['the configuration has no observe', createGateway({ policies: [...policies] }), env],
+    ['no operate token is set', gatewayWith(), { ...env, SLUICE_OPERATE_TOKEN: '' }],
+  ])('Both paths are a 404 if %s, like an unknown path.', async (_, app, variables) => {
+    const unknown = await ask(app, '/nothing', { variables })
+    expect(unknown.status).toBe(404)
+    const detail = await unknown.text()
+    for (const path of paths) {
+      for (const token of [null, API_TOKEN, OPERATE]) {
+        const answer = await ask(app, path, { token, variables })
+        expect([answer.status, await answer.text()]).toEqual([404, detail])
+      }
+    }
+  })
+
+  test.each(['/stats/', '/metrics/', '/statsx', '/metrics/x', '/metric'])(
+    'The path %s is a 404, or the endpoint that it resolves to.',
+    async (path) => {
+      const resolves = path.endsWith('/')
+      expect((await ask(gatewayWith(), path)).status).toBe(resolves ? 200 : 404)
+    },
+  )
+})

@@ -1,0 +1,106 @@
+/** The options of observe() from a decision to each destination, with real servers on loopback. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { DecisionFact, Observer } from '../../../../src/core/base/observer.ts'
+import type { DataPoint } from '../../../../src/features/observe/analytics.ts'
+import { type ObserveOptions, observe } from '../../../../src/features/observe/index.ts'
+import { admitted, factOf, limitState, matchOf } from '../../../support/facts.ts'
+import { startCollector } from '../../../support/otlp-collector.ts'
+import { type Receiver, SECRET, startReceiver } from '../../../support/webhook-receiver.ts'
+
+let receiver: Receiver
+let collector: Awaited<ReturnType<typeof startCollector>>
+let lines: string[]
+let background: Promise<unknown>[]
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  receiver = await startReceiver()
+  collector = await startCollector()
+  lines = []
+  background = []
+})
+afterEach(async () => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+  await receiver.close()
+  await collector.stop()
+})
+
+const create = (options: ObserveOptions) =>
+  observe(options).create({ log: (event, code) => void lines.push(`${event} ${code}`) })
+
+function decide(observer: Observer, fact: Partial<DecisionFact> = {}) {
+  observer.decided(factOf({ waitUntil: (promise) => void background.push(promise), ...fact }))
+}
+
+async function statsOf(observer: Observer) {
+  const call = { request: new Request('http://x/'), env: {}, waitUntil() {}, databases: [] }
+  return (await observer.answer('/stats', call))!.json() as Promise<{ dropped: object }>
+}
+
+test('A report goes to each destination of to, and all have the same counts.', async () => {
+  const log = vi.spyOn(console, 'log').mockImplementation(() => {})
+  const points: DataPoint[] = []
+  const env = { DATA: { writeDataPoint: (point: DataPoint) => void points.push(point) } }
+  const observer = create({ to: ['log', 'analytics:DATA', `otlp:${collector.url}`], every: 20 })
+  for (let n = 0; n < 3; n++) decide(observer, { env })
+  vi.setSystemTime(Date.now() + 20)
+  decide(observer, { env })
+  await Promise.all(background)
+  const line = JSON.parse(log.mock.calls[0]![0])
+  expect(line).toMatchObject({ event: 'decisions', series: [{ policy: 'a', decisions: 4 }] })
+  expect(points.find(({ blobs }) => blobs[0] === 'decisions')!.doubles[0]).toBe(4)
+  const [report] = collector.reports()
+  expect(report!.metrics.get('sluice.decisions')!.points.map(({ value }) => value)).toEqual([4])
+  expect((await statsOf(observer)).dropped).toEqual({
+    log: 0,
+    'analytics:DATA': 0,
+    [`otlp:${new URL(collector.url).host}`]: 0,
+  })
+  expect(lines).toEqual([])
+})
+
+test('A missing binding and a collector that fails lose their reports, with their codes.', async () => {
+  collector.answer = (response) => response.writeHead(500).end()
+  const observer = create({ to: ['analytics:DATA', `otlp:${collector.url}`], every: 20 })
+  decide(observer)
+  vi.setSystemTime(Date.now() + 20)
+  decide(observer)
+  await Promise.all(background)
+  expect(lines.sort()).toEqual(['report-lost bad-status', 'report-lost not-configured'])
+  expect(Object.values((await statsOf(observer)).dropped)).toEqual([1, 1])
+})
+
+test('A notice is sent once for each limit, threshold and window, also for a limit that does not bind.', async () => {
+  const observer = create({ webhook: { url: receiver.url } })
+  const limits = [
+    limitState({ remaining: 2 }),
+    limitState({ policy: 'b', limit: 100, remaining: 5 }),
+    limitState({ policy: 'trial', mode: 'shadow', remaining: 0 }),
+  ]
+  const fact = {
+    decision: { ...admitted, decidedAt: 1_789_000_000_000, limits },
+    matches: [matchOf(), matchOf({ name: 'b', burst: 100 }), matchOf({ name: 'trial' })],
+    env: { SLUICE_WEBHOOK_SECRET: SECRET },
+  }
+  for (let n = 0; n < 3; n++) decide(observer, fact)
+  await Promise.all(background)
+  const sent = receiver
+    .notices()
+    .map(({ policy, subject, threshold }) => [policy, subject, threshold])
+  expect(sent.sort()).toEqual([
+    ['a', 'hash of 203.0.113.7', 80],
+    ['b', 'hash of 203.0.113.7', 80],
+    ['b', 'hash of 203.0.113.7', 90],
+  ])
+  expect((await statsOf(observer)).dropped).toEqual({ webhook: 0 })
+})
+
+test('A notice that the receiver rejects is counted.', async () => {
+  receiver.answer = (response) => response.writeHead(400).end()
+  const observer = create({ webhook: { url: receiver.url } })
+  const decision = { ...admitted, decidedAt: 1, limits: [limitState({ remaining: 2 })] }
+  decide(observer, { decision, env: { SLUICE_WEBHOOK_SECRET: SECRET } })
+  await Promise.all(background)
+  expect((await statsOf(observer)).dropped).toEqual({ webhook: 1 })
+  expect(lines).toEqual(['webhook rejected'])
+})

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { hashedSubjects, type Part } from '../../../../src/core/program/subject.ts'
+import { labelOf } from '../../../../src/features/observe/label.ts'
+
+const hash = hashedSubjects('a secret')
+const ip = (value: string): Part[] => [['ip', value]]
+const user: Part[] = [['header:x-user', 'ann']]
+const hashed = /^[\w-]{16}$/
+
+test('By default a client is named by the hash of its key, which is its subject in Redis.', async () => {
+  const label = await labelOf('hashed', ip('203.0.113.7'), hash)
+  expect(label).toMatch(hashed)
+  expect(label).toBe(await hash(ip('203.0.113.7')))
+  expect(labelOf('hashed', ip('203.0.113.7'), hash)).toBe(label) // known at once
+})
+
+test('With none no client is named.', () => {
+  expect(labelOf('none', ip('203.0.113.7'), hash)).toBeUndefined()
+})
+
+test.each([
+  ['203.0.113.7', '203.0.113.0/24'],
+  ['203.0.113.0/28', '203.0.113.0/24'],
+  ['203.0.0.0/16', '203.0.0.0/16'],
+  ['2001:db8:1:2::/64', '2001:db8:1::/48'],
+  ['2001:db8::/32', '2001:db8::/32'],
+])('With network the address %s is named %s.', (value, expected) => {
+  expect(labelOf('network', ip(value), hash)).toBe(expected)
+  expect(labelOf('network', [...user, ...ip(value)], hash)).toBe(expected)
+})
+
+test('With network a key without an address is hashed.', async () => {
+  expect(await labelOf('network', user, hash)).toMatch(hashed)
+  expect(await labelOf('network', [['ip', undefined]], hash)).toMatch(hashed)
+})
+
+test('With plain a client is named by the values of its key, unless one is unusual.', async () => {
+  expect(labelOf('plain', ip('203.0.113.7'), hash)).toBe('ip=203.0.113.7')
+  expect(labelOf('plain', [...ip('203.0.113.7'), ...user], hash)).toBe(
+    'ip=203.0.113.7,header:x-user=ann',
+  )
+  expect(await labelOf('plain', [['path', '/a b']], hash)).toMatch(hashed)
+})

@@ -1,0 +1,95 @@
+import { observe } from 'sluice/observe'
+import { describe, expect, test } from 'vitest'
+import { ConfigError } from '../../../../src/core/base/errors.ts'
+import { parseOptions } from '../../../../src/features/observe/options.ts'
+import { problems } from '../../../support/parse.ts'
+
+const problemsOf = (options: unknown) => {
+  try {
+    parseOptions(options)
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return (error as ConfigError).problems.map(
+      ({ path, expected, got }) => `${path}: ${expected} | ${got}`,
+    )
+  }
+  return []
+}
+const to = '"log", "analytics:BINDING" or "otlp:https://collector.example.com/v1/metrics"'
+const percentage = 'a percentage from 1 to 100'
+
+describe('options of observe', () => {
+  test('Without options clients are hashed, and the counts go nowhere.', () => {
+    expect(parseOptions({})).toEqual({ subjects: 'hashed', to: [], every: 10_000 })
+  })
+
+  test('A full set of options is parsed.', () => {
+    const onDecision = () => {}
+    const destinations = ['log', 'analytics:SLUICE_DATA', 'otlp:http://127.0.0.1:4318/v1/metrics']
+    expect(
+      parseOptions({
+        subjects: 'network',
+        to: destinations,
+        every: '1m',
+        webhook: { url: 'https://hooks.example.com/' },
+        onDecision,
+      }),
+    ).toEqual({
+      subjects: 'network',
+      to: destinations,
+      every: 60_000,
+      webhook: { url: 'https://hooks.example.com/', thresholds: [80, 90, 100] },
+      onDecision,
+    })
+    expect(parseOptions({ to: 'log' }).to).toEqual(['log'])
+  })
+
+  test.each([
+    [null, 'observe: an object | null'],
+    [
+      { too: 'log' },
+      'observe.too: one of the fields subjects, to, every, webhook, onDecision | "log"',
+    ],
+    [{ subjects: 'full' }, 'observe.subjects: one of hashed, none, network, plain | "full"'],
+    [{ to: 'file' }, `observe.to: ${to} | "file"`],
+    [{ to: ['log', 'analytics:'] }, `observe.to[1]: ${to} | "analytics:"`],
+    [{ to: 'otlp:collector' }, `observe.to: ${to} | "otlp:collector"`],
+    [{ to: 'otlp:https://user:secret@x/' }, `observe.to: ${to} | "otlp:https://user:secret@x/"`],
+    [{ every: 0 }, 'observe.every: a duration like "10s", or whole milliseconds | 0'],
+    [
+      { webhook: {} },
+      'observe.webhook.url: a URL like "https://hooks.example.com/limits" | nothing',
+    ],
+    [
+      { webhook: { url: 'https://x', thresholds: [80, 101] } },
+      `observe.webhook.thresholds[1]: ${percentage} | 101`,
+    ],
+    [
+      { webhook: { url: 'https://x', thresholds: [] } },
+      'observe.webhook.thresholds: at least one percentage | []',
+    ],
+    [
+      { webhook: { url: 'http://hooks.example.com/' } },
+      'observe.webhook.url: a URL like "https://hooks.example.com/limits" | "http://hooks.example.com/"',
+    ],
+    [
+      { webhook: { url: 'https://x' }, subjects: 'none' },
+      `observe.webhook: no value (a notice names the client, but subjects is 'none') | {"url":"https://x"}`,
+    ],
+    [{ onDecision: 'log' }, 'observe.onDecision: a function | "log"'],
+  ])('The options %j are refused with one problem.', (options, problem) => {
+    expect(problemsOf(options)).toEqual([problem])
+  })
+})
+
+describe('the field observe of a configuration', () => {
+  test('It accepts the result of observe().', () => {
+    expect(problems({ policies: [], observe: observe() })).toEqual([])
+  })
+
+  test.each([[{ to: 'log' }], [true], [null]])('It refuses %j.', (value) => {
+    expect(problems({ policies: [], observe: value })).toEqual([
+      `observe: the result of observe() from 'sluice/observe' | ${JSON.stringify(value)}`,
+    ])
+  })
+})

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest'
+import { ConfigError } from '../../../../src/core/base/errors.ts'
+import type { PolicyOptions } from '../../../../src/core/config/options.ts'
+import { bodies } from '../../../../src/features/bodies/index.ts'
+import { rateLimitProxy } from '../../../../src/hosts/node/next.ts'
+import { configOf, useDatabase } from '../../../support/node-servers.ts'
+
+useDatabase()
+
+const policy = { name: 'per-ip', limit: 10, window: '1h', algorithm: 'fixed-window' } as const
+const clientAddress = { forwardedFor: { trustedProxies: 1 } }
+const work: Promise<unknown>[] = []
+const event = { waitUntil: (promise: Promise<unknown>) => void work.push(promise) }
+const from = (address: string) =>
+  new Request('https://a.example/', { headers: { 'x-forwarded-for': address } })
+
+test('Ten of eleven requests are passed on with the fields, and the last one gets 429.', async () => {
+  const proxy = rateLimitProxy(configOf({ clientAddress, policies: [policy] }))
+  for (let count = 9; count >= 0; count--) {
+    const response = await proxy(from('192.0.2.1'), event)
+    expect(response.headers.get('x-middleware-next')).toBe('1')
+    expect(response.headers.get('ratelimit')).toMatch(new RegExp(`^"per-ip";r=${count};t=`))
+  }
+  const refused = await proxy(from('192.0.2.1'), event)
+  expect(refused.status).toBe(429)
+  expect(refused.headers.get('x-middleware-next')).toBeNull()
+  expect(refused.headers.get('retry-after')).not.toBeNull()
+  expect(await refused.json()).toMatchObject({ 'violated-policies': ['per-ip'] })
+  const other = await proxy(from('192.0.2.2'), event)
+  expect(other.status).toBe(200)
+})
+
+test('The own proxy function runs for admitted requests only, and its response gets the fields.', async () => {
+  let calls = 0
+  const proxy = rateLimitProxy(
+    configOf({ clientAddress, policies: [{ ...policy, limit: 1 }] }),
+    (_request, _event, decision) => {
+      calls += 1
+      expect(decision.allowed).toBe(true)
+      return Response.redirect('https://a.example/login')
+    },
+  )
+  const response = await proxy(from('192.0.2.1'), event)
+  expect(response.status).toBe(302)
+  expect(response.headers.get('location')).toBe('https://a.example/login')
+  expect(response.headers.get('ratelimit')).toMatch(/^"per-ip";r=0/)
+  expect((await proxy(from('192.0.2.1'), event)).status).toBe(429)
+  expect(calls).toBe(1)
+})
+
+test('A response of the own function keeps its cookies.', async () => {
+  const cookies = ['a=1; Path=/', 'b=2; Path=/']
+  const proxy = rateLimitProxy(configOf({ clientAddress, policies: [policy] }), () => {
+    const response = new Response('ok', { status: 201 })
+    for (const cookie of cookies) response.headers.append('set-cookie', cookie)
+    return response
+  })
+  const { status, headers } = await proxy(from('192.0.2.1'), event)
+  expect([status, headers.getSetCookie()]).toEqual([201, cookies])
+  expect(headers.get('ratelimit')).not.toBeNull()
+})
+
+test('The work after a response is handed to waitUntil.', async () => {
+  work.length = 0
+  const proxy = rateLimitProxy(configOf({ clientAddress, policies: [policy] }))
+  // The second request joins a batch, which is sent after this turn.
+  await Promise.all([proxy(from('192.0.2.1'), event), proxy(from('192.0.2.1'), event)])
+  expect(work.length).toBeGreaterThan(0)
+  await Promise.all(work)
+})
+
+test('With the address of the connection, a request fails with a ConfigError that names the remedy.', async () => {
+  const proxy = rateLimitProxy(configOf({ clientAddress: 'socket', policies: [policy] }))
+  const failed = proxy(from('192.0.2.1'), event)
+  await expect(failed).rejects.toThrow(ConfigError)
+  await expect(failed).rejects.toThrow('a number of trustedProxies')
+})
+
+test.each<[path: string, Partial<PolicyOptions>]>([
+  ['policies[0].countOnly', { countOnly: '4xx' }],
+  ['policies[0].cost.response', { cost: { response: 'x-price' } }],
+  ['policies[0].cost.usage', { cost: { usage: 'usage.total_tokens', max: 9 } }],
+  ['policies[0].algorithm', { algorithm: 'concurrency' }],
+])('A configuration with %s is a ConfigError at creation.', (path, more) => {
+  const create = () =>
+    rateLimitProxy(configOf({ policies: [{ ...policy, ...more }], bodies: bodies() }))
+  expect(create).toThrow(ConfigError)
+  expect(create).toThrow(path)
+})
