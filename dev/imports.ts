@@ -21,17 +21,21 @@ const rooms: Record<string, Room> = {
   'features/live': { rooms: core('base', 'config', 'request') },
   'features/shield': { rooms: core('base', 'config') },
   'core/decide': {
+    rooms: core('base', 'config', 'request', 'program', 'connection', 'fallback'),
+  },
+  'core/respond': { rooms: core('base', 'config') },
+  core: {
     rooms: [
       ...core('base', 'config', 'request', 'program', 'connection', 'fallback'),
+      ...core('decide', 'respond'),
       'features/live',
       'features/shield',
     ],
   },
-  'core/respond': { rooms: core('base', 'config') },
-  core: { rooms: core('base', 'config', 'request', 'decide', 'respond') },
   stores: { rooms: core('base') },
   api: {
     rooms: [
+      'core',
       ...core('base', 'config', 'request', 'program', 'decide', 'respond'),
       'features/credentials',
     ],
@@ -42,29 +46,50 @@ const rooms: Record<string, Room> = {
     packages: ['hono'],
   },
   'hosts/worker': {
-    rooms: ['core', ...core('base', 'config', 'request', 'decide', 'respond'), 'api', 'hosts/app'],
+    rooms: [
+      'core',
+      ...core('base', 'config', 'request', 'decide', 'respond'),
+      'api',
+      ...['leases', 'overrides', 'refusals'].map((name) => `features/${name}`),
+      'hosts/app',
+    ],
     packages: ['hono'],
   },
-  'hosts/node': { rooms: [...core('base', 'config'), 'hosts/app'] },
+  'hosts/node': { rooms: [...core('base', 'config', 'request'), 'hosts/app'] },
   client: { rooms: ['core/base', 'api', 'features/overrides'] },
   lint: { rooms: core('base', 'config', 'program') },
   'features/bodies': {
-    rooms: core('base', 'config', 'request', 'program', 'respond'),
+    rooms: [
+      'core',
+      ...core('base', 'config', 'connection', 'request', 'program', 'decide', 'respond'),
+    ],
     packages: ['valibot', 'eventsource-parser'],
   },
   'features/graphql': {
     rooms: [...core('base', 'config'), 'features/bodies'],
     packages: ['graphql', 'valibot'],
   },
-  'features/jwt': { rooms: core('base', 'config', 'request'), packages: ['jose', 'valibot'] },
-  'features/leases': { rooms: core('base', 'connection') },
+  'features/jwt': {
+    rooms: ['core', ...core('base', 'config', 'request')],
+    packages: ['jose', 'valibot'],
+  },
+  'features/leases': { rooms: ['core', ...core('base', 'connection')] },
   'features/overrides': {
-    rooms: [...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
+    rooms: ['core', ...core('base', 'config', 'program', 'connection', 'decide', 'respond'), 'api'],
     packages: ['valibot'],
   },
-  'features/refusals': { rooms: core('base', 'config', 'respond'), packages: ['valibot'] },
-  'features/observe': { rooms: core('base', 'config', 'program'), packages: ['valibot'] },
-  'features/shards': { rooms: core('base', 'config', 'connection'), packages: ['valibot'] },
+  'features/refusals': {
+    rooms: ['core', ...core('base', 'config', 'respond')],
+    packages: ['valibot'],
+  },
+  'features/observe': {
+    rooms: ['core', ...core('base', 'config', 'connection', 'program', 'decide', 'request')],
+    packages: ['valibot'],
+  },
+  'features/shards': {
+    rooms: ['core', ...core('base', 'config', 'connection')],
+    packages: ['valibot'],
+  },
   testing: {
     rooms: core('base'),
     packages: [

@@ -2,11 +2,12 @@
 
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
-import { stackOn } from '../../src/core/decide/create.ts'
+import { stackOn } from '../../src/core/create.ts'
 import { decideEach } from '../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../src/core/decide/denial-cache.ts'
 import type { LimiterParts } from '../../src/core/decide/question.ts'
 import { createLocalStore } from '../../src/core/fallback/local.ts'
+import { stagesOf } from '../../src/core/feature.ts'
 import type { Matched } from '../../src/core/program/match.ts'
 import { plainSubjects } from '../../src/core/program/subject.ts'
 import { leases } from '../../src/features/leases/index.ts'
@@ -157,7 +158,7 @@ function createIsolates(
   const [perTenant, perClient] = policiesOf(rps)
   const config = parseConfig({
     batching,
-    leases: leases(),
+    use: [leases()],
     policies: [{ ...perTenant, ...(lease && { lease }) }, perClient],
   })
   const nameSubject = plainSubjects('simulated')
@@ -167,9 +168,10 @@ function createIsolates(
   const log = (...line: unknown[]) => {
     throw new Error(line.join(' '))
   }
+  const stages = stagesOf({ config, log })
   const all = Array.from({ length: isolates }, (_, isolate): LimiterParts => {
     const far = database.from(rttOf(isolate % colos))
-    const { store } = stackOn(far, undefined, config, log, { later })
+    const { store } = stackOn(far, undefined, config, log, stages, { later })
     return {
       store,
       local: createLocalStore(),

@@ -1,4 +1,5 @@
 /** The measured variants: Sluice with different settings, other limiters (peers), and three Workers that decide nothing (floor). */
+import { databasesOf } from '../../src/core/config/feature.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import { shards } from '../../src/features/shards/index.ts'
 
@@ -75,13 +76,17 @@ function ours(name: string, { policy = {}, config = {}, one, gateway }: Changes 
   return {
     name: name && `Sluice, ${name}`,
     by: 'ours',
-    worker: gateway ? 'gateway' : config.shards ? 'ours-shards' : 'ours',
+    worker: gateway
+      ? 'gateway'
+      : databasesOf({ use: config.use ?? [] }).length > 1
+        ? 'ours-shards'
+        : 'ours',
     settings,
   }
 }
 
 const shardedOver = (count: number) => ({
-  shards: shards(Array.from({ length: count }, (_, n) => `db-${n + 1}`)),
+  use: [shards(Array.from({ length: count }, (_, n) => `db-${n + 1}`))],
 })
 
 const leasing = (max: number): Variant => ({

@@ -210,7 +210,7 @@ test('Each workload names existing variants, and the settings of each variant ar
   }
   for (const { name, by, settings } of Object.values(variants)) {
     const options = settings([{ limit: 1, windowMs: 1000 }]) as ConfigOptions
-    const parse = () => parseConfig({ ...options, leases: leases() }) // as the Workers do
+    const parse = () => parseConfig({ ...options, use: [leases()] }) // as the Workers do
     if (by === 'ours') expect(parse, name).not.toThrow()
   }
   expect(

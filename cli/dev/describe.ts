@@ -1,5 +1,6 @@
 /** Describes a configuration for `sluice dev`. */
 
+import { databasesOf } from '../../src/core/config/feature.ts'
 import type { Finding } from '../../src/core/config/findings.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import { type Policy, parseConfig } from '../../src/core/config/parse.ts'
@@ -47,7 +48,7 @@ export interface Try {
 
 export function describe(options: ConfigOptions): Description {
   const config = parseConfig(options)
-  const { policies, jwt, apiKeys } = config
+  const { policies, use, apiKeys } = config
   const plain = policies.filter(({ match }) => isPlain(match))
   const smallest = plain
     .filter(({ match, algorithm }) => algorithm !== 'concurrency' && !isWrite(match))
@@ -55,8 +56,10 @@ export function describe(options: ConfigOptions): Description {
   const example = policies.find(({ key }) => key.every(({ source }) => source !== 'function'))
   return {
     policies: policies.map((policy, index) => rowOf(policy, options.policies[index]!)),
-    shards: [...(config.shards?.names ?? [])],
-    variables: [jwt?.secret, apiKeys.known].filter((name) => name !== undefined),
+    shards: databasesOf(config).filter((name) => name !== undefined),
+    variables: [...use.flatMap(({ variables = [] }) => variables), apiKeys.known].filter(
+      (name) => name !== undefined,
+    ),
     tries: plain.slice(0, 3).map(tryOf),
     ask: example && { policy: example.name, key: keyOf(example.key) },
     flood:

@@ -1,8 +1,10 @@
 import { keyValues, type PartValue } from '../../src/api/explain.ts'
 import type { Denied } from '../../src/core/base/decision.ts'
 import { formatAddress } from '../../src/core/base/ip.ts'
+import { databasesOf } from '../../src/core/config/feature.ts'
 import type { Config, Policy } from '../../src/core/config/parse.ts'
 import type { KeyPart } from '../../src/core/config/schema/key.ts'
+import { stagesOf } from '../../src/core/feature.ts'
 import { labelOf } from '../../src/core/program/key.ts'
 import { compileMatcher, isMatch, type Match } from '../../src/core/program/match.ts'
 import { canonical } from '../../src/core/program/subject.ts'
@@ -79,7 +81,9 @@ export interface Met {
 export async function explain(parsed: Config, terms: RequestTerms): Promise<Explanation> {
   const config = withoutFunctions(parsed)
   const notes: string[] = []
-  const describe = compileMatcher(config, (_event, _code, message) => void notes.push(message))
+  const log = (_event: string, _code: string, message: string) => void notes.push(message)
+  const stages = stagesOf({ config, log })
+  const describe = compileMatcher(config, log, stages)
   const runtime = { env: process.env, context: undefined, waitUntil: () => {} }
   const request = toRequest(terms)
   // The options name the address of the client, wherever `clientAddress` reads it.
@@ -89,7 +93,7 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     notes.push('the Worker itself responds to paths under /_sluice/, before any policy applies')
   }
   if (config.policies.some(({ usesBody }) => usesBody)) {
-    const problem = await config.bodies!.problemOf(request)
+    const problem = await stages.bodyProblem!(request)
     if (problem) notes.push(`the body cannot be read: ${problem}`)
   }
   const charged = policies.some(
@@ -103,13 +107,14 @@ export async function explain(parsed: Config, terms: RequestTerms): Promise<Expl
     )
   }
   const keys = new Set(policies.filter(isMatch).map((one) => canonical(one.partitionKey)))
-  const shards = Math.min(keys.size, config.shards?.names.length ?? 1)
+  const databases = databasesOf(config)
+  const shards = Math.min(keys.size, databases.length)
   if (shards > 1) {
     notes.push(
-      `the ${keys.size} keys may be in ${shards} of the ${config.shards!.names.length} shards, with one call for each shard`,
+      `the ${keys.size} keys may be in ${shards} of the ${databases.length} shards, with one call for each shard`,
     )
   }
-  if (config.cluster && keys.size > 1) {
+  if (config.use.some(({ name }) => name === 'cluster') && keys.size > 1) {
     notes.push(
       `the ${keys.size} keys may be in ${keys.size} slots of the cluster, with one call of the script for each slot`,
     )

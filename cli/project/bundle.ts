@@ -79,7 +79,8 @@ const observed = (observe: string) => ({
       resolveDir: dirname(path),
       contents: `import config from ${JSON.stringify(path)}
 import { observe } from ${JSON.stringify(observe)}
-export default { observe: observe(), ...config }`,
+const use = config.use ?? []
+export default { ...config, use: use.some(({ name }) => name === 'observe') ? use : [...use, observe()] }`,
     }))
   },
 })

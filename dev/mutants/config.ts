@@ -4,6 +4,7 @@ const unit = 'test/unit/core/config'
 const parsing = mutantsOf('src/core/config/parse.ts', unit)
 const checks = mutantsOf('src/core/config/schema/checked.ts', unit)
 const whole = mutantsOf('src/core/config/schema/config.ts', unit)
+const needs = mutantsOf('src/core/config/needs.ts', unit)
 const policy = mutantsOf('src/core/config/schema/policy.ts', unit)
 const condition = mutantsOf('src/core/config/schema/condition.ts', unit)
 const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
@@ -35,8 +36,8 @@ export const configMutants: Mutant[] = [
   ),
   whole(
     'accepts a name twice',
-    'names.indexOf(name) < index',
-    'names.indexOf(name) > index',
+    'name !== undefined && names.indexOf(name) < index',
+    'name !== undefined && names.indexOf(name) > index',
     'parse-settings',
   ),
   whole(
@@ -57,11 +58,39 @@ export const configMutants: Mutant[] = [
     'name',
     'parse-settings',
   ),
-  whole(
+  whole('accepts a feature twice', "problem(['use', index], `${name}() once`)", '{}', 'use'),
+  whole('accepts features that exclude each other', 'names.includes(excludes)', 'false', 'use'),
+  whole('no feature checks the settings', 'one.check?.(checked, problem)', '{}', 'parse-bodies'),
+  needs(
     'does not require jwt for the key of the shield',
-    'readsClaim(shield?.key) || policies',
-    'policies',
-    'entries',
+    "report('jwt', readsClaim(shield), 'shield', 'key')",
+    '',
+    'use',
+  ),
+  needs('reports a missing feature for each field', 'reported.add(feature)', '', 'use'),
+  needs(
+    'does not require jwt for a limit by a claim',
+    '(_, { claim }) => claim !== undefined',
+    '() => false',
+    'use',
+  ),
+  needs(
+    'does not require bodies for cost.usage',
+    'Object(cost).usage !== undefined',
+    'false',
+    'use',
+  ),
+  parsing(
+    'the features of the host do not check the settings',
+    'one.check?.(config, add)',
+    '{}',
+    'use',
+  ),
+  parsing(
+    'a host accepts fields without their features',
+    'checkNeeds(config, names, add)',
+    '',
+    'use',
   ),
   policy(
     'counts a token bucket by the states of earlier versions',

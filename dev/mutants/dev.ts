@@ -193,14 +193,14 @@ export const devMutants: Mutant[] = [
   ),
   explain(
     'a request with one key gets a note about the slots of a cluster',
-    'config.cluster && keys.size > 1',
-    'config.cluster && keys.size > 0',
+    "'cluster') && keys.size > 1",
+    "'cluster') && keys.size > 0",
     'explain-cases',
   ),
   explain(
     'a request with one key gets a note about shards',
-    'Math.min(keys.size, config.shards?.names.length ?? 1)',
-    'config.shards?.names.length ?? 1',
+    'Math.min(keys.size, databases.length)',
+    'databases.length',
     'explain-cases',
   ),
   explainCli(

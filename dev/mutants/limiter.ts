@@ -9,7 +9,7 @@ const settling = mutantsOf('src/core/decide/settle.ts', unit)
 const shield = mutantsOf('src/features/shield/shield.ts', 'test/unit/features/shield')
 const beforeShield = mutantsOf('src/core/decide/decide.ts', 'test/unit/features/shield')
 const operation = mutantsOf('src/core/decide/operate.ts', unit)
-const creation = mutantsOf('src/core/decide/create.ts', unit)
+const creation = mutantsOf('src/core/create.ts', unit)
 const conflicts = mutantsOf('src/core/decide/counter-conflicts.ts', unit)
 const live = mutantsOf('src/features/live/live.ts', 'test/unit/features/live')
 const changes = mutantsOf('src/features/overrides/documents.ts', 'test/unit/features/overrides')
@@ -364,8 +364,8 @@ export const limiterMutants: Mutant[] = [
 
   conflicts(
     'compares counters with readable keys to counters with hashed keys',
-    '[namespace, shards?.names, hashKeys, name, key]',
-    '[namespace, shards?.names, name, key]',
+    '[namespace, databasesOf(config), hashKeys, name, key]',
+    '[namespace, databasesOf(config), name, key]',
     'counter-conflicts',
   ),
   conflicts(

@@ -1,10 +1,8 @@
 import type { Bindings } from '../core/base/bindings.ts'
 import { sha256 } from '../core/base/digest.ts'
+import type { Caller, Scope } from '../core/endpoint.ts'
 import { problem } from '../core/respond/response.ts'
 import { holds, tokensIn } from '../features/credentials/trusted-token.ts'
-
-/** The permission of a token: `api` for decisions, `operate` for operations on keys and policies. */
-export type Scope = 'api' | 'operate'
 
 const variables = {
   api: 'SLUICE_API_TOKEN',
@@ -14,12 +12,6 @@ const variables = {
 /** True if the environment has a token of a scope. Without one, the endpoints of the scope do not exist. */
 export const isOpen = (scope: Scope, env: Record<string, unknown>): boolean =>
   tokensIn(env[variables[scope]]).length > 0
-
-/** The party that makes a call. */
-export interface Caller {
-  /** A digest of the token, to distinguish callers. */
-  id: string
-}
 
 /** Identifies a caller by its token. Returns a problem otherwise: 401 for an unknown or missing token, 403 for a token of another scope. */
 export async function callerOf(

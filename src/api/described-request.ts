@@ -1,18 +1,15 @@
-import { bodySources } from '../core/base/body-sources.ts'
 import type { ConfigProblem } from '../core/base/errors.ts'
 import { parseAddress } from '../core/base/ip.ts'
+import { readsBodies } from '../core/config/feature.ts'
 import type { Config } from '../core/config/parse.ts'
 import { show } from '../core/config/schema/checked.ts'
-import type { Rules } from '../core/decide/create.ts'
+import type { Rules } from '../core/decide/question.ts'
+import type { ApiRuntime } from '../core/endpoint.ts'
 import type { Matched } from '../core/program/match.ts'
-import { RequestView, type RuntimeContext } from '../core/request/view.ts'
+import { bodySources } from '../core/request/body-sources.ts'
+import { RequestView } from '../core/request/view.ts'
 import { dropOwnFields } from '../core/respond/own-fields.ts'
 import type { RequestDescription } from './schema.ts'
-
-/** The runtime of a call. `contextOf` makes the context that key functions get for a described request. */
-export interface ApiRuntime extends Omit<RuntimeContext, 'context'> {
-  contextOf: (request: Request) => Promise<unknown>
-}
 
 /** Matches a described request against the rules. Returns a problem if the description is invalid. */
 export async function describedRequest(
@@ -57,7 +54,7 @@ const UNKNOWN = ' '
 /** Makes the request of a description. */
 export function requestOf(
   { method = 'GET', url, ip, headers = {}, body, omitted }: RequestDescription,
-  { bodies }: Config,
+  config: Pick<Config, 'use'>,
 ): Request {
   const mayHaveBody = !/^(get|head)$/i.test(method)
   const isUnknown = omitted?.includes('body') || (mayHaveBody && body === undefined)
@@ -65,7 +62,7 @@ export function requestOf(
   const request = new Request(url, {
     method,
     headers: clientHeaders(headers, ip),
-    body: (bodies && mayHaveBody && text) || null,
+    body: (readsBodies(config) && mayHaveBody && text) || null,
   })
   // `Request` accepts no body of a GET. The gateway reads it, because an app may.
   if (!mayHaveBody && text) bodySources.set(request, () => ({ stream: new Response(text).body! }))

@@ -1,9 +1,9 @@
 import { decideEach } from '../core/decide/decide.ts'
 import { observe } from '../core/decide/observed.ts'
+import type { Call } from '../core/endpoint.ts'
 import { refuse } from '../core/respond/refusal.ts'
 import { withDecisionFields } from '../core/respond/response.ts'
 import { shadowField, wouldRefuse } from '../core/respond/shadow.ts'
-import type { Call } from './call.ts'
 import { describedRequest, requestOf } from './described-request.ts'
 import { fromFields, fromPath, type InvalidField } from './forwarded.ts'
 import { badRequest } from './problems.ts'
@@ -13,7 +13,7 @@ import { badRequest } from './problems.ts'
  * these proxies; Envoy appends the client's path.
  */
 export async function auth(call: Call): Promise<Response> {
-  const { request, rules, runtime, parts, config, rest, log } = call
+  const { request, rules, runtime, parts, config, rest, log, writeRefusal } = call
   const described = rest.startsWith('/envoy') ? fromPath(request) : fromFields(request)
   if ('invalidField' in described) return invalid(described, rest)
   const matched = await describedRequest(described, rules, runtime)
@@ -23,7 +23,7 @@ export async function auth(call: Call): Promise<Response> {
   const { decision } = outcome!
   const answer = decision.allowed
     ? new Response(null, { headers: noStore })
-    : await refuse(decision, request.headers.get('accept'), rules.config, log, () =>
+    : await refuse(decision, request.headers.get('accept'), rules.config, writeRefusal, log, () =>
         runtime.contextOf(requestOf(described, rules.config)),
       )
   const fields = decision.allowed

@@ -1,6 +1,7 @@
 import { credentialsOf, isRestUrl, variablesOf } from '../core/base/bindings.ts'
+import { databasesOf } from '../core/config/feature.ts'
 import type { Config } from '../core/config/parse.ts'
-import type { Limiter } from '../core/decide/create.ts'
+import type { Limiter } from '../core/create.ts'
 import { databaseFrom } from '../core/decide/database.ts'
 import type { RuntimeContext } from '../core/request/view.ts'
 import { callerOf, tokenOf } from './caller.ts'
@@ -21,7 +22,7 @@ type Env = RuntimeContext['env']
 export function createHealth({ config, log, rulesOf, partsOf }: Limiter) {
   /** @param noOrigin why requests cannot be forwarded, or `undefined` if they can */
   function misconfigured(env: Env, noOrigin: string | undefined): HealthProblem[] {
-    const databases = config.shards?.names ?? [undefined]
+    const databases = databasesOf(config)
     const problems = databases.flatMap((store) =>
       config.store ? missingClient(config, env, store) : missingCredentials(env, store),
     )

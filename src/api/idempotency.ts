@@ -1,8 +1,8 @@
 import { sha256 } from '../core/base/digest.ts'
 import type { Idempotency } from '../core/decide/question.ts'
+import type { Caller } from '../core/endpoint.ts'
 import { isMatch, type Matched } from '../core/program/match.ts'
 import { problem } from '../core/respond/response.ts'
-import type { Caller } from './caller.ts'
 
 /** The time in which a repeated call gets the answer of the first, in ms. */
 const FOR_MS = 60_000

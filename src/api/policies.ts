@@ -1,8 +1,8 @@
 import type { Policy } from '../core/config/parse.ts'
 import type { Condition } from '../core/config/schema/condition.ts'
 import { probe } from '../core/decide/operate.ts'
+import type { Call } from '../core/endpoint.ts'
 import { labelOf } from '../core/program/key.ts'
-import type { Call } from './call.ts'
 
 /** A policy in the list of policies. */
 export interface PolicyReport {

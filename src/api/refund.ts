@@ -1,6 +1,6 @@
 import { StoreError } from '../core/base/errors.ts'
 import { refund as refundEach } from '../core/decide/operate.ts'
-import type { Call } from './call.ts'
+import type { Call } from '../core/endpoint.ts'
 import { keyConflict } from './idempotency.ts'
 import { storeFailed } from './problems.ts'
 import { readQuestions } from './questions.ts'

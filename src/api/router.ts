@@ -1,17 +1,14 @@
-import type { Observer } from '../core/base/observer.ts'
 import type { Config } from '../core/config/parse.ts'
-import type { Limiter } from '../core/decide/create.ts'
+import type { Limiter } from '../core/create.ts'
 import { decideEach } from '../core/decide/decide.ts'
 import type { LimiterParts } from '../core/decide/question.ts'
+import type { ApiRuntime, Caller, Endpoint } from '../core/endpoint.ts'
 import { problem, refusal, withDecisionFields } from '../core/respond/response.ts'
-import type { Endpoint } from './call.ts'
-import { type Caller, callerOf, isOpen, tokenOf } from './caller.ts'
+import { callerOf, isOpen, tokenOf } from './caller.ts'
 import { decide } from './decide.ts'
-import type { ApiRuntime } from './described-request.ts'
 import { auth } from './forward-auth.ts'
 import { operate } from './operate.ts'
 import { listPolicies } from './policies.ts'
-import { notFound } from './problems.ts'
 import { refund } from './refund.ts'
 
 /** The paths that have values of keys. They must not be decoded before they are split. */
@@ -30,29 +27,14 @@ const endpoints: Endpoint[] = [
   },
 ]
 
-/** The endpoint of the observer's reports. It exists only with `observe` in the configuration. */
-const observed = (observer: Observer): Endpoint => ({
-  path: /^(\/metrics|\/stats)$/,
-  methods: ['GET', 'HEAD'],
-  scopes: ['operate'],
-  async answer({ rest, request, parts: { databases }, runtime: { env, waitUntil } }) {
-    const answer = await observer.answer(rest, { request, env, waitUntil, databases })
-    return answer ?? notFound('There is no such report.')
-  },
-})
-
 /**
  * Creates the decision API, for services that do not run behind the Worker (docs/reference/decision-api.md). Its endpoints exist only
  * if the Worker's environment has a token for them.
  * @param openapi the answer of `GET /openapi.json`; without it the path does not exist
  * @returns `undefined` for other paths
  */
-export function createApi({ config, rulesOf, partsOf, log, observer }: Limiter, openapi?: object) {
-  const all = [
-    ...endpoints,
-    ...(observer ? [observed(observer)] : []),
-    ...((config.overrides?.endpoints ?? []) as Endpoint[]),
-  ]
+export function createApi({ config, rulesOf, partsOf, log, stages }: Limiter, openapi?: object) {
+  const all = [...endpoints, ...(stages.endpoints ?? [])]
   return async (
     request: Request,
     path: string,
@@ -90,6 +72,7 @@ export function createApi({ config, rulesOf, partsOf, log, observer }: Limiter, 
       parts,
       runtime,
       log,
+      writeRefusal: stages.refuse,
       spentMs: Math.max(0, Date.now() - startedAt),
     })
   }

@@ -2,7 +2,7 @@
 import type { Decision } from './base/decision.ts'
 import { withResolvers } from './base/with-resolvers.ts'
 import type { Policy } from './config/parse.ts'
-import type { Limiter } from './decide/create.ts'
+import type { Limiter } from './create.ts'
 import { decide, knownRefusal, prepare } from './decide/decide.ts'
 import { observe } from './decide/observed.ts'
 import type { LimiterParts, Outcome } from './decide/question.ts'
@@ -15,6 +15,7 @@ import {
   readsBody,
   settle,
 } from './decide/settle.ts'
+import type { Stages } from './feature.ts'
 import { RequestView, type RuntimeContext } from './request/view.ts'
 import { whenEnded } from './respond/body-end.ts'
 import { withCors } from './respond/cors.ts'
@@ -47,7 +48,7 @@ export interface CheckedRequest {
  * @throws {ConfigError} if a policy needs the client address, and the configuration does not say where it comes from
  */
 export async function checkRequest(
-  { config, log, readAddress, rulesOf, partsOf }: Limiter,
+  { config, log, readAddress, rulesOf, partsOf, stages }: Limiter,
   request: Request,
   runtime: RuntimeContext,
   speculate?: Responders['speculate'],
@@ -89,7 +90,7 @@ export async function checkRequest(
   }
   const own = !decision.allowed
   if (own) speculative?.cancel()
-  const settled = charges && settleLater(charges, parts, waitUntil, config.bodies)
+  const settled = charges && settleLater(charges, parts, waitUntil, stages.meter)
   const origin = (config.cors && request.headers.get('origin')) ?? undefined // Deno cannot read it after an upgrade.
   const withFields = (response: Response) =>
     canCopy(response)
@@ -103,7 +104,15 @@ export async function checkRequest(
       const accept = request.headers.get('accept')
       const standard = refusal(decision, decisionFields(decision, config))
       const context = () => view.context
-      const answer = await refuse(decision, accept, rules.config, log, context, standard)
+      const answer = await refuse(
+        decision,
+        accept,
+        rules.config,
+        stages.refuse,
+        log,
+        context,
+        standard,
+      )
       if (answer !== standard) return withFields(answer)
       return config.cors ? withCors(answer, origin, config, { own }) : answer
     },
@@ -163,7 +172,7 @@ function settleLater(
   charges: Charge[],
   { onStoreError }: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],
-  bodies: Limiter['config']['bodies'],
+  meter: Stages['meter'],
 ) {
   const { promise, resolve } = withResolvers<void>()
   waitUntil(promise)
@@ -184,7 +193,7 @@ function settleLater(
       // Servers discard the body of a response to HEAD, so `whenEnded` would never call back.
       if (method !== 'HEAD') {
         const end = (kept?: Kept) => now({ status, headers }, kept)
-        const metered = bodies?.meter(response, { charges, onStoreError, waitUntil, end })
+        const metered = meter?.(response, { charges, onStoreError, waitUntil, end })
         if (metered) return metered
         if (charges.some(holdsSlots)) return whenEnded(response, end)
       }

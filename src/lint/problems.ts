@@ -2,10 +2,16 @@
 import { type ConfigProblem, messageOf } from '../core/base/errors.ts'
 import { nearest } from './nearest.ts'
 
-/** Example options of entries that require some. */
-const OPTIONS: Record<string, string> = {
-  jwt: "{ secret: 'JWT_SECRET' }",
-  shards: "['eu-1', 'eu-2']",
+/** The features, as they are written in `use`, and the entry of the package that has each. */
+const FEATURES: Record<string, [code: string, entry?: string]> = {
+  leases: ['leases()'],
+  observe: ["observe({ to: 'log' })"],
+  jwt: ["jwt({ secret: 'JWT_SECRET' })"],
+  bodies: ['bodies()'],
+  overrides: ['overrides()'],
+  refusals: ['refusals()'],
+  shards: ["shards(['eu-1', 'eu-2'])"],
+  cluster: ['cluster()', 'shards'],
 }
 
 const isUnknownField = (expected: string) => expected.startsWith('one of the fields ')
@@ -19,12 +25,17 @@ export function explained(problem: ConfigProblem): { message: string; hint: stri
 }
 
 function hintOf({ path, expected, got }: ConfigProblem): string {
+  const feature = FEATURES[path]
+  if (feature && isUnknownField(expected)) {
+    const [code, entry = path] = feature
+    return `Write use: [${code}] beside policies, with import { ${path} } from 'sluice/${entry}'.`
+  }
   const [, candidates] = /^one of (?:the fields )?(.*)/.exec(expected) ?? []
   if (candidates) return suggestion(path, expected, got, candidates.split(', '))
-  const [, entry] = /^the result of \w+\(\) from '(.*)'/.exec(expected) ?? []
-  if (entry) {
-    const options = OPTIONS[path] ?? ''
-    return `Write import { ${path} } from '${entry}', and ${path}: ${path}(${options}) beside policies.`
+  const [, missing] = /^use: \[(\w+)\(\)\]/.exec(expected) ?? []
+  if (missing) return `Write use: [${FEATURES[missing]![0]}] beside policies.`
+  if (path === 'store' && expected.startsWith('the result of')) {
+    return "Write import { upstash } from 'sluice/upstash', and store: upstash(redis) beside policies."
   }
   const text = textOf(got)
   if (/\.path(\[\d+\])?$/.test(path)) return pathHint(got, text)

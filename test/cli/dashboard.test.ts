@@ -27,7 +27,7 @@ export default defineConfig({
     },
   ],
   deny: [{ name: 'scanners', path: '/wp-admin/*' }],
-  observe: observe(),
+  use: [observe()],
 })
 `
 

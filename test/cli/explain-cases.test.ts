@@ -31,8 +31,7 @@ test('npm run explain shows the claim that may set a limit, and the source of th
     await configured(`import { jwt } from ${JSON.stringify(`${root}src/features/jwt/index.ts`)}
       import { overrides } from ${JSON.stringify(`${root}src/features/overrides/index.ts`)}
       export default {
-      overrides: overrides(),
-      jwt: jwt({ secret: 'JWT_SECRET' }),
+      use: [overrides(), jwt({ secret: 'JWT_SECRET' })],
       policies: [
         { name: 'user', limit: { claim: 'rate', max: 50, otherwise: 5 }, window: '1s', key: 'jwt:sub', limits: { pro: 9 }, plan: 'query:plan', overrides: true },
       ],
@@ -186,7 +185,7 @@ test('A note reports how many of several shards a request may call.', async () =
   const output =
     await configured(`import { shards } from ${JSON.stringify(`${root}/src/features/shards/index.ts`)}
     export default {
-      shards: shards(['a', 'b']),
+      use: [shards(['a', 'b'])],
       policies: [
         { name: 'per-ip', limit: 5, window: '1m' },
         { name: 'more', limit: 50, window: '1h' },
@@ -206,7 +205,7 @@ test('A note reports how many slots of a Redis Cluster a request may need.', asy
   const output =
     await configured(`import { cluster } from ${JSON.stringify(`${root}/src/features/shards/index.ts`)}
     export default {
-      cluster: cluster(),
+      use: [cluster()],
       policies: [
         { name: 'per-ip', limit: 5, window: '1m' },
         { name: 'tenant', limit: 5, window: '1m', key: 'header:x-a', onMissingKey: 'skip' },
@@ -226,7 +225,7 @@ describe('a body', () => {
         { name: 'tools', limit: 5, window: '1m', match: { body: { method: 'tools/call' } }, key: 'body:params.name', onMissingKey: 'refuse' },
         { name: 'tokens', limit: 500, window: '1m', key: 'global', cost: { body: 'max_tokens', otherwise: 10, max: 100 } },
       ],
-      bodies: bodies(),
+      use: [bodies()],
     }`
   let output: Awaited<ReturnType<typeof configured>>
   beforeAll(async () => {

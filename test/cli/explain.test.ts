@@ -9,7 +9,7 @@ import { type Block, blocksOf, pages } from '../support/pages.ts'
 
 const CONFIG = `import { jwt } from ${JSON.stringify(`${root}src/features/jwt/index.ts`)}
 export default {
-  jwt: jwt({ secret: 'EXPLAIN_SECRET' }),
+  use: [jwt({ secret: 'EXPLAIN_SECRET' })],
   apiKeys: { known: 'EXPLAIN_KEYS' },
   deny: [{ ip: '192.0.2.0/24' }, { name: 'tor', country: 'T1' }],
   allow: [
@@ -237,7 +237,7 @@ yes      app      limit  5 per 1h, sliding-window
       'bots',
       `import { refusals } from ${JSON.stringify(`${root}/src/features/refusals/index.ts`)}
     export default {
-      refusals: refusals(),
+      use: [refusals()],
       refusal: { headers: { 'x-docs': 'yes' } },
       policies: [
         { name: 'own', ${policy}, refusal: { status: 420, body: { json: 1, html: 'x' } } },

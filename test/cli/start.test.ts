@@ -118,7 +118,7 @@ import { jwt } from './src/features/jwt/index.ts'
 export default defineConfig({
   origin: 'zone',
   deadline: '10s',
-  jwt: jwt({ secret: 'JWT_SECRET' }),
+  use: [jwt({ secret: 'JWT_SECRET' })],
   apiKeys: { known: 'API_KEYS' },
   policies: [
     { name: 'per-key', limit: 7, limits: { pro: 70 }, plan: 'header:x-plan', window: '1h', key: 'api-key',

@@ -126,7 +126,7 @@ test.each([
     const bridge = await startBridge({ cluster: running.admin.urls, pipelineTimeout: 500 })
     onTestFinished(() => bridge.close())
     const sluice = createSluice({
-      cluster: cluster(),
+      use: [cluster()],
       deadline: '10s',
       hashKeys: false,
       policies: [

@@ -1,4 +1,4 @@
-/** The deployed Worker with `cluster: cluster()`, in workerd, in front of a Redis Cluster. */
+/** The deployed Worker with `cluster()`, in workerd, in front of a Redis Cluster. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RunningOrigin, startOrigin } from '../../cli/dev/origin.ts'
@@ -13,7 +13,7 @@ const { running, httpOf } = useCluster()
 
 const quota = { algorithm: 'fixed-window', limit: 5, window: '1d', onMissingKey: 'skip' } as const
 const config: ConfigOptions = {
-  cluster: cluster(),
+  use: [cluster()],
   deadline: '10s', // a busy machine must not turn a wait into a store error
   degradedHeader: true,
   live: { from: 'redis', every: '1s' },

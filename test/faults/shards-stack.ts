@@ -29,7 +29,7 @@ const policies: PolicyOptions[] = (['allow', 'deny', 'local'] as const).flatMap(
   })),
 )
 const config: ConfigOptions = {
-  shards: shardsOf(shards),
+  use: [shardsOf(shards)],
   hashKeys: false, // so that a test knows which database has a key
   degradedHeader: true,
   deadline: '10s', // a busy machine must not turn a wait into a store error

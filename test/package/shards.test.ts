@@ -12,7 +12,7 @@ import { shards } from 'sluice/shards'
 const sluice = createSluice({
   clientAddress: 'socket',
   deadline: '10s',
-  shards: shards(['eu-1', 'eu-2']),
+  use: [shards(['eu-1', 'eu-2'])],
   policies: [{ name: 'two', limit: 2, window: '1d' }],
 })
 const env = JSON.parse(process.argv[2])

@@ -1,7 +1,6 @@
 /** The laws of `cost.usage`: how much streams in flight spend of one budget, however their calls overtake each other. */
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import type { MeteredCharge } from '../../src/core/base/metering.ts'
 import type { Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
 import type { PolicyLimit } from '../../src/core/decide/limit.ts'
 import { type Charge, type Kept, settle } from '../../src/core/decide/settle.ts'
@@ -114,7 +113,7 @@ async function run({ cut, algorithm, budget, otherwise, beyond, steps }: Schedul
     const response = meterBody(
       new Response(body, { headers: { 'content-type': 'text/event-stream' } }),
       {
-        charges: charges as MeteredCharge<PolicyLimit>[],
+        charges: charges as Charge[],
         onStoreError(error) {
           throw error
         },

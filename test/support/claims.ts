@@ -1,7 +1,9 @@
-import type { Claims } from '../../src/core/base/claims.ts'
 import { Unusable } from '../../src/core/base/unusable.ts'
+import type { Claims } from '../../src/core/request/claims.ts'
 import type { RequestView } from '../../src/core/request/view.ts'
-import { type JwtOptions, jwt } from '../../src/features/jwt/index.ts'
+import { createClaims } from '../../src/features/jwt/claims.ts'
+import type { JwtOptions } from '../../src/features/jwt/index.ts'
+import { parseOptions } from '../../src/features/jwt/options.ts'
 import { bearing, json, sign, signer, startIssuer } from './issuer.ts'
 
 export const SECRET = 'a secret of at least 32 bytes, or so it says'
@@ -24,7 +26,7 @@ export const verified = (claims: Claims) => async (view: RequestView) => {
 
 export const create = (options: JwtOptions, deadlineMs = 10_000) =>
   verified(
-    jwt(options).createClaims({
+    createClaims(parseOptions(options), {
       deadlineMs,
       log: (event, code, message) => void lines.push(`${event} ${code}: ${message}`),
       clock: () => clock.now,

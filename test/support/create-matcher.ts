@@ -1,5 +1,6 @@
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
+import { stagesOf } from '../../src/core/feature.ts'
 import { compileMatcher, type Matched, type Matcher } from '../../src/core/program/match.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
@@ -13,10 +14,8 @@ export interface Circumstances {
 /** Compiles a configuration to a function that matches requests, without a Worker. Logged events go to `lines`. */
 export function createMatcher(options: ConfigOptions, lines: string[] = []) {
   const config = parseConfig(options)
-  const match: Matcher = compileMatcher(
-    config,
-    (event, code) => void lines.push(`${event} ${code}`),
-  )
+  const log = (event: string, code: string) => void lines.push(`${event} ${code}`)
+  const match: Matcher = compileMatcher(config, log, stagesOf({ config, log }))
   return async (
     url: string,
     init: RequestInit = {},

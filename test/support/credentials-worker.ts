@@ -1,12 +1,13 @@
 /** A Worker that only reads credentials. It answers with the subject of the token, or with null. */
 
-import type { Claims } from '../../src/core/base/claims.ts'
 import { createLog } from '../../src/core/base/log.ts'
 import { Unusable } from '../../src/core/base/unusable.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
+import type { Claims } from '../../src/core/request/claims.ts'
 import { createApiKey } from '../../src/features/credentials/api-key.ts'
 import { isTrustedProxy } from '../../src/features/credentials/trusted-token.ts'
-import { jwt } from '../../src/features/jwt/index.ts'
+import { createClaims } from '../../src/features/jwt/claims.ts'
+import { parseOptions } from '../../src/features/jwt/options.ts'
 import { viewOnCloudflare } from './view-on-cloudflare.ts'
 
 interface Env {
@@ -30,7 +31,7 @@ export default {
       const log = createLog()
       const start = Date.now()
       const clock = () => start + (Date.now() - start) * Number(env.SPEED ?? 1)
-      claims = jwt(JSON.parse(env.JWT)).createClaims({
+      claims = createClaims(parseOptions(JSON.parse(env.JWT)), {
         deadlineMs: Number(env.DEADLINE_MS),
         log,
         clock,

@@ -3,6 +3,7 @@
  * counters and an app of its own.
  */
 import keyFunction from '../../examples/key-function.ts'
+import type { Feature } from '../../src/core/feature.ts'
 import { type BodiesOptions, bodies } from '../../src/features/bodies/index.ts'
 import { type GraphqlCostOptions, graphqlCost } from '../../src/features/graphql/graphql.ts'
 import { type JwtOptions, jwt } from '../../src/features/jwt/index.ts'
@@ -20,18 +21,25 @@ interface App {
 /** Apps by run. Configurations are created on demand from the JSON in the variable EXAMPLES. */
 const apps = new Map<string, App>()
 
-/** Makes the entries of a configuration from their options in the JSON. */
-const makers: Record<string, (options: never) => unknown> = {
+/** Makes the features of a configuration from their options in the JSON. */
+const makers: Record<string, (options: never) => Feature> = {
   observe: (options: ObserveOptions) => observe(options),
-  bodies: ({ graphql, ...options }: BodiesOptions & { graphql?: GraphqlCostOptions }) =>
-    bodies({ ...options, ...(graphql && { graphql: graphqlCost(graphql) }) }),
+  bodies: ({ graphql, ...options }: BodiesOptions & { graphql?: Made<GraphqlCostOptions> }) =>
+    bodies({ ...options, ...(graphql && { graphql: graphqlCost(graphql.options) }) }),
   refusals: () => refusals(),
   jwt: (options: JwtOptions) => jwt(options),
-  shards: ({ names }: { names: string[] }) => shards(names),
+  shards: (names: string[]) => shards(names),
   cluster: () => cluster(),
   leases: () => leases(),
   overrides: () => overrides(),
 }
+
+/** The call of a function, in JSON. */
+interface Made<Options = never> {
+  maker: string
+  options: Options
+}
+type Example = Omit<ConfigOptions, 'use'> & { use?: Made[] }
 
 interface Env {
   EXAMPLES: string
@@ -56,12 +64,9 @@ export default {
     headers.delete('x-example')
     let app = name === 'key-function' ? (keyFunction as unknown as App) : apps.get(run)
     if (!app) {
-      const config = Object.entries(JSON.parse(env.EXAMPLES)[name]).map(([field, options]) => [
-        field,
-        options && makers[field] ? makers[field](options as never) : options,
-      ])
-      const options = { deadline: '10s', ...Object.fromEntries(config) } as ConfigOptions
-      app = createGateway(options) as unknown as App
+      const { use = [], ...config } = JSON.parse(env.EXAMPLES)[name] as Example
+      const features = use.map(({ maker, options }) => makers[maker]!(options))
+      app = createGateway({ deadline: '10s', ...config, use: features }) as unknown as App
       apps.set(run, app)
     }
     // The secret hashes the keys in Redis, so a secret for each run separates the counters.

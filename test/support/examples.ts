@@ -13,15 +13,15 @@ export const exporting = (code: string) =>
     .replace(/^import .*\n+/gm, '')
     .replace(/^(export default )?(?=defineConfig\()/m, 'export default ')
 
-/** A function whose result is its options in JSON. `test/support/examples-worker.ts` calls the function with them. */
+/** A function whose result is its name and options in JSON. `test/support/examples-worker.ts` calls the function with them. */
 const inJson =
-  (make: (options: never) => object) =>
+  (maker: string, make: (options: never) => object) =>
   (options: object = {}) =>
-    Object.assign(make(options as never), { toJSON: () => options })
+    Object.assign(make(options as never), { toJSON: () => ({ maker, options }) })
 
-const { defineConfig: _, shards: __, ...others } = entries
+const { defineConfig: _, ...others } = entries
 const jsonEntries = Object.fromEntries(
-  Object.entries(others).map(([name, make]) => [name, inJson(make)]),
+  Object.entries(others).map(([name, make]) => [name, inJson(name, make)]),
 )
 
 /** Evaluates an example. Returns the argument of `defineConfig`, after its check. */

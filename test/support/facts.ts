@@ -1,6 +1,8 @@
 /** Facts about decisions, as the limiter reports them. */
 import type { Decision, LimitState } from '../../src/core/base/decision.ts'
-import type { DecisionFact, ObservedMatch } from '../../src/core/base/observer.ts'
+import { parseConfig } from '../../src/core/config/parse.ts'
+import type { DecisionFact } from '../../src/core/decide/observer.ts'
+import type { Match } from '../../src/core/program/match.ts'
 
 export const limitState = (change: Partial<LimitState> = {}): LimitState => ({
   policy: 'a',
@@ -20,18 +22,13 @@ export const limitState = (change: Partial<LimitState> = {}): LimitState => ({
 export const refusing = (change: Partial<LimitState> = {}): LimitState =>
   limitState({ allowed: false, remaining: 0, retryAfterMs: 1_000, ...change })
 
+const [policy] = parseConfig({ policies: [{ name: 'a', limit: 10, window: '1m' }] }).policies
+
 export const matchOf = (
-  change: Partial<ObservedMatch['policy']> = {},
-  more: Partial<ObservedMatch> = {},
-): ObservedMatch => ({
-  policy: {
-    name: 'a',
-    mode: 'enforce',
-    algorithm: 'sliding-window',
-    burst: 10,
-    onStoreError: 'local',
-    ...change,
-  },
+  change: Partial<Match['policy']> = {},
+  more: Partial<Match> = {},
+): Match => ({
+  policy: { ...policy!, ...change },
   partitionKey: [['ip', '203.0.113.7']],
   cost: 1,
   ...more,

@@ -6,7 +6,6 @@ import type { JsonConfig } from '../../dev/any-config.ts'
 import openapi from '../../src/api/openapi.json' with { type: 'json' }
 import { jwt } from '../../src/features/jwt/index.ts'
 import { observe } from '../../src/features/observe/index.ts'
-import { refusals } from '../../src/features/refusals/index.ts'
 import { createGateway } from '../../src/hosts/worker/gateway.ts'
 import { API_TOKEN, apiOf, OPERATE } from './api-stack.ts'
 import { borrowRedis } from './borrow-redis.ts'
@@ -31,9 +30,7 @@ export async function startLocalApi(
       deadline: '10s', // a slow machine must cause no store errors
       clientAddress: 'cloudflare',
       ...config,
-      ...(jwtOptions && { jwt: jwt(jwtOptions) }),
-      observe: observe(),
-      refusals: refusals(),
+      use: [observe(), ...(config.use ?? []), ...(jwtOptions ? [jwt(jwtOptions)] : [])],
     },
     { openapi },
   )

@@ -1,9 +1,9 @@
 /** Meters a response without a gateway: with a store in memory, and with a body that the test writes. */
-import type { Metering } from '../../src/core/base/metering.ts'
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { Store } from '../../src/core/connection/store.ts'
 import type { PolicyLimit } from '../../src/core/decide/limit.ts'
+import type { Charge } from '../../src/core/decide/settle.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
 import { meterBody } from '../../src/features/bodies/meter.ts'
 
@@ -21,7 +21,7 @@ export interface Streamed {
   /** How often the origin was asked for more. */
   pulls: () => number
   errors: string[]
-  charges: Metering<PolicyLimit>['charges']
+  charges: Charge[]
 }
 
 export const event = (data: unknown) =>
@@ -33,7 +33,7 @@ type CostFields = Extract<PolicyOptions['cost'], { usage?: unknown }>
 export function limitWith(cost: CostFields, policy: Partial<PolicyOptions> = {}): PolicyLimit {
   const { policies } = parseConfig({
     policies: [{ name: 'tokens', limit: 10_000, window: '1h', key: 'global', cost, ...policy }],
-    bodies: bodies(),
+    use: [bodies()],
   })
   const parsed = policies[0]!
   return {
@@ -58,7 +58,7 @@ export function streamed(
     store = unused,
     maxBytes = 1_000,
     more = [],
-  }: { store?: Store; maxBytes?: number; more?: Metering<PolicyLimit>['charges'] } = {},
+  }: { store?: Store; maxBytes?: number; more?: Charge[] } = {},
 ): Streamed | undefined {
   const { promise: kept, resolve } = Promise.withResolvers<number[]>()
   let controller: ReadableStreamDefaultController<Uint8Array>
@@ -76,10 +76,7 @@ export function streamed(
     },
   })
   const errors: string[] = []
-  const charges: Metering<PolicyLimit>['charges'] = [
-    { limits: [limit], charged: new Map([[limit, 1]]), store },
-    ...more,
-  ]
+  const charges: Charge[] = [{ limits: [limit], charged: new Map([[limit, 1]]), store }, ...more]
   const response = meterBody(
     new Response(body, { headers }),
     {

@@ -37,6 +37,6 @@ export const messageOf = (config: unknown): string =>
 
 /** The problems of a valid policy with `change`. Paths are without `policies[0].`. */
 export const problemsOf = (change: object) =>
-  problems({ leases: leases(), policies: [{ ...valid, ...change }] }).map((line) =>
+  problems({ use: [leases()], policies: [{ ...valid, ...change }] }).map((line) =>
     line.replace(/^policies\[0\]\.?/, ''),
   )

@@ -20,11 +20,13 @@ import * as random from './random-conditions.ts'
 
 /** What the configurations may need. */
 export const plugins = {
-  jwt: jwt({ secret: 'JWT_SECRET', algorithms: ['HS256'] }),
-  bodies: bodies({ graphql: graphqlCost() }),
-  leases: leases(),
-  overrides: overrides(),
-  refusals: refusals(),
+  use: [
+    jwt({ secret: 'JWT_SECRET', algorithms: ['HS256'] }),
+    bodies({ graphql: graphqlCost() }),
+    leases(),
+    overrides(),
+    refusals(),
+  ],
 }
 
 /** Mostly one of the values, sometimes one that no log can tell. */

@@ -18,7 +18,7 @@ const app = new Hono<{ Bindings: Bindings & Record<string, unknown> }>()
 app.use(
   rateLimiter({
     clientAddress: 'cloudflare', // also in this process
-    leases: leases(),
+    use: [leases()],
     deadline: '10s', // a slow machine must cause no store errors
     policies: [
       policy('daily', { algorithm: 'fixed-window' }),

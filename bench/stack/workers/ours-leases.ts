@@ -2,4 +2,4 @@
 import { leases } from '../../../src/features/leases/index.ts'
 import { limited } from './limited.ts'
 
-export default limited((settings) => ({ ...settings, leases: leases() }))
+export default limited((settings) => ({ ...settings, use: [leases()] }))

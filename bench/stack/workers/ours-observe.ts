@@ -2,4 +2,4 @@
 import { observe } from '../../../src/features/observe/index.ts'
 import { limited } from './limited.ts'
 
-export default limited((settings) => ({ ...settings, observe: observe({ to: 'log' }) }))
+export default limited((settings) => ({ ...settings, use: [observe({ to: 'log' })] }))

@@ -2,4 +2,4 @@
 import { shards } from '../../../src/features/shards/index.ts'
 import { limited } from './limited.ts'
 
-export default limited((settings) => ({ ...settings, shards: shards(settings.shards!.names) }))
+export default limited((settings) => ({ ...settings, use: [shards(settings.use![0]!.databases!)] }))

@@ -29,7 +29,7 @@ const OBSERVE_OFF = `The Worker does not count its decisions. Add to sluice.conf
 
 import { observe } from 'sluice/observe'
 
-observe: observe(),`
+use: [observe()],`
 const NO_API =
   'The Worker has no decision API at this address. Check --url, and that the Worker has the variable SLUICE_OPERATE_TOKEN, of at least 16 characters.'
 

@@ -1,5 +1,6 @@
 import { type Soon, whenKnown } from '../../../src/core/base/when-known.ts'
 import type { Config } from '../../../src/core/config/parse.ts'
+import { stagesOf } from '../../../src/core/feature.ts'
 import { compileMatcher, type Matched } from '../../../src/core/program/match.ts'
 import type { LogLine } from '../line.ts'
 import { BySender } from '../sender.ts'
@@ -21,7 +22,8 @@ export function createLineMatcher(config: Config, known: Known): LineMatcher {
   const viewOf = lineViews(config)
   let now = 0
   const log = () => {} // only keys that a log cannot replay have events
-  const match = compileMatcher(found.config, log, undefined, () => now)
+  const stages = stagesOf({ config: found.config, log })
+  const match = compileMatcher(found.config, log, stages, undefined, () => now)
   return {
     ...found,
     matching(use) {

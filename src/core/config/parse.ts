@@ -1,8 +1,11 @@
 import type * as v from 'valibot'
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
-import { checked, shortened, withoutSecret } from './schema/checked.ts'
+import type { FeatureDeclaration } from './feature.ts'
+import { checkNeeds } from './needs.ts'
+import { checked, problemAt, shortened, withoutSecret } from './schema/checked.ts'
 import { type Config, type ConfigOptions, config } from './schema/config.ts'
 import { liveDocument } from './schema/live.ts'
+import type { AddProblem } from './schema/shapes.ts'
 
 export type { Config, ListEntry } from './schema/config.ts'
 export type { Policy } from './schema/policy.ts'
@@ -56,6 +59,25 @@ export function parseLive(input: unknown, options: object): Config {
     ...options,
     ...Object.fromEntries(fields.filter(([, value]) => value !== undefined)),
   })
+}
+
+/**
+ * Checks a parsed configuration with the features that its host has besides those of `use`.
+ * @param options the object that the configuration was parsed from
+ * @throws {ConfigError} if a field needs another feature, or a feature of the host finds a problem
+ */
+export function checkFeatures(
+  config: Config,
+  options: object,
+  features: readonly FeatureDeclaration[],
+): void {
+  const problems: ConfigProblem[] = []
+  const add: AddProblem = (path, expected) =>
+    problems.push(inContext(problemAt(options, path, expected, 'config'), options))
+  const names = features.map(({ name }) => name)
+  checkNeeds(config, names, add)
+  for (const one of features) if (!config.use.includes(one)) one.check?.(config, add)
+  if (problems.length > 0) throw new ConfigError(problems)
 }
 
 function parse<T>(schema: v.GenericSchema<unknown, T>, input: unknown): T {

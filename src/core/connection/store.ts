@@ -4,8 +4,7 @@
  */
 import type { Period } from '../base/calendar.ts'
 import type { QuotaState } from '../base/decision.ts'
-import type { StoreError } from '../base/errors.ts'
-import type { StoreCall } from '../base/observer.ts'
+import type { StoreError, StoreErrorCode } from '../base/errors.ts'
 
 export type Algorithm =
   | 'fixed-window'
@@ -165,6 +164,18 @@ export interface Idempotency {
 /** How long a call may run after its deadline, so that its late reply can be used, ms. */
 export const LATE_MS = 5_000
 
+/** One HTTP request to the store. */
+export interface StoreCall {
+  /** The duration. 0 until the call ends. */
+  ms: number
+  /** The error of a failed call. Absent until the call ends. */
+  code?: StoreErrorCode
+  /** The commands that Upstash bills. 0 until the call ends, and for a call without an answer. */
+  billedCommands: number
+  /** The number of decisions, refunds and other lists of requests that share the call. */
+  lists: number
+}
+
 export interface StoreOptions {
   /** The time of the decision, ms since the epoch. Defaults to the clock of the store. */
   now?: number
@@ -183,6 +194,9 @@ export interface StoreOptions {
   /** Accepts a reply in which some shards have failed. Defaults to false: one failed shard fails the whole list. */
   allowPartial?: boolean
 }
+
+/** Called after the refund of a request that another database has refused, with the error if the refund failed. */
+export type OnRefund = (subjects: string[], error?: StoreError) => void
 
 /** Decides lists of requests. The requests of a list are decided in order, and each sees the charges of the earlier ones. */
 export interface Store {

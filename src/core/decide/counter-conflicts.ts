@@ -1,4 +1,5 @@
 import { ConfigError, type ConfigProblem } from '../base/errors.ts'
+import { databasesOf } from '../config/feature.ts'
 import type { Config, Policy } from '../config/parse.ts'
 
 /** The policies of all configurations made in this turn of the event loop, by the location of their counters. */
@@ -12,10 +13,11 @@ const configured = new Map<string, Policy[]>()
  * reload or the next test runs in a later turn and replaces the configuration, so it is not compared.
  * @throws {ConfigError} with every conflicting policy
  */
-export function checkCounterConflicts({ namespace, policies, shards, hashKeys }: Config): void {
+export function checkCounterConflicts(config: Config): void {
+  const { namespace, policies, hashKeys } = config
   // JSON drops key functions, so all of them compare as equal: two functions may return the same values.
   const locationOf = ({ name, key }: Policy) =>
-    JSON.stringify([namespace, shards?.names, hashKeys, name, key])
+    JSON.stringify([namespace, databasesOf(config), hashKeys, name, key])
   const problems = policies.flatMap((policy, index): ConfigProblem[] => {
     const others = configured.get(locationOf(policy)) ?? []
     const difference = others.flatMap((other) => differenceOf(policy, other) ?? [])[0]

@@ -3,7 +3,6 @@
  * `decide` sends all other questions to the store in one call, and falls back to `onStoreError` if the store does not answer.
  */
 import { asStoreError, StoreError } from '../base/errors.ts'
-import type { Meter, StoreUse } from '../base/observer.ts'
 import { type Soon, whenKnown } from '../base/when-known.ts'
 import { where } from '../base/where.ts'
 import type { StoreOptions, StoreResult } from '../connection/store.ts'
@@ -11,6 +10,7 @@ import type { Match, Matched } from '../program/match.ts'
 import { conclude, decisionOf, fallBack, type Sent } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
+import type { Meter, StoreUse } from './observer.ts'
 import type { DecideOptions, LimiterParts, Outcome, Pending, Question } from './question.ts'
 
 function matchesIn({ policies }: Matched): Match[] {

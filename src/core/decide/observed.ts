@@ -1,7 +1,7 @@
-import type { DecisionFact } from '../base/observer.ts'
 import { isMatch, type Matched } from '../program/match.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import { bindingMatch } from './limit.ts'
+import type { DecisionFact } from './observer.ts'
 import type { LimiterParts, Outcome } from './question.ts'
 
 /**

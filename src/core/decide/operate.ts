@@ -4,9 +4,8 @@ import { StoreError } from '../base/errors.ts'
 import type { Idempotency, StoreReply, StoreRequest, Terms } from '../connection/store.ts'
 import { isMatch, type Match } from '../program/match.ts'
 import type { NameSubject } from '../program/subject.ts'
-import type { Database } from './create.ts'
 import { limitStates, limitsOf, type PolicyLimit } from './limit.ts'
-import type { LimiterParts, Question } from './question.ts'
+import type { Database, LimiterParts, Question } from './question.ts'
 
 /** The deadline of these calls, ms. It is long because no client's request waits for them. */
 const DEADLINE_MS = 5_000

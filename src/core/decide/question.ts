@@ -1,14 +1,15 @@
 /** The types of the step `decide`: its inputs, its parts and its results. */
 import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
-import type { DecidedBy, Observer, StoreUse } from '../base/observer.ts'
+import type { Config } from '../config/parse.ts'
 import type { Idempotency, Store } from '../connection/store.ts'
 import type { LocalStore } from '../fallback/local.ts'
-import type { Match, Matched } from '../program/match.ts'
+import type { Match, Matched, Matcher } from '../program/match.ts'
 import type { NameSubject, Part } from '../program/subject.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import type { DenialCache } from './denial-cache.ts'
 import type { PolicyLimit } from './limit.ts'
+import type { DecidedBy, Observer, StoreUse } from './observer.ts'
 import type { Charge } from './settle.ts'
 
 export type { Idempotency } from '../connection/store.ts'
@@ -27,6 +28,26 @@ export interface LimiterParts {
   onStoreError: (error: StoreError) => void
   /** Undefined without an observer. */
   observed?: Observed | undefined
+}
+
+/** A configuration and its compiled matcher. */
+export interface Rules {
+  config: Config
+  match: Matcher
+}
+
+/** One database with its stack of layers. */
+export interface Database {
+  /** Undefined if there is only one database. */
+  name: string | undefined
+  store: Store
+  /** True if the circuit breaker is open. */
+  isOpen: () => boolean
+}
+
+/** The parts of a limiter for one set of credentials, with its databases. */
+export interface DeployedParts extends LimiterParts {
+  databases: Database[]
 }
 
 /** Receives decisions. */

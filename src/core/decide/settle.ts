@@ -1,4 +1,5 @@
 /** The step `settle`: after the response, keeps each charge or refunds all or a part of it, and releases slots. */
+import type { StoreError } from '../base/errors.ts'
 import type { Policy } from '../config/parse.ts'
 import { counts } from '../config/schema/outcomes.ts'
 import type { Store, StoreOptions, StoreRequest } from '../connection/store.ts'
@@ -21,6 +22,17 @@ export interface Charge {
 
 /** The units that a response keeps of each charge, if its cost was in its body. */
 export type Kept = Map<PolicyLimit, number>
+
+/** The charges of one response, for the reader of its body. */
+export interface Metering {
+  /** All charges that depend on the response. The reader adds the units that it takes for a stream (`cost.cut`). */
+  charges: Charge[]
+  /** Receives the errors of the store. */
+  onStoreError: (error: StoreError) => void
+  waitUntil: (promise: Promise<unknown>) => void
+  /** Settles all charges. Called once, after the body. */
+  end: (kept: Kept) => void
+}
 
 /** True if the charge of a limit depends on the response: on its status, its price, its body, or its end (slots). */
 export const dependsOnResponse = ({ policy }: Pick<PolicyLimit, 'policy'>): boolean =>

@@ -1,11 +1,11 @@
 import { createApiKey } from '../../features/credentials/api-key.ts'
-import type { Claims } from '../base/claims.ts'
 import { type Address, network } from '../base/ip.ts'
 import type { Log } from '../base/log.ts'
 import { Unusable } from '../base/unusable.ts'
 import { type Soon, whenAllKnown } from '../base/when-known.ts'
 import type { Config } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
+import type { Claims } from '../request/claims.ts'
 import { pathMatcher } from '../request/path.ts'
 import { readSource, UNREADABLE } from '../request/source.ts'
 import type { RequestView } from '../request/view.ts'
@@ -19,16 +19,14 @@ export interface KeyReaders {
   onKeyError: (error: unknown) => undefined
 }
 
+/** @param claims reads the claims of tokens. Undefined without `jwt()` */
 export function keyReaders(
-  config: Pick<Config, 'jwt' | 'apiKeys' | 'policies' | 'deadlineMs'>,
+  { apiKeys }: Pick<Config, 'apiKeys'>,
   log: Log,
+  claims: Claims = async () => undefined,
 ): KeyReaders {
-  const { jwt, apiKeys, policies } = config
-  // Half of the shortest deadline, so that a wait for the issuer's keys leaves time for the store.
-  const deadlines = policies.length > 0 ? policies : [config] // policies may follow in a live document
-  const deadlineMs = Math.min(...deadlines.map((one) => one.deadlineMs)) / 2
   return {
-    claims: jwt ? jwt.createClaims({ deadlineMs, log }) : async () => undefined,
+    claims,
     apiKey: createApiKey(apiKeys, log),
     onKeyError: (error) =>
       void log(

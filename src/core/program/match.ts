@@ -8,6 +8,7 @@ import { type Soon, whenAllKnown, whenKnown } from '../base/when-known.ts'
 import type { Config, Policy } from '../config/parse.ts'
 import type { KeyPart } from '../config/schema/key.ts'
 import { keysOfAll, MAX_KEYS } from '../config/schema/keys-in-redis.ts'
+import type { Claims } from '../request/claims.ts'
 import type { RequestView } from '../request/view.ts'
 import { compileCondition, compileRules, type Mismatch } from './condition.ts'
 import { compileCost } from './cost.ts'
@@ -66,17 +67,25 @@ export type Matcher = (
 
 type MatchConfig = Pick<
   Config,
-  | 'policies'
-  | 'allow'
-  | 'deny'
-  | 'tables'
-  | 'caseSensitivePaths'
-  | 'jwt'
-  | 'apiKeys'
-  | 'deadlineMs'
-  | 'shield'
-  | 'bodies'
+  'policies' | 'allow' | 'deny' | 'tables' | 'caseSensitivePaths' | 'apiKeys' | 'shield'
 >
+
+/** What features contribute to the match of requests. */
+export interface MatchStages {
+  /** Reads the claims of a request's token, for the key part `jwt:<claim>`. */
+  claims?: Claims
+  /**
+   * Describes each message of a request, and combines the results.
+   * @param views views of the request, one for each reading of its path
+   * @param describe returns how a policy applies to one message, which is in the views
+   * @param freeKeys the keys in Redis that one call takes besides one quota of each policy
+   */
+  refine?: (
+    views: RequestView[],
+    describe: (views: RequestView[]) => Soon<Met | Unmet>,
+    freeKeys: number,
+  ) => Soon<Met | Unmet>
+}
 
 /**
  * Compiles a configuration into a function that matches requests against it.
@@ -85,14 +94,15 @@ type MatchConfig = Pick<
 export function compileMatcher(
   config: MatchConfig,
   log: Log,
-  readers: KeyReaders = keyReaders(config, log),
+  { claims, refine }: MatchStages = {},
+  readers: KeyReaders = keyReaders(config, log, claims),
   clock: () => number = systemClock,
 ): Matcher {
   const deny = compileRules(config.deny, config)
   const allow = compileRules(config.allow, config)
   const freeKeys = MAX_KEYS - keysOfAll(config.policies)
   const policies = config.policies.map((policy) =>
-    compilePolicy(policy, config, readers, clock, freeKeys),
+    compilePolicy(policy, config, refine, readers, clock, freeKeys),
   )
   const shieldKey = config.shield && compileKey(config.shield.key, [], config, readers)
 
@@ -122,11 +132,9 @@ export function compileMatcher(
       const entry = allowed.length > 0 ? entryFor(policy, allowed) : undefined
       begun.push(entry ? { policy, unmet: 'allow', entry: entry.name } : begin(readings))
     }
-    const unread = config.bodies
-      ? config.policies.filter((_, index) => isUnread(begun[index]!))
-      : []
+    const unread = refine ? config.policies.filter((_, index) => isUnread(begun[index]!)) : []
     if (unread.length === 0) {
-      return finish(view, begun as Soon<Met | Unmet>[], readings.length === 1 && !config.bodies)
+      return finish(view, begun as Soon<Met | Unmet>[], readings.length === 1 && !refine)
     }
     const read = () =>
       finish(
@@ -170,7 +178,7 @@ function isComplete(partitionKey: Part[]): boolean {
 }
 
 /** One match, or one for each quota that the readings of the path and the messages of the body select. */
-type Met = Match | Match[]
+export type Met = Match | Match[]
 
 /** How a policy applies, or a function that reads the body to find it out. */
 type Begun = Soon<Met | Unmet> | (() => Soon<Met | Unmet>)
@@ -183,6 +191,7 @@ const otherLabelOf = (part: KeyPart) => (part.source === 'function' ? 'other' : 
 function compilePolicy(
   policy: Policy,
   config: MatchConfig,
+  refine: MatchStages['refine'],
   readers: KeyReaders,
   clock: () => number,
   freeKeys: number,
@@ -217,9 +226,7 @@ function compilePolicy(
 
   const beginBody = (readings: RequestView[]): Begun => {
     const met = readings.filter((one) => !mismatch(one))
-    return met.length === 0
-      ? describe(readings)
-      : () => config.bodies!.each(met, describe, freeKeys)
+    return met.length === 0 ? describe(readings) : () => refine!(met, describe, freeKeys)
   }
 
   const meet = (view: RequestView): Soon<Match | Unmet> => {

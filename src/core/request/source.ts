@@ -1,6 +1,6 @@
-import type { TokenView } from '../base/claims.ts'
 import { Unusable } from '../base/unusable.ts'
 import type { Source } from '../config/schema/credentials.ts'
+import type { TokenView } from './view.ts'
 
 export const UNREADABLE = new Unusable('unreadable')
 export const UNVERIFIED = new Unusable('unverified')

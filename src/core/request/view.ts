@@ -1,7 +1,6 @@
-import type { Omitted } from '../base/claims.ts'
 import type { Address } from '../base/ip.ts'
-import type { Message } from '../base/message.ts'
 import type { ReadAddress } from './client-address.ts'
+import type { Message } from './message.ts'
 import { readings } from './path.ts'
 
 /** The context that the runtime provides with a request. */
@@ -15,6 +14,13 @@ export interface RuntimeContext {
   /** Reads the address of the connection, where the runtime reports it. A function, because few configurations use it. */
   remoteAddress?: (() => string | undefined) | undefined
 }
+
+/** A part of a described request that was too long to describe. What it may have is unreadable, and not missing. */
+export type Omitted = 'headers' | 'query' | 'path' | 'body'
+
+/** The parts of a request that the verification of a token reads. */
+export type TokenView = Pick<RequestView, 'request' | 'query' | 'env' | 'waitUntil'> &
+  Partial<Pick<RequestView, 'omitted'>>
 
 /** A request as policies see it. Reads each property when it is first needed, because few policies use all of them. */
 export class RequestView implements RuntimeContext {

@@ -1,24 +1,41 @@
 /** The response to a refused request: that of a policy or of the configuration, or the default. */
-import type { Decision } from '../base/decision.ts'
+import type { Decision, LimitState } from '../base/decision.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/parse.ts'
+import type { RefusalOptions } from '../config/schema/refusal-fields.ts'
 import { withChanged } from './own-fields.ts'
 import { pageOf } from './page.ts'
 import { leastShare } from './ratelimit-fields/sets.ts'
 import { refusal, retryAfter } from './response.ts'
+
+/** A refused request. */
+export interface Refused {
+  decision: Decision
+  /** The limit that refuses it for the longest time. */
+  limit: LimitState | undefined
+  /** The field `Accept`. */
+  accept: string | null
+  /** The problem document, with all fields of a refusal. */
+  standard: Response
+}
+
+/** Makes the response to a refused request by an object. The caller adds the fields that every refusal has. */
+export type RefusalWriter = (own: RefusalOptions, refused: Refused) => Promise<Response>
 
 /**
  * Makes the response to a refused request, without the rate limit fields. It is the refusal of the policy that refuses the request for
  * the longest time, else that of the configuration. If it is a function, and it throws or returns no refusal, the error is logged and
  * the default is returned.
  * @param accept the field `Accept` of the request
+ * @param write makes a refusal by an object. Undefined without `refusals()`
  * @param contextOf makes the argument of a function
  * @param standard the default
  */
 export async function refuse(
   decision: Decision,
   accept: string | null,
-  { policies, refusal: ofAll, refusals }: Pick<Config, 'policies' | 'refusal' | 'refusals'>,
+  { policies, refusal: ofAll }: Pick<Config, 'policies' | 'refusal'>,
+  write: RefusalWriter | undefined,
   log: Log,
   contextOf: () => unknown,
   standard = refusal(decision),
@@ -32,7 +49,7 @@ export async function refuse(
     try {
       const answer = await (typeof own === 'function'
         ? own(decision, await contextOf())
-        : refusals!.write(own, { decision, limit, accept, standard }))
+        : write!(own, { decision, limit, accept, standard }))
       if (!(answer.status >= 400) || answer.bodyUsed) throw new TypeError()
       return withFields(answer, decision)
     } catch (error) {

@@ -1,17 +1,18 @@
 /** The units that a stream may use before it takes more (`cost.cut`). */
 import { asStoreError, type StoreError } from '../../core/base/errors.ts'
-import type { MeteredCharge, MeteredLimit, Metering } from '../../core/base/metering.ts'
+import type { PolicyLimit } from '../../core/decide/limit.ts'
+import type { Charge, Kept, Metering } from '../../core/decide/settle.ts'
 import type { Usage } from './usage.ts'
 
 /** The units of one limit that are reserved for a response. They grow by chunks of `otherwise` while the stream runs. */
-export class Allowance<L extends MeteredLimit> {
-  readonly limit: L
+export class Allowance {
+  readonly limit: PolicyLimit
   readonly usage: Usage
-  readonly #metering: Metering<L>
+  readonly #metering: Metering
   /** The reserved units: those of the first charge, and those taken since. */
-  readonly #taken: L[]
+  readonly #taken: PolicyLimit[]
   /** Charges of calls without an answer in time. They are refunded. */
-  readonly #uncertain: L[] = []
+  readonly #uncertain: PolicyLimit[] = []
   #units: number
   /** The call that takes the next chunk. */
   renewing: Promise<void> | undefined
@@ -20,7 +21,7 @@ export class Allowance<L extends MeteredLimit> {
   /** Set if the stream may not go on: why, for the client. */
   refusal: StreamEnd | undefined
 
-  constructor(limit: L, usage: Usage, metering: Metering<L>) {
+  constructor(limit: PolicyLimit, usage: Usage, metering: Metering) {
     this.limit = limit
     this.usage = usage
     this.#metering = metering
@@ -61,7 +62,7 @@ export class Allowance<L extends MeteredLimit> {
     const needed = chunk * Math.ceil((used - this.#units + 1) / chunk)
     const cost = Math.min(needed, max! - this.#units)
     // Without the penalty: a stream that ends is not a refused request.
-    const more = { ...rest, policy, cost, penalty: undefined } as unknown as L
+    const more = { ...rest, policy, cost, penalty: undefined } as unknown as PolicyLimit
     const charge = this.#metering.charges.find(({ limits }) => limits.includes(this.limit))!
     const { deadlineMs } = policy
     const { waitUntil } = this.#metering
@@ -82,7 +83,7 @@ export class Allowance<L extends MeteredLimit> {
   }
 
   /** Lets the stream run on if the store fails, except with `onStoreError: 'deny'`. */
-  #failed(error: StoreError, charge: MeteredCharge<L>, more: L): void {
+  #failed(error: StoreError, charge: Charge, more: PolicyLimit): void {
     const { policy } = this.limit
     this.#metering.onStoreError(error)
     if (policy.onStoreError === 'deny') this.refusal = { policy: policy.name, retryAfterMs: null }
@@ -92,17 +93,17 @@ export class Allowance<L extends MeteredLimit> {
     const chargedLate = (error.late as Promise<LateReply>).then(
       ({ states, decidedAt }) =>
         new Map(states?.[0]?.[0]?.allowed ? [[more, decidedAt ?? 0] as const] : []),
-      () => new Map<L, number>(),
+      () => new Map(),
     )
     this.#add(charge, more, chargedLate)
   }
 
-  #add({ store }: MeteredCharge<L>, limit: L, charged: MeteredCharge<L>['charged']): void {
+  #add({ store }: Charge, limit: PolicyLimit, charged: Charge['charged']): void {
     this.#metering.charges.push({ limits: [limit], charged, store })
   }
 
   /** Divides the cost of the response among the reserved units. The last ones are refunded first, and carry what is above all of them. */
-  divide(cost: number, kept: Map<L, number>): void {
+  divide(cost: number, kept: Kept): void {
     let rest = cost
     for (const one of this.#taken) {
       const isLast = one === this.#taken.at(-1)

@@ -1,11 +1,13 @@
-import type { CheckedBodies } from '../../core/base/message.ts'
+import type { CheckedConfig } from '../../core/config/feature.ts'
 import type { Policy } from '../../core/config/parse.ts'
+import type { AddProblem } from '../../core/config/schema/shapes.ts'
 import { usesBody } from '../../core/config/schema/uses-body.ts'
 
-/** Reports settings that do not work, although the configuration has `bodies`. */
+/** Reports settings that do not work, although the configuration has `bodies()`. */
 export function checkBodies(
-  { policies, allow = [], deny = [], shield, problem }: CheckedBodies,
+  { policies, allow = [], deny = [], shield }: CheckedConfig,
   hasGraphql: boolean,
+  problem: AddProblem,
 ) {
   policies.forEach((policy, index) => {
     const { cost, ...rest } = (policy ?? {}) as Partial<Policy>

@@ -1,13 +1,13 @@
 /** How a policy applies to the messages of a request. */
-import type { Message } from '../../core/base/message.ts'
 import type { Soon } from '../../core/base/when-known.ts'
 import { keysOf } from '../../core/config/schema/keys-in-redis.ts'
 import { MAX_UNITS } from '../../core/config/schema/shapes.ts'
-import { isMatch, type Match, type Unmet, withShare } from '../../core/program/match.ts'
+import { isMatch, type Match, type Met, type Unmet, withShare } from '../../core/program/match.ts'
 import { canonical } from '../../core/program/subject.ts'
+import type { Message } from '../../core/request/message.ts'
 import type { RequestView } from '../../core/request/view.ts'
 
-export type Result = Match | Match[] | Unmet
+type Result = Met | Unmet
 
 /** The keys in Redis that the quotas of one request may need in addition to those of one quota for each policy. */
 export interface Room {

@@ -1,16 +1,16 @@
 /** `sluice/bodies`: policies by the JSON body of a request, and costs in the body of a response. */
-import type { Bodies } from '../../core/base/message.ts'
 import type { Soon } from '../../core/base/when-known.ts'
+import type { Feature } from '../../core/feature.ts'
+import type { Met, Unmet } from '../../core/program/match.ts'
 import type { RequestView } from '../../core/request/view.ts'
 import { checkBodies } from './check.ts'
-import { describeEach, type Messages, type Result } from './each.ts'
+import { describeEach, type Messages } from './each.ts'
 import { UNREADABLE } from './json.ts'
 import { messageOf } from './message.ts'
 import { meterBody } from './meter.ts'
 import { type BodiesOptions, parseOptions } from './options.ts'
 import { type Content, readBody } from './read.ts'
 
-export type { Bodies } from '../../core/base/message.ts'
 export type { GraphqlCost } from './message.ts'
 export type { BodiesOptions } from './options.ts'
 
@@ -21,17 +21,17 @@ const MAX_MESSAGES = 100
 const MAX_MORE_KEYS = 64
 
 /**
- * Makes the field `bodies` of a configuration, so that policies can use the JSON body of a request, and the usage in the body of a
- * response (`cost.usage`). The body of a request is read only if a policy whose
- * other conditions match needs it. The app or the origin receives the same bytes.
+ * Lets policies use the JSON body of a request (`body:<path>` in `key`, `match.body`, `cost.body`), and the usage in the body of a response
+ * (`cost.usage`). The body of a request is read only if a policy whose other conditions match needs it. The app or the origin receives the
+ * same bytes.
  * @throws {ConfigError} immediately, if the options are invalid
  * @example
  * defineConfig({
  *   policies: [{ name: 'tools', limit: 20, window: '1m', match: { body: { method: 'tools/call' } }, key: ['ip', 'body:params.name'] }],
- *   bodies: bodies(),
+ *   use: [bodies()],
  * })
  */
-export function bodies(options: BodiesOptions = {}): Bodies {
+export function bodies(options: BodiesOptions = {}): Feature {
   const { graphql, max: maxBytes, maxResponse, timeout: timeoutMs } = parseOptions(options)
   const read = new WeakMap<Request, Promise<Messages>>()
 
@@ -58,24 +58,30 @@ export function bodies(options: BodiesOptions = {}): Bodies {
     return { list: list.map((one) => message(one, view)), count: value.length, room }
   }
 
-  async function eachOf(
+  async function refine(
     views: RequestView[],
-    describe: (views: RequestView[]) => Soon<Result>,
+    describe: (views: RequestView[]) => Soon<Met | Unmet>,
     freeKeys: number,
-  ): Promise<Result> {
+  ): Promise<Met | Unmet> {
     const [view] = views
     const { request } = view!
     const reading = read.get(request) ?? messagesOf(view!, Math.min(MAX_MORE_KEYS, freeKeys))
     read.set(request, reading)
     return describeEach(views, await reading, describe, message(UNREADABLE, view!))
   }
+  async function bodyProblem(request: Request): Promise<string | undefined> {
+    const content = await contentOf(request)
+    return content && 'unreadable' in content ? content.unreadable : undefined
+  }
+
   return {
-    check: (config) => checkBodies(config, graphql !== undefined),
-    meter: (answer, metering) => meterBody(answer, metering, maxResponse),
-    each: eachOf as unknown as Bodies['each'],
-    async problemOf(request) {
-      const content = await contentOf(request)
-      return content && 'unreadable' in content ? content.unreadable : undefined
-    },
+    name: 'bodies',
+    readsBodies: true,
+    check: (config, problem) => checkBodies(config, graphql !== undefined, problem),
+    compile: () => ({
+      refine,
+      bodyProblem,
+      meter: (answer, metering) => meterBody(answer, metering, maxResponse),
+    }),
   }
 }

@@ -1,7 +1,11 @@
-import type { BodyCondition, BodyCost, Message } from '../../core/base/message.ts'
+import type { Condition } from '../../core/config/schema/condition.ts'
+import type { Cost } from '../../core/config/schema/cost.ts'
 import { MAX_UNITS } from '../../core/config/schema/shapes.ts'
 import { reached, textMatcher } from '../../core/program/condition.ts'
+import type { Message } from '../../core/request/message.ts'
 import { textOf, UNREADABLE, valueAt } from './json.ts'
+
+type BodyCondition = NonNullable<Condition['body']>
 
 /**
  * Computes the cost of a GraphQL request in units. `undefined` if it has no document that can be read, such as a persisted query.
@@ -71,7 +75,7 @@ export function messageOf(
   }
 
   /** The cost without rules. */
-  const ownCost = ({ body, graphql, max, otherwise }: BodyCost): number => {
+  const ownCost = ({ body, graphql, max, otherwise }: Cost): number => {
     const most = max ?? MAX_UNITS
     const unusable = max ?? otherwise
     if (graphql) return Math.min(Math.ceil(documentCost() ?? unusable), most)

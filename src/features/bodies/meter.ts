@@ -1,6 +1,6 @@
 /** Reads the cost of a response in its body, which passes unchanged. Ends a stream whose budget is used up. */
-import type { MeteredLimit, Metering } from '../../core/base/metering.ts'
 import { counts } from '../../core/config/schema/outcomes.ts'
+import type { Kept, Metering } from '../../core/decide/settle.ts'
 import { pipeFor } from '../../core/respond/body-end.ts'
 import { Allowance, type StreamEnd } from './allowance.ts'
 import { EventEnds } from './event-ends.ts'
@@ -11,9 +11,9 @@ import { Usage } from './usage.ts'
  * Meters a response.
  * @param maxBytes the longest JSON response and the longest event that are read
  */
-export function meterBody<L extends MeteredLimit>(
+export function meterBody(
   answer: Response,
-  metering: Metering<L>,
+  metering: Metering,
   maxBytes: number,
 ): Response | undefined {
   const { body, headers, status } = answer
@@ -39,7 +39,7 @@ export function meterBody<L extends MeteredLimit>(
   const passage = new Passage(body, writable, reader, cutting, isPlain)
   passage.run().then(async (isWhole) => {
     await Promise.all(cutting.map((one) => one.renewing)) // its units are refunded too
-    const kept = new Map<L, number>()
+    const kept: Kept = new Map()
     for (const one of allowances) one.divide(one.usage.cost(isWhole), kept)
     metering.end(kept)
   })
@@ -47,12 +47,12 @@ export function meterBody<L extends MeteredLimit>(
 }
 
 /** One body on its way to the client. */
-class Passage<L extends MeteredLimit> {
+class Passage {
   readonly #source: ReadableStreamDefaultReader<Uint8Array>
   readonly #target: WritableStreamDefaultWriter<Uint8Array>
   readonly #reader: Reader
   /** The limits that may end the stream. */
-  readonly #cutting: Allowance<L>[]
+  readonly #cutting: Allowance[]
   /** True if an event can be added to the stream. */
   readonly #isPlain: boolean
   readonly #ends = new EventEnds()
@@ -62,7 +62,7 @@ class Passage<L extends MeteredLimit> {
     body: ReadableStream<Uint8Array>,
     writable: WritableStream<Uint8Array>,
     reader: Reader,
-    cutting: Allowance<L>[],
+    cutting: Allowance[],
     isPlain: boolean,
   ) {
     this.#source = body.getReader()

@@ -1,7 +1,7 @@
 /** Reads the JSON body of a request. The request itself stays readable. */
 import { joined } from '../../core/base/body.ts'
-import { bodySources } from '../../core/base/body-sources.ts'
 import { jsonFlaw } from '../../core/base/json-flaw.ts'
+import { bodySources } from '../../core/request/body-sources.ts'
 import { BodyInFlight } from './in-flight.ts'
 import { MAX_LEVELS } from './json.ts'
 

@@ -1,5 +1,5 @@
 /** Finds the numbers of `cost.usage` in the events of a stream or in a JSON response. */
-import type { MeteredLimit } from '../../core/base/metering.ts'
+import type { PolicyLimit } from '../../core/decide/limit.ts'
 
 /** Objects in which APIs wrap the usage of a stream: OpenAI's Responses API (`response`), and Anthropic's `message_start` (`message`). */
 const WRAPPERS = ['response', 'message']
@@ -13,9 +13,9 @@ export class Usage {
   #events = 0
   /** All data events. */
   counted = 0
-  readonly #limit: MeteredLimit
+  readonly #limit: Pick<PolicyLimit, 'policy' | 'cost'>
 
-  constructor(limit: MeteredLimit) {
+  constructor(limit: Pick<PolicyLimit, 'policy' | 'cost'>) {
     this.#limit = limit
     this.#paths = limit.policy.cost.usage!.map((path) => path.split('.'))
   }

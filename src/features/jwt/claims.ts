@@ -2,13 +2,23 @@ import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { JOSEError, JWSSignatureVerificationFailed } from 'jose/errors'
 import { createLocalJWKSet } from 'jose/jwks/local'
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify'
-import type { Claims, ClaimsParts, TokenView } from '../../core/base/claims.ts'
 import { systemClock } from '../../core/base/clock.ts'
 import type { Log } from '../../core/base/log.ts'
+import type { Claims } from '../../core/request/claims.ts'
 import { oncePerRequest } from '../../core/request/memo.ts'
 import { hasAtMostBearer, looksLikeJwt, readFirst, UNVERIFIED } from '../../core/request/source.ts'
+import type { TokenView } from '../../core/request/view.ts'
 import { createJwks } from './jwks.ts'
 import type { JwtSettings } from './options.ts'
+
+export interface ClaimsParts {
+  /** Longest time that a request waits for the first keys of an issuer, ms. */
+  deadlineMs: number
+  /** Receives events `jwt` for a missing or short secret, and `jwks` for keys that cannot be fetched. Errors of clients are not logged. */
+  log: Log
+  /** Returns ms since the epoch. Defaults to `Date.now`. */
+  clock?: () => number
+}
 
 /** Longest accepted token, in characters. */
 const MAX_LENGTH = 16_384

@@ -1,7 +1,7 @@
-import type { TokenView } from '../../core/base/claims.ts'
 import { isWithin, systemClock } from '../../core/base/clock.ts'
 import type { Log } from '../../core/base/log.ts'
 import { WaitQueue } from '../../core/base/wait-queue.ts'
+import type { TokenView } from '../../core/request/view.ts'
 import { download } from './download.ts'
 
 const MAX_BYTES = 64 * 1024

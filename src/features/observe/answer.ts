@@ -1,19 +1,28 @@
-import type { Observer, ObserverCall } from '../../core/base/observer.ts'
+import type { Database } from '../../core/decide/question.ts'
+import type { Call, Endpoint } from '../../core/endpoint.ts'
 import { readsAnalytics } from './analytics-read.ts'
 import { OPEN_METRICS, toOpenMetrics } from './open-metrics.ts'
 import type { Stats } from './report.ts'
 
+/** A call to a report. */
+export interface ReportCall extends Pick<Call, 'request'> {
+  env: Call['runtime']['env']
+  databases: readonly Pick<Database, 'name' | 'isOpen'>[]
+}
+
+/** Answers `/stats` or `/metrics`. */
+export type Answer = (path: string, call: ReportCall) => Promise<Response>
+
 interface AnswerParts {
   /** Returns the counts of this isolate. */
-  stats: (call: ObserverCall) => Stats
+  stats: (call: ReportCall) => Stats
   /** Returns the counts of all isolates, or `undefined` if they cannot be read. */
-  readAnalytics: (env: ObserverCall['env']) => Promise<Stats | undefined>
+  readAnalytics: (env: ReportCall['env']) => Promise<Stats | undefined>
 }
 
 /** Answers `GET /_sluice/v1/stats` and `/metrics`, with the counts of all isolates if they can be read. */
-export function createAnswer({ stats, readAnalytics }: AnswerParts): Observer['answer'] {
+export function createAnswer({ stats, readAnalytics }: AnswerParts): Answer {
   return async (path, call) => {
-    if (path !== '/stats' && path !== '/metrics') return undefined
     const all = await readAnalytics(call.env)
     if (!all && path === '/metrics' && readsAnalytics(call.env)) return unread()
     const own = stats(call)
@@ -26,6 +35,15 @@ export function createAnswer({ stats, readAnalytics }: AnswerParts): Observer['a
     return new Response(body, { headers: { 'Content-Type': type, 'Cache-Control': 'no-store' } })
   }
 }
+
+/** The endpoint of the reports. */
+export const reportEndpoint = (answer: Answer): Endpoint => ({
+  path: /^(\/metrics|\/stats)$/,
+  methods: ['GET', 'HEAD'],
+  scopes: ['operate'],
+  answer: ({ rest, request, parts: { databases }, runtime: { env } }) =>
+    answer(rest, { request, env, databases }),
+})
 
 /** The counts of one isolate are no substitute here: Prometheus would take the change for a reset of all counters, and for a surge. */
 function unread(): Response {

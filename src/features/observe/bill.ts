@@ -1,9 +1,9 @@
 /** Computes what Upstash bills for a call, from its requests and their reply. lua/README.md lists the commands of each request. */
-import type { StoreErrorCode } from '../../core/base/errors.ts'
-import type { AnsweredState, ListAnswer, SentLimit, SentLists } from '../../core/base/observer.ts'
+import type { QuotaState } from '../../core/base/decision.ts'
+import { StoreError, type StoreErrorCode } from '../../core/base/errors.ts'
 import { hasOwnKey } from '../../core/base/own-key.ts'
-
-type RequestSent = SentLists['lists'][number][number]
+import type { Limit, StoreRequest, StoreResult } from '../../core/connection/store.ts'
+import type { Pack } from '../../core/connection/upstash/pack.ts'
 
 /** Errors after which Redis has run at least the command itself. */
 const RUN: StoreErrorCode[] = ['redis-error', 'database-full']
@@ -15,25 +15,25 @@ const RUN: StoreErrorCode[] = ['redis-error', 'database-full']
  * @param sendsTime true with `clock: 'edge'`
  */
 export function billOf(
-  { lists, idempotency }: SentLists,
-  answers: ListAnswer[],
+  { lists, idempotency }: Pack,
+  answers: StoreResult[],
   sendsTime: boolean,
 ): number {
   const requests = lists.flat()
   const reads = idempotency || requests.some(readsRecord)
   const always = 1 + (sendsTime ? 0 : 1) + (reads ? 1 : 0)
   const first = answers[0]!
-  if ('code' in first) {
+  if (first instanceof StoreError) {
     if (first.code === 'idempotency-conflict') return always
     return RUN.includes(first.code) ? 1 : 0
   }
   if (first.replayed) return always
-  const states = answers.flatMap((answer) => ('code' in answer ? [] : answer.states))
+  const states = answers.flatMap((answer) => (answer instanceof StoreError ? [] : answer.states))
   const { records, others } = changesOf(requests, states)
   return always + (idempotency ? 1 : 0) + records.size + others
 }
 
-const readsRecord = ({ mode, limits }: RequestSent) =>
+const readsRecord = ({ mode, limits }: StoreRequest) =>
   limits.some(
     (limit) =>
       !hasOwnKey(limit.terms.algorithm) ||
@@ -45,7 +45,7 @@ const readsRecord = ({ mode, limits }: RequestSent) =>
 const isNeverRefused = (mode: string) => mode === 'refund' || mode === 'debt'
 
 /** The subjects whose record is written, and the number of commands for logs and slots. */
-function changesOf(requests: RequestSent[], states: AnsweredState[][]) {
+function changesOf(requests: StoreRequest[], states: QuotaState[][]) {
   const records = new Set<string>()
   let others = 0
   let hasPassed = true // of the last request that is not a follow
@@ -75,11 +75,7 @@ function changesOf(requests: RequestSent[], states: AnsweredState[][]) {
 }
 
 /** The usual number of commands for a sliding log, or for slots. */
-function commandsFor(
-  { terms: { algorithm } }: SentLimit,
-  mode: string,
-  isCharged: boolean,
-): number {
+function commandsFor({ terms: { algorithm } }: Limit, mode: string, isCharged: boolean): number {
   if (mode === 'reset') return 1
   const isLog = algorithm === 'sliding-log'
   const reads = isLog ? 3 : 1
@@ -90,8 +86,8 @@ function commandsFor(
 
 /** True if a refusal counts towards a ban, or begins one. During a ban nothing is counted. */
 function countsRefusal(
-  { allowed, bannedForMs }: AnsweredState,
-  { banMs, maxMs }: NonNullable<SentLimit['penalty']>,
+  { allowed, bannedForMs }: QuotaState,
+  { banMs, maxMs }: NonNullable<Limit['penalty']>,
 ): boolean {
   if (allowed) return false
   // A ban that has its whole length left begins with this request. Each ban is twice as long as the one before.

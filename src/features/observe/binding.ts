@@ -1,6 +1,7 @@
 /** Finds the policy that binds a request: the one that an event names. */
 import type { LimitState } from '../../core/base/decision.ts'
-import type { DecisionFact, ObservedMatch } from '../../core/base/observer.ts'
+import type { DecisionFact } from '../../core/decide/observer.ts'
+import type { Match } from '../../core/program/match.ts'
 import type { DecisionOutcome } from './event.ts'
 
 /** The policy of an event. */
@@ -8,7 +9,7 @@ export interface Binding {
   /** The name of the policy, or of the entry of `deny`. Absent if no policy applies. */
   name?: string
   /** Absent if a list decided. */
-  match?: ObservedMatch
+  match?: Match
   /** The remaining share of the quota, 0 to 1. Absent if it is unknown. */
   remainingShare?: number
 }
@@ -25,7 +26,7 @@ export function bindingOf({ decision, matches }: Verdict): Binding {
   const { denied, reason, allowed, fallback, limits } = decision
   if (denied) return { name: denied.by }
   if (reason === 'store-error' || limits.length === 0) {
-    const decides = ({ policy }: ObservedMatch) =>
+    const decides = ({ policy }: Match) =>
       policy.mode === 'enforce' && (!fallback || policy.onStoreError === fallback)
     const match = matches.find(decides) ?? matches[0]
     return match ? { name: match.policy.name, match } : {}
@@ -41,12 +42,12 @@ export function bindingOf({ decision, matches }: Verdict): Binding {
 }
 
 /** The remaining share of a quota, 0 to 1. The capacity of a bucket is its burst. Units that are kept free for other requests remain. */
-export const shareOf = (state: LimitState, match: ObservedMatch | undefined) =>
+export const shareOf = (state: LimitState, match: Match | undefined) =>
   Math.min(1, freeUnits(state) / (match?.policy.burst ?? state.limit))
 
 export const freeUnits = ({ remaining, reserved = 0 }: LimitState) => remaining + reserved
 
-export const matchOf = ({ policy }: LimitState, matches: ObservedMatch[]) =>
+export const matchOf = ({ policy }: LimitState, matches: Match[]) =>
   matches.find((one) => one.policy.name === policy)
 
 const refuses = ({ allowed }: LimitState) => !allowed

@@ -1,5 +1,5 @@
 /** The counts of an isolate: since its start, since the last report, and in slots of ten seconds. Memory is bounded. */
-import type { StoreCall } from '../../core/base/observer.ts'
+import type { StoreCall } from '../../core/connection/store.ts'
 import {
   type Counts,
   type Offender,

@@ -1,8 +1,8 @@
 /** The event of a decision, for operators. */
 import type { Fallback } from '../../core/base/decision.ts'
-import type { DecidedBy } from '../../core/base/observer.ts'
+import type { DecidedBy } from '../../core/decide/observer.ts'
 
-export type { DecidedBy } from '../../core/base/observer.ts'
+export type { DecidedBy } from '../../core/decide/observer.ts'
 
 /** `would-refuse`: the request passed, but a policy in shadow mode would have refused it. `allowed` includes requests without a policy. */
 export const outcomes = [

@@ -1,10 +1,11 @@
 import { network, networkRange } from '../../core/base/ip.ts'
-import type { DecisionFact, ObservedMatch } from '../../core/base/observer.ts'
 import type { Soon } from '../../core/base/when-known.ts'
+import type { DecisionFact } from '../../core/decide/observer.ts'
+import type { Match } from '../../core/program/match.ts'
 import { readableSubject } from '../../core/program/subject.ts'
 import type { ObserveSettings } from './options.ts'
 
-type PartitionKey = ObservedMatch['partitionKey']
+type PartitionKey = Match['partitionKey']
 
 /** The label of a client in events and counts, by `observe.subjects`. Known at once if the isolate has hashed the key recently. */
 export function labelOf(

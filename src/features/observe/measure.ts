@@ -1,12 +1,9 @@
 /** Measures calls to the store, and the part of each decision in them. */
-import type { StoreErrorCode } from '../../core/base/errors.ts'
-import type {
-  CallInFlight,
-  ListAnswer,
-  Meter,
-  SentLists,
-  StoreCall,
-} from '../../core/base/observer.ts'
+import { StoreError, type StoreErrorCode } from '../../core/base/errors.ts'
+import type { CallInFlight } from '../../core/connection/observed-call.ts'
+import type { StoreCall, StoreResult } from '../../core/connection/store.ts'
+import type { Pack } from '../../core/connection/upstash/pack.ts'
+import type { Meter } from '../../core/decide/observer.ts'
 import { billOf } from './bill.ts'
 
 /**
@@ -36,7 +33,7 @@ export function createMeter(clock: () => number, together = 0): Meter {
  * @param clock ms since the epoch
  */
 export function beginCall(
-  sent: SentLists[],
+  sent: Pack[],
   ended: (call: StoreCall) => void,
   clock: () => number,
 ): CallInFlight {
@@ -60,9 +57,9 @@ export function beginCall(
 }
 
 /** The error of a failed call. A lost script, after which the call is repeated, and an idempotency key of another call are no failures. */
-function failureOf(answers: ListAnswer[][]): StoreErrorCode | undefined {
+function failureOf(answers: StoreResult[][]): StoreErrorCode | undefined {
   const first = answers[0]?.[0]
-  if (!first || !('code' in first)) return undefined
+  if (!(first instanceof StoreError)) return undefined
   if (first.cause === 'NOSCRIPT' || first.code === 'idempotency-conflict') return undefined
-  return answers.flat().every((answer) => 'code' in answer) ? first.code : undefined
+  return answers.flat().every((answer) => answer instanceof StoreError) ? first.code : undefined
 }

@@ -1,17 +1,12 @@
 /** The observer of one limiter: counts its decisions, and hands them to sinks, to the webhook and to `onDecision`. */
 import { systemClock } from '../../core/base/clock.ts'
 import type { Log } from '../../core/base/log.ts'
-import type {
-  DecidedBy,
-  DecisionFact,
-  ObservedMatch,
-  Observer,
-  ObserverCall,
-} from '../../core/base/observer.ts'
 import { whenKnown } from '../../core/base/when-known.ts'
+import type { DecidedBy, DecisionFact, Observer } from '../../core/decide/observer.ts'
+import type { Match } from '../../core/program/match.ts'
 import { analyticsSink } from './analytics.ts'
 import { readAnalytics } from './analytics-read.ts'
-import { createAnswer } from './answer.ts'
+import { type Answer, createAnswer, type ReportCall } from './answer.ts'
 import { type Binding, bindingOf, matchOf, outcomeOf, shareOf } from './binding.ts'
 import { createCounters } from './counters.ts'
 import type { DecisionEvent, DecisionOutcome } from './event.ts'
@@ -33,12 +28,17 @@ function sinkOf(destination: Destination): Sink {
   return kind === 'otlp' ? otlpSink(target!) : logSink
 }
 
+/** An observer that also answers calls for its reports. */
+export interface ReportingObserver extends Observer {
+  answer: Answer
+}
+
 /** @param clock ms since the epoch */
 export function createObserver(
   { subjects, to, every, webhook, onDecision }: ObserveSettings,
   log: Log,
   clock: () => number = systemClock,
-): Observer {
+): ReportingObserver {
   const counters = createCounters(to.length > 0)
   const sinks = to.map(sinkOf)
   const reports = createReports({ sinks, everyMs: every, take: counters.take, log })
@@ -73,7 +73,7 @@ export function createObserver(
 
   /** Continues with the label of a client: at once if it is known. */
   function withSubject(
-    match: ObservedMatch | undefined,
+    match: Match | undefined,
     { hash, waitUntil }: DecisionFact,
     next: (subject: string | undefined) => void,
   ) {
@@ -111,7 +111,7 @@ export function createObserver(
     }
   }
 
-  function stats(databases: ObserverCall['databases']): Stats {
+  function stats(databases: ReportCall['databases']): Stats {
     const now = clock()
     const total = counters.total(now)
     return {

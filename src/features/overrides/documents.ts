@@ -2,6 +2,7 @@
 import type { Bindings } from '../../core/base/bindings.ts'
 import type { LimitStatus } from '../../core/base/decision.ts'
 import { StoreError } from '../../core/base/errors.ts'
+import { databasesOf } from '../../core/config/feature.ts'
 import type { Config, Policy } from '../../core/config/parse.ts'
 import type { Limit } from '../../core/connection/store.ts'
 import { recordOf } from '../../core/connection/upstash/script.ts'
@@ -70,12 +71,12 @@ export async function changeLimit(
 /** Lists the limits of a policy that operators have set. Reads the index of each database: a changed list of shards may change its place. */
 export async function listLimits(
   policy: Policy,
-  config: Pick<Config, 'store' | 'shards' | 'namespace'>,
+  config: Pick<Config, 'store' | 'use' | 'namespace'>,
   nameSubject: NameSubject,
   env: Bindings,
 ): Promise<OverrideReport[]> {
   const key = recordOf(await indexOf(policy, nameSubject), config.namespace)
-  const names = config.shards?.names ?? [undefined]
+  const names = databasesOf(config)
   const texts = await Promise.all(
     names.map((name) => createUpstashReader(databaseFrom(config, env, name))(key)),
   )

@@ -1,16 +1,16 @@
 /** `sluice/overrides`: operators set the limits of single keys. */
-
-import type { Overrides } from '../../core/base/override-endpoints.ts'
+import type { Feature } from '../../core/feature.ts'
 import { overrideEndpoints } from './endpoints.ts'
 
-export type { Overrides } from '../../core/base/override-endpoints.ts'
-
 /**
- * Makes the field `overrides` of a configuration, so that policies can have `overrides: true`, also those of a live document.
+ * Lets policies have `overrides: true`, also those of a live document. `createGateway` has this feature by default.
  * @example
- * defineConfig({
+ * rateLimiter({
  *   policies: [{ name: 'per-user', limit: 100, window: '1m', key: 'header:x-user', overrides: true }],
- *   overrides: overrides(),
+ *   use: [overrides()],
  * })
  */
-export const overrides = (): Overrides => ({ endpoints: overrideEndpoints })
+export const overrides = (): Feature => ({
+  name: 'overrides',
+  compile: () => ({ endpoints: overrideEndpoints }),
+})

@@ -1,10 +1,13 @@
 import * as v from 'valibot'
-import type { Refusals } from '../../core/config/schema/refusal.ts'
+import type { FeatureDeclaration } from '../../core/config/feature.ts'
 import { refusalFields } from '../../core/config/schema/refusal-fields.ts'
 import { isObject } from '../../core/config/schema/shapes.ts'
 
 /** Reports each problem of the refusals of a configuration and of its policies. */
-export const checkRefusals: Refusals['check'] = ({ refusal, policies }, problem) => {
+export const checkRefusals: NonNullable<FeatureDeclaration['check']> = (
+  { refusal, policies },
+  problem,
+) => {
   const check = (own: unknown, ...owner: (string | number)[]) => {
     if (!isObject(own)) return
     for (const { path = [], message } of v.safeParse(refusalFields, own).issues ?? []) {

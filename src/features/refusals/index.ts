@@ -1,18 +1,21 @@
 /** `sluice/refusals`: responses of your own to refused requests. */
-import type { Refusals } from '../../core/config/schema/refusal.ts'
+import type { Feature } from '../../core/feature.ts'
 import { checkRefusals } from './check.ts'
 import { write } from './write.ts'
 
-export type { Refusals } from '../../core/config/schema/refusal.ts'
 export type { RefusalOptions } from '../../core/config/schema/refusal-fields.ts'
 
 /**
- * Makes the field `refusals` of a configuration, so that `refusal` of the configuration and of policies may be an object with a status,
- * bodies and headers.
+ * Lets `refusal` of the configuration and of policies be an object with a status, bodies and headers. `createGateway` has this feature by
+ * default.
  * @example
- * defineConfig({
+ * rateLimiter({
  *   policies: [{ name: 'per-ip', limit: 100, window: '1m', refusal: { body: { text: 'Wait {{retryAfter}} s.' } } }],
- *   refusals: refusals(),
+ *   use: [refusals()],
  * })
  */
-export const refusals = (): Refusals => ({ check: checkRefusals, write })
+export const refusals = (): Feature => ({
+  name: 'refusals',
+  check: checkRefusals,
+  compile: () => ({ refuse: write }),
+})

@@ -1,8 +1,8 @@
 /** Writes the response to a refused request by its templates. */
-import type { Refused } from '../../core/config/schema/refusal.ts'
 import { PLACEHOLDER, type RefusalOptions } from '../../core/config/schema/refusal-fields.ts'
 import { escapeHtml, pageOf } from '../../core/respond/page.ts'
 import { seconds } from '../../core/respond/ratelimit-fields/quantities.ts'
+import type { Refused } from '../../core/respond/refusal.ts'
 import { type BodyKind, mediaTypes, preferred } from './accept.ts'
 
 /** The values of the placeholders. A value that is unknown is absent. */

@@ -1,7 +1,12 @@
 /** A Redis Cluster behind one REST endpoint: shards by hash slot. */
 import { asStoreError } from '../../core/base/errors.ts'
-import type { StoreCall } from '../../core/base/observer.ts'
-import type { Idempotency, Store, StoreRequest, StoreResult } from '../../core/connection/store.ts'
+import type {
+  Idempotency,
+  Store,
+  StoreCall,
+  StoreRequest,
+  StoreResult,
+} from '../../core/connection/store.ts'
 import type { UpstashStore } from '../../core/connection/upstash/upstash.ts'
 import { slotOf, tagOf } from './slot.ts'
 import { createSplitStore, type DecideParts, type SplitOptions } from './split-store.ts'

@@ -1,8 +1,8 @@
 /** Sharding: a store of several databases, each with a part of the subjects. */
 import { asStoreError, StoreError } from '../../core/base/errors.ts'
-import type { OnRefund } from '../../core/base/several-stores.ts'
 import type {
   Limit,
+  OnRefund,
   Refund,
   Store,
   StoreOptions,

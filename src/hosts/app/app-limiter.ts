@@ -1,7 +1,7 @@
 import { ConfigError } from '../../core/base/errors.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { type Config, parseConfig } from '../../core/config/parse.ts'
-import { createLimiter, type Limiter } from '../../core/decide/create.ts'
+import { createLimiter, type Limiter } from '../../core/create.ts'
 
 /**
  * Creates the limiter of an app, which has no origin of its own.

@@ -1,5 +1,5 @@
 /** Reads the body of a request to a Node server before the app does. */
-import type { BodySource } from '../../core/base/body-sources.ts'
+import type { BodySource } from '../../core/request/body-sources.ts'
 import type { NodeRequest } from './incoming.ts'
 
 /** The parts of Node's `IncomingMessage` that have the body. */

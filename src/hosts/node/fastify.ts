@@ -1,4 +1,5 @@
 import type { Decision } from '../../core/base/decision.ts'
+import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { createSluice } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
@@ -72,7 +73,7 @@ export function fastifyRateLimiter<Context = any>(
     const decided = (decision: Decision) => {
       request.rateLimit = decision
     }
-    const usesBodies = options.bodies !== undefined
+    const usesBodies = readsBodies(options)
     const passes = await serve(sluice, request.raw, outgoing, request, decided, usesBodies)
     return passes ? undefined : reply // Fastify waits for a reply that a hook returns, and runs no handler.
   }

@@ -1,5 +1,6 @@
 /** `sluice/node`: rate limiters for Express, Fastify and plain `http`. */
 import type { Decision } from '../../core/base/decision.ts'
+import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { createSluice } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
@@ -46,7 +47,7 @@ export function rateLimiter<Context = any>(
 ): NodeRateLimiter {
   checkUsageUnused(options)
   const sluice = createSluice(options)
-  const usesBodies = options.bodies !== undefined
+  const usesBodies = readsBodies(options)
 
   // Asynchronous, so that an error of `outgoingOf` is a rejection too: headers may have been sent before.
   const check = async (request: NodeRequest & { rateLimit?: Decision }, response: NodeResponse) =>

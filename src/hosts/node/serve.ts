@@ -1,6 +1,7 @@
 /** The steps that all Node servers share: check a request, add the fields, write a refusal, and settle when the response has ended. */
-import { bodySources } from '../../core/base/body-sources.ts'
+
 import type { Decision } from '../../core/base/decision.ts'
+import { bodySources } from '../../core/request/body-sources.ts'
 import type { CheckResult, Sluice } from '../app/sluice.ts'
 import { bodySource, discard, mayHaveBody } from './body.ts'
 import { type NodeRequest, socketOf, toRequest, type Unreadable } from './incoming.ts'
@@ -41,7 +42,7 @@ const CLIENT_CLOSED_REQUEST = 499
 /**
  * Decides a request. Sends the refusal if it is refused.
  * @param context the argument of key functions
- * @param usesBodies true if the configuration has `bodies`
+ * @param usesBodies true if the configuration uses `bodies()`
  * @returns true if the request may pass. False also if the client has disconnected, or if the app has answered in the meantime
  * @throws {ConfigError} if a policy needs the client address, and `clientAddress` is not usable
  */

@@ -9,7 +9,7 @@ import { ConfigError } from '../../core/base/errors.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
 import { parseConfig } from '../../core/config/parse.ts'
 import { isOrigin } from '../../core/config/schema/config.ts'
-import { createLimiter } from '../../core/decide/create.ts'
+import { createLimiter } from '../../core/create.ts'
 import { readsBody } from '../../core/decide/settle.ts'
 import { limitRequest } from '../../core/pipeline.ts'
 import { normalizePath } from '../../core/request/path.ts'
@@ -18,6 +18,9 @@ import { withCors } from '../../core/respond/cors.ts'
 import { problem } from '../../core/respond/response.ts'
 import { wouldRefuse } from '../../core/respond/shadow.ts'
 import { maySpeculate, speculate } from '../../core/speculative.ts'
+import { leases } from '../../features/leases/index.ts'
+import { overrides } from '../../features/overrides/index.ts'
+import { refusals } from '../../features/refusals/index.ts'
 import { runtimeOf } from '../app/hono-runtime.ts'
 import { type ForwardOptions, forward, noZone, whyNotForward } from './proxy.ts'
 
@@ -52,7 +55,7 @@ export function createGateway(
   options: ConfigOptions<Context>,
   { openapi }: GatewayOptions = {},
 ): App {
-  const limiter = createLimiter(parseConfig(options), options)
+  const limiter = createLimiter(parseConfig(options), options, [leases(), overrides(), refusals()])
   const { config, log } = limiter
   const { origin: configured, originTimeoutMs } = config
   /** Adds the CORS fields to a response that the gateway itself makes. */

@@ -25,8 +25,7 @@ const reason = (fields: Partial<PolicyOptions>, facts = combined) =>
   matcherOf(
     {
       policies: [{ ...policy, ...fields } as PolicyOptions],
-      bodies: bodies(),
-      jwt: jwt({ secret: 'JWT_SECRET', algorithms: ['HS256'] }),
+      use: [bodies(), jwt({ secret: 'JWT_SECRET', algorithms: ['HS256'] })],
     },
     facts,
   ).notReplayed.map((one) => one.reason)
@@ -206,8 +205,7 @@ test('The notes name what differs from the deployed Worker.', () => {
       { ...policy, name: 'search', overrides: true },
       { ...policy, name: 'busy', lease: { max: 10, ttl: '1s' } },
     ],
-    leases: leases(),
-    overrides: overrides(),
+    use: [leases(), overrides()],
     live: { from: 'redis' },
   })
   expect(notReplayed).toEqual([])

@@ -36,7 +36,7 @@ beforeAll(async () => {
       { ...skips, name: 'body', match: on('body', { body: { method: 'dear' } }), key: 'global' },
       { ...skips, name: 'tool', match: on('tool'), key: 'body:name' },
     ],
-    bodies: bodies(),
+    use: [bodies()],
   })
 })
 afterAll(() => api.stop())

@@ -12,7 +12,7 @@ useDatabase()
 const options = (rest: Partial<ConfigOptions> = {}) =>
   configOf({
     policies: [{ name: 'tools', limit: 1, window: '1h', key: 'body:name', onMissingKey: 'refuse' }],
-    bodies: bodies(),
+    use: [bodies()],
     ...rest,
   })
 const headers = { 'content-type': 'application/json' }
@@ -119,7 +119,7 @@ describe('A client that withholds its body', () => {
   test('is read if its refusal may count towards a ban.', async () => {
     const penalty = { after: 1, within: '1m', ban: '1m' } as const
     const policies = [{ ...tools, name: 'tools', penalty }, all]
-    const sluice = createSluice(options({ policies, bodies: bodies({ timeout: '50ms' }) }))
+    const sluice = createSluice(options({ policies, use: [bodies({ timeout: '50ms' })] }))
     for (const allowed of [true, false]) {
       expect((await sluice.check(empty())).allowed).toBe(allowed)
     }

@@ -103,7 +103,7 @@ describe('a Worker that is not configured', () => {
     ],
     [
       'without the secrets of one of its databases',
-      { shards: shards(['eu-1', 'eu-2']) },
+      { use: [shards(['eu-1', 'eu-2'])] },
       { [`${URL_OF}_EU_1`]: 'http://127.0.0.1:1', [`${TOKEN_OF}_EU_1`]: 'hidden-token' },
       [noUrl(`${URL_OF}_EU_2`), noToken(`${TOKEN_OF}_EU_2`)],
     ],
@@ -153,7 +153,7 @@ test.each<[string, Partial<ConfigOptions>, object]>([
   ['its database', {}, {}],
   [
     'one of its databases',
-    { shards: shards(['eu-1', 'eu-2']) },
+    { use: [shards(['eu-1', 'eu-2'])] },
     { store: expect.stringMatching(/^eu-[12]$/) },
   ],
 ])(

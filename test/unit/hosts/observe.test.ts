@@ -23,8 +23,8 @@ function setUp(config: Partial<ConfigOptions>, variables: Record<string, unknown
     clientAddress: 'socket',
     deadline: '10s',
     policies: [policy],
-    observe: observe({ onDecision: (event) => void events.push(event) }),
     ...config,
+    use: [observe({ onDecision: (event) => void events.push(event) }), ...(config.use ?? [])],
   } as ConfigOptions<Request>)
   const env = { ...database.env, ...variables }
   const waiting: Promise<unknown>[] = []
@@ -146,7 +146,7 @@ describe('the events of requests', () => {
 
   test('If a policy has several quotas, the event names the client of the one that binds.', async () => {
     const tools = { ...policy, key: ['ip', 'body:tool'] as ['ip', 'body:tool'] }
-    const { eventsOf } = setUp({ policies: [tools], bodies: bodies() })
+    const { eventsOf } = setUp({ policies: [tools], use: [bodies()] })
     const address = newAddress()
     const call = async (...names: string[]) => {
       const body = JSON.stringify(names.map((tool) => ({ tool })))
@@ -229,7 +229,7 @@ describe('the events of requests', () => {
     const lease = { max: 4, ttl: '60s' } as const
     const { eventsOf } = setUp({
       policies: [{ ...policy, limit: 100, lease, key: 'global' }],
-      leases: leases(),
+      use: [leases()],
     })
     const { result: events, http } = await billed(() => eventsOf(10))
     const byStore = events.filter(({ decidedBy }) => decidedBy === 'store')
@@ -293,7 +293,7 @@ describe('the events of requests', () => {
       { ...policy, limit: 100 },
       { ...policy, name: 'b', limit: 100, key: ['ip', 'host'] as const },
     ]
-    const config = { shards: shards(['one', 'two']), policies: policies as never }
+    const config = { use: [shards(['one', 'two'])], policies: policies as never }
     const { eventsOf } = setUp(config, variablesOfShards())
     const seen = new Set<number>()
     for (let n = 0; n < 12; n++) {
@@ -317,7 +317,7 @@ test('Each decision of the decision API has an event, with the context of the ca
     { request, cost: 2 },
   ]
   const twice = { headers: { 'Idempotency-Key': key }, times: 2 }
-  const env = await post({ observe: observe({ onDecision }) }, database.env, decisions, twice)
+  const env = await post({ use: [observe({ onDecision })] }, database.env, decisions, twice)
   expect(events.map(([{ units, country, colo, calls }]) => [units, country, colo, calls])).toEqual([
     [1, undefined, undefined, 1 / 3],
     [2, 'DE', 'FRA', 1 / 3],
@@ -328,17 +328,11 @@ test('Each decision of the decision API has an event, with the context of the ca
 test('The shares of a list of decisions on two shards add up to the calls and commands of both.', async () => {
   const events: DecisionEvent[] = []
   const onDecision = (event: DecisionEvent) => void events.push(event)
-  const config = { shards: shards(['one', 'two']), observe: observe({ onDecision }) }
+  const config = { use: [shards(['one', 'two']), observe({ onDecision })] }
   const env = { ...variablesOfShards(), SLUICE_SECRET: 'a secret that decides the shards' }
   const decisions = Array.from({ length: 16 }, () => ({ policy: 'a', key: newAddress() }))
   const { http, commands } = await billed(() => post(config, env, decisions))
   expect([http, events.length]).toEqual([2, 16])
   expect(sum(events, ({ calls }) => calls)).toBeCloseTo(2, 6)
   expect(sum(events, ({ billedCommands }) => billedCommands)).toBeCloseTo(commands, 6)
-})
-
-test('Without observe a decision is not measured.', async () => {
-  const { check, events } = setUp({ observe: undefined } as Partial<ConfigOptions>)
-  expect((await check(newAddress())).allowed).toBe(true)
-  expect(events).toEqual([])
 })

@@ -237,7 +237,7 @@ test('Records contain no key of a client, and the list is empty again when all l
 })
 
 describe('several databases, with readable keys', () => {
-  const databases = { ...config, hashKeys: false, shards: shards(['one', 'two']) }
+  const databases = { ...config, hashKeys: false, use: [shards(['one', 'two'])] }
   const secrets = { ...apiTokens, JWT_SECRET: SECRET, SLUICE_SECRET: 'a secret' }
   const isolate = gateway.start({ ...databases, namespace: 'shop' }, { env: secrets })
   const fetch: typeof isolate.fetch = (path, init) => {

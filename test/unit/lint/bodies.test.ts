@@ -6,7 +6,7 @@ import { lintWorker } from '../../../src/lint/lint.ts'
 import { one, testFindings } from '../../support/lint.ts'
 
 const read = (policy: Partial<PolicyOptions>, rest: object = {}) =>
-  one(policy, { bodies: bodies(), ...rest })
+  one(policy, { use: [bodies()], ...rest })
 const match = { body: { method: 'tools/call' } }
 const max = { max: 50 }
 

@@ -3,7 +3,7 @@ import { refusals } from '../../../src/features/refusals/index.ts'
 import { allowing, matching, one, priced, testFindings } from '../../support/lint.ts'
 
 const accept = 'needs-bot-management'
-const own = { refusals: refusals() }
+const own = { use: [refusals()] }
 
 /** needs-bot-management */
 testFindings({

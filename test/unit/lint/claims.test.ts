@@ -8,20 +8,23 @@ const limit = { claim: 'rate', max: 1000, otherwise: 10 }
 testFindings({
   'A limit comes from a token, and the key does not.': [
     'claim-of-other-key policies[0].key',
-    { ...one({ limit }), jwt },
-    { ...one({ limit, key: ['jwt:sub', 'ip'] }), jwt },
+    { ...one({ limit }), use: [jwt] },
+    { ...one({ limit, key: ['jwt:sub', 'ip'] }), use: [jwt] },
   ],
   'A sliding log may have a large limit by a claim.': [
     'large-log policies[0].limit.max',
-    { ...one({ limit: { ...limit, max: 1001 }, key: 'jwt:sub', algorithm: 'sliding-log' }), jwt },
-    { ...one({ limit, key: 'jwt:sub', algorithm: 'sliding-log' }), jwt },
+    {
+      ...one({ limit: { ...limit, max: 1001 }, key: 'jwt:sub', algorithm: 'sliding-log' }),
+      use: [jwt],
+    },
+    { ...one({ limit, key: 'jwt:sub', algorithm: 'sliding-log' }), use: [jwt] },
   ],
 })
 
 test('A shield must admit the largest limit of a claim.', () => {
   const shield = { binding: 'SHIELD', limit: 1500, period: '10s', key: 'jwt:sub' }
   const found = lint({
-    jwt,
+    use: [jwt],
     shield,
     policies: [{ name: 'a', limit, window: '10s', key: 'jwt:sub' }],
   })

@@ -70,14 +70,14 @@ test.each<[object, string, string | RegExp]>([
     'policies[0].match.path[1]',
     "Write '/b': a path does not include the query.",
   ],
-  [one({ key: 'body:x' }), 'bodies', /^Write import { bodies }/],
+  [one({ key: 'body:x' }), 'policies[0].key', 'Write use: [bodies()] beside policies.'],
   [one({ key: 'body' as never }), 'policies[0].key', /^Write the path of a value of the JSON body/],
   [one({ key: 'apikey' as never }), 'policies[0].key', "Did you mean 'api-key'?"],
   [one({ key: 'user' as never }), 'policies[0].key', ''],
   [
     one({ key: ['ip', 'jwt:sub'] }),
-    'jwt',
-    /^Write import { jwt } .* jwt: jwt\({ secret: 'JWT_SECRET' }\)/,
+    'policies[0].key',
+    "Write use: [jwt({ secret: 'JWT_SECRET' })] beside policies.",
   ],
   [
     one({}, { apiKeys: { known: 's3cr3tVALUE0123456789' } }),
@@ -85,9 +85,9 @@ test.each<[object, string, string | RegExp]>([
     /wrangler secret put API_KEYS/,
   ],
   [
-    one({}, { cluster: cluster as never }),
+    one({}, { cluster: cluster() } as never),
     'cluster',
-    "Write import { cluster } from 'sluice/shards', and cluster: cluster() beside policies.",
+    "Write use: [cluster()] beside policies, with import { cluster } from 'sluice/shards'.",
   ],
 ])('The hint for %j at %s says what to write instead.', (config, path, hint) => {
   const problem = lint(config).find((one) => one.path === path)

@@ -41,8 +41,8 @@ testFindings({
   ],
   'A client chooses the key in onMissingKey.': [
     'spoofable-key policies[0].onMissingKey.key[0]',
-    one({ key: 'jwt:sub', onMissingKey: { key: 'cookie:sid' } }, { jwt }),
-    one({ key: 'jwt:sub', onMissingKey: { key: 'ip' } }, { jwt }),
+    one({ key: 'jwt:sub', onMissingKey: { key: 'cookie:sid' } }, { use: [jwt] }),
+    one({ key: 'jwt:sub', onMissingKey: { key: 'ip' } }, { use: [jwt] }),
   ],
   'A client chooses a key, and the other policy skips requests without its key.': [
     'spoofable-key policies[0].key[0]',

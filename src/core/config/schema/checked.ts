@@ -23,22 +23,38 @@ export function checked<T>(
   const result = v.safeParse(shape, input)
   if (result.success) return { output: result.output }
   return {
-    problems: result.issues.slice(0, most).map(({ path = [], message }) => {
-      const { keys, value } = written(input, path)
-      return {
-        path: pathOf(keys) || whole,
-        expected: message,
-        got: show(path.at(-1)?.origin === 'key' ? keys.at(-1) : value),
-      }
-    }),
+    problems: result.issues.slice(0, most).map(({ path = [], message }) =>
+      problemAt(
+        input,
+        path.map(({ key }) => key),
+        message,
+        whole,
+        path.at(-1)?.origin === 'key',
+      ),
+    ),
   }
 }
 
+/**
+ * A problem of a part of the input.
+ * @param isKey true if the problem is the name of the field
+ */
+export function problemAt(
+  input: unknown,
+  path: readonly unknown[],
+  expected: string,
+  whole: string,
+  isKey = false,
+): ConfigProblem {
+  const { keys, value } = written(input, path)
+  return { path: pathOf(keys) || whole, expected, got: show(isKey ? keys.at(-1) : value) }
+}
+
 /** Follows the path of an issue through the input as written, where a single value is allowed in place of a list of one. */
-function written(input: unknown, path: readonly { key?: unknown }[]) {
+function written(input: unknown, path: readonly unknown[]) {
   const keys: string[] = []
   let value = input
-  for (const key of path.map(({ key }) => String(key))) {
+  for (const key of path.map(String)) {
     const isPresent = typeof value === 'object' && value !== null && Object.hasOwn(value, key)
     if (!isPresent && /^\d+$/.test(key) && !Array.isArray(value)) continue
     value = isPresent ? (value as Record<string, unknown>)[key] : undefined

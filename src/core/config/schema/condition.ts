@@ -94,7 +94,7 @@ const fields = () => ({
   /**
    * Fields of the JSON body with the values to match: `{ method: 'tools/call', 'params.name': 'search*' }`. A value may be a list, may
    * start or end with `*`, or is `true` for any value. The body must match every field. Letter case of values does not matter. A body
-   * that cannot be read matches. Requires `bodies`; not for `allow` and `deny`. Defaults to any body.
+   * that cannot be read matches. Requires `bodies()`; not for `allow` and `deny`. Defaults to any body.
    */
   body: v.optional(valuesByName()),
   /** A country code or a list of codes: ISO 3166-1 alpha-2 as reported by Cloudflare, `'T1'` for Tor, `'XX'` for unknown. Defaults to any country. */

@@ -1,30 +1,24 @@
 import * as v from 'valibot'
-import type { Jwt } from '../../base/claims.ts'
 import type { StoreClient } from '../../base/commands.ts'
-import { contains } from '../../base/contains.ts'
-import type { Leases } from '../../base/lease-layer.ts'
-import type { Bodies } from '../../base/message.ts'
-import type { Observe } from '../../base/observer.ts'
-import type { Overrides } from '../../base/override-endpoints.ts'
-import type { Cluster, Shards } from '../../base/several-stores.ts'
+import type { CheckedConfig, FeatureDeclaration } from '../feature.ts'
+import { checkNeeds, inGateway } from '../needs.ts'
 import { type ClientAddress, type ClientAddressOptions, clientAddress } from './client-address.ts'
 import { conditionFields } from './condition.ts'
 import { cors } from './cors.ts'
 import { apiKeys } from './credentials.ts'
-import { madeBy, resultOf } from './entries.ts'
+import { feature, madeBy } from './entries.ts'
 import { headers } from './headers.ts'
 import { keysOfAll, MAX_KEYS } from './keys-in-redis.ts'
 import { live } from './live.ts'
 import { tables } from './plan.ts'
 import { callers, type Policy, type PolicyOptions, policy } from './policy.ts'
-import { type Refusal, type RefusalFunction, type Refusals, refusal } from './refusal.ts'
+import { type Refusal, type RefusalFunction, refusal } from './refusal.ts'
 import type { RefusalOptions } from './refusal-fields.ts'
 import {
   type AddProblem,
   accept,
   flag,
   type Input,
-  isObject,
   list,
   type Named,
   name,
@@ -36,7 +30,6 @@ import {
   timeout,
 } from './shapes.ts'
 import { type Shield, type ShieldOptions, shield } from './shield.ts'
-import { usesBody } from './uses-body.ts'
 
 /** Reports whether a value is valid as the `origin` of a configuration and as the variable `ORIGIN`. */
 export const isOrigin = (input: unknown): input is string =>
@@ -127,11 +120,6 @@ const configFields = <Context>() => ({
   clientAddress: v.optional(clientAddress as v.GenericSchema<ClientAddressOptions, ClientAddress>),
   /** Makes paths case-sensitive, so that `/Login` does not match `/login`. Defaults to false, so that letter case does not evade a policy. */
   caseSensitivePaths: v.optional(flag, false),
-  /**
-   * Verifies JSON Web Tokens, for `jwt:<claim>` in keys and plans, and `{ claim }` in `limit`: the result of `jwt()` from `sluice/jwt`.
-   * Required if a policy or the shield uses a claim; there is no default.
-   */
-  jwt: v.optional(madeBy<Jwt>('jwt', 'createClaims')),
   /** The source of `api-key`, and the list of known keys. Defaults to any key in `X-Api-Key` or as a bearer token. */
   apiKeys: v.optional(apiKeys, {}),
   /** The rate limit headers of responses: one set, a list of sets without a common header name, or `'off'`. Defaults to `'draft-11'`. */
@@ -143,7 +131,7 @@ const configFields = <Context>() => ({
   cors: v.optional(cors),
   /**
    * The response to refused requests: `{ status, body, headers }`, or a function of the decision and the context of key functions that
-   * returns a `Response`. An object requires `refusals`. It does not apply to the decision API. Defaults to a problem document, and to a page for browsers.
+   * returns a `Response`. An object requires `refusals()`. It does not apply to the decision API. Defaults to a problem document, and to a page for browsers.
    */
   refusal: v.optional(
     refusal as v.GenericSchema<RefusalOptions | RefusalFunction<Context>, Refusal>,
@@ -166,13 +154,6 @@ const configFields = <Context>() => ({
    * `UPSTASH_REDIS_REST_URL` with `UPSTASH_REDIS_REST_TOKEN`.
    */
   store: v.optional(madeBy<StoreClient>('upstash', 'connect')),
-  /** Several databases, each with a part of the clients: the result of `shards()` from `sluice/shards`. Defaults to one database, `UPSTASH_REDIS_REST_URL`. */
-  shards: v.optional(madeBy<Shards>('shards', 'createSharded')),
-  /**
-   * The database is a Redis Cluster behind one REST endpoint, such as the bridge: the result of `cluster()` from `sluice/shards`. Not with
-   * `shards`. Defaults to a database that accepts all keys in one call.
-   */
-  cluster: v.optional(madeBy<Cluster>('cluster', 'bySlot', 'shards')),
   /**
    * A part of every key in Redis: 1 to 32 lower-case letters, digits or `-`. Applications that use one database, such as staging and
    * production, need different namespaces; otherwise their policies of the same name share counters. A change of the namespace resets
@@ -184,25 +165,10 @@ const configFields = <Context>() => ({
   /** Adds a header `Sluice-Degraded: allow|deny|local` to responses that a fallback decided. Defaults to false. */
   degradedHeader: v.optional(flag, false),
   /**
-   * Counts decisions, finds the clients with the most refusals, and reports both: the result of `observe()` from `sluice/observe`. It
-   * adds no call to Redis. Defaults to none.
+   * Features beyond the core, such as `leases()` from `sluice/leases` or `observe({ to: 'log' })` from `sluice/observe`, each at most once
+   * (docs/reference/configuration.md). `createGateway` always has `leases()`, `overrides()` and `refusals()`. Defaults to none.
    */
-  observe: v.optional(madeBy<Observe>('observe', 'create')),
-  /**
-   * Lets policies use the JSON body of a request (`body:<path>` in `key`, `match.body`, `cost.body`), and the usage in the body of a
-   * response (`cost.usage`): the result of `bodies()` from `sluice/bodies`. A body is read only for policies whose other conditions
-   * match. Defaults to none.
-   */
-  bodies: v.optional(madeBy<Bodies>('bodies', 'each')),
-  /** Lets policies take units in advance (`lease`), also those of a live document: the result of `leases()` from `sluice/leases`. Defaults to none. */
-  leases: v.optional(madeBy<Leases>('leases', 'layer')),
-  /**
-   * Lets operators set the limits of single keys of policies with `overrides: true`, also those of a live document: the result of
-   * `overrides()` from `sluice/overrides`. Defaults to none.
-   */
-  overrides: v.optional(madeBy<Overrides>('overrides', 'endpoints')),
-  /** Writes the refusals that are objects: the result of `refusals()` from `sluice/refusals`. Defaults to none. */
-  refusals: v.optional(madeBy<Refusals>('refusals', 'write')),
+  use: v.optional(v.array(feature, 'a list of features'), []),
   /** Codes of linter findings about the configuration itself to ignore, one or a list (docs/reference/linter.md). Defaults to none. */
   accept,
 })
@@ -258,7 +224,8 @@ const withNames = <E extends { name: string | undefined }>(list: string, entries
 
 export const config = v.pipe(
   object(configFields, (valid, problem, all) => {
-    if (valid.cluster && valid.shards) problem(['cluster'], 'either cluster or shards')
+    const { use } = valid
+    if (use) checkUse(use, problem)
     // These checks include policies with problems of their own, as far as their fields are valid.
     if (Array.isArray(all.policies)) {
       const policies = all.policies as Unchecked
@@ -269,21 +236,9 @@ export const config = v.pipe(
         }
       })
       checkKeys(policies, problem)
-      const { bodies, allow, deny, refusal, refusals, shield } = valid
-      bodies?.check({ policies, allow, deny, shield, problem })
-      refusals?.check({ refusal, policies }, problem)
-      const needed = {
-        leases: policies.some((policy) => policy?.lease),
-        overrides: policies.some((policy) => policy?.overrides),
-        jwt: readsClaim(shield?.key) || policies.some(readsClaims),
-        bodies:
-          policies.some((policy) => policy?.usesBody || policy?.cost?.usage) ||
-          usesBody([allow, deny, shield]),
-        refusals: [refusal, ...policies.map((policy) => policy?.refusal)].some(isObject),
-      }
-      for (const [name, isNeeded] of Object.entries(needed)) {
-        if (isNeeded && all[name] === undefined) problem([name], resultOf(name))
-      }
+      const checked: CheckedConfig = { ...valid, policies }
+      for (const one of use ?? []) one.check?.(checked, problem)
+      if (use) checkNeeds(checked, [...inGateway, ...use.map(({ name }) => name)], problem)
       checkReferences(policies, names, all as Partial<Output<ConfigFields>>, problem)
     }
     if (valid.policies) checkTags(valid.policies, problem)
@@ -291,7 +246,7 @@ export const config = v.pipe(
   v.transform(parsed),
 )
 
-type Unchecked = (Partial<ParsedPolicy> | undefined)[]
+type Unchecked = (Partial<Policy> | undefined)[]
 
 /** Reports policies that together need more keys than one call takes. The script would refuse every request that all of them apply to. */
 function checkKeys(policies: Unchecked, problem: AddProblem) {
@@ -304,10 +259,14 @@ function checkKeys(policies: Unchecked, problem: AddProblem) {
   }
 }
 
-/** Reports whether parsed keys read a claim of a token. */
-const readsClaim = (...keys: unknown[]) => contains(keys, ({ source }) => source === 'jwt')
-const readsClaims = (policy: Unchecked[number]) =>
-  Boolean(policy?.claim) || readsClaim(policy?.key, policy?.onMissingKey, policy?.plan?.key)
+/** Reports features that are there twice, or exclude each other. */
+function checkUse(use: readonly FeatureDeclaration[], problem: AddProblem) {
+  const names = use.map(({ name }) => name)
+  use.forEach(({ name, excludes = '' }, index) => {
+    if (names.indexOf(name) < index) problem(['use', index], `${name}() once`)
+    if (names.includes(excludes)) problem(['use', index], `either ${name}() or ${excludes}()`)
+  })
+}
 
 const DIGESTS = 'the SHA-256 of each API key in hex, as printed by: printf %s "$KEY" | sha256sum'
 

@@ -52,7 +52,7 @@ const costFields = () => ({
   /**
    * Path of the actual cost in the body of the response, such as `'usage.total_tokens'`; with a list, the sum. The body is JSON or
    * server-sent events. The cost by `rules` or `otherwise` is charged first; then the difference is refunded or charged, up to `max`.
-   * Requires `bodies`. Defaults to none.
+   * Requires `bodies()`. Defaults to none.
    */
   usage: v.optional(list(v.string('a path like "usage.total_tokens"'))),
   /** Units for each 1 of the number at `usage`, such as 1000000 to count millionths of a dollar. The cost is rounded up. Defaults to 1. */
@@ -69,7 +69,7 @@ const costFields = () => ({
   cut: v.optional(flag, false),
   /**
    * Path of a number in the JSON body, such as `'max_tokens'`: it is the cost if no rule matches. A fraction is rounded up. A value that
-   * is not a positive number, or cannot be read, costs `max`. Requires `bodies`. Defaults to none.
+   * is not a positive number, or cannot be read, costs `max`. Requires `bodies()`. Defaults to none.
    */
   body: v.optional(v.string('the path of a field')),
   /** With true, `graphqlCost` of `bodies` is the cost if no rule matches. A document without a cost costs `max`. Defaults to none. */

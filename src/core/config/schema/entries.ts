@@ -1,12 +1,16 @@
-/** Fields that a function of another entry of the package makes, such as `jwt: jwt({…})` with `jwt` from `sluice/jwt`. */
+/** Values that a function of another entry of the package makes. */
 import * as v from 'valibot'
-
-export const resultOf = (name: string, entry = name) =>
-  `the result of ${name}() from 'sluice/${entry}'`
+import type { FeatureDeclaration } from '../feature.ts'
 
 /** Accepts the result of the function, by one of its members. */
-export const madeBy = <T>(name: string, member: keyof T & string, entry?: string) =>
+export const madeBy = <T>(name: string, member: keyof T & string) =>
   v.custom<T>(
     (input) => /^(function|object)$/.test(typeof Object(input)[member]),
-    resultOf(name, entry),
+    `the result of ${name}() from 'sluice/${name}'`,
   )
+
+/** An entry of `use`. */
+export const feature = v.custom<FeatureDeclaration>(
+  (input) => typeof Object(input).compile === 'function',
+  "a feature, such as leases() from 'sluice/leases'",
+)

@@ -7,10 +7,10 @@ import { either, isObject, list, object, whole } from './shapes.ts'
  *   change these prefix lengths.
  * - `country`, `asn`, `colo`: what Cloudflare knows about the address.
  * - `ja4`, `verifiedBot`: the TLS fingerprint, and the category of a verified bot, with Bot Management of Cloudflare.
- * - `jwt:<claim>`: a claim of a verified token (`jwt` of the configuration).
+ * - `jwt:<claim>`: a claim of a verified token (`jwt()`).
  * - `api-key`: an API key (`apiKeys` of the configuration).
  * - `path:<name>`: a parameter of the policy's own `match.path`.
- * - `body:<path>`: a value of a JSON body, such as `body:params.name` (`bodies` of the configuration).
+ * - `body:<path>`: a value of a JSON body, such as `body:params.name` (`bodies()`).
  * - `header:<name>`, `cookie:<name>`, `query:<name>`: a value that the client chooses.
  * - `global`: one quota for all clients.
  * - a function of Hono's context that returns a string or a number.

@@ -53,7 +53,7 @@ const policyFields = <Context>() => ({
   /**
    * Size of the quota in units. A request costs one unit unless `cost` says otherwise. A whole number, at least 1; at most 10,000 with
    * `'sliding-log'` and `'concurrency'`. `limit` × `window` in ms must not exceed 2^53 / 3 (a million in 31 days fits). Or
-   * `{ claim, max, otherwise }`: the number in a claim of the verified token (`jwt` of the configuration). Required.
+   * `{ claim, max, otherwise }`: the number in a claim of the verified token (`jwt()`). Required.
    */
   limit,
   /**
@@ -77,12 +77,12 @@ const policyFields = <Context>() => ({
   countOnly: v.optional(countOnly),
   /** Bans a key after too many refusals: `{ after, within, ban, max }`. With `'manual'` only operators set bans (docs/reference/decision-api.md). Defaults to no bans. */
   penalty: v.optional(penalty),
-  /** Lets operators set another limit for single keys (docs/reference/decision-api.md). Requires `overrides` of the configuration. Defaults to false. */
+  /** Lets operators set another limit for single keys (docs/reference/decision-api.md). Requires `overrides()`. Defaults to false. */
   overrides: v.optional(flag, false),
   /**
    * Lets an isolate take up to `max` units (2 to 10,000) of a busy quota in one call and spend them without further calls for at most
    * `ttl` (at most `'60s'`): docs/reference/configuration.md, "Leases of hot keys". Cannot be combined with `'sliding-log'`, `'concurrency'`,
-   * `countOnly`, `cost.response`, `cost.usage` or `penalty`. Requires `leases`. Defaults to one call for each request.
+   * `countOnly`, `cost.response`, `cost.usage` or `penalty`. Requires `leases()`. Defaults to one call for each request.
    */
   lease: v.optional(lease),
   /**
@@ -143,7 +143,7 @@ const policyFields = <Context>() => ({
   ),
   /**
    * The response to requests that the policy refuses: `{ status, body, headers }`, or a function of the decision and the context of key
-   * functions that returns a `Response`. An object requires `refusals`. If several policies refuse a request, the one with the longest
+   * functions that returns a `Response`. An object requires `refusals()`. If several policies refuse a request, the one with the longest
    * wait answers. Defaults to `refusal` of the configuration.
    */
   refusal: v.optional(

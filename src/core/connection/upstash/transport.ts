@@ -56,7 +56,7 @@ export function toStoreError(error: unknown): StoreError {
 }
 
 /** The hint for keys in several slots of a Redis Cluster. */
-const CROSSSLOT = "CROSSSLOT: write cluster: cluster() with cluster from 'sluice/shards'"
+const CROSSSLOT = "CROSSSLOT: write use: [cluster()] with cluster from 'sluice/shards'"
 
 /** Classifies an error text of Redis. Keeps only the first word of an unknown text: the rest may contain keys, tokens or scripts. */
 export function refusal(text: string): StoreError {

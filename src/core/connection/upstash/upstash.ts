@@ -2,8 +2,8 @@
 import { isRestUrl } from '../../base/bindings.ts'
 import type { Command, CommandAnswer, SendCommands } from '../../base/commands.ts'
 import { asStoreError, StoreError } from '../../base/errors.ts'
-import type { Observer } from '../../base/observer.ts'
 import { isCloudflare } from '../../base/runtime.ts'
+import type { CallObserver } from '../observed-call.ts'
 import { LATE_MS, type Store, type StoreOptions, type StoreResult } from '../store.ts'
 import { callOf, type Pack, pack, repliesOf, unpack } from './pack.ts'
 import { script, scriptSha } from './script-text.ts'
@@ -29,7 +29,7 @@ export interface UpstashOptions extends UpstashDatabase {
   /** Called when the database has lost the script and gets it again. */
   onReload?: () => void
   /** Measures each HTTP request. Defaults to none. */
-  observer?: Pick<Observer, 'begin'> | undefined
+  observer?: CallObserver | undefined
 }
 
 export interface UpstashStore extends Store {

@@ -10,10 +10,13 @@ const policy = { name: 'p', limit: 10, window: '1m' } as const
 
 const of = (
   options: Partial<PolicyOptions>,
-  config: Partial<ConfigOptions> = { bodies: bodies() },
+  config: Partial<ConfigOptions> = { use: [bodies()] },
 ) => expectedBy(() => parseConfig({ policies: [{ ...policy, ...options }], ...config }))
 
-const BODIES = ["bodies: the result of bodies() from 'sluice/bodies'"]
+/** The problem of a field that needs bodies(). */
+const needed = (path: string) => [
+  `${path}: use: [bodies()], with import { bodies } from 'sluice/bodies'`,
+]
 
 test.each<[string, Partial<PolicyOptions>]>([
   ['key', { key: 'body:a' }],
@@ -24,15 +27,15 @@ test.each<[string, Partial<PolicyOptions>]>([
   ['cost.rules', { cost: [{ body: { a: 'b' }, cost: 2 }] }],
   ['cost.body', { cost: { body: 'n' } }],
   ['cost.graphql', { cost: { graphql: true } }],
-])('A policy that uses the body in %s requires bodies.', (_field, options) => {
-  expect(of(options, {})).toEqual(BODIES)
-  expect(of(options, { bodies: bodies({ graphql: graphqlCost() }) })).toEqual([])
+])('A policy that uses the body in %s requires bodies.', (field, options) => {
+  expect(of(options, {})).toEqual(needed(`policies[0].${field.split('.')[0]}`))
+  expect(of(options, { use: [bodies({ graphql: graphqlCost() })] })).toEqual([])
 })
 
 test('A live document uses the bodies of the deployment.', () => {
   const document = { policies: [{ ...policy, key: 'body:a' }] }
-  expect(expectedBy(() => parseLive(document, { policies: [] }))).toEqual(BODIES)
-  expect(expectedBy(() => parseLive(document, { policies: [], bodies: bodies() }))).toEqual([])
+  expect(expectedBy(() => parseLive(document, { policies: [] }))).toEqual(needed('policies[0].key'))
+  expect(expectedBy(() => parseLive(document, { policies: [], use: [bodies()] }))).toEqual([])
 })
 
 test('Names and texts that only look like the body require no bodies.', () => {
@@ -65,9 +68,10 @@ test('Unusual names in a path are no problem.', () => {
 test('The lists and the shield cannot use the body.', () => {
   const list = { not: { body: { a: 'b' } } }
   const shield = { binding: 'SHIELD', limit: 10, period: '10s', key: 'body:a' } as const
-  for (const config of [{ allow: list }, { deny: list }, { shield }])
-    expect(of({}, config)).toEqual(BODIES)
-  expect(of({}, { bodies: bodies(), allow: list, deny: [{ path: '/' }, list], shield })).toEqual([
+  expect(of({}, { allow: list })).toEqual(needed('allow'))
+  expect(of({}, { deny: list })).toEqual(needed('deny'))
+  expect(of({}, { shield })).toEqual(needed('shield.key'))
+  expect(of({}, { use: [bodies()], allow: list, deny: [{ path: '/' }, list], shield })).toEqual([
     'allow: no body (only policies can match a body)',
     'deny[1]: no body (only policies can match a body)',
     'shield.key: no part of the body',
@@ -79,7 +83,7 @@ test('A cost by the body is checked.', () => {
     'policies[0].cost.max: at least 5, which a request costs otherwise',
   ])
   expect(
-    of({ cost: { body: 'n', graphql: true } }, { bodies: bodies({ graphql: graphqlCost() }) }),
+    of({ cost: { body: 'n', graphql: true } }, { use: [bodies({ graphql: graphqlCost() })] }),
   ).toEqual(['policies[0].cost.body: no value (graphql sets the cost)'])
   expect(of({ cost: { graphql: true } })).toEqual([
     "policies[0].cost.graphql: true only with bodies({ graphql: graphqlCost() }), from 'sluice/graphql'",

@@ -100,6 +100,6 @@ describe('a secret in the configuration', () => {
 
   test.each(['JWT_SECRET', 'A', 'KEYS', 'JWT_SECRET_2027', 'AUTH0_SIGNING_SECRET_OF_PRODUCTION'])(
     'The name %s is accepted as the name of a variable.',
-    (secret) => expect(message({ jwt: jwt({ secret }) })).toBe(''),
+    (secret) => expect(message({ use: [jwt({ secret })] })).toBe(''),
   )
 })

@@ -38,7 +38,6 @@ describe('the policy parser', () => {
       api: undefined,
       denialCache: true,
       batching: true,
-      shards: undefined,
       namespace: undefined,
       hashKeys: true,
       degradedHeader: false,
@@ -48,7 +47,7 @@ describe('the policy parser', () => {
       allow: [],
       deny: [],
       caseSensitivePaths: false,
-      jwt: undefined,
+      use: [],
       tables: {},
       live: undefined,
       apiKeys: {

@@ -29,7 +29,7 @@ describe('the problems of a policy', () => {
     'A configuration whose %s policies with %o need more keys than one call accepts is refused.',
     (algorithm, more) => {
       const some = (count: number) => ({
-        overrides: overrides(),
+        use: [overrides()],
         policies: Array.from({ length: count }, (_, index) => ({
           ...valid,
           name: `p${index}`,

@@ -2,13 +2,14 @@
 import { describe, expect, test } from 'vitest'
 import { parseConfig, parseLive } from '../../../../src/core/config/parse.ts'
 import { refusals } from '../../../../src/features/refusals/index.ts'
-import { expectedBy } from '../../../support/parse.ts'
+import { createAppLimiter } from '../../../../src/hosts/app/app-limiter.ts'
+import { errorOf, expectedBy } from '../../../support/parse.ts'
 
 const base = { name: 'a', limit: 1, window: '1s' }
 
 /** The problems of a configuration, each as "path: expected". */
 const problems = (options: object) =>
-  expectedBy(() => parseConfig({ policies: [base], refusals: refusals(), ...options }))
+  expectedBy(() => parseConfig({ policies: [base], use: [refusals()], ...options }))
 const STATUS = 'status: a whole number from 400 to 599'
 const VALUES = 'an object of names and values like { "x-plan": "free" }'
 const KNOWN =
@@ -82,21 +83,16 @@ describe('a refusal', () => {
     ])
   })
 
-  test('An object requires refusals, and a function does not.', () => {
-    const without = (refusal: unknown) => problems({ refusal, refusals: undefined })
-    const expected = ["refusals: the result of refusals() from 'sluice/refusals'"]
-    expect(without({})).toEqual(expected)
-    expect(problems({ policies: [{ ...base, refusal: {} }], refusals: undefined })).toEqual(
-      expected,
-    )
-    expect(without(() => new Response())).toEqual([])
+  test('A function needs no refusals().', () => {
+    const refusal = () => new Response()
+    expect(errorOf(() => createAppLimiter({ refusal, policies: [] }))).toBeUndefined()
   })
 
   test('A live document may contain the refusal of a policy.', () => {
     const refusal = { status: 420, body: { text: 'Wait {{retryAfter}} s.' } }
     const document = JSON.parse(JSON.stringify({ policies: [{ ...base, refusal }] }))
     expect(
-      parseLive(document, { policies: [], refusals: refusals() }).policies[0]!.refusal,
+      parseLive(document, { policies: [], use: [refusals()] }).policies[0]!.refusal,
     ).toMatchObject(refusal)
   })
 })

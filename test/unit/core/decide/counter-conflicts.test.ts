@@ -66,7 +66,7 @@ test.each<[claim: string, changes: Changes, config?: Partial<ConfigOptions>]>([
   ['another algorithm', { algorithm: 'fixed-window', limit: 5 }],
   ['another key', { key: 'header:x-key', limit: 5 }],
   ['another namespace', { limit: 5 }, { namespace: 'admin' }],
-  ['other databases', { limit: 5 }, { shards: shards(['eu-1', 'eu-2']) }],
+  ['other databases', { limit: 5 }, { use: [shards(['eu-1', 'eu-2'])] }],
   ['readable keys in one of them', { limit: 5 }, { hashKeys: false }],
   ['a penalty in only one of them', { penalty }],
 ])('Two limiters of one Worker may have policies with %s.', (_, changes, config) => {

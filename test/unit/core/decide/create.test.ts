@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { createParts } from '../../../../src/core/decide/create.ts'
+import { createParts } from '../../../../src/core/create.ts'
 
 const url = 'https://redis.example.com'
 const envWith = (token: string, secret?: string) => ({

@@ -55,7 +55,7 @@ test('A wait for the keys of an issuer takes at most half of the shortest deadli
   const token = `${btoa('{"alg":"RS256"}')}.e30.AA`.replaceAll('=', '')
   const config: ConfigOptions = {
     deadline: '20s',
-    jwt: jwt({ jwks: `http://127.0.0.1:${port}/` }),
+    use: [jwt({ jwks: `http://127.0.0.1:${port}/` })],
     policies: [{ ...quota, deadline: '4s', key: 'jwt:sub' }],
   }
   const start = performance.now()

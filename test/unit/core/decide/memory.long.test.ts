@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test, vi } from 'vitest'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { createParts } from '../../../../src/core/decide/create.ts'
+import { createParts } from '../../../../src/core/create.ts'
 import { decideEach } from '../../../../src/core/decide/decide.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
 import { leases } from '../../../../src/features/leases/index.ts'
@@ -54,8 +54,7 @@ test.each([
   async (_, allowed) => {
     answerAll(allowed)
     const config = parseConfig({
-      shards: shards(names),
-      leases: leases(),
+      use: [shards(names), leases()],
       deadline: '10s',
       policies: [
         {

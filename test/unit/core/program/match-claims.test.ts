@@ -11,7 +11,7 @@ const limit = { claim: 'rate', max: 1000, otherwise: 10 }
 
 async function sizeOf(policy: Partial<PolicyOptions>, claims?: object, secret = SECRET) {
   const describeRequest = createMatcher({
-    jwt: jwt({ secret: 'JWT' }),
+    use: [jwt({ secret: 'JWT' })],
     policies: [{ name: 'a', window: '1m', key: 'jwt:sub', limit, ...policy }],
   })
   const token = claims && (await sign(claims, { alg: 'HS256' }, Buffer.from(secret)))
@@ -112,7 +112,9 @@ describe('the options of a limit from a claim', () => {
 
   test('A claim needs jwt in the configuration.', () => {
     const policies = [{ ...valid, limit }]
-    expect(problems({ policies })).toEqual(["jwt: the result of jwt() from 'sluice/jwt' | nothing"])
-    expect(problems({ policies, jwt: verifier })).toEqual([])
+    expect(problems({ policies })).toEqual([
+      `policies[0].limit: use: [jwt()], with import { jwt } from 'sluice/jwt' | ${JSON.stringify(limit)}`,
+    ])
+    expect(problems({ policies, use: [verifier] })).toEqual([])
   })
 })

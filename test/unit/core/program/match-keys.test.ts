@@ -152,7 +152,7 @@ describe('a missing part of a key', () => {
   ] as const)('the key %s of the headers %j, which is %s', (key, headers, fault) => {
     const of = async (onMissingKey: PolicyOptions['onMissingKey'], mode?: 'shadow') =>
       createMatcher({
-        jwt: jwt({ secret: 'JWT' }),
+        use: [jwt({ secret: 'JWT' })],
         apiKeys: { known: 'KEYS' },
         policies: [{ name: 'a', ...base, key, onMissingKey: onMissingKey!, ...(mode && { mode }) }],
       })(

@@ -5,6 +5,7 @@ import { describedRequest } from '../../../../src/api/described-request.ts'
 import { describeRequest } from '../../../../src/client/client.ts'
 import type { ConfigOptions, MatchOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { stagesOf } from '../../../../src/core/feature.ts'
 import { compileMatcher, isMatch, type Matched } from '../../../../src/core/program/match.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
@@ -136,7 +137,7 @@ describe('Over all readings', () => {
     })
     .map(({ policies, ...lists }) => ({
       ...lists,
-      bodies: bodies(),
+      use: [bodies()],
       policies: policies.map(({ rules: list, otherwise, ...rest }, index) => ({
         ...quota,
         ...rest,
@@ -211,7 +212,8 @@ describe('Over all readings', () => {
     const { url, init } = write(sent, padded)
     const { body, ...rest } = init as RequestInit
     const config = parseConfig(options)
-    const match = compileMatcher(config, () => {})
+    const log = () => {}
+    const match = compileMatcher(config, log, stagesOf({ config, log }))
     const description = {
       ...describeRequest(new Request(url, rest)),
       ...(body && padded !== 'body' && { body: body as string }),

@@ -6,6 +6,7 @@ import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/o
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import { refuse } from '../../../../src/core/respond/refusal.ts'
 import { refusals } from '../../../../src/features/refusals/index.ts'
+import { write } from '../../../../src/features/refusals/write.ts'
 import { anyText } from '../../../support/any-text.ts'
 
 const HTML = 'text/html,*/*;q=0.8'
@@ -52,7 +53,7 @@ interface Case {
 function configOf({ policies = {}, all }: Case) {
   const options: ConfigOptions = {
     refusal: all,
-    refusals: refusals(),
+    use: [refusals()],
     policies: Object.entries({ a: undefined, b: undefined, ...policies }).map(
       ([name, refusal]) => ({ name, limit: 10, window: '1m', refusal }),
     ),
@@ -63,7 +64,7 @@ function configOf({ policies = {}, all }: Case) {
 function refused(decision: Decision, one: Case, config = configOf(one)) {
   const { accept = null, lines = [] } = one
   const log = (event: string, code: string) => void lines.push(`${event} ${code}`)
-  return refuse(decision, accept, config, log, () => 'the context')
+  return refuse(decision, accept, config, write, log, () => 'the context')
 }
 
 const text = (value: string): Own => ({ body: { text: value } })

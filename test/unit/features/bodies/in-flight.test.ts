@@ -1,6 +1,6 @@
 /** The bytes of bodies that an isolate reads at the same time. */
 import { expect, test } from 'vitest'
-import { type BodySource, bodySources } from '../../../../src/core/base/body-sources.ts'
+import { type BodySource, bodySources } from '../../../../src/core/request/body-sources.ts'
 import { readBody } from '../../../../src/features/bodies/read.ts'
 
 const MIB = 1024 * 1024

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ConfigOptions, PolicyOptions } from '../../../../src/core/config/options.ts'
+import { parseConfig } from '../../../../src/core/config/parse.ts'
+import { stagesOf } from '../../../../src/core/feature.ts'
 import { isMatch } from '../../../../src/core/program/match.ts'
 import { bodies } from '../../../../src/features/bodies/index.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
@@ -29,7 +31,7 @@ async function applied(
 ) {
   const match = createMatcher({
     policies: [{ name: 'p', ...quota, key: 'global', ...policy }],
-    bodies: bodies(),
+    use: [bodies()],
     ...options,
   })
   const { denied, policies } = await match(url, {
@@ -124,7 +126,7 @@ describe('A key part body:<path>', () => {
     const raw = new ReadableStream({
       start: (controller) => controller.enqueue(new Uint8Array([123])),
     })
-    const options = { bodies: bodies({ timeout: 30 }) }
+    const options = { use: [bodies({ timeout: 30 })] }
     expect(await applied({ key }, 0, { raw }, options)).toEqual(['unreadable: 1'])
   })
 
@@ -139,11 +141,15 @@ describe('A key part body:<path>', () => {
   })
 
   test('A body that the app has read is unreadable.', async () => {
+    const problemOf = (request: Request) => {
+      const config = parseConfig({ policies: [], use: [bodies()] })
+      return stagesOf({ config, log: () => {} }).bodyProblem!(request)
+    }
     const request = new Request('http://a.test/', { method: 'POST', body: '{}' })
     await request.text()
-    expect(await bodies().problemOf(request)).toMatch('type')
+    expect(await problemOf(request)).toMatch('type')
     request.headers.set('content-type', 'application/json')
-    expect(await bodies().problemOf(request)).toBe('it was read before')
+    expect(await problemOf(request)).toBe('it was read before')
   })
 })
 

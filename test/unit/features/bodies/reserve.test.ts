@@ -16,7 +16,7 @@ const reserve = [
 async function floors(raw: string, policy: Partial<ConfigOptions['policies'][number]> = {}) {
   const match = createMatcher({
     policies: [{ name: 'p', limit: 100, window: '1m', key: 'global', reserve, ...policy }],
-    bodies: bodies(),
+    use: [bodies()],
   })
   const headers = { 'content-type': 'application/json' }
   const { policies } = await match('/', { method: 'POST', body: raw, headers })

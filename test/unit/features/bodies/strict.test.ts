@@ -16,7 +16,7 @@ const post = (body: unknown): RequestInit => ({
 async function costs(policy: Partial<PolicyOptions>, url: string, init: RequestInit) {
   const match = createMatcher({
     policies: [{ name: 'p', limit: 1_000_000, window: '1m', key: 'global', ...policy }],
-    bodies: bodies({ graphql: graphqlCost() }),
+    use: [bodies({ graphql: graphqlCost() })],
   })
   const { policies } = await match(url, init)
   return policies.filter(isMatch).map(({ cost }) => cost)

@@ -11,7 +11,7 @@ const COST = { usage: 'usage.total_tokens', otherwise: 500, max: 4000 }
 function problemsOf(
   cost: object,
   policy: object = {},
-  more: object = { bodies: bodies(), leases: leases() },
+  more: object = { use: [bodies(), leases()] },
 ) {
   try {
     parseConfig({
@@ -30,7 +30,9 @@ test('A cost with usage needs max only.', () => {
 })
 
 test('A cost with usage needs bodies.', () => {
-  expect(problemsOf(COST, {}, {})).toEqual(["bodies: the result of bodies() from 'sluice/bodies'"])
+  expect(problemsOf(COST, {}, {})).toEqual([
+    `${at}.cost: use: [bodies()], with import { bodies } from 'sluice/bodies'`,
+  ])
 })
 
 test('A cut or a scale without usage is refused, also without bodies.', () => {
@@ -76,7 +78,7 @@ test('sluice/node refuses a cost with usage, because it does not see the body of
   const options = {
     clientAddress: 'socket' as const,
     policies: [{ name: 'tokens', limit: 10_000, window: '1h' as const, cost: COST }],
-    bodies: bodies(),
+    use: [bodies()],
   }
   expect(() => rateLimiter(options)).toThrow(ConfigError)
   expect(() => rateLimiter(options)).toThrow('policies[0].cost.usage')

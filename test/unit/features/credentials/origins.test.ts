@@ -118,7 +118,7 @@ function unquote(value: string): string {
 
 const describeWith = (from?: string) =>
   createMatcher({
-    jwt: jwt({ secret: 'JWT', ...(from && { from: from as 'bearer' }) }),
+    use: [jwt({ secret: 'JWT', ...(from && { from: from as 'bearer' }) })],
     policies: [{ name: 'a', limit: 5, window: '1m', key: 'jwt:tenant', onMissingKey: 'skip' }],
   })
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { UNREADABLE, UNVERIFIED } from '../../../../src/core/request/source.ts'
 import { createClaims } from '../../../../src/features/jwt/claims.ts'
-import { type JwtOptions, jwt } from '../../../../src/features/jwt/index.ts'
+import type { JwtOptions } from '../../../../src/features/jwt/index.ts'
 import { parseOptions } from '../../../../src/features/jwt/options.ts'
 import {
   clock,
@@ -131,7 +131,7 @@ describe('claims of a token signed with a secret', () => {
 
 describe('a request without verified claims', () => {
   const claims = (from: JwtOptions['from'], env: Record<string, unknown>) => {
-    const read = jwt({ secret: 'JWT', from }).createClaims({
+    const read = createClaims(parseOptions({ secret: 'JWT', from }), {
       deadlineMs: 10_000,
       log: () => {},
       clock: () => clock.now,

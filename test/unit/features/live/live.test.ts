@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { createLimiter } from '../../../../src/core/decide/create.ts'
+import { createLimiter } from '../../../../src/core/create.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { createLive } from '../../../../src/features/live/live.ts'
 import { viewOnCloudflare } from '../../../support/view-on-cloudflare.ts'
@@ -156,7 +156,7 @@ test('New policies do not download the keys of an issuer again.', async () => {
   const policy = { name: 'per-user', limit: 5, window: '1m', key: 'jwt:sub' } as const
   const options = {
     policies: [policy],
-    jwt: jwt({ jwks: 'https://issuer.example.com/keys' }),
+    use: [jwt({ jwks: 'https://issuer.example.com/keys' })],
     live: { from: 'kv:RULES', every: 1 },
   } as const
   const config = parseConfig(options)

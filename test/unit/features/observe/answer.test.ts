@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { Observe, ObserverCall } from '../../../../src/core/base/observer.ts'
-import { createAnswer } from '../../../../src/features/observe/answer.ts'
+import type { Feature } from '../../../../src/core/feature.ts'
+import {
+  createAnswer,
+  type ReportCall,
+  reportEndpoint,
+} from '../../../../src/features/observe/answer.ts'
 import { observe } from '../../../../src/features/observe/index.ts'
 import { OPEN_METRICS } from '../../../../src/features/observe/open-metrics.ts'
 import type { Stats } from '../../../../src/features/observe/report.ts'
@@ -20,7 +24,7 @@ const policies = [{ name: 'per-ip', limit: 10, window: '1m' }] as const
 const paths = ['/stats', '/metrics']
 
 /** A gateway with an observer that has these counts. */
-function gatewayWith(analytics?: Stats, calls: ObserverCall[] = []) {
+function gatewayWith(analytics?: Stats, calls: ReportCall[] = []) {
   const answer = createAnswer({
     stats(call) {
       calls.push(call)
@@ -28,9 +32,11 @@ function gatewayWith(analytics?: Stats, calls: ObserverCall[] = []) {
     },
     readAnalytics: async () => analytics,
   })
-  const real = observe()
-  const withAnswer: Observe = { create: (parts) => ({ ...real.create(parts), answer }) }
-  return createGateway({ policies: [...policies], observe: withAnswer })
+  const withAnswer: Feature = {
+    ...observe(),
+    compile: () => ({ endpoints: [reportEndpoint(answer)] }),
+  }
+  return createGateway({ policies: [...policies], use: [withAnswer] })
 }
 
 const ask = async (
@@ -107,7 +113,7 @@ describe('GET /_sluice/v1/stats and /metrics', () => {
   })
 
   test('The observer gets the databases, with the state of their breakers.', async () => {
-    const calls: ObserverCall[] = []
+    const calls: ReportCall[] = []
     await ask(gatewayWith(undefined, calls), '/stats')
     expect(calls[0]!.databases.map(({ name, isOpen }) => [name, isOpen()])).toEqual([
       [undefined, false],

@@ -2,10 +2,10 @@
 import fc from 'fast-check'
 import { createClient } from 'redis'
 import { describe, expect, test } from 'vitest'
-import type { SentLists, StoreCall } from '../../../../src/core/base/observer.ts'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import type { StoreRequest } from '../../../../src/core/connection/store.ts'
+import type { StoreCall, StoreRequest } from '../../../../src/core/connection/store.ts'
+import type { Pack } from '../../../../src/core/connection/upstash/pack.ts'
 import {
   createUpstashReader,
   createUpstashStore,
@@ -26,7 +26,7 @@ const direct = async (...command: string[]) => {
 function setUp(options: Partial<UpstashOptions> = {}) {
   const ended: StoreCall[] = []
   const observer = {
-    begin: (sent: SentLists[]) => beginCall(sent, (call) => void ended.push(call), Date.now),
+    begin: (sent: Pack[]) => beginCall(sent, (call) => void ended.push(call), Date.now),
   }
   const store = createUpstashStore({
     url: database.bridge.url,

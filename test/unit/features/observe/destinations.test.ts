@@ -1,8 +1,12 @@
 /** The options of observe() from a decision to each destination, with real servers on loopback. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { DecisionFact, Observer } from '../../../../src/core/base/observer.ts'
+import type { DecisionFact } from '../../../../src/core/decide/observer.ts'
 import type { DataPoint } from '../../../../src/features/observe/analytics.ts'
-import { type ObserveOptions, observe } from '../../../../src/features/observe/index.ts'
+import {
+  createObserver,
+  type ReportingObserver,
+} from '../../../../src/features/observe/observer.ts'
+import { type ObserveOptions, parseOptions } from '../../../../src/features/observe/options.ts'
 import { admitted, factOf, limitState, matchOf } from '../../../support/facts.ts'
 import { startCollector } from '../../../support/otlp-collector.ts'
 import { type Receiver, SECRET, startReceiver } from '../../../support/webhook-receiver.ts'
@@ -26,15 +30,15 @@ afterEach(async () => {
 })
 
 const create = (options: ObserveOptions) =>
-  observe(options).create({ log: (event, code) => void lines.push(`${event} ${code}`) })
+  createObserver(parseOptions(options), (event, code) => void lines.push(`${event} ${code}`))
 
-function decide(observer: Observer, fact: Partial<DecisionFact> = {}) {
+function decide(observer: ReportingObserver, fact: Partial<DecisionFact> = {}) {
   observer.decided(factOf({ waitUntil: (promise) => void background.push(promise), ...fact }))
 }
 
-async function statsOf(observer: Observer) {
-  const call = { request: new Request('http://x/'), env: {}, waitUntil() {}, databases: [] }
-  return (await observer.answer('/stats', call))!.json() as Promise<{ dropped: object }>
+async function statsOf(observer: ReportingObserver) {
+  const call = { request: new Request('http://x/'), env: {}, databases: [] }
+  return (await observer.answer('/stats', call)).json() as Promise<{ dropped: object }>
 }
 
 test('A report goes to each destination of to, and all have the same counts.', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Decision } from '../../../../src/core/base/decision.ts'
-import type { DecisionFact } from '../../../../src/core/base/observer.ts'
+import type { DecisionFact } from '../../../../src/core/decide/observer.ts'
 import type { DecisionEvent } from '../../../../src/features/observe/event.ts'
 import { createObserver } from '../../../../src/features/observe/observer.ts'
 import { type ObserveOptions, parseOptions } from '../../../../src/features/observe/options.ts'
@@ -21,7 +21,7 @@ function setUp(options: ObserveOptions = {}) {
   const stats = async () => {
     const call = { request: new Request('http://x/'), env: {}, waitUntil: () => {} }
     const answer = await observer.answer('/stats', { ...call, databases: [] })
-    return (await answer!.json()) as Stats
+    return (await answer.json()) as Stats
   }
   return { observer, events, lines, stats }
 }
@@ -243,19 +243,18 @@ describe('the statistics of an isolate', () => {
 
   test('The circuit of each database and the calls are in it.', async () => {
     const { observer } = setUp()
-    const limits = [{ subject: 's', cost: 1, terms: { algorithm: 'fixed-window' } }]
+    const limits = [{ subject: 's', cost: 1, terms: matchOf({ algorithm: 'fixed-window' }).policy }]
     const { end } = observer.begin([{ lists: [[{ mode: 'take', limits }]] }])
-    end([[{ states: [[{ allowed: true }]] }]], false)
+    end([[{ decidedAt: NOW, states: [[limitState()]] }]], false)
     const answer = await observer.answer('/stats', {
       request: new Request('http://x/'),
       env: {},
-      waitUntil: () => {},
       databases: [
         { name: 'eu-1', isOpen: () => true },
         { name: undefined, isOpen: () => false },
       ],
     })
-    const { databases, total } = (await answer!.json()) as Stats
+    const { databases, total } = (await answer.json()) as Stats
     expect(databases).toEqual([{ name: 'eu-1', circuit: 'open' }, { circuit: 'closed' }])
     expect(total.store).toMatchObject({ calls: 1, billedCommands: 4 })
   })

@@ -82,14 +82,6 @@ describe('options of observe', () => {
   })
 })
 
-describe('the field observe of a configuration', () => {
-  test('It accepts the result of observe().', () => {
-    expect(problems({ policies: [], observe: observe() })).toEqual([])
-  })
-
-  test.each([[{ to: 'log' }], [true], [null]])('It refuses %j.', (value) => {
-    expect(problems({ policies: [], observe: value })).toEqual([
-      `observe: the result of observe() from 'sluice/observe' | ${JSON.stringify(value)}`,
-    ])
-  })
+test('A configuration may use the result of observe().', () => {
+  expect(problems({ policies: [], use: [observe()] })).toEqual([])
 })

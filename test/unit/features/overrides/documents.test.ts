@@ -19,7 +19,7 @@ const DELETE: Resizing = { mode: 'restore' }
 /** Runs one operation up to its `steps`-th call, then the other one, then the rest. Returns the limit of the key, and the listed ones. */
 async function overtaken(first: Resizing, second: Resizing, steps: number) {
   const config = parseConfig({
-    overrides: overrides(),
+    use: [overrides()],
     policies: [{ name: `p${crypto.randomUUID()}`, limit: 5, window: '1h', overrides: true }],
   })
   const policy = config.policies[0]!

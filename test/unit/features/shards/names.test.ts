@@ -1,8 +1,7 @@
 /** The names of shards, which are checked at once. */
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../../../src/core/base/errors.ts'
-import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { cluster, shards } from '../../../../src/features/shards/index.ts'
+import { shards } from '../../../../src/features/shards/index.ts'
 
 /** The problems of a call, as `path: expected | got`. */
 function problemsOf(names: unknown): string[] {
@@ -36,7 +35,7 @@ describe('a list of shards', () => {
   test.each([[['eu-1']], [['eu-1', 'eu-2']], [many.slice(0, 64)]])(
     'shards(%j) is accepted.',
     (names) => {
-      expect(shards(names)).toMatchObject({ names })
+      expect(shards(names)).toMatchObject({ databases: names })
     },
   )
 })
@@ -46,12 +45,4 @@ test('The problems of all names are reported together.', () => {
     `shards[0]: ${NAME} | "A"`,
     `shards[2]: ${NAME} | "C"`,
   ])
-})
-
-test('A configuration has either a cluster or shards.', () => {
-  const policies = [{ name: 'a', limit: 1, window: '1m' }]
-  expect(() => parseConfig({ policies, cluster: cluster() })).not.toThrow()
-  expect(() => parseConfig({ policies, cluster: cluster(), shards: shards(['a']) })).toThrow(
-    'cluster: expected either cluster or shards, got {}',
-  )
 })

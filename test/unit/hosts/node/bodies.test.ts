@@ -35,7 +35,7 @@ const options = (limit = 2): Options =>
         match: { method: 'POST' },
       },
     ],
-    bodies: bodies(),
+    use: [bodies()],
   })
 
 /** Starts an app of Express with these handlers, which answers with the parsed body. */
@@ -152,7 +152,7 @@ test.each(servers.filter(([name]) => !name.includes('after')))(
     const url = await start({
       ...options(),
       policies: [...options().policies!, { name: 'all', limit: 1, window: '1h' }],
-      bodies: bodies({ timeout: '60s' }),
+      use: [bodies({ timeout: '60s' })],
     })
     expect((await post(url, '{"name":"a"}')).status).toBe(200)
     expect((await post(url, '{"name":"a"}')).status).toBe(429)

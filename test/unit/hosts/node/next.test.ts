@@ -83,7 +83,7 @@ test.each<[path: string, Partial<PolicyOptions>]>([
   ['policies[0].algorithm', { algorithm: 'concurrency' }],
 ])('A configuration with %s is a ConfigError at creation.', (path, more) => {
   const create = () =>
-    rateLimitProxy(configOf({ policies: [{ ...policy, ...more }], bodies: bodies() }))
+    rateLimitProxy(configOf({ policies: [{ ...policy, ...more }], use: [bodies()] }))
   expect(create).toThrow(ConfigError)
   expect(create).toThrow(path)
 })

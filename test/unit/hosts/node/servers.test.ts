@@ -74,7 +74,7 @@ describe.each(servers)('a limiter in %s', (_name, start) => {
       { ...policy, limit: 1, match: { path: '/own' }, refusal },
       { ...policy, name: 'page', limit: 1, match: { path: '/page' } },
     ]
-    const url = await start(configOf({ policies, refusals: refusals() }))
+    const url = await start(configOf({ policies, use: [refusals()] }))
     const path = (name: string) => new URL(name, url).href
     await statusOf(path('/own'))
     await statusOf(path('/page'))

@@ -1,50 +1,30 @@
 /** Wires the limiter: the rules of a configuration, and its stack of store layers. */
 
-import { createLive } from '../../features/live/live.ts'
-import { createShield } from '../../features/shield/shield.ts'
-import { type Bindings, credentialsOf, variablesOf } from '../base/bindings.ts'
-import { createLog, type Log } from '../base/log.ts'
-import type { Observer } from '../base/observer.ts'
-import type { OnRefund } from '../base/several-stores.ts'
-import { type Config, parseLive } from '../config/parse.ts'
-import { type BatchingOptions, withBatching } from '../connection/batching.ts'
-import { withBreaker } from '../connection/breaker.ts'
-import { withDeadline } from '../connection/deadline.ts'
-import type { Store } from '../connection/store.ts'
-import { createUpstashReader, createUpstashStore } from '../connection/upstash/upstash.ts'
-import { createLocalStore } from '../fallback/local.ts'
-import { keyReaders } from '../program/key.ts'
-import { compileMatcher, type Matcher } from '../program/match.ts'
-import { hashedSubjects, plainSubjects } from '../program/subject.ts'
-import { addressReader, type ReadAddress } from '../request/client-address.ts'
-import type { RuntimeContext } from '../request/view.ts'
-import { checkCounterConflicts } from './counter-conflicts.ts'
-import { databaseFrom } from './database.ts'
-import { createDenialCache } from './denial-cache.ts'
-import type { LimiterParts } from './question.ts'
+import { createLive } from '../features/live/live.ts'
+import { createShield } from '../features/shield/shield.ts'
+import { type Bindings, credentialsOf, variablesOf } from './base/bindings.ts'
+import { createLog, type Log } from './base/log.ts'
+import { databasesOf } from './config/feature.ts'
+import { type Config, checkFeatures, parseLive } from './config/parse.ts'
+import { type BatchingOptions, withBatching } from './connection/batching.ts'
+import { withBreaker } from './connection/breaker.ts'
+import { withDeadline } from './connection/deadline.ts'
+import type { OnRefund, Store } from './connection/store.ts'
+import { createUpstashReader, createUpstashStore } from './connection/upstash/upstash.ts'
+import { checkCounterConflicts } from './decide/counter-conflicts.ts'
+import { databaseFrom } from './decide/database.ts'
+import { createDenialCache } from './decide/denial-cache.ts'
+import type { Database, DeployedParts, LimiterParts, Rules } from './decide/question.ts'
+import { createLocalStore } from './fallback/local.ts'
+import { type Feature, featuresOf, type Stages, stagesOf } from './feature.ts'
+import { keyReaders } from './program/key.ts'
+import { compileMatcher } from './program/match.ts'
+import { hashedSubjects, plainSubjects } from './program/subject.ts'
+import { addressReader, type ReadAddress } from './request/client-address.ts'
+import type { RuntimeContext } from './request/view.ts'
 
 /** The memory for the leases of all databases together. An isolate has 128 MB. */
 const MAX_LEASE_BYTES = 4 * 1024 * 1024
-
-/** A configuration and its compiled matcher. */
-export interface Rules {
-  config: Config
-  match: Matcher
-}
-
-/** One database with its stack of layers. */
-export interface Database {
-  /** Undefined if there is only one database. */
-  name: string | undefined
-  store: Store
-  /** True if the circuit breaker is open. */
-  isOpen: () => boolean
-}
-
-/** The parts of a limiter for one set of credentials, with its databases. */
-export interface DeployedParts extends LimiterParts {
-  databases: Database[]
-}
 
 /** The rules and the store that gateway, decision API and middleware share. */
 export interface Limiter {
@@ -55,26 +35,33 @@ export interface Limiter {
   /** The rules in force: those of the live document if there is one, otherwise those of the deployment. */
   rulesOf: (runtime: RuntimeContext) => Rules
   partsOf: (env: Bindings) => DeployedParts
-  /** Undefined without `observe` in the configuration. */
-  observer: Observer | undefined
+  stages: Stages
 }
 
 /**
  * Creates the limiter of a configuration.
  * @param options the object that `config` was parsed from
- * @throws {ConfigError} if another configuration of the Worker shares counters with this one, but with other terms
+ * @param byDefault the features that the host has besides those of `use`
+ * @throws {ConfigError} if a field needs another feature, or if another configuration of the Worker shares counters with this one, but
+ * with other terms
  */
-export function createLimiter(config: Config, options: object): Limiter {
+export function createLimiter(
+  config: Config,
+  options: object,
+  byDefault: readonly Feature[] = [],
+): Limiter {
+  const features = featuresOf(config, byDefault)
+  checkFeatures(config, options, features)
   checkCounterConflicts(config)
   const log = createLog()
-  const observer = config.observe?.create({ log })
+  const stages = stagesOf({ config, log }, features)
   return {
     config,
     log,
     readAddress: addressReader(config.clientAddress, log),
-    rulesOf: createRules(config, options, log, observer),
-    partsOf: createParts(config, log, observer),
-    observer,
+    rulesOf: createRules(config, options, log, features, stages),
+    partsOf: createParts(config, log, stages),
+    stages,
   }
 }
 
@@ -82,13 +69,14 @@ function createRules(
   config: Config,
   options: object,
   log: Log,
-  observer: Observer | undefined,
+  features: readonly Feature[],
+  stages: Stages,
 ): (runtime: RuntimeContext) => Rules {
   // All documents share the readers, so that new policies do not download an issuer's keys again.
-  const readers = keyReaders(config, log)
+  const readers = keyReaders(config, log, stages.claims)
   const compiled = (config: Config): Rules => ({
     config,
-    match: compileMatcher(config, log, readers),
+    match: compileMatcher(config, log, stages, readers),
   })
   const own = compiled(config)
   const { live } = config
@@ -96,8 +84,12 @@ function createRules(
   return createLive<Rules>({
     live,
     fallback: own,
-    compile: (document) => compiled(parseLive(document, options)),
-    read: (runtime) => readLive(live, config, runtime, observer),
+    compile(document) {
+      const replaced = parseLive(document, options)
+      checkFeatures(replaced, options, features)
+      return compiled(replaced)
+    },
+    read: (runtime) => readLive(live, config, runtime, stages),
     log,
   })
 }
@@ -107,10 +99,10 @@ async function readLive(
   { from, key }: NonNullable<Config['live']>,
   config: Config,
   { env }: RuntimeContext,
-  observer: Observer | undefined,
+  { observer }: Stages,
 ): Promise<string | null> {
   if (from === 'redis') {
-    const database = databaseFrom(config, env, config.shards?.names[0])
+    const database = databaseFrom(config, env, databasesOf(config)[0])
     return createUpstashReader({ ...database, observer })(key)
   }
   const namespace = env[from.slice('kv:'.length)] as { get(key: string): Promise<string | null> }
@@ -124,8 +116,9 @@ async function readLive(
 export function stackOn(
   upstash: Store,
   name: string | undefined,
-  { batching, shards, leases }: Pick<Config, 'batching' | 'shards' | 'leases'>,
+  config: Pick<Config, 'batching' | 'use'>,
   log: Log,
+  { layer }: Stages = {},
   batchingOptions?: BatchingOptions,
 ): Database {
   const guarded = withBreaker(upstash, {
@@ -133,9 +126,9 @@ export function stackOn(
     onClose: (openMs) =>
       log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`, name),
   })
-  const batched = batching ? withBatching(guarded, batchingOptions) : guarded
-  const maxBytes = MAX_LEASE_BYTES / (shards?.names.length ?? 1)
-  const store = withDeadline(leases ? leases.layer(batched, { maxBytes }) : batched)
+  const batched = config.batching ? withBatching(guarded, batchingOptions) : guarded
+  const maxBytes = MAX_LEASE_BYTES / databasesOf(config).length
+  const store = withDeadline(layer ? layer(batched, { maxBytes }) : batched)
   return { name, store, isOpen: guarded.isOpen }
 }
 
@@ -143,10 +136,11 @@ export function stackOn(
 export function createParts(
   config: Config,
   log: Log,
-  observer?: Observer,
+  stages: Stages = {},
 ): (env: Bindings) => DeployedParts {
-  const { clock, namespace, hashKeys, shield, shards, cluster } = config
-  const names = shards?.names ?? [undefined]
+  const { clock, namespace, hashKeys, shield } = config
+  const { observer, wrap, spread } = stages
+  const names = databasesOf(config)
   const shielded = shield && createShield(shield, log)
   const onStoreError: LimiterParts['onStoreError'] = ({ code, message, store }) => {
     if (code !== 'circuit-open') log('store-error', code, message, store) // `breaker-opened` is already logged
@@ -160,8 +154,7 @@ export function createParts(
       onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
       observer,
     })
-    const store = cluster ? (cluster.bySlot(upstash) as Store) : upstash
-    return stackOn(store, name, config, log)
+    return stackOn(wrap ? wrap(upstash) : upstash, name, config, log, stages)
   }
 
   function partsFor(env: Bindings, secret: string): DeployedParts {
@@ -173,10 +166,7 @@ export function createParts(
       if (error) onStoreError(error)
     }
     const stores = databases.map(({ store }) => store)
-    const [first] = stores as [Store]
-    const store = (shards?.createSharded(stores, onRefund) ??
-      cluster?.createStore(first, onRefund) ??
-      first) as Store
+    const store = spread ? spread(stores, onRefund) : stores[0]!
     const hash = hashedSubjects(secret)
     const nameSubject = hashKeys ? hash : plainSubjects(secret)
     const observed = observer && { observer, hash }
@@ -190,7 +180,7 @@ export function createParts(
     const given = env as Record<string, unknown>
     if (!values || variables.some((name, index) => given[name] !== values![index])) {
       const { token } = credentialsOf(env, names[0])
-      if (!env.SLUICE_SECRET && (shards || (config.store && !token))) {
+      if (!env.SLUICE_SECRET && (names.length > 1 || (config.store && !token))) {
         const other = token ? 'the token of the first database' : 'a constant'
         log('no-secret', '', `set SLUICE_SECRET; until then ${other} replaces it`)
       }

@@ -1,0 +1,46 @@
+import type { Policy } from './schema/policy.ts'
+import type { Refusal } from './schema/refusal.ts'
+import type { AddProblem } from './schema/shapes.ts'
+
+/** A feature as the configuration knows it: an entry of `use`. `Feature` in core/feature.ts has its stages. */
+export interface FeatureDeclaration {
+  /** The function that makes it, such as `leases`. A configuration has each name once. */
+  readonly name: string
+  /** The names of the databases, if it distributes requests over several. */
+  readonly databases?: readonly string[]
+  /** The variables with secrets that it reads. */
+  readonly variables?: readonly string[]
+  /** The name of a feature that cannot be used beside it. */
+  readonly excludes?: string
+  /** True if it reads the bodies of requests. */
+  readonly readsBodies?: true
+  /** Reports settings that do not work together. */
+  check?(config: CheckedConfig, problem: AddProblem): void
+  compile(program: never): object
+}
+
+/** The parts of a configuration that features check, as far as they are valid. */
+export interface CheckedConfig {
+  policies: readonly (Partial<Policy> | undefined)[]
+  allow?: readonly unknown[] | undefined
+  deny?: readonly unknown[] | undefined
+  shield?: unknown
+  refusal?: Refusal | undefined
+}
+
+/** True if a feature of a configuration reads the bodies of requests. */
+export const readsBodies = ({
+  use = [],
+}: {
+  use?: readonly FeatureDeclaration[] | undefined
+}): boolean => use.some((feature) => feature.readsBodies)
+
+/** The names of the databases of a configuration; `undefined` stands for the only one. */
+export const databasesOf = ({
+  use,
+}: {
+  use: readonly FeatureDeclaration[]
+}): readonly [string | undefined, ...(string | undefined)[]] => {
+  const [first, ...others] = use.find(({ databases }) => databases)?.databases ?? []
+  return [first, ...others]
+}

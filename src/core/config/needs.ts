@@ -1,0 +1,57 @@
+/** The features that the fields of a configuration need. */
+import { contains } from '../base/contains.ts'
+import type { CheckedConfig } from './feature.ts'
+import { type AddProblem, isObject } from './schema/shapes.ts'
+import { usesBody } from './schema/uses-body.ts'
+
+/** The features that `createGateway` has by default. */
+export const inGateway = ['leases', 'overrides', 'refusals']
+
+const readsClaim = (value: unknown) => contains(value, ({ source }) => source === 'jwt')
+
+type Test = (value: unknown, policy: Record<string, unknown>) => boolean
+
+/** The fields of a policy that need a feature, with the values that do. */
+const needs: [feature: string, field: string, isNeeded: Test][] = [
+  ['leases', 'lease', Boolean],
+  ['overrides', 'overrides', Boolean],
+  ['refusals', 'refusal', isObject],
+  ['jwt', 'limit', (_, { claim }) => claim !== undefined],
+  ...['key', 'onMissingKey', 'plan'].map((field): [string, string, Test] => [
+    'jwt',
+    field,
+    readsClaim,
+  ]),
+  ...['key', 'onMissingKey', 'plan', 'match', 'cost', 'reserve'].map(
+    (field): [string, string, Test] => ['bodies', field, usesBody],
+  ),
+  ['bodies', 'cost', (cost) => Object(cost).usage !== undefined],
+]
+
+/**
+ * Reports the first field that needs a feature which is missing, for each feature.
+ * @param names the features that there are
+ */
+export function checkNeeds(
+  { policies, allow, deny, shield, refusal }: CheckedConfig,
+  names: readonly string[],
+  problem: AddProblem,
+): void {
+  const reported = new Set(names)
+  const report = (feature: string, isNeeded: boolean, ...path: (string | number)[]) => {
+    if (!isNeeded || reported.has(feature)) return
+    reported.add(feature)
+    problem(path, `use: [${feature}()], with import { ${feature} } from 'sluice/${feature}'`)
+  }
+  policies.forEach((policy, index) => {
+    for (const [feature, field, isNeeded] of needs) {
+      const { [field]: value, ...rest } = Object(policy) as Record<string, unknown>
+      report(feature, isNeeded(value, rest), 'policies', index, field)
+    }
+  })
+  report('refusals', isObject(refusal), 'refusal')
+  report('jwt', readsClaim(shield), 'shield', 'key')
+  report('bodies', usesBody(shield), 'shield', 'key')
+  report('bodies', usesBody(allow), 'allow')
+  report('bodies', usesBody(deny), 'deny')
+}

@@ -1,0 +1,51 @@
+/** An endpoint of the decision API. Types only. */
+import type { Log } from './base/log.ts'
+import type { Config } from './config/parse.ts'
+import type { DeployedParts, Rules } from './decide/question.ts'
+import type { RuntimeContext } from './request/view.ts'
+import type { RefusalWriter } from './respond/refusal.ts'
+
+/** The permission of a token: `api` for decisions, `operate` for operations on keys and policies. */
+export type Scope = 'api' | 'operate'
+
+/** The party that makes a call. */
+export interface Caller {
+  /** A digest of the token, to distinguish callers. */
+  id: string
+}
+
+/** The runtime of a call. `contextOf` makes the context that key functions get for a described request. */
+export interface ApiRuntime extends Omit<RuntimeContext, 'context'> {
+  contextOf: (request: Request) => Promise<unknown>
+}
+
+/** An authorized call to the decision API, with everything that its endpoint needs. */
+export interface Call {
+  request: Request
+  caller: Caller
+  /** The part of the path that the endpoint reads, such as the name of a policy. */
+  rest: string
+  /** The configuration of the deployment. */
+  config: Config
+  /** The current rules, which may be live policies. */
+  rules: Rules
+  parts: DeployedParts
+  runtime: ApiRuntime
+  log: Log
+  /** Writes refusals by an object. Undefined without `refusals()`. */
+  writeRefusal: RefusalWriter | undefined
+  /** The part of the deadline that the check of the caller's own limit used, in ms. */
+  spentMs: number
+}
+
+export interface Endpoint {
+  /** Matches the path after `/_sluice/v1`. The group becomes `rest` of the call. */
+  path: RegExp
+  /** Defaults to all methods. */
+  methods?: string[]
+  /** The scopes of tokens that may call the endpoint. */
+  scopes: Scope[]
+  answer: (call: Call) => Promise<Response>
+  /** True if proxies call for their clients. Then the token is in `Sluice-Token` only, because `Authorization` is the client's. */
+  forClients?: true
+}

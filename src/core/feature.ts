@@ -1,0 +1,65 @@
+/** All that the core and a feature know of each other. Types only, apart from `stagesOf`. */
+import type { Log } from './base/log.ts'
+import type { FeatureDeclaration } from './config/feature.ts'
+import type { Config } from './config/parse.ts'
+import type { OnRefund, Store } from './connection/store.ts'
+import type { UpstashStore } from './connection/upstash/upstash.ts'
+import type { Observer } from './decide/observer.ts'
+import type { Metering } from './decide/settle.ts'
+import type { Endpoint } from './endpoint.ts'
+import type { MatchStages } from './program/match.ts'
+import type { RefusalWriter } from './respond/refusal.ts'
+
+/** A feature of a limiter, in the field `use` of its configuration. */
+export interface Feature extends FeatureDeclaration {
+  /** Called once for each limiter. Returns only the stages that this configuration uses. */
+  compile(program: Program): Stages
+}
+
+/** What a feature may use while it compiles and later. */
+export interface Program {
+  readonly config: Config
+  readonly log: Log
+}
+
+/** The places at which a feature takes part in a request. Each one has at most one feature. */
+export interface Stages extends MatchStages {
+  /** Returns why the body of a request is not readable; `undefined` for a readable body, or without one. For `sluice explain`. */
+  bodyProblem?: (request: Request) => Promise<string | undefined>
+  /** Wraps the store of one database, inside of its deadline. It may keep `maxBytes` of memory. */
+  layer?: (store: Store, options: { maxBytes: number }) => Store
+  /** Wraps the store that sends the commands: the innermost layer. */
+  wrap?: (store: UpstashStore) => Store
+  /** Makes one store of those of all databases, which are in the order of `databases`. The outermost layer. */
+  spread?: (stores: readonly Store[], onRefund: OnRefund) => Store
+  /** Hears of calls to the store and of decisions. */
+  observer?: Observer
+  /**
+   * Reads the cost of a response while its body passes.
+   * @returns the response to send, or `undefined` if no charge depends on its body, or the body has no readable cost; `end` is then not called
+   */
+  meter?: (answer: Response, metering: Metering) => Response | undefined
+  /** Makes the response to a refused request that the configuration describes by an object. The caller adds the fields that every refusal has. */
+  refuse?: RefusalWriter
+  /** Endpoints of the decision API. */
+  endpoints?: readonly Endpoint[]
+}
+
+/** The features of a configuration, and those that its host has by default. */
+export const featuresOf = ({ use }: Pick<Config, 'use'>, byDefault: readonly Feature[] = []) => {
+  // `parseConfig` has checked that each one has `compile`. Its type does not name stages, which know the type of the configuration.
+  const used = use as readonly Feature[]
+  return [...byDefault.filter(({ name }) => !used.some((one) => one.name === name)), ...used]
+}
+
+/** Compiles the features of a configuration to their stages. */
+export function stagesOf(program: Program, features = featuresOf(program.config)): Stages {
+  const stages: Stages = {}
+  const endpoints: Endpoint[] = []
+  for (const feature of features) {
+    const own = feature.compile(program)
+    Object.assign(stages, own)
+    if (own.endpoints) endpoints.push(...own.endpoints)
+  }
+  return { ...stages, endpoints }
+}

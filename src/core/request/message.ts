@@ -1,0 +1,29 @@
+/** A message of a request's body, as policies see it. Types only: `bodies()` makes messages. */
+import type { Condition } from '../config/schema/condition.ts'
+import type { Cost } from '../config/schema/cost.ts'
+
+/** A rule of a cost, compiled. */
+export interface MessageRule<View> {
+  cost: number
+  /** Returns `undefined` if a request matches, or may match. */
+  mismatch: (view: View) => unknown
+  /** True if a request matches however it is read. */
+  isCertain: (view: View) => boolean
+}
+
+/** One message of a request: its body, or one item of a body that is a list. */
+export interface Message {
+  /**
+   * The value of a key part.
+   * @param unreadable the result if the body or the value cannot be read
+   */
+  read: <Unreadable>(path: string, unreadable: Unreadable) => string | undefined | Unreadable
+  /** Compares a condition. `undefined` if the body or a value cannot be read. */
+  meets: (condition: NonNullable<Condition['body']>) => boolean | undefined
+  /**
+   * The cost in units.
+   * @param rules the rules of the cost
+   * @param view the view that has this message
+   */
+  cost: <View>(rules: MessageRule<View>[], cost: Cost, view: View) => number
+}
