@@ -108,7 +108,7 @@ for index = first + 1, #ARGV do
             fixed_window(now, limit, window, option, cost, decided_at, most, time, run_out, first)
         else
           fits, time, ends_at, first =
-            token_bucket(now, limit, window, option + 0, cost, decided_at, most, time, first)
+            token_bucket(now, limit, window, option + 0, cost, decided_at, most, time, run_out, first)
         end
         local charge = time and charges and admitted
         text = run_out and not (charge and is_last) and sub(record, before + 1, behind - 1) or ''

@@ -5,10 +5,10 @@
 -- State   at  ms, time of the number      missing  parts missing from a full bucket
 -- Pro     bursts up to `burst`, then a steady rate; an absent key is a full bucket
 -- Con     burst + limit units may pass within one window
-local function token_bucket(now, limit, window, burst, cost, decided_at, most, at, missing)
+local function token_bucket(now, limit, window, burst, cost, decided_at, most, at, run_out, stored)
   -- A clock that moves back neither drains nor fills the bucket.
   local moment = at and at > now and at or now
-  missing = at and math.max(0, missing - (moment - at) * limit) or 0
+  local missing = at and math.max(0, stored - (moment - at) * limit) or 0
   local parts = cost * window
   if cost > 0 and missing + parts > burst * window then
     if not most then
@@ -18,7 +18,11 @@ local function token_bucket(now, limit, window, burst, cost, decided_at, most, a
   end
   if decided_at then
     -- Without the refunded units the bucket may have been full since `decided_at`, and nothing would have flowed
-    -- back. So the refund leaves out the parts that have flowed back since then.
+    -- back. So the refund leaves out the parts that have flowed back since then. It cannot know them, and returns
+    -- nothing, if the state runs out earlier than at its own rate: then a faster plan has charged.
+    if at and run_out - at < math.ceil(stored / limit) then
+      return true
+    end
     parts = math.min(0, parts + math.max(0, moment - decided_at) * limit)
   end
   -- More than the capacity may be missing if the burst was lowered or a larger plan has charged the bucket.

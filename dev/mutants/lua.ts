@@ -196,8 +196,8 @@ export const luaMutants: Mutant[] = [
   ),
   bucket(
     'overflows',
-    'math.max(0, missing - (moment - at) * limit)',
-    'missing - (moment - at) * limit',
+    'math.max(0, stored - (moment - at) * limit)',
+    'stored - (moment - at) * limit',
     'oracle',
   ),
   bucket(
@@ -210,8 +210,8 @@ export const luaMutants: Mutant[] = [
   bucket('uses the limit as the capacity', '> burst * window', '> limit * window', 'waits'),
   bucket(
     'forgets units that were taken under a plan with a larger burst',
-    'missing = at and math.max(0, missing - (moment - at) * limit)',
-    'missing = at and math.max(0, math.min(burst * window, missing) - (moment - at) * limit)',
+    'missing = at and math.max(0, stored - (moment - at) * limit)',
+    'missing = at and math.max(0, math.min(burst * window, stored) - (moment - at) * limit)',
     'plans',
   ),
   bucket(
@@ -238,6 +238,18 @@ export const luaMutants: Mutant[] = [
     'math.max(0, moment - decided_at)',
     'math.max(0, now - decided_at)',
     'oracle',
+  ),
+  bucket(
+    'a refund under a slower plan credits what has flowed back',
+    'run_out - at < math.ceil(stored / limit)',
+    'false',
+    'plans',
+  ),
+  bucket(
+    'a refund under the plan of its charge returns nothing',
+    'run_out - at < math.ceil(stored / limit)',
+    'run_out - at <= math.ceil(stored / limit)',
+    'refund',
   ),
 
   penalty('the ban starts one refusal late', 'count < row.after', 'count <= row.after', 'penalty'),

@@ -12,6 +12,9 @@ export interface Held {
   end?: bigint
 }
 
+/** A state as it is stored. */
+type Written = Held & { runOut: bigint }
+
 export interface Terms {
   limit: bigint
   window: bigint
@@ -28,8 +31,18 @@ export interface Algorithm {
   charge(held: Held, cost: bigint, t: bigint, terms: Terms): Held
   /** Charges a debt: a cost that need not fit, up to a bound. */
   owe(held: Held, cost: bigint, t: bigint, terms: Terms): Held
-  /** Returns `held` itself if nothing is refunded. */
-  refund(held: Held, units: bigint, t: bigint, terms: Terms, decidedAt: bigint | undefined): Held
+  /**
+   * Returns `held` itself if nothing is refunded.
+   * @param written the stored state, which `held` is derived from
+   */
+  refund(
+    held: Held,
+    units: bigint,
+    t: bigint,
+    terms: Terms,
+    decidedAt: bigint | undefined,
+    written: Written | undefined,
+  ): Held
 }
 
 export const least = (a: bigint, b: bigint) => (a < b ? a : b)
@@ -143,6 +156,10 @@ function refundedParts(
   return greatest(0n, parts - flowed)
 }
 
+/** True if a bucket runs out before it would be full at this rate. So faster terms have written it. */
+const isFaster = ({ time, runOut, numbers: [missing] }: Written, rate: bigint) =>
+  rate * (runOut - time) < missing!
+
 /**
  * The state is the number of parts missing from a full bucket. A unit is `window` parts, and `limit` parts flow back per
  * millisecond. The number means the same under every plan, and may exceed the burst of a smaller plan.
@@ -163,7 +180,8 @@ const tokenBucket: Algorithm = {
     time,
     numbers: [least(missing! + cost * window, mostParts)],
   }),
-  refund(held, units, t, terms, decidedAt) {
+  refund(held, units, t, terms, decidedAt, written) {
+    if (decidedAt !== undefined && written && isFaster(written, terms.limit)) return held
     const [missing] = held.numbers
     const parts = refundedParts(units, t, terms, decidedAt)
     if (missing === 0n || parts === 0n) return held

@@ -105,7 +105,7 @@ export class LimitModel {
   /** Returns `state` itself if nothing is refunded. A refund never postpones the run-out. */
   refund(state: State | undefined, units: bigint, now: bigint, decidedAt: bigint | undefined) {
     const { held, t } = this.stateAt(state, now)
-    const refunded = this.algorithm.refund(held, units, t, this.terms, decidedAt)
+    const refunded = this.algorithm.refund(held, units, t, this.terms, decidedAt, state)
     if (!state || refunded === held) return state
     const kept = this.keep(refunded, now)
     return kept && { ...kept, runOut: least(kept.runOut, state.runOut) }

@@ -111,6 +111,27 @@ test('A refund leaves out the parts that have flowed back since its decidedAt.',
   expect(await ask('refund', policy, 5, 24_000)).toMatchObject({ remaining: 6 })
 })
 
+test('A late refund under a small plan keeps the bound of the large plan that was charged.', async () => {
+  const { ask, drain, passed } = client()
+  await drain(large, 0)
+  await drain(large, 60_000)
+  await ask('refund', small, 1000, 60_000, { decidedAt: start })
+  for (let at = 60_000; at < 120_000; at += 1200) await drain(large, at)
+  // The refunded units passed before this window.
+  expect(passed() - 1000).toBeLessThanOrEqual(2000)
+})
+
+test('A refund under a small plan returns nothing to a bucket that a larger plan has charged, unless it has no decidedAt.', async () => {
+  const { ask } = client()
+  await ask('take', large, 500, 0)
+  await ask('refund', small, 500, 600, { decidedAt: start })
+  expect(await ask('peek', large, 0, 600)).toMatchObject({ remaining: 510 })
+  await ask('refund', large, 400, 600, { decidedAt: start })
+  expect(await ask('peek', large, 0, 600)).toMatchObject({ remaining: 900 })
+  await ask('refund', small, 50, 600)
+  expect(await ask('peek', large, 0, 600)).toMatchObject({ remaining: 950 })
+})
+
 test('A client that sends its plan with only some requests gets no more than the bound of its largest plan.', async () => {
   const policy = {
     name: 'all',
