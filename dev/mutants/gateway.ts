@@ -26,6 +26,7 @@ export const gatewayMutants: Mutant[] = [
     "outgoing.headers.get('cdn-loop')",
     'origin',
   ),
+  proxy('Malformed chunks are answered as a late origin', 'if (isBroken)', 'if (false)', 'origin'),
   proxy('A late origin is answered as one that is down', 'signal.aborted', 'false', 'origin'),
   proxy(
     'The fields of the client replace those of Sluice',

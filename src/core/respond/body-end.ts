@@ -1,6 +1,6 @@
 /** Streams of the Workers runtime: native, and with a known length. Other runtimes have neither. */
 type Pipe = { readable: ReadableStream<Uint8Array>; writable: WritableStream<Uint8Array> }
-const { FixedLengthStream, IdentityTransformStream = TransformStream } = globalThis as {
+export const { FixedLengthStream, IdentityTransformStream = TransformStream } = globalThis as {
   FixedLengthStream?: new (length: number) => Pipe
   IdentityTransformStream?: new () => Pipe
 }

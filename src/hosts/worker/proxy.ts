@@ -1,6 +1,6 @@
 import { type Address, formatAddress } from '../../core/base/ip.ts'
 import { leavesBase } from '../../core/request/path.ts'
-import { asVerbatim } from '../../core/respond/body-end.ts'
+import { asVerbatim, IdentityTransformStream } from '../../core/respond/body-end.ts'
 import { dropOwnFields } from '../../core/respond/own-fields.ts'
 import { problem } from '../../core/respond/response.ts'
 import { shadowField } from '../../core/respond/shadow.ts'
@@ -46,7 +46,8 @@ export interface ForwardOptions {
  * Forwards a request to an origin and returns the response. Keeps the method, the parsed path, the query and the body; streams both
  * bodies; does not follow redirects. Removes the `Sluice-*` fields of the client, and sets `Sluice-Shadow` from `shadow`.
  * @param origin an http(s) URL, whose path is put before the path of the request; or `'zone'`, the origin of the Worker's zone
- * @returns a 502 problem if the origin cannot be reached, a 504 problem if it does not answer in time
+ * @returns a 502 problem if the origin cannot be reached, a 504 problem if it does not answer in time, a 400 problem if the chunks of the
+ *   body are malformed
  */
 export async function forward(
   request: Request,
@@ -62,8 +63,15 @@ export async function forward(
 ): Promise<Response> {
   const { signal } = abort
   const timer = setTimeout(() => abort.abort(), timeoutMs)
+  let isBroken = false
+  const onBroken = () => {
+    isBroken = true
+    abort.abort()
+  }
   try {
-    const outgoing = origin === 'zone' ? forZone(request) : readdress(request, origin, client())
+    const isChunked = request.headers.has('transfer-encoding')
+    const sent = isChunked ? withWatchedChunks(request, onBroken) : request
+    const outgoing = origin === 'zone' ? forZone(sent) : readdress(sent, origin, client())
     replaceOwnFields(outgoing.headers, shadow)
     if (isRead) outgoing.headers.set('accept-encoding', 'identity')
     const loop = request.headers.get('cdn-loop')
@@ -76,6 +84,8 @@ export async function forward(
     // Throws if the status is not allowed in a Response, such as 600.
     return asVerbatim(new Response(body, { status, statusText, headers, ...verbatim }))
   } catch {
+    const detail = 'The body of the request ends early, or its chunks are malformed.'
+    if (isBroken) return finishProblem(problem(400, { title: 'Bad Request', detail }))
     return finishProblem(
       signal.aborted
         ? problem(504, { title: 'Gateway Timeout', detail: 'The origin did not answer in time.' })
@@ -84,6 +94,23 @@ export async function forward(
   } finally {
     clearTimeout(timer)
   }
+}
+
+/**
+ * Returns the request with a body in chunks that passes through a stream of this Worker, because the error of `fetch` does not tell
+ * chunks that cannot be read from a failure of the origin.
+ * @param onBroken ends the exchange. The stream then has no end, or the origin would read the part before as the whole body
+ */
+function withWatchedChunks(request: Request, onBroken: () => void): Request {
+  const { body } = request
+  if (!body) return request
+  const { readable, writable } = new IdentityTransformStream()
+  body.pipeTo(writable, { preventAbort: true, preventCancel: true }).catch(() => {
+    const reader = body.getReader()
+    reader.closed.catch(onBroken) // stays open if the origin has failed
+    reader.cancel().catch(() => {})
+  })
+  return new Request(request, { body: readable, duplex: 'half' } as RequestInit)
 }
 
 /** Options of the Workers runtime for requests and responses: bodies pass unchanged, even through a stream of this Worker. */

@@ -66,6 +66,23 @@ test('A GET or HEAD with a body in chunks, which workerd would drop, is refused 
   expect(await Promise.all(['GET', 'HEAD', 'POST'].map(statusOf))).toEqual([411, 411, 200])
 })
 
+test('Chunks that cannot be read are answered 400, and a failure of the origin is answered 502.', async () => {
+  const send = async (body: ReadableStream, env = {}) => {
+    const headers = { 'transfer-encoding': 'chunked' }
+    const init = { method: 'POST', headers, body, duplex: 'half' }
+    const isolate = gateway.start({ policies: [] }, { env })
+    return (await isolate.fetch('/x', init)).status
+  }
+  const broken = () =>
+    new ReadableStream({
+      start: (stream) => stream.enqueue(new Uint8Array(9)),
+      pull: (stream) => stream.error(new Error('Malformed chunk')),
+    })
+  const endless = new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array(9)) })
+  expect(await send(broken())).toBe(400)
+  expect(await send(endless, { ORIGIN: 'http://127.0.0.1:1' })).toBe(502)
+})
+
 test('A request with an invalid host is refused with 400.', async () => {
   // workerd makes such a request. The constructor of Request would throw.
   const request = { method: 'GET', url: 'http://a b/', headers: new Headers() } as Request
