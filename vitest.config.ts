@@ -98,7 +98,7 @@ export default defineConfig({
           include: ['{test,packages,bench,examples}/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ...timed, clustered, packaged, longOnly],
           // More workers than cores: many files wait for a timer or another process.
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { groupOrder: 0 },
         },
       },

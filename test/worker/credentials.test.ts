@@ -85,7 +85,7 @@ describe('many concurrent requests on a new isolate', () => {
     }
   }, 90_000)
 
-  test.each<[string, string, Issuer['answer']]>([
+  test.concurrent.for<[string, string, Issuer['answer']]>([
     ['hangs', 'timeout', () => {}],
     [
       'sends one byte at a time',
@@ -111,9 +111,10 @@ describe('many concurrent requests on a new isolate', () => {
     ],
   ])(
     'While the issuer %s, tokens count as missing within the deadline (%s). Afterwards they are verified.',
-    async (_, code, answer) => {
-      issuer.answer = answer
-      await withWorker({ DEADLINE_MS: '500' }, async (worker) => {
+    async ([, code, answer], { expect }) => {
+      const issuer = await startIssuer(answer)
+      const env = { JWT: JSON.stringify({ jwks: issuer.url }), DEADLINE_MS: '500' }
+      await withWorker(env, async (worker) => {
         expect(tally(await concurrently(worker))).toEqual({ 'no subject': REQUESTS })
         const quick = async () => {
           const before = performance.now()
@@ -129,6 +130,7 @@ describe('many concurrent requests on a new isolate', () => {
         await expect.poll(() => ask(worker, tokens[0]!), { timeout: 10_000 }).toBe('ann')
         expect(tally(await concurrently(worker))).toEqual({ ann: REQUESTS })
       })
+      await issuer.close()
     },
   )
 })

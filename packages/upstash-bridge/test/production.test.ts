@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort, type RunningRedis, startBridge, startRedis } from '../src/index.ts'
 import { type BridgeStack, startBridgeStack } from './stack.ts'
 import { until } from './until.ts'
@@ -17,9 +17,8 @@ async function start(...options: Parameters<typeof startBridgeStack>) {
   stacks.push(stack)
   return stack
 }
-afterEach(async () => {
-  await Promise.all(stacks.splice(0).map((stack) => stack.stop()))
-})
+// At the end, since most of these tests wait and so run at the same time.
+afterAll(() => Promise.all(stacks.map((stack) => stack.stop())))
 
 const post = (stack: BridgeStack, path: string, body: unknown) =>
   stack.http(path, { method: 'POST', body })
@@ -57,7 +56,7 @@ describe('TLS', () => {
   })
 })
 
-describe('backpressure', () => {
+describe.concurrent('backpressure', () => {
   test('Requests beyond the queue get 429 with Retry-After; the others succeed.', async () => {
     const stack = await start({ maxRunning: 2, maxWaiting: 3, rtt: 1000 })
     const answers = await Promise.all(
@@ -109,7 +108,7 @@ describe('backpressure', () => {
 })
 
 // The timeout is also that of Redis, which needs a while for 20 MB on a busy machine.
-describe('a slow reader', () => {
+describe.concurrent('a slow reader', () => {
   test('A client that reads no part of its response for the timeout is disconnected.', async () => {
     const stack = await start({ timeout: 2000 })
     await stack.direct('SET', 'huge', 'x'.repeat(10_000_000)) // twice what the kernel buffers
@@ -144,7 +143,7 @@ describe('a slow reader', () => {
   })
 })
 
-describe('limits', () => {
+describe.concurrent('limits', () => {
   test('A body, a pipeline and a response beyond their limits are refused.', async () => {
     const stack = await start({ maxBody: 1000, maxPipeline: 3, maxReply: 200 })
     await stack.direct('SET', 'k', 'x'.repeat(150))
@@ -177,24 +176,7 @@ describe('limits', () => {
   })
 })
 
-test('The replies to a pipeline are measured as they arrive: it takes no more memory than the limit.', async () => {
-  const stack = await start()
-  await stack.direct('SET', 'big', 'x'.repeat(9_000_000))
-  let peak = 0
-  const before = process.memoryUsage().rss
-  const timer = setInterval(() => (peak = Math.max(peak, process.memoryUsage().rss)), 5)
-  const { status, json } = await post(stack, '/pipeline', new Array(60).fill(['get', 'big']))
-  // The bridge still receives the other replies, in front of this one.
-  expect(await stack.command('strlen', 'big')).toEqual({ result: 9_000_000 })
-  clearInterval(timer)
-  expect([status, json]).toEqual([
-    400,
-    { error: 'ERR max response size exceeded. Limit: 16777216 bytes, Actual: 18000000 bytes' },
-  ])
-  expect(peak - before).toBeLessThan(250_000_000) // all replies are 540 MB
-})
-
-describe('health and metrics', () => {
+describe.concurrent('health and metrics', () => {
   test('Liveness and readiness need no token; readiness fails while Redis is down.', async () => {
     const stack = await start()
     const health = async (path: string) => {
@@ -211,7 +193,7 @@ describe('health and metrics', () => {
   })
 })
 
-describe('the request log', () => {
+describe.concurrent('the request log', () => {
   test('Each request is one line of JSON without keys, arguments, tokens and URLs.', async () => {
     const lines: string[] = []
     const stack = await start({ token: 'secret-token', log: (line) => lines.push(line) })
@@ -240,7 +222,7 @@ describe('the request log', () => {
   })
 })
 
-describe('shutdown', () => {
+describe.concurrent('shutdown', () => {
   test('Closing the bridge accepts no connections, finishes requests in flight, and closes theirs.', async () => {
     const stack = await start({ rtt: 5000, grace: 20_000 })
     const answer = post(stack, '/', ['incr', 'n'])
@@ -273,4 +255,21 @@ test('A bridge that other machines reach needs a token.', async () => {
     'token: expected a token, because the bridge is reachable from other machines',
   )
   await redis.stop()
+})
+
+test('The replies to a pipeline are measured as they arrive: it takes no more memory than the limit.', async () => {
+  const stack = await start()
+  await stack.direct('SET', 'big', 'x'.repeat(9_000_000))
+  let peak = 0
+  const before = process.memoryUsage().rss
+  const timer = setInterval(() => (peak = Math.max(peak, process.memoryUsage().rss)), 5)
+  const { status, json } = await post(stack, '/pipeline', new Array(60).fill(['get', 'big']))
+  // The bridge still receives the other replies, in front of this one.
+  expect(await stack.command('strlen', 'big')).toEqual({ result: 9_000_000 })
+  clearInterval(timer)
+  expect([status, json]).toEqual([
+    400,
+    { error: 'ERR max response size exceeded. Limit: 16777216 bytes, Actual: 18000000 bytes' },
+  ])
+  expect(peak - before).toBeLessThan(250_000_000) // all replies are 540 MB
 })
