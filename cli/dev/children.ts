@@ -1,7 +1,7 @@
 /** The processes of `sluice dev`: one runs workerd, and one reads the configuration. Both are this program, called with `PROCESS`. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -45,7 +45,14 @@ export async function readConfiguration({ file, project, check }: Program): Prom
   const exited = once(child, 'exit')
   const end = () => {
     child.kill('SIGKILL')
-    rmSync(folder, { recursive: true, maxRetries: 5 })
+    // On a busy machine the process may create a file after the signal, while this removes the folder.
+    for (let attempt = 0; existsSync(folder) && attempt < 10; attempt++) {
+      try {
+        rmSync(folder, { recursive: true })
+      } catch {
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50)
+      }
+    }
   }
   process.once('exit', end)
   const [answer] = (await Promise.race([

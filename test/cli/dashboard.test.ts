@@ -3,9 +3,6 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Browser, Page } from 'puppeteer-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { quantile } from '../../cli/dashboard/page/figures.ts'
-import { boundText, numberText } from '../../cli/dashboard/page/text.ts'
-import type { Stats } from '../../src/features/observe/report.ts'
 import { launchBrowser, openPage, pairsOf, rowsOf, textOf, waitUntil } from '../support/browser.ts'
 import { copyProject, type Project, processes, waitUntilEnded } from '../support/npm-start.ts'
 
@@ -34,7 +31,6 @@ export default defineConfig({
 let project: Project
 let run: Awaited<ReturnType<Project['npmStart']>>
 let worker: string
-let dashboard: string
 let address: string
 let browser: Browser
 let page: Page
@@ -45,7 +41,6 @@ beforeAll(async () => {
   run = await project.npmStart()
   worker = run.url
   address = /Dashboard +(http:\S+)/.exec(run.output())![1]!
-  dashboard = new URL(address).origin
   browser = await launchBrowser()
   const opened = await openPage(browser, address)
   page = opened.page
@@ -109,23 +104,6 @@ test('The numbers on the page equal the requests that were sent.', async () => {
   expect(await textOf(page, '#problem')).toBe('')
 })
 
-test('The calls, billed commands and latencies on the page are those that the Worker counts.', async () => {
-  const response = await fetch(`${worker}/_sluice/v1/stats`, {
-    headers: { Authorization: 'Bearer dev-operate-token-0000' },
-  })
-  const { calls, billedCommands, latency } = ((await response.json()) as Stats).total.store
-  expect(calls).toBeGreaterThanOrEqual(28) // one for each allowed request
-  expect(billedCommands).toBeGreaterThanOrEqual(28 * 4)
-  await waitUntil(page, `document.querySelector('#store dd').textContent === '${calls}'`)
-  expect(await pairsOf(page, '#store')).toMatchObject({ 'billed commands': `${billedCommands}` })
-  expect(await pairsOf(page, '#figures')).toMatchObject({
-    'HTTP calls a request': numberText(calls / 44),
-    'billed commands a request': numberText(billedCommands / 44),
-    'store latency p50': boundText(quantile(latency, 0.5), latency.bounds),
-    'store latency p99': boundText(quantile(latency, 0.99), latency.bounds),
-  })
-})
-
 test('A client that is banned by its key is refused, and served again after its ban ends.', async () => {
   const other = '203.0.113.8'
   await page.select('#look select', 'per-ip')
@@ -136,36 +114,7 @@ test('A client that is banned by its key is refused, and served again after its 
   await page.click('#look [value=unban]')
   await waitUntil(page, `document.getElementById('look-answer').textContent.includes('not banned')`)
   expect(await send(1, other)).toEqual({ 200: 1 })
-})
-
-test('The page explains a request, and lists the policies with the findings.', async () => {
-  await fill('#explain [name=ip]', '203.0.113.77')
-  await page.click('#explain button')
-  await waitUntil(page, `document.querySelectorAll('#explain-answer tr').length === 2`)
-  expect(await rowsOf(page, '#explain-answer')).toEqual([
-    ['per-ip', 'yes', 'ip=203.0.113.77', '1', '20 per 1 h'],
-    ['login', 'no: match.method does not fit', '', '', ''],
-  ])
-  expect((await rowsOf(page, '#policies')).map(([name]) => name)).toEqual(['per-ip', 'login'])
-  expect(await textOf(page, '#findings')).toContain('login-fails-open')
   expect(mistakes).toEqual([])
-})
-
-test('Another site reaches neither the page nor the Worker through the dashboard.', async () => {
-  const { port } = new URL(dashboard)
-  const evil = await browser.newPage()
-  // DNS rebinding: a host name of another site that leads to this machine.
-  const response = await evil.goto(`http://rebound.test:${port}/`)
-  expect(response!.status()).toBe(403)
-  // CSRF: a page of another origin sends a call without a preflight.
-  await evil.goto(worker)
-  const ban = `${dashboard}/_sluice/v1/policies/per-ip/ban`
-  const body = JSON.stringify({ key: '203.0.113.8', for: '1h' })
-  await evil.evaluate(
-    `fetch('${ban}', { method: 'POST', mode: 'no-cors', body: '${body}' }).then(() => 1, () => 0)`,
-  )
-  expect(await send(1, '203.0.113.8')).toEqual({ 200: 1 })
-  await evil.close()
 })
 
 test('The signal SIGKILL to npm start itself leaves nothing running.', async () => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ReplayReport } from '../../cli/replay/report/types.ts'
 import { type CliProject, cliProject } from '../support/cli-project.ts'
 import { restoreHeap, root } from '../support/dev-command.ts'
-import { countRefusals } from '../support/independent-count.ts'
+import { countRefusals } from './independent-count.ts'
 
 const compressed = await readFile(`${root}test/cli/replay/logs/apache.log.gz`)
 const apache = gunzipSync(compressed).toString()

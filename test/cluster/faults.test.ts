@@ -6,9 +6,9 @@ import { cluster } from '../../src/features/shards/index.ts'
 import { slotOf } from '../../src/features/shards/slot.ts'
 import { createSluice } from '../../src/hosts/app/sluice.ts'
 import { masterOf, subjectAt, useCluster } from '../support/cluster.ts'
-import { startNetwork } from '../support/cluster-network.ts'
 import { policy, row, take } from '../support/sharded-redis.ts'
 import { newSubject } from '../support/subjects.ts'
+import { startNetwork } from './cluster-network.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 

@@ -2,9 +2,9 @@
 import { readdirSync } from 'node:fs'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
-import { runAnalyticsQuery } from '../support/analytics-queries.ts'
 import { read as readText, root } from '../support/pages.ts'
 import { bareCounters, listed, unknownNames } from '../support/series.ts'
+import { runAnalyticsQuery } from './analytics-queries.ts'
 
 const atLeast = (least: number) => v.pipe(v.number(), v.integer(), v.minValue(least))
 const someText = v.pipe(v.string(), v.minLength(1))

@@ -62,7 +62,7 @@ let outdir: string
 let shipped: Stack
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/support/examples-worker.ts')
+  await build(outdir, 'test/docs/examples-worker.ts')
   running.issuer = await startIssuer()
   const EXAMPLES = JSON.stringify(parsed).replaceAll(
     'https://login.example.com/.well-known/jwks.json',

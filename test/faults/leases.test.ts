@@ -171,16 +171,3 @@ test.each(
       .toBe(200)
   },
 )
-
-test('A policy without a lease needs a call for each request, and its refusals spend no leased units.', async () => {
-  await startWith(true)
-  const key = newKey()
-  const first = await many(100, () => ask(newKey(), {}, '/each'))
-  expect(new Set(statuses(first))).toEqual(new Set([200]))
-  const answers = await many(30, () => ask(key, {}, '/each'))
-  expect(statuses(answers)).toEqual([...Array(5).fill(200), ...Array(25).fill(429)])
-  // Some of the 400 are refused while a call for the last lease is in flight. Later requests spend the rest of that lease.
-  const others = await many(400, () => ask(newKey(), {}, '/each'))
-  for (let more = 0; more < 20; more++) others.push(await ask(newKey(), {}, '/each'))
-  expect(others.filter(({ status }) => status === 200)).toHaveLength(295)
-})

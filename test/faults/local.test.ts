@@ -51,16 +51,6 @@ describe.each(names)('the local store, %s', (algorithm) => {
   })
 })
 
-test('A request with several policies is charged to the local share of each policy or of none.', async () => {
-  const client = '198.51.100.2'
-  await stack.faults.set('reset')
-  expect(statuses(await ask('/token-bucket', client, SHARE - 2)).passed).toBe(SHARE - 2)
-  expect(statuses(await ask('/all', client, 30)).passed).toBe(2)
-  // The other shares lost two units each, and nothing for requests that the token bucket refused.
-  expect(statuses(await ask('/sliding-log', client, 30)).passed).toBe(SHARE - 2)
-  await stack.faults.set(null)
-})
-
 test('When Redis is reachable again, its counters decide, and they do not contain the charges of the local store.', async () => {
   await vi.waitFor(
     async () =>

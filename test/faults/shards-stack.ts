@@ -35,13 +35,6 @@ const config: ConfigOptions = {
   deadline: '10s', // a busy machine must not turn a wait into a store error
   policies: [
     ...policies,
-    ...(['x', 'y'] as const).map((letter) => ({
-      ...quota,
-      name: `failures-${letter}`,
-      key: `header:x-${letter}` as const,
-      match: { path: ['/200', '/404'] },
-      countOnly: '4xx' as const,
-    })),
     {
       ...quota,
       name: 'shown',

@@ -27,22 +27,6 @@ afterAll(stopShards)
 afterEach(expectNoCrossedAnswers)
 
 describe('several reachable databases', () => {
-  test('A request with keys in both databases is decided by both, and its fields report both.', async () => {
-    const [x, y] = [keyAt(0, 'x-x'), keyAt(1, 'x-y')]
-    await get('/deny', { 'x-x': x })
-    expect(await get('/deny', { 'x-x': x, 'x-y': y })).toMatchObject({
-      status: 200,
-      remaining: 1,
-      policies: ['deny-x', 'deny-y'],
-      fallback: null,
-    })
-    const { limits, decidedAt: at } = await api<Decision>('/decide', {
-      request: { url: 'https://a.example/deny', headers: { 'x-x': x, 'x-y': y } },
-    })
-    expect(limits.map(({ remaining }) => remaining)).toEqual([0, 1])
-    expect(Math.min(...limits.map(({ decidedAt: at }) => at!))).toBe(at)
-  })
-
   test('Of 200 concurrent requests with keys in both databases, each limit admits no more than its size.', async () => {
     const xs = [keyAt(0, 'x-x'), keyAt(1, 'x-x'), keyAt(0, 'x-x')]
     const ys = [keyAt(1, 'x-y'), keyAt(0, 'x-y')]
@@ -60,22 +44,6 @@ describe('several reachable databases', () => {
         await until(async () => (await remainingOf(policy, key)) === 3 - used)
       }
     }
-  })
-
-  test('Units that do not count are refunded in each database, by the clock of that database.', async () => {
-    const headers = { 'x-x': keyAt(0, 'x-x'), 'x-y': keyAt(1, 'x-y') }
-    for (let n = 0; n < 5; n++) expect((await get('/200', headers)).status).toBe(200)
-    await until(async () => (await remainingOf('failures-x', headers['x-x'])) === 3)
-    await until(async () => (await remainingOf('failures-y', headers['x-y'])) === 3)
-  })
-
-  test('A shadow policy in another database is charged like an enforced one.', async () => {
-    const headers = { 'x-x': keyAt(0, 'x-x'), 'x-y': keyAt(1, 'x-y') }
-    for (let n = 0; n < 3; n++) await get('/shadow', headers)
-    expect(await remainingOf('hidden', headers['x-y'])).toBe(0)
-    const other = { 'x-x': headers['x-x'], 'x-y': keyAt(1, 'x-y') }
-    expect((await get('/shadow', other)).status).toBe(429)
-    await until(async () => (await remainingOf('hidden', other['x-y'])) === 3)
   })
 
   test('Operators see the status of each database.', async () => {

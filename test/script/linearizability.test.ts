@@ -14,7 +14,7 @@ import type { ModelRequest } from '../model/model.ts'
 import { type Call, Undecided, unexplained } from '../support/checker.ts'
 import { useDatabase } from '../support/database.ts'
 import { isLong } from '../support/long.ts'
-import storeWorker from '../support/store-worker.ts'
+import storeWorker from './store-worker.ts'
 
 const database = useDatabase()
 type Send = (path: string, body: string) => Promise<StoreReply>
@@ -29,7 +29,7 @@ if (isLong) {
   let worker: Awaited<ReturnType<typeof startWorker>>
   beforeAll(async () => {
     outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-    await build(outdir, 'test/support/store-worker.ts')
+    await build(outdir, 'test/script/store-worker.ts')
     worker = await startWorker(outdir, { env: database.env })
     send = (path, body) => post(worker.url + path, body)
   })

@@ -13,7 +13,7 @@ export const exporting = (code: string) =>
     .replace(/^import .*\n+/gm, '')
     .replace(/^(export default )?(?=defineConfig\()/m, 'export default ')
 
-/** A function whose result is its name and options in JSON. `test/support/examples-worker.ts` calls the function with them. */
+/** A function whose result is its name and options in JSON. `test/docs/examples-worker.ts` calls the function with them. */
 const inJson =
   (maker: string, make: (options: never) => object) =>
   (options: object = {}) =>

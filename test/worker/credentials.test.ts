@@ -18,7 +18,7 @@ let tokens: string[]
 
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/support/credentials-worker.ts')
+  await build(outdir, 'test/worker/credentials-worker.ts')
   issuer = await startIssuer()
   const kinds = ['RS256', 'PS256', 'ES256', 'EdDSA']
   signers = await Promise.all(kinds.map((alg) => signer(alg, `key-${alg}`)))

@@ -22,7 +22,7 @@ const parallel = (name: string, limit = 1000, rest: Partial<PolicyOptions> = {})
     ...rest,
   }) satisfies PolicyOptions
 const config: ConfigOptions = {
-  policies: [parallel('many'), parallel('one', 1), parallel('two', 2)],
+  policies: [parallel('many'), parallel('one', 1)],
   // The background work of a request: a read that hangs.
   live: { from: 'redis', every: 1 },
 }
@@ -125,13 +125,6 @@ test.each([
   },
 )
 
-test('A body that the origin breaks off fails for the client, also with check parallel.', async () => {
-  const answer = await send('/many/half')
-  expect(answer.status).toBe(200)
-  unfinished[0]!.destroy()
-  await expect(answer.text()).rejects.toThrow()
-})
-
 test.each<[string, () => unknown]>([
   [
     'A GET request with a body',
@@ -183,13 +176,6 @@ test.each([
   else dripping(unfinished[0]!)
   await happened('origin aborted').toBe(1)
   expect((await send('/many/x')).status).toBe(200)
-})
-
-test('With check parallel exactly the limit of 50 concurrent requests is admitted.', async () => {
-  const answers = await Promise.all(Array.from({ length: 50 }, () => send('/two/x', '203.0.113.9')))
-  const statuses = answers.map(({ status }) => status)
-  expect(statuses.filter((status) => status === 200)).toHaveLength(2)
-  expect(statuses.filter((status) => status === 429)).toHaveLength(48)
 })
 
 test('With check parallel workerd logs no unhandled error.', () => {

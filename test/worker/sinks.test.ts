@@ -20,7 +20,7 @@ let collector: Awaited<ReturnType<typeof startCollector>>
 
 beforeAll(async () => {
   outdir = await mkdtemp(join(tmpdir(), 'sluice-'))
-  await build(outdir, 'test/support/sinks-worker.ts')
+  await build(outdir, 'test/worker/sinks-worker.ts')
   engine = await startAnalyticsEngine()
   collector = await startCollector()
   worker = await startWorker(outdir, {

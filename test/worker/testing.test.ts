@@ -3,12 +3,12 @@ import { Hono } from 'hono'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rateLimiter } from '../../src/index.ts'
 import { type SluiceTest, type StartSluiceOptions, startSluice } from '../../src/testing/index.ts'
-import app from '../support/testing-app.ts'
+import app from './testing-app.ts'
 
 /** wrangler needs seconds to build a Worker, and more on a busy machine. */
 const SLOW_MS = 90_000
 const DAY_MS = 86_400_000
-const worker = { main: 'test/support/testing-app.ts' }
+const worker = { main: 'test/worker/testing-app.ts' }
 const env = { MINE: 'yes' }
 const places: [place: string, options: StartSluiceOptions][] = [
   ['a Worker in workerd', { worker, env }],

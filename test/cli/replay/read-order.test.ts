@@ -186,7 +186,7 @@ describe('Logs of several files', () => {
 })
 
 describe('The Apache log of github.com/elastic/examples', () => {
-  const name = fileURLToPath(new URL('../../fixtures/apache.log.gz', import.meta.url))
+  const name = fileURLToPath(new URL('./logs/apache.log.gz', import.meta.url))
 
   test('Each line is read, as a count that shares no code finds.', async () => {
     const { lines, log } = await read([name])

@@ -9,8 +9,8 @@ import { networkRange } from '../../../src/core/base/ip.ts'
 import { checked } from '../../../src/core/config/schema/checked.ts'
 import { byJsonSchema } from '../../support/json-schema.ts'
 import { isLong } from '../../support/long.ts'
-import { type BodyName, bodiesFor, requests } from '../../support/random-bodies.ts'
 import { shortestRun } from '../../support/shortest-run.ts'
+import { type BodyName, bodiesFor, requests } from './random-bodies.ts'
 
 const RUNS = isLong ? 3000 : 500
 

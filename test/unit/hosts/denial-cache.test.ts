@@ -14,14 +14,6 @@ const policies: PolicyOptions[] = [
     window: '2s',
     match: { path: '/moment' },
   },
-  {
-    name: 'banning',
-    algorithm: 'fixed-window',
-    limit: 1,
-    window: '1h',
-    penalty: { after: 2, within: '1m', ban: '1m' },
-    match: { path: '/banning' },
-  },
 ]
 const clock = new TestClock()
 const gateway = useGateway({ config: { policies }, env: apiTokens, clock })
@@ -75,27 +67,6 @@ test('An isolate sees its own resets and refunds at once.', async () => {
   for (let time = 0; time < 5; time++) await get('/hour', ip)
   await api.call('/refund', { policy: 'hour', key: ip, cost: 1 })
   expect((await get('/hour', ip)).status).toBe(200)
-})
-
-test('Every refusal counts towards a ban, and a ban causes no call while it lasts.', async () => {
-  const ip = newIp()
-  const titles = []
-  for (let time = 0; time < 4; time++) {
-    const response = await gateway.fetch('/banning', { ip })
-    titles.push(((await response.json()) as { title?: string }).title)
-  }
-  expect(titles.slice(1)).toEqual([
-    'Quota exceeded',
-    'Abnormal usage detected',
-    'Abnormal usage detected',
-  ])
-  const [answers, requests] = await requestsFor(() =>
-    Promise.all(Array.from({ length: 50 }, () => get('/banning', ip))),
-  )
-  expect([requests, new Set(answers.map(({ status }) => status))]).toEqual([0, new Set([429])])
-  await api.operate('banning', 'unban', { key: ip })
-  await api.operate('banning', 'reset', { key: ip })
-  expect((await get('/banning', ip)).status).toBe(200)
 })
 
 test('With denialCache false every request causes a call.', async () => {

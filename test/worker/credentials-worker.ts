@@ -8,7 +8,7 @@ import { createApiKey } from '../../src/features/credentials/api-key.ts'
 import { isTrustedProxy } from '../../src/features/credentials/trusted-token.ts'
 import { createClaims } from '../../src/features/jwt/claims.ts'
 import { parseOptions } from '../../src/features/jwt/options.ts'
-import { viewOnCloudflare } from './view-on-cloudflare.ts'
+import { viewOnCloudflare } from '../support/view-on-cloudflare.ts'
 
 interface Env {
   JWT: string

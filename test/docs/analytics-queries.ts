@@ -5,8 +5,8 @@
  */
 import { dataPointsOf } from '../../src/features/observe/analytics.ts'
 import type { Counts, StoreUsage } from '../../src/features/observe/report.ts'
-import { createDataset } from './dataset.ts'
-import { noCounts, oneSeries } from './observed-counts.ts'
+import { createDataset } from '../support/dataset.ts'
+import { noCounts, oneSeries } from '../support/observed-counts.ts'
 
 /** A point of time at the beginning of a minute, in seconds since the epoch. */
 const MINUTE = 1_795_305_360
