@@ -1,6 +1,7 @@
 import type { JsonConfig } from '../../dev/any-config.ts'
 import type { StackOptions } from '../../dev/stack.ts'
 import type { Decision } from '../../src/core/base/decision.ts'
+import { type IsolateOptions, useGateway } from './gateway.ts'
 import { startStack } from './stack.ts'
 
 export const API_TOKEN = 'a-api-token-for-tests'
@@ -34,6 +35,20 @@ export async function startApi(
     ...apiOf((path, init) => fetch(stack.url + path, init)),
     stop: () => stack.stop(),
   }
+}
+
+/** The address of the gateway of `useApi`. */
+export const API_URL = 'https://limits.example.com'
+
+/** Runs the gateway in this process with the decision API, like `useGateway`. */
+export function useApi(
+  config: JsonConfig,
+  env: IsolateOptions['env'] = {},
+  options: IsolateOptions = {},
+) {
+  const all = { config, observe: {}, ...options, env: { ...apiTokens, ...env } }
+  const gateway = useGateway(all)
+  return Object.assign(gateway, apiOf(gateway.fetch))
 }
 
 /** The calls of the decision API. `send` sends them to a Worker or to a gateway in this process. */
@@ -74,3 +89,4 @@ export function apiOf(send: (path: string, init: RequestInit) => Promise<Respons
 }
 
 export type Api = Awaited<ReturnType<typeof startApi>>
+export type LocalApi = ReturnType<typeof useApi>

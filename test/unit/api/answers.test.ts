@@ -1,10 +1,15 @@
 /** Checks answers of the decision API against its OpenAPI description, with an independent validator. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { API_TOKEN, type CallOptions, OPERATE } from '../../support/api-stack.ts'
+import {
+  API_TOKEN,
+  type CallOptions,
+  type LocalApi,
+  OPERATE,
+  useApi,
+} from '../../support/api-stack.ts'
 import { openapi } from '../../support/json-schema.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
 
 const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
 const config: ConfigOptions = {
@@ -79,11 +84,7 @@ describe.each([
   ['with Redis', {}],
   ['without Redis', { UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9' }],
 ])('answers %s', (state, env: Record<string, string>) => {
-  let api: LocalApi
-  beforeAll(async () => {
-    api = await startLocalApi(config, env)
-  })
-  afterAll(() => api?.stop())
+  const api = useApi(config, env)
 
   test.each(['/decide', '/refund'])(
     `The answers of %s match the description ${state}.`,

@@ -1,11 +1,10 @@
 /** Forward-auth, with calls like those of reverse proxies. proxies.test.ts runs real proxies. */
 import { parseList } from 'structured-headers'
-import { afterAll, describe, expect, test } from 'vitest'
-import { API_TOKEN } from '../../support/api-stack.ts'
-import { startLocalApi } from '../../support/local-api.ts'
+import { describe, expect, test } from 'vitest'
+import { API_TOKEN, useApi } from '../../support/api-stack.ts'
 
 const policy = { limit: 2, window: '1h', algorithm: 'fixed-window' } as const
-const api = await startLocalApi({
+const api = useApi({
   deny: { name: 'abuse', ip: '192.0.2.66' },
   policies: [
     {
@@ -21,7 +20,6 @@ const api = await startLocalApi({
     { ...policy, name: 'by-country', key: 'country', match: { path: '/country' } },
   ],
 })
-afterAll(() => api.stop())
 
 let clients = 0
 const newIp = () => `198.51.100.${++clients}`

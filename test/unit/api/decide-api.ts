@@ -1,11 +1,11 @@
-/** The stack that the tests of `POST /decide` share. */
-import { startLocalApi } from '../../support/local-api.ts'
+/** The gateway that the tests of `POST /decide` share. */
+import { useApi } from '../../support/api-stack.ts'
 
 export const policy = { limit: 3, window: '1h', algorithm: 'fixed-window' } as const
 
-/** Starts the whole stack with policies of every kind. */
-export const startDecideApi = () =>
-  startLocalApi({
+/** The decision API with policies of every kind. */
+export const useDecideApi = () =>
+  useApi({
     deny: { name: 'abuse', ip: '192.0.2.66' },
     tables: { plans: { acme: 'pro' } },
     policies: [

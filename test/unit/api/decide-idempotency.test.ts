@@ -1,12 +1,11 @@
 /** `POST /_sluice/v1/decide` with idempotency keys, on the Worker in workerd, the bridge and a real Redis. */
 import { createClient } from 'redis'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { apiOf, apiTokens } from '../../support/api-stack.ts'
 import { commandsBetween } from '../../support/commands.ts'
-import { startLocalApi } from '../../support/local-api.ts'
-import { newIp, policy, request, startDecideApi } from './decide-api.ts'
+import { newIp, policy, request, useDecideApi } from './decide-api.ts'
 
-const api = await startDecideApi()
-afterAll(() => api.stop())
+const api = useDecideApi()
 
 describe('an Idempotency-Key', () => {
   const once = (key: string) => ({ headers: { 'Idempotency-Key': key } })
@@ -88,17 +87,9 @@ describe('an Idempotency-Key', () => {
       const ip = newIp()
       const idempotency = once(`changed-${what.replace(' ', '-')}`)
       await api.decide(request(ip), idempotency)
-      const { url, token } = api.bridge
-      const database = { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token }
-      const changed = await startLocalApi(
-        { policies: [{ ...policy, name: 'per-ip', ...change }] },
-        database,
-      )
-      try {
-        expect((await changed.decide(request(ip), idempotency)).status).toBe(422)
-      } finally {
-        await changed.stop()
-      }
+      const policies = [{ ...policy, name: 'per-ip', ...change }]
+      const changed = apiOf(api.start({ policies }, { env: apiTokens }).fetch)
+      expect((await changed.decide(request(ip), idempotency)).status).toBe(422)
     },
   )
 

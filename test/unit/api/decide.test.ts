@@ -1,10 +1,9 @@
 import { parseList } from 'structured-headers'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { commandsBetween } from '../../support/commands.ts'
-import { newIp, request, startDecideApi } from './decide-api.ts'
+import { newIp, request, useDecideApi } from './decide-api.ts'
 
-const api = await startDecideApi()
-afterAll(() => api.stop())
+const api = useDecideApi()
 
 describe('a decision on a request', () => {
   test('A request is decided as by the gateway, with the same RateLimit fields.', async () => {

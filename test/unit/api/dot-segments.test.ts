@@ -1,16 +1,11 @@
 /** Descriptions of requests whose path Sluice and an origin could read in two ways. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { API_TOKEN } from '../../support/api-stack.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { describe, expect, test } from 'vitest'
+import { API_TOKEN, useApi } from '../../support/api-stack.ts'
 
-let api: LocalApi
-beforeAll(async () => {
-  api = await startLocalApi({
-    deny: { name: 'search', path: '/search/*' },
-    policies: [{ name: 'per-ip', limit: 1000, window: '1h' }],
-  })
+const api = useApi({
+  deny: { name: 'search', path: '/search/*' },
+  policies: [{ name: 'per-ip', limit: 1000, window: '1h' }],
 })
-afterAll(() => api.stop())
 
 const targets = [
   '/search/../zz',

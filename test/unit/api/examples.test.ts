@@ -1,10 +1,9 @@
 /** Makes the calls of the examples for Traefik and Envoy, with the paths and field names of these files. No test runs the two proxies. */
 import { readFile } from 'node:fs/promises'
-import { afterAll, expect, test } from 'vitest'
-import { API_TOKEN } from '../../support/api-stack.ts'
-import { startLocalApi } from '../../support/local-api.ts'
+import { expect, test } from 'vitest'
+import { API_TOKEN, useApi } from '../../support/api-stack.ts'
 
-const api = await startLocalApi({
+const api = useApi({
   policies: [
     {
       name: 'page',
@@ -15,7 +14,6 @@ const api = await startLocalApi({
     },
   ],
 })
-afterAll(() => api.stop())
 
 const example = (path: string) =>
   readFile(new URL(`../../../examples/${path}`, import.meta.url), 'utf8')

@@ -1,16 +1,13 @@
 /** Described requests of which parts were too long: a client cannot avoid a decision of /decide with padding. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createClient, describeRequest } from '../../../src/client/client.ts'
-import { bodies } from '../../../src/features/bodies/index.ts'
-import { API_TOKEN } from '../../support/api-stack.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { API_TOKEN, API_URL, useApi } from '../../support/api-stack.ts'
 
 const skips = { limit: 1000, window: '1h', onMissingKey: 'skip' } as const
 const on = (name: string, more: object = {}) => ({ host: `${name}.example.com`, ...more })
 
-let api: LocalApi
-beforeAll(async () => {
-  api = await startLocalApi({
+const api = useApi(
+  {
     allow: on('allowed', { not: { header: { 'x-external': true } } }),
     deny: { name: 'bad', ...on('denied', { header: { 'x-bad': 'yes' } }) },
     policies: [
@@ -36,14 +33,14 @@ beforeAll(async () => {
       { ...skips, name: 'body', match: on('body', { body: { method: 'dear' } }), key: 'global' },
       { ...skips, name: 'tool', match: on('tool'), key: 'body:name' },
     ],
-    use: [bodies()],
-  })
-})
-afterAll(() => api.stop())
+  },
+  {},
+  { bodies: {} },
+)
 
 const decide = (request: Request, more: object = {}) =>
   createClient({
-    url: api.url,
+    url: API_URL,
     token: API_TOKEN,
     deadlineMs: 25_000, // a slow machine must cause no timeout
     onError: 'throw',

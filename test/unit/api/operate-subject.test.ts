@@ -1,9 +1,9 @@
 /** Operations on a client whose subject is known and whose address is not, on the Worker in workerd and a real Redis. */
 import { createClient } from 'redis'
-import { afterAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { LimitStatus } from '../../../src/core/base/decision.ts'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { startLocalApi } from '../../support/local-api.ts'
+import { apiOf, apiTokens, useApi } from '../../support/api-stack.ts'
 
 const counted = { limit: 3, window: '1h', algorithm: 'fixed-window' } as const
 const policy = { ...counted, penalty: 'manual' } as const
@@ -25,11 +25,12 @@ const config: ConfigOptions = {
   ],
 }
 
-const api = await startLocalApi(config)
-const redis = await createClient({ url: api.redis.url }).connect()
-afterAll(() => {
-  redis.destroy()
-  return api.stop()
+const api = useApi(config)
+let redis: ReturnType<typeof createClient>
+beforeAll(async () => {
+  redis = createClient({ url: api.redis.url })
+  await redis.connect()
+  return () => redis.destroy()
 })
 
 let clients = 0
@@ -155,23 +156,19 @@ describe('an operation on a subject', () => {
 })
 
 test('With hashKeys: false, an operation on a subject is refused, because records have readable names.', async () => {
-  const plain = await startLocalApi({ ...config, hashKeys: false })
-  try {
-    const answer = await plain.operate<{ errors: object[] }>('per-ip', 'ban', {
-      subject: 'A'.repeat(16),
-      for: '1h',
-    })
-    expect([answer.status, answer.body.errors]).toEqual([
-      422,
-      [
-        {
-          path: 'subject',
-          expected: 'nothing (with hashKeys: false, send key or request)',
-          got: '"AAAAAAAAAAAAAAAA"',
-        },
-      ],
-    ])
-  } finally {
-    await plain.stop()
-  }
+  const plain = apiOf(api.start({ ...config, hashKeys: false }, { env: apiTokens }).fetch)
+  const answer = await plain.operate<{ errors: object[] }>('per-ip', 'ban', {
+    subject: 'A'.repeat(16),
+    for: '1h',
+  })
+  expect([answer.status, answer.body.errors]).toEqual([
+    422,
+    [
+      {
+        path: 'subject',
+        expected: 'nothing (with hashKeys: false, send key or request)',
+        got: '"AAAAAAAAAAAAAAAA"',
+      },
+    ],
+  ])
 })

@@ -1,9 +1,8 @@
 /** The operations on one key of a policy, on the Worker in workerd and a real Redis. */
 import { createClient } from 'redis'
-import { afterAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { LimitState } from '../../../src/core/base/decision.ts'
-import { OPERATE } from '../../support/api-stack.ts'
-import { startLocalApi } from '../../support/local-api.ts'
+import { OPERATE, useApi } from '../../support/api-stack.ts'
 
 interface LimitStatus {
   decidedAt: number
@@ -17,7 +16,7 @@ const algorithms = [
   'token-bucket',
   'gcra',
 ] as const
-const api = await startLocalApi({
+const api = useApi({
   policies: [
     { ...policy, name: 'other' },
     ...algorithms.map((algorithm) => ({
@@ -59,10 +58,11 @@ const api = await startLocalApi({
   allow: { name: 'friends', ip: '192.0.2.77' },
   deny: { name: 'abuse', ip: '192.0.2.66' },
 })
-const redis = await createClient({ url: api.redis.url }).connect()
-afterAll(() => {
-  redis.destroy()
-  return api.stop()
+let redis: ReturnType<typeof createClient>
+beforeAll(async () => {
+  redis = createClient({ url: api.redis.url })
+  await redis.connect()
+  return () => redis.destroy()
 })
 
 let clients = 0

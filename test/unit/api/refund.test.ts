@@ -1,9 +1,8 @@
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { LimitStatus } from '../../../src/core/base/decision.ts'
-import { newIp, request, startDecideApi } from './decide-api.ts'
+import { newIp, request, useDecideApi } from './decide-api.ts'
 
-const api = await startDecideApi()
-afterAll(() => api.stop())
+const api = useDecideApi()
 
 describe('a refund', () => {
   test('A refund returns some or all of a charge, never above the quota, and nothing to a later window.', async () => {

@@ -1,9 +1,9 @@
 /** Policies with a reserve in the decision API. */
-import { afterAll, expect, test } from 'vitest'
-import { startLocalApi } from '../../support/local-api.ts'
+import { expect, test } from 'vitest'
+import { useApi } from '../../support/api-stack.ts'
 import { newIp, policy, request } from './decide-api.ts'
 
-const api = await startLocalApi({
+const api = useApi({
   policies: [
     {
       ...policy,
@@ -13,7 +13,6 @@ const api = await startLocalApi({
     },
   ],
 })
-afterAll(() => api.stop())
 
 test('A decision leaves the reserve free for requests without a floor, and reports it.', async () => {
   const ip = newIp()

@@ -1,8 +1,7 @@
 /** The protection of the decision API: tokens, sizes and schemas. Also its answers without Redis. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ConfigOptions } from '../../../src/core/config/options.ts'
-import { type Answer, API_TOKEN, OPERATE } from '../../support/api-stack.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { type Answer, API_TOKEN, apiOf, OPERATE, useApi } from '../../support/api-stack.ts'
 
 const policy = { name: 'per-ip', limit: 1000, window: '1h' } as const
 const config: ConfigOptions = { policies: [policy] }
@@ -23,6 +22,7 @@ const endpoints: [path: string, method: string, body: object | undefined, scopes
 ]
 
 describe('the decision API without a token in the environment', () => {
+  const { start } = useApi(config)
   test.each([
     ['no token', {}, ['/decide', '/refund', '/policies', '/auth', '/openapi.json']],
     [
@@ -44,42 +44,33 @@ describe('the decision API without a token in the environment', () => {
     'Endpoints of other scopes are a 404 if the environment has %s.',
     async (_, tokens, absent) => {
       const env = { ...unreachable, SLUICE_API_TOKEN: '', SLUICE_OPERATE_TOKEN: '', ...tokens }
-      const api = await startLocalApi(config, env)
-      try {
-        for (const path of absent) {
-          for (const token of [null, 'too-short', API_TOKEN, OPERATE]) {
-            const { status, headers } = await api.call(
-              path,
-              path === '/openapi.json' ? undefined : {},
-              { token, headers: { 'Sluice-Token': token ?? '' } },
-            )
-            expect([path, status, headers.get('content-type')]).toEqual([
-              path,
-              404,
-              'application/problem+json',
-            ])
-          }
+      const { call } = apiOf(start(config, { env }).fetch)
+      for (const path of absent) {
+        for (const token of [null, 'too-short', API_TOKEN, OPERATE]) {
+          const { status, headers } = await call(path, path === '/openapi.json' ? undefined : {}, {
+            token,
+            headers: { 'Sluice-Token': token ?? '' },
+          })
+          expect([path, status, headers.get('content-type')]).toEqual([
+            path,
+            404,
+            'application/problem+json',
+          ])
         }
-      } finally {
-        await api.stop()
       }
     },
   )
 })
 
 describe('the decision API', () => {
-  let api: LocalApi
   const [second, operator] = ['a-second-api-token', 'a-second-operate-token']
-  beforeAll(async () => {
-    api = await startLocalApi(
-      { ...config, cors: { origins: 'https://app.example.com' } },
-      {
-        SLUICE_API_TOKEN: `${API_TOKEN} ${second}`,
-        SLUICE_OPERATE_TOKEN: `${OPERATE},\n${operator}`,
-      },
-    )
-  })
-  afterAll(() => api?.stop())
+  const api = useApi(
+    { ...config, cors: { origins: 'https://app.example.com' } },
+    {
+      SLUICE_API_TOKEN: `${API_TOKEN} ${second}`,
+      SLUICE_OPERATE_TOKEN: `${OPERATE},\n${operator}`,
+    },
+  )
 
   test.each(endpoints)(
     'The endpoint %s accepts the tokens of its scopes and no others.',
@@ -269,15 +260,11 @@ describe('the decision API', () => {
 })
 
 describe('the limit of callers', () => {
-  let api: LocalApi
   const second = 'a-second-api-token'
-  beforeAll(async () => {
-    api = await startLocalApi(
-      { ...config, api: { callers: { limit: 3, window: '1h', algorithm: 'fixed-window' } } },
-      { SLUICE_API_TOKEN: `${API_TOKEN} ${second}` },
-    )
-  })
-  afterAll(() => api?.stop())
+  const api = useApi(
+    { ...config, api: { callers: { limit: 3, window: '1h', algorithm: 'fixed-window' } } },
+    { SLUICE_API_TOKEN: `${API_TOKEN} ${second}` },
+  )
 
   test('Each token has its own caller limit, and a refused call charges nothing.', async () => {
     const statuses = []
@@ -298,22 +285,18 @@ describe('the limit of callers', () => {
 })
 
 describe('the decision API without Redis', () => {
-  let api: LocalApi
-  beforeAll(async () => {
-    api = await startLocalApi(
-      {
-        deadline: '200ms',
-        api: { callers: { limit: 100, window: '1h' } },
-        policies: [
-          { ...policy, onStoreError: 'allow', match: { path: '/open' } },
-          { ...policy, name: 'closed', onStoreError: 'deny', match: { path: '/closed' } },
-          { ...policy, name: 'local', limit: 1, onStoreError: 'local', match: { path: '/local' } },
-        ],
-      },
-      unreachable,
-    )
-  })
-  afterAll(() => api?.stop())
+  const api = useApi(
+    {
+      deadline: '200ms',
+      api: { callers: { limit: 100, window: '1h' } },
+      policies: [
+        { ...policy, onStoreError: 'allow', match: { path: '/open' } },
+        { ...policy, name: 'closed', onStoreError: 'deny', match: { path: '/closed' } },
+        { ...policy, name: 'local', limit: 1, onStoreError: 'local', match: { path: '/local' } },
+      ],
+    },
+    unreachable,
+  )
   const request = (path: string) => ({
     request: { url: `https://a.example${path}`, ip: '203.0.113.1' },
   })

@@ -1,32 +1,27 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   type Ask,
   type ClientOptions,
   createClient,
   describeRequest,
 } from '../../../src/client/client.ts'
-import { API_TOKEN } from '../../support/api-stack.ts'
-import { type LocalApi, startLocalApi } from '../../support/local-api.ts'
+import { API_TOKEN, API_URL, useApi } from '../../support/api-stack.ts'
 
 describe('a client of the decision API', () => {
-  let local: LocalApi
-  beforeAll(async () => {
-    const user = { window: '1h', match: { path: '/never' }, key: 'header:x-user' } as const
-    local = await startLocalApi(
-      {
-        policies: [
-          { ...user, name: 'per-user', limit: 5 },
-          { ...user, name: 'slots', algorithm: 'concurrency', limit: 2, window: '1m' },
-          { name: 'login', limit: 2, window: '1h', match: { path: '/login', method: 'POST' } },
-        ],
-      },
-      { SLUICE_API_TOKEN: `${API_TOKEN}, another-token-of-the-api` },
-    )
-  })
-  afterAll(() => local?.stop())
+  const user = { window: '1h', match: { path: '/never' }, key: 'header:x-user' } as const
+  const local = useApi(
+    {
+      policies: [
+        { ...user, name: 'per-user', limit: 5 },
+        { ...user, name: 'slots', algorithm: 'concurrency', limit: 2, window: '1m' },
+        { name: 'login', limit: 2, window: '1h', match: { path: '/login', method: 'POST' } },
+      ],
+    },
+    { SLUICE_API_TOKEN: `${API_TOKEN}, another-token-of-the-api` },
+  )
   const client = (options: Partial<ClientOptions> = {}) =>
     createClient({
-      url: local.url,
+      url: API_URL,
       token: API_TOKEN,
       deadlineMs: 25_000, // a slow machine must cause no timeout
       onError: 'throw',
