@@ -19,3 +19,14 @@ export async function startScriptedOrigin(script: Script) {
     },
   }
 }
+
+/** Ends responses that a test has left open, and waits until each has closed, so that no later test sees it. */
+export const end = (unfinished: ServerResponse[]) =>
+  Promise.all(
+    unfinished.splice(0).map(async (response) => {
+      if (response.closed) return
+      const closed = once(response, 'close')
+      response.destroy()
+      await closed
+    }),
+  )

@@ -9,7 +9,7 @@ import WebSocket, { WebSocketServer } from 'ws'
 import type { Stack } from '../../dev/stack.ts'
 import type { ConfigOptions, PolicyOptions } from '../../src/core/config/options.ts'
 import { raw } from '../support/raw-http.ts'
-import { startScriptedOrigin } from '../support/scripted-origin.ts'
+import { end, startScriptedOrigin } from '../support/scripted-origin.ts'
 import { startStack } from '../support/stack.ts'
 
 const parallel = (name: string, limit = 1000, rest: Partial<PolicyOptions> = {}) =>
@@ -89,10 +89,10 @@ beforeAll(async () => {
   const env = { ORIGIN: origin.url, UPSTASH_REDIS_REST_URL: held.url }
   stack = await startStack({ config, env })
 })
-afterEach(() => {
+afterEach(async () => {
   release()
+  await end(unfinished)
   events.length = 0
-  for (const response of unfinished.splice(0)) response.destroy()
 })
 afterAll(async () => {
   await stack?.stop()

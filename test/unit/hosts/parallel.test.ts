@@ -8,7 +8,7 @@ import type { FetchOptions } from '../../../dev/stack.ts'
 import type { PolicyOptions } from '../../../src/core/config/options.ts'
 import { rateLimiter } from '../../../src/hosts/app/middleware.ts'
 import { useGateway } from '../../support/gateway.ts'
-import { startScriptedOrigin } from '../../support/scripted-origin.ts'
+import { end, startScriptedOrigin } from '../../support/scripted-origin.ts'
 
 const parallel = (name: string, limit = 1000, rest: Partial<PolicyOptions> = {}) =>
   ({
@@ -85,11 +85,11 @@ beforeAll(async () => {
         .end(`the answer to ${pathname}`)
   })
 })
-afterEach(() => {
+afterEach(async () => {
   release()
   broken = false
+  await end(unfinished)
   events.length = 0
-  for (const response of unfinished.splice(0)) response.destroy()
 })
 afterAll(async () => {
   store.closeAllConnections()
@@ -146,7 +146,11 @@ test('After the decision, the gateway waits for a slow origin.', async () => {
 
 test('A refusal aborts the request to the origin, and a refusal from the denial cache never reaches it.', async () => {
   expect((await send('/once/x')).status).toBe(200)
-  const refused = await send('/once/keep')
+  hold()
+  const answer = send('/once/keep')
+  await happened('origin called /once/keep').toBe(1)
+  release()
+  const refused = await answer
   expect(refused.status).toBe(429)
   expect(refused.headers.get('content-type')).toBe('application/problem+json')
   expect(refused.headers.get('ratelimit')).toMatch(/^"once";r=0;t=\d+$/)
@@ -159,7 +163,7 @@ test('A refusal aborts the request to the origin, and a refusal from the denial 
 
 test.each([
   ['resets the connection', 'reset', '10s', 502],
-  ['is too late', 'keep', '300ms', 504],
+  ['is too late', 'keep', '1s', 504],
 ] as const)(
   'If the origin %s, the client gets the error only if the request is admitted.',
   async (_, behaviour, originTimeout, status) => {
@@ -224,8 +228,11 @@ test('Responses that do not count are refunded, although the origin answers befo
 
 test('If the store fails, onStoreError decides, and a denied client gets no response of the origin.', async () => {
   broken = true
-  const denied = await send('/strict/keep')
-  expect(denied.status).toBe(503)
+  hold()
+  const denied = send('/strict/keep')
+  await happened('origin called /strict/keep').toBe(1)
+  release()
+  expect((await denied).status).toBe(503)
   await happened('origin aborted').toBe(1)
   const allowed = await send('/open/x')
   expect([allowed.status, await allowed.text()]).toEqual([200, 'the answer to /open/x'])
