@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { freePort } from 'sluice-upstash-bridge'
 import { expect, vi } from 'vitest'
 import { type RunOptions, root, sluice as sluiceInProcess } from './dev-command.ts'
+import { upOrEnded } from './npm-start.ts'
 import { packageFolder } from './sluice-package.ts'
 
 /** Makes an empty folder in which `sluice`, Hono and wrangler are installed. */
@@ -65,18 +66,7 @@ export async function cliProject() {
     const port = env.PORT ?? String(await freePort())
     const child = start(['dev'], { env: { PORT: port, ...env } })
     running = child.pid
-    let output = ''
-    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
-    const up = new Promise<void>((resolve) => {
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.on('data', (chunk) => {
-          output += chunk
-          if (output.includes('Ctrl-C stops everything.')) resolve()
-        })
-      }
-    })
-    await Promise.race([up, ended])
-    return { url: `http://127.0.0.1:${port}`, pid: child.pid!, ended, output: () => output }
+    return { url: `http://127.0.0.1:${port}`, ...(await upOrEnded(child)) }
   }
 
   return {

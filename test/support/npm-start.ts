@@ -40,18 +40,7 @@ export async function copyProject(name: string) {
       detached: true,
     })
     child = started
-    let output = ''
-    const ended = new Promise<number | null>((resolve) => started.once('exit', resolve))
-    const up = new Promise<void>((resolve) => {
-      for (const stream of [started.stdout!, started.stderr!]) {
-        stream.on('data', (chunk) => {
-          output += chunk
-          if (output.includes('Ctrl-C stops everything.')) resolve()
-        })
-      }
-    })
-    await Promise.race([up, ended])
-    return { url: `http://127.0.0.1:${port}`, ended, output: () => output, pid: started.pid! }
+    return { url: `http://127.0.0.1:${port}`, ...(await upOrEnded(started)) }
   }
 
   return {
@@ -67,6 +56,22 @@ export async function copyProject(name: string) {
 }
 
 export type Project = Awaited<ReturnType<typeof copyProject>>
+
+/** Waits until `npm start` or `sluice dev` has started everything, or has ended. */
+export async function upOrEnded(child: ChildProcess) {
+  let output = ''
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const up = new Promise<void>((resolve) => {
+    for (const stream of [child.stdout!, child.stderr!]) {
+      stream.on('data', (chunk) => {
+        output += chunk
+        if (output.includes('Ctrl-C stops everything.')) resolve()
+      })
+    }
+  })
+  await Promise.race([up, ended])
+  return { pid: child.pid!, ended, output: () => output }
+}
 
 /** A process and its descendants. */
 export function processes(ancestor: number): { pid: number; command: string }[] {
