@@ -1,6 +1,7 @@
 /** The reloading of `npm start` and `npx sluice dev`, in this process, with a Worker that shows its limit. */
 import { once } from 'node:events'
-import { mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdtemp, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -29,9 +30,10 @@ let url: string
 let worker: ReloadingWorker
 const lines: string[] = []
 
+/** Writes at once, since a busy machine may read a file between the steps of an asynchronous write. */
 const write = async (name: string, content: string) => {
-  await mkdir(dirname(join(folder, name)), { recursive: true })
-  await writeFile(join(folder, name), content)
+  mkdirSync(dirname(join(folder, name)), { recursive: true })
+  writeFileSync(join(folder, name), content)
 }
 const save = (content: string, name = 'sluice.config.ts') => write(name, content)
 const start = async (port: number) =>

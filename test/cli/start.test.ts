@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
@@ -156,7 +157,7 @@ export default defineConfig({
   expect(banner).not.toContain('"policy":"per-ip"')
   expect(banner).not.toContain('a-token-of-dev-vars')
   // An edit of .dev.vars reloads.
-  await writeFile(vars, 'SLUICE_API_TOKEN="another-token-of-dev-vars"\n')
+  writeFileSync(vars, 'SLUICE_API_TOKEN="another-token-of-dev-vars"\n')
   await expect.poll(run.output, { timeout: 20_000 }).toContain('Reloaded: 3 policies')
   expect(await decide('another-token-of-dev-vars')).toBe(200)
   await crash(run, 'redis')

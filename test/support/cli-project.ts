@@ -1,6 +1,7 @@
 /** Projects outside of the repository, with `sluice` installed as a package: the command and the library are bundles. */
 import { spawn } from 'node:child_process'
-import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { freePort } from 'sluice-upstash-bridge'
@@ -76,10 +77,10 @@ export async function cliProject() {
     spawned,
     refusedDev,
     dev,
-    /** Writes a file, with its folder. */
+    /** Writes a file, with its folder, at once: `sluice dev` may read it meanwhile. */
     async write(name: string, text: string) {
-      await mkdir(dirname(join(folder, name)), { recursive: true })
-      await writeFile(join(folder, name), text)
+      mkdirSync(dirname(join(folder, name)), { recursive: true })
+      writeFileSync(join(folder, name), text)
     },
     /** Kills the last `sluice dev`. */
     kill() {

@@ -111,6 +111,7 @@ describe('many concurrent requests on a new isolate', () => {
     ],
   ])(
     'While the issuer %s, tokens count as missing within the deadline (%s). Afterwards they are verified.',
+    { timeout: 90_000 },
     async ([, code, answer], { expect }) => {
       const issuer = await startIssuer(answer)
       const env = { JWT: JSON.stringify({ jwks: issuer.url }), DEADLINE_MS: '500' }
