@@ -5,6 +5,7 @@ const parsing = mutantsOf('src/core/config/parse.ts', unit)
 const checks = mutantsOf('src/core/config/schema/checked.ts', unit)
 const whole = mutantsOf('src/core/config/schema/config.ts', unit)
 const needs = mutantsOf('src/core/config/needs.ts', unit)
+const host = mutantsOf('src/core/config/host.ts', 'test/unit/hosts')
 const policy = mutantsOf('src/core/config/schema/policy.ts', unit)
 const condition = mutantsOf('src/core/config/schema/condition.ts', unit)
 const outcomes = mutantsOf('src/core/config/schema/outcomes.ts', unit)
@@ -58,7 +59,10 @@ export const configMutants: Mutant[] = [
     'name',
     'parse-settings',
   ),
-  whole('accepts a feature twice', '() once', '', 'use'),
+  whole('accepts a feature twice', 'if (names.indexOf(name) < index)', 'if (false)', 'use'),
+  host('Next.js takes countOnly', 'countOnly !== undefined', 'false', 'node/next'),
+  host('Node takes cost.usage', 'cost.usage !== undefined', 'false', 'node/next'),
+  host('an app takes check parallel', "check === 'parallel'", 'false', 'parallel'),
   whole('accepts features that exclude each other', 'names.includes(excludes)', 'false', 'use'),
   whole('no feature checks the settings', 'one.check?.(checked, problem)', '{}', 'parse-bodies'),
   needs(

@@ -330,7 +330,6 @@ const clientMutants: Mutant[] = [
     '.splice(0)',
     'bodies',
   ),
-  adapters('next')('countOnly is accepted', 'countOnly\n', 'false\n', 'next'),
   client('client')(
     'a redirect is followed',
     "redirect: 'manual'",

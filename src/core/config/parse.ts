@@ -72,13 +72,19 @@ export function checkFeatures(
   features: readonly FeatureDeclaration[],
 ): void {
   const problems: ConfigProblem[] = []
-  const add: AddProblem = (path, expected) =>
-    problems.push(inContext(problemAt(options, path, expected, 'config'), options))
+  const add: AddProblem = (path, expected) => problems.push(problemIn(options, path, expected))
   const names = features.map(({ name }) => name)
   checkNeeds(config, names, add)
   for (const one of features) if (!config.use.includes(one)) one.check?.(config, add)
   if (problems.length > 0) throw new ConfigError(problems)
 }
+
+/** A problem of a part of a configuration, in the context of its policy. */
+export const problemIn = (
+  options: object,
+  path: readonly (string | number)[],
+  expected: string,
+): ConfigProblem => inContext(problemAt(options, path, expected, 'config'), options)
 
 function parse<T>(schema: v.GenericSchema<unknown, T>, input: unknown): T {
   const { output, problems } = checked(schema, input, 'config')

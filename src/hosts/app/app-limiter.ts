@@ -1,35 +1,21 @@
-import { ConfigError } from '../../core/base/errors.ts'
+import { checkHost, type Lacks } from '../../core/config/host.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { type Config, parseConfig } from '../../core/config/parse.ts'
+import { parseConfig } from '../../core/config/parse.ts'
 import { createLimiter, type Limiter } from '../../core/create.ts'
 
 /**
- * Creates the limiter of an app, which has no origin of its own.
- * @throws {ConfigError} if the configuration is invalid
+ * Creates the limiter of an app, which has no origin of its own, and whose handlers may have side effects.
+ * @param lacks what the server or framework does not show
+ * @throws {ConfigError} if the configuration is invalid, or needs what the host lacks
  */
 export function createAppLimiter<Context>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
+  lacks: Lacks = {},
 ): Limiter {
   const config = parseConfig(options)
-  checkBefore(config)
+  checkHost(config, options, {
+    origin: 'only the gateway has an origin to call in parallel',
+    ...lacks,
+  })
   return createLimiter(config, options)
-}
-
-/**
- * Rejects `check: 'parallel'` inside of an app: its handlers may have side effects.
- * @throws {ConfigError}
- */
-function checkBefore({ policies }: Config) {
-  const problems = policies.flatMap(({ check }, index) =>
-    check === 'before'
-      ? []
-      : [
-          {
-            path: `policies[${index}].check`,
-            expected: 'before (only the gateway has an origin to call in parallel)',
-            got: JSON.stringify(check),
-          },
-        ],
-  )
-  if (problems.length > 0) throw new ConfigError(problems)
 }

@@ -1,5 +1,6 @@
 import type { Decision } from '../../core/base/decision.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
+import type { Limiter } from '../../core/create.ts'
 import type { ResponseHead } from '../../core/decide/settle.ts'
 import { checkRequest } from '../../core/pipeline.ts'
 import { createAppLimiter } from './app-limiter.ts'
@@ -59,10 +60,12 @@ export interface Sluice {
  * const { response, finish } = await sluice.check(request, { remoteAddress })
  * return response ?? finish(await handle(request))
  */
-export function createSluice<Context = Request>(
+export const createSluice = <Context = Request>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
-): Sluice {
-  const limiter = createAppLimiter(options)
+): Sluice => sluiceOf(createAppLimiter(options))
+
+/** The rate limiter of a server or framework. */
+export function sluiceOf(limiter: Limiter): Sluice {
   return {
     async check(request, { env, waitUntil, context = request, remoteAddress } = {}) {
       const runtime = {

@@ -1,9 +1,10 @@
 import type { Decision } from '../../core/base/decision.ts'
 import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { createSluice } from '../app/sluice.ts'
+import { createAppLimiter } from '../app/app-limiter.ts'
+import { sluiceOf } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
-import { checkUsageUnused } from './no-usage.ts'
+import { ofNode } from './lacks.ts'
 import { type NodeResponse, serve } from './serve.ts'
 
 /** The parts of Fastify's request that the plugin uses. */
@@ -49,8 +50,7 @@ export type FastifyRateLimiter = (instance: InstanceOfFastify) => Promise<void>
 export function fastifyRateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): FastifyRateLimiter {
-  checkUsageUnused(options)
-  const sluice = createSluice(options)
+  const sluice = sluiceOf(createAppLimiter(options, ofNode))
 
   async function onRequest(
     request: RequestOfFastify & { rateLimit?: Decision },

@@ -1,10 +1,8 @@
 /** `sluice/next`: a rate limiter for `proxy.ts` of Next.js. */
 import type { Decision } from '../../core/base/decision.ts'
-import { ConfigError } from '../../core/base/errors.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { type Config, parseConfig } from '../../core/config/parse.ts'
-import { createSluice } from '../app/sluice.ts'
-import { usageProblems } from './no-usage.ts'
+import { createAppLimiter } from '../app/app-limiter.ts'
+import { sluiceOf } from '../app/sluice.ts'
 
 /** The part of Next.js's `NextFetchEvent` that the limiter uses. */
 export interface ProxyEvent {
@@ -44,8 +42,7 @@ export function rateLimitProxy<
   options: Omit<ConfigOptions<Context>, 'origin'>,
   proxy: AdmittedProxy<Context, Event> = () => undefined,
 ): (request: Context, event: Event) => Promise<Response> {
-  checkResponseUnused(parseConfig(options))
-  const sluice = createSluice(options)
+  const sluice = sluiceOf(createAppLimiter(options, lacks))
 
   return async (request, event) => {
     const waitUntil = (promise: Promise<unknown>) => event.waitUntil(promise)
@@ -55,42 +52,8 @@ export function rateLimitProxy<
   }
 }
 
+const unseen = 'the proxy of Next.js does not see the response'
+const lacks = { response: unseen, body: unseen }
+
 /** Equals `NextResponse.next()`. The package `next` is not imported, so that this module loads outside of Next.js too, as in tests. */
 const passOn = () => new Response(null, { headers: { 'x-middleware-next': '1' } })
-
-/**
- * Rejects settings that need the response of the page.
- * @throws {ConfigError}
- */
-function checkResponseUnused(config: Config) {
-  const { policies } = config
-  const reason = 'the proxy of Next.js does not see the response'
-  const responses = policies.flatMap(({ algorithm, countOnly, cost }, index) => {
-    const path = `policies[${index}]`
-    return [
-      ...(countOnly
-        ? [{ path: `${path}.countOnly`, expected: `nothing, because ${reason}`, got: 'a value' }]
-        : []),
-      ...(cost.response === undefined
-        ? []
-        : [
-            {
-              path: `${path}.cost.response`,
-              expected: `nothing, because ${reason}`,
-              got: JSON.stringify(cost.response),
-            },
-          ]),
-      ...(algorithm === 'concurrency'
-        ? [
-            {
-              path: `${path}.algorithm`,
-              expected: `an algorithm that counts requests in a window, because ${reason}`,
-              got: '"concurrency"',
-            },
-          ]
-        : []),
-    ]
-  })
-  const problems = [...responses, ...usageProblems(config, reason)]
-  if (problems.length > 0) throw new ConfigError(problems)
-}

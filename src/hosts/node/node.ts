@@ -2,9 +2,10 @@
 import type { Decision } from '../../core/base/decision.ts'
 import { readsBodies } from '../../core/config/feature.ts'
 import type { ConfigOptions } from '../../core/config/options.ts'
-import { createSluice } from '../app/sluice.ts'
+import { createAppLimiter } from '../app/app-limiter.ts'
+import { sluiceOf } from '../app/sluice.ts'
 import type { NodeRequest } from './incoming.ts'
-import { checkUsageUnused } from './no-usage.ts'
+import { ofNode } from './lacks.ts'
 import { type NodeResponse, serve } from './serve.ts'
 
 export { type FastifyRateLimiter, fastifyRateLimiter } from './fastify.ts'
@@ -45,8 +46,7 @@ export interface NodeRateLimiter {
 export function rateLimiter<Context = any>(
   options: Omit<ConfigOptions<Context>, 'origin'>,
 ): NodeRateLimiter {
-  checkUsageUnused(options)
-  const sluice = createSluice(options)
+  const sluice = sluiceOf(createAppLimiter(options, ofNode))
   const usesBodies = readsBodies(options)
 
   // Asynchronous, so that an error of `outgoingOf` is a rejection too: headers may have been sent before.

@@ -240,6 +240,6 @@ test('If the store fails, onStoreError decides, and a denied client gets no resp
 
 test('The middleware rejects check parallel, because it has no origin.', () => {
   expect(() => rateLimiter({ policies: [parallel('a')] })).toThrow(
-    'policies[0].check: expected before (only the gateway has an origin to call in parallel), got "parallel"',
+    'policies[0].check: expected before, because only the gateway has an origin to call in parallel, got "parallel"',
   )
 })

@@ -1,0 +1,6 @@
+import type { Lacks } from '../../core/config/host.ts'
+
+/** Node's servers write their responses themselves. */
+export const ofNode: Lacks = {
+  body: 'sluice/node does not see the body of the response: use createSluice, and pass the Response to finish',
+}
