@@ -13,9 +13,9 @@ export interface SizeLimit {
 export const workerLimit: SizeLimit = { name: 'Worker', maxKiB: 87 }
 
 export const entryLimits: SizeLimit[] = [
-  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 44 },
+  { name: 'rateLimiter of sluice', file: 'index.js', exports: 'rateLimiter', maxKiB: 45 },
   { name: 'createGateway of sluice', file: 'index.js', exports: 'createGateway', maxKiB: 60 },
-  { name: 'sluice/node', file: 'node.js', maxKiB: 46 },
+  { name: 'sluice/node', file: 'node.js', maxKiB: 47 },
   { name: 'sluice/next', file: 'next.js', maxKiB: 45 },
   { name: 'sluice/client', file: 'client.js', maxKiB: 3 },
   { name: 'sluice/observe', file: 'observe.js', maxKiB: 16 },
