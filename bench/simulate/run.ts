@@ -1,5 +1,6 @@
 /** Simulates one world in virtual time: isolates in several data centres, and one database. */
 
+import type { StoreError } from '../../src/core/base/errors.ts'
 import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import { stackOn } from '../../src/core/create.ts'
@@ -171,16 +172,13 @@ function createIsolates(
   const stages = stagesOf({ config, log })
   const all = Array.from({ length: isolates }, (_, isolate): LimiterParts => {
     const far = database.from(rttOf(isolate % colos))
-    const { store } = stackOn(far, undefined, config, log, stages, { later })
-    return {
-      store,
-      local: createLocalStore(),
-      nameSubject,
-      ...(denialCache && { denialCache: createDenialCache() }),
-      onStoreError(error) {
-        throw error
-      },
+    const cache = denialCache ? createDenialCache() : undefined
+    const onStoreError = (error: StoreError) => {
+      throw error
     }
+    const fallback = { local: createLocalStore(), denialCache: cache, onStoreError, onRefund() {} }
+    const { store } = stackOn(far, undefined, config, log, stages, fallback, { later })
+    return { store, nameSubject, denialCache: cache, onStoreError }
   })
   const waitUntil = () => {}
   return async (isolate: number, tenant: number | undefined, name: string) => {

@@ -221,9 +221,9 @@ const bodiesMutants: Mutant[] = [
     'cut',
   ),
   allowance(
-    'a stream runs on with deny',
-    "if (policy.onStoreError === 'deny')",
-    "if (policy.onStoreError === 'local')",
+    'the end of a stream names no wait',
+    'this.refusal = { policy: policy.name, retryAfterMs }',
+    'this.refusal = { policy: policy.name, retryAfterMs: null }',
     'cut',
   ),
   jsonFlaw('64 levels are too many', 'length > maxLevels', 'length >= maxLevels', 'json'),

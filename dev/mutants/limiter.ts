@@ -4,6 +4,7 @@ const unit = 'test/unit/core/decide'
 const cache = mutantsOf('src/core/decide/denial-cache.ts', unit)
 const conclusion = mutantsOf('src/core/decide/conclude.ts', unit)
 const decision = mutantsOf('src/core/decide/decide.ts', unit)
+const fallback = mutantsOf('src/core/decide/fallback.ts', unit)
 const limits = mutantsOf('src/core/decide/limit.ts', unit)
 const settling = mutantsOf('src/core/decide/settle.ts', unit)
 const shield = mutantsOf('src/features/shield/shield.ts', 'test/unit/features/shield')
@@ -120,59 +121,79 @@ export const limiterMutants: Mutant[] = [
   ),
 
   conclusion(
-    'learns from a replayed reply',
-    'if (replayed) return // it has the states of the first call\n',
-    '',
+    'reports the time of a decision that is not complete',
+    'const { decidedAt, ...known } = decided(',
+    'const known = decided(',
     'decide',
   ),
   conclusion(
+    'reports the times of charges that are refunded',
+    'allowed ? known.limits : known.limits.map(withoutTime)',
+    'known.limits',
+    'decide',
+  ),
+  conclusion(
+    'falls back although another shard refuses',
+    'if (!known.allowed || isComplete)',
+    'if (isComplete)',
+    'decide',
+  ),
+
+  fallback(
+    'learns from a replayed reply',
+    "if (replayed || limit.policy.onStoreError !== 'local') continue",
+    "if (limit.policy.onStoreError !== 'local') continue",
+    'decide',
+  ),
+  fallback(
     'keeps the cached refusals of a refunded subject',
-    'denialCache?.forget(Date.now(), subjects) // also',
+    'onRefund(subjects, error) // also',
     '// also',
     'decide',
   ),
-  conclusion(
+  fallback(
     'leaves an error of a refund in the background unhandled',
-    '.catch(onStoreError)',
-    '',
+    '.then(() => undefined, asStoreError)',
+    '.then(() => undefined)',
     'decide',
   ),
-  conclusion(
+  fallback(
     'refunds a refused call with an idempotency key',
-    "if (mode === 'take' && !options.idempotency) {",
-    "if (mode === 'take') {",
-    'decide',
+    'if (late && !options.idempotency) {',
+    'if (late) {',
+    'fallback',
   ),
-  conclusion(
-    'keeps the charges of the other shards after a refusal',
-    'if (isRefused) refund(chargedBy(limits, states, reply.decidedAt))\n',
-    '',
-    'decide',
-  ),
-  conclusion(
+  fallback(
     'keeps a late charge after a refusal',
-    'if (isRefused && late) refund(late)\n',
-    '',
+    'late.then(({ unmatched }) => refundAll(unmatched, options))',
+    'late',
     'decide',
   ),
-  conclusion(
-    'reports the time of a decision that is not complete',
-    '{ decidedAt, ...decision }: Decision',
-    'decision: Decision',
-    'decide',
+  fallback(
+    'refunds a late charge that matches local units',
+    'filter(([limit]) => !local.matchLateCharge(limit))',
+    'filter(([limit]) => local)',
+    'fallback',
   ),
-  conclusion(
+  fallback(
     'loses the charge in the local store',
-    '...(fallback?.charge ? [fallback.charge] : []),\n',
-    '',
+    'state && isCharged ? { by: own, localAt: decidedAt } : { by: own }',
+    '{ by: own }',
     'decide',
   ),
-  conclusion(
+  fallback(
+    'charges other policies although one denies',
+    "by.includes('deny') ? []",
+    'false ? []',
+    'fallback',
+  ),
+  fallback(
     'caches the refusal of a peek',
-    "denialCache && mode === 'take' && !leased",
-    'denialCache && !leased',
+    "const isDenial = mode === 'take' && !leased",
+    'const isDenial = !leased',
     'decide',
   ),
+  fallback('answers a call that may not fall back', '  fallback && code', '  code', 'fallback'),
   conclusion(
     'refuses because of a shadow policy',
     "if (limit.mode !== 'enforce') continue",
@@ -287,8 +308,8 @@ export const limiterMutants: Mutant[] = [
   ),
   settling(
     'loses the time of a charge',
-    "{ mode: 'refund', limits: [{ ...limit, cost }], decidedAt }",
-    "{ mode: 'refund', limits: [{ ...limit, cost }] }",
+    "mode: 'refund', limits: [{ ...limit, cost }], ...charge",
+    "mode: 'refund', limits: [{ ...limit, cost }]",
     'settle',
   ),
   settling(
@@ -298,9 +319,9 @@ export const limiterMutants: Mutant[] = [
     'settle',
   ),
   settling(
-    'refunds a limit that was not charged',
-    'if (decidedAt === undefined || cost === 0) return []',
-    'if (cost === 0) return []',
+    'settles a limit that onStoreError allows without a charge',
+    'return mayBeCharged ? { decidedAt, fallback } : undefined',
+    'return { decidedAt, fallback }',
     'settle',
   ),
 

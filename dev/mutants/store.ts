@@ -722,7 +722,7 @@ export const storeMutants: Mutant[] = [
 
   shards(
     'refunds a call that a repeated call would find',
-    'charged && !passes && !keeps',
+    'charged && !passes && !(keeps && !hasFallenBack(reply))',
     'charged && !passes',
     'idempotency',
   ),
@@ -730,26 +730,20 @@ export const storeMutants: Mutant[] = [
   shards('shards on one database replay each other', '{name}@', '{0}@', 'idempotency'),
   shards(
     'a conflict in one shard is a partial failure',
-    'const failure = conflict ?? (',
-    'const failure = (',
+    '        !conflict &&\n',
+    '',
     'idempotency',
   ),
   shards(
     'a reply is a replay if one shard has replayed',
-    'answers.every(({ replayed }) => replayed)',
-    'answers.some(({ replayed }) => replayed)',
+    'known.every(({ replayed }) => replayed)',
+    'known.some(({ replayed }) => replayed)',
     'idempotency',
   ),
   shards(
     'the time of a decision is the latest',
     'Math.min(...answers',
     'Math.max(...answers',
-    'requests',
-  ),
-  shards(
-    'a reply is leased only if all shards lease',
-    'answers.some(({ leased })',
-    'answers.every(({ leased })',
     'requests',
   ),
   shards(
@@ -760,23 +754,23 @@ export const storeMutants: Mutant[] = [
   ),
   shards(
     'a refused request keeps its charges',
-    'if (charged && !passes && !keeps) refund(fragment, reply, options)',
+    '          refund(fragment, reply, options)\n',
     '',
     'requests',
   ),
   shards(
     'a refund has the time of another limit',
-    'const { decidedAt = reply.decidedAt } = states.get(limit)!',
-    'const { decidedAt } = reply',
+    'const { decidedAt = reply.decidedAt, fallback } = states.get(limit)!',
+    'const { decidedAt, fallback } = { ...states.get(limit)!, ...reply }',
     'refunds',
   ),
-  shards('refunds a late peek', 'if (isTake && !passes) refused', 'if (!passes) refused', 'late'),
   shards(
     'one failed shard is never an error',
-    'answers.length > 0 && options.allowPartial',
-    'answers.length > 0',
+    'const failure = conflict ?? errors[0]',
+    'const failure = conflict',
     'late',
   ),
+  shards('units of the isolate stay charged', ', ...(fallback && { fallback })', '', 'late'),
   shards(
     'a failed refund is not reported',
     '[...new Set(limits.map(({ subject }) => subject))], error)',

@@ -3,6 +3,7 @@
 import { createLive } from '../features/live/live.ts'
 import { createShield } from '../features/shield/shield.ts'
 import { type Bindings, credentialsOf, variablesOf } from './base/bindings.ts'
+import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
 import { databasesOf } from './config/feature.ts'
 import { type Config, checkFeatures, parseLive } from './config/parse.ts'
@@ -14,6 +15,7 @@ import { createUpstashReader, createUpstashStore } from './connection/upstash/up
 import { checkCounterConflicts } from './decide/counter-conflicts.ts'
 import { databaseFrom } from './decide/database.ts'
 import { createDenialCache } from './decide/denial-cache.ts'
+import { type FallbackOptions, withFallback } from './decide/fallback.ts'
 import type { Database, DeployedParts, LimiterParts, Rules } from './decide/question.ts'
 import { createLocalStore } from './fallback/local.ts'
 import { type Feature, featuresOf, type Stages, stagesOf } from './feature.ts'
@@ -110,7 +112,7 @@ async function readLive(
 }
 
 /**
- * Stacks the layers on the store of one database. From the outside in: deadline, leases, batching, breaker.
+ * Stacks the layers on the store of one database. From the outside in: fallback, deadline, leases, batching, breaker.
  * @param batchingOptions for simulations only
  */
 export function stackOn(
@@ -118,7 +120,8 @@ export function stackOn(
   name: string | undefined,
   config: Pick<Config, 'batching' | 'use'>,
   log: Log,
-  { layer }: Stages = {},
+  { layer }: Stages,
+  fallback: FallbackOptions,
   batchingOptions?: BatchingOptions,
 ): Database {
   const guarded = withBreaker(upstash, {
@@ -128,8 +131,8 @@ export function stackOn(
   })
   const batched = config.batching ? withBatching(guarded, batchingOptions) : guarded
   const maxBytes = MAX_LEASE_BYTES / databasesOf(config).length
-  const store = withDeadline(layer ? layer(batched, { maxBytes }) : batched)
-  return { name, store, isOpen: guarded.isOpen }
+  const bounded = withDeadline(layer ? layer(batched, { maxBytes }) : batched)
+  return { name, store: withFallback(bounded, fallback), isOpen: guarded.isOpen }
 }
 
 /** Returns a function for the parts. It keeps them until the credentials change, which they do not within an isolate. */
@@ -146,7 +149,11 @@ export function createParts(
     if (code !== 'circuit-open') log('store-error', code, message, store) // `breaker-opened` is already logged
   }
 
-  function databaseOf(env: Bindings, name: string | undefined): Database {
+  function databaseOf(
+    env: Bindings,
+    name: string | undefined,
+    fallback: Omit<FallbackOptions, 'onStoreError'>,
+  ): Database {
     const upstash = createUpstashStore({
       ...databaseFrom(config, env, name),
       clock,
@@ -154,23 +161,25 @@ export function createParts(
       onReload: () => log('script-reloaded', '', 'the script was lost and reloaded', name),
       observer,
     })
-    return stackOn(wrap ? wrap(upstash) : upstash, name, config, log, stages)
+    const store = wrap ? wrap(upstash) : upstash
+    const named = (error: StoreError) => onStoreError(name ? error.from(name) : error)
+    return stackOn(store, name, config, log, stages, { ...fallback, onStoreError: named })
   }
 
   function partsFor(env: Bindings, secret: string): DeployedParts {
-    const local = createLocalStore()
     const denialCache = config.denialCache ? createDenialCache() : undefined
-    const databases = names.map((name) => databaseOf(env, name))
     const onRefund: OnRefund = (subjects, error) => {
       denialCache?.forget(Date.now(), subjects)
       if (error) onStoreError(error)
     }
+    const fallback = { local: createLocalStore(), denialCache, onRefund }
+    const databases = names.map((name) => databaseOf(env, name, fallback))
     const stores = databases.map(({ store }) => store)
     const store = spread ? spread(stores, onRefund) : stores[0]!
     const hash = hashedSubjects(secret)
     const nameSubject = hashKeys ? hash : plainSubjects(secret)
     const observed = observer && { observer, hash }
-    return { store, databases, local, nameSubject, denialCache, onStoreError, observed }
+    return { store, databases, nameSubject, denialCache, onStoreError, observed }
   }
 
   const variables = ['SLUICE_SECRET', ...names.flatMap((name) => Object.values(variablesOf(name)))]

@@ -4,16 +4,18 @@ import { withResolvers } from './base/with-resolvers.ts'
 import type { Policy } from './config/parse.ts'
 import type { Limiter } from './create.ts'
 import { decide, knownRefusal, prepare } from './decide/decide.ts'
+import type { PolicyLimit } from './decide/limit.ts'
 import { observe } from './decide/observed.ts'
 import type { LimiterParts, Outcome } from './decide/question.ts'
 import {
-  type Charge,
+  type Charges,
   dependsOnResponse,
   holdsSlots,
   type Kept,
   type ResponseHead,
   readsBody,
   settle,
+  takeMore,
 } from './decide/settle.ts'
 import type { Stages } from './feature.ts'
 import { RequestView, type RuntimeContext } from './request/view.ts'
@@ -116,7 +118,7 @@ export async function checkRequest(
       if (answer !== standard) return withFields(answer)
       return config.cors ? withCors(answer, origin, config, { own }) : answer
     },
-    isRead: charges?.some(({ limits }) => limits.some(({ policy }) => readsBody(policy))) ?? false,
+    isRead: charges !== undefined && [...charges.keys()].some(({ policy }) => readsBody(policy)),
     finish: (response) =>
       withFields(settled ? settled.withResponse(response, request.method) : response),
     withFields,
@@ -169,8 +171,8 @@ export async function limitRequest(
 
 /** Prepares to settle charges after the response. Calls `waitUntil` immediately, so that they are settled even if the client disconnects. */
 function settleLater(
-  charges: Charge[],
-  { onStoreError }: LimiterParts,
+  charges: Charges,
+  { store, onStoreError }: LimiterParts,
   waitUntil: RuntimeContext['waitUntil'],
   meter: Stages['meter'],
 ) {
@@ -180,22 +182,21 @@ function settleLater(
   const now = ({ status, headers }: ResponseHead, kept?: Kept) => {
     if (isSettled) return // A second refund would return units of other requests.
     isSettled = true
-    Promise.all(
-      charges.map((charge) =>
-        settle(charge, { status, headers }, waitUntil, kept).catch(onStoreError),
-      ),
-    ).then(() => resolve(), resolve)
+    const settling = settle(charges, store, { status, headers }, waitUntil, kept)
+    resolve(settling.catch(onStoreError))
   }
+  const take = (limit: PolicyLimit) => takeMore(limit, charges, store, waitUntil)
   return {
     now,
     withResponse(response: Response, method: string): Response {
       const { status, headers } = response
+      const limits = [...charges.keys()]
       // Servers discard the body of a response to HEAD, so `whenEnded` would never call back.
       if (method !== 'HEAD') {
         const end = (kept?: Kept) => now({ status, headers }, kept)
-        const metered = meter?.(response, { charges, onStoreError, waitUntil, end })
+        const metered = meter?.(response, { limits, take, end })
         if (metered) return metered
-        if (charges.some(holdsSlots)) return whenEnded(response, end)
+        if (limits.some(holdsSlots)) return whenEnded(response, end)
       }
       now(response)
       return response

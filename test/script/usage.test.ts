@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import type { Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
 import type { PolicyLimit } from '../../src/core/decide/limit.ts'
-import { type Charge, type Kept, settle } from '../../src/core/decide/settle.ts'
+import { type Charges, type Kept, settle, takeMore } from '../../src/core/decide/settle.ts'
 import { meterBody } from '../../src/features/bodies/meter.ts'
 import { lawRuns, property } from '../support/law.ts'
 import { event, limitWith } from '../support/metered.ts'
@@ -109,22 +109,18 @@ async function run({ cut, algorithm, budget, otherwise, beyond, steps }: Schedul
         isOpen = false
       },
     })
-    const charges: Charge[] = [{ limits: [limit], charged: new Map([[limit, at]]), store }]
+    const charges: Charges = new Map([[limit, { decidedAt: at }]])
     const response = meterBody(
       new Response(body, { headers: { 'content-type': 'text/event-stream' } }),
       {
-        charges: charges as Charge[],
-        onStoreError(error) {
-          throw error
-        },
-        waitUntil() {},
+        limits: [limit],
+        take: (more: PolicyLimit) => takeMore(more, charges, store, () => {}),
         end(kept: Kept) {
           isOpen = false
           spent += usage ?? passed
           charged += usage ?? Math.max(passed, otherwise)
           const head = { status: 200, headers: new Headers() }
-          const settling = charges.map((charge) => settle(charge, head, undefined, kept))
-          Promise.all(settling).then(() => {
+          settle(charges, store, head, () => {}, kept).then(() => {
             unsettled -= 1
           })
         },

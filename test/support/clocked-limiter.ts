@@ -1,7 +1,6 @@
 import type { ConfigOptions } from '../../src/core/config/options.ts'
 import type { StoreRequest } from '../../src/core/connection/store.ts'
 import { decideEach } from '../../src/core/decide/decide.ts'
-import { createLocalStore } from '../../src/core/fallback/local.ts'
 import { start } from './ask.ts'
 import { createMatcher } from './create-matcher.ts'
 import type { Server } from './server.ts'
@@ -15,7 +14,6 @@ export function clockedLimiter(server: Server, config: ConfigOptions) {
   const decide = (requests: StoreRequest[]) => server.decide(requests, clock.now)
   const parts = {
     store: { decide, decideEach: (lists: StoreRequest[][]) => Promise.all(lists.map(decide)) },
-    local: createLocalStore(),
     nameSubject: async () => subject,
     onStoreError() {},
   }

@@ -3,7 +3,7 @@ import type { PolicyOptions } from '../../src/core/config/options.ts'
 import { parseConfig } from '../../src/core/config/parse.ts'
 import type { Store } from '../../src/core/connection/store.ts'
 import type { PolicyLimit } from '../../src/core/decide/limit.ts'
-import type { Charge } from '../../src/core/decide/settle.ts'
+import { type Charges, takeMore } from '../../src/core/decide/settle.ts'
 import { bodies } from '../../src/features/bodies/index.ts'
 import { meterBody } from '../../src/features/bodies/meter.ts'
 
@@ -20,8 +20,7 @@ export interface Streamed {
   isCancelled: () => boolean
   /** How often the origin was asked for more. */
   pulls: () => number
-  errors: string[]
-  charges: Charge[]
+  charges: Charges
 }
 
 export const event = (data: unknown) =>
@@ -54,11 +53,7 @@ const unused: Store = {
 export function streamed(
   limit: PolicyLimit,
   headers: Record<string, string>,
-  {
-    store = unused,
-    maxBytes = 1_000,
-    more = [],
-  }: { store?: Store; maxBytes?: number; more?: Charge[] } = {},
+  { store = unused, maxBytes = 1_000 }: { store?: Store; maxBytes?: number } = {},
 ): Streamed | undefined {
   const { promise: kept, resolve } = Promise.withResolvers<number[]>()
   let controller: ReadableStreamDefaultController<Uint8Array>
@@ -75,14 +70,12 @@ export function streamed(
       isCancelled = true
     },
   })
-  const errors: string[] = []
-  const charges: Charge[] = [{ limits: [limit], charged: new Map([[limit, 1]]), store }, ...more]
+  const charges: Charges = new Map([[limit, { decidedAt: 1 }]])
   const response = meterBody(
     new Response(body, { headers }),
     {
-      charges,
-      onStoreError: ({ code }) => void errors.push(code),
-      waitUntil: () => {},
+      limits: [limit],
+      take: (more: PolicyLimit) => takeMore(more, charges, store, () => {}),
       end: (units) => resolve([...units.values()]),
     },
     maxBytes,
@@ -97,6 +90,5 @@ export function streamed(
     charges,
     isCancelled: () => isCancelled,
     pulls: () => pulls,
-    errors,
   }
 }

@@ -1,12 +1,14 @@
 /** A sharded store over three databases of one Redis. Each has another token. */
 import { type Bridge, type RunningRedis, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
+import type { Fallback } from '../../src/core/base/decision.ts'
 import type { StoreError } from '../../src/core/base/errors.ts'
 import type { Limit, Store, StoreReply, StoreRequest } from '../../src/core/connection/store.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
 import { createShards } from '../../src/features/shards/split-store.ts'
 import { borrowRedis } from './borrow-redis.ts'
 import { newSubject } from './subjects.ts'
+import { fallbackOver } from './with-fallback.ts'
 
 /** The names of the shards. Each name is also the token of its shard. */
 export const names = ['eu-1', 'eu-2', 'eu-3']
@@ -33,13 +35,13 @@ export function useShardedRedis() {
   function newShards(away: string[] = [], wrap = (store: Store, _name: string) => store) {
     const background: Promise<unknown>[] = []
     const refunded: (string[] | StoreError)[] = []
-    const shards = createShards(
-      names.map((name) => ({
-        name,
-        store: wrap(storeAt(name, away.includes(name) ? 'nowhere' : bridge.url), name),
-      })),
-      { onRefund: (subjects, error) => void refunded.push(error ?? subjects) },
-    )
+    const onRefund = (subjects: string[], error?: StoreError) =>
+      void refunded.push(error ?? subjects)
+    const databaseOf = (name: string) => {
+      const store = storeAt(name, away.includes(name) ? 'nowhere' : bridge.url)
+      return { name, store: fallbackOver(wrap(store, name), { onRefund }).store }
+    }
+    const shards = createShards(names.map(databaseOf), { onRefund })
     return {
       shards,
       refunded,
@@ -96,6 +98,12 @@ export const row = (subject: string, change: Partial<Limit> = {}): Limit => ({
   cost: 1,
   ...change,
 })
+/** The same for a policy with this `onStoreError`. */
+export const rowWith = (
+  onStoreError: Fallback,
+  subject: string,
+  change: Partial<Limit> = {},
+): Limit => ({ ...row(subject, change), ...{ policy: { mode: 'enforce', onStoreError } } })
 export const take = (...limits: Limit[]): StoreRequest => ({ mode: 'take', limits })
 export const follow = (...limits: Limit[]): StoreRequest => ({ mode: 'follow', limits })
 export const left = ({ states }: StoreReply) => states.flat().map(({ remaining }) => remaining)

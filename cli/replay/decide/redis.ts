@@ -8,7 +8,7 @@ import type { ScriptCall } from '../../../src/core/connection/upstash/script.ts'
 import { prepare } from '../../../src/core/decide/decide.ts'
 import type { PolicyLimit } from '../../../src/core/decide/limit.ts'
 import type { Pending } from '../../../src/core/decide/question.ts'
-import { refundsOf } from '../../../src/core/decide/settle.ts'
+import { correctionsOf } from '../../../src/core/decide/settle.ts'
 import { canonical, type NameSubject } from '../../../src/core/program/subject.ts'
 import { type Asked, type Engine, responseOf } from './engine.ts'
 import type { PrivateRedis } from './private-redis.ts'
@@ -139,9 +139,10 @@ function refundsOfLine(requests: Pending['requests'], status: number | undefined
   if (status === undefined) return []
   const hasEnforced = requests[0]!.limits[0]!.policy.mode === 'enforce'
   return requests.flatMap(({ limits }, index) => {
-    const charged = new Map(limits.filter(({ cost }) => cost > 0).map((limit) => [limit, 0]))
+    const charged = limits.filter(({ cost }) => cost > 0)
+    const charges = new Map(charged.map((limit) => [limit, { decidedAt: 0 }]))
     const needs = `${hasEnforced ? 1 : index + 1},${index + 1}`
-    return refundsOf(limits, charged, responseOf(status)).map((refund) => ({ refund, needs }))
+    return correctionsOf(charges, responseOf(status)).map((refund) => ({ refund, needs }))
   })
 }
 

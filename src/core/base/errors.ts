@@ -76,14 +76,11 @@ export class StoreError extends Error {
   /** Name of the shard. */
   readonly store: string | undefined
 
-  /** Present only with the code `timeout`: resolves with the reply that arrives after the deadline, or with the error that ends the call. */
-  readonly late: Promise<unknown> | undefined
-
   /**
    * @param hint one or two words that are safe to log, such as the class of the original error
    * @param store name of the shard
    */
-  constructor(code: StoreErrorCode, hint?: string, store?: string, late?: Promise<unknown>) {
+  constructor(code: StoreErrorCode, hint?: string, store?: string) {
     const { url, token } = variablesOf(store)
     const meaning =
       code === 'not-configured'
@@ -92,12 +89,11 @@ export class StoreError extends Error {
     super(`${code}: ${meaning}${hint ? ` (${hint})` : ''}`, hint ? { cause: hint } : undefined)
     this.code = code
     this.store = store
-    this.late = late
   }
 
   /** A copy of this error with the name of a shard. */
   from(store: string): StoreError {
-    return new StoreError(this.code, this.cause as string | undefined, store, this.late)
+    return new StoreError(this.code, this.cause as string | undefined, store)
   }
 }
 

@@ -1,11 +1,28 @@
 /** Bounds how long a caller waits for the store. The call itself may run longer, so that its late reply can be used. */
 import { isLate, systemClock } from '../base/clock.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
-import { LATE_MS, type Store, type StoreOptions, type StoreReply } from './store.ts'
+import {
+  LATE_MS,
+  type Store,
+  type StoreOptions,
+  type StoreReply,
+  type StoreResult,
+} from './store.ts'
 
 /** Extra time for a request to receive the late reply, ms: another request may have sent the call and must pass the reply on. */
 const MARGIN_MS = 1_000
 const DEADLINE_MS = 300
+
+/** No answer within the deadline. */
+export class Timeout extends StoreError {
+  /** Resolves with the reply that arrives after the deadline, or with the error that ends the call. */
+  readonly late: Promise<StoreResult>
+
+  constructor(late: Promise<StoreResult>) {
+    super('timeout')
+    this.late = late
+  }
+}
 
 interface Task {
   ms: number
@@ -15,8 +32,7 @@ interface Task {
 /**
  * A store that answers within the caller's deadline. Defaults to 300 ms.
  *
- * After the deadline the call runs for up to five more seconds. The error `timeout` has its late reply (`StoreError.late`), so that the
- * caller can learn the states and refund the charges.
+ * After the deadline the call runs for up to five more seconds. The error is a `Timeout`, with the late reply.
  *
  * A busy isolate runs overdue timers before it reads replies that have already arrived. A timer that fires late therefore waits once
  * more: as long as its delay, at most as long as the deadline. The tasks of inner layers (`StoreOptions.later`) use the same timer.
@@ -72,15 +88,13 @@ export function withDeadline(store: Store, clock: () => number = systemClock): S
     return late
   }
 
-  const timeout = (late: Promise<unknown>) => new StoreError('timeout', undefined, undefined, late)
-
   return {
     decide(requests, options = {}) {
       const { deadlineMs = DEADLINE_MS } = options
       const tasks: Task[] = []
       const later = (ms: number, run: () => void) => void tasks.push({ ms, run })
       const deciding = store.decide(requests, { ...options, deadlineMs, later })
-      const atDeadline = () => Promise.reject(timeout(lateOf(deciding, options)))
+      const atDeadline = () => Promise.reject(new Timeout(lateOf(deciding, options)))
       return inTime<StoreReply>(deciding, deadlineMs, atDeadline, tasks)
     },
 
@@ -89,8 +103,9 @@ export function withDeadline(store: Store, clock: () => number = systemClock): S
       const deciding = store.decideEach(lists, { ...options, deadlineMs })
       return inTime(deciding, deadlineMs, () => {
         const late = lateOf(deciding, options)
-        return lists.map((_, index) =>
-          timeout(late.then((all) => (all instanceof StoreError ? all : all[index]))),
+        return lists.map(
+          (_, index) =>
+            new Timeout(late.then((all) => (all instanceof StoreError ? all : all[index]!))),
         )
       })
     },

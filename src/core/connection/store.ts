@@ -3,7 +3,7 @@
  * Every layer (Upstash, breaker, batching, leases, deadline, shards, local) implements this interface, so layers can be stacked.
  */
 import type { Period } from '../base/calendar.ts'
-import type { QuotaState } from '../base/decision.ts'
+import type { Fallback, QuotaState } from '../base/decision.ts'
 import type { StoreError, StoreErrorCode } from '../base/errors.ts'
 
 export type Algorithm =
@@ -74,11 +74,6 @@ interface Ordinary {
      * admitted take, or if there is none, acts as a take; otherwise as a peek.
      */
     | 'follow'
-    /**
-     * Charges units that were already used, even if they do not fit: the count may exceed the limit. At most 10,000 entries in a log, and
-     * 2^53 / 3 for the count times the window; units beyond are not charged. Not for `concurrency`.
-     */
-    | 'debt'
     /** Reads the states. Never writes. */
     | 'peek'
     /** Deletes all counts of each limit, including slots and bans. Keeps limits of operators. */
@@ -90,12 +85,20 @@ interface Ordinary {
   limits: Limit[]
 }
 
-/** Refunds units, at most up to a full quota, and releases slots. */
-export interface Refund {
-  mode: 'refund'
+/** Corrects an earlier charge. */
+export interface Correction {
+  mode: /** Refunds units, at most up to a full quota, and releases slots. */
+    | 'refund'
+    /**
+     * Charges units that were already used, even if they do not fit: the count may exceed the limit. At most 10,000 entries in a log, and
+     * 2^53 / 3 for the count times the window; units beyond are not charged. Not for `concurrency`.
+     */
+    | 'debt'
   limits: Limit[]
   /** The time of the charge, ms since the epoch. A window that began later gets no refund. */
   decidedAt?: number
+  /** How the charge was answered without the database: `fallback` of its state. */
+  fallback?: FallenBack
 }
 
 /** Starts a ban for each limit that has a penalty, and replaces a ban in force. At least one of the limits must have a penalty. */
@@ -116,18 +119,20 @@ interface Resize {
   forMs: number
 }
 
-export type StoreRequest = Ordinary | Refund | Ban | Resize
+export type StoreRequest = Ordinary | Correction | Ban | Resize
 
 export interface StoreState extends QuotaState {
-  /** Set if the shard of this limit failed while another shard answered. All other fields are then meaningless. */
-  unanswered?: Unanswered
+  /** Set if `onStoreError` has answered, because the database of this limit has not. The numbers are then not those of the quota. */
+  fallback?: FallenBack
 }
 
-/** The failure of the shard of a limit. */
-export interface Unanswered {
-  error: StoreError
-  /** Resolves with the time of the charge (ms since the epoch) if a late reply shows that the shard has charged the limit. */
-  chargedLate?: Promise<number | undefined>
+/** How `onStoreError` has answered for a limit. A correction of its charge must repeat it. */
+export interface FallenBack {
+  by: Fallback
+  /** When the isolate has counted the units by itself, ms since the epoch. */
+  localAt?: number
+  /** Resolves with the time of the charge (ms since the epoch) if the database has charged the limit nevertheless. */
+  late?: Promise<number | undefined>
 }
 
 export interface StoreReply {
@@ -135,11 +140,6 @@ export interface StoreReply {
   decidedAt: number
   /** The states of the limits of each request, in the order of the call. */
   states: StoreState[][]
-  /**
-   * The states without the charge. Present if a shard failed, so that the caller decides whether the request passes. If the caller
-   * refuses it, the caller also refunds the charged limits.
-   */
-  uncharged?: StoreState[][]
   /** This is the stored reply of an earlier call with the same idempotency key. */
   replayed?: true
   /** This isolate holds leased units of these limits, or may soon receive some. Do not cache a refusal. */
@@ -191,8 +191,8 @@ export interface StoreOptions {
   later?: (ms: number, task: () => void) => void
   /** Called for each HTTP request that is sent for this caller. Its numbers change until the request ends. */
   onCall?: (call: StoreCall) => void
-  /** Accepts a reply in which some shards have failed. Defaults to false: one failed shard fails the whole list. */
-  allowPartial?: boolean
+  /** Lets `onStoreError` of the policies answer if the database does not. Defaults to an error. */
+  fallback?: boolean
 }
 
 /** Called after the refund of a request that another database has refused, with the error if the refund failed. */

@@ -1,13 +1,13 @@
 /**
  * The step `decide`. `prepare` answers a question without the store if it can: from a deny rule, the denial cache or the shield.
- * `decide` sends all other questions to the store in one call, and falls back to `onStoreError` if the store does not answer.
+ * `decide` sends all other questions to the store in one call.
  */
-import { asStoreError, StoreError } from '../base/errors.ts'
-import { type Soon, whenKnown } from '../base/when-known.ts'
+import { StoreError } from '../base/errors.ts'
+import type { Soon } from '../base/when-known.ts'
 import { where } from '../base/where.ts'
-import type { StoreOptions, StoreResult } from '../connection/store.ts'
+import type { StoreOptions } from '../connection/store.ts'
 import type { Match, Matched } from '../program/match.ts'
-import { conclude, decisionOf, fallBack, type Sent } from './conclude.ts'
+import { conclude, decisionOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
 import type { Meter, StoreUse } from './observer.ts'
@@ -131,18 +131,10 @@ export async function decide(
   parts: LimiterParts,
   options: DecideOptions = {},
 ): Promise<Outcome> {
-  const sentAt = Date.now()
   const deadlineMs = deadlineOf(pending.limits, 1, options.spentMs)
   const meter = parts.observed?.observer.measure()
-  let reply: StoreResult
-  try {
-    reply = await parts.store.decide(pending.requests, storeOptions(options, deadlineMs, meter))
-  } catch (error) {
-    reply = asStoreError(error)
-  }
-  const use = meter?.stop()
-  const outcome = outcomeOf({ ...pending, sentAt }, reply, parts, options)
-  return use ? withUse(outcome, use) : outcome
+  const reply = await parts.store.decide(pending.requests, storeOptions(options, deadlineMs, meter))
+  return withUse(conclude(pending, reply), meter?.stop())
 }
 
 /** Decides prepared questions independently, in one call to the store. */
@@ -152,20 +144,17 @@ async function decideList(
   options: DecideOptions,
 ): Promise<Outcome[]> {
   if (pending.length === 0) return []
-  const sentAt = Date.now()
   const lists = pending.map(({ requests }) => requests)
   const limits = pending.flatMap((one) => one.limits)
   const deadlineMs = deadlineOf(limits, pending.length, options.spentMs)
   const meter = parts.observed?.observer.measure(pending.length)
-  const replies = await parts.store
-    .decideEach(lists, storeOptions(options, deadlineMs, meter))
-    .catch((error): StoreResult[] => lists.map(() => asStoreError(error)))
+  const replies = await parts.store.decideEach(lists, storeOptions(options, deadlineMs, meter))
   const use = meter?.stop()
-  return Promise.all(
-    pending.map((one, index) =>
-      withUse(outcomeOf({ ...one, sentAt }, replies[index]!, parts, options), use),
-    ),
-  )
+  return pending.map((one, index) => {
+    const reply = replies[index]!
+    if (reply instanceof StoreError) throw reply
+    return withUse(conclude(one, reply), use)
+  })
 }
 
 const storeOptions = (
@@ -175,24 +164,12 @@ const storeOptions = (
 ): StoreOptions => ({
   ...options,
   deadlineMs,
-  allowPartial: true,
+  fallback: true,
   ...(meter && { onCall: meter.onCall }),
 })
 
-const withUse = (outcome: Soon<Outcome>, use: StoreUse | undefined): Soon<Outcome> =>
-  use ? whenKnown(outcome, (known) => ({ ...known, use })) : outcome
-
-/** @throws {StoreError} only `idempotency-conflict` */
-function outcomeOf(
-  sent: Sent,
-  reply: StoreResult,
-  parts: LimiterParts,
-  options: DecideOptions,
-): Soon<Outcome> {
-  if (!(reply instanceof StoreError)) return conclude(sent, reply, parts, options)
-  if (reply.code === 'idempotency-conflict') throw reply
-  return fallBack(sent, reply, parts, options)
-}
+const withUse = (outcome: Outcome, use: StoreUse | undefined): Outcome =>
+  use ? { ...outcome, use } : outcome
 
 /** The extra time for each limit if a call decides several questions, ms. */
 const LIMIT_MS = 0.1

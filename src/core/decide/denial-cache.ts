@@ -53,10 +53,10 @@ const MAX_REFUNDED = 1_000
 export interface DenialCache {
   /** All limits of a request that are known to refuse it. Returns `undefined` if the store must decide. */
   find(limits: Match[], now: number): Denial | undefined
-  /** Caches each refusing limit of a reply. */
+  /** Caches the refusal by a limit of a reply. */
   keep(
-    limits: PolicyLimit[],
-    states: QuotaState[],
+    limit: PolicyLimit,
+    state: QuotaState,
     decidedAt: number,
     sentAt: number,
     receivedAt: number,
@@ -98,18 +98,14 @@ export function createDenialCache(maxBytes = MAX_BYTES): DenialCache {
       return denial
     },
 
-    keep(limits, states, decidedAt, sentAt, receivedAt) {
+    keep(limit, state, decidedAt, sentAt, receivedAt) {
       const wasClockSetBack = receivedAt < sentAt
       if (sentAt <= allForgottenAt || wasClockSetBack) return
-      for (let index = 0; index < limits.length; index += 1) {
-        const limit = limits[index]!
-        const state = states[index]!
-        const validMs = validFor(limit, state)
-        const { subject } = limit
-        if (validMs <= 0 || sentAt <= (forgottenAt.get(subject) ?? allForgottenAt)) continue
-        const until = sentAt + Math.min(validMs, MAX_AGE_MS)
-        entries.set(keyOf(limit), { state, decidedAt, subject, sentAt, receivedAt, until })
-      }
+      const validMs = validFor(limit, state)
+      const { subject } = limit
+      if (validMs <= 0 || sentAt <= (forgottenAt.get(subject) ?? allForgottenAt)) return
+      const until = sentAt + Math.min(validMs, MAX_AGE_MS)
+      entries.set(keyOf(limit), { state, decidedAt, subject, sentAt, receivedAt, until })
     },
 
     forget(now, subjects) {

@@ -1,34 +1,242 @@
-/** The fallback: answers a request if the store does not, by `onStoreError` of its policies. */
-import type { Decision, Fallback } from '../base/decision.ts'
-import type { Store } from '../connection/store.ts'
-import { longestWait, type PolicyLimit } from './limit.ts'
-import { type Charge, dependsOnResponse } from './settle.ts'
-
-/** The answer of the fallback, and its charge in the local store. */
-export type FallbackAnswer = Pick<Decision, 'allowed' | 'retryAfterMs'> & {
-  fallback: Fallback
-  charge?: Charge
-}
-
 /**
- * Answers by `onStoreError` of each enforced policy. `deny` refuses the request; otherwise the local store decides the policies with
- * `local`; otherwise the request is allowed. Shadow policies are ignored. The answer has no limit states.
+ * The outermost layer of one database. If the database does not answer, `onStoreError` of the policies does. No other layer knows late
+ * replies: the isolate learns from them, and their charges are refunded if the request was refused or its response does not count.
  */
-export async function answerWithoutStore(
-  limits: PolicyLimit[],
-  mode: 'take' | 'peek',
-  local: Store,
-): Promise<FallbackAnswer> {
-  const limitsWith = (fallback: Fallback) =>
-    limits.filter(({ policy }) => policy.mode === 'enforce' && policy.onStoreError === fallback)
-  if (limitsWith('deny').length > 0) return { allowed: false, fallback: 'deny', retryAfterMs: null }
-  const counted = limitsWith('local')
-  if (counted.length === 0) return { allowed: true, fallback: 'allow', retryAfterMs: 0 }
-  const { decidedAt, states } = await local.decide([{ mode, limits: counted }])
-  const retryAfterMs = longestWait(states[0]!)
-  const allowed = retryAfterMs === 0
-  const isCharged = allowed && mode === 'take' && counted.some(dependsOnResponse)
-  const charged = new Map(counted.map((limit) => [limit, decidedAt]))
-  const charge = { limits: counted.filter(dependsOnResponse), charged, store: local }
-  return { allowed, fallback: 'local', retryAfterMs, ...(isCharged && { charge }) }
+import type { Fallback } from '../base/decision.ts'
+import { asStoreError, StoreError } from '../base/errors.ts'
+import { NOT_SENT } from '../connection/batching.ts'
+import { Timeout } from '../connection/deadline.ts'
+import type {
+  Correction,
+  Limit,
+  OnRefund,
+  Store,
+  StoreOptions,
+  StoreReply,
+  StoreRequest,
+  StoreResult,
+  StoreState,
+} from '../connection/store.ts'
+import type { LocalStore } from '../fallback/local.ts'
+import type { DenialCache } from './denial-cache.ts'
+import type { PolicyLimit } from './limit.ts'
+import { REFUND_MS } from './settle.ts'
+
+export interface FallbackOptions {
+  /** Decides policies with `onStoreError: 'local'`. */
+  local: LocalStore
+  denialCache?: DenialCache | undefined
+  /** Receives each error of the database that `onStoreError` answers. */
+  onStoreError: (error: StoreError) => void
+  /** Called after the refund of a late charge. */
+  onRefund: OnRefund
 }
+
+/** The limits that a call has charged, each with the time of its charge, ms since the epoch. */
+type Charged = Map<Limit, number>
+
+/** A store that answers calls with the option `fallback` by `onStoreError` of their policies if `store` fails. */
+export function withFallback(
+  store: Store,
+  { local, denialCache, onStoreError, onRefund }: FallbackOptions,
+): Store {
+  /** Remembers a reply, in time or late: its refusals in the denial cache, and its states in the local store. */
+  function learn(
+    requests: StoreRequest[],
+    { decidedAt, states, leased, replayed }: StoreReply,
+    sentAt: number,
+    { idempotency }: StoreOptions,
+  ): void {
+    const receivedAt = Date.now()
+    for (let index = 0; index < requests.length; index += 1) {
+      const { mode, limits } = requests[index]!
+      const own = states[index]!
+      const isDenial = mode === 'take' && !leased && !idempotency
+      for (let at = 0; at < limits.length; at += 1) {
+        const limit = limits[at]!
+        const state = own[at]!
+        if (!hasPolicy(limit) || limit.policy.mode !== 'enforce') continue
+        if (isDenial && !state.allowed)
+          denialCache?.keep(limit, state, decidedAt, sentAt, receivedAt)
+        // A replay has the states of the first call.
+        if (replayed || limit.policy.onStoreError !== 'local') continue
+        local.learn(limit, state, state.decidedAt ?? decidedAt, receivedAt)
+      }
+    }
+  }
+
+  /** The answer to one list without the database. */
+  async function answer(
+    requests: StoreRequest[],
+    error: StoreError,
+    sentAt: number,
+    options: StoreOptions,
+  ): Promise<StoreReply> {
+    onStoreError(error)
+    const decidedAt = Date.now()
+    const states: StoreState[][] = []
+    for (const request of requests) states.push(await answerOne(request))
+    const late = chargedLate(requests, error, sentAt, options)
+    const isAdmitted = requests.every(
+      ({ mode }, index) => mode !== 'take' || states[index]!.every(isAllowed),
+    )
+    // With an idempotency key a late charge stays: a repeated call gets the charged reply.
+    if (late && !options.idempotency) {
+      if (isAdmitted) {
+        for (const [index, { limits }] of requests.entries())
+          for (const [at, limit] of limits.entries())
+            states[index]![at]!.fallback!.late = late.then(({ charged }) => charged.get(limit))
+      } else {
+        const refunding = late.then(({ unmatched }) => refundAll(unmatched, options))
+        options.waitUntil?.(refunding)
+      }
+    }
+    return { decidedAt, states }
+  }
+
+  /** `deny` refuses the request; otherwise the local store decides the limits with `local`. Shadow policies are ignored. */
+  async function answerOne({ mode, limits }: StoreRequest): Promise<StoreState[]> {
+    const by = limits.map((limit) => fallbackOf(limit) ?? 'allow')
+    const counted = by.includes('deny') ? [] : limits.filter((_, index) => by[index] === 'local')
+    const request = { mode: mode === 'peek' ? mode : 'take', limits: counted } as const
+    const { decidedAt, states } = await local.decide([request])
+    const answers = states[0]!
+    const isCharged = request.mode === 'take' && answers.every(isAllowed)
+    return limits.map((limit, index): StoreState => {
+      const own = by[index]!
+      const state = answers[counted.indexOf(limit)]
+      const fallback = state && isCharged ? { by: own, localAt: decidedAt } : { by: own }
+      return { ...(state ?? (own === 'deny' ? DENIED : ALLOWED)), fallback }
+    })
+  }
+
+  /** The charges of a call that may still be decided, or `undefined` if there can be none. Never rejects. */
+  function chargedLate(
+    requests: StoreRequest[],
+    error: StoreError,
+    sentAt: number,
+    options: StoreOptions,
+  ): Promise<{ charged: Charged; unmatched: Charged }> | undefined {
+    const isTake = requests.some(({ mode }) => mode === 'take')
+    const slots = requests.flatMap(({ limits }) => limits.filter(({ slot }) => slot))
+    const late = error instanceof Timeout ? error.late : undefined
+    if (!isTake || !(late || (slots.length > 0 && mayHaveRun(error)))) return undefined
+    return Promise.resolve<StoreResult>(late ?? error).then((reply) => {
+      // Without a reply slots may be taken: a release by their id is harmless.
+      let charged: Charged = new Map()
+      if (!(reply instanceof StoreError)) {
+        learn(requests, reply, sentAt, options)
+        charged = chargedIn(requests, reply)
+      } else if (mayHaveRun(reply)) charged = new Map(slots.map((limit) => [limit, 0]))
+      // A charge that matches local units of another request keeps them, so a refused request refunds only the rest.
+      const unmatched = [...charged].filter(([limit]) => !local.matchLateCharge(limit))
+      return { charged, unmatched: new Map(unmatched) }
+    })
+  }
+
+  async function refundAll(charged: Charged, { waitUntil }: StoreOptions): Promise<void> {
+    if (charged.size === 0) return
+    const requests = [...charged].flatMap(([limit, decidedAt]): Correction | [] =>
+      limit.cost > 0 ? { mode: 'refund', limits: [limit], decidedAt } : [],
+    )
+    const error = await store
+      .decide(requests, { deadlineMs: REFUND_MS, ...(waitUntil && { waitUntil }) })
+      .then(() => undefined, asStoreError)
+    const subjects = [...charged.keys()].map(({ subject }) => subject)
+    onRefund(subjects, error) // also after an error: the refund may have been applied
+  }
+
+  /** Corrects charges that `onStoreError` has answered: in the local store, and in the database if it has charged them late. */
+  async function correct(requests: Correction[], options: StoreOptions): Promise<void> {
+    const late: StoreRequest[] = []
+    for (const { fallback, ...request } of requests) {
+      const { localAt, late: charging } = fallback!
+      if (localAt !== undefined) await local.decide([{ ...request, decidedAt: localAt }])
+      const decidedAt = await charging
+      if (decidedAt !== undefined) late.push({ ...request, decidedAt })
+    }
+    if (late.length > 0) await store.decide(late, options)
+  }
+
+  return {
+    async decide(requests, options = {}) {
+      const fallen = requests.filter(isFallen)
+      if (fallen.length > 0) {
+        const others = requests.filter((request) => !isFallen(request))
+        const deciding = others.length > 0 ? store.decide(others, options) : undefined
+        await Promise.all([correct(fallen, options), deciding])
+        const states = requests.map(({ limits }) => limits.map(() => ALLOWED))
+        return { decidedAt: Date.now(), states }
+      }
+      const sentAt = Date.now()
+      let reply: StoreReply
+      try {
+        reply = await store.decide(requests, options)
+      } catch (thrown) {
+        const error = asStoreError(thrown)
+        if (!mayAnswer(error, options)) throw error
+        return answer(requests, error, sentAt, options)
+      }
+      learn(requests, reply, sentAt, options)
+      return reply
+    },
+
+    async decideEach(lists, options = {}) {
+      const sentAt = Date.now()
+      const replies = await store.decideEach(lists, options)
+      return Promise.all(
+        replies.map((reply, index) => {
+          const requests = lists[index]!
+          if (reply instanceof StoreError) {
+            return mayAnswer(reply, options) ? answer(requests, reply, sentAt, options) : reply
+          }
+          learn(requests, reply, sentAt, options)
+          return reply
+        }),
+      )
+    },
+  }
+}
+
+const isAllowed = ({ allowed }: StoreState) => allowed
+
+const hasPolicy = (limit: Limit): limit is PolicyLimit => 'policy' in limit
+
+/** The fallback of an enforced limit. */
+function fallbackOf(limit: Limit): Fallback | undefined {
+  if (!hasPolicy(limit) || limit.policy.mode !== 'enforce') return undefined
+  return limit.policy.onStoreError
+}
+
+const isFallen = (request: StoreRequest): request is Correction =>
+  'fallback' in request && request.fallback !== undefined
+
+const mayAnswer = ({ code }: StoreError, { fallback }: StoreOptions) =>
+  fallback && code !== 'idempotency-conflict'
+
+const mayHaveRun = ({ code, cause }: StoreError) =>
+  (code === 'timeout' || code === 'unreachable' || code === 'bad-reply') && cause !== NOT_SENT
+
+/** The limits that a reply to takes and their follows has charged. */
+function chargedIn(requests: StoreRequest[], { decidedAt, states }: StoreReply): Charged {
+  const charged: Charged = new Map()
+  let passes = true
+  for (const [index, { mode, limits }] of requests.entries()) {
+    const own = states[index]!
+    if (mode === 'take') passes = own.every(isAllowed)
+    if ((mode !== 'take' && mode !== 'follow') || !passes || !own.every(isAllowed)) continue
+    for (const [at, limit] of limits.entries()) {
+      if (limit.cost > 0) charged.set(limit, own[at]!.decidedAt ?? decidedAt)
+    }
+  }
+  return charged
+}
+
+const ALLOWED: StoreState = {
+  allowed: true,
+  remaining: 0,
+  retryAfterMs: 0,
+  resetAfterMs: 0,
+  nextAfterMs: 0,
+}
+const DENIED: StoreState = { ...ALLOWED, allowed: false, retryAfterMs: null }

@@ -3,28 +3,26 @@ import type { Decision } from '../base/decision.ts'
 import type { StoreError } from '../base/errors.ts'
 import type { Config } from '../config/parse.ts'
 import type { Idempotency, Store } from '../connection/store.ts'
-import type { LocalStore } from '../fallback/local.ts'
 import type { Match, Matched, Matcher } from '../program/match.ts'
 import type { NameSubject, Part } from '../program/subject.ts'
 import type { RuntimeContext } from '../request/view.ts'
 import type { DenialCache } from './denial-cache.ts'
 import type { PolicyLimit } from './limit.ts'
 import type { DecidedBy, Observer, StoreUse } from './observer.ts'
-import type { Charge } from './settle.ts'
+import type { Charges } from './settle.ts'
 
 export type { Idempotency } from '../connection/store.ts'
 
 /** The parts that a limiter uses to decide. */
 export interface LimiterParts {
+  /** Answers calls with the option `fallback` also if a database does not: see fallback.ts. */
   store: Store
-  /** Decides policies with `onStoreError: 'local'` if the store does not answer. */
-  local: LocalStore
   nameSubject: NameSubject
   /** Undefined if every decision must call the store. */
   denialCache?: DenialCache | undefined
   /** Returns the refusal of the shield, if it refuses. Undefined without a shield. */
   shield?: ((key: Part[]) => Promise<Decision | undefined>) | undefined
-  /** Receives every error of the store. */
+  /** Receives the errors of calls that no request waits for. */
   onStoreError: (error: StoreError) => void
   /** Undefined without an observer. */
   observed?: Observed | undefined
@@ -69,7 +67,7 @@ export interface Question {
 /** A decision, and its charges that depend on the response. */
 export interface Outcome {
   decision: Decision
-  charges?: Charge[]
+  charges?: Charges
   /** Set if this is the stored reply of an earlier call with the same idempotency key. */
   replayed?: true
   /** The matches that decided. Absent if all of the request did. */

@@ -1,35 +1,44 @@
 /** The step `settle`: after the response, keeps each charge or refunds all or a part of it, and releases slots. */
-import type { StoreError } from '../base/errors.ts'
 import type { Policy } from '../config/parse.ts'
 import { counts } from '../config/schema/outcomes.ts'
-import type { Store, StoreOptions, StoreRequest } from '../connection/store.ts'
+import type {
+  Correction,
+  FallenBack,
+  Store,
+  StoreOptions,
+  StoreState,
+} from '../connection/store.ts'
 import type { PolicyLimit } from './limit.ts'
-
-/**
- * The charged limits, each with the time of its charge by the store's clock, ms since the epoch. A refund carries this time, so that
- * units that have expired since are not refunded.
- */
-export type Charged = Map<PolicyLimit, number>
 
 /** A charge that may be refunded. */
 export interface Charge {
-  limits: PolicyLimit[]
-  /** A promise if the reply of the call is late. */
-  charged: Charged | Promise<Charged>
-  /** The store that counts the limits. */
-  store: Store
+  /** By the store's clock, ms since the epoch. A refund carries this time, so that units that have expired since are not refunded. */
+  decidedAt: number
+  fallback?: FallenBack
 }
+
+/** The charge of a limit by its state in a reply. `undefined` if nothing was charged. */
+export function chargeOf(
+  { allowed, fallback, decidedAt: own }: StoreState,
+  decidedAt: number,
+): Charge | undefined {
+  if (!fallback) return allowed ? { decidedAt: own ?? decidedAt } : undefined
+  const mayBeCharged = (fallback.localAt ?? fallback.late) !== undefined
+  return mayBeCharged ? { decidedAt, fallback } : undefined
+}
+
+/** The charged limits that depend on the response. */
+export type Charges = Map<PolicyLimit, Charge>
 
 /** The units that a response keeps of each charge, if its cost was in its body. */
 export type Kept = Map<PolicyLimit, number>
 
 /** The charges of one response, for the reader of its body. */
 export interface Metering {
-  /** All charges that depend on the response. The reader adds the units that it takes for a stream (`cost.cut`). */
-  charges: Charge[]
-  /** Receives the errors of the store. */
-  onStoreError: (error: StoreError) => void
-  waitUntil: (promise: Promise<unknown>) => void
+  /** The charged limits that depend on the response. */
+  limits: PolicyLimit[]
+  /** Takes further units, which are settled with the others if they are admitted. */
+  take: (limit: PolicyLimit) => Promise<Pick<StoreState, 'allowed' | 'retryAfterMs'>>
   /** Settles all charges. Called once, after the body. */
   end: (kept: Kept) => void
 }
@@ -41,53 +50,60 @@ export const dependsOnResponse = ({ policy }: Pick<PolicyLimit, 'policy'>): bool
   readsBody(policy) ||
   policy.algorithm === 'concurrency'
 
-/** True if a charge has slots. They are released after the end of the response body. */
-export const holdsSlots = ({ limits }: Charge): boolean =>
-  limits.some(({ policy }) => policy.algorithm === 'concurrency')
-
 /** The part of a response that charges are settled by. */
 export type ResponseHead = Pick<Response, 'status' | 'headers'>
+
+/** True if the limit has slots. They are released after the end of the response body. */
+export const holdsSlots = ({ policy }: PolicyLimit): boolean => policy.algorithm === 'concurrency'
 
 /** True if the cost of a policy is in the body of the response. */
 export const readsBody = ({ cost }: Policy): boolean => cost.usage !== undefined
 
 /** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
-const DEADLINE_MS = 5_000
+export const REFUND_MS = 5_000
 
-/**
- * Refunds the units that a response does not count, charges those that it used beyond its charge, and releases the slots, in one call.
- * @param response `undefined` for a refused request, which gets a full refund
- * @param kept the units of limits whose cost was in the body of the response
- */
-export async function settle(
-  { limits, charged, store }: Charge,
-  response: ResponseHead | undefined,
-  waitUntil?: StoreOptions['waitUntil'],
-  kept?: Kept,
-): Promise<void> {
-  const requests = refundsOf(limits, await charged, response, kept)
-  if (requests.length === 0) return
-  await store.decide(requests, { deadlineMs: DEADLINE_MS, ...(waitUntil && { waitUntil }) })
+/** Takes further units while the response runs, and adds their charge to those that are settled. */
+export async function takeMore(
+  limit: PolicyLimit,
+  charges: Charges,
+  store: Store,
+  waitUntil: NonNullable<StoreOptions['waitUntil']>,
+): Promise<StoreState> {
+  const { deadlineMs } = limit.policy
+  const options = { deadlineMs, waitUntil, fallback: true }
+  const { states, decidedAt } = await store.decide([{ mode: 'take', limits: [limit] }], options)
+  const state = states[0]![0]!
+  const charge = chargeOf(state, decidedAt)
+  if (charge) charges.set(limit, charge)
+  return state
 }
 
 /**
- * The refunds and debts after a response: one request for each limit, so that they do not depend on each other.
- * @param response `undefined` for a refused request, which gets a full refund
+ * Refunds the units that a response does not count, charges those that it used beyond its charge, and releases the slots, in one call.
+ * @param kept the units of limits whose cost was in the body of the response
  */
-export const refundsOf = (
-  limits: PolicyLimit[],
-  charged: Charged,
-  response: ResponseHead | undefined,
+export async function settle(
+  charges: Charges,
+  store: Store,
+  response: ResponseHead,
+  waitUntil: NonNullable<StoreOptions['waitUntil']>,
   kept?: Kept,
-): StoreRequest[] =>
-  limits.flatMap((limit): StoreRequest | [] => {
-    const decidedAt = charged.get(limit)
-    const cost = limit.cost - (response ? unitsKept(limit, response, kept?.get(limit)) : 0)
-    if (decidedAt === undefined || cost === 0) return []
-    return cost > 0
-      ? { mode: 'refund', limits: [{ ...limit, cost }], decidedAt }
-      : { mode: 'debt', limits: [{ ...limit, cost: -cost }] }
-  })
+): Promise<void> {
+  const requests = correctionsOf(charges, response, kept)
+  if (requests.length === 0) return
+  await store.decide(requests, { deadlineMs: REFUND_MS, waitUntil })
+}
+
+/** The refunds and debts after a response: one request for each limit, so that they do not depend on each other. */
+export function correctionsOf(charges: Charges, response: ResponseHead, kept?: Kept): Correction[] {
+  const requests: Correction[] = []
+  for (const [limit, charge] of charges) {
+    const cost = limit.cost - unitsKept(limit, response, kept?.get(limit))
+    if (cost > 0) requests.push({ mode: 'refund', limits: [{ ...limit, cost }], ...charge })
+    if (cost < 0) requests.push({ mode: 'debt', limits: [{ ...limit, cost: -cost }], ...charge })
+  }
+  return requests
+}
 
 /**
  * The units of a charge that a response keeps.

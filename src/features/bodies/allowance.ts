@@ -1,7 +1,6 @@
 /** The units that a stream may use before it takes more (`cost.cut`). */
-import { asStoreError, type StoreError } from '../../core/base/errors.ts'
 import type { PolicyLimit } from '../../core/decide/limit.ts'
-import type { Charge, Kept, Metering } from '../../core/decide/settle.ts'
+import type { Kept, Metering } from '../../core/decide/settle.ts'
 import type { Usage } from './usage.ts'
 
 /** The units of one limit that are reserved for a response. They grow by chunks of `otherwise` while the stream runs. */
@@ -11,8 +10,6 @@ export class Allowance {
   readonly #metering: Metering
   /** The reserved units: those of the first charge, and those taken since. */
   readonly #taken: PolicyLimit[]
-  /** Charges of calls without an answer in time. They are refunded. */
-  readonly #uncertain: PolicyLimit[] = []
   #units: number
   /** The call that takes the next chunk. */
   renewing: Promise<void> | undefined
@@ -63,43 +60,13 @@ export class Allowance {
     const cost = Math.min(needed, max! - this.#units)
     // Without the penalty: a stream that ends is not a refused request.
     const more = { ...rest, policy, cost, penalty: undefined } as unknown as PolicyLimit
-    const charge = this.#metering.charges.find(({ limits }) => limits.includes(this.limit))!
-    const { deadlineMs } = policy
-    const { waitUntil } = this.#metering
-    try {
-      const request = { mode: 'take' as const, limits: [more] }
-      const reply = await charge.store.decide([request], { deadlineMs, waitUntil })
-      const { allowed, retryAfterMs, decidedAt } = reply.states[0]![0]!
-      if (!allowed) {
-        this.refusal = { policy: policy.name, retryAfterMs }
-        return
-      }
-      this.#units += cost
-      this.#taken.push(more)
-      this.#add(charge, more, new Map([[more, decidedAt ?? reply.decidedAt]]))
-    } catch (error) {
-      this.#failed(asStoreError(error), charge, more)
+    const { allowed, retryAfterMs } = await this.#metering.take(more)
+    if (!allowed) {
+      this.refusal = { policy: policy.name, retryAfterMs }
+      return
     }
-  }
-
-  /** Lets the stream run on if the store fails, except with `onStoreError: 'deny'`. */
-  #failed(error: StoreError, charge: Charge, more: PolicyLimit): void {
-    const { policy } = this.limit
-    this.#metering.onStoreError(error)
-    if (policy.onStoreError === 'deny') this.refusal = { policy: policy.name, retryAfterMs: null }
-    else this.#units += more.cost
-    if (!error.late) return
-    this.#uncertain.push(more)
-    const chargedLate = (error.late as Promise<LateReply>).then(
-      ({ states, decidedAt }) =>
-        new Map(states?.[0]?.[0]?.allowed ? [[more, decidedAt ?? 0] as const] : []),
-      () => new Map(),
-    )
-    this.#add(charge, more, chargedLate)
-  }
-
-  #add({ store }: Charge, limit: PolicyLimit, charged: Charge['charged']): void {
-    this.#metering.charges.push({ limits: [limit], charged, store })
+    this.#units += cost
+    this.#taken.push(more)
   }
 
   /** Divides the cost of the response among the reserved units. The last ones are refunded first, and carry what is above all of them. */
@@ -111,14 +78,7 @@ export class Allowance {
       kept.set(one, part)
       rest -= part
     }
-    for (const one of this.#uncertain) kept.set(one, 0)
   }
-}
-
-/** A reply after the deadline, or the error that ends the call. */
-interface LateReply {
-  decidedAt?: number
-  states?: { allowed: boolean }[][]
 }
 
 /** Why a stream ends early. */

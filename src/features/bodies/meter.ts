@@ -18,9 +18,7 @@ export function meterBody(
 ): Response | undefined {
   const { body, headers, status } = answer
   // The charge of a limit that does not count this status is refunded.
-  // The local store and a late call may have charged the same limit.
-  const charged = new Set(metering.charges.flatMap((charge) => charge.limits))
-  const limits = [...charged].filter(
+  const limits = metering.limits.filter(
     ({ policy, cost }) => policy.cost.usage && cost > 0 && counts(policy, status),
   )
   if (limits.length === 0) return undefined

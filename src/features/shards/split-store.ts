@@ -1,21 +1,18 @@
 /** Sharding: a store of several databases, each with a part of the subjects. */
 import { asStoreError, StoreError } from '../../core/base/errors.ts'
 import type {
-  Limit,
+  Correction,
   OnRefund,
-  Refund,
   Store,
   StoreOptions,
   StoreReply,
   StoreRequest,
   StoreResult,
   StoreState,
-  Unanswered,
 } from '../../core/connection/store.ts'
 import { rendezvous } from './rendezvous.ts'
 import {
   admits,
-  type Cell,
   chargedIn,
   type Fragment,
   type Group,
@@ -52,14 +49,6 @@ export interface SplitOptions {
 
 /** The deadline of a refund, ms. It is long because no request waits for it, and a failed refund blocks the units until they expire. */
 const REFUND_MS = 5_000
-
-const unknown: StoreState = {
-  allowed: false,
-  remaining: 0,
-  retryAfterMs: null,
-  resetAfterMs: 0,
-  nextAfterMs: 0,
-}
 
 /** A store of several databases. Rendezvous hashing over the names of the databases assigns each subject to a shard. */
 export function createShards(databases: readonly Shard[], options?: SplitOptions): Store {
@@ -137,82 +126,39 @@ export function createSplitStore(
     const answers = replies.filter((reply): reply is StoreReply => !(reply instanceof StoreError))
     const errors = replies.filter((reply) => reply instanceof StoreError)
     const conflict = errors.find(({ code }) => code === 'idempotency-conflict')
-    const failure = conflict ?? (answers.length > 0 && options.allowPartial ? undefined : errors[0])
-    const states = list.map(({ limits }): StoreState[] => limits.map(() => unknown))
-    const uncharged: [Cell, StoreState][] = []
-    const refused: Group[] = []
-    let isPartial = false
+    const failure = conflict ?? errors[0]
+    const states = list.map((): StoreState[] => [])
 
-    for (const group of groups) {
-      const { fragments, isTake, isSplitTake } = group
+    for (const { fragments, isSplitTake } of groups) {
       const answered = fragments.flatMap((fragment) => {
         const reply = replies[fragment.place]!
         return reply instanceof StoreError ? [] : [{ fragment, reply }]
       })
-      const unanswered = fragments.filter(({ place }) => replies[place] instanceof StoreError)
-      for (const fragment of unanswered) {
-        const error = replies[fragment.place] as StoreError
-        for (const { request, index, limit } of fragment.requests.flatMap(({ cells }) => cells)) {
-          states[request]![index] = { ...unknown, unanswered: unansweredOf(limit, fragment, error) }
-        }
-      }
-      const hasRoom = answered.every(({ fragment, reply }) => admits(fragment, reply))
-      const passes = !failure && hasRoom
+      const passes = !failure && answered.every(({ fragment, reply }) => admits(fragment, reply))
       // With an idempotency key, keep the charges if another shard fails: a repeated call finds them. Refund them if a shard refuses.
-      const keeps = options.idempotency && !conflict && hasRoom && errors.length > 0
-      if (isTake && !passes) refused.push(group)
-      isPartial ||= passes && fragments.length > 1 && unanswered.some(({ lead }) => lead)
+      const keeps =
+        options.idempotency &&
+        !conflict &&
+        answered.every(({ fragment, reply }) => admits(fragment, reply) || hasFallenBack(reply))
       for (const { fragment, reply } of answered) {
         const charged = isSplitTake && admits(fragment, reply)
-        const before = [...statesBy(charged ? [fragment.before!] : fragment.requests, reply)]
-        if (passes) uncharged.push(...before)
-        for (const [cell, state] of passes ? statesBy(fragment.requests, reply) : before) {
+        const requests = charged && !passes ? [fragment.before!] : fragment.requests
+        for (const [cell, state] of statesBy(requests, reply)) {
           states[cell.request]![cell.index] = passes
             ? { decidedAt: reply.decidedAt, ...state }
             : state
         }
-        if (charged && !passes && !keeps) refund(fragment, reply, options)
+        if (charged && !passes && !(keeps && !hasFallenBack(reply))) {
+          refund(fragment, reply, options)
+        }
       }
     }
-    if (answers.length > 0 && !options.idempotency) refundLate(refused, replies, options)
-    if (failure) {
-      // If some shards have answered in time, `refundLate` above refunds the late replies of the others.
-      const isLate = answers.length === 0 && errors.some(({ late }) => late)
-      const late = isLate ? mergedLate(list, groups, replies, options) : undefined
-      return new StoreError(failure.code, failure.cause as string, failure.store, late)
-    }
+    if (failure) return new StoreError(failure.code, failure.cause as string, failure.store)
+    const known = answers.filter((reply) => !hasFallenBack(reply))
     return {
       decidedAt: Math.min(...answers.map(({ decidedAt }) => decidedAt)),
       states,
-      ...(isPartial && { uncharged: withStates(states, uncharged) }),
-      ...(answers.every(({ replayed }) => replayed) && { replayed: true }),
-      ...(answers.some(({ leased }) => leased) && { leased: true }),
-    }
-  }
-
-  /** Merges the late replies if no shard has answered in time. The caller then decides whether to refund them. */
-  async function mergedLate(
-    list: StoreRequest[],
-    groups: Group[],
-    replies: StoreResult[],
-    options: StoreOptions,
-  ): Promise<StoreResult> {
-    const wait = async (reply: StoreResult): Promise<StoreResult> =>
-      reply instanceof StoreError && reply.late ? ((await reply.late) as StoreResult) : reply
-    const all = await Promise.all(replies.map(wait))
-    return merged(list, groups, all, { ...options, allowPartial: true })
-  }
-
-  /** Refunds late charges of requests that have already been refused. */
-  function refundLate(groups: Group[], replies: StoreResult[], options: StoreOptions) {
-    for (const fragment of groups.flatMap(({ fragments }) => fragments)) {
-      const error = replies[fragment.place]
-      if (!(error instanceof StoreError) || !error.late) continue
-      const refunding = error.late.then((reply) => {
-        if (reply instanceof StoreError || !admits(fragment, reply as StoreReply)) return
-        refund(fragment, reply as StoreReply, options)
-      })
-      options.waitUntil?.(refunding)
+      ...(known.length > 0 && known.every(({ replayed }) => replayed) && { replayed: true }),
     }
   }
 
@@ -220,25 +166,26 @@ export function createSplitStore(
   function refund(
     { shard, ...fragment }: Fragment,
     reply: StoreReply,
-    { idempotency, ...options }: StoreOptions,
+    { now, waitUntil }: StoreOptions,
   ) {
     const limits = reply.replayed ? [] : chargedIn(fragment, reply)
     if (limits.length === 0) return
     const states = new Map(
       [...statesBy(fragment.requests, reply)].map(([cell, state]) => [cell.limit, state]),
     )
-    const requests = limits.map((limit): Refund => {
-      const { decidedAt = reply.decidedAt } = states.get(limit)!
-      return { mode: 'refund', limits: [limit], decidedAt }
+    const requests = limits.map((limit): Correction => {
+      const { decidedAt = reply.decidedAt, fallback } = states.get(limit)!
+      return { mode: 'refund', limits: [limit], decidedAt, ...(fallback && { fallback }) }
     })
     const parts = [{ shard, lists: [requests] }]
-    const done = decideParts(parts, { ...options, deadlineMs: REFUND_MS }, true).then(
-      ([replies]) => {
-        const error = replies!.find((reply) => reply instanceof StoreError)
-        onRefund([...new Set(limits.map(({ subject }) => subject))], error)
-      },
-    )
-    options.waitUntil?.(done)
+    const options: StoreOptions = { deadlineMs: REFUND_MS }
+    if (now !== undefined) options.now = now
+    if (waitUntil) options.waitUntil = waitUntil
+    const done = decideParts(parts, options, true).then(([replies]) => {
+      const error = replies!.find((reply) => reply instanceof StoreError)
+      onRefund([...new Set(limits.map(({ subject }) => subject))], error)
+    })
+    waitUntil?.(done)
   }
 
   return {
@@ -257,18 +204,5 @@ const withShardKey = ({ idempotency, ...options }: StoreOptions, name: string): 
     ? { ...options, idempotency: { ...idempotency, key: `${name}@${idempotency.key}` } }
     : options
 
-/** The error of a limit without an answer, and the time of its charge if the reply comes late. */
-function unansweredOf(limit: Limit, fragment: Fragment, error: StoreError): Unanswered {
-  const chargedLate = error.late?.then((late) => {
-    const reply = late as StoreResult
-    if (reply instanceof StoreError || reply.replayed || !admits(fragment, reply)) return undefined
-    return chargedIn(fragment, reply).includes(limit) ? reply.decidedAt : undefined
-  })
-  return chargedLate ? { error, chargedLate } : { error }
-}
-
-const withStates = (states: StoreState[][], changes: [Cell, StoreState][]): StoreState[][] => {
-  const copy = states.map((list) => [...list])
-  for (const [{ request, index }, state] of changes) copy[request]![index] = state
-  return copy
-}
+/** True if `onStoreError` has answered in place of a shard. */
+const hasFallenBack = ({ states }: StoreReply) => states[0]![0]!.fallback !== undefined

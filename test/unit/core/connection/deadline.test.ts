@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import { withBreaker } from '../../../../src/core/connection/breaker.ts'
-import { withDeadline } from '../../../../src/core/connection/deadline.ts'
+import { type Timeout, withDeadline } from '../../../../src/core/connection/deadline.ts'
 import type { Store, StoreOptions, StoreReply } from '../../../../src/core/connection/store.ts'
 
 const reply: StoreReply = { decidedAt: 1, states: [] }
@@ -30,7 +30,7 @@ function slow(ms: number, answer: StoreReply | StoreError = reply) {
 const errorOf = (deciding: Promise<unknown>) =>
   deciding.then(
     () => undefined,
-    (error) => error as StoreError,
+    (error) => error as Timeout,
   )
 
 describe('a store with a deadline', () => {
@@ -132,7 +132,7 @@ describe('a store with a deadline', () => {
     }
     const deciding = withDeadline(store).decideEach([[], []])
     await vi.advanceTimersByTimeAsync(300)
-    const errors = (await deciding) as StoreError[]
+    const errors = (await deciding) as Timeout[]
     expect(errors.map(({ code }) => code)).toEqual(['timeout', 'timeout'])
     await vi.advanceTimersByTimeAsync(200)
     expect(await errors[0]!.late).toMatchObject({ decidedAt: 1 })

@@ -2,18 +2,19 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
-import { StoreError } from '../../../../src/core/base/errors.ts'
 import type { ConfigOptions } from '../../../../src/core/config/options.ts'
 import type { Store, StoreReply } from '../../../../src/core/connection/store.ts'
 import { decideEach, prepare } from '../../../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import { limitsOf } from '../../../../src/core/decide/limit.ts'
 import type { DecideOptions, LimiterParts, Question } from '../../../../src/core/decide/question.ts'
+import { settle } from '../../../../src/core/decide/settle.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { isMatch } from '../../../../src/core/program/match.ts'
 import { jwt } from '../../../../src/features/jwt/index.ts'
 import { createShards } from '../../../../src/features/shards/split-store.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
+import { failing, fallbackOver, lateStore } from '../../../support/with-fallback.ts'
 
 /** The deadline that the store gets for a request, and the time that the matcher has spent, in ms. */
 async function deadlineOf(config: ConfigOptions, init: RequestInit = {}) {
@@ -27,7 +28,6 @@ async function deadlineOf(config: ConfigOptions, init: RequestInit = {}) {
       },
       decideEach: local.decideEach,
     },
-    local,
     nameSubject: async () => 'subject',
     onStoreError() {},
   }
@@ -70,14 +70,24 @@ test('A wait for the keys of an issuer takes at most half of the shortest deadli
   expect(tookMs).toBeLessThan(5000)
 })
 
-/** A limiter with a given store. */
-function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {}) {
-  const errors: string[] = []
+/** A limiter over one database. */
+function newLimiter(config: ConfigOptions, database: Store) {
+  const local = createLocalStore()
+  const denialCache = createDenialCache()
+  const { store, errors } = fallbackOver(database, { local, denialCache })
+  return { ...limiterOf(config, store, {}, { denialCache, errors }), local }
+}
+
+function limiterOf(
+  config: ConfigOptions,
+  store: Store,
+  init: RequestInit,
+  { denialCache = createDenialCache(), errors = [] as string[] } = {},
+) {
   const parts: LimiterParts = {
     store,
-    local: createLocalStore(),
     nameSubject: async (parts) => parts.map(([, value]) => value).join(),
-    denialCache: createDenialCache(),
+    denialCache,
     onStoreError: ({ code }) => void errors.push(code),
   }
   const describe = createMatcher(config)
@@ -90,20 +100,6 @@ function newLimiter(config: ConfigOptions, store: Store, init: RequestInit = {})
     return limitsOf(matches, undefined, parts.nameSubject)
   }
   return { ask, parts, errors, limits }
-}
-
-/** A store whose first call times out. Its late reply arrives on `release`. */
-function lateStore(answerRest?: Store['decide']) {
-  const store = createLocalStore()
-  const { promise: late, resolve } = Promise.withResolvers<StoreReply>()
-  let release: (() => void) | undefined
-  const decide: Store['decide'] = async (requests, options) => {
-    if (release) return (answerRest ?? store.decide)(requests, options)
-    const reply = await store.decide(requests)
-    release = () => resolve(reply)
-    throw new StoreError('timeout', undefined, undefined, late)
-  }
-  return { store: { ...store, decide }, release: () => release!() }
 }
 
 const single = { name: 'a', limit: 1, window: '1d', algorithm: 'fixed-window' } as const
@@ -123,7 +119,7 @@ test('A limit that the script has refused refuses the request, also if its wait 
 })
 
 test('After the refund of a late charge the isolate forgets cached refusals of the subject.', async () => {
-  const { store, release } = lateStore()
+  const { store, release } = lateStore(createLocalStore())
   const { ask } = newLimiter({ policies: [{ ...single, onStoreError: 'deny' }] }, store)
   const background: Promise<unknown>[] = []
   const waitUntil = (promise: Promise<unknown>) => void background.push(promise)
@@ -135,7 +131,7 @@ test('After the refund of a late charge the isolate forgets cached refusals of t
 })
 
 test('A failed refund of a late charge is logged, and is no unhandled rejection without waitUntil.', async () => {
-  const { store, release } = lateStore(() => Promise.reject(new StoreError('unreachable')))
+  const { store, release } = lateStore(createLocalStore(), failing().decide)
   const { ask, errors } = newLimiter({ policies: [{ ...single, onStoreError: 'deny' }] }, store)
   const unhandled: unknown[] = []
   const listener = (error: unknown) => void unhandled.push(error)
@@ -151,24 +147,21 @@ test('The local store does not learn from a replayed reply.', async () => {
   const state = { allowed: true, remaining: 1, retryAfterMs: 0, resetAfterMs: 1000, nextAfterMs: 1 }
   const replay: StoreReply = { decidedAt: 1000, replayed: true, states: [[state]] }
   const store = { ...createLocalStore(), decide: async () => replay }
-  const { ask, parts, limits } = newLimiter({ policies: [single] }, store)
+  const { ask, local, limits } = newLimiter({ policies: [single] }, store)
   const [row] = await limits()
   const seenAt = Date.now() - 20_000
   const refused = { ...state, allowed: false, remaining: 0, retryAfterMs: 90_000 }
-  parts.local.learn(row!, { ...refused, resetAfterMs: 90_000 }, seenAt, seenAt)
+  local.learn(row!, { ...refused, resetAfterMs: 90_000 }, seenAt, seenAt)
   await ask({ idempotency: { key: 'k', fingerprint: 'f', forMs: 60_000 } })
-  const { states } = await parts.local.decide([{ mode: 'take', limits: [row!] }])
+  const { states } = await local.decide([{ mode: 'take', limits: [row!] }])
   expect(states[0]![0]!.allowed).toBe(false)
 })
 
 test('Local charges for a failed shard can be refunded after the response, and are not part of the decision.', async () => {
-  const dead: Store = {
-    decide: () => Promise.reject(new StoreError('unreachable')),
-    decideEach: async (lists) => lists.map(() => new StoreError('unreachable')),
-  }
+  const local = createLocalStore()
   const store = createShards([
     { name: 'one', store: createLocalStore() },
-    { name: 'two', store: dead },
+    { name: 'two', store: fallbackOver(failing(), { local }).store },
   ])
   // Each database has some of the ten keys.
   const policies = Array.from({ length: 10 }, (_, n) => ({
@@ -178,20 +171,20 @@ test('Local charges for a failed shard can be refunded after the response, and a
     countOnly: '4xx' as const,
   }))
   const headers = Object.fromEntries(policies.map((_, n) => [`x-${n}`, `client-${n}`]))
-  const { ask, parts } = newLimiter({ policies }, store, { headers })
+  const { ask, parts } = limiterOf({ policies }, store, { headers })
   const { decision, charges } = await ask()
   expect(decision).toMatchObject({ allowed: true, reason: 'store-error', fallback: 'local' })
-  expect(decision).not.toHaveProperty('charge')
-  expect(charges!.map(({ store }) => store === parts.local)).toEqual([true, false])
-  expect(charges!.reduce((sum, { limits }) => sum + limits.length, 0)).toBe(10)
+  expect(charges!.size).toBe(10)
+  const counted = [...charges!].filter(([, { fallback }]) => fallback)
+  expect(decision.limits).toHaveLength(10 - counted.length)
+  const head = { status: 200, headers: new Headers() } // does not count
+  await settle(charges!, parts.store, head, () => {})
+  const limits = counted.map(([limit]) => limit)
+  const { states } = await local.decide([{ mode: 'peek', limits }])
+  expect(states[0]!.map(({ remaining }) => remaining)).toEqual(limits.map(() => single.limit))
 })
 
 describe('a request with a failed shard', () => {
-  const dead: Store = {
-    decide: () => Promise.reject(new StoreError('unreachable')),
-    decideEach: async (lists) => lists.map(() => new StoreError('unreachable')),
-  }
-
   /** Ten keys, some in each database. One policy is in shadow mode. */
   const policiesWith = (change: Partial<ConfigOptions['policies'][number]>) =>
     Array.from({ length: 10 }, (_, n) => ({
@@ -212,9 +205,9 @@ describe('a request with a failed shard', () => {
     const living = createLocalStore()
     const store = createShards([
       { name: 'one', store: living },
-      { name: 'two', store: dead },
+      { name: 'two', store: fallbackOver(failing()).store },
     ])
-    const { ask, limits } = newLimiter({ policies: policiesWith(change) }, store, { headers })
+    const { ask, limits } = limiterOf({ policies: policiesWith(change) }, store, { headers })
     const work: Promise<unknown>[] = []
     const { decision } = await ask({ ...options, waitUntil: (promise) => void work.push(promise) })
     await Promise.all(work)
@@ -238,6 +231,22 @@ describe('a request with a failed shard', () => {
     expect(left).toContain(single.limit - 1)
   })
 
+  test('If a shard refuses, the decision is its refusal, whatever onStoreError of the failed shard says.', async () => {
+    const living = createLocalStore()
+    const store = createShards([
+      { name: 'one', store: living },
+      { name: 'two', store: fallbackOver(failing()).store },
+    ])
+    const policies = policiesWith({ onStoreError: 'allow' })
+    const { ask } = limiterOf({ policies }, store, { headers })
+    await ask()
+    const { decision } = await ask()
+    expect(decision).toMatchObject({ allowed: false, reason: 'limited' })
+    expect(decision.retryAfterMs).toBeGreaterThan(0)
+    expect(decision).not.toHaveProperty('fallback')
+    expect(decision).not.toHaveProperty('decidedAt')
+  })
+
   test.each([
     ['slots', { algorithm: 'concurrency', onStoreError: 'deny' }],
     ['units', { onStoreError: 'deny' }],
@@ -246,7 +255,7 @@ describe('a request with a failed shard', () => {
     async (_, change) => {
       const taken: string[] = []
       const released: string[] = []
-      const { store: late, release } = lateStore(async (requests, options) => {
+      const { store: late, release } = lateStore(createLocalStore(), async (requests, options) => {
         const refunds = requests.filter(({ mode }) => mode === 'refund')
         released.push(...refunds.flatMap(({ limits }) => limits.map(({ subject }) => subject)))
         return createLocalStore().decide(requests, options)
@@ -258,9 +267,9 @@ describe('a request with a failed shard', () => {
       }
       const store = createShards([
         { name: 'one', store: createLocalStore() },
-        { name: 'two', store: { ...late, decide } },
+        { name: 'two', store: fallbackOver({ ...late, decide }).store },
       ])
-      const { ask } = newLimiter({ policies: policiesWith(change) }, store, { headers })
+      const { ask } = limiterOf({ policies: policiesWith(change) }, store, { headers })
       const work: Promise<unknown>[] = []
       const waitUntil = (promise: Promise<unknown>) => void work.push(promise)
       expect((await ask({ waitUntil })).decision).toMatchObject({
@@ -275,13 +284,13 @@ describe('a request with a failed shard', () => {
   )
 
   test('A refused peek with a failed shard has limits without decidedAt.', async () => {
-    const { store: late } = lateStore()
+    const { store: late } = lateStore(createLocalStore())
     const store = createShards([
       { name: 'one', store: createLocalStore() },
-      { name: 'two', store: late },
+      { name: 'two', store: fallbackOver(late).store },
     ])
     const policies = policiesWith({ onStoreError: 'deny' })
-    const { decision } = await newLimiter({ policies }, store, { headers }).ask({}, 'peek')
+    const { decision } = await limiterOf({ policies }, store, { headers }).ask({}, 'peek')
     expect(decision).toMatchObject({ allowed: false, fallback: 'deny' })
     expect(decision.limits.length).toBeGreaterThan(0)
     expect(decision.limits.every(({ decidedAt }) => decidedAt === undefined)).toBe(true)

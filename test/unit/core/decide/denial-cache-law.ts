@@ -11,6 +11,7 @@ import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import { dependsOnResponse } from '../../../../src/core/decide/settle.ts'
 import type { Match } from '../../../../src/core/program/match.ts'
 import { Model } from '../../../model/model.ts'
+import { fallbackOver } from '../../../support/with-fallback.ts'
 
 const start = Date.UTC(2026, 10, 20, 12)
 let now = start
@@ -148,8 +149,7 @@ export const denialCacheLaw = (numRuns: number) =>
             }
             if (what !== 'take') continue
             const parts: LimiterParts = {
-              store,
-              local: { ...store, learn() {}, matchLateCharge: () => false },
+              store: fallbackOver(store, { denialCache: isolates[who] }).store,
               denialCache: isolates[who],
               nameSubject,
               onStoreError: () => {},

@@ -7,6 +7,7 @@ import { decideEach } from '../../../../src/core/decide/decide.ts'
 import { createDenialCache } from '../../../../src/core/decide/denial-cache.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
+import { fallbackOver } from '../../../support/with-fallback.ts'
 
 const start = Date.UTC(2026, 10, 20, 12, 0, 0, 400)
 let now = start
@@ -46,8 +47,7 @@ function isolate(truth: Store, { there = 0, back = 0, denialCache = createDenial
     decideEach: () => Promise.reject(new Error('not called')),
   }
   const parts: LimiterParts = {
-    store,
-    local: { ...truth, learn() {}, matchLateCharge: () => false },
+    store: fallbackOver(store, { denialCache }).store,
     denialCache,
     nameSubject: async () => 'a',
     onStoreError: () => {},
@@ -237,7 +237,7 @@ describe('a cached refusal', () => {
       { ...one!, period: [1, 2, 3] as [number, number, number] },
     ]
     const cache = createDenialCache()
-    cache.keep([{ ...one!, terms: one!.policy, subject: 's' }], [refusing], start, start, start)
+    cache.keep({ ...one!, terms: one!.policy, subject: 's' }, refusing, start, start, start)
     expect(cache.find([one!], start)).toBeDefined()
     for (const other of others) expect(cache.find([other], start)).toBeUndefined()
   })
@@ -262,7 +262,7 @@ const ofClient = (n: number) => ({
 test('The cache keeps its maximum size, and evicts the least recently used refusals.', () => {
   const cache = createDenialCache(10_000)
   for (let n = 0; n < 1000; n++) {
-    cache.keep([ofClient(n)], [refusing], start, start, start)
+    cache.keep(ofClient(n), refusing, start, start, start)
     cache.find([ofClient(0)], start)
   }
   const left = Array.from({ length: 1000 }, (_, n) => n).filter((n) =>
@@ -278,10 +278,8 @@ test('The cache keeps its maximum size, and evicts the least recently used refus
 
 test('A refund makes the cache forget the refusals of its subject, including those in flight, and no others.', () => {
   const cache = createDenialCache()
-  const [first, second] = [ofClient(0), ofClient(1)]
-  const allowed = { ...refusing, allowed: true, retryAfterMs: 0 }
-  const keep = (sentAt: number) =>
-    cache.keep([first, second], [refusing, allowed], start, sentAt, sentAt)
+  const first = ofClient(0)
+  const keep = (sentAt: number) => cache.keep(first, refusing, start, sentAt, sentAt)
   keep(start)
   cache.forget(start, ['s1', 'another'])
   expect(cache.find([first], start)).toBeDefined()
@@ -303,20 +301,20 @@ test('A refund makes the cache forget the refusals of its subject, including tho
 
 test('A refusal is forgotten when a unit may come back, the limit of an operator ends, a lease of another isolate may end, or another isolate may have ended the ban.', () => {
   const cache = createDenialCache()
-  cache.keep([ofClient(2)], [refusing], start, start, start)
+  cache.keep(ofClient(2), refusing, start, start, start)
   expect(cache.find([ofClient(2)], start + 4_999)).toBeDefined()
   expect(cache.find([ofClient(2)], start + 5_000)).toBeUndefined()
   const limit = ofClient(0)
   const state = { ...refusing, limit: 1, overriddenForMs: 40 }
-  cache.keep([limit], [state], start, start, start)
+  cache.keep(limit, state, start, start, start)
   expect(cache.find([limit], start + 39)?.states[0]).toMatchObject({ limit: 1, overriddenForMs: 1 })
   expect(cache.find([limit], start + 40)).toBeUndefined()
   const client = ofClient(1)
   const leased = { ...client, policy: { ...client.policy, lease: { max: 2, ttlMs: 30 } } }
-  cache.keep([leased], [refusing], start, start, start)
+  cache.keep(leased, refusing, start, start, start)
   expect(cache.find([leased], start + 29)).toBeDefined()
   expect(cache.find([leased], start + 30)).toBeUndefined()
-  cache.keep([limit], [{ ...refusing, bannedForMs: 60_000 }], start, start, start)
+  cache.keep(limit, { ...refusing, bannedForMs: 60_000 }, start, start, start)
   expect(cache.find([limit], start + 9_999)?.states[0]).toMatchObject({ bannedForMs: 50_001 })
   expect(cache.find([limit], start + 10_000)).toBeUndefined()
 })

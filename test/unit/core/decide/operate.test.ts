@@ -19,7 +19,6 @@ async function refunded(options: Partial<PolicyOptions>, slot?: string, error?: 
   const seen = { errors: [] as string[], forgotten: 0 }
   const local = createLocalStore()
   const parts: LimiterParts = {
-    local,
     store: {
       ...local,
       async decideEach(lists) {

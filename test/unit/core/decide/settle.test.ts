@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { PolicyOptions } from '../../../../src/core/config/options.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
 import type { PolicyLimit } from '../../../../src/core/decide/limit.ts'
-import { refundsOf } from '../../../../src/core/decide/settle.ts'
+import { chargeOf, correctionsOf } from '../../../../src/core/decide/settle.ts'
 
 function limitWith(options: Partial<PolicyOptions>): PolicyLimit {
   const [policy] = parseConfig({
@@ -22,12 +22,12 @@ test.each<[string, Partial<PolicyOptions>, number, string, number | undefined, u
   ['a malformed price', priced, 200, '-1', undefined, []],
   ['the end of a slot', { algorithm: 'concurrency' }, 200, '', undefined, ['refund', 3, 1000]],
   ['a lower cost in its body', {}, 200, '', 1, ['refund', 2, 1000]],
-  ['a higher cost in its body', {}, 200, '', 8, ['debt', 5, undefined]],
+  ['a higher cost in its body', {}, 200, '', 8, ['debt', 5, 1000]],
 ])('A response with %s settles its charge.', (_, options, status, price, metered, expected) => {
   const limit = limitWith(options)
   const response = { status, headers: new Headers({ 'x-price': price }) }
   const kept = new Map(metered === undefined ? [] : [[limit, metered]])
-  const requests = refundsOf([limit], new Map([[limit, 1000]]), response, kept)
+  const requests = correctionsOf(new Map([[limit, { decidedAt: 1000 }]]), response, kept)
   expect(
     requests.flatMap(({ mode, limits, ...rest }) => [
       mode,
@@ -35,5 +35,16 @@ test.each<[string, Partial<PolicyOptions>, number, string, number | undefined, u
       Object.values(rest)[0],
     ]),
   ).toEqual(expected)
-  expect(refundsOf([limit], new Map(), response, kept)).toEqual([])
+})
+
+test('Only what may be charged is settled: units of the database, of the isolate, or of a late reply.', () => {
+  const state = { allowed: true, remaining: 0, retryAfterMs: 0, resetAfterMs: 0, nextAfterMs: 0 }
+  const late = Promise.resolve(5)
+  expect(chargeOf(state, 1)).toEqual({ decidedAt: 1 })
+  expect(chargeOf({ ...state, decidedAt: 2 }, 1)).toEqual({ decidedAt: 2 })
+  expect(chargeOf({ ...state, allowed: false }, 1)).toBeUndefined()
+  expect(chargeOf({ ...state, fallback: { by: 'allow' } }, 1)).toBeUndefined()
+  for (const fallback of [{ by: 'local', localAt: 0 } as const, { by: 'allow', late } as const]) {
+    expect(chargeOf({ ...state, fallback }, 1)).toEqual({ decidedAt: 1, fallback })
+  }
 })

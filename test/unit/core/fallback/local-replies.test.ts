@@ -5,10 +5,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { algorithms } from '../../../../src/core/connection/algorithms/index.ts'
 import type { Limit, StoreRequest, StoreState } from '../../../../src/core/connection/store.ts'
-import { answerWithoutStore } from '../../../../src/core/decide/fallback.ts'
 import { createLocalStore, type LocalStore } from '../../../../src/core/fallback/local.ts'
 import { policyOf, take } from '../../../support/local.ts'
 import { isLong } from '../../../support/long.ts'
+import { failing, fallbackOver } from '../../../support/with-fallback.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -142,10 +142,9 @@ describe('the local store after replies of the store', () => {
     const banned = { ...state, allowed: false, retryAfterMs: 60_000, bannedForMs: 60_000 }
     const row = { ...take(policy).limits[0]!, policy, partitionKey: [] }
     local.learn(row, banned, start, start)
-    expect(await answerWithoutStore([row], 'take', local)).toMatchObject({
-      allowed: false,
-      retryAfterMs: 59_000,
-    })
+    const { store } = fallbackOver(failing(), { local })
+    const { states } = await store.decide([{ mode: 'take', limits: [row] }], { fallback: true })
+    expect(states[0]).toMatchObject([{ allowed: false, retryAfterMs: 59_000 }])
   })
 
   test.each(['fixed-window', 'sliding-window', 'sliding-log', 'token-bucket'] as const)(

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
-import { StoreError } from '../../../../src/core/base/errors.ts'
-import type { Store, StoreReply } from '../../../../src/core/connection/store.ts'
 import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { event, limitWith, type Streamed, streamed } from '../../../support/metered.ts'
+import { failing, fallbackOver, lateStore } from '../../../support/with-fallback.ts'
 
 const SSE = { 'content-type': 'text/event-stream' }
 const CUT = { usage: 'usage.total_tokens', otherwise: 10, max: 4000, cut: true }
@@ -128,51 +127,42 @@ test('A shadow policy never ends a stream.', async () => {
   expect(await one.kept).toEqual([100])
 })
 
-/** A store that fails. */
-const failing = (error: StoreError): Store => ({
-  decide: () => Promise.reject(error),
-  decideEach: () => Promise.reject(error),
-})
+/** A store without an answer, as a limiter has it. */
+const unreachable = () => fallbackOver(failing())
 
 test('A stream runs on if the store fails, and the error is reported.', async () => {
   const { limit } = await budget(10, CUT, { onStoreError: 'allow' })
-  const one = streamed(limit, SSE, { store: failing(new StoreError('unreachable')) })!
+  const { store, errors } = unreachable()
+  const one = streamed(limit, SSE, { store })!
   expect(eventsIn(await run(one, 35))).toBe(35)
-  expect(await one.kept).toEqual([35])
-  expect(new Set(one.errors)).toEqual(new Set(['unreachable']))
+  expect((await one.kept).reduce((sum, units) => sum + units, 0)).toBe(35)
+  expect(new Set(errors)).toEqual(new Set(['unreachable']))
+})
+
+test('A stream takes its chunks from the local count if the store fails.', async () => {
+  const { limit } = await budget(20)
+  const one = streamed(limit, SSE, unreachable())!
+  const text = await run(one, 100)
+  expect(eventsIn(text)).toBeGreaterThanOrEqual(30) // 10 from the store, and 20 from the local count
+  expect(text).toContain('event: error')
 })
 
 test("A stream ends if the store fails and the policy has onStoreError: 'deny'.", async () => {
   const { limit } = await budget(10, CUT, { onStoreError: 'deny' })
-  const one = streamed(limit, SSE, { store: failing(new StoreError('unreachable')) })!
+  const one = streamed(limit, SSE, unreachable())!
   expect(await run(one, 35)).toContain('event: error')
 })
 
-test('A chunk that the store charges after the deadline is refunded.', async () => {
-  const { promise, resolve } = Promise.withResolvers<StoreReply>()
-  const { limit } = await budget(10)
-  const late = new StoreError('timeout', undefined, undefined, promise)
-  const one = streamed(limit, SSE, { store: failing(late) })!
+test('A chunk that the store charges after the deadline is settled like any other.', async () => {
+  const { limit } = await budget(100)
+  const late = lateStore({
+    ...failing(),
+    decide: async () => ({ decidedAt: 7, states: [[{ allowed: true } as never]] }),
+  })
+  const one = streamed(limit, SSE, fallbackOver(late.store))!
   await run(one, 11)
-  resolve({ decidedAt: 7, states: [[{ allowed: true } as never]] })
-  expect(await one.kept).toEqual([11, 0])
-  const [, charge] = one.charges
-  expect([...(await charge!.charged).values()]).toEqual([7])
-})
-
-test('A limit that the local store and a late call have charged takes each chunk once.', async () => {
-  const { store, limit } = await budget(1000)
-  let takes = 0
-  const counting: Store = {
-    ...store,
-    decide(requests) {
-      takes += 1
-      return store.decide(requests)
-    },
-  }
-  const late = { limits: [limit], charged: new Map([[limit, 2]]), store: counting }
-  const one = streamed(limit, SSE, { store: counting, more: [late] })!
-  await run(one, 35, event({ usage: { total_tokens: 22 } }))
-  expect(await one.kept).toEqual([10, 10, 2, 0])
-  expect(takes).toBe(3)
+  late.release()
+  expect(await one.kept).toEqual([10, 1])
+  const [, charge] = [...one.charges.values()]
+  expect(await charge!.fallback!.late).toBe(7)
 })

@@ -7,7 +7,6 @@ import { createUpstashStore } from '../../../../src/core/connection/upstash/upst
 import type { Resizing } from '../../../../src/core/decide/operate.ts'
 import { operate } from '../../../../src/core/decide/operate.ts'
 import type { LimiterParts } from '../../../../src/core/decide/question.ts'
-import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { changeLimit, listLimits } from '../../../../src/features/overrides/documents.ts'
 import { overrides } from '../../../../src/features/overrides/index.ts'
 import { useDatabase } from '../../../support/database.ts'
@@ -29,7 +28,6 @@ async function overtaken(first: Resizing, second: Resizing, steps: number) {
   const partsOf = (store: Store): LimiterParts => ({
     store,
     nameSubject,
-    local: createLocalStore(),
     onStoreError(error) {
       throw error
     },

@@ -1,20 +1,16 @@
 /** Shards with a database that fails or answers after the deadline. */
 import { describe, expect, test } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
-import type {
-  Store,
-  StoreReply,
-  StoreRequest,
-  StoreState,
-} from '../../../../src/core/connection/store.ts'
+import { Timeout } from '../../../../src/core/connection/deadline.ts'
+import type { Store, StoreRequest } from '../../../../src/core/connection/store.ts'
 import {
   allowed,
   follow,
-  left,
   names,
   peek,
   policy,
   row,
+  rowWith,
   subjectAt,
   take,
   useShardedRedis,
@@ -40,36 +36,54 @@ describe('a database that does not answer', () => {
     )
   })
 
-  test('If a shard fails, the reply has the states with and without the charge, and the caller decides.', async () => {
-    const { shards, waitUntil, settled } = newShards(['eu-2'])
-    const [a, b, c] = names.map(subjectAt) as [string, string, string]
-    const list = [
-      take(row(a), row(b)),
-      follow(row(b, { terms: { ...policy, tag: 'u' } })),
-      follow(row(c)),
-    ]
-    const reply = await shards.decide(list, { waitUntil, allowPartial: true })
-    await settled()
-    for (const states of [reply.states, reply.uncharged!]) {
-      const codes = states.map((limits) => limits.map(({ unanswered }) => unanswered?.error.code))
-      expect(codes).toEqual([[undefined, 'not-configured'], ['not-configured'], [undefined]])
-    }
-    const remaining = (states: StoreState[][]) =>
-      [states[0]![0]!, states[2]![0]!].map((one) => one.remaining)
-    expect(remaining(reply.states)).toEqual([2, 2])
-    expect(remaining(reply.uncharged!)).toEqual([3, 3])
-    expect(await peek(shards, a, c)).toEqual([2, 2])
-  })
+  test.each([
+    ['allow', 2],
+    ['deny', 3],
+  ] as const)(
+    'A failed shard whose policies have onStoreError %s looks like one with this answer.',
+    async (by, remaining) => {
+      const { shards, waitUntil, settled } = newShards(['eu-2'])
+      const [a, b, c] = names.map(subjectAt) as [string, string, string]
+      const list = [
+        take(row(a), rowWith(by, b)),
+        follow(row(b, { terms: { ...policy, tag: 'u' } })),
+        follow(row(c)),
+      ]
+      const { states } = await shards.decide(list, { waitUntil, fallback: true })
+      await settled()
+      const answers = states.map((limits) => limits.map(({ fallback }) => fallback?.by))
+      expect(answers).toEqual([[undefined, by], ['allow'], [undefined]])
+      const [first, , last] = states
+      expect([first![0]!.remaining, last![0]!.remaining]).toEqual([remaining, remaining])
+      expect(await peek(shards, a, c)).toEqual([remaining, remaining])
+    },
+  )
 
   test('A failed shard does not matter if another shard refuses.', async () => {
     const { shards } = newShards(['eu-2'])
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
-    const reply = await shards.decide([take(row(a, { cost: 4 }), row(b))], { allowPartial: true })
-    expect(allowed(reply)).toEqual([false, false])
-    expect(reply.uncharged).toBeUndefined()
+    const list = [take(row(a, { cost: 4 }), rowWith('allow', b))]
+    const { states } = await shards.decide(list, { fallback: true })
+    expect(states[0]).toMatchObject([{ allowed: false }, { fallback: { by: 'allow' } }])
+    expect(states[0]![0]).not.toHaveProperty('fallback')
   })
 
-  test('Without allowPartial, one failed shard fails the request, and the others refund it.', async () => {
+  test('Units that the isolate has counted for a failed shard are returned if another shard refuses.', async () => {
+    const { shards, waitUntil, settled } = newShards(['eu-2'])
+    const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+    const ask = (cost: number) => {
+      const limits = [row(a, { cost }), rowWith('local', b, { cost: 3 })]
+      return shards.decide([take(...limits)], { waitUntil, fallback: true })
+    }
+    await ask(4)
+    await settled()
+    expect(allowed(await ask(1))).toEqual([true, true])
+    expect(allowed(await ask(1))).toEqual([true, false])
+    await settled()
+    expect(await peek(shards, a)).toEqual([2])
+  })
+
+  test('Without the option fallback, one failed shard fails the request, and the others refund it.', async () => {
     const { shards, waitUntil, settled } = newShards(['eu-2'])
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const failure = await shards.decide([take(row(a), row(b))], { waitUntil }).catch((e) => e)
@@ -105,34 +119,39 @@ describe('databases that answer late', () => {
       async decide(...call: Parameters<Store['decide']>) {
         const reply = await store.decide(...call)
         if (!late.includes(name) || !call[0].some(({ mode }) => mode === lateMode)) return reply
-        throw new StoreError('timeout', undefined, undefined, Promise.resolve(reply))
+        throw new Timeout(Promise.resolve(reply))
       },
     })
-  const allowPartial = true
+  const fallback = true
+  /** Waits for the work in the background, and for the work that it starts. */
+  const quiet = async (settled: () => Promise<unknown>) => {
+    for (let turn = 0; turn < 3; turn += 1) await settled()
+  }
 
-  test('Late replies of all shards are merged, so that the caller can refund their charges.', async () => {
+  test('If all shards answer late, each keeps its charge of a request that passes.', async () => {
     const { shards, waitUntil, settled } = newShards([], lateAt(['eu-1', 'eu-2']))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
-    const error = await shards
-      .decide([take(row(a), row(b))], { waitUntil, allowPartial })
-      .catch((error) => error)
-    const late = (await (error as StoreError).late) as StoreReply
-    await settled()
-    expect(left(late)).toEqual([2, 2])
-    expect(late.states[0]!.every(({ decidedAt: at }) => at !== undefined)).toBe(true)
+    const { states } = await shards.decide([take(row(a), row(b))], { waitUntil, fallback })
+    const times = await Promise.all(states[0]!.map(({ fallback }) => fallback!.late))
+    expect(times).toEqual([expect.any(Number), expect.any(Number)])
+    await quiet(settled)
     expect(await peek(shards, a, b)).toEqual([2, 2])
   })
 
-  test('If one late reply is a refusal, the other shards refund.', async () => {
-    const { shards, waitUntil, settled } = newShards([], lateAt(['eu-1', 'eu-2']))
-    const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
-    const error = await shards
-      .decide([take(row(a), row(b, { cost: 4 }))], { waitUntil, allowPartial })
-      .catch((error) => error)
-    expect(allowed((await error.late) as StoreReply)).toEqual([true, false])
-    await settled()
-    expect(await peek(shards, a, b)).toEqual([3, 3])
-  })
+  test.each([
+    ['of its own policies', 1, 'deny'],
+    ['of the other shard', 4, 'allow'],
+  ] as const)(
+    'A late charge of a request that is refused because %s is refunded.',
+    async (_, cost, by) => {
+      const { shards, waitUntil, settled } = newShards([], lateAt(['eu-2']))
+      const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
+      const list = [take(row(a, { cost }), rowWith(by, b))]
+      await shards.decide(list, { waitUntil, fallback })
+      await quiet(settled)
+      expect(await peek(shards, a, b)).toEqual([3, 3])
+    },
+  )
 
   test.each(['peek', 'refund'] as const)(
     'A late reply to a %s refunds nothing, because it has charged nothing.',
@@ -144,8 +163,8 @@ describe('databases that answer late', () => {
         mode === 'peek'
           ? [{ mode, limits: [row(a, { cost: 4 }), row(b)] }]
           : [a, b].map((subject) => ({ mode, limits: [row(subject)] }))
-      const allowPartial = mode === 'peek'
-      await shards.decide(list, { waitUntil, allowPartial }).catch(() => {})
+      const fallback = mode === 'peek'
+      await shards.decide(list, { waitUntil, fallback }).catch(() => {})
       await settled()
       await settled()
       expect(await peek(newShards().shards, a, b)).toEqual(mode === 'peek' ? [1, 1] : [2, 2])
@@ -156,7 +175,7 @@ describe('databases that answer late', () => {
     const { shards, waitUntil, settled } = newShards([], lateAt(['eu-2']))
     const [a, b] = [subjectAt('eu-1'), subjectAt('eu-2')]
     const list = [take(row(a, { cost: 4 })), take(row(b))]
-    await shards.decide(list, { waitUntil, allowPartial })
+    await shards.decide(list, { waitUntil, fallback })
     await settled()
     expect(await peek(shards, a, b)).toEqual([3, 2])
   })

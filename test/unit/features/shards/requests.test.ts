@@ -123,18 +123,6 @@ describe('a request to several shards', () => {
   })
 })
 
-test('A reply of several shards is marked as leased if the reply of one shard is.', async () => {
-  const { shards } = newShards([], (store, name) => ({
-    ...store,
-    decide: async (...call) => ({
-      ...(await store.decide(...call)),
-      ...(name === 'eu-1' && { leased: true as const }),
-    }),
-  }))
-  const reply = await shards.decide([take(row(subjectAt('eu-1')), row(subjectAt('eu-2')))])
-  expect(reply.leased).toBe(true)
-})
-
 describe('a follow in another shard', () => {
   test('A follow in another shard is refunded if the request is refused, and its reply has the state without the charge.', async () => {
     const { shards, waitUntil, settled } = newShards()

@@ -13,6 +13,7 @@ import { createLocalStore } from '../../../../src/core/fallback/local.ts'
 import { hashedSubjects } from '../../../../src/core/program/subject.ts'
 import { createShield } from '../../../../src/features/shield/shield.ts'
 import { createMatcher } from '../../../support/create-matcher.ts'
+import { fallbackOver } from '../../../support/with-fallback.ts'
 
 // The local store admits the whole limit.
 const policy = {
@@ -101,11 +102,11 @@ describe('a decision with a shield', () => {
   const keys: unknown[] = []
   let refuses = false
   const store = createLocalStore()
+  const denialCache = createDenialCache()
   const parts: LimiterParts = {
-    store,
-    local: store,
+    store: fallbackOver(store, { denialCache }).store,
     nameSubject: hashedSubjects('secret'),
-    denialCache: createDenialCache(),
+    denialCache,
     async shield(key) {
       keys.push(key)
       return refuses ? (refusal as never) : undefined
