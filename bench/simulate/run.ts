@@ -177,7 +177,7 @@ function createIsolates(
       throw error
     }
     const fallback = { local: createLocalStore(), denialCache: cache, onStoreError, onRefund() {} }
-    const { store } = stackOn(far, undefined, config, log, stages, fallback, { later })
+    const { store } = stackOn(far, undefined, config, log, stages, fallback, later)
     return { store, nameSubject, denialCache: cache, onStoreError }
   })
   const waitUntil = () => {}

@@ -15,7 +15,7 @@ const args = of('upstash/arguments')
 const script = of('upstash/script')
 const transport = of('upstash/transport')
 const upstash = of('upstash/upstash')
-const batching = of('batching')
+const batching = of('connection')
 const client = mutantsOf('src/stores/upstash.ts', 'test/unit/stores')
 const breaker = of('breaker')
 const deadline = of('deadline')
@@ -359,13 +359,8 @@ export const storeMutants: Mutant[] = [
     'until - now',
     'batching',
   ),
-  batching(
-    'an idempotent call joins a batch',
-    '!waitUntil || idempotency ||',
-    '!waitUntil ||',
-    'batching',
-  ),
-  batching('a call with a time joins a batch', ' || time !== undefined', '', 'batching'),
+  batching('an idempotent call joins a batch', ' && !idempotency && ', ' && ', 'batching'),
+  batching('a call with a time joins a batch', ' && time === undefined', '', 'batching'),
   batching('a rejected call answers no request', '.catch((): StoreResult[] => [])', '', 'batching'),
   batching('does not keep the isolate alive for its batch', 'waitUntil(promise)\n', '', 'batching'),
 
@@ -410,8 +405,8 @@ export const storeMutants: Mutant[] = [
   ),
   breaker(
     'the first list of a call decides for all',
-    'replies.find(isAnswer) ?? replies[0]',
-    'replies[0]',
+    'reply.length === 0 || reply.some(isAnswer)',
+    'isAnswer(reply[0])',
     'breaker',
   ),
   breaker(

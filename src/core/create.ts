@@ -7,8 +7,7 @@ import type { StoreError } from './base/errors.ts'
 import { createLog, type Log } from './base/log.ts'
 import { databasesOf } from './config/feature.ts'
 import { type Config, checkFeatures, parseLive } from './config/parse.ts'
-import { type BatchingOptions, withBatching } from './connection/batching.ts'
-import { withBreaker } from './connection/breaker.ts'
+import { type ConnectionOptions, connect } from './connection/connection.ts'
 import { withDeadline } from './connection/deadline.ts'
 import type { OnRefund, Store } from './connection/store.ts'
 import { createUpstashReader, createUpstashStore } from './connection/upstash/upstash.ts'
@@ -112,8 +111,8 @@ async function readLive(
 }
 
 /**
- * Stacks the layers on the store of one database. From the outside in: fallback, deadline, leases, batching, breaker.
- * @param batchingOptions for simulations only
+ * Stacks the layers on the store of one database. From the outside in: fallback, deadline, leases, connection.
+ * @param later for simulations only
  */
 export function stackOn(
   upstash: Store,
@@ -122,17 +121,18 @@ export function stackOn(
   log: Log,
   { layer }: Stages,
   fallback: FallbackOptions,
-  batchingOptions?: BatchingOptions,
+  later?: ConnectionOptions['later'],
 ): Database {
-  const guarded = withBreaker(upstash, {
+  const connection = connect(upstash, {
+    batching: config.batching,
+    later,
     onOpen: (code) => log('breaker-opened', code, 'circuit open: calls fail for a while', name),
     onClose: (openMs) =>
       log('breaker-closed', '', `circuit closed: it was open for ${openMs} ms`, name),
   })
-  const batched = config.batching ? withBatching(guarded, batchingOptions) : guarded
   const maxBytes = MAX_LEASE_BYTES / databasesOf(config).length
-  const bounded = withDeadline(layer ? layer(batched, { maxBytes }) : batched)
-  return { name, store: withFallback(bounded, fallback), isOpen: guarded.isOpen }
+  const bounded = withDeadline(layer ? layer(connection, { maxBytes }) : connection)
+  return { name, store: withFallback(bounded, fallback), isOpen: connection.isOpen }
 }
 
 /** Returns a function for the parts. It keeps them until the credentials change, which they do not within an isolate. */

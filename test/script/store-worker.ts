@@ -1,5 +1,5 @@
 /** A Worker that only has the store. It decides the requests in the body of a POST, and at `/shared` it batches them. */
-import { withBatching } from '../../src/core/connection/batching.ts'
+import { connect } from '../../src/core/connection/connection.ts'
 import { withDeadline } from '../../src/core/connection/deadline.ts'
 import type { Store } from '../../src/core/connection/store.ts'
 import { createUpstashStore } from '../../src/core/connection/upstash/upstash.ts'
@@ -18,7 +18,7 @@ export default {
         url: env.UPSTASH_REDIS_REST_URL,
         token: env.UPSTASH_REDIS_REST_TOKEN,
       })
-      stores = { '/': store, '/shared': withDeadline(withBatching(store)) }
+      stores = { '/': store, '/shared': withDeadline(connect(store)) }
     }
     const store = stores[new URL(request.url).pathname]!
     const requests = (await request.json()) as never

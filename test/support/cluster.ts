@@ -3,8 +3,7 @@ import { type Bridge, startBridge } from 'sluice-upstash-bridge'
 import { afterAll, beforeAll } from 'vitest'
 import { type Admin, startAdmin } from '../../packages/upstash-bridge/test/cluster-admin.ts'
 import type { StoreError } from '../../src/core/base/errors.ts'
-import { withBatching } from '../../src/core/connection/batching.ts'
-import { withBreaker } from '../../src/core/connection/breaker.ts'
+import { connect } from '../../src/core/connection/connection.ts'
 import { withDeadline } from '../../src/core/connection/deadline.ts'
 import type { Store } from '../../src/core/connection/store.ts'
 import {
@@ -38,7 +37,7 @@ export function useCluster(nodeTimeout = 1_500) {
     const refunded: (string[] | StoreError)[] = []
     const { url, token } = running.bridge
     const upstash = createUpstashStore({ url, token, deadlineMs: 10_000, ...change })
-    const stack = withDeadline(withLeases(withBatching(withBreaker(bySlot(upstash)))))
+    const stack = withDeadline(withLeases(connect(bySlot(upstash))))
     return {
       upstash,
       shards: patient(

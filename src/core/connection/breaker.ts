@@ -1,7 +1,7 @@
 /** A circuit breaker. While the store fails repeatedly, calls fail at once instead of each waiting for its deadline. */
 import { isLate, isWithin, systemClock } from '../base/clock.ts'
 import { StoreError, type StoreErrorCode } from '../base/errors.ts'
-import { LATE_MS, type Store, type StoreOptions, type StoreRequest } from './store.ts'
+import { LATE_MS, type StoreOptions, type StoreRequest } from './store.ts'
 
 /** The number of consecutive failures that opens the circuit. */
 const THRESHOLD = 5
@@ -25,17 +25,24 @@ export interface BreakerOptions {
 /** A call with more limits than this may be slow although the store is healthy, so its duration is not watched. */
 const MAX_ROWS = 128
 
+export interface Breaker {
+  isOpen(): boolean
+  /** Begins a call. @returns a function for its reply, or its error; `undefined` if the circuit is open */
+  begin(
+    lists: StoreRequest[][],
+    options: StoreOptions,
+    now: number,
+  ): ((reply: unknown) => void) | undefined
+}
+
 /**
- * A store with a circuit breaker. Five consecutive failures open the circuit: every decision fails at once with `circuit-open`. After
- * one second, one trial call at a time goes to the store. An answer closes the circuit. Each isolate has its own breaker.
+ * Creates a circuit breaker. Five consecutive failures open the circuit: every decision fails at once with `circuit-open`. After one
+ * second, one trial call at a time goes to the store. An answer closes the circuit. Each isolate has its own breaker.
  *
  * A call counts as a failure if it has no reply at its deadline. The call still runs, and a late reply closes
  * the circuit. A timeout does not count if its timer fired late: then the isolate is busy, and the store may be healthy.
  */
-export function withBreaker(
-  store: Store,
-  { clock = systemClock, onOpen, onClose }: BreakerOptions = {},
-): Store & { isOpen(): boolean } {
+export function createBreaker({ clock = systemClock, onOpen, onClose }: BreakerOptions): Breaker {
   let failures = 0
   let opened: (Hold & { since: number }) | undefined
   /** Set while a trial call is in flight. After its end another call may try. */
@@ -63,12 +70,7 @@ export function withBreaker(
   const isOpen = (now = clock()) =>
     opened !== undefined && (holds(opened, now) || holds(trial, now))
 
-  /** Begins a call. @returns a function for the reply or error; `undefined` if the circuit is open */
-  function begin(
-    lists: StoreRequest[][],
-    { deadlineMs, later }: StoreOptions = {},
-  ): ((reply: unknown) => void) | undefined {
-    const now = clock()
+  function begin(lists: StoreRequest[][], { deadlineMs, later }: StoreOptions, now: number) {
     const isTrial = opened !== undefined
     if (isTrial) {
       if (isOpen(now)) return undefined
@@ -86,36 +88,18 @@ export function withBreaker(
       if (later) later(deadlineMs, overdue)
       else timer = setTimeout(overdue, deadlineMs)
     }
-    return (reply) => {
+    return (reply: unknown) => {
       clearTimeout(timer)
       if (isTrial) trial = undefined
       if (isAnswer(reply)) return succeeded()
-      const code = reply instanceof StoreError ? reply.code : 'internal'
+      const error = Array.isArray(reply) ? reply[0] : reply
+      const code = error instanceof StoreError ? error.code : 'internal'
       const overdueMs = deadlineMs === undefined ? 0 : clock() - now - deadlineMs - LATE_MS
       if (!isSlow && !(code === 'timeout' && isLate(overdueMs))) failed(code)
     }
   }
 
-  return {
-    isOpen: () => isOpen(),
-
-    decide(requests, options) {
-      const end = begin([requests], options)
-      if (!end) return Promise.reject(new StoreError('circuit-open'))
-      const deciding = store.decide(requests, options)
-      deciding.then(end, end)
-      return deciding
-    },
-
-    async decideEach(lists, options) {
-      if (lists.length === 0) return []
-      const end = begin(lists, options)
-      if (!end) return lists.map(() => new StoreError('circuit-open'))
-      const replies = await store.decideEach(lists, options)
-      end(replies.find(isAnswer) ?? replies[0])
-      return replies
-    },
-  }
+  return { isOpen: () => isOpen(), begin }
 }
 
 function isSmall(lists: StoreRequest[][]): boolean {
@@ -133,8 +117,9 @@ interface Hold {
 const holds = (hold: Hold | undefined, now: number): hold is Hold =>
   hold !== undefined && isWithin(now, hold.from, hold.until)
 
-/** An error about the call or about one client's key is also an answer: the store is healthy. */
+/** An error about the call or about one client's key is also an answer: the store is healthy. Of many replies one is enough. */
 function isAnswer(reply: unknown): boolean {
+  if (Array.isArray(reply)) return reply.length === 0 || reply.some(isAnswer)
   if (!(reply instanceof Error)) return true
   if (!(reply instanceof StoreError)) return false
   return (

@@ -2,7 +2,7 @@
 import type { Decision, Fallback, LimitState } from '../base/decision.ts'
 import type { StoreReply, StoreState } from '../connection/store.ts'
 import type { Match } from '../program/match.ts'
-import { limitStates, longer } from './limit.ts'
+import { limitStates, longer, type PolicyLimit } from './limit.ts'
 import type { Outcome, Pending } from './question.ts'
 import { type Charges, chargeOf, dependsOnResponse } from './settle.ts'
 
@@ -13,22 +13,24 @@ export function conclude(pending: Pending, reply: StoreReply): Outcome {
   const decision = decisionOf(limits, states, reply.decidedAt)
   const { allowed } = decision
   const outcome: Outcome = { decision: slot && allowed ? { ...decision, slot } : decision }
-  if (allowed && mode === 'take') {
-    const charges = chargesOf(pending, states, reply.decidedAt)
-    if (charges.size > 0) outcome.charges = charges
-  }
+  const charges = allowed && mode === 'take' && chargesOf(limits, states, reply.decidedAt)
+  if (charges) outcome.charges = charges
   if (reply.replayed) outcome.replayed = true
   return outcome
 }
 
 /** The charges that depend on the response. */
-function chargesOf({ limits }: Pending, states: StoreState[], decidedAt: number): Charges {
-  const charges: Charges = new Map()
+function chargesOf(
+  limits: PolicyLimit[],
+  states: StoreState[],
+  decidedAt: number,
+): Charges | undefined {
+  let charges: Charges | undefined
   for (let index = 0; index < limits.length; index += 1) {
     const limit = limits[index]!
     const charge =
       limit.cost > 0 && dependsOnResponse(limit) ? chargeOf(states[index]!, decidedAt) : undefined
-    if (charge) charges.set(limit, charge)
+    if (charge) charges = (charges ?? new Map()).set(limit, charge)
   }
   return charges
 }

@@ -7,6 +7,7 @@ import type { Soon } from '../base/when-known.ts'
 import { where } from '../base/where.ts'
 import type { StoreOptions } from '../connection/store.ts'
 import type { Match, Matched } from '../program/match.ts'
+import type { NameSubject } from '../program/subject.ts'
 import { conclude, decisionOf } from './conclude.ts'
 import type { DenialCache } from './denial-cache.ts'
 import { limitsOf, type PolicyLimit } from './limit.ts'
@@ -59,19 +60,25 @@ export function prepare(
     }
   }
   const slot = holdsSlots(matches) ? (givenSlot ?? crypto.randomUUID()) : undefined
-  const ask = (): Soon<Pending> => {
-    const limits = limitsOf(matches, slot, nameSubject)
-    return limits instanceof Promise
-      ? limits.then((known) => pendingOf(known, mode, slot))
-      : pendingOf(limits, mode, slot)
-  }
   const { shield: shieldKey } = matched
   const isShielded =
     shield && shieldKey && mode === 'take' && enforced(matches).some(({ cost }) => cost > 0)
-  if (!isShielded) return ask()
+  if (!isShielded) return ask(matches, mode, slot, nameSubject)
   return shield(shieldKey).then((decision) =>
-    decision ? { decision, decidedBy: 'shield' } : ask(),
+    decision ? { decision, decidedBy: 'shield' } : ask(matches, mode, slot, nameSubject),
   )
+}
+
+function ask(
+  matches: Match[],
+  mode: Pending['mode'],
+  slot: string | undefined,
+  nameSubject: NameSubject,
+): Soon<Pending> {
+  const limits = limitsOf(matches, slot, nameSubject)
+  return limits instanceof Promise
+    ? limits.then((known) => pendingOf(known, mode, slot))
+    : pendingOf(limits, mode, slot)
 }
 
 function holdsSlots(matches: Match[]): boolean {
@@ -157,16 +164,17 @@ async function decideList(
   })
 }
 
-const storeOptions = (
-  options: DecideOptions,
+function storeOptions(
+  { idempotency, waitUntil }: DecideOptions,
   deadlineMs: number,
   meter: Meter | undefined,
-): StoreOptions => ({
-  ...options,
-  deadlineMs,
-  fallback: true,
-  ...(meter && { onCall: meter.onCall }),
-})
+): StoreOptions {
+  const options: StoreOptions = { deadlineMs, fallback: true }
+  if (idempotency) options.idempotency = idempotency
+  if (waitUntil) options.waitUntil = waitUntil
+  if (meter) options.onCall = meter.onCall
+  return options
+}
 
 const withUse = (outcome: Outcome, use: StoreUse | undefined): Outcome =>
   use ? { ...outcome, use } : outcome

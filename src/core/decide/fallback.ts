@@ -4,7 +4,7 @@
  */
 import type { Fallback } from '../base/decision.ts'
 import { asStoreError, StoreError } from '../base/errors.ts'
-import { NOT_SENT } from '../connection/batching.ts'
+import { NOT_SENT } from '../connection/connection.ts'
 import { Timeout } from '../connection/deadline.ts'
 import type {
   Correction,

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
 import { parseConfig } from '../../../../src/core/config/parse.ts'
-import { withBatching } from '../../../../src/core/connection/batching.ts'
+import { connect } from '../../../../src/core/connection/connection.ts'
 import { withDeadline } from '../../../../src/core/connection/deadline.ts'
 import type {
   Idempotency,
@@ -54,7 +54,7 @@ beforeEach(() => {
   }
   const clock = () => now
   const later = (ms: number, end: () => void) => void waits.push({ ms, end })
-  store = withDeadline(withBatching(inner, { clock, later }), clock)
+  store = withDeadline(connect(inner, { clock, later }), clock)
 })
 
 const [policy] = parseConfig({ policies: [{ name: 'a', limit: 5, window: '1m' }] }).policies
@@ -439,7 +439,7 @@ test('A request without waitUntil, with a given time or with an idempotency key 
   const all: StoreOptions[] = [{ deadlineMs: 5 }, { waitUntil, idempotency }, { waitUntil, now: 7 }]
   const decide = vi.fn(async () => replyTo('direct'))
   decide.mockReturnValueOnce(new Promise(() => {})) // a call in flight
-  const batched = withBatching({ ...inner, decide }, { later: () => expect.unreachable() })
+  const batched = connect({ ...inner, decide }, { later: () => expect.unreachable() })
   void batched.decide(list('ann'), { waitUntil })
   for (const options of all) await batched.decide(list('ann'), options)
   await batched.decide(list('ann'))
@@ -454,7 +454,7 @@ test.each([
 ])(
   'A request that has ended gets no answer (%i ms after its call: %i answers).',
   async (ms, count) => {
-    const batched = withBatching(inner, {
+    const batched = connect(inner, {
       clock: () => now,
       later: (ms, end) => void waits.push({ ms, end }),
     })

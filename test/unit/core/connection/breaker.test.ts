@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { StoreError, type StoreErrorCode } from '../../../../src/core/base/errors.ts'
-import { withBreaker } from '../../../../src/core/connection/breaker.ts'
+import { connect } from '../../../../src/core/connection/connection.ts'
 import type { StoreReply } from '../../../../src/core/connection/store.ts'
 
 const reply: StoreReply = { decidedAt: 0, states: [] }
@@ -10,7 +10,7 @@ let events: string[]
 /** The next result of the inner store. */
 let behaviour: () => Promise<StoreReply>
 let behaviourOfEach: (count: number) => Promise<(StoreReply | StoreError)[]>
-let store: ReturnType<typeof withBreaker>
+let store: ReturnType<typeof connect>
 let decide: () => Promise<StoreReply>
 
 beforeEach(() => {
@@ -19,7 +19,7 @@ beforeEach(() => {
   events = []
   behaviour = async () => reply
   behaviourOfEach = async (count) => Array<StoreReply>(count).fill(reply)
-  store = withBreaker(
+  store = connect(
     {
       decide() {
         calls += 1

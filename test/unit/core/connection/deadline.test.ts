@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { StoreError } from '../../../../src/core/base/errors.ts'
-import { withBreaker } from '../../../../src/core/connection/breaker.ts'
+import { connect } from '../../../../src/core/connection/connection.ts'
 import { type Timeout, withDeadline } from '../../../../src/core/connection/deadline.ts'
 import type { Store, StoreOptions, StoreReply } from '../../../../src/core/connection/store.ts'
 
@@ -173,7 +173,7 @@ describe('the breaker under a deadline', () => {
 
   test('Five calls without a reply in time open the circuit before any of them has ended.', async () => {
     const opened = vi.fn()
-    const store = withDeadline(withBreaker(slow(60_000).store, { onOpen: opened }))
+    const store = withDeadline(connect(slow(60_000).store, { onOpen: opened }))
     await fail(store, 4)
     expect(opened).not.toHaveBeenCalled()
     await fail(store, 1)
@@ -185,7 +185,7 @@ describe('the breaker under a deadline', () => {
     const opened = vi.fn()
     let lagMs = 0
     const clock = () => Date.now() + lagMs
-    const guarded = withBreaker(slow(400).store, { onOpen: opened, clock })
+    const guarded = connect(slow(400).store, { onOpen: opened, clock })
     const store = withDeadline(guarded, clock)
     for (let round = 0; round < 5; round++) {
       const failing = Array.from({ length: 10 }, () => errorOf(store.decide([])))
@@ -199,7 +199,7 @@ describe('the breaker under a deadline', () => {
   test('A call that fails after its deadline is one failure.', async () => {
     const opened = vi.fn()
     const failing = slow(500, failed('unreachable')).store
-    const store = withDeadline(withBreaker(failing, { onOpen: opened }))
+    const store = withDeadline(connect(failing, { onOpen: opened }))
     await fail(store, 4, 1000)
     expect(opened).not.toHaveBeenCalled()
     await fail(store, 1, 1000)
@@ -208,7 +208,7 @@ describe('the breaker under a deadline', () => {
 
   test('A reply after the deadline closes the circuit.', async () => {
     const [opened, closed] = [vi.fn(), vi.fn()]
-    const store = withDeadline(withBreaker(slow(1000).store, { onOpen: opened, onClose: closed }))
+    const store = withDeadline(connect(slow(1000).store, { onOpen: opened, onClose: closed }))
     await fail(store, 5)
     expect(opened).toHaveBeenCalledOnce()
     expect(closed).not.toHaveBeenCalled()
@@ -218,7 +218,7 @@ describe('the breaker under a deadline', () => {
 
   test('A slow call with many limits does not open the circuit.', async () => {
     const opened = vi.fn()
-    const store = withDeadline(withBreaker(slow(60_000).store, { onOpen: opened }))
+    const store = withDeadline(connect(slow(60_000).store, { onOpen: opened }))
     const row = { subject: 's', cost: 1 } as never
     const lists = Array.from({ length: 100 }, () => [
       { mode: 'take' as const, limits: [row, row, row] },

@@ -1,8 +1,9 @@
-/** Batching: sends concurrent decisions of an isolate in one call to the store. */
+/** The calls to one database, with a circuit breaker. Concurrent decisions of an isolate go in one call. */
 import { systemClock } from '../base/clock.ts'
 import { StoreError } from '../base/errors.ts'
 import { isCloudflare } from '../base/runtime.ts'
 import { withResolvers } from '../base/with-resolvers.ts'
+import { type BreakerOptions, createBreaker } from './breaker.ts'
 import {
   LATE_MS,
   type Store,
@@ -32,11 +33,11 @@ const GONE_MS = 500
 /** The hint of a `timeout` whose list was never sent, so that nothing was charged. */
 export const NOT_SENT = 'not sent'
 
-export interface BatchingOptions {
-  /** ms since the epoch */
-  clock?: () => number
+export interface ConnectionOptions extends BreakerOptions {
+  /** Defaults to true. */
+  batching?: boolean
   /** Runs a task after `ms`, for simulations. Defaults to a timer; for 0 ms to one turn of the event loop. */
-  later?: (ms: number, task: () => void) => void
+  later?: ((ms: number, task: () => void) => void) | undefined
 }
 
 /** The lists of one caller. */
@@ -59,8 +60,8 @@ interface Batch extends Pick<Entry, 'limits' | 'length'> {
 }
 
 /**
- * A store that batches calls. With no call in flight, a list is sent at once. Otherwise it opens a batch for the lists of one turn of
- * the event loop, or of 2 ms if lists come fast. The lists of one `decideEach` stay together.
+ * A store that batches calls, behind a circuit breaker. With no call in flight, a list is sent at once. Otherwise it opens a batch for
+ * the lists of one turn of the event loop, or of 2 ms if lists come fast. The lists of one `decideEach` stay together.
  *
  * The request that opens a batch sends it, under `waitUntil`: its own client may disconnect. So only calls with `waitUntil` join a
  * batch. Each other request of the batch only has its own promise, because on Workers a request must not await a promise of another
@@ -68,11 +69,12 @@ interface Batch extends Pick<Entry, 'limits' | 'length'> {
  *
  * The caller must bound its wait by a timer of its own (deadline.ts).
  */
-export function withBatching(
+export function connect(
   store: Store,
-  { clock = systemClock, later: given }: BatchingOptions = {},
-): Store {
+  { batching = true, clock = systemClock, later: given, ...options }: ConnectionOptions = {},
+): Store & { isOpen(): boolean } {
   const later = given ?? inTurn
+  const breaker = createBreaker({ clock, ...options })
   /** Batches that are not sent yet. */
   const open = new Set<Batch>()
   /** The calls in flight. A call of a cancelled request never ends, so each call counts only until its deadline. */
@@ -80,12 +82,17 @@ export function withBatching(
   /** The number of lists that left in the latest ms with a call. */
   let latest = { ms: 0, lists: 0 }
 
-  /** Begins a call. @returns a function that ends it */
-  function begin(lists: number, now: number, deadlineMs: number): () => void {
-    latest = { ms: now, lists: lists + (latest.ms === now ? latest.lists : 0) }
-    const call = { until: now + deadlineMs }
+  /** Begins a call for which later lists wait. @returns a function for its reply */
+  function begin(lists: StoreRequest[][], options: StoreOptions, now: number) {
+    latest = { ms: now, lists: lists.length + (latest.ms === now ? latest.lists : 0) }
+    const ended = breaker.begin(lists, options, now)
+    if (!ended) return undefined
+    const call = { until: now + (options.deadlineMs ?? DEADLINE_MS) }
     calls.add(call)
-    return () => calls.delete(call)
+    return (reply: unknown) => {
+      calls.delete(call)
+      ended(reply)
+    }
   }
 
   function isIdle(now: number): boolean {
@@ -129,17 +136,15 @@ export function withBatching(
     if (entries.length === 0) return
     const deadlineMs = Math.max(1, ...entries.map((entry) => remainingMs(entry, now)))
     const lists = entries.flatMap((entry) => entry.lists)
-    const end = begin(lists.length, now, deadlineMs)
     const onCall = listenersOf(entries)
-    const deciding = store
-      .decideEach(lists, { deadlineMs, ...(onCall && { onCall }) })
-      .catch((): StoreResult[] => [])
-    const replies = await within(
-      deadlineMs + LATE_MS,
-      deciding,
-      lists.map(() => new StoreError('timeout')),
-    )
-    end()
+    const options = { deadlineMs, ...(onCall && { onCall }) }
+    const ended = begin(lists, options, now)
+    let replies: StoreResult[] = lists.map(() => new StoreError(ended ? 'timeout' : 'circuit-open'))
+    if (ended) {
+      const deciding = store.decideEach(lists, options).catch((): StoreResult[] => [])
+      replies = await within(deadlineMs + LATE_MS, deciding, replies)
+      ended(replies)
+    }
     const repliedAt = clock()
     for (const entry of entries) {
       const own = replies.splice(0, entry.lists.length)
@@ -156,32 +161,37 @@ export function withBatching(
     resultOf: (results: StoreResult[]) => Result,
   ): Promise<Result> {
     const { waitUntil, idempotency, now: time, deadlineMs = DEADLINE_MS, onCall } = options
-    if (!waitUntil || idempotency || time !== undefined) return sendAlone()
     const now = clock()
-    for (const batch of open) if (batch.staleAt <= now) waitUntil(send(batch))
-    if (isIdle(now)) {
-      const end = begin(lists.length, now, deadlineMs)
-      const deciding = sendAlone()
-      deciding.then(end, end)
-      return deciding
+    const isShared = batching && waitUntil !== undefined && !idempotency && time === undefined
+    if (isShared) {
+      for (const batch of open) if (batch.staleAt <= now) waitUntil(send(batch))
+      if (!isIdle(now)) {
+        const { promise, resolve } = withResolvers<StoreResult[]>()
+        const until = now + deadlineMs
+        const entry = { lists, ...sizeOf(lists), deadlineMs, until, onCall, answer: resolve }
+        join(entry, now, waitUntil, given ?? options.later ?? inTurn)
+        return promise.then(resultOf)
+      }
     }
-    const { promise, resolve } = withResolvers<StoreResult[]>()
-    const until = now + deadlineMs
-    const entry = { lists, ...sizeOf(lists), deadlineMs, until, onCall, answer: resolve }
-    join(entry, now, waitUntil, given ?? options.later ?? inTurn)
-    return promise.then(resultOf)
+    const ended = isShared ? begin(lists, options, now) : breaker.begin(lists, options, now)
+    if (!ended) {
+      const errors = lists.map(() => new StoreError('circuit-open'))
+      return Promise.resolve(errors).then(resultOf)
+    }
+    const deciding = sendAlone()
+    deciding.then(ended, ended)
+    return deciding
   }
 
   return {
+    isOpen: breaker.isOpen,
     decide: (requests, options = {}) =>
       sendOrJoin([requests], options, () => store.decide(requests, options), replyOf),
-    decideEach: (lists, options = {}) =>
-      sendOrJoin(
-        lists,
-        options,
-        () => store.decideEach(lists, options),
-        (results) => results,
-      ),
+    async decideEach(lists, options = {}) {
+      if (lists.length === 0) return []
+      const sendAll = () => store.decideEach(lists, options)
+      return sendOrJoin(lists, options, sendAll, (results) => results)
+    },
   }
 }
 
