@@ -1,5 +1,22 @@
-/** `npm run lua`: writes the shortened Lua script and its SHA-1 into a module of the Worker. Run it after each change of `lua/`. */
+/**
+ * `npm run lua`: writes the shortened Lua and the SHA-1 of the general script into a module of the Worker. Run it after each change of
+ * `lua/`. With `--show CONFIG [POLICY…]` it writes nothing, and prints the compiled script of the policies, with its comments.
+ */
 import { writeFile } from 'node:fs/promises'
 import { moduleFile, scriptModule } from './lua/script.ts'
+import { shownScript } from './lua/show.ts'
 
-await writeFile(moduleFile, scriptModule())
+const [option, file, ...names] = process.argv.slice(2)
+if (option === '--show' && file) {
+  try {
+    console.log(await shownScript(file, names))
+  } catch (error) {
+    console.error(`${file}: ${(error as Error).message}`)
+    process.exit(1)
+  }
+} else if (option === undefined) {
+  await writeFile(moduleFile, scriptModule())
+} else {
+  console.error('Usage: npm run lua [-- --show CONFIG [POLICY…]]')
+  process.exit(1)
+}

@@ -1,6 +1,6 @@
-/** The tokens of Lua 5.1. The script has no long strings, no long comments and no hexadecimal numbers. */
+/** The tokens of Lua 5.1, and the `$` words of compiled.lua. The scripts have no long strings, no long comments and no hexadecimal numbers. */
 const TOKEN =
-  /--.*|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|\d[\w.]*|\.{2,3}|[=~<>]=|\s+|./g
+  /--.*|\$[a-z]+|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|\d[\w.]*|\.{2,3}|[=~<>]=|\s+|./g
 
 const KEYWORDS = new Set(
   'and break do else elseif end false for function if in local nil not or repeat return then true until while'.split(
@@ -8,7 +8,7 @@ const KEYWORDS = new Set(
   ),
 )
 const GLOBALS = new Set(
-  'ARGV KEYS ipairs math next pairs pcall redis select string table tonumber tostring type unpack _'.split(
+  'ARGV KEYS OFFSET ipairs math next pairs pcall redis select string table tonumber tostring type unpack _'.split(
     ' ',
   ),
 )
@@ -20,7 +20,7 @@ const SHORT = ['', ...LETTERS]
 /**
  * Shortens a Lua script: removes comments and spaces, and gives variables short names. Lines stay lines, for the line numbers of errors.
  * Each name has one short name in the whole script, so that scopes stay as they are. Names that no function has in common may have the same
- * short name. Fields and globals keep their names.
+ * short name. Fields, globals and `$` words keep their names, also those at the end of a variable: `time$n` becomes `a$n`.
  */
 export function minify(lua: string): string {
   const tokens = lua.match(TOKEN)!.filter((token) => !token.startsWith('--'))

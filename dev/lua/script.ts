@@ -3,22 +3,25 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { minify } from './minify.ts'
 
-/** The files of `lua/`, in the order in which the script joins them. */
-const FILES = [
-  'call',
-  'records',
-  'fixed_window',
-  'sliding_window',
-  'token_bucket',
-  'sliding_log',
-  'concurrency',
-  'apart',
-  'penalty',
-  'override',
-  'operators',
-  'idempotency',
-  'decide',
-].map((name) => `${name}.lua`)
+/** The parts of the scripts, by their name in the module: files of `lua/`, in the order in which the general script joins them. */
+const PARTS = {
+  head: ['call', 'records'],
+  living: ['living'],
+  fixed: ['fixed_window'],
+  sliding: ['sliding_window'],
+  bucket: ['token_bucket'],
+  rest: [
+    'sliding_log',
+    'concurrency',
+    'apart',
+    'penalty',
+    'override',
+    'operators',
+    'idempotency',
+    'decide',
+  ],
+  compiled: ['compiled'],
+}
 
 /** The module that contains the script. `npm run lua` writes it. */
 export const moduleFile = new URL(
@@ -34,19 +37,43 @@ const unchanged: Edit = (text) => text
 // Upstash reads the flag only at the very beginning.
 const FLAG = '#!lua flags=allow-key-locking\n'
 
+/** The parts of the scripts with their comments. */
+export function luaParts(edit = unchanged): Record<keyof typeof PARTS | 'flag', string> {
+  const parts = Object.entries(PARTS).map(([name, files]) => {
+    const texts = files.map((name) => edit(read(`${name}.lua`), `${name}.lua`))
+    return [name, texts.join('')]
+  })
+  return { flag: FLAG, ...Object.fromEntries(parts) }
+}
+
 /**
- * The text of the module that contains the script.
+ * The text of the module that contains the scripts.
  * @param edit changes the text of a file, for mutation tests
  */
 export function scriptModule(edit = unchanged): string {
-  const script = FLAG + minify(FILES.map((file) => edit(read(file), file)).join(''))
+  const { flag, ...parts } = luaParts(edit)
+  // All files are shortened together, so that they use the same short names.
+  const short = minify(Object.values(parts).join('$part\n')).split('$part\n')
+  const lines = Object.keys(parts).map(
+    (name, index) => `  ${name}: ${JSON.stringify(short[index])},`,
+  )
+  const script = flag + short.slice(0, -1).join('')
+  const order = ['flag', ...Object.keys(parts).slice(0, -1)]
   const sha = createHash('sha1').update(script).digest('hex')
   return `// Generated from lua/ by \`npm run lua\`.
 
-/** The whole script, shortened. */
-export const script = ${JSON.stringify(script)}
+/** The parts of the scripts, shortened. */
+export const lua = {
+  flag: ${JSON.stringify(flag)},
+${lines.join('\n')}
+}
 
-/** The SHA-1 by which Redis knows the script. */
+/** The general script. */
+export const script = /* @__PURE__ */ [
+${order.map((name) => `  lua.${name},`).join('\n')}
+].join('')
+
+/** The SHA-1 by which Redis knows the general script. */
 export const scriptSha = '${sha}'
 `
 }

@@ -1,4 +1,5 @@
 import { bridgeMutants } from './bridge.ts'
+import { compiledMutants } from './compiled.ts'
 import { configMutants } from './config.ts'
 import { devMutants } from './dev.ts'
 import { featuresMutants } from './features.ts'
@@ -13,6 +14,7 @@ import { storeMutants } from './store.ts'
 /** All mutants, of the Lua and of the TypeScript. */
 export const mutants: Mutant[] = [
   ...bridgeMutants,
+  ...compiledMutants,
   ...configMutants,
   ...devMutants,
   ...featuresMutants,

@@ -15,6 +15,8 @@ const operators = of('operators.lua')
 const override = of('override.lua')
 const idempotency = of('idempotency.lua')
 const driver = of('decide.lua')
+const living = of('living.lua')
+const compiled = of('compiled.lua')
 
 export const luaMutants: Mutant[] = [
   fixed('the last unit is refused', 'count + cost > limit', 'count + cost >= limit', 'quota'),
@@ -435,7 +437,7 @@ export const luaMutants: Mutant[] = [
     'a key that expires before the write loses its TTL',
     ' or run_out - now < 1000 then',
     ' then',
-    'expiry',
+    'compiled',
   ),
   driver('keeps the TTL of a call that sends the time', 'or room > 0 or', 'or', 'expiry'),
   driver(
@@ -456,7 +458,7 @@ export const luaMutants: Mutant[] = [
     '0',
     'expiry',
   ),
-  records(
+  living(
     'keeps a state that has just run out',
     'if run_out > now then',
     'if run_out >= now then',
@@ -466,9 +468,9 @@ export const luaMutants: Mutant[] = [
     'counts a state that has just run out',
     'time + life > now then',
     'time + life >= now then',
-    'records',
+    'compiled',
   ),
-  records(
+  living(
     'the TTL is that of the last state of a record',
     'longest = math.max(longest, run_out)',
     'longest = run_out',
@@ -748,5 +750,130 @@ export const luaMutants: Mutant[] = [
     'ARGV[index] = reported',
     "ARGV[index] = reported; redis.call('PING')",
     'commands',
+  ),
+
+  compiled(
+    'reads a state that has run out',
+    'run_out$n > now then',
+    'run_out$n >= now then',
+    'compiled',
+  ),
+  compiled('drops the states behind its own', "'^1()$states;$'", "'^1()$states;'", 'compiled'),
+  compiled('drops the states before its own', "'^1()$states;$'", "'()$states;$'", 'compiled'),
+  compiled(
+    'decides a record of every version',
+    "string.sub(record, 1, 2) ~= '1;'",
+    'false',
+    'compiled',
+  ),
+  compiled(
+    'adds a second state beside a malformed one',
+    "not since$n and string.find(record, ';$tag:', 1, true)",
+    'false',
+    'compiled',
+  ),
+  compiled(
+    'takes a tag for the end of another tag',
+    "string.find(record, ';$tag:', 1, true)",
+    "string.find(record, '$tag:', 1, true)",
+    'compiled',
+  ),
+  compiled('only the first limit decides', '  and fits$n', '  and fits1', 'compiled'),
+  compiled(
+    'keeps the TTL of a state in its last second',
+    'run_out$n - now >= 1000',
+    'run_out$n - now >= 0',
+    'compiled',
+  ),
+  compiled(
+    'sets the TTL a millisecond too early',
+    'run_out$n - now >= 1000',
+    'run_out$n - now > 1000',
+    'compiled',
+  ),
+  compiled(
+    'keeps the TTL although a run-out has moved',
+    '    and stops$n == run_out$n and',
+    '    and run_out$n and',
+    'compiled',
+  ),
+  compiled(
+    'keeps the TTL of a call that sends the time',
+    'life = room == 0',
+    'life = true',
+    'compiled',
+  ),
+  compiled(
+    'the TTL is that of the shortest state',
+    'math.max(0\n',
+    'math.min(9007199254740992\n',
+    'compiled',
+  ),
+  compiled(
+    'the TTL has no tolerance for the clock of Redis',
+    'life - now + room',
+    'life - now',
+    'compiled',
+  ),
+  compiled(
+    'keeps states that have run out',
+    "if life ~= 'KEEPTTL' then",
+    'if false then',
+    'compiled',
+  ),
+  compiled(
+    'adds a second state beside one that has run out',
+    'since$n and string.gsub',
+    'time$n and string.gsub',
+    'compiled',
+  ),
+  compiled(
+    'charges every state of a tag that begins alike',
+    "';$pattern:[^;]*;', ';$tag:'",
+    "';$pattern[^;]*;', ';$tag:'",
+    'compiled',
+  ),
+  compiled(
+    'repeats the start of the last window',
+    '$sliding if at$n == time$n and',
+    '$sliding if',
+    'compiled',
+  ),
+  compiled(
+    'repeats the life of a state that lasts longer',
+    '$sliding if at$n == time$n and stops$n == run_out$n then',
+    '$sliding if at$n == time$n then',
+    'compiled',
+  ),
+  compiled(
+    'reports a sliding window that has run out',
+    "$sliding .. (fits$n and '+' or '-') .. (time$n and",
+    "$sliding .. (fits$n and '+' or '-') .. (since$n and",
+    'compiled',
+  ),
+  compiled(
+    'reports a fixed window that has run out',
+    "$fixed .. (fits$n and '+' or '-') .. (time$n and",
+    "$fixed .. (fits$n and '+' or '-') .. (since$n and",
+    'compiled',
+  ),
+  compiled(
+    'a limit with room is reported as refused',
+    "$bucket .. (fits$n and '+' or '-')",
+    "$bucket .. '-'",
+    'compiled',
+  ),
+  compiled('decides with a time in whole seconds', 'math.floor(time[2] / 1000)', '0', 'compiled'),
+  compiled(
+    'each key has the costs of the next one',
+    '(key - 1) * $width',
+    'key * $width',
+    'compiled',
+  ),
+  compiled(
+    'sends one more command for each key',
+    'records[key], written[key], lives[key] = reply, record, life',
+    "records[key], written[key], lives[key] = reply, record, life; redis.call('EXISTS', KEYS[key])",
+    'compiled',
   ),
 ]

@@ -284,7 +284,38 @@ export const storeMutants: Mutant[] = [
     'many-lists-failures',
   ),
 
-  upstash('sends the script with every call', 'isLoaded = true', 'isLoaded = false', 'upstash'),
+  upstash('sends the script with every call', 'loaded.add(call.script)', 'void 0', 'upstash'),
+  upstash(
+    'sends the script with every call of an HTTP request',
+    'carried.has(script) || (loaded.has(script) && !isResent)',
+    'loaded.has(script) && !isResent',
+    'many-lists',
+  ),
+  upstash(
+    'sends no script again',
+    'loaded.has(script) && !isResent',
+    'loaded.has(script)',
+    'many-lists',
+  ),
+  upstash(
+    'sends a declined call to the compiled script again',
+    'isDeclined || pack.idempotency',
+    'pack.idempotency',
+    'upstash-compiled',
+  ),
+  upstash(
+    'a call with an idempotency key goes to a compiled script',
+    'isDeclined || pack.idempotency',
+    'isDeclined',
+    'upstash-compiled',
+  ),
+  upstash('does not count declined calls', 'declined()\n', '\n', 'upstash-compiled'),
+  upstash(
+    'a declined call is a lost script',
+    '!isResent && missing.length > 0',
+    '!isResent',
+    'upstash-compiled',
+  ),
   upstash(
     'aborts a call at its deadline',
     'options.deadlineMs + LATE_MS',
@@ -293,7 +324,7 @@ export const storeMutants: Mutant[] = [
   ),
   upstash(
     'gives up after the script was sent to one node',
-    'isResent && notRun.length === packs.length',
+    'isResent && missing.length === packs.length',
     'isResent',
     'many-lists-failures',
   ),

@@ -6,7 +6,7 @@ import type { Idempotency, Limit, Penalty, StoreRequest, Terms } from '../store.
 
 const MAX_INTEGER = 2 ** 51
 
-const names: Record<Terms['algorithm'], string> = {
+export const algorithmNames: Record<Terms['algorithm'], string> = {
   'fixed-window': 'fixed',
   'sliding-window': 'sliding',
   'token-bucket': 'bucket',
@@ -26,7 +26,7 @@ const modes: Record<StoreRequest['mode'], 'charges' | 'peeks' | 'operates'> = {
   restore: 'operates',
 }
 
-const isWhole = (value: number, least: number) =>
+export const isWhole = (value: number, least: number) =>
   Number.isInteger(value) && value >= least && value <= MAX_INTEGER
 const isName = (text: string) => /^[\w-]+$/.test(text)
 const isId = (text: string) => /^[\w-]{1,64}$/.test(text)
@@ -50,7 +50,7 @@ function termsText(terms: Terms, place: string): TermsText {
   if (known !== undefined) return known
   const { tag, algorithm, limit, windowMs, burst, align } = terms
   check(isName(tag), place, 'tag')
-  check(Object.hasOwn(names, algorithm), place, 'algorithm')
+  check(Object.hasOwn(algorithmNames, algorithm), place, 'algorithm')
   check(isWhole(limit, 1) && (!hasOwnKey(algorithm) || limit <= MAX_ENTRIES), place, 'limit')
   check(isWhole(windowMs, 1) && limit * windowMs <= MAX_PRODUCT, place, 'window')
   check(isWhole(burst, 1) && burst * windowMs <= MAX_PRODUCT, place, 'burst')
@@ -64,10 +64,10 @@ function termsText(terms: Terms, place: string): TermsText {
 }
 
 const textOf = ({ tag, algorithm, limit, windowMs }: Terms) =>
-  `;${tag}:${names[algorithm]},${limit},${windowMs},`
+  `;${tag}:${algorithmNames[algorithm]},${limit},${windowMs},`
 
 /** The option of a limit: the burst, the slot, the calendar period, or when a window opens. */
-function optionOf(
+export function optionOf(
   terms: Terms,
   { period, slot = '' }: Pick<Limit, 'period' | 'slot'>,
   mode: StoreRequest['mode'],

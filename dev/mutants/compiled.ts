@@ -1,0 +1,121 @@
+import { type Mutant, mutantsOf } from './mutant.ts'
+
+const folder = 'src/core/connection/upstash'
+const sets = mutantsOf(`${folder}/sets.ts`, 'test/unit/core/connection')
+const compile = mutantsOf(`${folder}/compile.ts`, 'test/script')
+
+export const compiledMutants: Mutant[] = [
+  sets(
+    'the same limits are compiled again for new live policies',
+    'node.byContent.get(content)',
+    'undefined as Node | undefined',
+    'sets',
+  ),
+  sets(
+    'a limit without a period has the argument of one',
+    'hasPeriod(limit) === (limits[index]!.option === undefined)',
+    'true',
+    'sets',
+  ),
+  sets(
+    'a peek is charged',
+    "mode !== 'take' || limits.length === 0",
+    'limits.length === 0',
+    'sets',
+  ),
+  sets('a set has as many limits as there are', 'limits.length > MAX_LIMITS', 'false', 'sets'),
+  sets(
+    'one key decides for all keys of a request',
+    'limit.subject === subject &&',
+    'true &&',
+    'sets',
+  ),
+  sets('a log is a window', '!hasOwnKey(limit.terms.algorithm) &&', 'true &&', 'sets'),
+  sets('a floor has no effect', 'limit.floor || limit.penalty', 'limit.penalty', 'sets'),
+  sets('a penalty has no effect', 'limit.floor || limit.penalty', 'limit.floor', 'sets'),
+  sets('a limit of an operator has no effect', ' || limit.override)', ')', 'sets'),
+  sets('a cost of 0 is charged', 'isWhole(limit.cost, 1)', 'isWhole(limit.cost, 0)', 'sets'),
+  sets(
+    'two requests of one key are decided by its first state',
+    'new Set(keys).size < keys.length',
+    'false',
+    'sets',
+  ),
+  sets(
+    'all requests of a call have the limits of the first',
+    '!requests.every((one) => isOf(set, limits, one.limits))',
+    'false',
+    'sets',
+  ),
+  sets(
+    'a set ends with the shorter one',
+    'some.length === first.length &&',
+    'some.length <= first.length &&',
+    'sets',
+  ),
+  sets(
+    'an isolate has one set less',
+    '!next && sets === MAX_SETS',
+    '!next && sets >= MAX_SETS - 1',
+    'sets',
+  ),
+  sets(
+    'there is no maximum of sets that begin with a known limit',
+    'if (sets === MAX_SETS) return undefined\n      encode',
+    'encode',
+    'sets',
+  ),
+  sets('sets do not count', 'sets += 1', 'sets += 0', 'sets'),
+  sets(
+    'values of a set are not checked',
+    'encode(requests, now) // throws if a value is invalid',
+    'void now',
+    'sets',
+  ),
+  sets(
+    'stops trying at the first declined call',
+    'set.declines >= MAX_DECLINES',
+    'set.declines >= 1',
+    'sets',
+  ),
+  sets('never stops trying', 'set.declines >= MAX_DECLINES', 'false', 'sets'),
+  sets(
+    'every call sends its costs',
+    '({ cost }) => cost !== 1',
+    '({ cost }) => cost !== 0',
+    'sets',
+  ),
+  sets('costs count as one unit', '({ cost }) => cost !== 1', '({ cost }) => cost === 0', 'sets'),
+  sets(
+    'a bucket has a period as an argument',
+    "period !== undefined && terms.algorithm === 'fixed-window'",
+    'period !== undefined',
+    'sets',
+  ),
+  sets(
+    'the empty time is sent although nothing follows',
+    'args.length === 1 && now === undefined',
+    'false',
+    'sets',
+  ),
+  sets(
+    'the script is assembled for every call',
+    'scripts[index] ??= {',
+    'scripts[index] = {',
+    'sets',
+  ),
+  compile('a hyphen in a tag is a repetition', "tag.replaceAll('-', '%-')", 'tag', 'compiled'),
+  compile(
+    'all keys have the arguments of the first',
+    "form === 'one' ?",
+    "form === 'one' || place > 0 ?",
+    'compiled',
+  ),
+  compile('the options precede the time', 'let place = 1', 'let place = 0', 'compiled'),
+  compile(
+    'a call sends fewer costs than the script reads',
+    '(sendsCosts ? 1 : 0) + (option',
+    '(option',
+    'compiled',
+  ),
+]
